@@ -1,0 +1,53 @@
+# Needs Python 3.11 or newer and make; everything else goes into .venv.
+#   make demo    a page of results in out/index.html
+#   make test    linters, types, spelling and the whole test suite
+#   make lint    only the linters, types and spelling
+#   make bench   ramify against its peers, on this machine
+#   make format  let the formatter rewrite the code
+#   make clean   remove what the targets above have made
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+CODE := src tests examples $(wildcard benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint bench format clean
+
+help:
+	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
+
+# The stamps say what the environment holds: .run the package with its plots, .dev also the tools and the peers of the tests.
+$(VENV)/.run: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ramify needs Python 3.11 or newer; try: make PYTHON=python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade "pip>=25.1"
+	$(PIP) --editable ".[plot]"
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(PIP) --group dev --group test
+	@touch $@
+
+demo: $(VENV)/.run
+	$(BIN)/ramify demo
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check $(CODE)
+	$(BIN)/ruff format --check $(CODE)
+	$(BIN)/mypy
+	$(BIN)/codespell $(CODE) docs README.md
+
+test: lint
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/run.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix $(CODE)
+	$(BIN)/ruff format $(CODE)
+
+clean:
+	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

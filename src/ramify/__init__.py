@@ -1,0 +1,51 @@
+"""ramify: the dynamics of tree-type robots, each algorithm written once and compiled for the robot at hand."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ramify.errors import LoopError, ModelError, RamifyError, SimulationError, StateError
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from ramify.codegen.threads import threads
+    from ramify.io.load import load, robots
+    from ramify.model.build import Builder, from_dh
+    from ramify.model.edits import with_gravity, with_locked, with_payload, with_tool
+    from ramify.model.euler import euler_joint, euler_joints
+    from ramify.model.frame import Frame
+    from ramify.model.model import Model
+
+_LAZY = {
+    "Builder": "ramify.model.build",
+    "Frame": "ramify.model.frame",
+    "Model": "ramify.model.model",
+    "euler_joint": "ramify.model.euler",
+    "euler_joints": "ramify.model.euler",
+    "from_dh": "ramify.model.build",
+    "load": "ramify.io.load",
+    "robots": "ramify.io.load",
+    "threads": "ramify.codegen.threads",
+    "with_gravity": "ramify.model.edits",
+    "with_locked": "ramify.model.edits",
+    "with_payload": "ramify.model.edits",
+    "with_tool": "ramify.model.edits",
+}
+
+__all__ = [
+    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "SimulationError", "StateError",
+    "euler_joint", "euler_joints", "from_dh", "load", "robots", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        value = globals()[name] = getattr(import_module(_LAZY[name]), name)
+        return value
+    raise AttributeError(f"module 'ramify' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_LAZY])

@@ -1,0 +1,123 @@
+"""The algorithms by name: what goes in, what comes out, and the text that says how.
+
+A text takes a tree and one column (or list of numbers) per input. It runs on floats and arrays as it is, on symbols it gives straight-line code
+for one robot, and on a ``LoopTree`` the loops that serve every robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ramify.dynamics import coriolis, energy, factor, forward, gravity, inertia_matrix, inverse, jacobian, kinematics, reactions, wrenches
+from ramify.spatial import Vec3, Wrench
+from ramify.trace.loops import LoopPort
+from ramify.trace.tangent import TangentTree
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """``text(tree, *inputs, *extras)`` gives a tuple, one item per output: a column, a matrix, or numbers of the whole tree.
+
+    ``extras`` are columns of numbers known beforehand that say which body is meant. ``loops`` is False for a text that only runs written out.
+    """
+
+    name: str
+    inputs: tuple[LoopPort, ...]
+    outputs: tuple[LoopPort, ...]
+    text: Callable[..., tuple[Any, ...]]
+    extras: int = 0
+    loops: bool = True
+
+
+def _in(*names: str) -> tuple[LoopPort, ...]:
+    return tuple(LoopPort(name, "link", 1) for name in names)
+
+
+_WRENCHES = LoopPort("wrenches", "link", 6)
+_POINT = LoopPort("point", "state", 3)
+
+
+def _no_wrenches(tree: Any) -> Any:
+    return tree.each(lambda link: inverse.no_wrench())
+
+
+def _as_wrenches(tree: Any, column: Any) -> Any:
+    return tree.each(lambda link, w: Wrench(Vec3(*w[:3]), Vec3(*w[3:])), column)
+
+
+def _tangent(text: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    """The derivative of a text of three columns along three directions."""
+
+    def directional(tree: Any, *columns: Any) -> tuple[Any, ...]:
+        tangent = TangentTree(tree)
+        pairs = [tangent.pair(x, dx) for x, dx in zip(columns[:3], columns[3:], strict=True)]
+        return (tangent.rates(text(tangent, *pairs, _no_wrenches(tangent))),)
+
+    return directional
+
+
+_ROWS: Final = (
+    Algorithm(
+        "inverse_dynamics", _in("q", "v", "a"), (LoopPort("tau", "link", 1),),
+        lambda tree, q, v, a: (inverse.inverse_dynamics(tree, q, v, a, _no_wrenches(tree)),),
+    ),
+    Algorithm(
+        "forward_dynamics", _in("q", "v", "tau"), (LoopPort("a", "link", 1),),
+        lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, _no_wrenches(tree)),),
+    ),
+    Algorithm(
+        "inverse_dynamics_wrenches", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("tau", "link", 1),),
+        lambda tree, q, v, a, w: (wrenches.inverse_dynamics_wrenches(tree, q, v, a, _as_wrenches(tree, w)),),
+    ),
+    Algorithm(
+        "forward_dynamics_wrenches", (*_in("q", "v", "tau"), _WRENCHES), (LoopPort("a", "link", 1),),
+        lambda tree, q, v, tau, w: (wrenches.forward_dynamics_wrenches(tree, q, v, tau, _as_wrenches(tree, w)),),
+    ),
+    Algorithm(
+        "inverse_dynamics_tangent", _in("q", "v", "a", "dq", "dv", "da"), (LoopPort("dtau", "link", 1),),
+        _tangent(inverse.inverse_dynamics),
+    ),
+    Algorithm(
+        "forward_dynamics_tangent", _in("q", "v", "tau", "dq", "dv", "dtau"), (LoopPort("da", "link", 1),),
+        _tangent(forward.forward_dynamics),
+    ),
+    Algorithm("bias", _in("q", "v"), (LoopPort("h", "link", 1),), lambda tree, q, v: (inverse.bias(tree, q, v),)),
+    Algorithm("gravity_forces", _in("q"), (LoopPort("g", "link", 1),), lambda tree, q: (gravity.gravity_forces(tree, q),)),
+    Algorithm("mass_matrix", _in("q"), (LoopPort("I", "pair", 1),), lambda tree, q: (inertia_matrix.mass_matrix(tree, q),)),
+    Algorithm("udu", _in("q"), (LoopPort("U", "pair", 1), LoopPort("D", "link", 1)), lambda tree, q: factor.udu(tree, q)),
+    Algorithm(
+        "udu_inverse", _in("q"), (LoopPort("U_inverse", "pair", 1), LoopPort("D_inverse", "link", 1)),
+        lambda tree, q: factor.udu_inverse(tree, q),
+    ),
+    Algorithm(
+        "mass_matrix_inverse", _in("q"), (LoopPort("I_inverse", "pair", 1),),
+        lambda tree, q: (factor.mass_matrix_inverse(tree, q),), loops=False,
+    ),
+    Algorithm("coriolis_matrix", _in("q", "v"), (LoopPort("C", "pair", 1),), lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),)),
+    Algorithm("kinematics", _in("q"), (LoopPort("poses", "link", 12),), lambda tree, q: (kinematics.body_poses(tree, q),)),
+    Algorithm(
+        "jacobian", (*_in("q"), _POINT), (LoopPort("J", "link", 6),),
+        lambda tree, q, point, target, support: (jacobian.jacobian(tree, q, target, support, Vec3(*point)),), extras=2,
+    ),
+    Algorithm(
+        "jacobian_rate", (*_in("q", "v"), _POINT), (LoopPort("dJv", "state", 6),),
+        lambda tree, q, v, point, target, support: (jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),), extras=2,
+    ),
+    Algorithm(
+        "energy", _in("q", "v"), (LoopPort("kinetic", "state", 1), LoopPort("potential", "state", 1)),
+        lambda tree, q, v: energy.energy(tree, q, v),
+    ),
+    Algorithm("center_of_mass", _in("q"), (LoopPort("com", "state", 3),), lambda tree, q: (energy.center_of_mass(tree, q),)),
+    Algorithm(
+        "momentum", _in("q", "v"), (LoopPort("linear", "state", 3), LoopPort("angular", "state", 3)),
+        lambda tree, q, v: energy.momentum(tree, q, v),
+    ),
+    Algorithm(
+        "reactions", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("reactions", "link", 6),),
+        lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, _as_wrenches(tree, w)),),
+    ),
+)  # fmt: skip
+
+ALGORITHMS: Final = {row.name: row for row in _ROWS}

@@ -1,0 +1,77 @@
+"""Running checks inside a kernel: numbers that are not finite, angles too large for our sine and cosine."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ramify.codegen.vector import ANGLE_LIMIT, Writer
+
+NOT_FINITE: Final = 1
+HUGE_ANGLE: Final = 2
+
+
+class Audit:
+    """A sum of 0 * x that stays zero while every x is finite, and the largest angle. In registers: straight-line code only."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.w = writer
+        self.sums = [writer.const(0.0)] * 4
+        self.largest = ""
+        self._turn = 0
+
+    def finite(self, x: str) -> None:
+        i = self._turn = (self._turn + 1) % len(self.sums)
+        self.sums[i] = self.w.multiply_add(x, self.w.const(0.0), self.sums[i])
+
+    def angle(self, x: str) -> None:
+        size = self.w.call("fabs", x)
+        self.largest = self.w.call("maxnum", self.largest, size) if self.largest else size
+
+    def flags(self) -> str:
+        total = self.sums[0]
+        for s in self.sums[1:]:
+            total = self.w.binary("fadd", total, s)
+        return flags(self.w, total, self.largest)
+
+
+class MemoryAudit:
+    """The same, kept in memory: for loops."""
+
+    def __init__(self, writer: Writer) -> None:
+        self.w = writer
+        writer.do(f"%audit.sum = alloca {writer.vector}, align 64")
+        writer.do(f"%audit.angle = alloca {writer.vector}, align 64")
+
+    def start(self) -> None:
+        for slot in ("%audit.sum", "%audit.angle"):
+            self.w.do(f"store {self.w.vector} {self.w.const(0.0)}, ptr {slot}, align 64")
+
+    def finite(self, x: str) -> None:
+        old = self.w.put(f"load {self.w.vector}, ptr %audit.sum, align 64")
+        new = self.w.multiply_add(x, self.w.const(0.0), old)
+        self.w.do(f"store {self.w.vector} {new}, ptr %audit.sum, align 64")
+
+    def angle(self, x: str) -> None:
+        old = self.w.put(f"load {self.w.vector}, ptr %audit.angle, align 64")
+        new = self.w.call("maxnum", old, self.w.call("fabs", x))
+        self.w.do(f"store {self.w.vector} {new}, ptr %audit.angle, align 64")
+
+    def flags(self) -> str:
+        total, largest = (self.w.put(f"load {self.w.vector}, ptr {slot}, align 64") for slot in ("%audit.sum", "%audit.angle"))
+        return flags(self.w, total, largest)
+
+
+def flags(w: Writer, total: str, largest: str) -> str:
+    """The kernel's result: NOT_FINITE and HUGE_ANGLE as bits."""
+    found = _any(w, w.put(f"fcmp uno {w.vector} {total}, {total}"), NOT_FINITE)
+    if largest:
+        huge = _any(w, w.put(f"fcmp ogt {w.vector} {largest}, {w.const(ANGLE_LIMIT)}"), HUGE_ANGLE)
+        found = w.put(f"or i64 {found}, {huge}")
+    return found
+
+
+def _any(w: Writer, condition: str, flag: int) -> str:
+    if w.width > 1:
+        bits = w.put(f"bitcast <{w.width} x i1> {condition} to i{w.width}")
+        condition = w.put(f"icmp ne i{w.width} {bits}, 0")
+    return w.put(f"select i1 {condition}, i64 {flag}, i64 0")

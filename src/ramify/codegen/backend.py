@@ -1,0 +1,186 @@
+"""The ways to run an algorithm on a batch: straight-line code, loops, plain NumPy. All take and give rows of numbers."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.codegen.compile import Compiled, compiled, is_cached
+from ramify.codegen.rolled import rolled_ir, scratch_doubles
+from ramify.codegen.target import host
+from ramify.codegen.unrolled import unrolled_ir
+from ramify.trace.loops import LoopProgram
+from ramify.trace.program import Program
+
+Array = NDArray[np.float64]
+
+
+class Backend(Protocol):
+    """Fills outputs (states, size) from inputs (states, size), C-contiguous; gives the flags of ``ramify.codegen.audit``."""
+
+    tier: str
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int: ...
+
+
+def _pointers(arrays: Sequence[Array], start: int) -> Any:
+    return (ctypes.c_void_p * len(arrays))(*(a.ctypes.data + a.strides[0] * start for a in arrays))
+
+
+class _Widths:
+    """One function per width, compiled when it is first needed."""
+
+    def __init__(self, make: Callable[[int], Compiled], arguments: int) -> None:
+        self._make = make
+        self._type = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments)
+        self._known: dict[int, tuple[Compiled, Any]] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, width: int) -> Any:
+        return self.entry(width)[1]
+
+    def entry(self, width: int) -> tuple[Compiled, Any]:
+        found = self._known.get(width)
+        if found is None:
+            with self._lock:
+                if width not in self._known:
+                    made = self._make(width)
+                    self._known[width] = made, self._type(made.address)
+                found = self._known[width]
+        return found
+
+
+def _width_for(states: int) -> int:
+    width = host().width
+    return width if states >= width else 1
+
+
+class Unrolled:
+    """Straight-line code for one robot. ``program`` is traced only where the cache has no object for the fingerprint."""
+
+    tier = "unrolled"
+
+    def __init__(self, program: Callable[[], Program], fingerprint: str, name: str) -> None:
+        self._program = program
+        self._fingerprint = fingerprint
+        self._name = name
+        self._functions = _Widths(self._compile, 2)
+
+    @cached_property
+    def program(self) -> Program:
+        return self._program()
+
+    def llvm_ir(self, width: int) -> str:
+        """LLVM text for a number of lanes."""
+        body, declarations = unrolled_ir(self.program, host().with_width(width), self._name)
+        return "\n".join([*sorted(declarations), body, ""])
+
+    def _compile(self, width: int) -> Compiled:
+        return compiled(lambda: self.llvm_ir(width), self._name, host().with_width(width), f"unrolled {self._fingerprint}")
+
+    def cached(self) -> bool:
+        """Whether an earlier run has left both widths in the cache."""
+        targets = (host().with_width(w) for w in {1, host().width})
+        return all(is_cached(self._name, target, f"unrolled {self._fingerprint}") for target in targets)
+
+    def ready(self, states: int) -> None:
+        """Compile what a batch of so many states needs."""
+        _ = self._functions[_width_for(states)]
+
+    @property
+    def single(self) -> Compiled:
+        """The function for one state."""
+        return self._functions.entry(1)[0]
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        function = self._functions[_width_for(stop - start)]
+        return int(function(stop - start, _pointers(inputs, start), _pointers(outputs, start)))
+
+
+class RobotTable:
+    """A tree's numbers as the loops read them."""
+
+    def __init__(self, parents: Sequence[int], constants: Array, extras: Array, shared: Array) -> None:
+        self.links = len(parents)
+        self._keep = (
+            np.array(parents, dtype=np.int64),
+            *(np.ascontiguousarray(a, dtype=np.float64) for a in (constants, extras, shared)),
+        )
+        self.table = np.array([self.links, *(a.ctypes.data for a in self._keep)], dtype=np.int64)
+
+
+class LoopKernels:
+    """The compiled loops of one algorithm, shared by all robots."""
+
+    def __init__(self, program: Callable[[], LoopProgram], name: str) -> None:
+        self._program = program
+        self.name = name
+        self.functions = _Widths(self._compile, 4)
+
+    @cached_property
+    def program(self) -> LoopProgram:
+        return self._program()
+
+    def llvm_ir(self, width: int) -> str:
+        """LLVM text for a number of lanes."""
+        body, declarations = rolled_ir(self.program, host().with_width(width), self.name)
+        return "\n".join([*sorted(declarations), body, ""])
+
+    def _compile(self, width: int) -> Compiled:
+        return compiled(lambda: self.llvm_ir(width), self.name, host().with_width(width), f"rolled {self.name}")
+
+
+class Rolled:
+    """Loops over one robot's links."""
+
+    tier = "rolled"
+
+    def __init__(self, kernels: LoopKernels, robot: RobotTable) -> None:
+        self._kernels = kernels
+        self._robot = robot
+        self._local = threading.local()
+
+    def llvm_ir(self, width: int) -> str:
+        """LLVM text for a number of lanes."""
+        return self._kernels.llvm_ir(width)
+
+    def _scratch(self, width: int) -> int:
+        """Memory for the records, one piece per thread, on a 64-byte boundary."""
+        size = scratch_doubles(self._kernels.program, self._robot.links, width)
+        held = getattr(self._local, "memory", None)
+        if held is None or held.size < size + 8:
+            held = self._local.memory = np.empty(size + 8)
+        return int(held.ctypes.data + 63) // 64 * 64
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        width = _width_for(stop - start)
+        function = self._kernels.functions[width]
+        for out in outputs:
+            out[start:stop] = 0.0
+        robot, scratch = self._robot.table.ctypes.data, self._scratch(width)
+        return int(function(stop - start, _pointers(inputs, start), _pointers(outputs, start), robot, scratch))
+
+
+class PlainNumpy:
+    """The algorithm's text run on arrays, a batch per scalar; needs no compiler."""
+
+    tier = "numpy"
+
+    def __init__(self, text: Callable[..., list[list[Any]]]) -> None:
+        self._text = text
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        columns = [[a[start:stop, j] for j in range(a.shape[1])] for a in inputs]
+        with np.errstate(all="ignore"):
+            results = self._text(*columns)
+        for out, result in zip(outputs, results, strict=True):
+            for j, value in enumerate(result):
+                out[start:stop, j] = value
+        finite = all(np.isfinite(a[start:stop]).all() for a in (*inputs, *outputs))
+        return 0 if finite else 1

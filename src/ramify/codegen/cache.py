@@ -1,0 +1,113 @@
+"""Compiled objects on disk. The cache is a place for code, so it is private, checked, and never trusted.
+
+An entry is used only if its directory and file belong to this user and to nobody else, and its contents match the digest
+it carries and the key it was asked for. Anything else is ignored and built anew. Entries are written to a temporary file and moved into
+place, so a process killed at any moment leaves either no entry or a whole one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+_MAGIC = b"ramify-object-1\n"
+_DIGEST = 32
+
+
+def directory() -> Path | None:
+    """The cache's directory, made if need be; None where none can be had (or RAMIFY_CACHE_DIR is "off")."""
+    given = os.environ.get("RAMIFY_CACHE_DIR")
+    if given == "off":
+        return None
+    if given:
+        place = Path(given)
+    elif sys.platform == "win32":
+        place = Path(os.environ.get("LOCALAPPDATA", Path.home())) / "ramify" / "cache"
+    elif sys.platform == "darwin":
+        place = Path.home() / "Library" / "Caches" / "ramify"
+    else:
+        place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify"
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if given and _mine(place.lstat(), stat.S_ISDIR) is False and place.lstat().st_uid == _user():
+            place.chmod(0o700)
+        return place if _mine(place.lstat(), stat.S_ISDIR) else None
+    except (OSError, RuntimeError):
+        return None
+
+
+def _user() -> int:
+    return os.geteuid() if hasattr(os, "geteuid") else -1
+
+
+def _mine(status: os.stat_result, kind: object) -> bool:
+    """Whether a file or directory is of the right kind, belongs to this user and is closed to others."""
+    if not kind(status.st_mode):  # type: ignore[operator]
+        return False
+    if not hasattr(os, "geteuid"):
+        return True
+    return status.st_uid == _user() and not status.st_mode & 0o077
+
+
+def key_of(*parts: str | bytes) -> str:
+    """A name for everything that determines an object."""
+    h = hashlib.sha256()
+    for part in parts:
+        raw = part.encode() if isinstance(part, str) else part
+        h.update(len(raw).to_bytes(8, "little"))
+        h.update(raw)
+    return h.hexdigest()
+
+
+def _digest(key: str, payload: bytes) -> bytes:
+    return hashlib.sha256(key.encode() + payload).digest()
+
+
+def has(key: str) -> bool:
+    """Whether there is a file for a key."""
+    place = directory()
+    return place is not None and (place / f"{key}.o").is_file()
+
+
+def load(key: str) -> bytes | None:
+    """The object stored under a key, or None."""
+    place = directory()
+    if place is None:
+        return None
+    try:
+        descriptor = os.open(place / f"{key}.o", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(descriptor, "rb") as file:
+            if not _mine(os.fstat(file.fileno()), stat.S_ISREG):
+                return None
+            raw = file.read()
+    except OSError:
+        return None
+    head = len(_MAGIC) + _DIGEST
+    payload = raw[head:]
+    if raw[: len(_MAGIC)] != _MAGIC or raw[len(_MAGIC) : head] != _digest(key, payload):
+        return None
+    return payload
+
+
+def store(key: str, payload: bytes) -> None:
+    """Keep an object. A cache that cannot be written is no error: the object is built again next time."""
+    place = directory()
+    if place is None:
+        return
+    with suppress(OSError):
+        descriptor, name = tempfile.mkstemp(prefix=".new-", dir=place)  # mode 0600
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(_MAGIC + _digest(key, payload) + payload)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, place / f"{key}.o")
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(name)
+            raise

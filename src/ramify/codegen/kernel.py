@@ -1,0 +1,249 @@
+"""A kernel: an algorithm made ready for one robot, called with arrays.
+
+Two tiers, as in a modern JIT. A robot answers at once through the loops that serve every robot (rolled); a kernel that is used again gets
+straight-line code of its own (unrolled), compiled in the background, and is switched over between two calls. A call never mixes tiers,
+and within a tier a state gives the same bits alone, in a batch of any size, and with any number of threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.codegen.audit import HUGE_ANGLE, NOT_FINITE
+from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
+from ramify.codegen.c99 import c_source
+from ramify.codegen.native import builtin_entry
+from ramify.codegen.threads import in_parallel, threads
+from ramify.codegen.vector import ANGLE_LIMIT
+from ramify.errors import RamifyError, StateError
+from ramify.trace.count import OpCount, op_count
+from ramify.trace.program import Port, Program
+
+Array = NDArray[np.float64]
+
+_PART_NS = 60_000.0  # a thread is worth waking for this much work
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a kernel is made from.
+
+    ``first`` answers at once; ``better`` (if any) is compiled in the background after ``patience`` calls or many states. ``explain`` turns a
+    position in a port into words for errors.
+    """
+
+    name: str
+    robot: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    program: Callable[[], Program]
+    plain: PlainNumpy
+    first: Backend
+    better: Unrolled | None
+    explain: Callable[[Port, int], str]
+    cost_ns: float
+
+
+class Kernel:
+    """``k(*inputs, out=None, threads=None)``: inputs (..., size) broadcast against each other; one result per output port."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self.name = plan.name
+        self._backend = plan.first
+        self._calls = 0
+        self._states = 0
+        self._compiling = False
+        self._entry: Callable[..., Any] = self._general
+        self._native()
+
+    def __call__(self, *inputs: ArrayLike, **options: Any) -> Any:
+        return self._entry(*inputs, **options)
+
+    def __repr__(self) -> str:
+        ports = ", ".join(f"{p.name}{list(p.shape)}" for p in self._plan.inputs)
+        return f"<ramify kernel {self.name}({ports}) of {self._plan.robot!r}, {self.tier}>"
+
+    @property
+    def tier(self) -> str:
+        """How it runs now: "unrolled", "rolled" or "numpy"."""
+        return self._backend.tier
+
+    @cached_property
+    def program(self) -> Program:
+        """The traced algorithm for this robot, unrolled."""
+        return self._plan.program()
+
+    @property
+    def op_count(self) -> OpCount:
+        """Operations of the unrolled kernel, after folding and sharing."""
+        return op_count(self.program)
+
+    @property
+    def llvm_ir(self) -> str:
+        """LLVM text of the tier in use, for this machine's vector width."""
+        from ramify.codegen.target import host
+
+        if isinstance(self._backend, PlainNumpy):
+            raise RamifyError(f"kernel {self.name} runs on plain NumPy: it has no LLVM text")
+        return self._backend.llvm_ir(host().width)  # type: ignore[attr-defined,no-any-return]
+
+    def c_source(self) -> tuple[str, str]:
+        """(header, source) in C99: one function, no dependency but math.h."""
+        return c_source(self.program, self._plan.robot)
+
+    # ---- calls ----
+
+    def _general(self, *inputs: ArrayLike, out: Any = None, threads: int | None = None) -> Any:
+        ports = self._plan.inputs
+        if len(inputs) != len(ports):
+            names = ", ".join(p.name for p in ports)
+            raise StateError(f"{self.name} takes {len(ports)} arrays ({names}); it was given {len(inputs)}")
+        arrays = [self._checked(port, x) for port, x in zip(ports, inputs, strict=True)]
+        batch = self._batch([a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)])
+        states = int(np.prod(batch, dtype=np.int64))
+        rows = [
+            np.ascontiguousarray(np.broadcast_to(a, batch + p.shape)).reshape(states, p.size)
+            for a, p in zip(arrays, ports, strict=True)
+        ]
+        results = self._buffers(out, batch, states, rows)
+        if states:
+            self._run(rows, [r.reshape(states, p.size) for r, p in zip(results, self._plan.outputs, strict=True)], threads)
+        if out is not None:
+            return out
+        found = [r if r.ndim else r[()] for r in results]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _checked(self, port: Port, x: ArrayLike) -> Array:
+        try:
+            raw = np.asarray(x)
+            if raw.dtype.kind not in "fiub":
+                raise TypeError(f"holds {raw.dtype} entries")
+            a = np.asarray(raw, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"{self.name}: {port.name} must be an array of real numbers; {error}") from None
+        if a.ndim < len(port.shape) or a.shape[a.ndim - len(port.shape) :] != port.shape:
+            want = ", ".join(["...", *map(str, port.shape)])
+            raise StateError(f"{self.name}: {port.name} has shape {a.shape}; {self._plan.robot!r} needs ({want})")
+        return a
+
+    def _batch(self, leads: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        try:
+            return np.broadcast_shapes(*leads)
+        except ValueError:
+            listing = ", ".join(f"{p.name} {lead}" for p, lead in zip(self._plan.inputs, leads, strict=True))
+            raise StateError(f"{self.name}: the batches do not fit together: {listing}") from None
+
+    def _buffers(self, out: Any, batch: tuple[int, ...], states: int, rows: Sequence[Array]) -> list[Array]:
+        ports = self._plan.outputs
+        if out is None:
+            return [np.empty(batch + p.shape) for p in ports]
+        given = list(out) if isinstance(out, (tuple, list)) else [out]
+        if len(given) != len(ports):
+            raise StateError(f"{self.name}: out has {len(given)} arrays for {len(ports)} results")
+        for p, a in zip(ports, given, strict=True):
+            shape = batch + p.shape
+            if not isinstance(a, np.ndarray) or a.dtype != np.float64 or a.shape != shape or not a.flags.carray:
+                raise StateError(f"{self.name}: out must be a writable C-contiguous float64 array of shape {shape}")
+            if any(np.may_share_memory(a, row) for row in rows):
+                raise StateError(f"{self.name}: out shares memory with an input; give it an array of its own")
+        return given
+
+    def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
+        backend, states = self._backend, rows[0].shape[0]
+        self._note(states)
+        parts = min(threads() if count is None else count, max(1, int(states * self._plan.cost_ns / _PART_NS)), max(1, states // 16))
+        flags = in_parallel(lambda a, b: backend.run(rows, results, a, b), states, max(1, parts))
+        if flags & HUGE_ANGLE:
+            flags = self._with_huge_angles(rows, results)
+        if flags & NOT_FINITE:
+            self._diagnose(rows, results)
+
+    def _with_huge_angles(self, rows: list[Array], results: list[Array]) -> int:
+        """States with angles beyond our own sine's range go through NumPy's."""
+        huge = (np.abs(rows[0]) > ANGLE_LIMIT).any(axis=1)
+        few = [np.ascontiguousarray(r[huge]) for r in rows]
+        found = [np.empty((few[0].shape[0], r.shape[1])) for r in results]
+        self._plan.plain.run(few, found, 0, few[0].shape[0])
+        for r, f in zip(results, found, strict=True):
+            r[huge] = f
+        return 0 if all(np.isfinite(a).all() for a in (*rows, *results)) else NOT_FINITE
+
+    def _diagnose(self, rows: list[Array], results: list[Array]) -> None:
+        """Say which number is not finite."""
+        for port, a in zip(self._plan.inputs, rows, strict=True):
+            bad = np.argwhere(~np.isfinite(a))
+            if bad.size:
+                state, position = (int(i) for i in bad[0])
+                where = f" of state {state}" if a.shape[0] > 1 else ""
+                what = self._plan.explain(port, position)
+                raise StateError(f"{self.name}: {port.name}[{position}]{where} ({what}) is {a[state, position]}; it must be finite")
+        for port, a in zip(self._plan.outputs, results, strict=True):
+            bad = np.argwhere(~np.isfinite(a))
+            if bad.size:
+                state, position = (int(i) for i in bad[0])
+                largest = max(float(np.abs(row[state]).max(initial=0.0)) for row in rows)
+                cause = (
+                    f"the inputs are as large as {largest:.3g} and overflow"
+                    if largest > 1e100
+                    else "the inertia matrix is singular there: some joint moves no mass or stands in gimbal lock; see model.check()"
+                )
+                where = f" of state {state}" if a.shape[0] > 1 else ""
+                raise StateError(
+                    f"{self.name}: {port.name}[{position}]{where} ({self._plan.explain(port, position)}) is {a[state, position]}: {cause}"
+                )
+
+    # ---- tiers ----
+
+    def _note(self, states: int) -> None:
+        """Count use; a kernel in demand gets straight-line code."""
+        self._calls += 1
+        self._states += states
+        if self._plan.better is not None and not self._compiling and (self._calls >= 8 or self._states >= 512):
+            self._compiling = True
+            _background(self._improve)
+
+    def _improve(self) -> None:
+        better = self._plan.better
+        assert better is not None
+        better.ready(1)
+        better.ready(1 << 20)
+        self._backend = better
+        self._native()
+
+    def _native(self) -> None:
+        if isinstance(self._backend, Unrolled) and len(self._plan.outputs) == 1:
+            self._entry = builtin_entry(self._backend, self._plan.inputs, self._plan.outputs[0], self._general)
+
+
+_queue: list[Callable[[], None]] = []
+_worker: threading.Thread | None = None
+_guard = threading.Lock()
+
+
+def _background(task: Callable[[], None]) -> None:
+    """Run a task on the one background thread, which ends when nothing is left to do."""
+    global _worker
+    with _guard:
+        _queue.append(task)
+        if _worker is None:
+            _worker = threading.Thread(target=_drain, name="ramify-compiler")
+            _worker.start()
+
+
+def _drain() -> None:
+    global _worker
+    while True:
+        with _guard:
+            if not _queue or not threading.main_thread().is_alive():
+                _worker = None
+                return
+            task = _queue.pop(0)
+        task()

@@ -1,0 +1,261 @@
+"""Loops over the links: one kernel per algorithm serves every robot.
+
+``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a Robot is
+``{int64 links; int64 *parents; double *constants; double *extras; double *globals}``. Records live in ``scratch``: slot k + 1 holds the fields of
+link k, each ``width`` doubles wide, slot 0 those of the base. Outputs that a loop does not reach must come in as zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ramify.codegen.audit import MemoryAudit
+from ramify.codegen.target import Target
+from ramify.codegen.vector import Writer, emit
+from ramify.trace.loops import Climb, LoopPort, LoopProgram, Once, Sweep
+
+_ROBOT = ("%links", "%parents", "%constants", "%extras", "%globals")
+
+
+def rolled_ir(program: LoopProgram, target: Target, name: str) -> tuple[str, set[str]]:
+    """LLVM text of one function, and the declarations it needs."""
+    return _Rolled(program, target).function(name)
+
+
+def scratch_doubles(program: LoopProgram, links: int, width: int) -> int:
+    """Size of the scratch memory of one thread."""
+    return (links + 1) * max(1, len(program.fields)) * width
+
+
+class _Rolled:
+    """Writes one function, loop after loop."""
+
+    def __init__(self, program: LoopProgram, target: Target) -> None:
+        self.program = program
+        self.w = Writer(target)
+        self.fields = max(1, len(program.fields))
+        self._labels = 0
+
+    def function(self, name: str) -> tuple[str, set[str]]:
+        w, width = self.w, self.w.width
+        for i, what in enumerate(_ROBOT):
+            place = w.put(f"getelementptr i64, ptr %robot, i64 {i}")
+            w.do(f"{what} = load {'i64' if i == 0 else 'ptr'}, ptr {place}")
+        self.inputs = [self._port("%inputs", i, port) for i, port in enumerate(self.program.inputs)]
+        self.outputs = [self._port("%outputs", i, port) for i, port in enumerate(self.program.outputs)]
+        self.audit = MemoryAudit(w)
+        w.do(f"%last = sub i64 %states, {width}")
+        w.do("br label %block")
+        w.label("block")
+        w.do("%row = phi i64 [0, %entry], [%next, %finish]")
+        w.do("%flags = phi i64 [0, %entry], [%flags.next, %finish]")
+        self.audit.start()
+        for loop in self.program.loops:
+            if isinstance(loop, Sweep):
+                self._sweep(loop)
+            elif isinstance(loop, Climb):
+                self._climb(loop)
+            else:
+                self._once(loop)
+        w.do("br label %finish")
+        w.label("finish")
+        w.do(f"%flags.next = or i64 %flags, {self.audit.flags()}")
+        following = w.put(f"add i64 %row, {width}")
+        beyond = w.put(f"icmp sgt i64 {following}, %last")
+        w.do(f"%next = select i1 {beyond}, i64 %last, i64 {following}")
+        done = w.put("icmp sge i64 %row, %last")
+        w.do(f"br i1 {done}, label %exit, label %block")
+        w.label("exit")
+        w.do("ret i64 %flags.next")
+        head = f"define i64 @{name}(i64 %states, ptr noalias %inputs, ptr noalias %outputs, ptr noalias %robot, ptr noalias %scratch) {{"
+        return "\n".join([head, "entry:", *w.lines, "}"]), w.intrinsics
+
+    # ---- addresses ----
+
+    def _port(self, table: str, index: int, port: LoopPort) -> tuple[str, str]:
+        """Base address and numbers per state."""
+        w = self.w
+        base = w.put(f"load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {index}')}")
+        if port.per == "state":
+            return base, str(port.count)
+        per_link = w.put(f"mul i64 %links, {port.count}")
+        return base, per_link if port.per == "link" else w.put(f"mul i64 {per_link}, %links")
+
+    def _field(self, slot: str, field: int) -> str:
+        w = self.w
+        start = w.put(f"mul i64 {slot}, {self.fields * w.width}")
+        place = w.put(f"add i64 {start}, {self.program.fields[field] * w.width}")
+        return w.put(f"getelementptr double, ptr %scratch, i64 {place}")
+
+    def _load(self, slot: str, field: int) -> str:
+        return self.w.put(f"load {self.w.vector}, ptr {self._field(slot, field)}, align {8 * self.w.width}")
+
+    def _store(self, slot: str, field: int, value: str) -> None:
+        self.w.do(f"store {self.w.vector} {value}, ptr {self._field(slot, field)}, align {8 * self.w.width}")
+
+    def _lane_addresses(self, port: tuple[str, str], position: str) -> list[str]:
+        """Where each lane's number stands, ``position`` numbers into its state."""
+        w, (base, size) = self.w, port
+        out = []
+        for lane in range(w.width):
+            row = w.put(f"add i64 %row, {lane}")
+            place = w.put(f"add i64 {w.put(f'mul i64 {row}, {size}')}, {position}")
+            out.append(w.put(f"getelementptr double, ptr {base}, i64 {place}"))
+        return out
+
+    def _gather(self, port: tuple[str, str], position: str) -> str:
+        w = self.w
+        lanes = [w.put(f"load double, ptr {address}") for address in self._lane_addresses(port, position)]
+        value = lanes[0]
+        if w.width > 1:
+            value = "poison"
+            for i, lane in enumerate(lanes):
+                value = w.put(f"insertelement {w.vector} {value}, double {lane}, i64 {i}")
+        self.audit.finite(value)
+        return value
+
+    def _scatter(self, port: int, position: str, value: str) -> None:
+        w = self.w
+        self.audit.finite(value)
+        for i, address in enumerate(self._lane_addresses(self.outputs[port], position)):
+            lane = value if w.width == 1 else w.put(f"extractelement {w.vector} {value}, i64 {i}")
+            w.do(f"store double {lane}, ptr {address}")
+
+    def _symbol(self, who: dict[str, str], carried: list[str]) -> Callable[[Any], str]:
+        """Reads a symbol; ``who`` gives the slot of each link that the loop knows."""
+        w = self.w
+
+        def link(name: str) -> str:
+            return w.put(f"sub i64 {who[name]}, 1")
+
+        def table(base: str, width: int, index: int, of: str) -> str:
+            place = w.put(f"add i64 {w.put(f'mul i64 {link(of)}, {width}')}, {index}")
+            return w.splat(w.put(f"load double, ptr {w.put(f'getelementptr double, ptr {base}, i64 {place}')}"))
+
+        def read(name: Any) -> str:
+            kind = name[0]
+            if kind == "slot":
+                return self._load(who[name[2]], name[1])
+            if kind == "link":
+                return table("%constants", self.program.constants, name[1], name[2])
+            if kind == "extra":
+                return table("%extras", self.program.extras, name[1], name[2])
+            if kind == "in":
+                count = self.program.inputs[name[1]].count
+                return self._gather(self.inputs[name[1]], w.put(f"add i64 {w.put(f'mul i64 {link(name[3])}, {count}')}, {name[2]}"))
+            if kind == "lane":
+                return self._gather(self.inputs[name[1]], str(name[2]))
+            if kind == "global":
+                return w.splat(w.put(f"load double, ptr {w.put(f'getelementptr double, ptr %globals, i64 {name[1]}')}"))
+            return carried[name[1]]
+
+        return read
+
+    def _values(self, roots: list[int], who: dict[str, str], carried: list[str] | None = None) -> dict[int, str]:
+        return emit(self.w, self.program.graph, roots, self._symbol(who, carried or []), self.audit.angle)
+
+    # ---- loops ----
+
+    def _label(self) -> str:
+        self._labels += 1
+        return f"loop{self._labels}"
+
+    def _over_links(self, body: Callable[[str], None], direction: str = "outward") -> None:
+        """``body(slot)`` for every link."""
+        w, label = self.w, self._label()
+        start, step = ("%links", -1) if direction == "inward" else ("1", 1)
+        w.do(f"br label %{label}.enter")
+        w.label(f"{label}.enter")
+        w.do(f"br label %{label}")
+        w.label(label)
+        w.do(f"%{label}.slot = phi i64 [{start}, %{label}.enter], [%{label}.next, %{label}.end]")
+        body(f"%{label}.slot")
+        w.do(f"br label %{label}.end")
+        w.label(f"{label}.end")
+        w.do(f"%{label}.next = add i64 %{label}.slot, {step}")
+        bound = "%links" if step > 0 else "1"
+        done = w.put(f"icmp {'sgt' if step > 0 else 'slt'} i64 %{label}.next, {bound}")
+        w.do(f"br i1 {done}, label %{label}.exit, label %{label}")
+        w.label(f"{label}.exit")
+
+    def _parent(self, slot: str) -> str:
+        """Slot of a link's parent: 0 for the base."""
+        w = self.w
+        link = w.put(f"sub i64 {slot}, 1")
+        parent = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %parents, i64 {link}')}")
+        return w.put(f"add i64 {parent}, 1")
+
+    def _sweep(self, sweep: Sweep) -> None:
+        w = self.w
+        values = self._values(list(sweep.roots.values()), {"root": "0"})
+        for field, node in sweep.roots.items():
+            self._store("0", field, values[node])
+        if sweep.zeros:
+            for field in sweep.zeros:
+                self._store("0", field, w.const(0.0))
+            self._over_links(lambda slot: [self._store(slot, f, w.const(0.0)) for f in sweep.zeros] and None)
+
+        def body(slot: str) -> None:
+            who = {"k": slot, "parent": self._parent(slot), "root": "0"}
+            roots = [*sweep.stores.values(), *(node for _, node, _ in sweep.sums), *(node for *_, node in sweep.outputs)]
+            values = self._values(roots, who)
+            for field, node in sweep.stores.items():
+                self._store(slot, field, values[node])
+            for field, node, whose in sweep.sums:
+                old = self._load(who[whose], field)
+                self._store(who[whose], field, w.binary("fadd", old, values[node]))
+            link = w.put(f"sub i64 {slot}, 1")
+            for port, layout, i, node in sweep.outputs:
+                if layout == "row":
+                    count = self.program.outputs[port].count
+                    place = w.put(f"add i64 {w.put(f'mul i64 {link}, {count}')}, {i}")
+                else:
+                    place = w.put(f"add i64 {w.put(f'mul i64 {link}, %links')}, {link}")
+                self._scatter(port, place, values[node])
+
+        self._over_links(body, sweep.direction)
+
+    def _climb(self, climb: Climb) -> None:
+        w, label = self.w, self._label()
+        port = climb.output
+        if port is None:
+            return
+
+        def body(slot: str) -> None:
+            values = self._values(climb.start, {"k": slot, "root": "0"})
+            above = self._parent(slot)
+            w.do(f"br label %{label}.enter")
+            w.label(f"{label}.enter")
+            at_base = w.put(f"icmp eq i64 {above}, 0")
+            w.do(f"br i1 {at_base}, label %{label}.done, label %{label}")
+            w.label(label)
+            back: list[tuple[str, int]] = []
+            w.do(f"%{label}.i = phi i64 [{slot}, %{label}.enter], [%{label}.j, %{label}.end]")
+            w.do(f"%{label}.j = phi i64 [{above}, %{label}.enter], [%{label}.up, %{label}.end]")
+            carried = []
+            for i, node in enumerate(climb.start):
+                name = f"%{label}.carry{i}"
+                w.do(f"{name} = phi {w.vector} [{values[node]}, %{label}.enter], [{name}.next, %{label}.end]")
+                carried.append(name)
+                back.append((f"{name}.next", climb.carry[i]))
+            found = self._values([*climb.carry, *climb.entries], {"i": f"%{label}.i", "j": f"%{label}.j", "root": "0"}, carried)
+            k, j = w.put(f"sub i64 {slot}, 1"), w.put(f"sub i64 %{label}.j, 1")
+            for row, column, node in ((k, j, climb.entries[0]), (j, k, climb.entries[1])):
+                self._scatter(port, w.put(f"add i64 {w.put(f'mul i64 {row}, %links')}, {column}"), found[node])
+            for name, node in back:  # a copy under a known name, for the phi above
+                w.do(f"{name} = select i1 true, {w.vector} {found[node]}, {w.vector} {found[node]}")
+            up = self._parent(f"%{label}.j")
+            w.do(f"%{label}.up = add i64 {up}, 0")
+            w.do(f"br label %{label}.end")
+            w.label(f"{label}.end")
+            finished = w.put(f"icmp eq i64 %{label}.up, 0")
+            w.do(f"br i1 {finished}, label %{label}.done, label %{label}")
+            w.label(f"{label}.done")
+
+        self._over_links(body)
+
+    def _once(self, once: Once) -> None:
+        values = self._values([node for *_, node in once.outputs], {"root": "0"})
+        for port, position, node in once.outputs:
+            self._scatter(port, str(position), values[node])

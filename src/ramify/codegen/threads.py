@@ -1,0 +1,61 @@
+"""Threads for batches. The kernels run outside Python's lock, so plain threads do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from ramify.errors import RamifyError
+
+_chosen: int | None = None
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+_pool_pid = 0
+
+
+def _checked(value: Any, where: str) -> int:
+    try:
+        count = int(value)
+    except (TypeError, ValueError):
+        count = 0
+    if count < 1 or isinstance(value, bool):
+        raise RamifyError(f"{where}: {value!r} is not a number of threads; give a whole number of at least 1")
+    return count
+
+
+def threads(count: int | None = None) -> int:
+    """Set (or, without an argument, ask for) the number of threads that batches use. RAMIFY_THREADS sets the default; else all cores."""
+    global _chosen
+    if count is not None:
+        _chosen = _checked(count, "rf.threads")
+    if _chosen is not None:
+        return _chosen
+    given = os.environ.get("RAMIFY_THREADS")
+    return _checked(given, "RAMIFY_THREADS") if given else cores()
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def in_parallel(work: Callable[[int, int], int], states: int, parts: int) -> int:
+    """``work(start, stop)`` over parts of a batch at once; the results are or-ed together."""
+    bounds = [states * i // parts for i in range(parts + 1)]
+    if parts == 1:
+        return work(0, states)
+    pool = _executor(parts - 1)
+    futures = [pool.submit(work, a, b) for a, b in zip(bounds[1:-1], bounds[2:], strict=True)]
+    found = work(bounds[0], bounds[1])
+    for future in futures:
+        found |= future.result()
+    return found
+
+
+def _executor(size: int) -> ThreadPoolExecutor:
+    global _pool, _pool_size, _pool_pid
+    if _pool is None or _pool_size < size or _pool_pid != os.getpid():
+        _pool, _pool_size, _pool_pid = ThreadPoolExecutor(size, thread_name_prefix="ramify"), size, os.getpid()
+    return _pool

@@ -1,0 +1,134 @@
+"""Straight-line kernels: all links written out, the robot's numbers folded in.
+
+``int64 NAME(int64 states, double **inputs, double **outputs)`` works on row-major arrays (states, size). Lanes are states: blocks of
+``width`` rows are transposed in registers on the way in and out, the last block overlaps the one before. The result is a set of
+flags: see ``ramify.codegen.audit``.
+"""
+
+from __future__ import annotations
+
+from ramify.codegen.audit import Audit
+from ramify.codegen.target import Target
+from ramify.codegen.vector import Writer, emit
+from ramify.trace.program import Program
+
+
+def unrolled_ir(program: Program, target: Target, name: str) -> tuple[str, set[str]]:
+    """LLVM text of one function, and the declarations it needs."""
+    w = Writer(target)
+    width = target.width
+    head = [
+        f"define i64 @{name}(i64 %states, ptr noalias %inputs, ptr noalias %outputs) {{",
+        "entry:",
+    ]
+    bases_in = [_load_pointer(w, "%inputs", i) for i in range(len(program.inputs))]
+    bases_out = [_load_pointer(w, "%outputs", i) for i in range(len(program.outputs))]
+    w.do(f"%last = sub i64 %states, {width}")
+    w.do("br label %block")
+    w.label("block")
+    w.do("%row = phi i64 [0, %entry], [%next, %block]")
+    w.do("%flags = phi i64 [0, %entry], [%flags.next, %block]")
+    audit = Audit(w)
+    symbols: dict[tuple[int, int], str] = {}
+    for i, port in enumerate(program.inputs):
+        for j, value in enumerate(load_rows(w, bases_in[i], port.size)):
+            symbols[i, j] = value
+            audit.finite(value)
+    roots = [node for port in program.results for node in port]
+    values = emit(w, program.graph, roots, symbols.__getitem__, audit.angle)
+    for port, base, nodes in zip(program.outputs, bases_out, program.results, strict=True):
+        numbers = [values[node] for node in nodes]
+        for node in dict.fromkeys(nodes):
+            if program.graph.ops[node] != "const":
+                audit.finite(values[node])
+        store_rows(w, base, port.size, numbers)
+    flags = audit.flags()
+    w.do(f"%flags.next = or i64 %flags, {flags}")
+    # The next block starts one width on, but no later than the last full one.
+    following = w.put(f"add i64 %row, {width}")
+    beyond = w.put(f"icmp sgt i64 {following}, %last")
+    w.do(f"%next = select i1 {beyond}, i64 %last, i64 {following}")
+    done = w.put("icmp sge i64 %row, %last")
+    w.do(f"br i1 {done}, label %exit, label %block")
+    w.label("exit")
+    w.do("ret i64 %flags.next")
+    return "\n".join([*head, *w.lines, "}"]), w.intrinsics
+
+
+def _load_pointer(w: Writer, table: str, index: int) -> str:
+    return w.put(f"load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {index}')}")
+
+
+# ---- rows of memory to lanes and back ----
+
+
+def load_rows(w: Writer, base: str, size: int) -> list[str]:
+    """``size`` values, one per column of ``width`` rows that start at row %row."""
+    columns: list[str] = []
+    rows = _row_pointers(w, base, size)
+    for start in range(0, size, w.width):
+        take = min(w.width, size - start)
+        pieces = [_load_piece(w, row, start, take) for row in rows]
+        columns.extend(_transpose(w, pieces)[:take])
+    return columns
+
+
+def store_rows(w: Writer, base: str, size: int, columns: list[str]) -> None:
+    """The reverse of ``load_rows``."""
+    rows = _row_pointers(w, base, size)
+    for start in range(0, size, w.width):
+        take = min(w.width, size - start)
+        block = columns[start : start + take] + ["poison"] * (w.width - take)
+        for row, piece in zip(rows, _transpose(w, block), strict=True):
+            _store_piece(w, row, start, take, piece)
+
+
+def _row_pointers(w: Writer, base: str, size: int) -> list[str]:
+    first = w.put(f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {size}')}")
+    return [first] + [w.put(f"getelementptr double, ptr {first}, i64 {lane * size}") for lane in range(1, w.width)]
+
+
+def _mask(width: int, take: int) -> str:
+    return f"<{', '.join(f'i1 {int(i < take)}' for i in range(width))}>"
+
+
+def _load_piece(w: Writer, row: str, start: int, take: int) -> str:
+    address = w.put(f"getelementptr double, ptr {row}, i64 {start}") if start else row
+    if take == w.width:
+        return w.put(f"load {w.vector}, ptr {address}, align 8")
+    kind = f"<{w.width} x i1>"
+    w.intrinsics.add(f"declare {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {kind}, {w.vector})")
+    return w.put(
+        f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 8, {kind} {_mask(w.width, take)}, {w.vector} zeroinitializer)"
+    )
+
+
+def _store_piece(w: Writer, row: str, start: int, take: int, value: str) -> None:
+    address = w.put(f"getelementptr double, ptr {row}, i64 {start}") if start else row
+    if take == w.width:
+        w.do(f"store {w.vector} {value}, ptr {address}, align 8")
+        return
+    kind = f"<{w.width} x i1>"
+    w.intrinsics.add(f"declare void @llvm.masked.store.{w.suffix}.p0({w.vector}, ptr, i32, {kind})")
+    w.do(f"call void @llvm.masked.store.{w.suffix}.p0({w.vector} {value}, ptr {address}, i32 8, {kind} {_mask(w.width, take)})")
+
+
+def _transpose(w: Writer, rows: list[str]) -> list[str]:
+    """A width x width block transposed by exchanging halves, quarters, …"""
+    rows = list(rows)
+    step = 1
+    while step < w.width:
+        low = [i if not i & step else i - step + w.width for i in range(w.width)]
+        high = [i + step if not i & step else i + w.width for i in range(w.width)]
+        for i in range(w.width):
+            if not i & step:
+                a, b = rows[i], rows[i + step]
+                rows[i], rows[i + step] = (
+                    w.put(
+                        f"shufflevector {w.vector} {a}, {w.vector} {b}, "
+                        f"<{w.width} x i32> <{', '.join(f'i32 {e}' for e in order)}>"
+                    )
+                    for order in (low, high)
+                )  # fmt: skip
+        step *= 2
+    return rows

@@ -1,0 +1,204 @@
+"""LLVM text for straight-line code on vectors of doubles: one table from operations to instructions.
+
+Every value has ``width`` lanes, one state per lane. Products that only feed one sum are fused with it (where the machine can), by
+our own rule and not the compiler's, so that every width gives the same bits.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ramify.codegen.target import Target
+from ramify.trace.graph import Graph
+
+ANGLE_LIMIT: Final = 1.0e6
+"""Largest angle (rad) the kernels' own sine and cosine take; beyond it the caller reduces the angle first."""
+
+# pi/2 in three parts of 33 bits (the products with a whole number below 2^20 are exact), and the minimax polynomials
+# of sine and cosine on [-pi/4, pi/4]: the constants of Sun's fdlibm.
+_PI_2 = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
+_SIN = (
+    -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
+    2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10,
+)  # fmt: skip
+_COS = (
+    4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
+    -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11,
+)  # fmt: skip
+_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest whole number in the low bits
+
+
+def number(x: float) -> str:
+    """A double as LLVM writes it, to the bit."""
+    return f"0x{struct.unpack('>Q', struct.pack('>d', x))[0]:016X}"
+
+
+class Writer:
+    """Lines of one function, with fresh names."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.width = target.width
+        self.lines: list[str] = []
+        self._count = 0
+        self.intrinsics: set[str] = set()
+        self.vector = "double" if self.width == 1 else f"<{self.width} x double>"
+        self.integer = "i64" if self.width == 1 else f"<{self.width} x i64>"
+        self.suffix = "f64" if self.width == 1 else f"v{self.width}f64"
+
+    def name(self) -> str:
+        self._count += 1
+        return f"%t{self._count}"
+
+    def put(self, text: str) -> str:
+        """A line that gives a value."""
+        out = self.name()
+        self.lines.append(f"  {out} = {text}")
+        return out
+
+    def do(self, text: str) -> None:
+        """A line that gives none."""
+        self.lines.append(f"  {text}")
+
+    def label(self, text: str) -> None:
+        self.lines.append(f"{text}:")
+
+    def const(self, x: float) -> str:
+        """A known number in all lanes."""
+        return number(x) if self.width == 1 else f"<{', '.join([f'double {number(x)}'] * self.width)}>"
+
+    def whole(self, x: int) -> str:
+        return str(x) if self.width == 1 else f"<{', '.join([f'i64 {x}'] * self.width)}>"
+
+    def binary(self, op: str, a: str, b: str) -> str:
+        return self.put(f"{op} {self.vector} {a}, {b}")
+
+    def call(self, intrinsic: str, *args: str) -> str:
+        """A call of an LLVM intrinsic on vectors."""
+        declared = f"declare {self.vector} @llvm.{intrinsic}.{self.suffix}({', '.join([self.vector] * len(args))})"
+        self.intrinsics.add(declared)
+        return self.put(f"call {self.vector} @llvm.{intrinsic}.{self.suffix}({', '.join(f'{self.vector} {a}' for a in args)})")
+
+    def multiply_add(self, a: str, b: str, c: str) -> str:
+        """a * b + c."""
+        if self.target.fma:
+            return self.call("fma", a, b, c)
+        return self.binary("fadd", self.binary("fmul", a, b), c)
+
+    def negated(self, a: str) -> str:
+        return self.put(f"fneg {self.vector} {a}")
+
+    def splat(self, scalar: str) -> str:
+        """A double in all lanes."""
+        if self.width == 1:
+            return scalar
+        first = self.put(f"insertelement {self.vector} poison, double {scalar}, i64 0")
+        return self.put(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.width} x i32> zeroinitializer")
+
+    def sine_cosine(self, x: str) -> tuple[str, str]:
+        """Sine and cosine of |x| < ANGLE_LIMIT: reduction by multiples of pi/2, then two polynomials."""
+        shifted = self.multiply_add(x, self.const(0.63661977236758134308), self.const(_ROUND))
+        k = self.binary("fsub", shifted, self.const(_ROUND))
+        bits = self.put(f"bitcast {self.vector} {shifted} to {self.integer}")
+        minus_k = self.negated(k)
+        r = x
+        for part in _PI_2:
+            r = self.multiply_add(minus_k, self.const(part), r)
+        z = self.binary("fmul", r, r)
+        s = self._polynomial(z, _SIN)
+        s = self.multiply_add(self.binary("fmul", z, r), s, r)
+        c = self.multiply_add(z, self._polynomial(z, _COS), self.const(-0.5))
+        c = self.multiply_add(z, c, self.const(1.0))
+        odd = self.put(f"trunc {self.integer} {bits} to {'i1' if self.width == 1 else f'<{self.width} x i1>'}")
+        sine, cosine = self.pick(odd, c, s), self.pick(odd, s, c)
+        return self._signed(sine, bits, 0), self._signed(cosine, bits, 1)
+
+    def _polynomial(self, z: str, coefficients: tuple[float, ...]) -> str:
+        value = self.const(coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            value = self.multiply_add(value, z, self.const(c))
+        return value
+
+    def _signed(self, x: str, quadrant: str, ahead: int) -> str:
+        """x with its sign turned where bit 1 of quadrant + ahead is set."""
+        if ahead:
+            quadrant = self.put(f"add {self.integer} {quadrant}, {self.whole(ahead)}")
+        bit = self.put(f"and {self.integer} {quadrant}, {self.whole(2)}")
+        sign = self.put(f"shl {self.integer} {bit}, {self.whole(62)}")
+        bits = self.put(f"bitcast {self.vector} {x} to {self.integer}")
+        turned = self.put(f"xor {self.integer} {bits}, {sign}")
+        return self.put(f"bitcast {self.integer} {turned} to {self.vector}")
+
+    def pick(self, condition: str, a: str, b: str) -> str:
+        """a where the condition holds, else b."""
+        kind = "i1" if self.width == 1 else f"<{self.width} x i1>"
+        return self.put(f"select {kind} {condition}, {self.vector} {a}, {self.vector} {b}")
+
+
+_INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
+    "add": lambda w, a: w.binary("fadd", *a),
+    "sub": lambda w, a: w.binary("fsub", *a),
+    "mul": lambda w, a: w.binary("fmul", *a),
+    "neg": lambda w, a: w.negated(*a),
+    "recip": lambda w, a: w.binary("fdiv", w.const(1.0), *a),
+    "sqrt": lambda w, a: w.call("sqrt", *a),
+    "lt": lambda w, a: w.put(f"fcmp olt {w.vector} {a[0]}, {a[1]}"),
+    "le": lambda w, a: w.put(f"fcmp ole {w.vector} {a[0]}, {a[1]}"),
+    "select": lambda w, a: w.pick(*a),
+}
+
+
+def emit(writer: Writer, graph: Graph, roots: Iterable[int], symbol: Callable[[Any], str], on_angle: Callable[[str], None]) -> dict[int, str]:
+    """Write the nodes that the roots need; gives the value of every node. ``on_angle`` sees each angle a sine is taken of."""
+    roots = list(roots)
+    order = graph.reachable(roots)
+    uses = Counter(arg for node in order for arg in graph.args[node])
+    uses.update(roots)
+    values: dict[int, str] = {}
+    angles: dict[int, tuple[str, str]] = {}
+    fused = _fused_products(graph, order, uses)
+    for node in order:
+        op, args = graph.ops[node], graph.args[node]
+        if op == "const":
+            values[node] = writer.const(graph.payload[node])
+        elif op == "symbol":
+            values[node] = symbol(graph.payload[node])
+        elif op in ("sin", "cos"):
+            if args[0] not in angles:
+                on_angle(values[args[0]])
+                angles[args[0]] = writer.sine_cosine(values[args[0]])
+            values[node] = angles[args[0]][op == "cos"]
+        elif node in fused:
+            continue
+        elif op in ("add", "sub") and (args[0] in fused or args[1] in fused):
+            values[node] = _multiply_add(writer, graph, values, op, args, fused)
+        else:
+            values[node] = _INSTRUCTION[op](writer, [values[arg] for arg in args])
+    return values
+
+
+def _fused_products(graph: Graph, order: list[int], uses: Counter[int]) -> set[int]:
+    """Products used once, by a sum: the later operand of each sum where both would do."""
+    fused: set[int] = set()
+    for node in order:
+        if graph.ops[node] in ("add", "sub"):
+            a, b = graph.args[node]
+            for arg in (b, a):
+                if graph.ops[arg] == "mul" and uses[arg] == 1:
+                    fused.add(arg)
+                    break
+    return fused
+
+
+def _multiply_add(
+    writer: Writer, graph: Graph, values: dict[int, str], op: str, args: tuple[int, ...], fused: set[int]
+) -> str:  # fmt: skip
+    a, b = args
+    if b in fused:  # a +- x y
+        x, y = (values[arg] for arg in graph.args[b])
+        return writer.multiply_add(writer.negated(x) if op == "sub" else x, y, values[a])
+    x, y = (values[arg] for arg in graph.args[a])  # x y +- b
+    return writer.multiply_add(x, y, writer.negated(values[b]) if op == "sub" else values[b])

@@ -1,0 +1,347 @@
+"""Where algorithms, tracing and code generation meet: every question a model answers becomes a kernel here."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.algorithms import ALGORITHMS, Algorithm
+from ramify.codegen.backend import Backend, LoopKernels, PlainNumpy, RobotTable, Rolled, Unrolled
+from ramify.codegen.kernel import Kernel, Plan
+from ramify.codegen.target import llvm_available
+from ramify.dynamics.tree import Matrix, Tree
+from ramify.errors import ModelError, RamifyError, StateError
+from ramify.model.frame import Array
+from ramify.model.model import UDU, Kinematics
+from ramify.model.skeleton import as_pose
+from ramify.records import flatten
+from ramify.spatial import Vec3
+from ramify.trace.count import OpCount
+from ramify.trace.loops import LoopPort, LoopProgram, LoopTree
+from ramify.trace.program import Port, Program, trace
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+_MOST_LINKS = 72  # up to here straight-line code is compiled in the background
+_MOST_PAIRS = 1200
+_REFUSED_PAIRS = 40_000
+
+
+def tree_of(model: Model) -> Tree:
+    """The tree of a model's links, as numbers."""
+    skeleton = model.skeleton
+    gravity = Vec3(*(float(g) for g in skeleton.root.rotation.T @ np.array(model.gravity)))
+    return Tree(skeleton.links, skeleton.parents, as_pose(skeleton.root), gravity)
+
+
+# ---- one algorithm, three ways ----
+
+
+def _flat(value: Any) -> list[Any]:
+    return value.row_major() if isinstance(value, Matrix) else flatten(value)
+
+
+def plain_text(algorithm: Algorithm, tree: Tree, extras: Sequence[Sequence[float]]) -> Callable[..., list[list[Any]]]:
+    """The algorithm over flat lists of scalars of any kind, for one tree."""
+
+    def run(*inputs: list[Any]) -> list[list[Any]]:
+        columns = [_column(port, scalars) for port, scalars in zip(algorithm.inputs, inputs, strict=True)]
+        return [_flat(value) for value in algorithm.text(tree, *columns, *extras)]
+
+    return run
+
+
+def _column(port: LoopPort, scalars: list[Any]) -> list[Any]:
+    if port.per == "state" or port.count == 1:
+        return scalars
+    return [tuple(scalars[i : i + port.count]) for i in range(0, len(scalars), port.count)]
+
+
+@cache
+def loop_kernels(name: str) -> LoopKernels:
+    """The loops of an algorithm, for every robot."""
+    return LoopKernels(lambda: _loop_program(name), name)
+
+
+def _loop_program(name: str) -> LoopProgram:
+    from ramify.model.body import Body
+    from ramify.model.joint import Joint
+    from ramify.model.skeleton import build_skeleton
+
+    algorithm = ALGORITHMS[name]
+    skeleton = build_skeleton((Body("any", -1, Joint("any", "revolute")),))  # only the shape of its records matters
+    tree = LoopTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0))
+    columns: list[Any] = []
+    for i, port in enumerate(algorithm.inputs):
+        if port.per == "state":
+            columns.append([tree.graph.symbol(("lane", i, j)) for j in range(port.count)])
+        else:
+            template = 0.0 if port.count == 1 else (0.0,) * port.count
+            columns.append(tree.column(template, lambda j, i=i: ("in", i, j)))
+    extras = [tree.column(0.0, lambda _, i=i: ("extra", i)) for i in range(algorithm.extras)]
+    for i, value in enumerate(algorithm.text(tree, *columns, *extras)):
+        tree.output(i, value)
+    return tree.program(name, algorithm.inputs, algorithm.outputs, algorithm.extras)
+
+
+class _RolledInverse:
+    """The inverse of the inertia matrix from the loops of its factors: U^-T D^-1 U^-1 (eq. 5.38)."""
+
+    tier = "rolled"
+
+    def __init__(self, factors: Rolled, links: int) -> None:
+        self._factors = factors
+        self._links = links
+
+    def llvm_ir(self, width: int) -> str:
+        """LLVM text of the factors."""
+        return self._factors.llvm_ir(width)
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        n, states = self._links, stop - start
+        U, d = np.empty((states, n * n)), np.empty((states, n))
+        flags = self._factors.run([a[start:stop] for a in inputs], [U, d], 0, states)
+        U = U.reshape(states, n, n)
+        np.matmul(U.transpose(0, 2, 1), U * d[:, :, None], out=outputs[0][start:stop].reshape(states, n, n))
+        return flags
+
+
+# ---- kernels ----
+
+
+def make_kernel(model: Model, name: str, tier: str | None, body: int | None = None) -> Kernel:
+    """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in demand."""
+    if name not in ALGORITHMS:
+        near = difflib.get_close_matches(name, ALGORITHMS, 3)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {', '.join(ALGORITHMS)}"
+        raise RamifyError(f"there is no algorithm {name!r}; {hint}")
+    if tier not in (None, "unrolled", "rolled", "numpy"):
+        raise RamifyError(f"tier {tier!r} must be 'unrolled', 'rolled' or 'numpy'")
+    algorithm = ALGORITHMS[name]
+    if algorithm.extras and body is None:
+        raise RamifyError(f"the kernel of {name} belongs to one body; call model.{name}(…) instead")
+    tree = tree_of(model)
+    links = len(tree.links)
+    extras = _which_body(model, body, algorithm.extras)
+    text = plain_text(algorithm, tree, extras)
+    inputs, outputs = (tuple(Port(p.name, _shape(p, links)) for p in ports) for ports in (algorithm.inputs, algorithm.outputs))
+    plain = PlainNumpy(text)
+
+    def program() -> Program:
+        return trace(name, text, inputs, outputs)
+
+    unrolled = Unrolled(program, _fingerprint(tree, extras, name), name)
+    size = links if all(p.per != "pair" for p in algorithm.outputs) else _pairs(tree) // (_MOST_PAIRS // _MOST_LINKS)
+    first: Backend
+    better: Unrolled | None = None
+    if tier == "numpy" or (tier is None and not _compiler()):
+        first = plain
+    elif tier == "unrolled":
+        if _pairs(tree) > _REFUSED_PAIRS:
+            raise RamifyError(f"{model.name!r} has {links} links: too many for straight-line code; use tier='rolled'")
+        first = unrolled
+    else:
+        first = _rolled(algorithm, tree, extras)
+        if tier is None and size <= _MOST_LINKS:
+            if unrolled.cached():
+                first = unrolled
+            else:
+                better = unrolled
+    plan = Plan(name, model.name, inputs, outputs, program, plain, first, better, lambda port, i: _explain(model, algorithm, port, i), 12.0 * links)
+    return Kernel(plan)
+
+
+def _rolled(algorithm: Algorithm, tree: Tree, extras: Sequence[Sequence[float]]) -> Backend:
+    constants = np.array([flatten(link) for link in tree.links])
+    shared = np.array([*flatten(tree.root), *flatten(tree.gravity)])
+    columns = np.array(extras, dtype=np.float64).T if len(extras) else np.zeros((1, 1))
+    robot = RobotTable(tree.parents, constants, columns, shared)
+    if algorithm.loops:
+        return Rolled(loop_kernels(algorithm.name), robot)
+    return _RolledInverse(Rolled(loop_kernels("udu_inverse"), robot), len(tree.links))
+
+
+def _shape(port: LoopPort, links: int) -> tuple[int, ...]:
+    if port.per == "pair":
+        return (links, links)
+    if port.per == "link":
+        return (links,) if port.count == 1 else (links, port.count)
+    return () if port.count == 1 else (port.count,)
+
+
+def _pairs(tree: Tree) -> int:
+    """Pairs of a link and one that carries it."""
+    depth: list[int] = []
+    for parent in tree.parents:
+        depth.append(0 if parent < 0 else depth[parent] + 1)
+    return sum(depth)
+
+
+def _fingerprint(tree: Tree, extras: Sequence[Sequence[float]], name: str) -> str:
+    h = hashlib.sha256(name.encode())
+    numbers = [*flatten(tree.root), *flatten(tree.gravity), *(x for link in tree.links for x in flatten(link)), *flatten(list(extras))]
+    h.update(np.array(numbers, dtype=np.float64).tobytes())
+    h.update(np.array(tree.parents, dtype=np.int64).tobytes())
+    return h.hexdigest()
+
+
+@cache
+def _compiler() -> bool:
+    """Whether LLVM is there; its absence is said once."""
+    if not llvm_available():
+        warnings.warn("llvmlite is not installed: ramify computes with plain NumPy, which is slower", RuntimeWarning, stacklevel=2)
+        return False
+    return True
+
+
+def _explain(model: Model, algorithm: Algorithm, port: Port, position: int) -> str:
+    """What a number of a port is, in words."""
+    ports = {p.name: p for p in (*algorithm.inputs, *algorithm.outputs)}
+    kind = ports[port.name]
+    if kind.per == "link":
+        return f"joint coordinate {model.coordinates[position // kind.count]!r}"
+    if kind.per == "pair":
+        return f"row {model.coordinates[position // model.nv]!r}, column {model.coordinates[position % model.nv]!r}"
+    return f"number {position}"
+
+
+# ---- questions that need more than one call of a kernel ----
+
+
+def _which_body(model: Model, body: int | None, extras: int) -> tuple[tuple[float, ...], ...]:
+    """Columns ``target`` and ``support`` of a body (see ramify.dynamics.jacobian)."""
+    if not extras or body is None:
+        return ()
+    links = len(model.skeleton.links)
+    moves = set(model.skeleton.support(body))
+    target = tuple(float(k == model.skeleton.last[body]) for k in range(links))
+    return target, tuple(float(k in moves) for k in range(links))
+
+
+def _body_kernel(model: Model, name: str, body: int) -> Kernel:
+    key = f"{name}:{body}"
+    found = model._kernels.get(key)
+    return found if found is not None else model._kernels.setdefault(key, make_kernel(model, name, None, body))
+
+
+def _point_of(model: Model, link: str, point: ArrayLike) -> tuple[int, Array]:
+    """Body and point in its frame for a point of a link, which may be merged into its body."""
+    body, frame = model.attachment(link)
+    at = np.asarray(point, dtype=np.float64)
+    if at.shape[-1:] != (3,):
+        raise StateError(f"point has shape {at.shape}; it must be (..., 3), in m, in the frame of {link!r}")
+    return body, at @ frame.rotation.T + frame.position
+
+
+def jacobian(model: Model, q: ArrayLike, link: str, point: ArrayLike) -> Array:
+    """See Model.jacobian."""
+    body, at = _point_of(model, link, point)
+    if body < 0:
+        q = np.asarray(q, dtype=np.float64)
+        return np.zeros((*q.shape[:-1], 6, model.nv))
+    return np.swapaxes(_body_kernel(model, "jacobian", body)(q, at), -1, -2)
+
+
+def jacobian_rate(model: Model, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike) -> Array:
+    """See Model.jacobian_rate."""
+    body, at = _point_of(model, link, point)
+    if body < 0:
+        return np.zeros((*np.broadcast_shapes(np.shape(q), np.shape(v))[:-1], 6))
+    found: Array = _body_kernel(model, "jacobian_rate", body)(q, v, at)
+    return found
+
+
+def kinematics(model: Model, q: ArrayLike) -> Kinematics:
+    """See Model.kinematics."""
+    poses = model.kernel("kinematics")(q)[..., list(model.skeleton.last), :]
+    return Kinematics(poses[..., :9].reshape(*poses.shape[:-1], 3, 3), poses[..., 9:])
+
+
+def applied_wrenches(model: Model, wrenches: Mapping[str, ArrayLike]) -> Array:
+    """External wrenches by link (..., links, 6) from wrenches by name; those on merged links move to their body's origin."""
+    if not isinstance(wrenches, Mapping):
+        raise StateError(f"wrenches must map body names to arrays (..., 6); it is a {type(wrenches).__name__}")
+    given = []
+    for name, value in wrenches.items():
+        body, frame = model.attachment(name)
+        w = np.asarray(value, dtype=np.float64)
+        if w.shape[-1:] != (6,):
+            raise StateError(f"the wrench on {name!r} has shape {w.shape}; it must be (..., 6): [moment; force]")
+        if not np.isfinite(w).all():
+            raise StateError(f"the wrench on {name!r} is not finite: {w.tolist()}")
+        if not frame.is_identity:
+            raise ModelError(f"{name!r} is merged into {model.bodies[body].name if body >= 0 else 'the base'!r}; give the wrench on that body")
+        given.append((model.skeleton.last[body], w))
+    batch = np.broadcast_shapes(*(w.shape[:-1] for _, w in given))
+    out = np.zeros((*batch, len(model.skeleton.links), 6))
+    for link, w in given:
+        out[..., link, :] += w
+    return out
+
+
+def reactions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None) -> Array:
+    """See Model.reactions."""
+    found: Array = model.kernel("reactions")(q, v, a, applied_wrenches(model, wrenches or {}))
+    return found[..., list(model.skeleton.last), :]
+
+
+def derivatives(model: Model, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLike) -> tuple[Array, Array, Array]:
+    """Partial derivatives of inverse or forward dynamics by its three arguments: directional ones along every axis, in one batch."""
+    kernel = model.kernel(f"{name}_tangent")
+    given = [np.asarray(a, dtype=np.float64) for a in (q, v, x)]
+    n, still = model.nv, np.zeros((1, model.nv))
+    base = [a[..., None, :] for a in given]
+    along = np.eye(n)
+    by_q = np.swapaxes(kernel(*base, along, still, still), -1, -2)
+    by_v = np.swapaxes(kernel(*base, still, along, still), -1, -2)
+    by_x = model.mass_matrix(q) if name == "inverse_dynamics" else model.mass_matrix_inverse(q)
+    return by_q, by_v, np.array(np.broadcast_to(by_x, by_q.shape))
+
+
+def udu(model: Model, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
+    """See Model.udu."""
+    U, d = model.kernel("udu")(q)
+    if _level(level) == "joint":
+        return UDU(U, _diagonal(d))
+    blocks = _module_blocks(model)
+    within = U * blocks  # the part of U inside the modules: block D is within D within', block U is U within^-1
+    return UDU(np.linalg.solve(np.swapaxes(within, -1, -2), np.swapaxes(U, -1, -2)).swapaxes(-1, -2), (within * d[..., None, :]) @ within.swapaxes(-1, -2))
+
+
+def udu_inverse(model: Model, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
+    """See Model.udu_inverse."""
+    U, d = model.kernel("udu_inverse")(q)
+    if _level(level) == "joint":
+        return UDU(U, _diagonal(d))
+    within = U * _module_blocks(model)
+    return UDU(np.linalg.solve(within, U), (within.swapaxes(-1, -2) * d[..., None, :]) @ within)
+
+
+def _level(level: str) -> str:
+    if level not in ("joint", "module"):
+        raise RamifyError(f"level {level!r} must be 'joint' or 'module'")
+    return level
+
+
+def _diagonal(d: Array) -> Array:
+    return d[..., :, None] * np.eye(d.shape[-1])
+
+
+def _module_blocks(model: Model) -> Array:
+    """(nv, nv): one where two coordinates belong to the same module."""
+    of_body = {b: module.index for module in model.modules for b in module.bodies}
+    index = np.array([of_body[b] for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)])
+    return (index[:, None] == index[None, :]).astype(np.float64)
+
+
+def op_count(model: Model, name: str) -> OpCount:
+    """See Model.op_count."""
+    return model.kernel(name).op_count

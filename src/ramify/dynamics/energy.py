@@ -1,0 +1,65 @@
+"""Energy, centre of mass and momentum of the whole robot: sums over its links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ramify.dynamics.gravity import depths, potential
+from ramify.dynamics.kinematics import poses, twists
+from ramify.dynamics.motion import displacements
+from ramify.dynamics.tree import Column, Tree
+from ramify.model.link import Link, Pose
+from ramify.scalar import Scalar
+from ramify.spatial import Twist, Vec3, Wrench
+
+
+@dataclass(slots=True)
+class Bulk:
+    """Mass and first moment about the world's origin."""
+
+    m: Scalar
+    h: Vec3
+
+
+def kinetic(link: Link, t: Twist) -> Scalar:
+    """t' M t / 2 of one link, the two equal halves of its coupling taken together."""
+    M = link.M
+    return 0.5 * (t.w.dot(M.I @ t.w) + M.m * t.v.dot(t.v)) + t.w.dot(M.h.cross(t.v))
+
+
+def bulk(link: Link, at: Pose) -> Bulk:
+    """m and R h + m r."""
+    return Bulk(link.M.m, at.R @ link.M.h + at.r * link.M.m)
+
+
+def momentum_step(link: Link, at: Pose, t: Twist) -> Wrench:
+    """M t, moved to the world's origin and axes."""
+    own = link.M @ t
+    f = at.R @ own.f
+    return Wrench(at.R @ own.n + at.r.cross(f), f)
+
+
+def energy(tree: Tree, q: Column, v: Column) -> tuple[Scalar, Scalar]:
+    """Kinetic and potential energy, in J; the potential is zero at the world's origin."""
+    x = displacements(tree, q)
+    both = tree.total(lambda link, t, at: (kinetic(link, t), potential(link, at)), (0.0, 0.0), twists(tree, x, v), depths(tree, x))
+    return both[0], both[1]
+
+
+def center_of_mass(tree: Tree, q: Column) -> Vec3:
+    """Centre of mass of all links (3), world frame, in m."""
+    whole = tree.total(bulk, Bulk(0.0, Vec3(0.0, 0.0, 0.0)), poses(tree, displacements(tree, q)))
+    return whole.h * (1.0 / whole.m)  # type: ignore[no-any-return]
+
+
+def momentum(tree: Tree, q: Column, v: Column) -> tuple[Vec3, Vec3]:
+    """Linear momentum (kg m/s) and angular momentum about the centre of mass (kg m^2/s), world axes."""
+    x = displacements(tree, q)
+    o = Vec3(0.0, 0.0, 0.0)
+    whole, at_origin = tree.total(
+        lambda link, at, t: (bulk(link, at), momentum_step(link, at, t)),
+        (Bulk(0.0, o), Wrench(o, o)),
+        poses(tree, x),
+        twists(tree, x, v),
+    )
+    return at_origin.f, at_origin.n - whole.h.cross(at_origin.f) * (1.0 / whole.m)

@@ -1,0 +1,43 @@
+"""Where the links are and how fast: world poses and twists, by the forward recursion of eq. (4.2)."""
+
+from __future__ import annotations
+
+from ramify.dynamics.motion import displacements
+from ramify.dynamics.tree import Column, Tree
+from ramify.model.link import Displacement, Link, Pose
+from ramify.scalar import Scalar
+from ramify.spatial import Mat3, Twist, Vec3
+
+
+def outward(link: Link, parent: Pose, x: Displacement) -> Pose:
+    """R = R_parent Rz(gamma) Rx(alpha) Rz(theta), row by row: a row of R is an axis of the world, seen from the link."""
+    A = link.propagation(x)
+    return Pose(Mat3.from_rows(*(A.outward(axis) for axis in parent.R.rows)), parent.point(A.r))
+
+
+def seat(link: Link, pose: Pose) -> Pose:
+    """The user's body frame in the world."""
+    to_body = link.seat.R.transposed_times
+    return Pose(Mat3.from_rows(*(to_body(axis) for axis in pose.R.rows)), pose.point(link.seat.r))
+
+
+def twist_step(link: Link, parent: Twist, x: Displacement, v: Scalar) -> Twist:
+    """Eq. (4.2): t = A t_parent + p v."""
+    t: Twist = link.propagation(x) @ parent + link.p * v
+    return t
+
+
+def poses(tree: Tree, x: Column) -> Column:
+    """Pose of every link's frame in the world (rotation; origin in m), at the displacements x."""
+    return tree.outward(outward, tree.root, x)
+
+
+def twists(tree: Tree, x: Column, v: Column) -> Column:
+    """Twist [w; v] of every link in its own frame (rad/s; m/s)."""
+    o = Vec3(0.0, 0.0, 0.0)
+    return tree.outward(twist_step, Twist(o, o), x, v)
+
+
+def body_poses(tree: Tree, q: Column) -> Column:
+    """Pose of every link's body frame in the world; of a joint's massless links too, where the frame is the link's own."""
+    return tree.each(seat, poses(tree, displacements(tree, q)))

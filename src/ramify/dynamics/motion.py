@@ -1,0 +1,43 @@
+"""Twists and twist-rates of the links: the forward recursion of eqs. (4.2) and (6.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ramify.dynamics.tree import Column, Tree
+from ramify.model.link import Displacement, Link
+from ramify.scalar import Scalar
+from ramify.spatial import Twist, Vec3
+
+
+@dataclass(slots=True)
+class Motion:
+    """Twist t of a link and its rate dt, in the link's frame; gravity appears as an acceleration -g of the base."""
+
+    t: Twist
+    dt: Twist
+
+
+def at_rest(acceleration: Vec3) -> Motion:
+    """The base: at rest but for a linear acceleration."""
+    o = Vec3(0.0, 0.0, 0.0)
+    return Motion(Twist(o, o), Twist(o, acceleration))
+
+
+def displacements(tree: Tree, q: Column) -> Column:
+    """Where each joint stands."""
+    return tree.each(lambda link, qk: link.displacement(qk), q)
+
+
+def outward(link: Link, parent: Motion, x: Displacement, v: Scalar, a: Scalar) -> Motion:
+    """Eqs. (4.2), (6.3): t = A t_parent + p v and its rate."""
+    A, p = link.propagation(x), link.p
+    t = A @ parent.t + p * v
+    turned = p.rate(t.w)
+    dt = A.rate(parent.t, parent.dt) + Twist(turned.w * v, turned.v * (v + v)) + p * a
+    return Motion(t, dt)
+
+
+def motions(tree: Tree, x: Column, v: Column, a: Column) -> Column:
+    """Motion of every link under gravity."""
+    return tree.outward(outward, at_rest(-tree.gravity), x, v, a)

@@ -1,0 +1,95 @@
+"""The traversals of a tree of links: the only loops an algorithm of this folder knows.
+
+An algorithm hands a *step*, a function of one link's constants and records, to a traversal. Here a traversal runs
+over plain lists, so it works on any scalar and a traced algorithm comes out unrolled; ``ramify.trace.loops`` runs the same
+step once, on symbols, and so writes a loop. A *column* holds one record per link.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ramify.model.link import Link, Pose
+from ramify.records import add
+from ramify.scalar import Scalar
+from ramify.spatial import Vec3
+
+Column = Sequence[Any]
+Step = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Links, parents first; ``parents[k]`` is -1 where link k hangs on the base.
+
+    ``root`` is the links' base frame in the world, ``gravity`` an acceleration in the root frame.
+    """
+
+    links: Sequence[Link]
+    parents: Sequence[int]
+    root: Pose
+    gravity: Vec3
+
+    def each(self, step: Step, *columns: Column) -> Column:
+        """``step(link, ...)`` for every link by itself."""
+        return [step(link, *items) for link, *items in zip(self.links, *columns, strict=True)]
+
+    def outward(self, step: Step, root: Any, *columns: Column) -> Column:
+        """``step(link, parent's record, ...)`` from the base to the leaves (the book's forward recursion)."""
+        out: list[Any] = []
+        for k, link in enumerate(self.links):
+            parent = root if self.parents[k] < 0 else out[self.parents[k]]
+            out.append(step(link, parent, *(column[k] for column in columns)))
+        return out
+
+    def inward(self, step: Step, zero: Any, *columns: Column) -> Column:
+        """``step(link, sum over children, ...)`` from the leaves to the base (the book's backward recursion).
+
+        The step gives its own record and what it hands to its parent.
+        """
+        sums: list[Any] = [zero] * len(self.links)
+        out: list[Any] = [None] * len(self.links)
+        for k in reversed(range(len(self.links))):
+            out[k], handed = step(self.links[k], sums[k], *(column[k] for column in columns))
+            if self.parents[k] >= 0:
+                sums[self.parents[k]] = add(sums[self.parents[k]], handed)
+        return out
+
+    def climb(self, step: Step, start: Column, *columns: Column) -> Matrix:
+        """From every link k to the base: ``step(carried, child's link and records, parent's link and records)``.
+
+        The child is k at first. A step gives the pair of entries (k, j) and (j, k) for the parent j, and what it carries on.
+        """
+        entries: dict[tuple[int, int], Scalar] = {}
+        for k in range(len(self.links)):
+            carried, i, j = start[k], k, self.parents[k]
+            while j >= 0:
+                own = (self.links[i], *(column[i] for column in columns))
+                above = (self.links[j], *(column[j] for column in columns))
+                (entries[k, j], entries[j, k]), carried = step(carried, own, above)
+                i, j = j, self.parents[j]
+        return Matrix(len(self.links), entries)
+
+    def total(self, step: Step, zero: Any, *columns: Column) -> Any:
+        """The sum of ``step(link, ...)`` over all links."""
+        total = zero
+        for link, *items in zip(self.links, *columns, strict=True):
+            total = add(total, step(link, *items))
+        return total
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """A square matrix over the links; entries that are not stored are zero."""
+
+    n: int
+    entries: dict[tuple[int, int], Scalar]
+
+    def with_diagonal(self, diagonal: Column) -> Matrix:
+        """The same matrix with its diagonal set."""
+        return Matrix(self.n, self.entries | {(k, k): diagonal[k] for k in range(self.n)})
+
+    def row_major(self) -> list[Scalar]:
+        return [self.entries.get((i, j), 0.0) for i in range(self.n) for j in range(self.n)]

@@ -1,0 +1,120 @@
+"""Arithmetic in robot files: numbers, named parameters, + - * / **, and a few functions. Never ``eval``.
+
+A text is checked against a pattern, parsed by :mod:`ast`, and walked by a table of allowed nodes; every value is a float, so that no
+power or product can grow beyond eight bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from functools import lru_cache
+from typing import Any, Final
+
+LONGEST: Final = 200
+"""Characters in an expression."""
+
+LARGEST: Final = 1e30
+"""Numbers in a robot file stay below this, so that products of a few of them stay finite."""
+
+CONSTANTS: Final = {"pi": math.pi}
+FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {
+    "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
+    "atan2": math.atan2, "abs": abs, "min": min, "max": max,
+}  # fmt: skip
+RESERVED: Final = frozenset([*CONSTANTS, *FUNCTIONS, "copy", "base"])
+"""Names that a parameter cannot take."""
+
+_BINARY: Final[Mapping[type[ast.operator], Callable[[float, float], Any]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
+}  # fmt: skip
+_UNARY: Final[Mapping[type[ast.unaryop], Callable[[float], float]]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+_TOKENS: Final = re.compile(
+    r"(?:\s*(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])|[A-Za-z_][A-Za-z_0-9]*|\*\*|[-+*/(),]))+\s*", re.ASCII
+)  # fmt: skip
+
+
+class ExpressionError(ValueError):
+    """A text that is not a number, or whose value is none. The message says why."""
+
+
+def shown(value: object, most: int = 48) -> str:
+    """A value as a message quotes it: shortened where it is long."""
+    text = f"{value}" if isinstance(value, float | int) else repr(value) if isinstance(value, str) else _kind(value)
+    return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
+
+
+def _kind(value: object) -> str:
+    return {dict: "a mapping", list: "a list", type(None): "nothing"}.get(
+        next((t for t in (dict, list, type(None)) if isinstance(value, t)), object), type(value).__name__
+    )
+
+
+def evaluate(value: object, names: Mapping[str, float]) -> float:
+    """A number or an expression as a float. Infinite values pass; NaN does not.
+
+    Raises ExpressionError for anything else than a number, for unknown names, and for division by zero and the like.
+    """
+    if isinstance(value, str):
+        try:
+            result = _value(_parsed(value), names)
+        except ZeroDivisionError:
+            raise ExpressionError(f"{shown(value)} divides by zero") from None
+        except OverflowError:
+            raise ExpressionError(f"{shown(value)} is too large") from None
+        except (ValueError, TypeError) as error:
+            raise error if isinstance(error, ExpressionError) else ExpressionError(f"{shown(value)} has no value: {error}") from None
+    elif isinstance(value, bool) or not isinstance(value, int | float):
+        raise ExpressionError(f"{shown(value)} is not a number")
+    else:
+        result = float(value)
+    if isinstance(result, complex) or math.isnan(result):
+        raise ExpressionError(f"{shown(value)} is not a real number")
+    if LARGEST < abs(result) < math.inf:
+        raise ExpressionError(f"{shown(value)} is too large; numbers here stay below {LARGEST:.0e}")
+    return result
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> ast.expr:
+    if len(text) > LONGEST:
+        raise ExpressionError(f"{shown(text)} is too long for a number; {LONGEST} characters at most")
+    if not _TOKENS.fullmatch(text):
+        raise ExpressionError(f"{shown(text)} is not a number")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ExpressionError(f"{shown(text)} is not a number, nor arithmetic with + - * / ** and parentheses") from None
+
+
+def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return float(number)
+        case ast.Name(id=name):
+            if name in names:
+                return names[name]
+            if name in CONSTANTS:
+                return CONSTANTS[name]
+            raise ExpressionError(f"no parameter is named {shown(name)}{near(name, list(names))}")
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return _BINARY[type(op)](_value(left, names), _value(right, names))
+        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _UNARY:
+            return _UNARY[type(sign)](_value(operand, names))
+        case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]):
+            if function not in FUNCTIONS:
+                raise ExpressionError(f"no function is named {shown(function)}; there are {', '.join(FUNCTIONS)}")
+            return FUNCTIONS[function](*(_value(argument, names) for argument in arguments))
+    raise ExpressionError(f"{shown(ast.unparse(node))} is not arithmetic with + - * / ** and parentheses")
+
+
+def near(name: str, known: list[str]) -> str:
+    """``"; did you mean 'mass'?"``, or what there is to choose from."""
+    found = get_close_matches(name[:80], known, n=1, cutoff=0.6)
+    if found:
+        return f"; did you mean {found[0]!r}?"
+    return f"; there are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else ""

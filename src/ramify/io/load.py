@@ -1,0 +1,70 @@
+"""Robots by name or from a file."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Final
+
+from ramify.errors import ModelError
+from ramify.io.expression import near
+from ramify.model.model import Model
+
+YAML_SUFFIXES: Final = (".yaml", ".yml")
+LATER_SUFFIXES: Final = {".urdf": "URDF", ".xml": "MJCF", ".mat": "ReDySim", ".m": "ReDySim"}
+
+
+def robots() -> list[str]:
+    """Names of the built-in robots, sorted."""
+    return list(_built_in())
+
+
+@cache
+def _built_in() -> tuple[str, ...]:
+    folder = resources.files("ramify") / "robots"
+    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
+
+
+def load(name_or_path: str | os.PathLike[str], *, base: str = "fixed", **parameters: float) -> Model:
+    """A robot: a built-in one by its name, or one from the path of a ``.yaml`` file.
+
+    parameters: values for the parameters that the robot's file declares, as in ``rf.load("chain", n=1000)``.
+
+    Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one line for each mistake, with file, line,
+    column, key, what is wrong and what would be right.
+    """
+    if base != "fixed":
+        known = "; it must be 'fixed'" if base not in ("free", "free_euler") else ": this version builds robots on a fixed base only"
+        raise ModelError(f"base {base!r}{known}")
+    given = os.fspath(name_or_path)
+    if given in _built_in():
+        entry = resources.files("ramify") / "robots" / f"{given}.yaml"
+        return read_yaml(entry.read_text(encoding="utf-8"), entry.name, **parameters)
+    path = Path(given)
+    if path.suffix.lower() in YAML_SUFFIXES:
+        from ramify.io.yaml_file import read_text
+
+        return read_yaml(read_text(path), given, **parameters)
+    raise ModelError(_refusal(given, path))
+
+
+def _refusal(given: str, path: Path) -> str:
+    suffix = path.suffix.lower()
+    if suffix in LATER_SUFFIXES:
+        return f"{given}: {LATER_SUFFIXES[suffix]} files ({suffix}) are not read by this version; write the robot as .yaml"
+    if suffix or os.path.lexists(path) or len(path.parts) != 1:
+        kind = "is a directory" if path.is_dir() else f"has the suffix {suffix!r}" if suffix else "has no suffix"
+        return f"{given} {kind}; a robot file ends in .yaml, .yml, {', '.join(LATER_SUFFIXES)}"
+    return f"no built-in robot is named {given!r}{near(given, robots())}"
+
+
+def read_yaml(text: str, file: str = "robot.yaml", /, **parameters: float) -> Model:
+    """A robot from the text of a robot file; ``file`` is its name in messages. Raises ModelError as ``load`` does."""
+    from ramify.io.assemble import assemble
+    from ramify.io.mistakes import Mistakes
+    from ramify.io.yaml_file import parse
+
+    mistakes = Mistakes(file)
+    return assemble(parse(text, mistakes), mistakes, parameters)

@@ -1,0 +1,50 @@
+"""A rigid body and the joint that carries it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ramify.model.frame import Array, Frame
+from ramify.model.joint import Joint
+
+
+def _frozen(a: object, shape: tuple[int, ...]) -> Array:
+    out = np.array(a, dtype=np.float64).reshape(shape)
+    out.flags.writeable = False
+    return out
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Something to draw: ``box`` (size x y z), ``cylinder`` (radius, length), ``sphere`` (radius), ``capsule`` (radius, length).
+
+    Lengths in metres; ``frame`` is the shape's centre in the body's frame; cylinders and capsules lie along their z axis.
+    """
+
+    kind: str
+    size: tuple[float, ...]
+    frame: Frame = field(default_factory=Frame)
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """A rigid body: ``mass`` in kg, ``com`` (3,) in m and ``inertia`` (3, 3) in kg m^2 about it, both in the body's frame.
+
+    ``parent`` is the index of the body that carries it, -1 for the base. ``points`` are named points (3,) of contact.
+    """
+
+    name: str
+    parent: int
+    joint: Joint
+    mass: float = 0.0
+    com: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+    shapes: tuple[Shape, ...] = ()
+    points: tuple[tuple[str, tuple[float, float, float]], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mass", float(self.mass))
+        object.__setattr__(self, "com", _frozen(self.com, (3,)))
+        object.__setattr__(self, "inertia", _frozen(self.inertia, (3, 3)))

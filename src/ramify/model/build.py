@@ -1,0 +1,313 @@
+"""Building a model: links named by their parents, fixed joints merged, everything checked once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ramify.errors import ModelError
+from ramify.model.body import Body, Shape
+from ramify.model.frame import Array, Frame, as_frame, classical_dh, modified_dh
+from ramify.model.joint import Joint
+from ramify.model.model import Attachment, Model
+
+EARTH = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True, eq=False)
+class LinkSpec:
+    """A link as a robot file gives it: the name of its parent (None: the base), its joint, its mass and shape."""
+
+    name: str
+    parent: str | None
+    joint: Joint
+    mass: float = 0.0
+    com: Array = field(default_factory=lambda: np.zeros(3))
+    inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
+    shapes: tuple[Shape, ...] = ()
+    points: tuple[tuple[str, tuple[float, float, float]], ...] = ()
+
+
+def build(
+    name: str,
+    links: Iterable[LinkSpec],
+    gravity: Sequence[float] = EARTH,
+    modules: Sequence[Sequence[str]] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Model:
+    """A model from links in any order: sorted parents first (children in the given order), fixed joints merged, checked.
+
+    Raises ModelError naming the link for duplicate names, unknown parents, cycles, and for masses or inertias that are negative or
+    not finite.
+    """
+    specs = list(links)
+    _check_numbers(specs, gravity)
+    ordered = _parents_first(specs)
+    moving = _merge_fixed(ordered)
+    if not moving.bodies:
+        raise ModelError(f"robot {name!r} has no moving link; give it at least one joint that is not fixed")
+    _check_names(specs)
+    groups = None
+    if modules is not None:
+        index = {body.name: i for i, body in enumerate(moving.bodies)}
+        unknown = [link for group in modules for link in group if link not in index]
+        if unknown:
+            raise ModelError(f"modules name {unknown[0]!r}, which is not a moving link; choose among {', '.join(index)}")
+        groups = tuple(tuple(index[link] for link in group) for group in modules)
+    return Model(name, tuple(moving.bodies), tuple(float(g) for g in gravity), moving.attached, groups, dict(metadata or {}))  # type: ignore[arg-type]
+
+
+def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
+    if len(gravity) != 3 or not all(math.isfinite(g) for g in gravity):
+        raise ModelError(f"gravity {list(gravity)} must be three finite numbers, in m/s^2")
+    for spec in specs:
+        if not math.isfinite(spec.mass) or spec.mass < 0.0:
+            raise ModelError(f"link {spec.name!r}: mass {spec.mass} kg must be finite and not negative")
+        for what, value, shape in (("com", spec.com, (3,)), ("inertia", spec.inertia, (3, 3))):
+            a = np.asarray(value, dtype=np.float64)
+            if a.shape != shape or not np.isfinite(a).all():
+                raise ModelError(f"link {spec.name!r}: {what} must be finite, of shape {shape}; got {a.tolist()}")
+        tensor = np.asarray(spec.inertia)
+        if np.abs(tensor - tensor.T).max() > 1e-9 * max(1e-300, float(np.abs(tensor).max())):
+            raise ModelError(f"link {spec.name!r}: the inertia tensor is not symmetric: {tensor.tolist()}")
+        for frame in (spec.joint.placement, spec.joint.outlet):
+            off = np.abs(frame.rotation @ frame.rotation.T - np.eye(3)).max()
+            if not (off < 1e-6 and np.linalg.det(frame.rotation) > 0.0 and np.isfinite(frame.position).all()):
+                raise ModelError(f"joint {spec.joint.name!r}: its frame is not a finite position and a rotation matrix")
+
+
+def _check_names(specs: Sequence[LinkSpec]) -> None:
+    for what, names in (("link", [s.name for s in specs]), ("joint", [s.joint.name for s in specs])):
+        for name in names:
+            if not isinstance(name, str) or not name:
+                raise ModelError(f"a {what} has no name; give every {what} a non-empty one")
+        seen: set[str] = set()
+        for name in names:
+            if name in seen:
+                raise ModelError(f"two {what}s are named {name!r}; names must differ")
+            seen.add(name)
+
+
+def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
+    names = {spec.name for spec in specs}
+    if len(names) < len(specs):
+        _check_names(specs)
+    children: dict[str | None, list[LinkSpec]] = {}
+    for spec in specs:
+        if spec.parent is not None and spec.parent not in names:
+            raise ModelError(f"link {spec.name!r}: its parent {spec.parent!r} does not exist; links are {_some(names)}")
+        children.setdefault(spec.parent, []).append(spec)
+    ordered: list[LinkSpec] = []
+    stack = list(reversed(children.get(None, [])))
+    while stack:
+        spec = stack.pop()
+        ordered.append(spec)
+        stack.extend(reversed(children.get(spec.name, [])))
+    if len(ordered) < len(specs):
+        reached = {spec.name for spec in ordered}
+        cycle = _find_cycle({spec.name: spec.parent for spec in specs if spec.name not in reached})
+        raise ModelError(f"the parents of {' -> '.join(cycle)} form a cycle; one link must hang on the base (no parent)")
+    if [s.name for s in _given_order(specs)] == [s.name for s in specs]:
+        return list(specs)
+    return ordered
+
+
+def _given_order(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
+    """The links up to the first that comes before its parent: all of them where the order is already good."""
+    seen: set[str | None] = {None}
+    out = []
+    for spec in specs:
+        if spec.parent not in seen:
+            break
+        seen.add(spec.name)
+        out.append(spec)
+    return out
+
+
+def _find_cycle(parent_of: Mapping[str, str | None]) -> list[str]:
+    path: list[str] = []
+    name = next(iter(parent_of))
+    while name not in path:
+        path.append(name)
+        name = str(parent_of[name])
+    return [*path[path.index(name) :], name]
+
+
+def _some(names: Iterable[str], most: int = 8) -> str:
+    ordered = sorted(names)
+    return ", ".join(map(repr, ordered[:most])) + (f" and {len(ordered) - most} more" if len(ordered) > most else "")
+
+
+@dataclass
+class _Moving:
+    bodies: list[Body]
+    attached: dict[str, Attachment]
+
+
+def _merge_fixed(ordered: Sequence[LinkSpec]) -> _Moving:
+    """Links on fixed joints become part of the body that carries them; their names stay as frames of that body."""
+    bodies: list[Body] = []
+    attached: dict[str, Attachment] = {}
+    for spec in ordered:
+        carrier = Attachment(-1, Frame()) if spec.parent is None else attached[spec.parent]
+        if spec.joint.kind == "fixed":
+            frame = carrier.frame @ spec.joint.placement @ spec.joint.outlet
+            attached[spec.name] = Attachment(carrier.body, frame)
+            if carrier.body >= 0:
+                bodies[carrier.body] = welded(bodies[carrier.body], spec, frame)
+            continue
+        joint = replace(spec.joint, placement=carrier.frame @ spec.joint.placement) if not carrier.frame.is_identity else spec.joint
+        attached[spec.name] = Attachment(len(bodies), Frame())
+        bodies.append(Body(spec.name, carrier.body, joint, spec.mass, spec.com, spec.inertia, spec.shapes, spec.points))
+    return _Moving(bodies, attached)
+
+
+def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:
+    """A body with another one welded to it at ``frame``."""
+    com = frame.rotation @ np.asarray(spec.com) + frame.position
+    tensor = frame.rotation @ np.asarray(spec.inertia) @ frame.rotation.T
+    mass, centre, inertia = combine((body.mass, body.com, body.inertia), (spec.mass, com, tensor))
+    shapes = tuple(replace(shape, frame=frame @ shape.frame) for shape in spec.shapes)
+    points = tuple((name, _point(frame.rotation @ np.asarray(point) + frame.position)) for name, point in spec.points)
+    return replace(body, mass=mass, com=centre, inertia=inertia, shapes=body.shapes + shapes, points=body.points + points)
+
+
+def _point(values: Iterable[float]) -> tuple[float, float, float]:
+    x, y, z = (float(v) for v in values)
+    return x, y, z
+
+
+def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
+    """Mass, mass centre and central inertia of parts given so, in one frame. Massless parts add their inertia as it is."""
+    solid = [part for part in parts if part[0] > 0.0 or np.any(part[2])]
+    if len(solid) == 1:
+        return solid[0]  # to the last bit
+    mass = sum(m for m, _, _ in parts)
+    centre = sum((m * c for m, c, _ in parts), start=np.zeros(3)) / mass if mass > 0.0 else np.array(parts[0][1])
+    inertia = np.zeros((3, 3))
+    for m, c, tensor in parts:
+        d = np.asarray(c) - centre
+        inertia = inertia + tensor + m * (d @ d * np.eye(3) - np.outer(d, d))
+    return mass, centre, inertia
+
+
+DH_COLUMNS = ("a", "alpha", "b", "theta")
+
+
+def from_dh(
+    rows: Sequence[Sequence[float] | Mapping[str, float]],
+    mass: Sequence[float],
+    com: Sequence[Sequence[float]],
+    inertia: Sequence[Any],
+    *,
+    joints: str | Sequence[str] = "",
+    convention: str = "modified",
+    gravity: Sequence[float] = EARTH,
+    name: str = "arm",
+) -> Model:
+    """A serial arm from its Denavit-Hartenberg table, in one call.
+
+    rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; the joint's own variable (theta of a revolute, b
+    of a prismatic joint) is its value at q = 0. joints: "R" or "P" per link ("RRP"), all revolute unless given. convention:
+    "modified" (the book: frame k on link k at joint k) or "classical" (frame k on link k at joint k + 1). mass (n) in kg;
+    com (n, 3) in m and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
+
+    Raises ModelError naming the row and column that is missing or not finite.
+    """
+    n = len(rows)
+    kinds = {"R": "revolute", "P": "prismatic"}
+    letters = list(joints) or ["R"] * n
+    if convention not in ("modified", "classical"):
+        raise ModelError(f"convention {convention!r} must be 'modified' or 'classical'")
+    for what, values in (("joints", letters), ("mass", mass), ("com", com), ("inertia", inertia)):
+        if len(values) != n:
+            raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
+    links = []
+    for k, row in enumerate(rows):
+        a, alpha, b, theta = _dh_row(k, row)
+        if letters[k] not in kinds:
+            raise ModelError(f"joints[{k}] is {letters[k]!r}; it must be 'R' or 'P'")
+        placement, outlet = dh_frames(convention, a, alpha, b, theta)
+        tensor = np.asarray(inertia[k], dtype=np.float64)
+        tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
+        joint = Joint(f"joint{k + 1}", kinds[letters[k]], placement, outlet)
+        parent = f"link{k}" if k else None
+        links.append(LinkSpec(f"link{k + 1}", parent, joint, float(mass[k]), np.asarray(com[k], dtype=np.float64), tensor))
+    return build(name, links, gravity)
+
+
+def dh_frames(convention: str, a: float, alpha: float, b: float, theta: float) -> tuple[Frame, Frame]:
+    """Placement of the joint and outlet of the link for a DH row."""
+    if convention == "modified":
+        return modified_dh(alpha, a, b, theta), Frame()
+    return Frame(), classical_dh(theta, b, a, alpha)
+
+
+def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
+    if isinstance(row, Mapping):
+        missing = [c for c in DH_COLUMNS if c not in row]
+        if missing:
+            raise ModelError(f"DH row {k + 1} lacks {', '.join(missing)}; a row has a, alpha, b, theta")
+        row = [row[c] for c in DH_COLUMNS]
+    if len(row) != 4:
+        raise ModelError(f"DH row {k + 1} has {len(row)} columns; a row has a, alpha, b, theta")
+    values = [float(x) for x in row]
+    for column, value in zip(DH_COLUMNS, values, strict=True):
+        if not math.isfinite(value):
+            raise ModelError(f"DH row {k + 1}: {column} is {value}; it must be finite")
+    return values
+
+
+class Builder:
+    """A tree, link by link.
+
+    ::
+
+        robot = rf.Builder("gripper")
+        robot.link("palm", joint="revolute", mass=0.4, com=(0.05, 0, 0), inertia=(0, 3e-4, 3e-4))
+        robot.link("finger", parent="palm", joint="revolute", at=(0.1, 0, 0), mass=0.2)
+        model = robot.model()
+    """
+
+    def __init__(self, name: str, gravity: Sequence[float] = EARTH) -> None:
+        self.name, self.gravity = name, gravity
+        self.links: list[LinkSpec] = []
+
+    def link(
+        self,
+        name: str,
+        parent: str | None = None,
+        joint: str = "revolute",
+        *,
+        at: Any = (0.0, 0.0, 0.0),
+        axis: Sequence[float] = (0.0, 0.0, 1.0),
+        sequence: str = "",
+        pitch: float = 0.0,
+        outlet: Any = (0.0, 0.0, 0.0),
+        mass: float = 0.0,
+        com: Sequence[float] = (0.0, 0.0, 0.0),
+        inertia: Any = (0.0, 0.0, 0.0),
+        limits: Sequence[tuple[float, float]] = (),
+        actuated: bool = True,
+        joint_name: str = "",
+        shapes: Sequence[Shape] = (),
+        points: Mapping[str, Sequence[float]] | None = None,
+    ) -> Builder:
+        """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's frame. Returns the builder."""
+        tensor = np.asarray(inertia, dtype=np.float64)
+        tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
+        made = Joint(
+            joint_name or name, joint, as_frame(at), as_frame(outlet), tuple(axis), sequence, pitch, tuple(limits), actuated  # type: ignore[arg-type]
+        )  # fmt: skip
+        named = tuple((key, _point(point)) for key, point in (points or {}).items())
+        centre = np.asarray(com, dtype=np.float64)
+        self.links.append(LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named))
+        return self
+
+    def model(self) -> Model:
+        """The finished, checked model."""
+        return build(self.name, self.links, self.gravity)

@@ -1,0 +1,143 @@
+"""Changed models. Each function returns a new model and leaves the old one as it was."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import ModelError
+from ramify.model.build import LinkSpec, build, welded
+from ramify.model.frame import Array, Frame, as_frame, rotation_about
+from ramify.model.joint import Joint
+from ramify.model.model import Attachment, Model
+
+
+def with_gravity(model: Model, gravity: Sequence[float]) -> Model:
+    """The model under another gravity: an acceleration (3,) in the world frame, m/s^2. ModelError where it is not finite."""
+    return replace(model, gravity=_three("gravity", gravity))
+
+
+def with_payload(model: Model, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike = 0.0) -> Model:
+    """The model with a payload welded to a link, also to one that a fixed joint made part of another body.
+
+    mass in kg; com (3,) in m and inertia about it in kg m^2, both in the link's frame. inertia: 3 x 3, three principal moments
+    along the link's axes, or one number for all three.
+
+    Raises ModelError for an unknown link, a link of the base (it does not move), and values that are negative or not finite.
+    """
+    carrier = model.attachment(link)
+    if carrier.body < 0:
+        choices = ", ".join(name for name, at in model.attached.items() if at.body >= 0)
+        raise ModelError(f"link {link!r} is part of the base, where a payload changes nothing; choose a moving link: {choices}")
+    return _welded_at(model, carrier, _lump(f"payload on {link!r}", mass, com, inertia))
+
+
+def with_tool(
+    model: Model,
+    link: str,
+    name: str,
+    frame: Frame | ArrayLike = (0.0, 0.0, 0.0),
+    mass: float = 0.0,
+    com: ArrayLike = (0.0, 0.0, 0.0),
+    inertia: ArrayLike = 0.0,
+) -> Model:
+    """The model with a tool welded to a link. Its ``name`` is then a link like any other, for kinematics and Jacobians.
+
+    frame: the tool's frame in the link's: a Frame, a 4 x 4 matrix or an offset (3,) in m. mass, com and inertia as in
+    :func:`with_payload`, in the tool's frame. On a link of the base the tool is a frame that stands still.
+
+    Raises ModelError for an unknown link, a name that is taken or empty, a frame that is no rotation and position, bad masses.
+    """
+    carrier = model.attachment(link)
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"a tool on {link!r} has no name; give it a non-empty one")
+    if name in model.attached:
+        raise ModelError(f"{model.name} already has a link {name!r}; give the tool another name")
+    local = as_frame(frame)
+    orthonormal = np.abs(local.rotation @ local.rotation.T - np.eye(3)).max() < 1e-6 and np.linalg.det(local.rotation) > 0.0
+    if not (orthonormal and np.isfinite(local.position).all()):
+        raise ModelError(f"tool {name!r}: its frame is not a finite position and a rotation matrix")
+    seat = Attachment(carrier.body, carrier.frame @ local)
+    lump = _lump(f"tool {name!r}", mass, com, inertia)
+    changed = _welded_at(model, seat, lump) if carrier.body >= 0 else model
+    return replace(changed, attached={**model.attached, name: seat})
+
+
+def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> Model:
+    """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate; rad or m) and its body merged.
+
+    The body becomes part of its parent (or of the base); what hung on it hangs there now. Names of links stay known. Modules that
+    were given lose the body; those found automatically are found anew.
+
+    Raises ModelError for an unknown joint, for coordinates too few, too many or not finite, and where nothing would move.
+    """
+    locked = model.joint(joint)
+    frame = locked.placement @ _displacement(locked, at) @ locked.outlet
+    if len(model.bodies) == 1:
+        raise ModelError(f"{joint!r} is the only joint of {model.name}; a model needs one that moves")
+    links = []
+    for body in model.bodies:
+        parent = model.bodies[body.parent].name if body.parent >= 0 else None
+        made = Joint(joint, "fixed", frame) if body.joint is locked else body.joint
+        links.append(LinkSpec(body.name, parent, made, body.mass, body.com, body.inertia, body.shapes, body.points))
+    groups = None
+    if model.module_groups is not None:
+        kept = [[model.bodies[b].name for b in group if model.bodies[b].joint is not locked] for group in model.module_groups]
+        groups = [group for group in kept if group]
+    built = build(model.name, links, model.gravity, groups, model.metadata)
+    base = Attachment(-1, Frame())
+    attached = {}
+    for link, (b, local) in model.attached.items():
+        carrier = built.attached[model.bodies[b].name] if b >= 0 else base
+        attached[link] = Attachment(carrier.body, carrier.frame @ local)
+    return replace(built, attached=attached)
+
+
+def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
+    """The frame that a joint has moved to, seen from its placement."""
+    values = np.asarray(at, dtype=np.float64)
+    if values.ndim == 0 and (joint.dof == 1 or values == 0.0):
+        values = np.full(joint.dof, values)
+    if values.shape != (joint.dof,) or not np.isfinite(values).all():
+        names = ", ".join(joint.coordinates)
+        raise ModelError(f"joint {joint.name!r}: at = {at} must be finite, one number for each of its coordinates ({names})")
+    frame = Frame()
+    for step, value in zip(joint.steps, values, strict=True):
+        frame = frame @ Frame(rotation_about(step.axis, step.rho * value), step.eta * value * np.array(step.axis))
+    return frame
+
+
+def _welded_at(model: Model, seat: Attachment, lump: LinkSpec) -> Model:
+    """The model with a lump welded to a body; modules, names and order stay."""
+    if lump.mass == 0.0 and not lump.inertia.any():
+        return model
+    bodies = list(model.bodies)
+    bodies[seat.body] = welded(bodies[seat.body], lump, seat.frame)
+    return replace(model, bodies=tuple(bodies))
+
+
+def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpec:
+    """A mass with its inertia, checked."""
+    tensor = np.asarray(inertia, dtype=np.float64)
+    if tensor.shape in ((), (3,)):
+        tensor = tensor * np.eye(3)
+    if tensor.shape != (3, 3) or not np.isfinite(tensor).all():
+        raise ModelError(f"{what}: inertia must be one, three or 3 x 3 finite numbers; got {np.asarray(inertia).tolist()}")
+    largest = float(np.abs(tensor).max())
+    if np.abs(tensor - tensor.T).max() > 1e-9 * largest or np.linalg.eigvalsh(tensor)[0] < -1e-9 * largest:
+        raise ModelError(f"{what}: the inertia tensor must be symmetric, without negative moments; got {tensor.tolist()}")
+    if not math.isfinite(mass) or mass < 0.0:
+        raise ModelError(f"{what}: mass {mass} kg must be finite and not negative")
+    return LinkSpec(what, None, Joint(what, "fixed"), float(mass), np.array(_three(f"{what}: com", com)), tensor)
+
+
+def _three(what: str, value: ArrayLike) -> tuple[float, float, float]:
+    a: Array = np.asarray(value, dtype=np.float64)
+    if a.shape != (3,) or not np.isfinite(a).all():
+        raise ModelError(f"{what} {a.tolist()} must be three finite numbers")
+    x, y, z = (float(c) for c in a)
+    return x, y, z

@@ -1,0 +1,118 @@
+"""Joint types. Each is a run of screws: one degree of freedom after the other, along axes of the moved frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from ramify.errors import ModelError
+from ramify.model.frame import Array, Frame, align_z
+
+AXES: Final = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
+UNIVERSAL_SEQUENCES: Final = tuple(a + b for a in "XYZ" for b in "XYZ" if a != b)
+SPHERICAL_SEQUENCES: Final = tuple(a + b + c for a in "XYZ" for b in "XYZ" for c in "XYZ" if a != b != c)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One degree of freedom: angle rate ``rho`` and slide rate ``eta`` along ``axis`` per unit of its coordinate."""
+
+    name: str
+    axis: tuple[float, float, float]
+    rho: float
+    eta: float
+
+    @property
+    def unit(self) -> str:
+        return "rad" if self.rho else "m"
+
+
+@dataclass(frozen=True)
+class Joint:
+    """How a body hangs on its parent.
+
+    ``placement`` is the joint's frame in the parent body's frame; the joint moves that frame, and ``outlet`` is the body's frame in
+    the moved one. ``axis`` is a unit vector of the joint's frame (for ``planar`` the normal of the plane). ``sequence`` names the
+    Euler angles of ``universal`` and ``spherical`` joints; ``pitch`` is the metres a ``helical`` joint moves per radian.
+    ``limits`` are (lower, upper) per coordinate, in rad or m.
+    """
+
+    name: str
+    kind: str
+    placement: Frame = field(default_factory=Frame)
+    outlet: Frame = field(default_factory=Frame)
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    sequence: str = ""
+    pitch: float = 0.0
+    limits: tuple[tuple[float, float], ...] = ()
+    actuated: bool = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in JOINT_KINDS:
+            raise ModelError(f"joint {self.name!r}: unknown type {self.kind!r}; choose one of {', '.join(JOINT_KINDS)}")
+        length = math.sqrt(sum(float(x) ** 2 for x in self.axis)) if len(self.axis) == 3 else math.nan
+        if not (math.isfinite(length) and length > 1e-9):
+            raise ModelError(f"joint {self.name!r}: axis {list(self.axis)} must be three finite numbers, not all zero")
+        unit = tuple(float(x) / length for x in self.axis)
+        object.__setattr__(self, "axis", unit if abs(length - 1.0) > 1e-15 else tuple(float(x) for x in self.axis))
+        default = {"universal": "YX", "spherical": "YXZ"}.get(self.kind, "")
+        sequence = (self.sequence or default).upper()
+        allowed = {"universal": UNIVERSAL_SEQUENCES, "spherical": SPHERICAL_SEQUENCES}.get(self.kind, ("",))
+        if sequence not in allowed:
+            raise ModelError(
+                f"joint {self.name!r}: sequence {self.sequence!r} does not suit a {self.kind} joint"
+                + (f"; choose one of {', '.join(allowed)}" if default else ", which takes none")
+            )
+        object.__setattr__(self, "sequence", sequence)
+        if self.kind == "helical" and not (math.isfinite(self.pitch) and self.pitch != 0.0):
+            raise ModelError(f"joint {self.name!r}: pitch {self.pitch} must be a finite, non-zero number of metres per radian")
+        if self.kind != "helical" and self.pitch:
+            raise ModelError(f"joint {self.name!r}: a pitch belongs to helical joints, not to {self.kind} ones")
+        if self.limits and len(self.limits) != self.dof:
+            raise ModelError(f"joint {self.name!r}: {len(self.limits)} limits for {self.dof} coordinates")
+        for low, high in self.limits:
+            if not low <= high:
+                raise ModelError(f"joint {self.name!r}: lower limit {low} exceeds upper limit {high}")
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The joint's screws, in order; each axis is in the frame that the ones before it have moved."""
+        return JOINT_KINDS[self.kind](self)
+
+    @property
+    def dof(self) -> int:
+        return len(self.steps)
+
+    @property
+    def coordinates(self) -> tuple[str, ...]:
+        """A name per coordinate: the joint's own, or with a suffix where it has several."""
+        if self.dof == 1:
+            return (self.name,)
+        return tuple(f"{self.name}.{step.name}" for step in self.steps)
+
+
+def _euler(joint: Joint) -> tuple[Step, ...]:
+    return tuple(Step(f"{a.lower()}{i}", AXES[a], 1.0, 0.0) for i, a in enumerate(joint.sequence, start=1))
+
+
+def _planar(joint: Joint) -> tuple[Step, ...]:
+    plane: Array = align_z(np.array(joint.axis))
+    x, y = (tuple(float(c) for c in plane[:, i]) for i in (0, 1))
+    return Step("x", x, 0.0, 1.0), Step("y", y, 0.0, 1.0), Step("angle", joint.axis, 1.0, 0.0)  # type: ignore[arg-type]
+
+
+JOINT_KINDS: Final[dict[str, Callable[[Joint], tuple[Step, ...]]]] = {
+    "fixed": lambda joint: (),
+    "revolute": lambda joint: (Step("angle", joint.axis, 1.0, 0.0),),
+    "prismatic": lambda joint: (Step("slide", joint.axis, 0.0, 1.0),),
+    "helical": lambda joint: (Step("angle", joint.axis, 1.0, joint.pitch),),
+    "cylindrical": lambda joint: (Step("angle", joint.axis, 1.0, 0.0), Step("slide", joint.axis, 0.0, 1.0)),
+    "universal": _euler,
+    "spherical": _euler,
+    "planar": _planar,
+}
+"""Joint types and their screws. A new type is one more row."""

@@ -1,0 +1,148 @@
+"""A link: one rigid body (massless or not) on one screw joint, in its Denavit-Hartenberg frame.
+
+Every joint, of however many degrees of freedom, becomes a run of such links; all but the last are massless (the book's
+Euler-angle joints, chapter 3). The link's own frame has its z axis on the joint axis. Seen from the parent's frame it lies at
+
+    Rz(gamma) Rx(alpha) Rz(theta0 + rho q)   and   r = r0 + eta q e,
+
+where e is the joint axis. (rho, eta) = (1, 0) is a revolute joint, (0, 1) a prismatic one, (1, h) a helical one of pitch h
+metres per radian. The frames are chosen so that gamma vanishes unless the tree branches: :mod:`ramify.model.skeleton`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self, TypeVar
+
+from ramify.scalar import Scalar, cos, sin
+from ramify.spatial import Mat3, RigidInertia, Twist, Vec3, Wrench, acceleration_field
+
+
+class Rotatable(Protocol):
+    """What can be seen from a frame turned about x or z: a vector, a tensor, an inertia."""
+
+    def rotate_x(self, c: Scalar, s: Scalar) -> Self: ...
+    def rotate_z(self, c: Scalar, s: Scalar) -> Self: ...
+
+
+class Shiftable(Rotatable, Protocol):
+    """What can also be seen from another point: an inertia."""
+
+    def shift(self, r: Vec3) -> Self: ...
+
+
+R = TypeVar("R", bound=Rotatable)
+S = TypeVar("S", bound=Shiftable)
+
+
+@dataclass(slots=True)
+class Turn:
+    """An angle, as its cosine and sine."""
+
+    c: Scalar
+    s: Scalar
+
+
+@dataclass(slots=True)
+class Screw:
+    """The joint-motion propagation vector p = [rho e; eta e] of eq. (4.3), e being the link's z axis."""
+
+    rho: Scalar
+    eta: Scalar
+
+    def __mul__(self, rate: Scalar) -> Twist:
+        return Twist(Vec3(0.0, 0.0, self.rho * rate), Vec3(0.0, 0.0, self.eta * rate))
+
+    def dot(self, w: Wrench) -> Scalar:
+        """p' w: the joint's share of a wrench."""
+        return self.rho * w.n.z + self.eta * w.f.z
+
+    def rate(self, w: Vec3) -> Twist:
+        """dp/dt = w x p for a link that turns with w."""
+        turned = Vec3(w.y, -w.x, 0.0)
+        return Twist(turned * self.rho, turned * self.eta)
+
+    @property
+    def column(self) -> Twist:
+        return Twist(Vec3(0.0, 0.0, self.rho), Vec3(0.0, 0.0, self.eta))
+
+
+@dataclass(slots=True)
+class Displacement:
+    """Where a joint stands: the cosine and sine of its angle, and its slide along the axis."""
+
+    c: Scalar
+    s: Scalar
+    slide: Scalar
+
+
+@dataclass(slots=True)
+class Propagation:
+    """The twist-propagation matrix A of eq. (4.3) from a link's parent to the link, each in its own frame."""
+
+    gamma: Turn
+    alpha: Turn
+    theta: Turn
+    r: Vec3
+
+    def outward(self, u: Vec3) -> Vec3:
+        """A vector of the parent's frame, seen from the link's."""
+        u = u.rotate_z(self.gamma.c, -self.gamma.s).rotate_x(self.alpha.c, -self.alpha.s)
+        return u.rotate_z(self.theta.c, -self.theta.s)
+
+    def inward(self, x: R) -> R:
+        """A vector, tensor or inertia of the link's frame, seen from the parent's."""
+        x = x.rotate_z(self.theta.c, self.theta.s).rotate_x(self.alpha.c, self.alpha.s)
+        return x.rotate_z(self.gamma.c, self.gamma.s)
+
+    def __matmul__(self, t: Twist) -> Twist:
+        """A t."""
+        return Twist(self.outward(t.w), self.outward(t.v + t.w.cross(self.r)))
+
+    def rate(self, t: Twist, dt: Twist) -> Twist:
+        """A dt + dA/dt t for a joint at rest: the link's acceleration as a part of its parent."""
+        return Twist(self.outward(dt.w), self.outward(dt.v + acceleration_field(t.w, dt.w) @ self.r))
+
+    def transposed(self, w: Wrench) -> Wrench:
+        """A' w: the wrench on the link, felt at the parent's origin."""
+        n, f = self.inward(w.n), self.inward(w.f)
+        return Wrench(n + self.r.cross(f), f)
+
+    def congruence(self, inertia: S) -> S:
+        """A' M A: the link's inertia, felt at the parent's origin."""
+        return self.inward(inertia).shift(self.r)
+
+
+@dataclass(slots=True)
+class Pose:
+    """A frame in another: rotation and origin."""
+
+    R: Mat3
+    r: Vec3
+
+    def point(self, u: Vec3) -> Vec3:
+        """A point of the frame, seen from the other."""
+        return self.r + self.R @ u
+
+
+@dataclass(slots=True)
+class Link:
+    """Constants of one link: see the module's text. ``theta0`` is the joint's angle at q = 0; ``seat`` is the user's body frame in it."""
+
+    gamma: Turn
+    alpha: Turn
+    theta0: Turn
+    r0: Vec3
+    p: Screw
+    M: RigidInertia
+    seat: Pose
+
+    def displacement(self, q: Scalar) -> Displacement:
+        """Where the joint stands at coordinate q."""
+        c, s, o = cos(self.p.rho * q), sin(self.p.rho * q), self.theta0
+        return Displacement(c * o.c - s * o.s, s * o.c + c * o.s, self.p.eta * q)
+
+    def propagation(self, x: Displacement) -> Propagation:
+        """A at a displacement of the joint."""
+        e = Vec3(0.0, 0.0, 1.0).rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.gamma.c, self.gamma.s)
+        return Propagation(self.gamma, self.alpha, Turn(x.c, x.s), self.r0 + e * x.slide)

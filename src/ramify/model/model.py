@@ -1,0 +1,328 @@
+"""A robot: bodies on joints, parents first. The data, and one method per question it answers.
+
+Conventions: SI units, radians; rotation matrices map the body's frame to the world's; six-vectors are angular first. Arrays are
+batch-first: ``(nv,)`` or ``(..., nv)``; inputs broadcast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import ModelError
+from ramify.model.body import Body
+from ramify.model.frame import Array, Frame
+from ramify.model.joint import Joint
+from ramify.model.modules import Module, check_modules, find_modules
+from ramify.model.skeleton import Skeleton, build_skeleton
+
+if TYPE_CHECKING:
+    from ramify.codegen.kernel import Kernel
+    from ramify.model.checks import Finding
+    from ramify.trace.count import OpCount
+
+Wrenches = Mapping[str, ArrayLike] | None
+
+
+class Attachment(NamedTuple):
+    """A named link that is (part of) a body: the body's index (-1: the base) and the link's frame in it."""
+
+    body: int
+    frame: Frame
+
+
+class Energy(NamedTuple):
+    """Kinetic and potential energy in J; the potential is zero at the world's origin."""
+
+    kinetic: Array
+    potential: Array
+
+
+class Momentum(NamedTuple):
+    """Linear momentum (kg m/s) and angular momentum (kg m^2/s) about the centre of mass, world frame."""
+
+    linear: Array
+    angular: Array
+
+
+class Kinematics(NamedTuple):
+    """World poses of the bodies: ``rotation`` (..., nb, 3, 3) and ``position`` (..., nb, 3)."""
+
+    rotation: Array
+    position: Array
+
+
+class UDU(NamedTuple):
+    """I = U D U': U upper unit triangular (..., nv, nv) in blocks, D (block) diagonal (..., nv, nv)."""
+
+    U: Array
+    D: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A robot. Made by ``rf.load``, ``rf.from_dh``, ``rf.Builder``; changed only by functions that return a new one.
+
+    ``attached`` maps every link's name, merged ones too, to its body and frame. ``gravity`` is an acceleration in the world frame.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    gravity: tuple[float, float, float]
+    attached: Mapping[str, Attachment]
+    module_groups: tuple[tuple[int, ...], ...] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _ = self.modules  # given modules are checked at once
+
+    def __repr__(self) -> str:
+        return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
+
+    # ---- what it is made of ----
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        return tuple(body.joint for body in self.bodies)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        return tuple(body.parent for body in self.bodies)
+
+    @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        """Kinematic modules (section 4.1): found, or as given."""
+        if self.module_groups is None:
+            return find_modules(self.parents)
+        return check_modules(self.module_groups, self.parents, [body.name for body in self.bodies])
+
+    @cached_property
+    def skeleton(self) -> Skeleton:
+        """The links in Denavit-Hartenberg frames on which the recursions run."""
+        return build_skeleton(self.bodies)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return sum(body.joint.dof for body in self.bodies)
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates."""
+        return self.nv
+
+    @cached_property
+    def mass(self) -> float:
+        """Mass of all moving bodies, kg."""
+        return sum(body.mass for body in self.bodies)
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """A name per coordinate."""
+        return tuple(name for joint in self.joints for name in joint.coordinates)
+
+    def body(self, name: str) -> Body:
+        """The body of that name."""
+        return self.bodies[self.body_index(name)]
+
+    def body_index(self, name: str) -> int:
+        """Index of the body of that name; ModelError where there is none."""
+        for i, body in enumerate(self.bodies):
+            if body.name == name:
+                return i
+        raise ModelError(f"{self.name} has no moving body {name!r}; its bodies are {', '.join(b.name for b in self.bodies[:20])}")
+
+    def attachment(self, link: str) -> Attachment:
+        """Body and frame of a link, also of one merged into its parent by a fixed joint."""
+        try:
+            return self.attached[link]
+        except KeyError:
+            raise ModelError(f"{self.name} has no link {link!r}; its links are {', '.join(list(self.attached)[:20])}") from None
+
+    def joint(self, name: str) -> Joint:
+        """The joint of that name."""
+        for joint in self.joints:
+            if joint.name == name:
+                return joint
+        raise ModelError(f"{self.name} has no joint {name!r}; its joints are {', '.join(j.name for j in self.joints[:20])}")
+
+    def joint_slice(self, name: str) -> slice:
+        """Where a joint's coordinates stand in q and v."""
+        start = 0
+        for joint in self.joints:
+            if joint.name == name:
+                return slice(start, start + joint.dof)
+            start += joint.dof
+        self.joint(name)
+        raise AssertionError
+
+    def neutral(self) -> Array:
+        """q (nq): every joint at zero."""
+        return np.zeros(self.nq)
+
+    def random(self, seed: int = 0) -> tuple[Array, Array]:
+        """(q, v): a repeatable random state; q within the limits where there are some, else within +-pi or +-1 m."""
+        rng = np.random.default_rng(seed)
+        low, high = [], []
+        for joint in self.joints:
+            for i, step in enumerate(joint.steps):
+                reach = np.pi if step.rho else 1.0
+                a, b = joint.limits[i] if joint.limits else (-reach, reach)
+                low.append(max(a, -reach * 4) if np.isfinite(a) else -reach)
+                high.append(min(b, reach * 4) if np.isfinite(b) else reach)
+        return rng.uniform(low, high), rng.normal(size=self.nv)
+
+    # ---- dynamics ----
+
+    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None) -> Array:
+        """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
+
+        wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin, world-aligned, in N m and N.
+        """
+        if wrenches is None:
+            return self.kernel("inverse_dynamics")(q, v, a)
+        return self.kernel("inverse_dynamics_wrenches")(q, v, a, self._applied(wrenches))
+
+    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None) -> Array:
+        """a (..., nv): accelerations under the generalized forces tau (table 6.2). wrenches as in ``inverse_dynamics``."""
+        if wrenches is None:
+            return self.kernel("forward_dynamics")(q, v, tau)
+        return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches))
+
+    def mass_matrix(self, q: ArrayLike) -> Array:
+        """Generalized inertia matrix (..., nv, nv) by composite bodies (eqs. 5.18-5.21)."""
+        return self.kernel("mass_matrix")(q)
+
+    def mass_matrix_inverse(self, q: ArrayLike) -> Array:
+        """Inverse of the generalized inertia matrix (..., nv, nv), analytically (eq. 5.38)."""
+        return self.kernel("mass_matrix_inverse")(q)
+
+    def udu(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
+        """Factors with I = U D U' (eqs. 5.30-5.37), per joint coordinate or in blocks per module."""
+        from ramify.compute import udu
+
+        return udu(self, q, level)
+
+    def udu_inverse(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
+        """(U^-1, D^-1) of the same factors (eqs. 5.39-5.46)."""
+        from ramify.compute import udu_inverse
+
+        return udu_inverse(self, q, level)
+
+    def bias(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """h (..., nv): the forces that hold the accelerations at zero: Coriolis, centrifugal and gravity."""
+        return self.kernel("bias")(q, v)
+
+    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike) -> Array:
+        """C (..., nv, nv) with C v the velocity part of the bias and dI/dt - 2 C skew-symmetric."""
+        return self.kernel("coriolis_matrix")(q, v)
+
+    def gravity_forces(self, q: ArrayLike) -> Array:
+        """g (..., nv): the forces that hold the robot at rest."""
+        return self.kernel("gravity_forces")(q)
+
+    # ---- kinematics ----
+
+    def kinematics(self, q: ArrayLike) -> Kinematics:
+        """World poses of all bodies."""
+        from ramify.compute import kinematics
+
+        return kinematics(self, q)
+
+    def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+        """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first, world-aligned, is J v."""
+        from ramify.compute import jacobian
+
+        return jacobian(self, q, body, point)
+
+    def jacobian_rate(self, q: ArrayLike, v: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+        """dJ/dt v (..., 6): acceleration of the point at zero joint accelerations, world-aligned."""
+        from ramify.compute import jacobian_rate
+
+        return jacobian_rate(self, q, v, body, point)
+
+    # ---- energy, momentum, reactions ----
+
+    def energy(self, q: ArrayLike, v: ArrayLike) -> Energy:
+        """Energy(kinetic, potential), each (...), in J."""
+        kinetic, potential = self.kernel("energy")(q, v)
+        return Energy(kinetic, potential)
+
+    def momentum(self, q: ArrayLike, v: ArrayLike) -> Momentum:
+        """Momentum(linear, angular) of the whole robot, each (..., 3); angular about the centre of mass."""
+        linear, angular = self.kernel("momentum")(q, v)
+        return Momentum(linear, angular)
+
+    def center_of_mass(self, q: ArrayLike) -> Array:
+        """Centre of mass (..., 3) of the moving bodies, world frame, m."""
+        return self.kernel("center_of_mass")(q)
+
+    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None) -> Array:
+        """(..., nb, 6): the whole wrench each joint transmits to its body, at the body's origin, world-aligned."""
+        from ramify.compute import reactions
+
+        return reactions(self, q, v, a, wrenches)
+
+    # ---- derivatives ----
+
+    def inverse_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
+        """Partial derivatives of tau by q, v and a, each (..., nv, nv)."""
+        from ramify.compute import derivatives
+
+        return derivatives(self, "inverse_dynamics", q, v, a)
+
+    def forward_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> tuple[Array, Array, Array]:
+        """Partial derivatives of a by q, v and tau, each (..., nv, nv)."""
+        from ramify.compute import derivatives
+
+        return derivatives(self, "forward_dynamics", q, v, tau)
+
+    # ---- coordinates ----
+
+    def integrate(self, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
+        """The configuration after moving with v for the time dt."""
+        return np.asarray(q, dtype=np.float64) + np.asarray(v, dtype=np.float64) * dt
+
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """The velocity that takes q0 to q1 in unit time."""
+        return np.asarray(q1, dtype=np.float64) - np.asarray(q0, dtype=np.float64)
+
+    # ---- kernels and checks ----
+
+    @cached_property
+    def _kernels(self) -> dict[str, Kernel]:
+        return {}
+
+    def kernel(self, name: str, tier: Literal["unrolled", "rolled", "numpy"] | None = None) -> Kernel:
+        """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a tier pins it."""
+        key = name if tier is None else f"{name}/{tier}"
+        try:
+            return self._kernels[key]
+        except KeyError:
+            from ramify.compute import make_kernel
+
+            return self._kernels.setdefault(key, make_kernel(self, name, tier))
+
+    def op_count(self, name: str) -> OpCount:
+        """Operations of a compiled algorithm, after folding and sharing, for this robot."""
+        from ramify.compute import op_count
+
+        return op_count(self, name)
+
+    def check(self) -> list[Finding]:
+        """What looks wrong in this model: the linter's findings, worst first."""
+        from ramify.model.checks import check
+
+        return check(self)
+
+    def _applied(self, wrenches: Mapping[str, ArrayLike]) -> Array:
+        from ramify.compute import applied_wrenches
+
+        return applied_wrenches(self, wrenches)
+
+

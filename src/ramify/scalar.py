@@ -1,0 +1,71 @@
+"""Elementary functions over any scalar.
+
+The algorithms of ramify are written over ``+ - * /`` and the functions below, never over an array library. A scalar may be
+a float, a NumPy array (a batch of numbers), a traced expression, a dual number, a SymPy expression, a CasADi ``SX`` or a JAX
+array. A type of our own carries the functions as methods (``x.sin()``); for the others the table names the library.
+"""
+
+from __future__ import annotations
+
+import math
+from importlib import import_module
+from typing import Any
+
+Scalar = Any
+"""Whatever supports ``+ - * /`` and the functions of this module."""
+
+_LIBRARIES = {"numpy": "numpy", "sympy": "sympy", "casadi": "casadi", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
+_SELECT = {
+    "numpy": lambda np, c, a, b: np.where(c, a, b),
+    "sympy": lambda sp, c, a, b: sp.Piecewise((a, c), (b, True)),
+    "casadi": lambda ca, c, a, b: ca.if_else(c, a, b),
+    "jax.numpy": lambda jnp, c, a, b: jnp.where(c, a, b),
+}
+
+
+def _library(x: Scalar) -> str:
+    root = type(x).__module__.partition(".")[0]
+    try:
+        return _LIBRARIES[root]
+    except KeyError:
+        raise TypeError(f"{type(x).__qualname__} is not a scalar that ramify knows") from None
+
+
+def _apply(name: str, *args: Scalar) -> Scalar:
+    lead = next((x for x in args if not isinstance(x, (float, int))), None)
+    if lead is None:
+        return getattr(math, name)(*args)
+    if hasattr(lead, f"_{name}_"):
+        return getattr(lead, f"_{name}_")(*args)
+    library = import_module(_library(lead))
+    return getattr(library, "arctan2" if name == "atan2" and library.__name__ in ("numpy", "jax.numpy") else name)(*args)
+
+
+def sin(x: Scalar) -> Scalar:
+    """Sine of an angle in radians."""
+    return _apply("sin", x)
+
+
+def cos(x: Scalar) -> Scalar:
+    """Cosine of an angle in radians."""
+    return _apply("cos", x)
+
+
+def sqrt(x: Scalar) -> Scalar:
+    """Square root."""
+    return _apply("sqrt", x)
+
+
+def atan2(y: Scalar, x: Scalar) -> Scalar:
+    """Angle in radians of the point (x, y)."""
+    return _apply("atan2", y, x)
+
+
+def select(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
+    """``if_true`` where ``condition`` holds, else ``if_false``; both are evaluated."""
+    if isinstance(condition, (bool, int)):
+        return if_true if condition else if_false
+    if hasattr(condition, "_select_"):
+        return condition._select_(if_true, if_false)
+    name = _library(condition)
+    return _SELECT[name](import_module(name), condition, if_true, if_false)

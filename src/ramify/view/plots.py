@@ -1,0 +1,118 @@
+"""Plots with Matplotlib, an optional dependency that is imported when a plot is made."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import RamifyError
+
+PANELS = 12
+"""Up to so many coordinates each get a panel of their own; more share one."""
+
+LINE = "#2f7fd1"
+INK = "#1a2b3c"
+"""The colour of everything but the curves; in a page it becomes the page's own text colour."""
+
+PLAIN = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+"""Metadata that a picture goes without, so that equal numbers give equal files."""
+
+
+def plot_torques(
+    t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str], path: str | Path, *, title: str = ""
+) -> None:
+    """Write a plot of joint torques tau (T, n) over the times t (T,) in s. The file's suffix names the format."""
+    with _style():
+        figure = _torques(t, tau, names, units, title)
+        kind = Path(path).suffix.lstrip(".").lower()
+        known = figure.canvas.get_supported_filetypes()
+        if kind not in known:
+            raise RamifyError(f"{path}: the suffix names no kind of picture; choose one of {', '.join(sorted(known))}")
+        figure.savefig(path, metadata=PLAIN if kind == "svg" else None, dpi=150)
+
+
+def torques_svg(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str]) -> str:
+    """The same plot as an ``<svg>`` element to be placed in a page, drawn in the text colour around it."""
+    with _style():
+        file = io.StringIO()
+        _torques(t, tau, names, units).savefig(file, format="svg", metadata=PLAIN, transparent=True)
+    svg = file.getvalue()
+    return svg[svg.index("<svg") :].replace(INK, "currentColor")
+
+
+def _style() -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise RamifyError("plots need Matplotlib; install it with: pip install 'ramify[plot]'") from None
+    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color", "grid.color")
+    settings: dict[Any, Any] = dict.fromkeys(inked, INK) | {
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlesize": "medium",
+        "font.family": ["DejaVu Sans"],
+        "grid.alpha": 0.2,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "ramify",
+        "text.parse_math": False,
+    }
+    return mpl.rc_context(settings)
+
+
+def _torques(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str], title: str = "") -> Any:
+    from matplotlib.figure import Figure
+
+    time, values = np.asarray(t), np.asarray(tau)
+    n = values.shape[1]
+    if n > PANELS:
+        return _together(time, values, units, title)
+    columns = min(3, n)
+    rows = math.ceil(n / columns)
+    figure = Figure(figsize=(3.4 * columns, 2.2 * rows + 0.3), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+    for k in range(n):
+        axes[k].plot(time, values[:, k], color=LINE, linewidth=1.6)
+        axes[k].set_title(names[k], loc="left")
+        axes[k].set_ylabel(units[k])
+        axes[k].grid(True)
+        axes[k].margins(x=0.0)
+        _keep_zero(axes[k], values[:, k], float(np.abs(values).max()))
+    for k in range(n):
+        if k + columns >= n:
+            axes[k].set_xlabel("t, s")
+            axes[k].tick_params(labelbottom=True)
+    for spare in axes[n:]:
+        spare.set_visible(False)
+    if title:
+        figure.suptitle(title)
+    return figure
+
+
+def _keep_zero(axes: Any, values: Any, largest: float) -> None:
+    """A torque that is only rounding dust beside the others is drawn as the flat line it is."""
+    if np.abs(values).max(initial=0.0) <= 1e-12 * largest or not np.ptp(values):
+        middle = float(values[0]) if largest and abs(values[0]) > 1e-12 * largest else 0.0
+        axes.set_ylim(middle - 1.0, middle + 1.0)
+
+
+def _together(time: Any, values: Any, units: Sequence[str], title: str) -> Any:
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 4.5), layout="constrained")
+    axes = figure.subplots()
+    n = values.shape[1]
+    for k in range(n):
+        axes.plot(time, values[:, k], color=colormaps["viridis"](k / (n - 1)), linewidth=0.9)
+    axes.set_xlabel("t, s")
+    axes.set_ylabel(", ".join(dict.fromkeys(units)))
+    axes.grid(True)
+    axes.margins(x=0.0)
+    axes.set_title(title or f"{n} joints, first (dark) to last (light)", loc="left")
+    return figure

@@ -1,0 +1,330 @@
+"""Building models: order, names, numbers, fixed joints, Denavit-Hartenberg tables, the Builder."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from random_trees import tree_of
+
+import ramify as rf
+from ramify.dynamics.inverse import inverse_dynamics, no_wrench
+from ramify.dynamics.kinematics import body_poses
+from ramify.model.body import Shape
+from ramify.model.build import LinkSpec, build, combine
+from ramify.model.frame import Frame, from_rpy, rotation_about
+from ramify.model.joint import Joint
+from ramify.model.model import Model
+from ramify.records import flatten
+
+
+def link(name: str, parent: str | None = None, kind: str = "revolute", **more: Any) -> LinkSpec:
+    at = more.pop("at", Frame())
+    return LinkSpec(name, parent, Joint(more.pop("joint", f"{name}_joint"), kind, at), **{"mass": 1.0, **more})
+
+
+def torques(model: Model, q: Any, v: Any, a: Any) -> np.ndarray:
+    tree, _ = tree_of(model.bodies, model.gravity)
+    return np.array(inverse_dynamics(tree, list(q), list(v), list(a), [no_wrench()] * model.nv))
+
+
+def pose_of(model: Model, name: str, q: Any) -> Frame:
+    """World frame of a link, merged or not."""
+    tree, skeleton = tree_of(model.bodies, model.gravity)
+    body, local = model.attachment(name)
+    if body < 0:
+        return local
+    pose = body_poses(tree, [float(x) for x in q])[skeleton.last[body]]
+    return Frame(np.array(flatten(pose.R)), np.array(flatten(pose.r))) @ local
+
+
+# ---- order and names ----
+
+
+@given(st.permutations(["trunk", "arm", "hand", "leg", "foot"]))
+def test_any_order_will_do(names: list[str]) -> None:
+    parents = {"trunk": None, "arm": "trunk", "hand": "arm", "leg": "trunk", "foot": "leg"}
+    model = build("robot", [link(name, parents[name]) for name in names])
+    found = {body.name: model.bodies[body.parent].name if body.parent >= 0 else None for body in model.bodies}
+    assert found == parents
+    assert all(body.parent < i for i, body in enumerate(model.bodies))
+
+
+def test_a_good_order_is_kept() -> None:
+    """Breadth first stays breadth first: coordinates keep the user's order."""
+    model = build("robot", [link("a"), link("b", "a"), link("c", "a"), link("d", "b"), link("e", "c")])
+    assert [body.name for body in model.bodies] == ["a", "b", "c", "d", "e"]
+
+
+def test_children_keep_their_order() -> None:
+    model = build("robot", [link("d", "b"), link("c", "a"), link("b", "a"), link("a")])
+    assert [body.name for body in model.bodies] == ["a", "c", "b", "d"]
+
+
+@pytest.mark.parametrize(
+    ("links", "message"),
+    [
+        ([link("a"), link("b", "a"), link("a", "b")], "two links are named 'a'"),
+        ([link("a"), link("b", "a", joint="a_joint")], "two joints are named 'a_joint'"),
+        ([link("a"), link("b", "c")], "link 'b': its parent 'c' does not exist; links are 'a', 'b'"),
+        ([link("a"), link("b", "c"), link("c", "d"), link("d", "b")], "the parents of b -> c -> d -> b form a cycle"),
+        ([link("a", "a")], "the parents of a -> a form a cycle"),
+        ([link("a", "b"), link("b", "a")], "form a cycle; one link must hang on the base"),
+        ([link("")], "a link has no name"),
+        ([], "'robot' has no moving link"),
+        ([link("a", kind="fixed")], "'robot' has no moving link"),
+    ],
+)
+def test_bad_trees(links: list[LinkSpec], message: str) -> None:
+    with pytest.raises(rf.ModelError, match=message):
+        build("robot", links)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"mass": -1.0}, "link 'a': mass -1.0 kg must be finite and not negative"),
+        ({"mass": math.nan}, "link 'a': mass nan"),
+        ({"mass": math.inf}, "link 'a': mass inf"),
+        ({"com": np.array([0.0, math.nan, 0.0])}, "link 'a': com must be finite"),
+        ({"com": np.zeros(2)}, r"link 'a': com must be finite, of shape \(3,\)"),
+        ({"inertia": np.full((3, 3), math.inf)}, "link 'a': inertia must be finite"),
+        ({"inertia": np.zeros(3)}, r"link 'a': inertia must be finite, of shape \(3, 3\)"),
+        ({"inertia": np.array([[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]])}, "link 'a': the inertia tensor is not symmetric"),
+        ({"at": Frame(2 * np.eye(3))}, "joint 'a_joint': its frame is not a finite position and a rotation"),
+        ({"at": Frame(np.diag([1.0, 1.0, -1.0]))}, "joint 'a_joint': its frame is not"),
+        ({"at": Frame(position=np.array([0.0, math.nan, 0.0]))}, "joint 'a_joint': its frame is not"),
+        ({"at": Frame(np.full((3, 3), math.nan))}, "joint 'a_joint': its frame is not"),
+    ],
+)
+def test_bad_numbers(more: dict[str, Any], message: str) -> None:
+    with pytest.raises(rf.ModelError, match=message):
+        build("robot", [link("a", **more)])
+
+
+@pytest.mark.parametrize("gravity", [(0.0, 0.0), (0.0, 0.0, math.nan), (0.0, math.inf, 0.0)])
+def test_bad_gravity(gravity: tuple[float, ...]) -> None:
+    with pytest.raises(rf.ModelError, match="gravity .* must be three finite numbers"):
+        build("robot", [link("a")], gravity)
+
+
+def test_unknown_names_list_the_choices() -> None:
+    model = build("robot", [link("a"), link("b", "a"), link("tip", "b", "fixed")])
+    for ask, message in (
+        (model.body, "robot has no moving body 'x'; its bodies are a, b"),
+        (model.joint, "robot has no joint 'x'; its joints are a_joint, b_joint"),
+        (model.attachment, "robot has no link 'x'; its links are a, b, tip"),
+    ):
+        with pytest.raises(rf.ModelError, match=message):
+            ask("x")
+
+
+# ---- fixed joints ----
+
+
+def test_fixed_links_become_part_of_their_carrier() -> None:
+    at, turn = np.array([1.0, 0.0, 0.0]), from_rpy(0.0, 0.0, math.pi / 2)
+    tool = link("tool", "arm", "fixed", at=Frame(turn, at), mass=2.0, com=np.array([0.5, 0.0, 0.0]), inertia=np.diag([1.0, 2.0, 3.0]))
+    arm = link("arm", mass=2.0, com=np.array([1.0, -0.5, 0.0]), inertia=np.diag([3.0, 3.0, 3.0]))
+    model = build("robot", [arm, tool, link("finger", "tool", at=Frame(position=np.array([0.0, 1.0, 0.0])))])
+    body = model.body("arm")
+    assert len(model.bodies) == 2
+    assert body.mass == 4.0
+    assert_allclose(body.com, [1.0, 0.0, 0.0], atol=1e-15)  # mass centres at (1, -0.5, 0) and (1, 0.5, 0)
+    assert_allclose(body.inertia, np.diag([3 + 2 + 1, 3 + 1, 3 + 3 + 1]), atol=1e-15)
+    assert model.body("finger").parent == 0
+    assert_allclose(model.joint("finger_joint").placement.position, [0.0, 0.0, 0.0], atol=1e-15)
+    assert_allclose(model.joint("finger_joint").placement.rotation, turn, atol=1e-15)
+    assert model.attachment("tool") == (0, Frame(turn, at))
+
+
+def test_points_and_shapes_move_along() -> None:
+    at = Frame(rotation_about((0, 0, 1), math.pi / 2), np.array([1.0, 0.0, 0.0]))
+    foot = link("foot", "leg", "fixed", at=at, points=(("heel", (1.0, 0.0, 0.0)),), shapes=(Shape("sphere", (0.1,)),))
+    model = build("robot", [link("leg", points=(("knee", (0.0, 0.0, 1.0)),)), foot])
+    body = model.body("leg")
+    assert body.points == (("knee", (0.0, 0.0, 1.0)), ("heel", (1.0, 1.0, 0.0)))
+    assert body.shapes[0].frame == at
+
+
+def test_links_fixed_to_the_base() -> None:
+    up = Frame(position=np.array([0.0, 0.0, 2.0]))
+    model = build("robot", [link("pedestal", None, "fixed", at=up, mass=100.0), link("arm", "pedestal", at=up)])
+    assert model.mass == 1.0
+    assert model.attachment("pedestal") == (-1, up)
+    assert model.body("arm").parent == -1
+    assert_array_equal(model.joint("arm_joint").placement.position, [0.0, 0.0, 4.0])
+
+
+@given(st.integers(0, 10**6))
+def test_a_fixed_joint_is_a_joint_held_at_zero(seed: int) -> None:
+    """Merging gives the torques of the same robot with a moving joint that does not move."""
+    rng = np.random.default_rng(seed)
+
+    def some(name: str, parent: str | None, kind: str) -> LinkSpec:
+        spread = rng.normal(size=(3, 3))
+        tensor = np.trace(spread @ spread.T) * np.eye(3) - spread @ spread.T
+        place, out = (Frame(from_rpy(*rng.uniform(-3, 3, 3)), rng.normal(size=3)) for _ in range(2))
+        return LinkSpec(name, parent, Joint(name, kind, place, out), rng.uniform(0.1, 3.0), rng.normal(size=3), tensor)
+
+    held = [some("a", None, "revolute"), some("b", "a", "revolute"), some("c", "b", "prismatic"), some("d", "c", "revolute")]
+    welded = list(held)
+    welded[1] = LinkSpec("b", "a", Joint("b", "fixed", held[1].joint.placement, held[1].joint.outlet), *_mass(held[1]))
+    x = rng.normal(size=(3, 4))
+    x[:, 1] = 0.0
+    full, merged = build("held", held), build("welded", welded)
+    rest = [0, 2, 3]
+    tau = torques(full, *x.tolist())[rest]
+    assert_allclose(torques(merged, *x[:, rest].tolist()), tau, rtol=0, atol=1e-12 * np.abs(tau).max())
+    for name in "abcd":
+        here, there = pose_of(full, name, x[0]), pose_of(merged, name, x[0, rest])
+        assert_allclose(there.rotation, here.rotation, atol=1e-13)
+        assert_allclose(there.position, here.position, atol=1e-13)
+
+
+def _mass(spec: LinkSpec) -> tuple[float, np.ndarray, np.ndarray]:
+    return spec.mass, spec.com, spec.inertia
+
+
+@given(st.integers(0, 10**6))
+def test_combine_is_the_inertia_of_all_particles(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    masses, places = rng.uniform(0.1, 2.0, size=9), rng.normal(size=(9, 3))
+
+    def lump(some: slice) -> tuple[float, np.ndarray, np.ndarray]:
+        m, x = masses[some], places[some]
+        c = m @ x / m.sum()
+        d = x - c
+        return m.sum(), c, sum(mk * (dk @ dk * np.eye(3) - np.outer(dk, dk)) for mk, dk in zip(m, d, strict=True))
+
+    whole = lump(slice(None))
+    parts = combine(lump(slice(0, 3)), lump(slice(3, 4)), lump(slice(4, 9)))
+    for ours, theirs in zip(parts, whole, strict=True):
+        assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)
+
+
+def test_massless_parts_change_nothing() -> None:
+    mass, com, inertia = combine((0.0, np.ones(3), np.zeros((3, 3))), (0.0, np.zeros(3), np.eye(3)))
+    assert mass == 0.0
+    assert_array_equal(com, np.ones(3))
+    assert_array_equal(inertia, np.eye(3))
+
+
+# ---- Denavit-Hartenberg tables ----
+
+
+def test_one_pendulum() -> None:
+    """Hanging from the y axis: tau = (I + m c^2) a + m g c cos q."""
+    model = rf.from_dh([(0.0, math.pi / 2, 0.0, 0.0)], [2.0], [(0.5, 0.0, 0.0)], [(0.1, 0.2, 0.3)])
+    q, v, a = 0.7, 0.3, -1.1
+    expected = (0.3 + 2.0 * 0.25) * a + 2.0 * 9.81 * 0.5 * math.cos(q)
+    assert torques(model, [q], [v], [a])[0] == pytest.approx(expected, rel=1e-14)
+    assert model.joints[0].name == "joint1"
+    assert model.bodies[0].name == "link1"
+
+
+@given(st.integers(0, 10**6), st.text("RP", min_size=1, max_size=7))
+def test_classical_and_modified_tables_of_one_arm(seed: int, joints: str) -> None:
+    """A classical row's a and alpha follow its joint, a modified one's precede it: shift them by one link, and the frames with them."""
+    rng = np.random.default_rng(seed)
+    n = len(joints)
+    a, b, alpha, theta = rng.normal(size=(4, n))
+    mass, com, spread = rng.uniform(0.1, 3.0, n), rng.normal(size=(n, 3)), rng.normal(size=(n, 3, 3))
+    tensor = np.array([np.trace(s @ s.T) * np.eye(3) - s @ s.T for s in spread])
+    classical = rf.from_dh(np.c_[a, alpha, b, theta], mass, com, tensor, joints=joints, convention="classical")
+
+    before = np.c_[np.r_[0.0, a[:-1]], np.r_[0.0, alpha[:-1]], b, theta]
+    turns = [rotation_about((1, 0, 0), x) for x in alpha]
+    moved = [R @ c + np.array([x, 0, 0]) for R, c, x in zip(turns, com, a, strict=True)]
+    turned = [R @ T @ R.T for R, T in zip(turns, tensor, strict=True)]
+    modified = rf.from_dh(before, mass, moved, turned, joints=joints)
+
+    q, v, acc = rng.normal(size=(3, n))
+    tau = torques(classical, q, v, acc)
+    assert_allclose(torques(modified, q, v, acc), tau, rtol=0, atol=1e-12 * max(1.0, np.abs(tau).max()))
+
+
+def test_rows_may_be_mappings() -> None:
+    rows = [(0.1, 0.2, 0.3, 0.4), (0.5, 0.6, 0.7, 0.8)]
+    keys = ("a", "alpha", "b", "theta")
+    more: Any = ([1.0, 1.0], np.ones((2, 3)), np.ones((2, 3)))
+    named = rf.from_dh([dict(zip(keys, row, strict=True)) for row in rows], *more)
+    plain = rf.from_dh(rows, *more)
+    assert [j.placement for j in named.joints] == [j.placement for j in plain.joints]
+
+
+def test_prismatic_joints_slide_along_z() -> None:
+    model = rf.from_dh([(0.0, 0.0, 0.5, 0.0)], [1.0], [(0, 0, 0)], [(0, 0, 0)], joints="P")
+    assert_allclose(pose_of(model, "link1", [0.25]).position, [0.0, 0.0, 0.75], atol=1e-15)
+
+
+ROW: dict[str, float] = {"a": 0.0, "alpha": 0.0, "b": 0.0, "theta": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("rows", "more", "message"),
+    [
+        ([{"a": 0.0, "b": 0.0}], {}, "DH row 1 lacks alpha, theta; a row has a, alpha, b, theta"),
+        ([ROW, (0.0, 0.0, 0.0)], {}, "DH row 2 has 3 columns"),
+        ([(0.0, math.nan, 0.0, 0.0)], {}, "DH row 1: alpha is nan; it must be finite"),
+        ([ROW | {"b": math.inf}], {}, "DH row 1: b is inf"),
+        ([ROW], {"joints": "X"}, r"joints\[0\] is 'X'; it must be 'R' or 'P'"),
+        ([ROW], {"joints": "RR"}, "joints has 2 entries for 1 DH rows"),
+        ([ROW], {"mass": [1.0, 2.0]}, "mass has 2 entries for 1 DH rows"),
+        ([ROW], {"com": []}, "com has 0 entries for 1 DH rows"),
+        ([ROW], {"inertia": [1.0, 2.0]}, "inertia has 2 entries"),
+        ([ROW], {"inertia": [1.0]}, r"'link1': inertia must be finite, of shape \(3, 3\)"),
+        ([ROW], {"convention": "old"}, "convention 'old' must be 'modified' or 'classical'"),
+        ([ROW], {"mass": [-1.0]}, "'link1': mass -1.0"),
+    ],
+)
+def test_bad_tables(rows: list[Any], more: dict[str, Any], message: str) -> None:
+    n = len(rows)
+    with pytest.raises(rf.ModelError, match=message):
+        rf.from_dh(rows, **{"mass": [1.0] * n, "com": [(0, 0, 0)] * n, "inertia": [(1, 1, 1)] * n, **more})
+
+
+# ---- Builder ----
+
+
+def test_builder() -> None:
+    robot = rf.Builder("gripper", gravity=(0, -9.81, 0))
+    robot.link("palm", mass=0.4, com=(0.05, 0, 0), inertia=(0, 3e-4, 3e-4), limits=[(-1, 1)])
+    robot.link("finger", "palm", "prismatic", at=(0.1, 0, 0), axis=(0, 2, 0), mass=0.2, points={"tip": (0.05, 0, 0)})
+    wrist = Frame(from_rpy(0.1, 0.2, 0.3), np.array([0.0, 0.1, 0.0]))
+    robot.link("ball", "palm", "spherical", sequence="zyx", at=wrist, actuated=False, joint_name="wrist", inertia=np.eye(3))
+    robot.link("screw", "ball", "helical", pitch=0.01, outlet=(0, 0, 0.1), mass=1)
+    model = robot.model()
+    assert model.name == "gripper"
+    assert model.gravity == (0.0, -9.81, 0.0)
+    assert model.nv == model.nq == 6
+    assert model.coordinates == ("palm", "finger", "wrist.z1", "wrist.y2", "wrist.x3", "screw")
+    assert model.joint("finger").axis == (0.0, 1.0, 0.0)
+    assert model.joint("palm").limits == ((-1, 1),)
+    assert model.joint("wrist").placement == wrist
+    assert not model.joint("wrist").actuated
+    assert model.joint_slice("wrist") == slice(2, 5)
+    assert model.body("finger").points == (("tip", (0.05, 0.0, 0.0)),)
+    assert_array_equal(model.body("palm").inertia, np.diag([0, 3e-4, 3e-4]))
+    assert repr(model) == "<ramify.Model 'gripper': 4 bodies, 6 degrees of freedom>"
+
+
+def test_builder_refuses_what_build_refuses() -> None:
+    with pytest.raises(rf.ModelError, match="link 'b': its parent 'c' does not exist"):
+        rf.Builder("robot").link("a", mass=1.0).link("b", "c", mass=1.0).model()
+    with pytest.raises(rf.ModelError, match="is not a frame"):
+        rf.Builder("robot").link("a", at=(1.0, 2.0))
+
+
+def test_bodies_cannot_be_changed_behind_a_model() -> None:
+    com = np.zeros(3)
+    model = build("robot", [link("a", com=com)])
+    com[0] = 1.0
+    assert_array_equal(model.bodies[0].com, np.zeros(3))
+    with pytest.raises(ValueError, match="read-only"):
+        model.bodies[0].com[0] = 1.0

@@ -1,0 +1,299 @@
+"""The command line: what it prints, writes and returns."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.cli import main
+
+Run = Callable[..., "Answer"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run the command in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments: object) -> Answer:
+        with pytest.raises(SystemExit) as stop:
+            main([str(argument) for argument in arguments])
+        code = stop.value.code
+        said = capsys.readouterr()
+        return Answer(code if isinstance(code, int) else int(bool(code)), said.out, said.err)
+
+    return call
+
+
+def good(answer: Answer) -> Answer:
+    assert answer.code == 0, answer.err
+    assert answer.err == ""
+    return answer
+
+
+def test_version(run: Run) -> None:
+    assert good(run("--version")).out.strip() == rf.__version__
+
+
+def test_help_names_the_commands(run: Run) -> None:
+    text = good(run("--help")).out
+    for command in ("robots", "info", "check", "id", "fd", "count", "export", "demo"):
+        assert command in text
+        assert good(run(command, "--help")).out
+
+
+def test_robots(run: Run) -> None:
+    listed = good(run("robots", "--json")).json
+    assert [robot["name"] for robot in listed] == list(rf.robots())
+    assert "kuka_kr5" in good(run("robots")).out
+
+
+def test_info(run: Run) -> None:
+    told = good(run("info", "kuka_kr5", "--json")).json
+    m = rf.load("kuka_kr5")
+    assert told["nv"] == 6
+    assert told["mass"] == m.mass
+    assert [body["name"] for body in told["bodies"]] == [body.name for body in m.bodies]
+    assert [c["name"] for body in told["bodies"] for c in body["coordinates"]] == list(m.coordinates)
+    text = good(run("info", "kuka_kr5")).out
+    assert all(body.name in text for body in m.bodies)
+
+
+def test_chain_of_any_length(run: Run) -> None:
+    assert good(run("info", "chain", "--set", "n=7", "--json")).json["nv"] == 7
+
+
+def test_check_is_content_with_the_built_in_robots(run: Run) -> None:
+    for name in rf.robots():
+        assert all(finding["level"] != "error" for finding in good(run("check", name, "--json")).json)
+
+
+IMPOSSIBLE = """\
+name: impossible
+links:
+  - {name: rod, frame: {xyz: [0, 0, 0]}, mass: 1, inertia: [1, 1, 5]}
+  - {name: tip, parent: rod, frame: {xyz: [1, 0, 0]}, mass: 1, com: [0.1, 0, 0], inertia: [1, 1, 5], joint: universal}
+"""
+
+
+def test_check_fails_on_errors(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "impossible.yaml").write_text(IMPOSSIBLE)
+    answer = run("check", "impossible.yaml", "--json")
+    assert answer.code == 1
+    assert any(finding["level"] == "error" and finding["where"] == "tip" for finding in answer.json)
+    answer = run("check", "impossible.yaml")
+    assert answer.code == 1
+    assert "tip" in answer.out
+
+
+def read_csv(path: Path) -> tuple[list[str], np.ndarray]:
+    with path.open(newline="") as file:
+        header, *rows = csv.reader(file)
+    return header, np.array(rows, dtype=float)
+
+
+def test_id_meets_the_published_torques(run: Run, tmp_path: Path, shared: Path) -> None:
+    """ReDySim's own 1001 rows for the cycloid of eq. (6.14)."""
+    good(run("id", "kuka_kr5"))
+    header, rows = read_csv(tmp_path / "kuka_kr5_torques.csv")
+    assert header[0] == "t [s]"
+    assert all(text.endswith("[N m]") for text in header[1:])
+    torques = np.loadtxt(shared / "redysim" / "kuka_kr5_invdyn_tor.dat")
+    times = np.loadtxt(shared / "redysim" / "kuka_kr5_invdyn_timevar.dat")
+    assert rows.shape == (1001, 7)
+    assert np.abs(rows[:, 0] - times).max() < 1e-6
+    assert np.abs(rows[:, 1:] - torques).max() < 1e-4
+
+
+def test_id_writes_what_it_is_told(run: Run, tmp_path: Path) -> None:
+    m = rf.load("redysim_rp")
+    ends = ("--from", -0.5, "--to", 1.0, -2.0)
+    files = ("--out", "a.csv", "--plot", "b.png")
+    told = good(run("id", "redysim_rp", *ends, "--duration", 2, "--steps", 10, *files, "--json")).json
+    assert told["files"] == {"csv": "a.csv", "plot": "b.png"}
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+    header, rows = read_csv(tmp_path / "a.csv")
+    assert [text.rsplit(" [")[0] for text in header[1:]] == list(m.coordinates)
+    assert {text.rsplit(" [")[1] for text in header[1:]} == {"N m]", "N]"}
+    assert rows[[0, -1], 0].tolist() == [0.0, 2.0]
+    assert np.allclose(rows[0, 1:], m.gravity_forces([-0.5, -0.5]))
+    assert np.allclose(rows[-1, 1:], m.gravity_forces([1.0, -2.0]))
+    assert [c["max"] for c in told["coordinates"]] == np.abs(rows[:, 1:]).max(axis=0).tolist()
+
+
+def test_id_plots_svg_by_default_and_not_at_all_if_told(run: Run, tmp_path: Path) -> None:
+    good(run("id", "gripper", "--steps", 20))
+    assert "<svg" in (tmp_path / "gripper_torques.svg").read_text()
+    good(run("id", "planar_3r", "--no-plot"))
+    assert (tmp_path / "planar_3r_torques.csv").exists()
+    assert not (tmp_path / "planar_3r_torques.svg").exists()
+
+
+def test_plots_are_repeatable(run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        good(run("id", "planar_3r", "--steps", 5, "--plot", f"{name}.svg"))
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_many_joints_share_a_plot(run: Run) -> None:
+    good(run("id", "chain", "--set", "n=20", "--steps", 5))
+
+
+def test_fd_takes_negative_numbers(run: Run) -> None:
+    q, v, tau = [-0.5, 1.2, -3e-1, 0, 0.1, -1], [-1, 0, 0, 0, 0, 2], [0.5, -0.5, 1, 2, -3, -4]
+    told = good(run("fd", "kuka_kr5", "--q", *q, "--v", *v, "--tau", *tau, "--json")).json
+    assert told["q"] == q
+    assert np.allclose(told["a"], rf.load("kuka_kr5").forward_dynamics(q, v, tau), rtol=1e-9)
+    assert "acceleration" in good(run("fd", "kuka_kr5", "--q", *q)).out
+
+
+def test_fd_starts_from_the_neutral_state(run: Run) -> None:
+    m = rf.load("planar_3r")
+    o = m.neutral()
+    assert np.allclose(good(run("fd", "planar_3r", "--json")).json["a"], m.forward_dynamics(o, o, o), rtol=1e-9)
+    assert good(run("fd", "planar_3r", "--q", -0.25, "--json")).json["q"] == [-0.25] * 3
+
+
+def test_count(run: Run) -> None:
+    told = good(run("count", "kuka_kr5", "gripper", "--algorithm", "inverse_dynamics", "mass_matrix", "--json")).json
+    pairs = [(name, algorithm) for name in ("kuka_kr5", "gripper") for algorithm in ("inverse_dynamics", "mass_matrix")]
+    assert [(row["robot"], row["algorithm"]) for row in told] == pairs
+    for row in told:
+        c = rf.load(row["robot"]).op_count(row["algorithm"])
+        assert (row["mul"], row["add"], row["div"], row["sqrt"], row["sincos"]) == (c.mul, c.add, c.div, c.sqrt, c.sincos)
+    assert "forward_dynamics" in good(run("count", "kuka_kr5")).out
+
+
+def test_export_yaml_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
+    assert good(run("export", "spatial_biped_fixed", "--out", "robots", "--json")).json["files"]
+    path = tmp_path / "robots" / "spatial_biped_fixed.yaml"
+    m, again = rf.load("spatial_biped_fixed"), rf.load(str(path))
+    q, v = m.random(seed=1)
+    assert again.coordinates == m.coordinates
+    assert np.allclose(again.bias(q, v), m.bias(q, v), rtol=1e-12, atol=1e-12)
+
+
+def test_export_keeps_what_is_there(run: Run, tmp_path: Path) -> None:
+    good(run("export", "planar_3r"))
+    path = tmp_path / "planar_3r.yaml"
+    path.write_text("mine")
+    answer = run("export", "planar_3r")
+    assert answer.code == 1
+    assert "--force" in answer.err
+    assert path.read_text() == "mine"
+    good(run("export", "planar_3r", "--force"))
+    assert path.read_text() != "mine"
+
+
+def test_export_c(run: Run, tmp_path: Path) -> None:
+    files = good(run("export", "kuka_kr5", "--format", "c", "--algorithm", "inverse_dynamics", "--json")).json["files"]
+    assert sorted(Path(name).suffix for name in files) == [".c", ".h"]
+    header, source = sorted((tmp_path / name for name in files), key=lambda path: path.suffix, reverse=True)
+    assert f'#include "{header.name}"' in source.read_text()
+
+
+class Balanced(HTMLParser):
+    """Every element that opens is closed, in order; nothing is loaded from elsewhere."""
+
+    void = frozenset({"meta", "br", "hr", "img", "link", "input"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in {"script", "link", "img", "iframe"}
+        assert not any(name in {"src", "href"} for name, _ in attrs)
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_demo(run: Run, tmp_path: Path) -> None:
+    assert "index.html" in good(run("demo")).out
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    parser = Balanced()
+    parser.feed(page)
+    assert parser.open == []
+    assert all(name in page for name in rf.robots())
+    assert "prefers-color-scheme: dark" in page
+    assert "$" not in page
+
+
+def test_names_in_pages_are_escaped() -> None:
+    from ramify.view.page import html_table
+
+    assert "<b>" not in html_table(["<b>"], [["<b>&"]])
+
+
+BAD = [
+    (["info", "no_such_robot"], "no_such_robot"),
+    (["info", "no_such_file.yaml"], "no_such_file.yaml"),
+    (["fd", "kuka_kr5", "--q", "1", "2"], "--q has 2 numbers"),
+    (["fd", "kuka_kr5", "--q", "nan"], "nan"),
+    (["fd", "kuka_kr5", "--tau", "inf"], "inf"),
+    (["fd", "kuka_kr5", "--q", "one"], "one"),
+    (["info", "chain", "--set", "n=many"], "n=many"),
+    (["info", "chain", "--set", "length=3", "m"], "--set m"),
+    (["info", "chain", "--set", "nonsense=3"], "nonsense"),
+    (["id", "kuka_kr5", "--steps", "0"], "rows"),
+    (["id", "kuka_kr5", "--duration", "-1"], "duration"),
+    (["id", "kuka_kr5", "--out", "no/such/place.csv"], "no/such/place.csv"),
+    (["id", "kuka_kr5", "--steps", "2", "--plot", "torques.xyz"], "torques.xyz"),
+    (["count", "kuka_kr5", "--algorithm", "magic"], "magic"),
+    (["export", "kuka_kr5", "--format", "c", "--algorithm", "magic"], "magic"),
+    (["export", "kuka_kr5", "--format", "pascal"], "pascal"),
+    (["nonsense"], "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "culprit"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+def test_mistakes_are_named_on_stderr(run: Run, arguments: list[str], culprit: str) -> None:
+    answer = run(*arguments)
+    assert answer.code != 0
+    assert culprit in answer.err
+    assert answer.out == ""
+    assert "Traceback" not in answer.err
+
+
+def test_a_terminal_does_not_obey_a_robot_file(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "r.yaml").write_text(
+        'name: "[red]x"\nlinks:\n  - {name: "[bold]a", frame: {xyz: [0, 0, 0]}, mass: 1, com: [1, 0, 0]}\n'
+    )
+    text = good(run("info", "r.yaml")).out
+    assert "[red]x" in text
+    assert "[bold]a" in text
+
+
+def test_as_a_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "ramify", "fd", "nothing"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.startswith("ramify: ")
+    assert "Traceback" not in done.stderr
