@@ -109,7 +109,7 @@ def test_bad_numbers(more: dict[str, Any], message: str) -> None:
 
 @pytest.mark.parametrize("gravity", [(0.0, 0.0), (0.0, 0.0, math.nan), (0.0, math.inf, 0.0)])
 def test_bad_gravity(gravity: tuple[float, ...]) -> None:
-    with pytest.raises(rf.ModelError, match="gravity .* must be three finite numbers"):
+    with pytest.raises(rf.ModelError, match=r"gravity .* must be three finite numbers"):
         build("robot", [link("a")], gravity)
 
 
@@ -129,7 +129,8 @@ def test_unknown_names_list_the_choices() -> None:
 
 def test_fixed_links_become_part_of_their_carrier() -> None:
     at, turn = np.array([1.0, 0.0, 0.0]), from_rpy(0.0, 0.0, math.pi / 2)
-    tool = link("tool", "arm", "fixed", at=Frame(turn, at), mass=2.0, com=np.array([0.5, 0.0, 0.0]), inertia=np.diag([1.0, 2.0, 3.0]))
+    lump: Any = {"mass": 2.0, "com": np.array([0.5, 0.0, 0.0]), "inertia": np.diag([1.0, 2.0, 3.0])}
+    tool = link("tool", "arm", "fixed", at=Frame(turn, at), **lump)
     arm = link("arm", mass=2.0, com=np.array([1.0, -0.5, 0.0]), inertia=np.diag([3.0, 3.0, 3.0]))
     model = build("robot", [arm, tool, link("finger", "tool", at=Frame(position=np.array([0.0, 1.0, 0.0])))])
     body = model.body("arm")
@@ -209,10 +210,16 @@ def test_combine_is_the_inertia_of_all_particles(seed: int) -> None:
 
 
 def test_massless_parts_change_nothing() -> None:
-    mass, com, inertia = combine((0.0, np.ones(3), np.zeros((3, 3))), (0.0, np.zeros(3), np.eye(3)))
+    """To the last bit, on either side; without any mass the tensors still add up."""
+    some = (0.3, np.array([0.1, 0.7, 0.2]), np.diag([0.1, 0.2, 0.3]))
+    nothing = (0.0, np.ones(3), np.zeros((3, 3)))
+    for whole in (combine(some, nothing), combine(nothing, some, nothing)):
+        for ours, theirs in zip(whole, some, strict=True):
+            assert_array_equal(ours, theirs)
+    assert_array_equal(combine(nothing, nothing)[1], np.ones(3))
+    mass, _, inertia = combine((0.0, np.ones(3), np.eye(3)), (0.0, np.zeros(3), np.eye(3)))
     assert mass == 0.0
-    assert_array_equal(com, np.ones(3))
-    assert_array_equal(inertia, np.eye(3))
+    assert_array_equal(inertia, 2 * np.eye(3))
 
 
 # ---- Denavit-Hartenberg tables ----
@@ -230,7 +237,7 @@ def test_one_pendulum() -> None:
 
 @given(st.integers(0, 10**6), st.text("RP", min_size=1, max_size=7))
 def test_classical_and_modified_tables_of_one_arm(seed: int, joints: str) -> None:
-    """A classical row's a and alpha follow its joint, a modified one's precede it: shift them by one link, and the frames with them."""
+    """A classical row's a and alpha follow its joint, a modified one's precede it: shift them by one, and the frames with them."""
     rng = np.random.default_rng(seed)
     n = len(joints)
     a, b, alpha, theta = rng.normal(size=(4, n))

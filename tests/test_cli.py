@@ -297,3 +297,15 @@ def test_as_a_program() -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("ramify: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_reader_may_leave_early() -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-m", "ramify", "robots"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert program.stdout is not None
+    program.stdout.close()
+    assert program.stderr is not None
+    assert program.stderr.read() == ""
+    program.stderr.close()
+    assert program.wait(timeout=60) != 0

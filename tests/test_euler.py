@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from random_trees import tree_of
@@ -74,6 +74,7 @@ def test_there_are_twelve_and_six() -> None:
 
 
 @pytest.mark.parametrize("sequence", ALL)
+@settings(max_examples=20)
 @given(angles)
 def test_rows_give_the_product_of_rotations(sequence: str, q: tuple[float, ...]) -> None:
     q = q[: len(sequence)]
@@ -82,6 +83,7 @@ def test_rows_give_the_product_of_rotations(sequence: str, q: tuple[float, ...])
 
 
 @pytest.mark.parametrize("sequence", ALL)
+@settings(max_examples=20)
 @given(angles)
 def test_rows_are_modified_dh_rows(sequence: str, q: tuple[float, ...]) -> None:
     """before, then Rx(alpha) Rz(angle + offset) per row, then after, written out with angles that are summed first."""
@@ -94,6 +96,7 @@ def test_rows_are_modified_dh_rows(sequence: str, q: tuple[float, ...]) -> None:
 
 
 @pytest.mark.parametrize("sequence", ALL)
+@settings(max_examples=20)
 @given(angles)
 def test_a_joint_turns_its_body_so(sequence: str, q: tuple[float, ...]) -> None:
     q = q[: len(sequence)]

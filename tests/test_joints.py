@@ -15,7 +15,7 @@ from random_trees import KINDS, random_joint, tree_of
 import ramify as rf
 from ramify.dynamics.kinematics import body_poses
 from ramify.model.body import Body
-from ramify.model.frame import Frame, align_z, as_frame, classical_dh, cos_sin, from_rpy, modified_dh, rotation_about
+from ramify.model.frame import Frame, align_z, as_frame, classical_dh, cos_sin, from_quaternion, from_rpy, modified_dh, rotation_about
 from ramify.model.joint import JOINT_KINDS, Joint
 from ramify.records import flatten
 
@@ -28,6 +28,9 @@ DOF = {
     "universal": 2,
     "spherical": 3,
     "planar": 3,
+    "ball": 3,
+    "free": 6,
+    "free_euler": 6,
 }
 
 
@@ -44,6 +47,10 @@ def test_names_and_units_of_coordinates() -> None:
     assert joint("spherical").coordinates == ("knee.y1", "knee.x2", "knee.z3")
     assert joint("spherical", sequence="zyz").coordinates == ("knee.z1", "knee.y2", "knee.z3")
     assert joint("planar").coordinates == ("knee.x", "knee.y", "knee.angle")
+    assert joint("ball").coordinates == ("knee.qw", "knee.qx", "knee.qy", "knee.qz")
+    assert joint("ball").velocities == ("knee.wx", "knee.wy", "knee.wz")
+    assert joint("free").coordinates == tuple(f"knee.{x}" for x in ("x", "y", "z", "qw", "qx", "qy", "qz"))
+    assert joint("free_euler").velocities == tuple(f"knee.{x}" for x in ("x", "y", "z", "y1", "x2", "z3"))
     assert [step.unit for step in joint("cylindrical").steps] == ["rad", "m"]
     assert [step.unit for step in joint("helical").steps] == ["rad"]
 
@@ -110,6 +117,12 @@ def displaced(j: Joint, q: np.ndarray) -> Frame:
             R, x = rotation_about(u, q[0]), q[1] * u
         case "planar":
             R, x = rotation_about(u, q[2]), align_z(u) @ np.array([q[0], q[1], 0.0])
+        case "ball":
+            R = from_quaternion(*q)
+        case "free":
+            R, x = from_quaternion(*q[3:]), q[:3]
+        case "free_euler":
+            R, x = rf.euler_joint(j.sequence).rotation(q[3:]), q[:3]
         case _:
             R = rf.euler_joint(j.sequence).rotation(q)
     return j.placement @ Frame(R, x) @ j.outlet
@@ -122,12 +135,12 @@ def test_every_kind_puts_its_body_where_it_should(kind: str, style: str) -> None
     atol = 2e-12 if style == "nearly parallel" else 1e-14  # axes within 1e-12 of parallel are taken to be parallel
     for _ in range(10):
         j = random_joint(rng, "joint", kind, style)
-        q = rng.uniform(-3.0, 3.0, size=j.dof)
+        q = rng.uniform(-3.0, 3.0, size=j.nq)
         tree, skeleton = tree_of((Body("body", -1, j, 1.0),), (0, 0, 0))
-        pose = body_poses(tree, q.tolist())[skeleton.last[0]]
+        pose = body_poses(tree, skeleton.coordinates(q.tolist()))[skeleton.last[0]]
         expected = displaced(j, q)
         assert_allclose(np.array(flatten(pose.R)).reshape(3, 3), expected.rotation, rtol=0, atol=atol)
-        assert_allclose(flatten(pose.r), expected.position, rtol=0, atol=10 * atol)
+        assert_allclose(flatten(pose.r), expected.position, rtol=0, atol=atol)
 
 
 # ---- frames ----
@@ -171,9 +184,17 @@ def test_dh_rows(row: tuple[float, float, float, float]) -> None:
     a, alpha, b, theta = row
     along_x = Frame(rotation_about((1, 0, 0), alpha), np.array([a, 0.0, 0.0]))
     along_z = Frame(rotation_about((0, 0, 1), theta), np.array([0.0, 0.0, b]))
-    for ours, expected in ((modified_dh(alpha, a, b, theta), along_x @ along_z), (classical_dh(theta, b, a, alpha), along_z @ along_x)):
+    rows = ((modified_dh(alpha, a, b, theta), along_x @ along_z), (classical_dh(theta, b, a, alpha), along_z @ along_x))
+    for ours, expected in rows:
         assert_allclose(ours.rotation, expected.rotation, rtol=0, atol=1e-15)
         assert_allclose(ours.position, expected.position, rtol=0, atol=1e-14)
+
+
+@given(st.floats(-7.0, 7.0), st.floats(0.1, 10.0))
+def test_quaternions(q: float, length: float) -> None:
+    axis = np.array([0.48, -0.6, 0.64])
+    quaternion = length * np.r_[math.cos(q / 2), math.sin(q / 2) * axis]
+    assert_allclose(from_quaternion(*quaternion), rotation_about(axis, q), rtol=0, atol=2e-15)
 
 
 def test_frames() -> None:

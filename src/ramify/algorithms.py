@@ -31,8 +31,12 @@ class Algorithm:
     loops: bool = True
 
 
+_PER = {"q": "coordinate", "dq": "rate"}
+
+
 def _in(*names: str) -> tuple[LoopPort, ...]:
-    return tuple(LoopPort(name, "link", 1) for name in names)
+    """Inputs with a number per link; q and its rate have their own layout where there are quaternions."""
+    return tuple(LoopPort(name, _PER.get(name, "link"), 1) for name in names)
 
 
 _WRENCHES = LoopPort("wrenches", "link", 6)

@@ -5,6 +5,7 @@ Heavy modules are imported by the commands that need them, so that ``ramify --he
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -361,13 +362,22 @@ def _print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obj
 def main(arguments: Sequence[str] | None = None) -> None:
     """The ``ramify`` command: runs, and exits with 0, or with another code and a message on stderr."""
     try:
-        code = app(arguments)
+        sys.exit(_run(arguments))
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (rf.RamifyError, OSError) as error:
         print(f"ramify: {_printable(str(error))}", file=sys.stderr)
-        code = 1
+        sys.exit(1)
     except KeyboardInterrupt:
-        code = 130
-    sys.exit(code)
+        sys.exit(130)
+
+
+def _run(arguments: Sequence[str] | None) -> Any:
+    try:
+        return app(arguments)
+    finally:
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

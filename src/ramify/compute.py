@@ -13,14 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.algorithms import ALGORITHMS, Algorithm
-from ramify.codegen.backend import Backend, LoopKernels, PlainNumpy, RobotTable, Rolled, Unrolled
+from ramify.codegen.backend import Backend, LoopKernels, PlainNumpy, RobotTable, Rolled, Spread, Unrolled
 from ramify.codegen.kernel import Kernel, Plan
 from ramify.codegen.target import llvm_available
 from ramify.dynamics.tree import Matrix, Tree
 from ramify.errors import ModelError, RamifyError, StateError
-from ramify.model.frame import Array
+from ramify.model.body import Body
+from ramify.model.configuration import check_quaternions, coordinate_rates
+from ramify.model.frame import Array, Frame
+from ramify.model.joint import Joint
+from ramify.model.link import BallLink
 from ramify.model.model import UDU, Kinematics
-from ramify.model.skeleton import as_pose
+from ramify.model.skeleton import as_ball, as_pose, build_skeleton
 from ramify.records import flatten
 from ramify.spatial import Vec3
 from ramify.trace.count import OpCount
@@ -39,7 +43,7 @@ def tree_of(model: Model) -> Tree:
     """The tree of a model's links, as numbers."""
     skeleton = model.skeleton
     gravity = Vec3(*(float(g) for g in skeleton.root.rotation.T @ np.array(model.gravity)))
-    return Tree(skeleton.links, skeleton.parents, as_pose(skeleton.root), gravity)
+    return Tree(skeleton.links, skeleton.parents, as_pose(skeleton.root), gravity, skeleton.balls)
 
 
 # ---- one algorithm, three ways ----
@@ -49,47 +53,50 @@ def _flat(value: Any) -> list[Any]:
     return value.row_major() if isinstance(value, Matrix) else flatten(value)
 
 
-def plain_text(algorithm: Algorithm, tree: Tree, extras: Sequence[Sequence[float]]) -> Callable[..., list[list[Any]]]:
-    """The algorithm over flat lists of scalars of any kind, for one tree."""
+def plain_text(algorithm: Algorithm, model: Model, extras: Sequence[Sequence[float]]) -> Callable[..., list[list[Any]]]:
+    """The algorithm over flat lists of scalars of any kind, for one robot."""
+    tree = tree_of(model)
+
+    def column(port: LoopPort, scalars: list[Any]) -> list[Any]:
+        if port.per in _QUATERNION:
+            return model.skeleton.coordinates(scalars, _QUATERNION[port.per])
+        if port.per == "state" or port.count == 1:
+            return scalars
+        return [tuple(scalars[i : i + port.count]) for i in range(0, len(scalars), port.count)]
 
     def run(*inputs: list[Any]) -> list[list[Any]]:
-        columns = [_column(port, scalars) for port, scalars in zip(algorithm.inputs, inputs, strict=True)]
+        columns = [column(port, scalars) for port, scalars in zip(algorithm.inputs, inputs, strict=True)]
         return [_flat(value) for value in algorithm.text(tree, *columns, *extras)]
 
     return run
 
 
-def _column(port: LoopPort, scalars: list[Any]) -> list[Any]:
-    if port.per == "state" or port.count == 1:
-        return scalars
-    return [tuple(scalars[i : i + port.count]) for i in range(0, len(scalars), port.count)]
+_QUATERNION = {"coordinate": (1.0, 0.0, 0.0, 0.0), "rate": (0.0, 0.0, 0.0, 0.0)}
+"""What stands for the quaternion, and for its rate, at a link that has none."""
 
 
 @cache
-def loop_kernels(name: str) -> LoopKernels:
-    """The loops of an algorithm, for every robot."""
-    return LoopKernels(lambda: _loop_program(name), name)
+def loop_kernels(name: str, balls: bool) -> LoopKernels:
+    """The loops of an algorithm, for every robot with or without quaternions."""
+    return LoopKernels(lambda: _loop_program(name, balls), name, "balls" if balls else "")
 
 
-def _loop_program(name: str) -> LoopProgram:
-    from ramify.model.body import Body
-    from ramify.model.joint import Joint
-    from ramify.model.skeleton import build_skeleton
-
+def _loop_program(name: str, balls: bool) -> LoopProgram:
     algorithm = ALGORITHMS[name]
-    skeleton = build_skeleton((Body("any", -1, Joint("any", "revolute")),))  # only the shape of its records matters
-    tree = LoopTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0))
+    skeleton = build_skeleton((Body("any", -1, Joint("any", "ball" if balls else "revolute")),))  # only the shape of its records matters
+    tree = LoopTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
     columns: list[Any] = []
-    for i, port in enumerate(algorithm.inputs):
+    ports = [LoopPort(p.name, "link", 5 if balls else 1) if p.per in _QUATERNION else p for p in algorithm.inputs]
+    for i, port in enumerate(ports):
         if port.per == "state":
             columns.append([tree.graph.symbol(("lane", i, j)) for j in range(port.count)])
         else:
             template = 0.0 if port.count == 1 else (0.0,) * port.count
-            columns.append(tree.column(template, lambda j, i=i: ("in", i, j)))
-    extras = [tree.column(0.0, lambda _, i=i: ("extra", i)) for i in range(algorithm.extras)]
+            columns.append(tree.column(template, [("in", i, j) for j in range(port.count)]))
+    extras = [tree.column(0.0, [("extra", i)]) for i in range(algorithm.extras)]
     for i, value in enumerate(algorithm.text(tree, *columns, *extras)):
         tree.output(i, value)
-    return tree.program(name, algorithm.inputs, algorithm.outputs, algorithm.extras)
+    return tree.program(name, ports, algorithm.outputs, algorithm.extras)
 
 
 class _RolledInverse:
@@ -107,9 +114,9 @@ class _RolledInverse:
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         n, states = self._links, stop - start
-        U, d = np.empty((states, n * n)), np.empty((states, n))
-        flags = self._factors.run([a[start:stop] for a in inputs], [U, d], 0, states)
-        U = U.reshape(states, n, n)
+        rows, d = np.empty((states, n * n)), np.empty((states, n))
+        flags = self._factors.run([a[start:stop] for a in inputs], [rows, d], 0, states)
+        U = rows.reshape(states, n, n)
         np.matmul(U.transpose(0, 2, 1), U * d[:, :, None], out=outputs[0][start:stop].reshape(states, n, n))
         return flags
 
@@ -131,8 +138,8 @@ def make_kernel(model: Model, name: str, tier: str | None, body: int | None = No
     tree = tree_of(model)
     links = len(tree.links)
     extras = _which_body(model, body, algorithm.extras)
-    text = plain_text(algorithm, tree, extras)
-    inputs, outputs = (tuple(Port(p.name, _shape(p, links)) for p in ports) for ports in (algorithm.inputs, algorithm.outputs))
+    text = plain_text(algorithm, model, extras)
+    inputs, outputs = (tuple(Port(p.name, _shape(p, model)) for p in ports) for ports in (algorithm.inputs, algorithm.outputs))
     plain = PlainNumpy(text)
 
     def program() -> Program:
@@ -149,31 +156,49 @@ def make_kernel(model: Model, name: str, tier: str | None, body: int | None = No
             raise RamifyError(f"{model.name!r} has {links} links: too many for straight-line code; use tier='rolled'")
         first = unrolled
     else:
-        first = _rolled(algorithm, tree, extras)
+        first = _rolled(algorithm, model, tree, extras)
         if tier is None and size <= _MOST_LINKS:
             if unrolled.cached():
                 first = unrolled
             else:
                 better = unrolled
-    plan = Plan(name, model.name, inputs, outputs, program, plain, first, better, lambda port, i: _explain(model, algorithm, port, i), 12.0 * links)
-    return Kernel(plan)
+    starts = tuple(i for i, _ in model.layout.balls)
+    return Kernel(
+        Plan(
+            name, model.name, inputs, outputs, program, plain, first, better, lambda port, i: _explain(model, algorithm, port, i), 12.0 * links,
+            starts, lambda q: check_quaternions(list(starts), model.coordinates, q),
+        )
+    )  # fmt: skip
 
 
-def _rolled(algorithm: Algorithm, tree: Tree, extras: Sequence[Sequence[float]]) -> Backend:
-    constants = np.array([flatten(link) for link in tree.links])
+def _rolled(algorithm: Algorithm, model: Model, tree: Tree, extras: Sequence[Sequence[float]]) -> Backend:
+    links = [link if not tree.balls or isinstance(link, BallLink) else as_ball(link, 0.0, Frame()) for link in tree.links]
+    constants = np.array([flatten(link) for link in links])
     shared = np.array([*flatten(tree.root), *flatten(tree.gravity)])
     columns = np.array(extras, dtype=np.float64).T if len(extras) else np.zeros((1, 1))
     robot = RobotTable(tree.parents, constants, columns, shared)
+    spread = [_spread(model, p) if tree.balls and p.per in _QUATERNION else None for p in algorithm.inputs]
     if algorithm.loops:
-        return Rolled(loop_kernels(algorithm.name), robot)
-    return _RolledInverse(Rolled(loop_kernels("udu_inverse"), robot), len(tree.links))
+        return Rolled(loop_kernels(algorithm.name, tree.balls), robot, spread)
+    return _RolledInverse(Rolled(loop_kernels("udu_inverse", tree.balls), robot, spread), len(links))
 
 
-def _shape(port: LoopPort, links: int) -> tuple[int, ...]:
+def _spread(model: Model, port: LoopPort) -> Spread:
+    """Five entries per link for the loops of robots with quaternions: see BallLink."""
+    rest = np.tile([0.0, *_QUATERNION[port.per]], len(model.skeleton.links))
+    places: list[int] = []
+    for k, ball in enumerate(model.skeleton.ball):
+        places += [5 * k] if ball == 0 else range(5 * k + 1, 5 * k + 5) if ball == 1 else []
+    return Spread(rest, places)
+
+
+def _shape(port: LoopPort, model: Model) -> tuple[int, ...]:
+    if port.per in _QUATERNION:
+        return (model.nq,)
     if port.per == "pair":
-        return (links, links)
+        return (model.nv, model.nv)
     if port.per == "link":
-        return (links,) if port.count == 1 else (links, port.count)
+        return (model.nv,) if port.count == 1 else (model.nv, port.count)
     return () if port.count == 1 else (port.count,)
 
 
@@ -206,10 +231,12 @@ def _explain(model: Model, algorithm: Algorithm, port: Port, position: int) -> s
     """What a number of a port is, in words."""
     ports = {p.name: p for p in (*algorithm.inputs, *algorithm.outputs)}
     kind = ports[port.name]
+    if kind.per in _QUATERNION:
+        return f"coordinate {model.coordinates[position]!r}"
     if kind.per == "link":
-        return f"joint coordinate {model.coordinates[position // kind.count]!r}"
+        return f"joint {model.velocities[position // kind.count]!r}"
     if kind.per == "pair":
-        return f"row {model.coordinates[position // model.nv]!r}, column {model.coordinates[position % model.nv]!r}"
+        return f"row {model.velocities[position // model.nv]!r}, column {model.velocities[position % model.nv]!r}"
     return f"number {position}"
 
 
@@ -297,11 +324,10 @@ def derivatives(model: Model, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLik
     """Partial derivatives of inverse or forward dynamics by its three arguments: directional ones along every axis, in one batch."""
     kernel = model.kernel(f"{name}_tangent")
     given = [np.asarray(a, dtype=np.float64) for a in (q, v, x)]
-    n, still = model.nv, np.zeros((1, model.nv))
+    still, at_rest = np.zeros((1, model.nv)), np.zeros((1, model.nq))
     base = [a[..., None, :] for a in given]
-    along = np.eye(n)
-    by_q = np.swapaxes(kernel(*base, along, still, still), -1, -2)
-    by_v = np.swapaxes(kernel(*base, still, along, still), -1, -2)
+    by_q = np.swapaxes(kernel(*base, coordinate_rates(model, given[0]), still, still), -1, -2)
+    by_v = np.swapaxes(kernel(*base, at_rest, np.eye(model.nv), still), -1, -2)
     by_x = model.mass_matrix(q) if name == "inverse_dynamics" else model.mass_matrix_inverse(q)
     return by_q, by_v, np.array(np.broadcast_to(by_x, by_q.shape))
 

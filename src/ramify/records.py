@@ -23,7 +23,8 @@ def rebuild(template: Any, scalars: Iterator[Scalar]) -> Any:
     if isinstance(template, (tuple, list)):
         return tuple(rebuild(item, scalars) for item in template)
     if is_dataclass(template):
-        return type(template)(*(rebuild(getattr(template, f.name), scalars) for f in fields(template)))  # type: ignore[operator]
+        make: Any = type(template)
+        return make(*(rebuild(getattr(template, f.name), scalars) for f in fields(template)))
     return next(scalars)
 
 

@@ -4,7 +4,8 @@ Six-vectors are angular first, as in the book: a twist is ``[w; v]`` (angular ve
 is ``[n; f]`` (moment about the origin, force). Nothing here branches on a number, so every operation can be traced; a zero
 or a one known beforehand folds away by itself.
 
-Rotations are about one axis at a time, because the Denavit-Hartenberg frames of :mod:`ramify.model.skeleton` need no other. A
+Rotations are about one axis at a time, because the Denavit-Hartenberg frames of :mod:`ramify.model.skeleton` need no other (but
+for quaternions). A
 symmetric tensor is rotated with ``c*c + s*s = 1`` built in (four products for the 2 x 2 block): an isotropic one does not change.
 """
 
@@ -48,6 +49,10 @@ class Vec3:
     def rotate_z(self, c: Scalar, s: Scalar) -> Vec3:
         """``Rz @ self``."""
         return Vec3(c * self.x - s * self.y, s * self.x + c * self.y, self.z)
+
+    def rotate(self, R: Mat3) -> Vec3:
+        """``R @ self``."""
+        return R @ self
 
 
 def _turn_block(c: Scalar, s: Scalar, aa: Scalar, ab: Scalar, ba: Scalar, bb: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
@@ -98,6 +103,12 @@ class Sym3:
         """``Rx @ self @ Rx.T``."""
         yy, yz, _, zz = _turn_block(c, s, self.yy, self.yz, self.yz, self.zz)
         return Sym3(self.xx, yy, zz, c * self.xy - s * self.xz, s * self.xy + c * self.xz, yz)
+
+    def rotate(self, R: Mat3) -> Sym3:
+        """``R @ self @ R.T``."""
+        a, b, c = R.rows
+        u, v, w = self @ a, self @ b, self @ c
+        return Sym3(a.dot(u), b.dot(v), c.dot(w), a.dot(v), a.dot(w), b.dot(w))
 
 
 @dataclass(slots=True)
@@ -179,6 +190,11 @@ class Mat3:
             s * self.yx + c * self.zx, zy, zz,
         )  # fmt: skip
 
+    def rotate(self, R: Mat3) -> Mat3:
+        """``R @ self @ R.T``."""
+        turned = [self @ row for row in R.rows]  # columns of self @ R.T
+        return Mat3.from_columns(*(R @ column for column in turned))
+
 
 @dataclass(slots=True)
 class Twist:
@@ -245,6 +261,9 @@ class RigidInertia:
     def rotate_x(self, c: Scalar, s: Scalar) -> RigidInertia:
         return RigidInertia(self.m, self.h.rotate_x(c, s), self.I.rotate_x(c, s))
 
+    def rotate(self, R: Mat3) -> RigidInertia:
+        return RigidInertia(self.m, self.h.rotate(R), self.I.rotate(R))
+
     def shift(self, r: Vec3) -> RigidInertia:
         """The same body seen from a point that lies at -r: its old origin is at r."""
         u = self.h + r * (0.5 * self.m)
@@ -303,6 +322,9 @@ class ArticulatedInertia:
 
     def rotate_x(self, c: Scalar, s: Scalar) -> ArticulatedInertia:
         return ArticulatedInertia(self.A.rotate_x(c, s), self.B.rotate_x(c, s), self.C.rotate_x(c, s))
+
+    def rotate(self, R: Mat3) -> ArticulatedInertia:
+        return ArticulatedInertia(self.A.rotate(R), self.B.rotate(R), self.C.rotate(R))
 
     def shift(self, r: Vec3) -> ArticulatedInertia:
         """Seen from a point that lies at -r: B' = B + (r x) C, A' = A + (r x) B^T - B' (r x)."""

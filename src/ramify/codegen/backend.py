@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.codegen.compile import Compiled, compiled, is_cached
+from ramify.codegen.native import Single
 from ramify.codegen.rolled import rolled_ir, scratch_doubles
 from ramify.codegen.target import host
 from ramify.codegen.unrolled import unrolled_ir
@@ -31,6 +32,11 @@ class Backend(Protocol):
 
 def _pointers(arrays: Sequence[Array], start: int) -> Any:
     return (ctypes.c_void_p * len(arrays))(*(a.ctypes.data + a.strides[0] * start for a in arrays))
+
+
+def _aligned(memory: Array) -> int:
+    """The first address of a piece of memory on a 64-byte boundary."""
+    return int(memory.ctypes.data + 63) // 64 * 64
 
 
 class _Widths:
@@ -94,9 +100,10 @@ class Unrolled:
         _ = self._functions[_width_for(states)]
 
     @property
-    def single(self) -> Compiled:
+    def single(self) -> Single:
         """The function for one state."""
-        return self._functions.entry(1)[0]
+        made = self._functions.entry(1)[0]
+        return Single(made.address, (), made)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         function = self._functions[_width_for(stop - start)]
@@ -115,12 +122,25 @@ class RobotTable:
         self.table = np.array([self.links, *(a.ctypes.data for a in self._keep)], dtype=np.int64)
 
 
+class Spread:
+    """How a row of coordinates fills a longer row that has the same number of entries for every link."""
+
+    def __init__(self, rest: Array, places: Sequence[int]) -> None:
+        self._rest, self._places = rest, list(places)
+
+    def of(self, rows: Array) -> Array:
+        out = np.tile(self._rest, (rows.shape[0], 1))
+        out[:, self._places] = rows
+        return out
+
+
 class LoopKernels:
     """The compiled loops of one algorithm, shared by all robots."""
 
-    def __init__(self, program: Callable[[], LoopProgram], name: str) -> None:
+    def __init__(self, program: Callable[[], LoopProgram], name: str, variant: str = "") -> None:
         self._program = program
         self.name = name
+        self._variant = variant
         self.functions = _Widths(self._compile, 4)
 
     @cached_property
@@ -133,7 +153,7 @@ class LoopKernels:
         return "\n".join([*sorted(declarations), body, ""])
 
     def _compile(self, width: int) -> Compiled:
-        return compiled(lambda: self.llvm_ir(width), self.name, host().with_width(width), f"rolled {self.name}")
+        return compiled(lambda: self.llvm_ir(width), self.name, host().with_width(width), f"rolled {self.name} {self._variant}")
 
 
 class Rolled:
@@ -141,14 +161,24 @@ class Rolled:
 
     tier = "rolled"
 
-    def __init__(self, kernels: LoopKernels, robot: RobotTable) -> None:
+    def __init__(self, kernels: LoopKernels, robot: RobotTable, spread: Sequence[Spread | None] = ()) -> None:
         self._kernels = kernels
         self._robot = robot
+        self._spread = spread
         self._local = threading.local()
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
         return self._kernels.llvm_ir(width)
+
+    @property
+    def single(self) -> Single | None:
+        """The function for one state, with memory of its own; none where inputs are spread first."""
+        if any(self._spread):
+            return None
+        made = self._kernels.functions.entry(1)[0]
+        memory = np.empty(scratch_doubles(self._kernels.program, self._robot.links, 1) + 8)
+        return Single(made.address, (self._robot.table.ctypes.data, _aligned(memory)), (made, self._robot, memory))
 
     def _scratch(self, width: int) -> int:
         """Memory for the records, one piece per thread, on a 64-byte boundary."""
@@ -156,13 +186,14 @@ class Rolled:
         held = getattr(self._local, "memory", None)
         if held is None or held.size < size + 8:
             held = self._local.memory = np.empty(size + 8)
-        return int(held.ctypes.data + 63) // 64 * 64
+        return _aligned(held)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         width = _width_for(stop - start)
         function = self._kernels.functions[width]
-        for out in outputs:
-            out[start:stop] = 0.0
+        if any(self._spread):
+            inputs = [a[start:stop] if s is None else s.of(a[start:stop]) for a, s in zip(inputs, self._spread, strict=True)]
+            outputs, start, stop = [a[start:stop] for a in outputs], 0, stop - start
         robot, scratch = self._robot.table.ctypes.data, self._scratch(width)
         return int(function(stop - start, _pointers(inputs, start), _pointers(outputs, start), robot, scratch))
 

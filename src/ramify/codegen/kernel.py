@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify.codegen.audit import HUGE_ANGLE, NOT_FINITE
-from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
+from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
 from ramify.codegen.c99 import c_source
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.threads import in_parallel, threads
@@ -35,8 +35,8 @@ _PART_NS = 60_000.0  # a thread is worth waking for this much work
 class Plan:
     """What a kernel is made from.
 
-    ``first`` answers at once; ``better`` (if any) is compiled in the background after ``patience`` calls or many states. ``explain`` turns a
-    position in a port into words for errors.
+    ``first`` answers at once; ``better`` (if any) is compiled in the background when the kernel is in demand. ``explain`` turns a position
+    in a port into words for errors. ``quaternions`` are their places in the first input, which ``check`` looks over.
     """
 
     name: str
@@ -49,10 +49,15 @@ class Plan:
     better: Unrolled | None
     explain: Callable[[Port, int], str]
     cost_ns: float
+    quaternions: tuple[int, ...] = ()
+    check: Callable[[Array], None] = lambda q: None
 
 
 class Kernel:
-    """``k(*inputs, out=None, threads=None)``: inputs (..., size) broadcast against each other; one result per output port."""
+    """``k(*inputs, out=None, threads=None)``: inputs (..., size) broadcast against each other; one result per output port.
+
+    ``k.call`` is the same without the detour through the object: a builtin function once single states have been asked for.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -61,11 +66,11 @@ class Kernel:
         self._calls = 0
         self._states = 0
         self._compiling = False
-        self._entry: Callable[..., Any] = self._general
-        self._native()
+        self.call: Callable[..., Any] = self._general
+        self._native_of: Backend | None = None
 
     def __call__(self, *inputs: ArrayLike, **options: Any) -> Any:
-        return self._entry(*inputs, **options)
+        return self.call(*inputs, **options)
 
     def __repr__(self) -> str:
         ports = ", ".join(f"{p.name}{list(p.shape)}" for p in self._plan.inputs)
@@ -116,6 +121,8 @@ class Kernel:
         results = self._buffers(out, batch, states, rows)
         if states:
             self._run(rows, [r.reshape(states, p.size) for r, p in zip(results, self._plan.outputs, strict=True)], threads)
+        if not batch:
+            self._native()
         if out is not None:
             return out
         found = [r if r.ndim else r[()] for r in results]
@@ -158,6 +165,8 @@ class Kernel:
 
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
         backend, states = self._backend, rows[0].shape[0]
+        if self._plan.quaternions and np.isfinite(rows[0]).all():
+            self._plan.check(rows[0])
         self._note(states)
         parts = min(threads() if count is None else count, max(1, int(states * self._plan.cost_ns / _PART_NS)), max(1, states // 16))
         flags = in_parallel(lambda a, b: backend.run(rows, results, a, b), states, max(1, parts))
@@ -219,8 +228,15 @@ class Kernel:
         self._native()
 
     def _native(self) -> None:
-        if isinstance(self._backend, Unrolled) and len(self._plan.outputs) == 1:
-            self._entry = builtin_entry(self._backend, self._plan.inputs, self._plan.outputs[0], self._general)
+        """Single states go straight to the compiled function, unless its use must still be counted."""
+        backend = self._backend
+        counted = self._plan.better is not None and not self._compiling
+        if self._native_of is backend or counted or not isinstance(backend, (Unrolled, Rolled)) or len(self._plan.outputs) > 1:
+            return
+        self._native_of = backend
+        single = backend.single
+        if single is not None:
+            self.call = builtin_entry(single, self._plan.inputs, self._plan.outputs[0], self._general, self._plan.quaternions)
 
 
 _queue: list[Callable[[], None]] = []

@@ -12,22 +12,22 @@ import ctypes
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ramify.codegen.compile import Compiled, compile_text
+from ramify.codegen.compile import compile_text
 from ramify.codegen.target import host
+from ramify.codegen.vector import number
 from ramify.trace.program import Port
-
-if TYPE_CHECKING:
-    from ramify.codegen.backend import Unrolled
 
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
 _PLAIN = 0x0001 | 0x0100  # C-contiguous, aligned
 _ARRAY_NEW = 93  # PyArray_New in NumPy's table of functions
 _DOUBLE = 12
+UNIT_TOLERANCE = 1e-4  # of a quaternion's squared length; beyond it the Python path looks closer
 
 
 _definitions: list[Any] = []
@@ -52,8 +52,20 @@ def _numpy_new() -> int:
     return int(ctypes.cast(table + 8 * _ARRAY_NEW, ctypes.POINTER(ctypes.c_void_p))[0] or 0)
 
 
-def entry_ir(kernel: int, sizes: Sequence[int], shape: Sequence[int]) -> str:
-    """LLVM text of the entry for a kernel at an address, with inputs of these sizes and one output of this shape."""
+@dataclass(frozen=True)
+class Single:
+    """A kernel's function for one state: its address, what it takes after inputs and outputs, and what keeps these alive."""
+
+    address: int
+    arguments: tuple[int, ...]
+    keep: Any
+
+
+def entry_ir(kernel: Single, sizes: Sequence[int], shape: Sequence[int], quaternions: Sequence[int] = ()) -> str:
+    """LLVM text of the entry for a kernel with inputs of these sizes and one output of this shape.
+
+    ``quaternions`` are places in the first input; one that is not of unit length goes to the Python path.
+    """
     lines: list[str] = []
     add = lines.append
     n = len(sizes)
@@ -95,7 +107,22 @@ def entry_ir(kernel: int, sizes: Sequence[int], shape: Sequence[int]) -> str:
         data = field(16, "ptr", "data")
         add(f"  %slot{i} = getelementptr ptr, ptr %inputs, i64 {i}")
         add(f"  store ptr {data}, ptr %slot{i}")
-        add(f"  br i1 %fits{i}, label %{f'arg{i + 1}' if i + 1 < n else 'make'}, label %fallback")
+        add(f"  br i1 %fits{i}, label %{f'arg{i + 1}' if i + 1 < n else 'quaternion0'}, label %fallback")
+    for i, place in enumerate(quaternions):
+        add(f"quaternion{i}:")
+        total = "0.0"
+        for c in range(4):
+            add(f"  %qp{i}{c} = getelementptr double, ptr %data0, i64 {place + c}")
+            add(f"  %q{i}{c} = load double, ptr %qp{i}{c}")
+            add(f"  %qq{i}{c} = fmul double %q{i}{c}, %q{i}{c}")
+            add(f"  %qs{i}{c} = fadd double {total}, %qq{i}{c}")
+            total = f"%qs{i}{c}"
+        add(f"  %above{i} = fcmp ogt double {total}, {number(1.0 - UNIT_TOLERANCE)}")
+        add(f"  %below{i} = fcmp olt double {total}, {number(1.0 + UNIT_TOLERANCE)}")
+        add(f"  %unit{i} = and i1 %above{i}, %below{i}")
+        add(f"  br i1 %unit{i}, label %quaternion{i + 1}, label %fallback")
+    add(f"quaternion{len(quaternions)}:")
+    add("  br label %make")
     new, decref = _numpy_new(), _address(ctypes.pythonapi.Py_DecRef)
     vectorcall = _address(ctypes.pythonapi.PyObject_Vectorcall)
     add("make:")
@@ -109,7 +136,8 @@ def entry_ir(kernel: int, sizes: Sequence[int], shape: Sequence[int]) -> str:
     add("  %outdata = getelementptr i8, ptr %out, i64 16")
     add("  %memory = load ptr, ptr %outdata")
     add("  store ptr %memory, ptr %outputs")
-    add(f"  %found = call i64 inttoptr (i64 {kernel} to ptr)(i64 1, ptr %inputs, ptr %outputs)")
+    further = "".join(f", ptr inttoptr (i64 {x} to ptr)" for x in kernel.arguments)
+    add(f"  %found = call i64 inttoptr (i64 {kernel.address} to ptr)(i64 1, ptr %inputs, ptr %outputs{further})")
     add("  %clean = icmp eq i64 %found, 0")
     add("  br i1 %clean, label %give, label %drop")
     add("give:")
@@ -135,9 +163,10 @@ class _Holder:
         return self._fallback(*args, **options)
 
 
-def _builtin(kernel: Compiled | int, sizes: Sequence[int], shape: Sequence[int], fallback: Callable[..., Any]) -> Callable[..., Any]:
-    address = kernel if isinstance(kernel, int) else kernel.address
-    entry = compile_text(entry_ir(address, sizes, shape), "entry", host().with_width(1))
+def _builtin(
+    kernel: Single, sizes: Sequence[int], shape: Sequence[int], fallback: Callable[..., Any], quaternions: Sequence[int] = ()
+) -> Callable[..., Any]:
+    entry = compile_text(entry_ir(kernel, sizes, shape, quaternions), "entry", host().with_width(1))
     definition = _MethodDef(b"kernel", entry.address, _METH_FASTCALL_KEYWORDS, None)
     _definitions.append(definition)  # a builtin may outlive everything else that knows it
     holder = _Holder(fallback, (kernel, entry))
@@ -162,7 +191,7 @@ def layout_is_known() -> bool:
 def _trial() -> bool:
     """A builtin that copies two numbers: right results, right refusals, no lost references."""
     x = np.array([1.5, -2.5])
-    header = np.frombuffer((ctypes.c_char * 72).from_address(id(x)), dtype=np.int64)
+    header = (ctypes.c_int64 * 9).from_address(id(x))
     if header[1] != id(np.ndarray) or header[2] != x.ctypes.data or header[7] != id(x.dtype):
         return False
     if ctypes.c_int.from_address(id(x) + 24).value != 1 or ctypes.c_int.from_address(id(x) + 64).value & _PLAIN != _PLAIN:
@@ -172,7 +201,7 @@ def _trial() -> bool:
         "  %v = load <2 x double>, ptr %a, align 8\n  store <2 x double> %v, ptr %b, align 8\n  ret i64 0\n}\n"
     )
     copy = compile_text(text, "copy", host().with_width(1))
-    entry = _builtin(copy, (2,), (2,), lambda *args, **options: (args, options))
+    entry = _builtin(Single(copy.address, (), copy), (2,), (2,), lambda *args, **options: (args, options))
     before = sys.getrefcount(x)
     y = entry(x)
     sound = isinstance(y, np.ndarray) and y.dtype == np.float64 and y.shape == (2,) and (y == x).all() and sys.getrefcount(y) == 2
@@ -180,8 +209,10 @@ def _trial() -> bool:
     return bool(sound) and all(isinstance(r, tuple) for r in refused) and entry(x, out=1)[1] == {"out": 1} and sys.getrefcount(x) <= before + 4
 
 
-def builtin_entry(backend: Unrolled, inputs: Sequence[Port], output: Port, fallback: Callable[..., Any]) -> Callable[..., Any]:
+def builtin_entry(
+    kernel: Single, inputs: Sequence[Port], output: Port, fallback: Callable[..., Any], quaternions: Sequence[int] = ()
+) -> Callable[..., Any]:
     """The fastest way to call a kernel with single states; ``fallback`` takes what it does not."""
     if any(len(p.shape) != 1 for p in inputs) or not output.shape or not layout_is_known():
         return fallback
-    return _builtin(backend.single, [p.size for p in inputs], output.shape, fallback)
+    return _builtin(kernel, [p.size for p in inputs], output.shape, fallback, quaternions)

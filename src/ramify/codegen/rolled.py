@@ -2,7 +2,7 @@
 
 ``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a Robot is
 ``{int64 links; int64 *parents; double *constants; double *extras; double *globals}``. Records live in ``scratch``: slot k + 1 holds the fields of
-link k, each ``width`` doubles wide, slot 0 those of the base. Outputs that a loop does not reach must come in as zeros.
+link k, each ``width`` doubles wide, slot 0 those of the base.
 """
 
 from __future__ import annotations
@@ -51,6 +51,11 @@ class _Rolled:
         w.do("%row = phi i64 [0, %entry], [%next, %finish]")
         w.do("%flags = phi i64 [0, %entry], [%flags.next, %finish]")
         self.audit.start()
+        for port, (base, size) in zip(self.program.outputs, self.outputs, strict=True):
+            if port.per == "pair":  # links of different branches have no entry
+                w.intrinsics.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+                first = w.put(f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {size}')}")
+                w.do(f"call void @llvm.memset.p0.i64(ptr {first}, i8 0, i64 {w.put(f'mul i64 {size}, {8 * width}')}, i1 false)")
         for loop in self.program.loops:
             if isinstance(loop, Sweep):
                 self._sweep(loop)
@@ -93,6 +98,10 @@ class _Rolled:
 
     def _store(self, slot: str, field: int, value: str) -> None:
         self.w.do(f"store {self.w.vector} {value}, ptr {self._field(slot, field)}, align {8 * self.w.width}")
+
+    def _clear(self, slot: str, fields: list[int]) -> None:
+        for field in fields:
+            self._store(slot, field, self.w.const(0.0))
 
     def _lane_addresses(self, port: tuple[str, str], position: str) -> list[str]:
         """Where each lane's number stands, ``position`` numbers into its state."""
@@ -148,7 +157,7 @@ class _Rolled:
                 return self._gather(self.inputs[name[1]], str(name[2]))
             if kind == "global":
                 return w.splat(w.put(f"load double, ptr {w.put(f'getelementptr double, ptr %globals, i64 {name[1]}')}"))
-            return carried[name[1]]
+            return str(carried[name[1]])
 
         return read
 
@@ -192,9 +201,8 @@ class _Rolled:
         for field, node in sweep.roots.items():
             self._store("0", field, values[node])
         if sweep.zeros:
-            for field in sweep.zeros:
-                self._store("0", field, w.const(0.0))
-            self._over_links(lambda slot: [self._store(slot, f, w.const(0.0)) for f in sweep.zeros] and None)
+            self._clear("0", sweep.zeros)
+            self._over_links(lambda slot: self._clear(slot, sweep.zeros))
 
         def body(slot: str) -> None:
             who = {"k": slot, "parent": self._parent(slot), "root": "0"}
@@ -242,6 +250,8 @@ class _Rolled:
             found = self._values([*climb.carry, *climb.entries], {"i": f"%{label}.i", "j": f"%{label}.j", "root": "0"}, carried)
             k, j = w.put(f"sub i64 {slot}, 1"), w.put(f"sub i64 %{label}.j, 1")
             for row, column, node in ((k, j, climb.entries[0]), (j, k, climb.entries[1])):
+                if self.program.graph.payload.get(node) == 0.0:
+                    continue
                 self._scatter(port, w.put(f"add i64 {w.put(f'mul i64 {row}, %links')}, {column}"), found[node])
             for name, node in back:  # a copy under a known name, for the phi above
                 w.do(f"{name} = select i1 true, {w.vector} {found[node]}, {w.vector} {found[node]}")

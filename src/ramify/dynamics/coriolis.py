@@ -53,6 +53,18 @@ def outward(link: Link, parent: Turning, x: Displacement, v: Scalar) -> Turning:
     return Turning(w, parent.w.cross(A.r) + A.inward(Vec3(0.0, 0.0, p.eta * v)))
 
 
+def whole_spins(tree: Tree, x: Column, moving: Column, v: Column) -> Column:
+    """The motion by which a link's axis turns: a ball joint's three axes turn with all of its angular velocity."""
+    if not tree.balls:
+        return moving
+
+    def inward(link: Link, ahead: Vec3, x: Displacement, v: Scalar) -> tuple[Vec3, Vec3]:
+        return ahead, link.spin_handed(link.propagation(x), ahead + Vec3(0.0, 0.0, link.p.rho * v))
+
+    ahead = tree.inward(inward, Vec3(0.0, 0.0, 0.0), x, v)
+    return tree.each(lambda link, motion, more: Turning(motion.w + more, motion.dr), moving, ahead)
+
+
 def inward(link: Link, children: Composite, x: Displacement, motion: Turning) -> tuple[Carried, Composite]:
     """B~ = B + sum of A' (B~ + M~ dA/dt) over the children, A' B~ A being A' B~; M~ as in eq. (5.19)."""
     w, p = motion.w, link.p
@@ -84,7 +96,7 @@ def coriolis_matrix(tree: Tree, q: Column, v: Column) -> Matrix:
     """C (nv, nv) with bias = C v + gravity forces; zero between links of different branches."""
     x = displacements(tree, q)
     o = Vec3(0.0, 0.0, 0.0)
-    moving = tree.outward(outward, Turning(o, o), x, v)
+    moving = whole_spins(tree, x, tree.outward(outward, Turning(o, o), x, v), v)
     nothing = Composite(no_inertia(), Mat3.cross_tensor(o), o)
     carried = tree.inward(inward, nothing, x, moving)
     diagonal = tree.each(lambda link, c: link.p.dot(c.column), carried)

@@ -12,16 +12,20 @@ from ramify.spatial import Twist, Vec3
 
 @dataclass(slots=True)
 class Motion:
-    """Twist t of a link and its rate dt, in the link's frame; gravity appears as an acceleration -g of the base."""
+    """Twist t of a link and its rate dt, in the link's frame; gravity appears as an acceleration -g of the base.
+
+    ``spin`` is the angular velocity of the link's own joint: a ball joint's rates belong to axes that turn with all of it.
+    """
 
     t: Twist
     dt: Twist
+    spin: Vec3
 
 
 def at_rest(acceleration: Vec3) -> Motion:
     """The base: at rest but for a linear acceleration."""
     o = Vec3(0.0, 0.0, 0.0)
-    return Motion(Twist(o, o), Twist(o, acceleration))
+    return Motion(Twist(o, o), Twist(o, acceleration), o)
 
 
 def displacements(tree: Tree, q: Column) -> Column:
@@ -33,9 +37,10 @@ def outward(link: Link, parent: Motion, x: Displacement, v: Scalar, a: Scalar) -
     """Eqs. (4.2), (6.3): t = A t_parent + p v and its rate."""
     A, p = link.propagation(x), link.p
     t = A @ parent.t + p * v
-    turned = p.rate(t.w)
+    spin = link.spin(A, parent.spin, v)
+    turned = p.rate(t.w - spin)
     dt = A.rate(parent.t, parent.dt) + Twist(turned.w * v, turned.v * (v + v)) + p * a
-    return Motion(t, dt)
+    return Motion(t, dt, spin)
 
 
 def motions(tree: Tree, x: Column, v: Column, a: Column) -> Column:

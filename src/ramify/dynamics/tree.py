@@ -24,13 +24,15 @@ Step = Callable[..., Any]
 class Tree:
     """Links, parents first; ``parents[k]`` is -1 where link k hangs on the base.
 
-    ``root`` is the links' base frame in the world, ``gravity`` an acceleration in the root frame.
+    ``root`` is the links' base frame in the world, ``gravity`` an acceleration in the root frame. ``balls`` says whether some joint
+    has a quaternion.
     """
 
     links: Sequence[Link]
     parents: Sequence[int]
     root: Pose
     gravity: Vec3
+    balls: bool = False
 
     def each(self, step: Step, *columns: Column) -> Column:
         """``step(link, ...)`` for every link by itself."""

@@ -22,6 +22,7 @@ from ramify.model.model import Model
 MAX_LINKS: Final = 20_000
 """Links of a robot, templates written out."""
 
+Numbers = Mapping[str, float]
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]{0,63}")
 
 
@@ -89,7 +90,7 @@ class _Reader:
             self.mistakes.add((*path, *where), text, link=link, key=key)
         return made
 
-    def parameters(self, given: object, path: Path, outer: Mapping[str, float], overrides: Mapping[str, object]) -> dict[str, float]:
+    def parameters(self, given: object, path: Path, outer: Numbers, overrides: Mapping[str, object]) -> Numbers:
         """Named numbers: the outer ones, then these in order; each may use those before it. ``overrides`` win."""
         names, own = dict(outer), given if isinstance(given, Mapping) else {}
         for name, value in own.items():
@@ -144,6 +145,8 @@ class _Reader:
         if self.links > MAX_LINKS:
             self.mistakes.stop(path, f"this is link {MAX_LINKS + 1}, templates written out; a robot has at most {MAX_LINKS}")
         name = scope.full(str(raw.get("name", ""))[:80])
+        if not name:
+            self.mistakes.add((*path, "name"), "is missing")
         key = (path, *scope.names.values())
         if key not in self.made:
             link = self.part(LinkPart, raw, path, scope.names, name)
@@ -163,16 +166,19 @@ class _Reader:
     def grow_use(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
         """A template written out, once or in several copies, its roots mounted on the parent."""
         self.unused.discard(str(raw["use"]))
-        use = self.part(UsePart, raw, path, scope.names)
+        counting = "copy" in repr(raw) and ("repeat" in raw or "series" in raw)
+        use = self.part(UsePart, raw, path, {**scope.names, "copy": 1.0} if counting else scope.names)
         if self.clash(raw, path) or use is None or not self.usable(use, path, scope):
             self.lost.append(scope.full(str(raw.get("prefix", ""))))
             return []
         carrier = None if use.parent is None else scope.full(use.parent)
-        seat = frame_of(use.frame, ("frame",), self.noter(path, ""))
         copies = use.repeat or use.series
         out: list[_Grown] = []
         for number in [""] if copies is None else map(str, range(1, int(copies) + 1)):
+            if counting:
+                use = self.part(UsePart, raw, path, {**scope.names, "copy": float(number)}) or use
             inner = self.enter(use.use, replace(scope, copy=number or scope.copy), use.with_, use.prefix)
+            seat = frame_of(use.frame, ("frame",), self.noter(path, inner.prefix))
             copy = self.grow(self.templates[use.use].links, inner)
             out.extend(self.mounted(grown, use, path, carrier, seat) for grown in copy)
             carrier = out[-1].spec.name if use.series and out else carrier
@@ -224,6 +230,8 @@ class _Reader:
         first: dict[str, _Grown] = {}
         joints: dict[str, str] = {}
         for g in grown:
+            if not g.spec.name:
+                continue
             if g.spec.name in first:
                 self.mistakes.add((*g.path, "name"), f"two links are named {g.spec.name!r}; names must differ", link=g.spec.name)
             first.setdefault(g.spec.name, g)
@@ -263,8 +271,8 @@ def _cycles(parent_of: Mapping[str, str | None]) -> Iterable[list[str]]:
 
 def _stand_in(raw: Mapping[str, object]) -> LinkSpec:
     """For a link with mistakes: its name and parent, so that they are known to the others."""
-    name, parent = raw.get("name"), raw.get("parent")
-    name = name if isinstance(name, str) else f"a link without a name, {id(raw)}"
+    name, parent = raw.get("name", ""), raw.get("parent")
+    name = name if isinstance(name, str) else ""
     return LinkSpec(name, parent if isinstance(parent, str) else None, Joint(name, "fixed"))
 
 

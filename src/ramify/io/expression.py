@@ -1,7 +1,7 @@
 """Arithmetic in robot files: numbers, named parameters, + - * / **, and a few functions. Never ``eval``.
 
-A text is checked against a pattern, parsed by :mod:`ast`, and walked by a table of allowed nodes; every value is a float, so that no
-power or product can grow beyond eight bytes.
+A text is checked against a pattern, parsed by :mod:`ast`, and walked by a table of allowed nodes; every value is a float, so
+that no power or product can grow beyond eight bytes.
 """
 
 from __future__ import annotations
@@ -61,13 +61,15 @@ def evaluate(value: object, names: Mapping[str, float]) -> float:
     """
     if isinstance(value, str):
         try:
-            result = _value(_parsed(value), names)
+            result: float = _value(_parsed(value), names)
         except ZeroDivisionError:
             raise ExpressionError(f"{shown(value)} divides by zero") from None
         except OverflowError:
             raise ExpressionError(f"{shown(value)} is too large") from None
+        except ExpressionError:
+            raise
         except (ValueError, TypeError) as error:
-            raise error if isinstance(error, ExpressionError) else ExpressionError(f"{shown(value)} has no value: {error}") from None
+            raise ExpressionError(f"{shown(value)} has no value: {error}") from None
     elif isinstance(value, bool) or not isinstance(value, int | float):
         raise ExpressionError(f"{shown(value)} is not a number")
     else:

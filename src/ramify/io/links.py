@@ -84,13 +84,12 @@ def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: No
         if part.limits_deg and any(step.unit != "rad" for step in joint.steps):
             note(("joint", "limits_deg"), f"a {part.type} joint also slides; give its limits in rad and m, as limits")
         if part.axis is not None and part.type in ("universal", "spherical", "fixed"):
-            note(("joint", "axis"), f"a {part.type} joint takes no axis" + ("" if part.type == "fixed" else "; its sequence names them"))
+            note(("joint", "axis"), f"a {part.type} joint takes no axis; universal and spherical joints have a sequence instead")
         return joint
     except ModelError as error:
         said = str(error).removeprefix(f"joint {name!r}: ")
-        key = next((key for key in ("sequence", "pitch", "axis", "limit") if said.startswith((key, f"a {key}", f"lower {key}"))), None)
-        key = "limits" if key == "limit" or "limits for" in said else key
-        note(("joint", key) if key else ("joint",), said)
+        key = next((key for key in ("sequence", "pitch", "axis", "limit") if key in said), "type")
+        note(("joint", "limits" if key == "limit" else key), said)
         return Joint(name, "fixed", placement, outlet)
 
 

@@ -32,12 +32,11 @@ def load(name_or_path: str | os.PathLike[str], *, base: str = "fixed", **paramet
 
     parameters: values for the parameters that the robot's file declares, as in ``rf.load("chain", n=1000)``.
 
-    Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one line for each mistake, with file, line,
-    column, key, what is wrong and what would be right.
+    Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one line for each mistake, with
+    file, line, column, key, what is wrong and what would be right.
     """
     if base != "fixed":
-        known = "; it must be 'fixed'" if base not in ("free", "free_euler") else ": this version builds robots on a fixed base only"
-        raise ModelError(f"base {base!r}{known}")
+        raise ModelError(f"base {base!r}: this version builds robots on a base that is 'fixed'")
     given = os.fspath(name_or_path)
     if given in _built_in():
         entry = resources.files("ramify") / "robots" / f"{given}.yaml"

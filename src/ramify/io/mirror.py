@@ -1,8 +1,9 @@
 """The mirror image of a sub-tree: a left leg from a right one.
 
-Reflected in a plane, with S = diag(1, -1, 1) for the plane y = 0, a frame (R, p) becomes (S R S, S p): the image of its origin and axes, with
-the axis across the plane turned round so that the frame stays right-handed. Joints are rebuilt so that *at the same coordinates the
-image of the tree is the tree of images*: an angle turns the other way, S Rot(u, q) S = Rot(-S u, q), a slide goes along S u.
+Reflected in a plane, with S = diag(1, -1, 1) for the plane y = 0, a frame (R, p) becomes (S R S, S p): the image of its origin and
+axes, with the axis across the plane turned round so that the frame stays right-handed. Joints are rebuilt so that, at the same
+coordinates, the new tree is the image of the old one: an angle turns the other way, S Rot(u, q) S = Rot(-S u, q), a slide
+goes along S u.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PLANES: Final = {"x": np.diag([-1.0, 1.0, 1.0]), "y": np.diag([1.0, -1.0, 1.0]),
 
 
 def mirrored(spec: LinkSpec, plane: str) -> LinkSpec:
-    """A link's image in the plane whose normal is named: x, y or z. Raises ModelError for joints that have no image of the same type."""
+    """A link's image in the plane whose normal is named: x, y or z. Raises ModelError for a joint that has no image of its type."""
     S = PLANES[plane]
     return replace(
         spec,

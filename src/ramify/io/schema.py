@@ -1,7 +1,7 @@
 """What a robot file may say: the keys of each part, their types, and how a value that is wrong is explained.
 
-Numbers may be arithmetic; its names are looked up in the validation context, a mapping of parameters. Structure and single values are
-checked here, part by part; what concerns several links is checked in :mod:`ramify.io.assemble`.
+Numbers may be arithmetic; its names are looked up in the validation context, a mapping of parameters. Structure and single values
+are checked here, part by part; what concerns several links is checked in :mod:`ramify.io.assemble`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,7 @@ def _prose(value: object) -> str:
 
 def _joint_type(value: object) -> str:
     if not isinstance(value, str) or value not in JOINT_KINDS:
-        known = list(JOINT_KINDS)
-        raise _wrong(f"no joint type is called {shown(value)}{near(value, known) if isinstance(value, str) else ''}; types are {', '.join(known)}")
+        raise _wrong(f"no joint type is called {shown(value)}{near(str(value), list(JOINT_KINDS))}")
     return value
 
 
@@ -171,9 +170,9 @@ class ShapePart(Rotated):
 
 
 class LinkPart(Part):
-    """A link, and the joint that carries it."""
+    """A link, and the joint that carries it. In a template it may go without a name: the prefix is its name then."""
 
-    name: Name
+    name: Name = ""
     parent: Name | None = None
     joint: Annotated[JointPart, BeforeValidator(_joint)] = Field(default_factory=JointPart)
     dh: DhRow | None = None
@@ -224,6 +223,8 @@ class RobotPart(Part):
 PLACEMENTS: Final = ("dh", "classical_dh", "frame")
 _ROTATIONS: Final = ("rpy", "rpy_deg", "rotation")
 _SHAPES: Final = ("box", "cylinder", "capsule", "sphere")
+_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {"revolute": ("theta",), "prismatic": ("b",), "cylindrical": ("theta", "b")}
+"""Columns of a DH row that are the joint's own variables, 0 where left out."""
 
 
 def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
@@ -243,7 +244,7 @@ def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
             continue
         if isinstance(joint, Mapping) and "axis" in joint:
             yield ("joint", "axis"), f"a {part} row has its joint along z; leave out the axis, or place the joint with frame"
-        own = ("theta",) if kind == "revolute" else ("b",) if kind == "prismatic" else () if kind in list(JOINT_KINDS) else ("theta", "b")
+        own = _VARIABLES.get(str(kind), () if str(kind) in JOINT_KINDS else ("theta", "b"))
         for column in ("a", "b"):
             if column not in row and column not in own:
                 yield (part, column), "is missing; a row has a, alpha, b, theta (the joint's own variable may be left out: 0)"

@@ -1,7 +1,7 @@
 """YAML 1.2 text to plain data with positions, within limits.
 
-Built on the parser's events with a stack of our own: nesting, size and aliases are bounded before anything grows, and every key and value
-keeps its line and column. Scalars follow the core schema of YAML 1.2 (``1e-3`` is a number, ``yes`` is a text).
+Built on the parser's events with a stack of our own: nesting, size and aliases are bounded before anything grows, and every key
+and value keeps its line and column. Scalars follow the core schema of YAML 1.2 (``1e-3`` is a number, ``yes`` is a text).
 """
 
 from __future__ import annotations
@@ -16,8 +16,17 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.events import AliasEvent, DocumentStartEvent, Event, MappingStartEvent, NodeEvent, ScalarEvent, SequenceStartEvent
-from ruamel.yaml.events import MappingEndEvent, SequenceEndEvent
+from ruamel.yaml.events import (
+    AliasEvent,
+    CollectionStartEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
 
 from ramify.errors import ModelError
 from ramify.io.mistakes import Map, Mistakes, Path, Position, Seq
@@ -27,12 +36,15 @@ MAX_NODES: Final = 100_000
 MAX_DEPTH: Final = 32
 """Limits of a robot file: size, scalars and collections (those an alias repeats counted again), nesting."""
 
+ADVICE: Final = "Write parts that repeat once, as a template"
+
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _SPECIAL: Final[dict[str, Any]] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
     "true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False,
     ".nan": math.nan, ".NaN": math.nan, ".NAN": math.nan,
-    **{sign + word: math.copysign(math.inf, -1.0 if sign == "-" else 1.0) for sign in ("", "+", "-") for word in (".inf", ".Inf", ".INF")},
+    ".inf": math.inf, ".Inf": math.inf, ".INF": math.inf, "+.inf": math.inf, "+.Inf": math.inf, "+.INF": math.inf,
+    "-.inf": -math.inf, "-.Inf": -math.inf, "-.INF": -math.inf,
 }  # fmt: skip
 
 
@@ -56,13 +68,14 @@ def read_text(path: FilePath) -> str:
 def decode(data: bytes, file: str, size: int) -> str:
     """Bytes of a robot file as text. Raises ModelError where there are too many or where they are not UTF-8."""
     if size > MAX_BYTES:
-        raise ModelError(f"{file}: {size / 1e6:.1f} MB; a robot file has at most {MAX_BYTES / 1e6:.1f} MB. Say repeated parts once, as templates")
+        raise ModelError(f"{file}: {size / 1e6:.1f} MB; a robot file has at most {MAX_BYTES / 1e6:.1f} MB. {ADVICE}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
-        raise ModelError(f"{file}:{line}:{column}: byte 0x{data[error.start]:02x} is not UTF-8 text; is this a robot file?") from None
+        byte = f"byte 0x{data[error.start]:02x}"
+        raise ModelError(f"{file}:{line}:{column}: {byte} is not UTF-8 text; is this a robot file?") from None
 
 
 def parse(text: str, mistakes: Mistakes) -> Map:
@@ -161,7 +174,7 @@ class _Builder:
         steps = (len(o.value) if isinstance(o.value, Seq) else o.key for o in self.stack)
         return tuple(step for step in steps if step is not None)
 
-    def begin(self, event: NodeEvent, at: Position) -> None:
+    def begin(self, event: ScalarEvent | CollectionStartEvent, at: Position) -> None:
         self.count(1, at)
         if event.tag is not None and str(event.tag) != "!":
             self.mistakes.add(self.path, f"the tag {str(event.tag)[:40]!r} has no meaning in a robot file", at=at)
@@ -169,7 +182,7 @@ class _Builder:
     def count(self, size: int, at: Position) -> None:
         self.nodes += size
         if self.nodes > MAX_NODES:
-            self.mistakes.stop((), f"more than {MAX_NODES} values, aliases written out; say repeated parts once, as templates", at=at)
+            self.mistakes.stop((), f"more than {MAX_NODES} values, aliases written out. {ADVICE}", at=at)
 
     def put(self, value: Any, size: int, at: Position, text: str | None = None) -> None:
         """A finished value goes to the collection it stands in; keys are texts, whatever they look like."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Final, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from ramify.model.body import Body
 from ramify.model.euler import euler_joint
 from ramify.model.frame import Array
-from ramify.model.joint import SPHERICAL_SEQUENCES
+from ramify.model.joint import SPHERICAL_SEQUENCES, Joint
 from ramify.model.model import Model
 from ramify.records import add
 from ramify.spatial import ArticulatedInertia
@@ -129,7 +130,7 @@ def _pivots(model: Model, q: Array) -> list[float]:
 
     A coordinate without inertia is held, so that those nearer to the base are judged by themselves.
     """
-    links, parents = model.skeleton.links, model.skeleton.parents
+    links, parents, at = model.skeleton.links, model.skeleton.parents, model.skeleton.coordinates(q.tolist())
     free = [link.M.articulated() for link in links]
     whole = [link.M for link in links]
     ratio = [0.0] * len(links)
@@ -143,7 +144,7 @@ def _pivots(model: Model, q: Array) -> list[float]:
         if ratio[k] > _SINGULAR:
             handed = handed.minus_outer(psi, psi * (1.0 / pivot))
         if parents[k] >= 0:
-            A = link.propagation(link.displacement(float(q[k])))
+            A = link.propagation(link.displacement(at[k]))
             free[parents[k]] = add(free[parents[k]], A.congruence(handed))
             whole[parents[k]] = add(whole[parents[k]], A.congruence(size))
     return ratio
@@ -158,7 +159,7 @@ def _singular(model: Model) -> Iterator[Finding]:
     at_zero = _pivots(model, model.neutral())
     start = 0
     for index, body in enumerate(model.bodies):
-        names, here = body.joint.coordinates, range(start, start + body.joint.dof)
+        names, here = body.joint.velocities, range(start, start + body.joint.dof)
         start += body.joint.dof
         never = [name for name, k in zip(names, here, strict=True) if anywhere[k] <= _SINGULAR]
         if never:
@@ -190,7 +191,7 @@ def _symmetric(body: Body) -> bool:
 
 def _sequences(model: Model) -> Iterator[Finding]:
     for body in model.bodies:
-        low, high = body.joint.limits[1] if body.joint.limits and _symmetric(body) else (-math.inf, math.inf)
+        low, high = body.joint.limits[-2] if body.joint.limits and _symmetric(body) else (-math.inf, math.inf)
         if _symmetric(body) and low <= 0.0 <= high:
             text = (
                 f"Euler sequence {body.joint.sequence} is singular where its second angle is 0, as at q = 0: two axes coincide; "
@@ -203,11 +204,11 @@ def _sequences(model: Model) -> Iterator[Finding]:
 
 
 def _angles(model: Model) -> Iterator[Finding]:
-    turning = [end for j in model.joints for s, ends in zip(j.steps, j.limits, strict=False) if s.rho for end in ends]
-    in_degrees = any(_whole_degrees(end) and abs(end) > 25.0 for end in turning)  # +-10 rad alone is a way to say "no limit"
+    ends = [end for joint in model.joints for _, turns, *limits in _limits(joint) if turns for end in limits]
+    in_degrees = any(_whole_degrees(end) and abs(end) > 25.0 for end in ends)  # +-10 rad alone is a way to say "no limit"
     for joint in model.joints:
-        for name, step, (low, high) in zip(joint.coordinates, joint.steps, joint.limits, strict=False):
-            if in_degrees and step.rho and max(abs(low), abs(high)) > 7.0 and _whole_degrees(low) and _whole_degrees(high):
+        for name, turns, low, high in _limits(joint):
+            if in_degrees and turns and max(abs(low), abs(high)) > 7.0 and _whole_degrees(low) and _whole_degrees(high):
                 right = ", ".join(f"{math.radians(x):.4g}" for x in (low, high))
                 text = f"limits ({low:g}, {high:g}) of {name} look like degrees; in rad they would be ({right})"
                 yield Finding("warning", joint.name, "limits-degrees", text)
@@ -223,23 +224,35 @@ def _angles(model: Model) -> Iterator[Finding]:
         yield Finding("note", rounded[0], "angle-rounded", text)
 
 
+def _limits(joint: Joint) -> Iterator[tuple[str, bool, float, float]]:
+    """Name, whether it is an angle, lower and upper limit of each coordinate that has limits."""
+    turns = [step.rho != 0.0 and not step.ball for step in joint.steps for _ in step.positions]
+    for name, turn, (low, high) in zip(joint.coordinates, turns, joint.limits, strict=False):
+        yield name, turn, low, high
+
+
 def _whole_degrees(limit: float) -> bool:
     """Whether a limit could be a number of degrees: half or whole, and at most two turns."""
     return abs(limit) <= 720.0 and 2.0 * limit == round(2.0 * limit)
 
 
 def _rounded_angle(R: Array) -> float | None:
-    """A roll, pitch or yaw that is a multiple of pi/2 written with 2 to 6 decimals, where there is one."""
+    """A roll, pitch or yaw that is +-pi/2 or +-pi, rounded or cut to 2-6 decimals, where there is one."""
     flat = math.hypot(R[0, 0], R[1, 0])
     if 0.0 < flat < 1e-7:
         return None
     angles = (math.atan2(R[2, 1], R[2, 2]), math.atan2(-R[2, 0], flat), math.atan2(R[1, 0], R[0, 0]))
-    for angle in angles:
-        exact = round(angle / (math.pi / 2)) * (math.pi / 2)
-        for decimals in range(2, 7):
-            if angle != exact and abs(angle - exact) > 1e-8 and abs(angle - round(exact, decimals)) < 1e-9:
-                return round(exact, decimals)
+    for angle, written in product(angles, _SHORT_RIGHT_ANGLES):
+        if abs(math.remainder(angle - written, 2.0 * math.pi)) < 1e-9:
+            return written
     return None
+
+
+_SHORT_RIGHT_ANGLES: Final[tuple[float, ...]] = tuple(
+    sign * digits / 10**decimals
+    for sign, size, decimals in product((1, -1), (math.pi / 2, math.pi), range(2, 7))
+    for digits in (round(size * 10**decimals), math.floor(size * 10**decimals))
+)
 
 
 def _lengths(model: Model) -> Iterator[Finding]:

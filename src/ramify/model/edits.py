@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ramify.errors import ModelError
 from ramify.model.build import LinkSpec, build, welded
-from ramify.model.frame import Array, Frame, as_frame, rotation_about
+from ramify.model.frame import Array, Frame, as_frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
 from ramify.model.model import Attachment, Model
 
@@ -70,7 +70,8 @@ def with_tool(
 def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> Model:
     """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate; rad or m) and its body merged.
 
-    The body becomes part of its parent (or of the base); what hung on it hangs there now. Names of links stay known. Modules that
+    A ``ball`` or ``free`` joint takes the coordinates of q: a quaternion, w first, of any length but zero. 0 is the neutral posture of any
+    joint. The body becomes part of its parent (or of the base); what hung on it hangs there now. Names of links stay known. Modules that
     were given lose the body; those found automatically are found anew.
 
     Raises ModelError for an unknown joint, for coordinates too few, too many or not finite, and where nothing would move.
@@ -100,14 +101,20 @@ def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> 
 def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
     """The frame that a joint has moved to, seen from its placement."""
     values = np.asarray(at, dtype=np.float64)
-    if values.ndim == 0 and (joint.dof == 1 or values == 0.0):
-        values = np.full(joint.dof, values)
-    if values.shape != (joint.dof,) or not np.isfinite(values).all():
+    if values.ndim == 0 and (joint.nq == 1 or values == 0.0):
+        values = np.concatenate([(1.0, 0.0, 0.0, 0.0) if step.ball == 1 else [values] * len(step.positions) for step in joint.steps])
+    if values.shape != (joint.nq,) or not np.isfinite(values).all():
         names = ", ".join(joint.coordinates)
         raise ModelError(f"joint {joint.name!r}: at = {at} must be finite, one number for each of its coordinates ({names})")
     frame = Frame()
-    for step, value in zip(joint.steps, values, strict=True):
-        frame = frame @ Frame(rotation_about(step.axis, step.rho * value), step.eta * value * np.array(step.axis))
+    for step in joint.steps:
+        own, values = np.split(values, [len(step.positions)])
+        if step.ball == 1 and not own.any():
+            raise ModelError(f"joint {joint.name!r}: at = {at} has a zero quaternion; the neutral one is (1, 0, 0, 0)")
+        if step.ball == 1:
+            frame = frame @ Frame(from_quaternion(*own))
+        elif not step.ball:
+            frame = frame @ Frame(rotation_about(step.axis, step.rho * own[0]), step.eta * own[0] * np.array(step.axis))
     return frame
 
 

@@ -75,6 +75,19 @@ def from_rpy(roll: float, pitch: float, yaw: float) -> Array:
     return rotation_about((0, 0, 1), yaw) @ rotation_about((0, 1, 0), pitch) @ rotation_about((1, 0, 0), roll)
 
 
+def from_quaternion(w: float, x: float, y: float, z: float) -> Array:
+    """Rotation matrix of a quaternion of any length but zero."""
+    size = math.sqrt(w * w + x * x + y * y + z * z)
+    w, x, y, z = w / size, x / size, y / size, z / size
+    return np.array(
+        [
+            [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+            [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+            [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+        ]
+    )
+
+
 def modified_dh(alpha: float, a: float, b: float, theta: float) -> Frame:
     """The book's row (section 3.2): Rx(alpha) Rz(theta), origin at [a, -b sin(alpha), b cos(alpha)] in the parent's frame."""
     c, s = cos_sin(alpha)

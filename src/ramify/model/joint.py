@@ -19,12 +19,21 @@ SPHERICAL_SEQUENCES: Final = tuple(a + b + c for a in "XYZ" for b in "XYZ" for c
 
 @dataclass(frozen=True)
 class Step:
-    """One degree of freedom: angle rate ``rho`` and slide rate ``eta`` along ``axis`` per unit of its coordinate."""
+    """One degree of freedom: angle rate ``rho`` and slide rate ``eta`` along ``axis`` per unit of its rate.
+
+    ``ball`` is 1, 2, 3 for the components of a ball joint's angular velocity; the first of them brings the quaternion.
+    """
 
     name: str
     axis: tuple[float, float, float]
     rho: float
     eta: float
+    ball: int = 0
+
+    @property
+    def positions(self) -> tuple[str, ...]:
+        """Names of the coordinates it brings: its own, a quaternion, or none."""
+        return ((self.name,), ("qw", "qx", "qy", "qz"), (), ())[self.ball]
 
     @property
     def unit(self) -> str:
@@ -35,6 +44,8 @@ class Step:
 class Joint:
     """How a body hangs on its parent.
 
+    ``free`` has q = [x y z, qw qx qy qz] and v = [velocity of the origin along the axes of the joint's frame; angular velocity in the
+    body's frame]; ``ball`` has the rotational part of that; ``free_euler`` has q = [x y z, three Euler angles] and v = dq/dt.
     ``placement`` is the joint's frame in the parent body's frame; the joint moves that frame, and ``outlet`` is the body's frame in
     the moved one. ``axis`` is a unit vector of the joint's frame (for ``planar`` the normal of the plane). ``sequence`` names the
     Euler angles of ``universal`` and ``spherical`` joints; ``pitch`` is the metres a ``helical`` joint moves per radian.
@@ -59,9 +70,8 @@ class Joint:
             raise ModelError(f"joint {self.name!r}: axis {list(self.axis)} must be three finite numbers, not all zero")
         unit = tuple(float(x) / length for x in self.axis)
         object.__setattr__(self, "axis", unit if abs(length - 1.0) > 1e-15 else tuple(float(x) for x in self.axis))
-        default = {"universal": "YX", "spherical": "YXZ"}.get(self.kind, "")
+        default, allowed = _SEQUENCES.get(self.kind, ("", ("",)))
         sequence = (self.sequence or default).upper()
-        allowed = {"universal": UNIVERSAL_SEQUENCES, "spherical": SPHERICAL_SEQUENCES}.get(self.kind, ("",))
         if sequence not in allowed:
             raise ModelError(
                 f"joint {self.name!r}: sequence {self.sequence!r} does not suit a {self.kind} joint"
@@ -72,8 +82,8 @@ class Joint:
             raise ModelError(f"joint {self.name!r}: pitch {self.pitch} must be a finite, non-zero number of metres per radian")
         if self.kind != "helical" and self.pitch:
             raise ModelError(f"joint {self.name!r}: a pitch belongs to helical joints, not to {self.kind} ones")
-        if self.limits and len(self.limits) != self.dof:
-            raise ModelError(f"joint {self.name!r}: {len(self.limits)} limits for {self.dof} coordinates")
+        if self.limits and len(self.limits) != self.nq:
+            raise ModelError(f"joint {self.name!r}: {len(self.limits)} limits for {self.nq} coordinates")
         for low, high in self.limits:
             if not low <= high:
                 raise ModelError(f"joint {self.name!r}: lower limit {low} exceeds upper limit {high}")
@@ -89,10 +99,20 @@ class Joint:
 
     @property
     def coordinates(self) -> tuple[str, ...]:
-        """A name per coordinate: the joint's own, or with a suffix where it has several."""
-        if self.dof == 1:
-            return (self.name,)
-        return tuple(f"{self.name}.{step.name}" for step in self.steps)
+        """A name per entry of q: the joint's own, or with a suffix where it has several."""
+        return self._named([name for step in self.steps for name in step.positions])
+
+    @property
+    def velocities(self) -> tuple[str, ...]:
+        """A name per entry of v."""
+        return self._named([step.name for step in self.steps])
+
+    def _named(self, parts: list[str]) -> tuple[str, ...]:
+        return (self.name,) if len(parts) == 1 else tuple(f"{self.name}.{part}" for part in parts)
+
+    @property
+    def nq(self) -> int:
+        return len(self.coordinates)
 
 
 def _euler(joint: Joint) -> tuple[Step, ...]:
@@ -105,6 +125,14 @@ def _planar(joint: Joint) -> tuple[Step, ...]:
     return Step("x", x, 0.0, 1.0), Step("y", y, 0.0, 1.0), Step("angle", joint.axis, 1.0, 0.0)  # type: ignore[arg-type]
 
 
+_PLACE: Final = tuple(Step(a.lower(), AXES[a], 0.0, 1.0) for a in "XYZ")
+_BALL: Final = tuple(Step(f"w{a.lower()}", AXES[a], 1.0, 0.0, i) for i, a in enumerate("XYZ", start=1))
+_SEQUENCES: Final = {
+    "universal": ("YX", UNIVERSAL_SEQUENCES),
+    "spherical": ("YXZ", SPHERICAL_SEQUENCES),
+    "free_euler": ("YXZ", SPHERICAL_SEQUENCES),
+}
+
 JOINT_KINDS: Final[dict[str, Callable[[Joint], tuple[Step, ...]]]] = {
     "fixed": lambda joint: (),
     "revolute": lambda joint: (Step("angle", joint.axis, 1.0, 0.0),),
@@ -114,5 +142,8 @@ JOINT_KINDS: Final[dict[str, Callable[[Joint], tuple[Step, ...]]]] = {
     "universal": _euler,
     "spherical": _euler,
     "planar": _planar,
+    "ball": lambda joint: _BALL,
+    "free": lambda joint: (*_PLACE, *_BALL),
+    "free_euler": lambda joint: (*_PLACE, *_euler(joint)),
 }
 """Joint types and their screws. A new type is one more row."""

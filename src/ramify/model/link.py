@@ -7,6 +7,9 @@ Euler-angle joints, chapter 3). The link's own frame has its z axis on the joint
 
 where e is the joint axis. (rho, eta) = (1, 0) is a revolute joint, (0, 1) a prismatic one, (1, h) a helical one of pitch h
 metres per radian. The frames are chosen so that gamma vanishes unless the tree branches: :mod:`ramify.model.skeleton`.
+
+A ball joint is three such links whose rates are the components of its angular velocity in the body: the first is turned by the joint's
+quaternion, the others stand still in it (``BallLink``).
 """
 
 from __future__ import annotations
@@ -19,10 +22,11 @@ from ramify.spatial import Mat3, RigidInertia, Twist, Vec3, Wrench, acceleration
 
 
 class Rotatable(Protocol):
-    """What can be seen from a frame turned about x or z: a vector, a tensor, an inertia."""
+    """What can be seen from a turned frame: a vector, a tensor, an inertia."""
 
     def rotate_x(self, c: Scalar, s: Scalar) -> Self: ...
     def rotate_z(self, c: Scalar, s: Scalar) -> Self: ...
+    def rotate(self, R: Mat3) -> Self: ...
 
 
 class Shiftable(Rotatable, Protocol):
@@ -77,6 +81,13 @@ class Displacement:
 
 
 @dataclass(slots=True)
+class BallDisplacement(Displacement):
+    """The same, and the rotation matrix of the joint's quaternion."""
+
+    Q: Mat3
+
+
+@dataclass(slots=True)
 class Propagation:
     """The twist-propagation matrix A of eq. (4.3) from a link's parent to the link, each in its own frame."""
 
@@ -84,14 +95,17 @@ class Propagation:
     alpha: Turn
     theta: Turn
     r: Vec3
+    Q: Mat3 | None = None
 
     def outward(self, u: Vec3) -> Vec3:
         """A vector of the parent's frame, seen from the link's."""
         u = u.rotate_z(self.gamma.c, -self.gamma.s).rotate_x(self.alpha.c, -self.alpha.s)
-        return u.rotate_z(self.theta.c, -self.theta.s)
+        u = u.rotate_z(self.theta.c, -self.theta.s)
+        return u if self.Q is None else self.Q.transposed_times(u)
 
     def inward(self, x: R) -> R:
         """A vector, tensor or inertia of the link's frame, seen from the parent's."""
+        x = x if self.Q is None else x.rotate(self.Q)
         x = x.rotate_z(self.theta.c, self.theta.s).rotate_x(self.alpha.c, self.alpha.s)
         return x.rotate_z(self.gamma.c, self.gamma.s)
 
@@ -146,3 +160,46 @@ class Link:
         """A at a displacement of the joint."""
         e = Vec3(0.0, 0.0, 1.0).rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.gamma.c, self.gamma.s)
         return Propagation(self.gamma, self.alpha, Turn(x.c, x.s), self.r0 + e * x.slide)
+
+    def spin(self, A: Propagation, before: Vec3, v: Scalar) -> Vec3:
+        """The joint's own angular velocity up to this link, in its frame; ``before`` is the parent link's."""
+        return Vec3(0.0, 0.0, self.p.rho * v)
+
+    def spin_handed(self, A: Propagation, spin: Vec3) -> Vec3:
+        """What the parent link adds to its own for the angular velocity of the whole joint."""
+        return Vec3(0.0, 0.0, 0.0)
+
+
+@dataclass(slots=True)
+class BallLink(Link):
+    """A link that may belong to a ball joint: ``coupled`` is one where it goes on with its parent link's joint.
+
+    Its coordinate is a tuple of five: an angle or slide, and a quaternion (w, x, y, z) in the axes of the joint; ``K`` turns these into
+    the link's. A link that is no ball's has the unit quaternion.
+    """
+
+    coupled: Scalar
+    K: Mat3
+
+    def displacement(self, q: Scalar) -> BallDisplacement:
+        """Where the joint stands; a quaternion of any length turns like the unit one."""
+        x = Link.displacement(self, q[0])
+        w, u = q[1], self.K @ Vec3(*q[2:])
+        k = 2.0 / (w * w + (u.x * u.x + (u.y * u.y + u.z * u.z)))
+        ku = u * k
+        xx, yy, zz = ku.x * u.x, ku.y * u.y, ku.z * u.z
+        xy, xz, yz = ku.x * u.y, ku.x * u.z, ku.y * u.z
+        wx, wy, wz = ku.x * w, ku.y * w, ku.z * w
+        Q = Mat3(1.0 - (yy + zz), xy - wz, xz + wy, xy + wz, 1.0 - (xx + zz), yz - wx, xz - wy, yz + wx, 1.0 - (xx + yy))
+        return BallDisplacement(x.c, x.s, x.slide, Q)
+
+    def propagation(self, x: Displacement) -> Propagation:
+        assert isinstance(x, BallDisplacement)
+        A = Link.propagation(self, x)
+        return Propagation(A.gamma, A.alpha, A.theta, A.r, x.Q)
+
+    def spin(self, A: Propagation, before: Vec3, v: Scalar) -> Vec3:
+        return A.outward(before) * self.coupled + Vec3(0.0, 0.0, self.p.rho * v)
+
+    def spin_handed(self, A: Propagation, spin: Vec3) -> Vec3:
+        return A.inward(spin) * self.coupled

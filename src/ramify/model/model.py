@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import ModelError
+from ramify.model import configuration
 from ramify.model.body import Body
 from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
@@ -111,10 +112,15 @@ class Model:
         """Number of velocities."""
         return sum(body.joint.dof for body in self.bodies)
 
-    @property
+    @cached_property
     def nq(self) -> int:
-        """Number of coordinates."""
-        return self.nv
+        """Number of coordinates: one more than velocities for every quaternion."""
+        return sum(body.joint.nq for body in self.bodies)
+
+    @cached_property
+    def layout(self) -> configuration.Layout:
+        """Where plain entries and quaternions stand in q and v."""
+        return configuration.layout(self)
 
     @cached_property
     def mass(self) -> float:
@@ -123,8 +129,13 @@ class Model:
 
     @cached_property
     def coordinates(self) -> tuple[str, ...]:
-        """A name per coordinate."""
+        """A name per entry of q."""
         return tuple(name for joint in self.joints for name in joint.coordinates)
+
+    @cached_property
+    def velocities(self) -> tuple[str, ...]:
+        """A name per entry of v."""
+        return tuple(name for joint in self.joints for name in joint.velocities)
 
     def body(self, name: str) -> Body:
         """The body of that name."""
@@ -151,31 +162,24 @@ class Model:
                 return joint
         raise ModelError(f"{self.name} has no joint {name!r}; its joints are {', '.join(j.name for j in self.joints[:20])}")
 
-    def joint_slice(self, name: str) -> slice:
-        """Where a joint's coordinates stand in q and v."""
+    def joint_slice(self, name: str, of: Literal["q", "v"] = "v") -> slice:
+        """Where a joint's entries stand in v (or in q)."""
         start = 0
         for joint in self.joints:
+            size = joint.dof if of == "v" else joint.nq
             if joint.name == name:
-                return slice(start, start + joint.dof)
-            start += joint.dof
+                return slice(start, start + size)
+            start += size
         self.joint(name)
         raise AssertionError
 
     def neutral(self) -> Array:
-        """q (nq): every joint at zero."""
-        return np.zeros(self.nq)
+        """q (nq): every joint at zero, every quaternion at one."""
+        return configuration.neutral(self)
 
     def random(self, seed: int = 0) -> tuple[Array, Array]:
         """(q, v): a repeatable random state; q within the limits where there are some, else within +-pi or +-1 m."""
-        rng = np.random.default_rng(seed)
-        low, high = [], []
-        for joint in self.joints:
-            for i, step in enumerate(joint.steps):
-                reach = np.pi if step.rho else 1.0
-                a, b = joint.limits[i] if joint.limits else (-reach, reach)
-                low.append(max(a, -reach * 4) if np.isfinite(a) else -reach)
-                high.append(min(b, reach * 4) if np.isfinite(b) else reach)
-        return rng.uniform(low, high), rng.normal(size=self.nv)
+        return configuration.random(self, seed)
 
     # ---- dynamics ----
 
@@ -185,13 +189,13 @@ class Model:
         wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin, world-aligned, in N m and N.
         """
         if wrenches is None:
-            return self.kernel("inverse_dynamics")(q, v, a)
+            return (self._kernels.get("inverse_dynamics") or self.kernel("inverse_dynamics")).call(q, v, a)
         return self.kernel("inverse_dynamics_wrenches")(q, v, a, self._applied(wrenches))
 
     def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None) -> Array:
         """a (..., nv): accelerations under the generalized forces tau (table 6.2). wrenches as in ``inverse_dynamics``."""
         if wrenches is None:
-            return self.kernel("forward_dynamics")(q, v, tau)
+            return (self._kernels.get("forward_dynamics") or self.kernel("forward_dynamics")).call(q, v, tau)
         return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches))
 
     def mass_matrix(self, q: ArrayLike) -> Array:
@@ -285,12 +289,12 @@ class Model:
     # ---- coordinates ----
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
-        """The configuration after moving with v for the time dt."""
-        return np.asarray(q, dtype=np.float64) + np.asarray(v, dtype=np.float64) * dt
+        """The configuration (..., nq) after moving with constant v for the time dt."""
+        return configuration.integrate(self, q, v, dt)
 
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
-        """The velocity that takes q0 to q1 in unit time."""
-        return np.asarray(q1, dtype=np.float64) - np.asarray(q0, dtype=np.float64)
+        """The velocity (..., nv) that takes q0 to q1 in unit time."""
+        return configuration.difference(self, q0, q1)
 
     # ---- kernels and checks ----
 

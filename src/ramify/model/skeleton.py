@@ -10,13 +10,16 @@ they are.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
 from ramify.model.body import Body
 from ramify.model.frame import Array, Frame, align_z, cos_sin, rotation_about
-from ramify.model.link import Link, Pose, Screw, Turn
+from ramify.model.joint import Step
+from ramify.model.link import BallLink, Link, Pose, Screw, Turn
 from ramify.spatial import Mat3, RigidInertia, Sym3, Vec3
 
 _PARALLEL = 1e-14
@@ -26,12 +29,35 @@ _TINY = 1e-15
 
 @dataclass(frozen=True)
 class Skeleton:
-    """The links of a model, parents first; ``last[b]`` is the link that is body b; ``root`` is their base frame in the world."""
+    """The links of a model, parents first; ``last[b]`` is the link that is body b; ``root`` is their base frame in the world.
+
+    ``ball[k]`` is 1, 2, 3 where link k is one of a ball joint's three: the first takes four entries of q, the others none.
+    """
 
     links: tuple[Link, ...]
     parents: tuple[int, ...]
     root: Frame
     last: tuple[int, ...]
+    ball: tuple[int, ...]
+
+    @property
+    def balls(self) -> bool:
+        return any(self.ball)
+
+    def coordinates(self, q: Sequence[Any], rest: tuple[float, ...]) -> list[Any]:
+        """The entries of q by link: one each, or the tuples that a BallLink takes, ``rest`` where it has no quaternion."""
+        out: list[Any] = []
+        i = 0
+        for ball in self.ball:
+            if ball == 1:
+                out.append((0.0, *q[i : i + 4]))
+                i += 4
+            elif ball:
+                out.append((0.0, *rest))
+            else:
+                out.append(q[i])
+                i += 1
+        return out
 
     def support(self, body: int) -> list[int]:
         """The links between the base and a body, base first."""
@@ -48,8 +74,8 @@ class _Axis:
 
     parent: int
     from_parent: Frame
-    rho: float
-    eta: float
+    aligned: Frame
+    step: Step
 
 
 def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], list[Frame]]:
@@ -62,7 +88,7 @@ def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], lis
         frame = base @ body.joint.placement
         for step in body.joint.steps:
             aligned = Frame(align_z(step.axis))
-            axes.append(_Axis(parent, _clean(frame @ aligned), step.rho, step.eta))
+            axes.append(_Axis(parent, _clean(frame @ aligned), aligned, step))
             parent, frame = len(axes) - 1, aligned.inverse()
         last.append(parent)
         seat.append(frame @ body.joint.outlet)
@@ -132,7 +158,8 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
         first.setdefault(axis.parent, k)
     normal = [_normal_angles(axis.from_parent) for axis in axes]
     # The links' frames: z-aligned frames turned and slid onto the common normal of the first child.
-    own = {k: normal[child][:2] for k, child in first.items()}
+    # A ball joint's frames all stay at its centre: its axes turn with the body, not with the links between them.
+    own = {k: (normal[child][0], 0.0 if k >= 0 and axes[k].step.ball else normal[child][1]) for k, child in first.items()}
     chosen = {k: _screw_z(*own[k]) if k in own else Frame() for k in range(-1, len(axes))}
     body_of = {link: b for b, link in enumerate(last)}
     links = []
@@ -148,9 +175,17 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
             inertia = _seated(bodies[body_of[k]], place)
         else:
             place, inertia = Frame(), rigid_inertia(0.0, np.zeros(3), np.zeros((3, 3)))
-        screw = Screw(axis.rho, axis.eta)
-        links.append(Link(_turn(gamma), _turn(alpha), _turn(theta0), _vec(frame.position), screw, inertia, as_pose(place)))
-    return Skeleton(tuple(links), tuple(axis.parent for axis in axes), chosen[-1], tuple(last))
+        screw = Screw(axis.step.rho, axis.step.eta)
+        link = Link(_turn(gamma), _turn(alpha), _turn(theta0), _vec(frame.position), screw, inertia, as_pose(place))
+        links.append(as_ball(link, float(axis.step.ball > 1), _clean(axis.aligned @ chosen[k])) if axis.step.ball else link)
+    balls = tuple(axis.step.ball for axis in axes)
+    return Skeleton(tuple(links), tuple(axis.parent for axis in axes), chosen[-1], tuple(last), balls)
+
+
+def as_ball(link: Link, coupled: float, frame: Frame) -> BallLink:
+    """A link of a ball joint, ``frame`` being its own in the joint's; or, uncoupled, an ordinary link that runs with such."""
+    parts = {f.name: getattr(link, f.name) for f in fields(Link)}
+    return BallLink(**parts, coupled=coupled, K=as_pose(frame.inverse()).R)
 
 
 def as_pose(frame: Frame) -> Pose:

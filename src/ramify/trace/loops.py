@@ -85,10 +85,6 @@ class LoopPort:
     per: str
     count: int
 
-    def size(self, links: int) -> int:
-        """Numbers per state on a tree of so many links."""
-        return self.count * {"link": links, "pair": links * links, "state": 1}[self.per]
-
 
 @dataclass(frozen=True)
 class LoopProgram:
@@ -107,8 +103,9 @@ class LoopProgram:
 class LoopTree:
     """Records traversals as loops. ``root`` and ``gravity`` are numbers of the whole tree, read when the loops run."""
 
-    def __init__(self, link: Any, root: Any, gravity: Any) -> None:
+    def __init__(self, link: Any, root: Any, gravity: Any, balls: bool = False) -> None:
         self.graph = Graph()
+        self.balls = balls
         self._link = link
         self.loops: list[Sweep | Climb | Once] = []
         self._fields = 0
@@ -124,9 +121,9 @@ class LoopTree:
         self._globals += len(flatten(template))
         return rebuild(template, iter([self.graph.symbol(("global", i)) for i in range(start, self._globals)]))
 
-    def column(self, template: Any, source: Callable[[int], tuple[Any, ...]]) -> LoopColumn:
-        """A column of inputs: ``source(i)`` names its i-th scalar."""
-        return LoopColumn(self, template, tuple(source(i) for i in range(len(flatten(template)))))
+    def column(self, template: Any, sources: Sequence[Source]) -> LoopColumn:
+        """A column of inputs, each scalar by its name."""
+        return LoopColumn(self, template, tuple(sources))
 
     def read(self, source: Source, who: str) -> Any:
         """A scalar of a column at a link; what the open loop has just computed is used as it is."""

@@ -99,6 +99,7 @@ class TangentTree:
         self._tree = tree
         self.root = tree.root
         self.gravity = tree.gravity
+        self.balls = tree.balls
 
     def pair(self, values: Any, rates: Any) -> Any:
         """A column of pairs from a column of values and one of rates."""

@@ -21,7 +21,7 @@ import ramify as rf
 m = rf.load("kuka_kr5")
 q, v = m.random(seed=0)
 tau = m.inverse_dynamics(q, v, 0 * v)
-a = m.forward_dynamics(q, v, tau)      # zero again"""
+a = m.forward_dynamics(q, v, tau)  # zero again"""
 
 
 def write_demo(directory: str | Path = "out") -> Path:
@@ -47,16 +47,15 @@ def demo_page() -> str:
         plot=torques_svg(motion.t, tau, kuka.coordinates, ["N m"] * kuka.nv),
         peaks=html_table(("joint", "largest torque, N m", "at t, s"), peaks),
         robots=html_table(
-            ("robot", "bodies", "degrees of freedom", "modules", "mass, kg", "inverse dynamics, \N{MULTIPLICATION SIGN} and +",
-             "forward dynamics, \N{MULTIPLICATION SIGN} and +"),
+            ("robot", "bodies", "degrees of freedom", "modules", "mass, kg", "inverse dynamics", "forward dynamics"),
             [_robot_row(rf.load(name)) for name in rf.robots()],
         ),
-    )  # fmt: skip
+    )
 
 
 def _robot_row(m: Model) -> tuple[object, ...]:
     counts = [m.op_count(name) for name in ("inverse_dynamics", "forward_dynamics")]
-    return m.name, len(m.bodies), m.nv, len(m.modules), m.mass, *(f"{c.mul} + {c.add}" for c in counts)
+    return m.name, len(m.bodies), m.nv, len(m.modules), m.mass, *(f"{c.mul}M {c.add}A" for c in counts)
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

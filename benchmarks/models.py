@@ -1,0 +1,88 @@
+"""The robots of the benchmark, built once in ramify; ``peers`` converts them for the other programs.
+
+The two trees have real robots' geometry but belong to nobody: joints at right angles to their parents or parallel to them, with offsets
+along the frame's axes, and every fifth one in general position; every link has mass, an offset mass centre and a full inertia tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+import ramify as rf
+from ramify.model.frame import from_rpy
+
+RIGHT = math.pi / 2
+
+
+def kuka() -> rf.Model:
+    """Six-axis arm, 6 degrees of freedom."""
+    return rf.load("kuka_kr5")
+
+
+def quadruped() -> rf.Model:
+    """18 degrees of freedom: a six-link spine from the base carries a trunk with four legs of three links."""
+    tree = _Tree("quadruped", seed=18)
+    tree.run("spine", 6, None)
+    for leg in ("front_left", "front_right", "hind_left", "hind_right"):
+        tree.run(leg, 3, "spine6")
+    return tree.model()
+
+
+def humanoid() -> rf.Model:
+    """36 degrees of freedom, standing on its right foot: legs of six, torso of three, arms of seven, neck of three, grippers of two."""
+    tree = _Tree("humanoid", seed=36)
+    tree.run("right_leg", 6, None)
+    tree.run("left_leg", 6, "right_leg6")
+    tree.run("torso", 3, "right_leg6")
+    tree.run("neck", 3, "torso3")
+    for side in ("right", "left"):
+        tree.run(f"{side}_arm", 7, "torso3")
+        for finger in ("thumb", "finger"):
+            tree.run(f"{side}_{finger}", 1, f"{side}_arm7")
+    return tree.model()
+
+
+def chain(n: int) -> rf.Model:
+    """n equal links on parallel axes."""
+    return rf.load("chain", n=n)
+
+
+ROBOTS = (kuka, quadruped, humanoid)
+
+
+class _Tree:
+    """A builder that draws frames and inertias from a seeded generator."""
+
+    def __init__(self, name: str, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+        self._builder = rf.Builder(name)
+        self._count = 0
+
+    def run(self, name: str, length: int, parent: str | None) -> None:
+        """A run of links ``name``1, ``name``2, … from a parent."""
+        for i in range(1, length + 1):
+            link = f"{name}{i}"
+            self._builder.link(link, parent, at=self._frame(), **self._inertia())
+            parent = link
+
+    def model(self) -> rf.Model:
+        return self._builder.model()
+
+    def _frame(self) -> rf.Frame:
+        self._count += 1
+        if self._count % 5 == 0:
+            return rf.Frame(from_rpy(*self._rng.uniform(-math.pi, math.pi, size=3)), self._rng.uniform(-0.3, 0.3, size=3))
+        twist = float(self._rng.choice((-RIGHT, 0.0, RIGHT), p=(0.4, 0.2, 0.4)))
+        offset = self._rng.uniform(-0.3, 0.3, size=3) * self._rng.permutation((1.0, 1.0, 0.0))
+        return rf.Frame(from_rpy(twist, 0.0, 0.0), offset)
+
+    def _inertia(self) -> dict[str, float | Sequence[float] | np.ndarray]:
+        """A box of mass with unequal sides, turned in its frame."""
+        mass = float(self._rng.uniform(0.5, 5.0))
+        squares = self._rng.uniform(0.05, 0.3, size=3) ** 2
+        turn = from_rpy(*self._rng.uniform(-math.pi, math.pi, size=3))
+        tensor = turn @ np.diag(mass / 12.0 * (squares.sum() - squares)) @ turn.T
+        return {"mass": mass, "com": self._rng.uniform(-0.1, 0.1, size=3), "inertia": (tensor + tensor.T) / 2.0}

@@ -1,0 +1,180 @@
+"""ramify, Pinocchio and MuJoCo behind one small interface: the same robot, the same question, each in its own best way.
+
+Every class gives the statement (a ``Call``) for one state and for a batch. Robots have one degree of freedom per joint here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import mujoco
+import numpy as np
+import pinocchio as pin
+from mujoco.rollout import Rollout
+from timing import Array, Call
+
+import ramify as rf
+from ramify.model.body import Body
+
+ALGORITHMS: Final = ("forward_dynamics", "inverse_dynamics")
+States = tuple[Array, Array, Array]
+"""q, v and the third argument (forces or accelerations), each (nv,) or (N, nv)."""
+
+
+def random_states(model: rf.Model, count: int, seed: int = 0) -> States:
+    """States all over the joints' ranges, as (count, nv) arrays."""
+    rng = np.random.default_rng(seed)
+    shape = count, model.nv
+    return rng.uniform(-np.pi, np.pi, size=shape), rng.normal(size=shape), rng.normal(size=shape)
+
+
+class Ramify:
+    """Arrays (N, nv) in and out. The public methods as a user calls them, or a kernel pinned to a tier."""
+
+    name = "ramify"
+
+    def __init__(self, model: rf.Model, tier: str | None = None) -> None:
+        self.model, self.tier = model, tier
+
+    def kernel(self, algorithm: str) -> rf.codegen.kernel.Kernel:
+        return self.model.kernel(algorithm, self.tier)
+
+    def single(self, algorithm: str, states: States) -> Call:
+        q, v, x = states
+        if self.tier is None:
+            return Call(f"model.{algorithm}(q, v, x)", locals() | {"model": self.model}, lambda: getattr(self.model, algorithm)(q, v, x))
+        kernel = self.kernel(algorithm)
+        return Call("kernel(q, v, x)", locals(), lambda: kernel(q, v, x))
+
+    def batch(self, algorithm: str, states: States, threads: int) -> Call:
+        q, v, x = states
+        kernel = self.kernel(algorithm)
+        return Call("kernel(q, v, x, threads=threads)", locals(), lambda: kernel(q, v, x, threads=threads))
+
+
+class Pinocchio:
+    """``rnea`` and ``aba``; batches through its own parallel functions, with arrays in its own layout and ready results."""
+
+    name = "Pinocchio"
+    _FUNCTIONS: Final = {"forward_dynamics": (pin.aba, pin.abaInParallel), "inverse_dynamics": (pin.rnea, pin.rneaInParallel)}
+
+    def __init__(self, model: rf.Model) -> None:
+        self.model = to_pinocchio(model)
+        self.data = self.model.createData()
+        self._pools: dict[int, pin.ModelPool] = {}
+
+    def single(self, algorithm: str, states: States) -> Call:
+        function, _ = self._FUNCTIONS[algorithm]
+        q, v, x = states
+        model, data = self.model, self.data
+        return Call("function(model, data, q, v, x)", locals(), lambda: function(model, data, q, v, x))
+
+    def batch(self, algorithm: str, states: States, threads: int) -> Call:
+        _, function = self._FUNCTIONS[algorithm]
+        q, v, x = (np.asfortranarray(a.T) for a in states)
+        out = np.empty_like(x)
+        if threads not in self._pools:
+            self._pools[threads] = pin.ModelPool(self.model, threads)
+        pool = self._pools[threads]
+        return Call("function(threads, pool, q, v, x, out)", locals(), lambda: out.T)
+
+
+class MuJoCo:
+    """``mj_forward`` and ``mj_inverse`` without contacts and constraints; forward batches as rollouts of one step of one second.
+
+    After such a step the velocity is v + a, so a rollout is forward dynamics and one vector addition. There is no batched inverse.
+    """
+
+    name = "MuJoCo"
+
+    def __init__(self, model: rf.Model) -> None:
+        self.model = to_mujoco(model)
+        self.data = mujoco.MjData(self.model)
+
+    def single(self, algorithm: str, states: States) -> Call:
+        q, v, x = states
+        model, data = self.model, self.data
+        forward = algorithm == "forward_dynamics"
+        function = mujoco.mj_forward if forward else mujoco.mj_inverse
+        given, found = (data.qfrc_applied, data.qacc) if forward else (data.qacc, data.qfrc_inverse)
+        qpos, qvel = data.qpos, data.qvel
+        text = "qpos[:] = q; qvel[:] = v; given[:] = x; function(model, data); found.copy()"
+        return Call(text, locals(), lambda: found)
+
+    def batch(self, algorithm: str, states: States, threads: int) -> Call | None:
+        if algorithm != "forward_dynamics":
+            return None
+        q, v, x = states
+        model, data = self.model, [mujoco.MjData(self.model) for _ in range(threads)]
+        pool = Rollout(nthread=threads if threads > 1 else 0)
+        start = np.hstack([np.zeros((len(q), 1)), q, v])  # time, q, v
+        forces = np.ascontiguousarray(x[:, None])
+        after, sensors = np.empty((len(q), 1, start.shape[1])), np.empty((len(q), 1, 0))
+        spec = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
+        text = "pool.rollout(model, data, start, forces, control_spec=spec, nstep=1, state=after, sensordata=sensors)"
+        return Call(text, locals(), lambda: after[:, 0, 1 + q.shape[1] :] - v)
+
+
+PEERS: Final = (Pinocchio, MuJoCo)
+
+
+# ---- the same robot ----
+
+
+def to_pinocchio(model: rf.Model) -> pin.Model:
+    """The robot in Pinocchio, with its fastest type for each joint."""
+    made = pin.Model()
+    made.gravity.linear = np.array(model.gravity)
+    ends = {-1: (0, pin.SE3.Identity())}
+    for index, body in enumerate(model.bodies):
+        parent, place = ends[body.parent]
+        joint = made.addJoint(parent, _pinocchio_joint(body), place * _se3(body.joint.placement), body.joint.name)
+        outlet = _se3(body.joint.outlet)
+        made.appendBodyToJoint(joint, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), outlet)
+        ends[index] = joint, outlet
+    return made
+
+
+def _se3(frame: rf.Frame) -> pin.SE3:
+    return pin.SE3(np.array(frame.rotation), np.array(frame.position))
+
+
+def _pinocchio_joint(body: Body) -> pin.JointModel:
+    (step,) = body.joint.steps
+    if step.rho and step.eta:
+        raise ValueError(f"{body.name}: helical joints are not part of the benchmark")
+    kind, unaligned = ("R", pin.JointModelRevoluteUnaligned) if step.rho else ("P", pin.JointModelPrismaticUnaligned)
+    axes = {tuple(row): letter for row, letter in zip(np.eye(3), "XYZ", strict=True)}
+    letter = axes.get(step.axis)
+    return getattr(pin, f"JointModel{kind}{letter}")() if letter else unaligned(np.array(step.axis))
+
+
+def to_mujoco(model: rf.Model) -> mujoco.MjModel:
+    """The robot in MuJoCo: bare rigid bodies on frictionless joints, everything else switched off."""
+    spec = mujoco.MjSpec()
+    spec.option.gravity = model.gravity
+    spec.option.timestep = 1.0
+    off = mujoco.mjtDisableBit
+    for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_CONTACT, off.mjDSBL_ACTUATION, off.mjDSBL_SENSOR, off.mjDSBL_EULERDAMP, off.mjDSBL_AUTORESET):
+        spec.option.disableflags |= int(flag)
+    made = {-1: spec.worldbody}
+    for index, body in enumerate(model.bodies):
+        (step,) = body.joint.steps
+        # MuJoCo's body frame is ramify's at q = 0; the joint's axis is given in it.
+        frame = body.joint.placement @ body.joint.outlet
+        inverse = body.joint.outlet.inverse()
+        moments, axes = np.linalg.eigh(body.inertia)
+        node = made[body.parent].add_body(
+            name=body.name, pos=frame.position, quat=_quaternion(frame.rotation), explicitinertial=True,
+            mass=body.mass, ipos=body.com, inertia=moments, iquat=_quaternion(axes * np.linalg.det(axes)),
+        )  # fmt: skip
+        kind = mujoco.mjtJoint.mjJNT_HINGE if step.rho else mujoco.mjtJoint.mjJNT_SLIDE
+        node.add_joint(name=body.joint.name, type=kind, axis=inverse.rotation @ np.array(step.axis), pos=inverse.position)
+        made[index] = node
+    return spec.compile()
+
+
+def _quaternion(rotation: Array) -> Array:
+    out = np.empty(4)
+    mujoco.mju_mat2Quat(out, np.ascontiguousarray(rotation).ravel())
+    return out

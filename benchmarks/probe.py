@@ -1,0 +1,63 @@
+"""One process's life, timed from inside: run by ``startup`` in fresh interpreters, prints one line of JSON.
+
+    python probe.py first ROBOT     import, load, the first forward dynamics of one state
+    python probe.py compile ROBOT   straight-line code of the forward dynamics: for one state, then for batches
+"""
+
+import json
+import sys
+from time import perf_counter
+
+START = perf_counter()
+
+
+def peak_megabytes() -> float:
+    """Largest memory this process has held, 10^6 bytes."""
+    try:
+        with open("/proc/self/status") as status:
+            return next(int(line.split()[1]) * 1.024e-3 for line in status if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        import resource
+
+        used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return used * (1e-6 if sys.platform == "darwin" else 1.024e-3)
+
+
+def load(robot: str):
+    import models
+
+    return models.chain(int(robot[5:])) if robot.startswith("chain") else getattr(models, robot)()
+
+
+def first(robot: str) -> dict[str, object]:
+    import ramify
+
+    imported = perf_counter()
+    model = load(robot)
+    loaded = perf_counter()
+    q, v = model.random()
+    model.forward_dynamics(q, v, v)
+    answered = perf_counter()
+    tier = model.kernel("forward_dynamics").tier
+    return {"import": imported - START, "load": loaded - imported, "answer": answered - loaded, "tier": tier, "ramify": ramify.__version__}
+
+
+def compile_unrolled(robot: str) -> dict[str, object]:
+    import numpy as np
+
+    small = load("chain1")  # brings LLVM up
+    small.kernel("forward_dynamics", "unrolled")(*small.random(), [0.0])
+    model = load(robot)
+    q, v = model.random()
+    many = np.tile(q, (64, 1)), np.tile(v, (64, 1)), np.tile(v, (64, 1))
+    start = perf_counter()
+    kernel = model.kernel("forward_dynamics", "unrolled")
+    kernel(q, v, v)
+    single = perf_counter()
+    kernel(*many, threads=1)
+    return {"single": single - start, "batch": perf_counter() - single}
+
+
+if __name__ == "__main__":
+    found = {"first": first, "compile": compile_unrolled}[sys.argv[1]](sys.argv[2])
+    print(json.dumps({**found, "peak": peak_megabytes()}))

@@ -1,0 +1,64 @@
+"""Timing of statements: the minimum of many short samples, taken in turn so that a noisy moment hits every program alike."""
+
+from __future__ import annotations
+
+import timeit
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+_SAMPLE = 3e-3  # seconds; a sample repeats its statement to last this long
+_FEWEST = 5
+
+
+@dataclass(frozen=True)
+class Call:
+    """A Python statement as a user would write it, the names in it, and where its answer is found afterwards."""
+
+    text: str
+    names: Mapping[str, Any]
+    answer: Callable[[], Array]
+
+    def run(self) -> Array:
+        """Run the statement once; a copy of its answer."""
+        exec(self.text, dict(self.names))
+        return np.array(self.answer())
+
+
+def fastest(calls: Mapping[str, Call], seconds: float) -> dict[str, float]:
+    """Seconds per run of each statement; all together are given about ``seconds``.
+
+    Samples of all statements last equally long: on a busy machine a short sample finds a quiet moment more often than a long one.
+    """
+    timers = {name: timeit.Timer(call.text, globals=dict(call.names)) for name, call in calls.items()}
+    rough = {name: _rough(timer) for name, timer in timers.items()}
+    sample = max(_SAMPLE, *rough.values())
+    numbers = {name: max(1, round(sample / rough[name])) for name in timers}
+    best = dict.fromkeys(timers, float("inf"))
+    start, rounds = perf_counter(), 0
+    while rounds < _FEWEST or perf_counter() - start < seconds:
+        for name, timer in timers.items():
+            best[name] = min(best[name], timer.timeit(numbers[name]) / numbers[name])
+        rounds += 1
+    return best
+
+
+def _rough(timer: timeit.Timer) -> float:
+    """Seconds per run, roughly."""
+    timer.timeit(1)
+    number = 1
+    while (took := timer.timeit(number)) < _SAMPLE / 4:
+        number *= 4
+    return took / number
+
+
+def relative_error(found: Array, expected: Array) -> float:
+    """Largest difference of a state in units of that state's largest number, over all states."""
+    found, expected = np.atleast_2d(found), np.atleast_2d(expected)
+    return float((np.abs(found - expected).max(axis=1) / np.abs(expected).max(axis=1)).max())

@@ -1,0 +1,158 @@
+"""The configuration manifold: where unit quaternions stand in q, and how to move on it.
+
+A ball joint's velocity is the angular velocity in the body's frame; moving with it for a time dt multiplies the quaternion from the right by
+the rotation exp(v dt). Everything else is a vector space.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import StateError
+from ramify.model.frame import Array
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+UNIT_TOLERANCE = 1e-4
+"""A quaternion whose length is this close to one is normalised; any other is refused."""
+
+
+class Layout(NamedTuple):
+    """Entries of q and v that belong together: ``plain`` pairs (in q, in v), and the starts (in q, in v) of each ball joint."""
+
+    plain_q: list[int]
+    plain_v: list[int]
+    balls: list[tuple[int, int]]
+
+
+def layout(model: Model) -> Layout:
+    """Where the entries of q and v stand."""
+    out = Layout([], [], [])
+    i = j = 0
+    for joint in model.joints:
+        for step in joint.steps:
+            if step.ball == 0:
+                out.plain_q.append(i)
+                out.plain_v.append(j)
+            elif step.ball == 1:
+                out.balls.append((i, j))
+            i += len(step.positions)
+            j += 1
+    return out
+
+
+def neutral(model: Model) -> Array:
+    """Every joint at zero, every quaternion at one."""
+    q = np.zeros(model.nq)
+    for i, _ in model.layout.balls:
+        q[i] = 1.0
+    return q
+
+
+def random(model: Model, seed: int) -> tuple[Array, Array]:
+    """A repeatable random state."""
+    rng = np.random.default_rng(seed)
+    q, v = np.empty(model.nq), rng.normal(size=model.nv)
+    i = 0
+    for joint in model.joints:
+        first = i
+        for step in joint.steps:
+            if step.ball == 1:
+                u = rng.normal(size=4)
+                q[i : i + 4] = u / np.linalg.norm(u)
+            elif step.ball == 0:
+                reach = np.pi if step.rho else 1.0
+                low, high = joint.limits[i - first] if joint.limits else (-reach, reach)
+                low, high = (x if np.isfinite(x) else default for x, default in ((low, -reach), (high, reach)))
+                q[i] = rng.uniform(low, high)
+            i += len(step.positions)
+    return q, v
+
+
+def multiply(a: Array, b: Array) -> Array:
+    """Product of quaternions (..., 4), w first."""
+    w = a[..., :1] * b[..., :1] - (a[..., 1:] * b[..., 1:]).sum(axis=-1, keepdims=True)
+    u = a[..., :1] * b[..., 1:] + b[..., :1] * a[..., 1:] + np.cross(a[..., 1:], b[..., 1:])
+    return np.concatenate([w, u], axis=-1)
+
+
+def exponential(turn: Array) -> Array:
+    """Quaternion of a rotation vector (..., 3)."""
+    angle = np.linalg.norm(turn, axis=-1, keepdims=True)
+    half = 0.5 * angle
+    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * turn], axis=-1)
+
+
+def logarithm(q: Array) -> Array:
+    """Rotation vector (..., 3), of angle at most pi, of a unit quaternion."""
+    q = np.where(q[..., :1] < 0.0, -q, q)
+    sine = np.linalg.norm(q[..., 1:], axis=-1, keepdims=True)
+    angle = 2.0 * np.arctan2(sine, q[..., :1])
+    small = sine < 1e-12
+    return np.where(small, 2.0, angle / np.where(small, 1.0, sine)) * q[..., 1:]
+
+
+def integrate(model: Model, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
+    """The configuration after moving with constant v for the time dt."""
+    start, rate = checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)
+    where = model.layout
+    out = np.empty((*np.broadcast_shapes(start.shape[:-1], rate.shape[:-1]), model.nq))
+    out[..., where.plain_q] = start[..., where.plain_q] + rate[..., where.plain_v] * dt
+    for i, j in where.balls:
+        moved = multiply(start[..., i : i + 4], exponential(rate[..., j : j + 3] * dt))
+        out[..., i : i + 4] = moved / np.linalg.norm(moved, axis=-1, keepdims=True)
+    return out
+
+
+def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> Array:
+    """The velocity that takes q0 to q1 in unit time: integrate(q0, difference(q0, q1), 1) = q1."""
+    a, b = checked(model, "q0", q0, model.nq), checked(model, "q1", q1, model.nq)
+    where = model.layout
+    out = np.empty((*np.broadcast_shapes(a.shape[:-1], b.shape[:-1]), model.nv))
+    out[..., where.plain_v] = b[..., where.plain_q] - a[..., where.plain_q]
+    for i, j in where.balls:
+        back = a[..., i : i + 4] * np.array([1.0, -1.0, -1.0, -1.0])
+        out[..., j : j + 3] = logarithm(multiply(back, b[..., i : i + 4]))
+    return out
+
+
+def coordinate_rates(model: Model, q: Array) -> Array:
+    """dq/dt (..., nv, nq) of each unit velocity: rows of the map from v to the rates of the coordinates."""
+    where = model.layout
+    out = np.zeros((*q.shape[:-1], model.nv, model.nq))
+    out[..., where.plain_v, where.plain_q] = 1.0
+    for i, j in where.balls:
+        for axis in range(3):
+            unit = np.zeros(4)
+            unit[1 + axis] = 0.5
+            out[..., j + axis, i : i + 4] = multiply(q[..., i : i + 4], unit)
+    return out
+
+
+def checked(model: Model, name: str, value: ArrayLike, size: int) -> Array:
+    """An array (..., size) of finite numbers."""
+    a = np.asarray(value, dtype=np.float64)
+    if a.shape[-1:] != (size,):
+        raise StateError(f"{name} has shape {a.shape}; {model.name!r} needs (..., {size})")
+    if not np.isfinite(a).all():
+        position = int(np.argwhere(~np.isfinite(a))[0][-1])
+        raise StateError(f"{name}[{position}] is {a[..., position]}; it must be finite")
+    return a
+
+
+def check_quaternions(starts: list[int], names: tuple[str, ...], q: Array) -> None:
+    """Refuse quaternions (in rows of q) that are not of unit length."""
+    for i in starts:
+        length = np.sqrt((q[:, i : i + 4] ** 2).sum(axis=1))
+        bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOLERANCE)
+        if bad.size:
+            state = int(bad[0])
+            where = f" of state {state}" if q.shape[0] > 1 else ""
+            raise StateError(
+                f"the quaternion {names[i]} … {names[i + 3]} (q[{i}:{i + 4}]{where}) has length {length[state]:.6g}; it must be 1 "
+                "(w first); normalise it"
+            )
