@@ -5,7 +5,7 @@ Every class gives the statement (a ``Call``) for one state and for a batch. Robo
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
 import mujoco
 import numpy as np
@@ -17,6 +17,7 @@ import ramify as rf
 from ramify.model.body import Body
 
 ALGORITHMS: Final = ("forward_dynamics", "inverse_dynamics")
+Tier = Literal["unrolled", "rolled"]
 States = tuple[Array, Array, Array]
 """q, v and the third argument (forces or accelerations), each (nv,) or (N, nv)."""
 
@@ -29,27 +30,26 @@ def random_states(model: rf.Model, count: int, seed: int = 0) -> States:
 
 
 class Ramify:
-    """Arrays (N, nv) in and out. The public methods as a user calls them, or a kernel pinned to a tier."""
+    """Arrays (N, nv) in and out: the model's own methods, or a kernel pinned to a tier."""
 
     name = "ramify"
 
-    def __init__(self, model: rf.Model, tier: str | None = None) -> None:
+    def __init__(self, model: rf.Model, tier: Tier | None = None) -> None:
         self.model, self.tier = model, tier
-
-    def kernel(self, algorithm: str) -> rf.codegen.kernel.Kernel:
-        return self.model.kernel(algorithm, self.tier)
 
     def single(self, algorithm: str, states: States) -> Call:
         q, v, x = states
         if self.tier is None:
-            return Call(f"model.{algorithm}(q, v, x)", locals() | {"model": self.model}, lambda: getattr(self.model, algorithm)(q, v, x))
-        kernel = self.kernel(algorithm)
-        return Call("kernel(q, v, x)", locals(), lambda: kernel(q, v, x))
+            method = getattr(self.model, algorithm)
+            return Call(f"model.{algorithm}(q, v, x)", {"model": self.model, "q": q, "v": v, "x": x}, lambda: method(q, v, x))
+        kernel = self.model.kernel(algorithm, self.tier)
+        return Call("kernel(q, v, x)", {"kernel": kernel, "q": q, "v": v, "x": x}, lambda: kernel(q, v, x))
 
     def batch(self, algorithm: str, states: States, threads: int) -> Call:
         q, v, x = states
-        kernel = self.kernel(algorithm)
-        return Call("kernel(q, v, x, threads=threads)", locals(), lambda: kernel(q, v, x, threads=threads))
+        kernel = self.model.kernel(algorithm, self.tier)
+        text = f"kernel(q, v, x, threads={threads})"
+        return Call(text, {"kernel": kernel, "q": q, "v": v, "x": x}, lambda: kernel(q, v, x, threads=threads))
 
 
 class Pinocchio:
@@ -66,17 +66,17 @@ class Pinocchio:
     def single(self, algorithm: str, states: States) -> Call:
         function, _ = self._FUNCTIONS[algorithm]
         q, v, x = states
-        model, data = self.model, self.data
-        return Call("function(model, data, q, v, x)", locals(), lambda: function(model, data, q, v, x))
+        names = {"function": function, "model": self.model, "data": self.data, "q": q, "v": v, "x": x}
+        return Call("function(model, data, q, v, x)", names, lambda: function(self.model, self.data, q, v, x))
 
     def batch(self, algorithm: str, states: States, threads: int) -> Call:
         _, function = self._FUNCTIONS[algorithm]
-        q, v, x = (np.asfortranarray(a.T) for a in states)
-        out = np.empty_like(x)
         if threads not in self._pools:
             self._pools[threads] = pin.ModelPool(self.model, threads)
-        pool = self._pools[threads]
-        return Call("function(threads, pool, q, v, x, out)", locals(), lambda: out.T)
+        q, v, x = (np.asfortranarray(a.T) for a in states)
+        out = np.empty_like(x)
+        names = {"function": function, "pool": self._pools[threads], "q": q, "v": v, "x": x, "out": out}
+        return Call(f"function({threads}, pool, q, v, x, out)", names, lambda: out.T)
 
 
 class MuJoCo:
@@ -93,29 +93,30 @@ class MuJoCo:
 
     def single(self, algorithm: str, states: States) -> Call:
         q, v, x = states
-        model, data = self.model, self.data
-        forward = algorithm == "forward_dynamics"
+        data, forward = self.data, algorithm == "forward_dynamics"
         function = mujoco.mj_forward if forward else mujoco.mj_inverse
         given, found = (data.qfrc_applied, data.qacc) if forward else (data.qacc, data.qfrc_inverse)
-        qpos, qvel = data.qpos, data.qvel
-        text = "qpos[:] = q; qvel[:] = v; given[:] = x; function(model, data); found.copy()"
-        return Call(text, locals(), lambda: found)
+        names = {"function": function, "model": self.model, "data": data, "given": given, "found": found, "q": q, "v": v, "x": x}
+        names |= {"qpos": data.qpos, "qvel": data.qvel}
+        return Call("qpos[:] = q; qvel[:] = v; given[:] = x; function(model, data); found.copy()", names, lambda: found)
 
     def batch(self, algorithm: str, states: States, threads: int) -> Call | None:
         if algorithm != "forward_dynamics":
             return None
         q, v, x = states
-        model, data = self.model, [mujoco.MjData(self.model) for _ in range(threads)]
-        pool = Rollout(nthread=threads if threads > 1 else 0)
         start = np.hstack([np.zeros((len(q), 1)), q, v])  # time, q, v
-        forces = np.ascontiguousarray(x[:, None])
         after, sensors = np.empty((len(q), 1, start.shape[1])), np.empty((len(q), 1, 0))
-        spec = int(mujoco.mjtState.mjSTATE_QFRC_APPLIED)
+        names = {
+            "pool": Rollout(nthread=threads if threads > 1 else 0), "data": [mujoco.MjData(self.model) for _ in range(threads)],
+            "model": self.model, "start": start, "forces": np.ascontiguousarray(x[:, None]), "after": after, "sensors": sensors,
+            "spec": int(mujoco.mjtState.mjSTATE_QFRC_APPLIED),
+        }  # fmt: skip
         text = "pool.rollout(model, data, start, forces, control_spec=spec, nstep=1, state=after, sensordata=sensors)"
-        return Call(text, locals(), lambda: after[:, 0, 1 + q.shape[1] :] - v)
+        return Call(text, names, lambda: after[:, 0, 1 + q.shape[1] :] - v)
 
 
 PEERS: Final = (Pinocchio, MuJoCo)
+Peer = Pinocchio | MuJoCo
 
 
 # ---- the same robot ----
@@ -155,7 +156,14 @@ def to_mujoco(model: rf.Model) -> mujoco.MjModel:
     spec.option.gravity = model.gravity
     spec.option.timestep = 1.0
     off = mujoco.mjtDisableBit
-    for flag in (off.mjDSBL_CONSTRAINT, off.mjDSBL_CONTACT, off.mjDSBL_ACTUATION, off.mjDSBL_SENSOR, off.mjDSBL_EULERDAMP, off.mjDSBL_AUTORESET):
+    for flag in (
+        off.mjDSBL_CONSTRAINT,
+        off.mjDSBL_CONTACT,
+        off.mjDSBL_ACTUATION,
+        off.mjDSBL_SENSOR,
+        off.mjDSBL_EULERDAMP,
+        off.mjDSBL_AUTORESET,
+    ):
         spec.option.disableflags |= int(flag)
     made = {-1: spec.worldbody}
     for index, body in enumerate(model.bodies):

@@ -1,7 +1,7 @@
 """One process's life, timed from inside: run by ``startup`` in fresh interpreters, prints one line of JSON.
 
-    python probe.py first ROBOT     import, load, the first forward dynamics of one state
-    python probe.py compile ROBOT   straight-line code of the forward dynamics: for one state, then for batches
+python probe.py first ROBOT     import, load, the first forward dynamics of one state
+python probe.py compile ROBOT   straight-line code of the forward dynamics: for one state, then for batches
 """
 
 import json
@@ -39,7 +39,13 @@ def first(robot: str) -> dict[str, object]:
     model.forward_dynamics(q, v, v)
     answered = perf_counter()
     tier = model.kernel("forward_dynamics").tier
-    return {"import": imported - START, "load": loaded - imported, "answer": answered - loaded, "tier": tier, "ramify": ramify.__version__}
+    return {
+        "import": imported - START,
+        "load": loaded - imported,
+        "answer": answered - loaded,
+        "tier": tier,
+        "ramify": ramify.__version__,
+    }
 
 
 def compile_unrolled(robot: str) -> dict[str, object]:

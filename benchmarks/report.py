@@ -30,7 +30,7 @@ class Table:
         for i, column in enumerate(self.columns):
             shown.add_column(column, justify="right" if i else "left", no_wrap=i == 0)
         for row in self.rows:
-            shown.add_row(*(f"[bold red]{cell}[/]" if cell in ("below", "WRONG") else cell for cell in row))
+            shown.add_row(*(f"[bold red]{cell}[/]" if cell.endswith(("below", "WRONG")) else cell for cell in row))
         console.print(shown)
 
     def markdown(self) -> str:

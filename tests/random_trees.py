@@ -21,9 +21,9 @@ from ramify.model.joint import JOINT_KINDS, SPHERICAL_SEQUENCES, UNIVERSAL_SEQUE
 from ramify.model.skeleton import Skeleton, as_pose, build_skeleton
 from ramify.spatial import Vec3
 
-KINDS = tuple(kind for kind in JOINT_KINDS if kind != "fixed")
+KINDS = tuple(kind for kind in JOINT_KINDS if kind not in ("fixed", "ball", "free"))  # coordinates agree with Pinocchio's
 STYLES = ("anywhere", "right angles", "nearly parallel")
-SEQUENCES = {"universal": UNIVERSAL_SEQUENCES, "spherical": SPHERICAL_SEQUENCES}
+SEQUENCES = {"universal": UNIVERSAL_SEQUENCES, "spherical": SPHERICAL_SEQUENCES, "free_euler": SPHERICAL_SEQUENCES}
 
 
 def _unit(rng: np.random.Generator) -> Array:

@@ -91,7 +91,7 @@ def test_random_robots_give_no_finding_but_singular_sequences(seed: int) -> None
     rng = np.random.default_rng(seed)
     bodies = random_bodies(rng, int(rng.integers(1, 20)))
     model = Model("random", bodies, (0.0, 0.0, -9.81), {})
-    symmetric = {b.joint.name for b in bodies if b.joint.kind == "spherical" and len(set(b.joint.sequence)) == 2}
+    symmetric = {b.joint.name for b in bodies if len(b.joint.sequence) == 3 > len(set(b.joint.sequence))}
     findings = check(model)
     assert {f.where for f in findings if f.code == "euler-singular"} == symmetric
     assert [f for f in findings if f.code != "euler-singular"] == []
@@ -176,6 +176,19 @@ def test_two_hinges_on_one_axis_with_nothing_between() -> None:
     """Each moves inertia, but only their sum is felt: the inertia matrix is singular in every posture."""
     robot = rf.Builder("robot").link("ring").link("disc", "ring", mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))
     expect(robot.model(), "error", "ring", "zero-inertia")
+
+
+def test_a_free_point_mass_cannot_be_turned() -> None:
+    point = rf.Builder("robot").link("dot", None, "free", mass=1.0).model()
+    expect(point, "error", "dot", "zero-inertia", "dot.wx, dot.wy, dot.wz")
+    solid = rf.Builder("robot").link("box", None, "free", mass=1.0, inertia=(0.1, 0.1, 0.1)).model()
+    assert check(solid) == []
+
+
+def test_a_floating_base_in_a_singular_sequence() -> None:
+    base: dict[str, Any] = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
+    expect(rf.Builder("r").link("base", None, "free_euler", sequence="ZYZ", **base).model(), "warning", "base", "euler-singular")
+    assert check(rf.Builder("r").link("base", None, "free_euler", **base).model()) == []
 
 
 def test_a_model_without_any_mass_is_one_error() -> None:

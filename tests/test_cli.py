@@ -176,6 +176,25 @@ def test_fd_starts_from_the_neutral_state(run: Run) -> None:
     assert good(run("fd", "planar_3r", "--q", -0.25, "--json")).json["q"] == [-0.25] * 3
 
 
+BALL = """\
+name: ball
+links:
+  - {name: bob, joint: ball, frame: {xyz: [0, 0, 0]}, mass: 1, com: [0, 0, -1], inertia: [0.1, 0.1, 0.1]}
+"""
+
+
+def test_robots_with_quaternions(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "ball.yaml").write_text(BALL)
+    told = good(run("info", "ball.yaml", "--json")).json
+    assert (told["nq"], told["nv"]) == (4, 3)
+    assert [c["unit"] for c in told["bodies"][0]["coordinates"]] == [""] * 4
+    q, tau = [0.5, -0.5, 0.5, 0.5], [1, -2, 0]
+    told = good(run("fd", "ball.yaml", "--q", *q, "--tau", *tau, "--json")).json
+    assert np.allclose(told["a"], rf.load("ball.yaml").forward_dynamics(q, [0, 0, 0], tau), rtol=1e-9)
+    assert "ball" in good(run("fd", "ball.yaml")).out
+    assert "quaternions" in run("id", "ball.yaml").err
+
+
 def test_count(run: Run) -> None:
     told = good(run("count", "kuka_kr5", "gripper", "--algorithm", "inverse_dynamics", "mass_matrix", "--json")).json
     pairs = [(name, algorithm) for name in ("kuka_kr5", "gripper") for algorithm in ("inverse_dynamics", "mass_matrix")]

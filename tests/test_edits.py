@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import pinocchio as pin
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from random_trees import random_bodies, random_frame, to_pinocchio, tree_of
+from random_trees import KINDS, random_bodies, random_frame, to_pinocchio, tree_of
 
 import ramify as rf
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
@@ -23,12 +25,13 @@ from ramify.model.model import Attachment, Model
 from ramify.records import flatten
 
 seeds = st.integers(0, 10**6)
+UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 
 
-def random_model(seed: int, n: int = 6) -> tuple[Model, np.random.Generator]:
+def random_model(seed: int, n: int = 6, kinds: Sequence[str] = KINDS) -> tuple[Model, np.random.Generator]:
     """A random tree, with a frame merged into every body and one into the base."""
     rng = np.random.default_rng(seed)
-    bodies = random_bodies(rng, n)
+    bodies = random_bodies(rng, n, kinds=kinds)
     attached = {body.name: Attachment(i, Frame()) for i, body in enumerate(bodies)}
     attached |= {f"tip{i}": Attachment(i, random_frame(rng)) for i in range(-1, n)}
     return Model("robot", bodies, (1.0, -2.0, -9.0), attached), rng
@@ -41,13 +44,14 @@ def random_motion(model: Model, rng: np.random.Generator) -> tuple[np.ndarray, n
 
 def torques(model: Model, q: Any, v: Any, a: Any) -> np.ndarray:
     tree, skeleton = tree_of(model.bodies, model.gravity)
-    return np.array(inverse_dynamics(tree, skeleton.coordinates([float(x) for x in q]), list(v), list(a), [no_wrench()] * model.nv))
+    at = skeleton.coordinates([float(x) for x in q], UPRIGHT)
+    return np.array(inverse_dynamics(tree, at, list(v), list(a), [no_wrench()] * model.nv))
 
 
 def poses(model: Model, q: Any) -> dict[str, Frame]:
     """World frames of all links, merged ones too."""
     tree, skeleton = tree_of(model.bodies, model.gravity)
-    found = body_poses(tree, skeleton.coordinates([float(x) for x in q]))
+    found = body_poses(tree, skeleton.coordinates([float(x) for x in q], UPRIGHT))
     world = {-1: Frame()} | {
         b: Frame(np.array(flatten(found[k].R)), np.array(flatten(found[k].r))) for b, k in enumerate(skeleton.last)
     }
@@ -127,9 +131,7 @@ def _parent(model: Model, index: int) -> str | None:
 
 
 def test_a_payload_agrees_with_pinocchio() -> None:
-    import pinocchio as pin
-
-    model, rng = random_model(5)
+    model, rng = random_model(5, kinds=("revolute", "prismatic", "helical", "universal", "spherical", "planar"))
     link, mass, com, inertia = "tip3", 2.0, np.array([0.1, 0.2, 0.3]), some_tensor(rng)
     peer = to_pinocchio(model)
     body, frame = model.attachment(link)
@@ -294,16 +296,12 @@ def test_locking_the_root_joins_it_to_the_base() -> None:
     assert {b.name for b in locked.bodies if b.parent < 0} >= set(roots) - {"body0"}
 
 
-def test_default_is_zero_for_every_coordinate() -> None:
-    model, _ = random_model(7)
-    ball = rf.Builder("robot").link("arm", mass=1.0, inertia=(1, 1, 1)).link("ball", "arm", "spherical", at=(1, 0, 0), mass=1.0)
-    locked = rf.with_locked(ball.model(), "ball")
-    assert locked.attachment("ball") == (0, Frame(position=np.array([1.0, 0.0, 0.0])))
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_neutral_posture_is_the_default(kind: str) -> None:
+    model, _ = random_model(KINDS.index(kind), 3, kinds=(kind,))
     for joint in model.joints:
-        frame = rf.with_locked(model, joint.name).attachment(joint.name.replace("joint", "body")).frame
-        expected = joint.placement @ joint.outlet
-        if model.body(joint.name.replace("joint", "body")).parent < 0:
-            assert_allclose(frame.position, expected.position, atol=1e-15)
+        locked = rf.with_locked(model, joint.name)
+        same_poses(poses(locked, locked.neutral()), poses(model, model.neutral()))
 
 
 def test_given_modules_lose_the_body() -> None:
@@ -347,7 +345,8 @@ def test_points_and_metadata_stay() -> None:
     ],
 )
 def test_bad_locks(joint: str, at: Any, message: str) -> None:
-    robot = rf.Builder("robot").link("arm", mass=1.0).link("ball", "arm", "spherical", mass=1.0).link("float", None, "free", mass=1.0)
+    robot = rf.Builder("robot").link("arm", mass=1.0).link("ball", "arm", "spherical", mass=1.0)
+    robot.link("float", None, "free", mass=1.0)
     with pytest.raises(rf.ModelError, match=message):
         rf.with_locked(robot.model(), joint, at)
 

@@ -1,4 +1,4 @@
-"""The built-in robots: what they are, and that they are ReDySim's where they come from there (Pinocchio on ReDySim's own tables)."""
+"""The built-in robots: what they are, and that those from ReDySim are ReDySim's (Pinocchio on its own tables)."""
 
 from __future__ import annotations
 
@@ -115,7 +115,14 @@ def test_stanford_arm_against_newton_euler_in_distal_frames() -> None:
     rows = [(0, 0.2, -90), (0, 0.1, -90), (0, 0, 0), (0, 0.6, 90), (0, 0, -90), (0, 0, 0)]  # a, b, alpha
     r = [(0, -0.1, 0), (0, 0, 0), (0, 0, 0), (0, -0.1, 0), (0, 0, 0), (0, 0, 0)]
     mass = [9, 6, 4, 1, 0.6, 0.5]
-    moments = [(0.01, 0.02, 0.01), (0.05, 0.06, 0.01), (0.4, 0.4, 0.01), (0.001, 0.001, 0.0005), (0.0005, 0.0005, 0.0002), (0.003, 0.001, 0.002)]
+    moments = [
+        (0.01, 0.02, 0.01),
+        (0.05, 0.06, 0.01),
+        (0.4, 0.4, 0.01),
+        (1e-3, 1e-3, 5e-4),
+        (5e-4, 5e-4, 2e-4),
+        (0.003, 0.001, 0.002),
+    ]
     model = pin.Model()
     joint, distal = 0, pin.SE3.Identity()
     for k, (a, b, alpha) in enumerate(rows):

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ramify.dynamics import coriolis, energy, factor, forward, gravity, inertia_matrix, inverse, jacobian, kinematics, reactions, wrenches
+from ramify.dynamics import centroidal, coriolis, energy, factor, forward, gravity, hybrid, inertia_matrix, inverse, jacobian
+from ramify.dynamics import kinematics, reactions, wrenches
 from ramify.spatial import Vec3, Wrench
 from ramify.trace.loops import LoopPort
 from ramify.trace.tangent import TangentTree
@@ -20,15 +21,17 @@ from ramify.trace.tangent import TangentTree
 class Algorithm:
     """``text(tree, *inputs, *extras)`` gives a tuple, one item per output: a column, a matrix, or numbers of the whole tree.
 
-    ``extras`` are columns of numbers known beforehand that say which body is meant. ``loops`` is False for a text that only runs written out.
+    ``extras`` name columns of ones and zeros known beforehand that say which body or which joints are meant. ``loops`` is False for a
+    text that only runs written out; ``divides`` is True for one that divides by the inertia of the joints.
     """
 
     name: str
     inputs: tuple[LoopPort, ...]
     outputs: tuple[LoopPort, ...]
     text: Callable[..., tuple[Any, ...]]
-    extras: int = 0
+    extras: tuple[str, ...] = ()
     loops: bool = True
+    divides: bool = False
 
 
 _PER = {"q": "coordinate", "dq": "rate"}
@@ -69,7 +72,7 @@ _ROWS: Final = (
     ),
     Algorithm(
         "forward_dynamics", _in("q", "v", "tau"), (LoopPort("a", "link", 1),),
-        lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, _no_wrenches(tree)),),
+        lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, _no_wrenches(tree)),), divides=True,
     ),
     Algorithm(
         "inverse_dynamics_wrenches", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("tau", "link", 1),),
@@ -77,7 +80,7 @@ _ROWS: Final = (
     ),
     Algorithm(
         "forward_dynamics_wrenches", (*_in("q", "v", "tau"), _WRENCHES), (LoopPort("a", "link", 1),),
-        lambda tree, q, v, tau, w: (wrenches.forward_dynamics_wrenches(tree, q, v, tau, _as_wrenches(tree, w)),),
+        lambda tree, q, v, tau, w: (wrenches.forward_dynamics_wrenches(tree, q, v, tau, _as_wrenches(tree, w)),), divides=True,
     ),
     Algorithm(
         "inverse_dynamics_tangent", _in("q", "v", "a", "dq", "dv", "da"), (LoopPort("dtau", "link", 1),),
@@ -85,29 +88,40 @@ _ROWS: Final = (
     ),
     Algorithm(
         "forward_dynamics_tangent", _in("q", "v", "tau", "dq", "dv", "dtau"), (LoopPort("da", "link", 1),),
-        _tangent(forward.forward_dynamics),
+        _tangent(forward.forward_dynamics), divides=True,
+    ),
+    Algorithm(
+        "hybrid_dynamics", _in("q", "v", "x"), (LoopPort("y", "link", 1),),
+        lambda tree, q, v, x, s: (hybrid.hybrid_dynamics(tree, q, v, x, s),), extras=("prescribed",), divides=True,
+    ),
+    Algorithm(
+        "hybrid_dynamics_wrenches", (*_in("q", "v", "x"), _WRENCHES), (LoopPort("y", "link", 1),),
+        lambda tree, q, v, x, w, s: (hybrid.hybrid_dynamics(tree, q, v, x, s, _as_wrenches(tree, w)),),
+        extras=("prescribed",), divides=True,
     ),
     Algorithm("bias", _in("q", "v"), (LoopPort("h", "link", 1),), lambda tree, q, v: (inverse.bias(tree, q, v),)),
     Algorithm("gravity_forces", _in("q"), (LoopPort("g", "link", 1),), lambda tree, q: (gravity.gravity_forces(tree, q),)),
     Algorithm("mass_matrix", _in("q"), (LoopPort("I", "pair", 1),), lambda tree, q: (inertia_matrix.mass_matrix(tree, q),)),
-    Algorithm("udu", _in("q"), (LoopPort("U", "pair", 1), LoopPort("D", "link", 1)), lambda tree, q: factor.udu(tree, q)),
+    Algorithm(
+        "udu", _in("q"), (LoopPort("U", "pair", 1), LoopPort("D", "link", 1)), lambda tree, q: factor.udu(tree, q), divides=True
+    ),
     Algorithm(
         "udu_inverse", _in("q"), (LoopPort("U_inverse", "pair", 1), LoopPort("D_inverse", "link", 1)),
-        lambda tree, q: factor.udu_inverse(tree, q),
+        lambda tree, q: factor.udu_inverse(tree, q), divides=True,
     ),
     Algorithm(
         "mass_matrix_inverse", _in("q"), (LoopPort("I_inverse", "pair", 1),),
-        lambda tree, q: (factor.mass_matrix_inverse(tree, q),), loops=False,
+        lambda tree, q: (factor.mass_matrix_inverse(tree, q),), loops=False, divides=True,
     ),
     Algorithm("coriolis_matrix", _in("q", "v"), (LoopPort("C", "pair", 1),), lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),)),
     Algorithm("kinematics", _in("q"), (LoopPort("poses", "link", 12),), lambda tree, q: (kinematics.body_poses(tree, q),)),
     Algorithm(
         "jacobian", (*_in("q"), _POINT), (LoopPort("J", "link", 6),),
-        lambda tree, q, point, target, support: (jacobian.jacobian(tree, q, target, support, Vec3(*point)),), extras=2,
+        lambda tree, q, point, target, support: (jacobian.jacobian(tree, q, target, support, Vec3(*point)),), extras=("target", "support"),
     ),
     Algorithm(
         "jacobian_rate", (*_in("q", "v"), _POINT), (LoopPort("dJv", "state", 6),),
-        lambda tree, q, v, point, target, support: (jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),), extras=2,
+        lambda tree, q, v, point, target, support: (jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),), extras=("target", "support"),
     ),
     Algorithm(
         "energy", _in("q", "v"), (LoopPort("kinetic", "state", 1), LoopPort("potential", "state", 1)),
@@ -117,6 +131,14 @@ _ROWS: Final = (
     Algorithm(
         "momentum", _in("q", "v"), (LoopPort("linear", "state", 3), LoopPort("angular", "state", 3)),
         lambda tree, q, v: energy.momentum(tree, q, v),
+    ),
+    Algorithm(
+        "centroidal_momentum_matrix", _in("q"), (LoopPort("A", "link", 6),),
+        lambda tree, q: (centroidal.centroidal_momentum_matrix(tree, q),),
+    ),
+    Algorithm(
+        "required_wrench", _in("q", "v", "a"), (LoopPort("wrench", "state", 6),),
+        lambda tree, q, v, a: (centroidal.required_wrench(tree, q, v, a),),
     ),
     Algorithm(
         "reactions", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("reactions", "link", 6),),

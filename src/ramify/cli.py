@@ -16,6 +16,7 @@ from cyclopts import App, Parameter
 import ramify as rf
 
 if TYPE_CHECKING:
+    from ramify.model.joint import Joint
     from ramify.model.model import Model
 
 app = App(name="ramify", version=rf.__version__, help="Dynamics of tree-type robots, compiled for the robot at hand.")
@@ -53,9 +54,8 @@ def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> No
             "parent": m.bodies[body.parent].name if body.parent >= 0 else None,
             "joint": body.joint.name,
             "type": " ".join((body.joint.kind, body.joint.sequence)).strip(),
-            "coordinates": [
-                {"name": name, "unit": step.unit} for name, step in zip(body.joint.coordinates, body.joint.steps, strict=True)
-            ],
+            "coordinates": _with_units(body.joint.coordinates, _coordinate_units(body.joint)),
+            "velocities": _with_units(body.joint.velocities, [f"{step.unit}/s" for step in body.joint.steps]),
             "actuated": body.joint.actuated,
             "module": module_of[i],
             "mass": body.mass,
@@ -73,7 +73,7 @@ def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> No
     rows = [
         (
             i + 1, b["name"], b["parent"] or "(base)", b["module"], b["joint"], b["type"],
-            ", ".join(f"{c['name']} [{c['unit']}]" for c in b["coordinates"]), b["mass"], _vector(b["com"]),
+            ", ".join(f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"]), b["mass"], _vector(b["com"]),
         )
         for i, b in enumerate(bodies)
     ]  # fmt: skip
@@ -119,13 +119,13 @@ def inverse_dynamics(
 
     m = _load(robot, settings)
     first, last = example_ends(m)
-    q0 = first if start is None else _fill("--from", start, m.nv)
-    q1 = q0 + (last - first) if end is None else _fill("--to", end, m.nv)
+    q0 = _fill("--from", start, first)
+    q1 = _fill("--to", end, q0 + (last - first))
     motion = cycloid(q0, q1, duration, steps + 1)
     tau = m.inverse_dynamics(motion.q, motion.v, motion.a)
-    units = ["N m" if unit == "rad" else "N" for unit in _units(m)]
+    units = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
     files = {"csv": _named(out, m)}
-    _write_csv(files["csv"], ["t [s]", *map("{} [{}]".format, m.coordinates, units)], np.column_stack([motion.t, tau]))
+    _write_csv(files["csv"], ["t [s]", *map("{} [{}]".format, m.velocities, units)], np.column_stack([motion.t, tau]))
     if not no_plot and (plot or _plots_are_possible()):
         from ramify.view.plots import plot_torques
 
@@ -161,15 +161,23 @@ def forward_dynamics(
     tau
         Joint torques and forces, N m or N.
     """
+    import numpy as np
+
     m = _load(robot, settings)
-    state = [_fill(name, given, m.nv) for name, given in (("--q", q), ("--v", v), ("--tau", tau))]
-    a = m.forward_dynamics(*state)
+    still = np.zeros(m.nv)
+    state = [_fill("--q", q, m.neutral()), _fill("--v", v, still), _fill("--tau", tau, still)]
+    values = [_list(x) for x in (*state, m.forward_dynamics(*state))]
     if json:
-        names = ("q", "v", "tau", "a")
-        _print_json({"robot": m.name, "coordinates": list(m.coordinates)} | dict(zip(names, map(_list, [*state, a]), strict=True)))
+        names = {"robot": m.name, "coordinates": list(m.coordinates), "velocities": list(m.velocities)}
+        _print_json(names | dict(zip(("q", "v", "tau", "a"), values, strict=True)))
         return
-    rows = zip(m.coordinates, _units(m), *map(_list, [*state, a]), strict=True)
-    _print_table(f"{m.name}: forward dynamics, SI units", ("coordinate", "unit", "q", "v", "tau", "acceleration"), rows)
+    units = [step.unit for joint in m.joints for step in joint.steps]
+    columns = ["coordinate", "unit", "q", "v", "tau", "acceleration"]
+    if m.nq != m.nv:
+        _print_table(f"{m.name}: configuration", ("coordinate", "q"), zip(m.coordinates, values[0], strict=True))
+        del columns[2], values[0]
+    rows = zip(m.velocities, units, *values, strict=True)
+    _print_table(f"{m.name}: forward dynamics, SI units", columns, rows)
 
 
 @app.command
@@ -258,14 +266,14 @@ def _load(robot: str, settings: Sequence[str] | None = None) -> Model:
     return rf.load(robot, **parameters)
 
 
-def _fill(option: str, given: Sequence[float] | None, nv: int) -> Any:
-    """One number per coordinate: zeros, the number given for all, or the numbers given."""
+def _fill(option: str, given: Sequence[float] | None, default: Any) -> Any:
+    """One number per entry of the default: the default, the number given for all, or the numbers given."""
     import numpy as np
 
-    values = np.asarray([0.0] if given is None else given, dtype=np.float64)
-    if values.size not in (1, nv):
-        raise rf.StateError(f"{option} has {values.size} numbers; give {nv}, or one for all")
-    return np.broadcast_to(values, (nv,)).copy()
+    values = default if given is None else np.asarray(given, dtype=np.float64)
+    if values.size not in (1, default.size):
+        raise rf.StateError(f"{option} has {values.size} numbers; give {default.size}, or one for all")
+    return np.broadcast_to(values, default.shape).copy()
 
 
 def _file_name(m: Model) -> str:
@@ -286,8 +294,13 @@ def _plots_are_possible() -> bool:
     return True
 
 
-def _units(m: Model) -> list[str]:
-    return [step.unit for joint in m.joints for step in joint.steps]
+def _coordinate_units(joint: Joint) -> list[str]:
+    """A unit per entry of q; quaternions have none."""
+    return ["" if step.ball else step.unit for step in joint.steps for _ in step.positions]
+
+
+def _with_units(names: Iterable[str], units: Iterable[str]) -> list[dict[str, str]]:
+    return [{"name": name, "unit": unit} for name, unit in zip(names, units, strict=True)]
 
 
 # ---- writing and printing ----
@@ -312,7 +325,7 @@ def _list(values: Any) -> list[float]:
 
 
 def _vector(values: Iterable[float]) -> str:
-    return "(" + ", ".join(f"{x:.6g}" for x in values) + ")"
+    return "(" + ", ".join(f"{x + 0.0:.6g}" for x in values) + ")"
 
 
 def _several(n: int, one: str, many: str = "") -> str:
@@ -355,7 +368,7 @@ def _print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obj
     for column, right in zip(columns, numeric, strict=True):
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(f"{cell:.6g}" if isinstance(cell, float) else _printable(str(cell))) for cell in row))
+        table.add_row(*(Text(f"{cell + 0.0:.6g}" if isinstance(cell, float) else _printable(str(cell))) for cell in row))
     Console(width=None if sys.stdout.isatty() else 200).print(table)
 
 

@@ -7,7 +7,7 @@ import hashlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from ramify.model.configuration import check_quaternions, coordinate_rates
 from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
 from ramify.model.link import BallLink
+from ramify.model.locks import Lock, check_locks, locks, suspect
 from ramify.model.model import UDU, Kinematics
 from ramify.model.skeleton import as_ball, as_pose, build_skeleton
 from ramify.records import flatten
@@ -33,6 +34,9 @@ from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
+
+Which = int | tuple[str, ...] | None
+"""What a kernel is about where its algorithm asks: a body's index, or the names of joints."""
 
 _MOST_LINKS = 72  # up to here straight-line code is compiled in the background
 _MOST_PAIRS = 1200
@@ -93,10 +97,10 @@ def _loop_program(name: str, balls: bool) -> LoopProgram:
         else:
             template = 0.0 if port.count == 1 else (0.0,) * port.count
             columns.append(tree.column(template, [("in", i, j) for j in range(port.count)]))
-    extras = [tree.column(0.0, [("extra", i)]) for i in range(algorithm.extras)]
+    extras = [tree.column(0.0, [("extra", i)]) for i in range(len(algorithm.extras))]
     for i, value in enumerate(algorithm.text(tree, *columns, *extras)):
         tree.output(i, value)
-    return tree.program(name, ports, algorithm.outputs, algorithm.extras)
+    return tree.program(name, ports, algorithm.outputs, len(algorithm.extras))
 
 
 class _RolledInverse:
@@ -117,15 +121,19 @@ class _RolledInverse:
         rows, d = np.empty((states, n * n)), np.empty((states, n))
         flags = self._factors.run([a[start:stop] for a in inputs], [rows, d], 0, states)
         U = rows.reshape(states, n, n)
-        np.matmul(U.transpose(0, 2, 1), U * d[:, :, None], out=outputs[0][start:stop].reshape(states, n, n))
+        with np.errstate(all="ignore"):  # what is not finite has been flagged
+            np.matmul(U.transpose(0, 2, 1), U * d[:, :, None], out=outputs[0][start:stop].reshape(states, n, n))
         return flags
 
 
 # ---- kernels ----
 
 
-def make_kernel(model: Model, name: str, tier: str | None, body: int | None = None) -> Kernel:
-    """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in demand."""
+def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) -> Kernel:
+    """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in demand.
+
+    ``which``: for an algorithm that belongs to one body its index, for one that belongs to some joints their names.
+    """
     if name not in ALGORITHMS:
         near = difflib.get_close_matches(name, ALGORITHMS, 3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {', '.join(ALGORITHMS)}"
@@ -133,17 +141,22 @@ def make_kernel(model: Model, name: str, tier: str | None, body: int | None = No
     if tier not in (None, "unrolled", "rolled", "numpy"):
         raise RamifyError(f"tier {tier!r} must be 'unrolled', 'rolled' or 'numpy'")
     algorithm = ALGORITHMS[name]
-    if algorithm.extras and body is None:
-        raise RamifyError(f"the kernel of {name} belongs to one body; call model.{name}(…) instead")
     tree = tree_of(model)
     links = len(tree.links)
-    extras = _which_body(model, body, algorithm.extras)
+    extras = _extras(model, algorithm, which)
     text = plain_text(algorithm, model, extras)
     inputs, outputs = (tuple(Port(p.name, _shape(p, model)) for p in ports) for ports in (algorithm.inputs, algorithm.outputs))
-    plain = PlainNumpy(text)
+
+    def answered(*columns: list[Any]) -> list[list[Any]]:
+        try:
+            return text(*columns)
+        except ZeroDivisionError:  # a pivot that is zero whatever the posture
+            raise StateError(f"{name}: some joint of {model.name!r} moves no mass, its inertia matrix is singular; see model.check()") from None
+
+    plain = PlainNumpy(answered)
 
     def program() -> Program:
-        return trace(name, text, inputs, outputs)
+        return trace(name, answered, inputs, outputs)
 
     unrolled = Unrolled(program, _fingerprint(tree, extras, name), name)
     size = links if all(p.per != "pair" for p in algorithm.outputs) else _pairs(tree) // (_MOST_PAIRS // _MOST_LINKS)
@@ -163,10 +176,17 @@ def make_kernel(model: Model, name: str, tier: str | None, body: int | None = No
             else:
                 better = unrolled
     starts = tuple(i for i, _ in model.layout.balls)
+    watched = _watched(model, algorithm, which)
+
+    def check(q: Array) -> None:
+        check_quaternions(list(starts), model.coordinates, q)
+        check_locks(watched, model.coordinates, q)
+
     return Kernel(
         Plan(
             name, model.name, inputs, outputs, program, plain, first, better, lambda port, i: _explain(model, algorithm, port, i), 12.0 * links,
-            starts, lambda q: check_quaternions(list(starts), model.coordinates, q),
+            starts, tuple((lock.place, lock.half_turns) for lock in watched), check,
+            lambda q: suspect(watched, model.coordinates, q),
         )
     )  # fmt: skip
 
@@ -243,20 +263,48 @@ def _explain(model: Model, algorithm: Algorithm, port: Port, position: int) -> s
 # ---- questions that need more than one call of a kernel ----
 
 
-def _which_body(model: Model, body: int | None, extras: int) -> tuple[tuple[float, ...], ...]:
-    """Columns ``target`` and ``support`` of a body (see ramify.dynamics.jacobian)."""
-    if not extras or body is None:
+def _extras(model: Model, algorithm: Algorithm, which: Which) -> list[tuple[float, ...]]:
+    """The columns of ones and zeros that an algorithm asks for."""
+    chosen = [_CHOICES[column](model, which) for column in algorithm.extras]
+    if None in chosen:
+        raise RamifyError(f"the kernel of {algorithm.name} belongs to one body; call model.{algorithm.name}(…) instead")
+    links = range(len(model.skeleton.links))
+    return [tuple(float(k in links_meant) for k in links) for links_meant in chosen if links_meant is not None]
+
+
+def _watched(model: Model, algorithm: Algorithm, which: Which) -> tuple[Lock, ...]:
+    """The gimbal locks that matter: those of joints by whose inertia the algorithm divides."""
+    if not algorithm.divides:
         return ()
-    links = len(model.skeleton.links)
-    moves = set(model.skeleton.support(body))
-    target = tuple(float(k == model.skeleton.last[body]) for k in range(links))
-    return target, tuple(float(k in moves) for k in range(links))
+    held = _prescribed(model, which) if "prescribed" in algorithm.extras else set()
+    return tuple(lock for lock in locks(model) if model.joint_slice(lock.joint).start not in held)
 
 
-def _body_kernel(model: Model, name: str, body: int) -> Kernel:
-    key = f"{name}:{body}"
+def _target(model: Model, body: Which) -> set[int] | None:
+    return {model.skeleton.last[body]} if isinstance(body, int) else None
+
+
+def _support(model: Model, body: Which) -> set[int] | None:
+    return set(model.skeleton.support(body)) if isinstance(body, int) else None
+
+
+def _prescribed(model: Model, joints: Which) -> set[int]:
+    """Links of the joints whose accelerations are given: all but the first joint's unless told."""
+    names = [joint.name for joint in model.joints[1:]] if joints is None or isinstance(joints, int) else joints
+    return {k for name in names for k in range(model.nv)[model.joint_slice(name)]}
+
+
+_CHOICES: Final[dict[str, Callable[[Model, Which], set[int] | None]]] = {
+    "target": _target, "support": _support, "prescribed": _prescribed
+}  # fmt: skip
+"""The links at which each extra column is one (see ramify.dynamics.jacobian and ramify.dynamics.hybrid)."""
+
+
+def kernel_for(model: Model, name: str, which: Which) -> Kernel:
+    """The kernel of an algorithm that belongs to one body, or to some joints."""
+    key = f"{name}:{which}"
     found = model._kernels.get(key)
-    return found if found is not None else model._kernels.setdefault(key, make_kernel(model, name, None, body))
+    return found if found is not None else model._kernels.setdefault(key, make_kernel(model, name, None, which))
 
 
 def _point_of(model: Model, link: str, point: ArrayLike) -> tuple[int, Array]:
@@ -274,7 +322,7 @@ def jacobian(model: Model, q: ArrayLike, link: str, point: ArrayLike) -> Array:
     if body < 0:
         q = np.asarray(q, dtype=np.float64)
         return np.zeros((*q.shape[:-1], 6, model.nv))
-    return np.swapaxes(_body_kernel(model, "jacobian", body)(q, at), -1, -2)
+    return np.swapaxes(kernel_for(model, "jacobian", body)(q, at), -1, -2)
 
 
 def jacobian_rate(model: Model, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike) -> Array:
@@ -282,7 +330,7 @@ def jacobian_rate(model: Model, q: ArrayLike, v: ArrayLike, link: str, point: Ar
     body, at = _point_of(model, link, point)
     if body < 0:
         return np.zeros((*np.broadcast_shapes(np.shape(q), np.shape(v))[:-1], 6))
-    found: Array = _body_kernel(model, "jacobian_rate", body)(q, v, at)
+    found: Array = kernel_for(model, "jacobian_rate", body)(q, v, at)
     return found
 
 

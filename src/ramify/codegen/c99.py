@@ -1,8 +1,9 @@
-"""C99 for a traced program: a header and a source, no dependency but math.h."""
+"""C99 for traced programs: one header and one source per robot, no dependency but math.h."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
 from ramify.trace.program import Program
@@ -23,38 +24,52 @@ def _text(x: float) -> str:
     return repr(x) if x >= 0.0 else f"({x!r})"
 
 
+def _arguments(program: Program) -> tuple[list[str], list[str]]:
+    """C names of the inputs and outputs; an output that shares its name with an input gets a suffix."""
+    taken = [p.name for p in program.inputs]
+    return taken, [p.name if p.name not in taken else f"{p.name}_out" for p in program.outputs]
+
+
 def signature(program: Program, robot: str) -> str:
-    """The C declaration of a program, without the semicolon."""
-    arguments = [f"const double {p.name}[{p.size}]" for p in program.inputs]
-    taken = {p.name for p in program.inputs}
-    arguments += [f"double {p.name if p.name not in taken else p.name + '_out'}[{p.size}]" for p in program.outputs]
+    """The C declaration of a program, without the semicolon. Arrays are flat, matrices row by row."""
+    inputs, outputs = _arguments(program)
+    arguments = [f"const double {name}[{p.size}]" for name, p in zip(inputs, program.inputs, strict=True)]
+    arguments += [f"double {name}[{p.size}]" for name, p in zip(outputs, program.outputs, strict=True)]
     return f"void {identifier(robot)}_{identifier(program.name)}({', '.join(arguments)})"
 
 
-def c_source(program: Program, robot: str) -> tuple[str, str]:
-    """(header, source) of one function. Arrays are flat, matrices row by row."""
-    graph, name = program.graph, f"{identifier(robot)}_{identifier(program.name)}"
-    declared = signature(program, robot)
-    guard = f"{name.upper()}_H"
-    header = f'#ifndef {guard}\n#define {guard}\n\n#ifdef __cplusplus\nextern "C" {{\n#endif\n\n{declared};\n\n#ifdef __cplusplus\n}}\n#endif\n\n#endif\n'
+def c_function(program: Program, robot: str) -> str:
+    """One C function."""
+    graph = program.graph
+    inputs, outputs = _arguments(program)
     value: dict[int, str] = {}
-    lines = []
+    lines = [f"    (void){name};" for name in inputs]
     for node in program.order:
         op = graph.ops[node]
         if op == "const":
             value[node] = _text(graph.payload[node])
         elif op == "symbol":
             port, position = graph.payload[node]
-            value[node] = f"{program.inputs[port].name}[{position}]"
+            value[node] = f"{inputs[port]}[{position}]"
         else:
             value[node] = f"t{node}"
             kind = "int" if op in ("lt", "le") else "double"
             lines.append(f"    const {kind} t{node} = {_C[op].format(*(value[arg] for arg in graph.args[node]))};")
-    taken = {p.name for p in program.inputs}
-    for port, nodes in zip(program.outputs, program.results, strict=True):
-        out = port.name if port.name not in taken else f"{port.name}_out"
-        lines += [f"    {out}[{i}] = {value[node]};" for i, node in enumerate(nodes)]
-    unused = [p.name for p in program.inputs]
-    silence = "\n".join(f"    (void){name};" for name in unused)
-    source = f'#include "{name}.h"\n\n#include <math.h>\n\n{declared}\n{{\n{silence}\n' + "\n".join(lines) + "\n}\n"
-    return header, source
+    for name, nodes in zip(outputs, program.results, strict=True):
+        lines += [f"    {name}[{i}] = {value[node]};" for i, node in enumerate(nodes)]
+    return "\n".join([signature(program, robot), "{", *lines, "}"])
+
+
+def c_library(programs: Sequence[Program], robot: str, name: str) -> tuple[str, str]:
+    """(header, source) of several functions of one robot; ``name`` is the files' stem."""
+    guard = f"{identifier(name).upper()}_H"
+    declarations = "\n".join(f"{signature(program, robot)};" for program in programs)
+    header = "\n".join(
+        [
+            f"#ifndef {guard}", f"#define {guard}", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", "",
+            "/* SI units, radians; arrays are flat, matrices row by row. */", declarations, "",
+            "#ifdef __cplusplus", "}", "#endif", "", "#endif", "",
+        ]
+    )  # fmt: skip
+    functions = "\n\n".join(c_function(program, robot) for program in programs)
+    return header, f'#include "{name}.h"\n\n#include <math.h>\n\n{functions}\n'

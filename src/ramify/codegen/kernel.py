@@ -18,8 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from ramify.codegen.audit import HUGE_ANGLE, NOT_FINITE
 from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
-from ramify.codegen.c99 import c_source
-from ramify.codegen.native import builtin_entry
+from ramify.codegen.c99 import c_library, identifier
+from ramify.codegen.native import Watched, builtin_entry
 from ramify.codegen.threads import in_parallel, threads
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.errors import RamifyError, StateError
@@ -36,7 +36,8 @@ class Plan:
     """What a kernel is made from.
 
     ``first`` answers at once; ``better`` (if any) is compiled in the background when the kernel is in demand. ``explain`` turns a position
-    in a port into words for errors. ``quaternions`` are their places in the first input, which ``check`` looks over.
+    in a port into words for errors. ``quaternions`` are their places in the first input, ``locks`` angles there that must stay away from
+    some value (place, half turns), both of which ``check`` looks over. ``suspect`` names what in a first input may make an answer infinite.
     """
 
     name: str
@@ -50,7 +51,9 @@ class Plan:
     explain: Callable[[Port, int], str]
     cost_ns: float
     quaternions: tuple[int, ...] = ()
+    locks: tuple[tuple[int, float], ...] = ()
     check: Callable[[Array], None] = lambda q: None
+    suspect: Callable[[Array], str] = lambda q: ""
 
 
 class Kernel:
@@ -102,7 +105,7 @@ class Kernel:
 
     def c_source(self) -> tuple[str, str]:
         """(header, source) in C99: one function, no dependency but math.h."""
-        return c_source(self.program, self._plan.robot)
+        return c_library([self.program], self._plan.robot, f"{identifier(self._plan.robot)}_{self.name}")
 
     # ---- calls ----
 
@@ -165,7 +168,7 @@ class Kernel:
 
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
         backend, states = self._backend, rows[0].shape[0]
-        if self._plan.quaternions and np.isfinite(rows[0]).all():
+        if (self._plan.quaternions or self._plan.locks) and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
         parts = min(threads() if count is None else count, max(1, int(states * self._plan.cost_ns / _PART_NS)), max(1, states // 16))
@@ -202,7 +205,8 @@ class Kernel:
                 cause = (
                     f"the inputs are as large as {largest:.3g} and overflow"
                     if largest > 1e100
-                    else "the inertia matrix is singular there: some joint moves no mass or stands in gimbal lock; see model.check()"
+                    else self._plan.suspect(rows[0][state])
+                    or "the inertia matrix is singular there: some joint moves no mass or stands in gimbal lock; see model.check()"
                 )
                 where = f" of state {state}" if a.shape[0] > 1 else ""
                 raise StateError(
@@ -222,8 +226,11 @@ class Kernel:
     def _improve(self) -> None:
         better = self._plan.better
         assert better is not None
-        better.ready(1)
-        better.ready(1 << 20)
+        try:
+            better.ready(1)
+            better.ready(1 << 20)
+        except RamifyError:  # the loops go on answering, and say what is wrong where it matters
+            return
         self._backend = better
         self._native()
 
@@ -236,7 +243,8 @@ class Kernel:
         self._native_of = backend
         single = backend.single
         if single is not None:
-            self.call = builtin_entry(single, self._plan.inputs, self._plan.outputs[0], self._general, self._plan.quaternions)
+            watched = Watched(self._plan.quaternions, self._plan.locks)
+            self.call = builtin_entry(single, self._plan.inputs, self._plan.outputs[0], self._general, watched)
 
 
 _queue: list[Callable[[], None]] = []

@@ -9,12 +9,13 @@ and where that fails, or on an interpreter we do not know, the Python path is us
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,8 @@ _PLAIN = 0x0001 | 0x0100  # C-contiguous, aligned
 _ARRAY_NEW = 93  # PyArray_New in NumPy's table of functions
 _DOUBLE = 12
 UNIT_TOLERANCE = 1e-4  # of a quaternion's squared length; beyond it the Python path looks closer
+LOCK_TOLERANCE = 1e-9  # half turns from a lock; within it the Python path looks closer
+_ROUND = 1.5 * 2.0**52  # added and taken away again, it rounds to a whole number
 
 
 _definitions: list[Any] = []
@@ -61,11 +64,19 @@ class Single:
     keep: Any
 
 
-def entry_ir(kernel: Single, sizes: Sequence[int], shape: Sequence[int], quaternions: Sequence[int] = ()) -> str:
+class Watched(NamedTuple):
+    """What a kernel's first input holds: places of quaternions, and angles that lock (place, half turns from zero)."""
+
+    quaternions: Sequence[int] = ()
+    locks: Sequence[tuple[int, float]] = ()
+
+
+def entry_ir(kernel: Single, sizes: Sequence[int], shape: Sequence[int], watched: Watched = Watched()) -> str:
     """LLVM text of the entry for a kernel with inputs of these sizes and one output of this shape.
 
-    ``quaternions`` are places in the first input; one that is not of unit length goes to the Python path.
+    A quaternion that is not of unit length, or an angle at a lock, goes to the Python path.
     """
+    quaternions = watched.quaternions
     lines: list[str] = []
     add = lines.append
     n = len(sizes)
@@ -122,6 +133,21 @@ def entry_ir(kernel: Single, sizes: Sequence[int], shape: Sequence[int], quatern
         add(f"  %unit{i} = and i1 %above{i}, %below{i}")
         add(f"  br i1 %unit{i}, label %quaternion{i + 1}, label %fallback")
     add(f"quaternion{len(quaternions)}:")
+    add("  br label %lock0")
+    for i, (place, half_turns) in enumerate(watched.locks):
+        add(f"lock{i}:")
+        add(f"  %lp{i} = getelementptr double, ptr %data0, i64 {place}")
+        add(f"  %angle{i} = load double, ptr %lp{i}")
+        add(f"  %scaled{i} = fmul double %angle{i}, {number(1.0 / math.pi)}")
+        add(f"  %turns{i} = fsub double %scaled{i}, {number(half_turns)}")
+        add(f"  %raised{i} = fadd double %turns{i}, {number(_ROUND)}")
+        add(f"  %whole{i} = fsub double %raised{i}, {number(_ROUND)}")
+        add(f"  %left{i} = fsub double %turns{i}, %whole{i}")
+        add(f"  %over{i} = fcmp ogt double %left{i}, {number(LOCK_TOLERANCE)}")
+        add(f"  %under{i} = fcmp olt double %left{i}, {number(-LOCK_TOLERANCE)}")
+        add(f"  %apart{i} = or i1 %over{i}, %under{i}")
+        add(f"  br i1 %apart{i}, label %lock{i + 1}, label %fallback")
+    add(f"lock{len(watched.locks)}:")
     add("  br label %make")
     new, decref = _numpy_new(), _address(ctypes.pythonapi.Py_DecRef)
     vectorcall = _address(ctypes.pythonapi.PyObject_Vectorcall)
@@ -164,9 +190,9 @@ class _Holder:
 
 
 def _builtin(
-    kernel: Single, sizes: Sequence[int], shape: Sequence[int], fallback: Callable[..., Any], quaternions: Sequence[int] = ()
+    kernel: Single, sizes: Sequence[int], shape: Sequence[int], fallback: Callable[..., Any], watched: Watched = Watched()
 ) -> Callable[..., Any]:
-    entry = compile_text(entry_ir(kernel, sizes, shape, quaternions), "entry", host().with_width(1))
+    entry = compile_text(entry_ir(kernel, sizes, shape, watched), "entry", host().with_width(1))
     definition = _MethodDef(b"kernel", entry.address, _METH_FASTCALL_KEYWORDS, None)
     _definitions.append(definition)  # a builtin may outlive everything else that knows it
     holder = _Holder(fallback, (kernel, entry))
@@ -210,9 +236,9 @@ def _trial() -> bool:
 
 
 def builtin_entry(
-    kernel: Single, inputs: Sequence[Port], output: Port, fallback: Callable[..., Any], quaternions: Sequence[int] = ()
+    kernel: Single, inputs: Sequence[Port], output: Port, fallback: Callable[..., Any], watched: Watched = Watched()
 ) -> Callable[..., Any]:
     """The fastest way to call a kernel with single states; ``fallback`` takes what it does not."""
     if any(len(p.shape) != 1 for p in inputs) or not output.shape or not layout_is_known():
         return fallback
-    return _builtin(kernel, [p.size for p in inputs], output.shape, fallback, quaternions)
+    return _builtin(kernel, [p.size for p in inputs], output.shape, fallback, watched)

@@ -13,14 +13,14 @@ from ramify.io.expression import RESERVED, ExpressionError, evaluate, near
 from ramify.io.links import Note, frame_of, link_spec, renamed
 from ramify.io.mirror import mirrored
 from ramify.io.mistakes import Map, Mistakes, Path
-from ramify.io.schema import LinkPart, P, RobotPart, TemplatePart, UsePart, clashes, validate
+from ramify.io.schema import MAX_NAME, LinkPart, P, RobotPart, TemplatePart, UsePart, clashes, validate
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.model import Model
 
 MAX_LINKS: Final = 20_000
-"""Links of a robot, templates written out."""
+"""Links of a robot, and copies of templates, when all is written out."""
 
 Numbers = Mapping[str, float]
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]{0,63}")
@@ -81,7 +81,7 @@ class _Reader:
         self.counting: set[str] = set()  # templates that mention the number of the copy: no two copies are alike
         self.made: dict[tuple[object, ...], LinkSpec] = {}  # by path and parameters
         self.lost: list[str] = []  # prefixes of templates that could not be written out
-        self.links = 0
+        self.links = self.copies = 0
 
     def part(self, kind: type[P], raw: object, path: Path, names: Mapping[str, float], link: str = "") -> P | None:
         """A validated part, or None with its mistakes noted."""
@@ -123,7 +123,7 @@ class _Reader:
         self.unused = set(self.templates)
         grown = self.grow(_list(self.document.get("links")), _Scope(("links",), names))
         for name in sorted(self.unused):
-            self.links = 0
+            self.links = self.copies = 0
             self.grow(self.templates[name].links, self.enter(name, _Scope((), names, copy="1"), {}))
         return grown
 
@@ -142,8 +142,7 @@ class _Reader:
 
     def grow_link(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
         self.links += 1
-        if self.links > MAX_LINKS:
-            self.mistakes.stop(path, f"this is link {MAX_LINKS + 1}, templates written out; a robot has at most {MAX_LINKS}")
+        self.check_size(path)
         name = scope.full(str(raw.get("name", ""))[:80])
         if not name:
             self.mistakes.add((*path, "name"), "is missing")
@@ -153,6 +152,10 @@ class _Reader:
             sound = not self.clash(raw, path, name)
             self.made[key] = link_spec(link, self.noter(path, name)) if sound and link is not None else _stand_in(raw)
         return [_Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))]
+
+    def check_size(self, path: Path) -> None:
+        if max(self.links, self.copies) > MAX_LINKS:
+            self.mistakes.stop(path, f"templates written out, this is link {MAX_LINKS + 1}; a robot has at most {MAX_LINKS}")
 
     def clash(self, raw: Mapping[str, object], path: Path, name: str = "") -> bool:
         found = list(clashes(raw))
@@ -175,6 +178,8 @@ class _Reader:
         copies = use.repeat or use.series
         out: list[_Grown] = []
         for number in [""] if copies is None else map(str, range(1, int(copies) + 1)):
+            self.copies += 1
+            self.check_size(path)
             if counting:
                 use = self.part(UsePart, raw, path, {**scope.names, "copy": float(number)}) or use
             inner = self.enter(use.use, replace(scope, copy=number or scope.copy), use.with_, use.prefix)
@@ -208,7 +213,10 @@ class _Reader:
         outer = {**self.shared, **({"copy": float(scope.copy)} if scope.copy and name in self.counting else {})}
         known = {key: value for key, value in given.items() if key in template.parameters}
         names = self.parameters(template.parameters, (*path, "parameters"), outer, known)
-        return _Scope((*path, "links"), names, scope.full(prefix), scope.copy, (*scope.within, name))
+        full = scope.full(prefix)
+        if len(full) > MAX_NAME:
+            self.mistakes.stop(path, f"its links' names start with {len(full)} characters of prefix; names have at most {MAX_NAME}")
+        return _Scope((*path, "links"), names, full, scope.copy, (*scope.within, name))
 
     def mounted(self, grown: _Grown, use: UsePart, path: Path, carrier: str | None, seat: Frame) -> _Grown:
         """A link of a copy, mirrored if asked; a root is put on the carrier."""
@@ -244,7 +252,7 @@ class _Reader:
             if parent is not None and parent not in first and not parent.startswith(tuple(self.lost)):
                 self.mistakes.add(g.parent_path, f"no link is named {parent!r}{near(parent, list(first))}", link=g.spec.name)
         for cycle in _cycles({name: g.spec.parent for name, g in first.items()}):
-            text = f"the parents {' -> '.join([*cycle, cycle[0]])} form a cycle; one link must hang on the base, without a parent"
+            text = f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without a parent"
             self.mistakes.add(first[cycle[0]].parent_path, text, link=cycle[0])
 
     def check_modules(self, modules: Sequence[Sequence[str]], names: set[str]) -> None:
@@ -267,6 +275,11 @@ def _cycles(parent_of: Mapping[str, str | None]) -> Iterable[list[str]]:
             order = list(path)
             yield order[order.index(name) :]
         done.update(path)
+
+
+def _told(cycle: list[str]) -> str:
+    names = [*cycle[:8], *(["..."] if len(cycle) > 8 else []), cycle[0]]
+    return " -> ".join(names)
 
 
 def _stand_in(raw: Mapping[str, object]) -> LinkSpec:

@@ -116,7 +116,7 @@ def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
 
 def near(name: str, known: list[str]) -> str:
     """``"; did you mean 'mass'?"``, or what there is to choose from."""
-    found = get_close_matches(name[:80], known, n=1, cutoff=0.6)
+    found = get_close_matches(name[:80], known[:1000], n=1, cutoff=0.6)
     if found:
         return f"; did you mean {found[0]!r}?"
     return f"; there are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else ""

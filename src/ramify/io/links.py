@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
@@ -15,6 +16,10 @@ from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, dh_frames
 from ramify.model.frame import Array, Frame, from_rpy
 from ramify.model.joint import Joint
+
+AXIAL: Final = ("revolute", "prismatic", "helical", "cylindrical", "planar")
+ANGULAR: Final = ("revolute", "helical", "universal", "spherical")
+"""Joint types with an axis; those whose coordinates are angles."""
 
 Note = Callable[[Path, str], None]
 """Called with the path within the link, and what is wrong there."""
@@ -81,10 +86,10 @@ def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: No
     try:
         axis = (0.0, 0.0, 1.0) if part.axis is None else part.axis
         joint = Joint(name, part.type, placement, outlet, axis, part.sequence, part.pitch, tuple(limits), part.actuated)
-        if part.limits_deg and any(step.unit != "rad" for step in joint.steps):
-            note(("joint", "limits_deg"), f"a {part.type} joint also slides; give its limits in rad and m, as limits")
-        if part.axis is not None and part.type in ("universal", "spherical", "fixed"):
-            note(("joint", "axis"), f"a {part.type} joint takes no axis; universal and spherical joints have a sequence instead")
+        if part.limits_deg and part.type not in ANGULAR:
+            note(("joint", "limits_deg"), f"the coordinates of a {part.type} joint are not all angles; give its limits as limits")
+        if part.axis is not None and part.type not in AXIAL:
+            note(("joint", "axis"), f"a {part.type} joint takes no axis; those of type {', '.join(AXIAL)} do")
         return joint
     except ModelError as error:
         said = str(error).removeprefix(f"joint {name!r}: ")

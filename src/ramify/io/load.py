@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from importlib import resources
+from importlib import import_module, resources
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,10 @@ from ramify.io.expression import near
 from ramify.model.model import Model
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
-LATER_SUFFIXES: Final = {".urdf": "URDF", ".xml": "MJCF", ".mat": "ReDySim", ".m": "ReDySim"}
+READERS: Final = {".urdf": ("ramify.io.urdf", "read_urdf")}
+"""Modules and functions ``read(path, base)`` of foreign files, imported when needed. One row per suffix."""
+
+LATER_SUFFIXES: Final = {".xml": "MJCF", ".mat": "ReDySim", ".m": "ReDySim"}
 
 
 def robots() -> list[str]:
@@ -28,21 +31,28 @@ def _built_in() -> tuple[str, ...]:
 
 
 def load(name_or_path: str | os.PathLike[str], *, base: str = "fixed", **parameters: float) -> Model:
-    """A robot: a built-in one by its name, or one from the path of a ``.yaml`` file.
+    """A robot: a built-in one by its name, or one from the path of a ``.yaml`` or ``.urdf`` file.
 
-    parameters: values for the parameters that the robot's file declares, as in ``rf.load("chain", n=1000)``.
+    base: whether the root link of a URDF file stands ("fixed") or moves on a "free" or "free_euler" joint; what was ignored or assumed
+    in such a file is in ``model.metadata["report"]``. parameters: values for the parameters that the robot's file declares, as in ``rf.load("chain", n=1000)``.
 
     Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one line for each mistake, with
     file, line, column, key, what is wrong and what would be right.
     """
+    given = os.fspath(name_or_path)
+    suffix = Path(given).suffix.lower()
+    if suffix in READERS and given not in _built_in():
+        if parameters:
+            raise ModelError(f"{given}: a {suffix} file has no parameters to set; got {', '.join(parameters)}")
+        module, read = READERS[suffix]
+        return getattr(import_module(module), read)(given, base)
     if base != "fixed":
         raise ModelError(f"base {base!r}: this version builds robots on a base that is 'fixed'")
-    given = os.fspath(name_or_path)
     if given in _built_in():
         entry = resources.files("ramify") / "robots" / f"{given}.yaml"
         return read_yaml(entry.read_text(encoding="utf-8"), entry.name, **parameters)
     path = Path(given)
-    if path.suffix.lower() in YAML_SUFFIXES:
+    if suffix in YAML_SUFFIXES:
         from ramify.io.yaml_file import read_text
 
         return read_yaml(read_text(path), given, **parameters)
@@ -55,7 +65,7 @@ def _refusal(given: str, path: Path) -> str:
         return f"{given}: {LATER_SUFFIXES[suffix]} files ({suffix}) are not read by this version; write the robot as .yaml"
     if suffix or os.path.lexists(path) or len(path.parts) != 1:
         kind = "is a directory" if path.is_dir() else f"has the suffix {suffix!r}" if suffix else "has no suffix"
-        return f"{given} {kind}; a robot file ends in .yaml, .yml, {', '.join(LATER_SUFFIXES)}"
+        return f"{given} {kind}; a robot file ends in .yaml, .yml, {', '.join([*READERS, *LATER_SUFFIXES])}"
     return f"no built-in robot is named {given!r}{near(given, robots())}"
 
 

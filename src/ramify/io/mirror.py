@@ -61,7 +61,7 @@ def _joint(joint: Joint, S: Array) -> Joint:
         case "planar":
             n = np.array(joint.axis)  # in the plane along S x and S y, about -S n
             return _reframed(joint, placement, outlet, S @ (np.eye(3) - 2.0 * np.outer(n, n)))
-    raise ModelError(f"a {joint.kind} joint has no mirror image with the same coordinates; build it of two joints")
+    raise ModelError(f"a {joint.kind} joint has no mirror image with the same coordinates; write these links out without mirror")
 
 
 def _reframed(joint: Joint, placement: Frame, outlet: Frame, T: Array) -> Joint:

@@ -10,14 +10,20 @@ from ramify.errors import ModelError
 MOST: Final = 50
 """Mistakes that one error lists."""
 
+ENOUGH: Final = 200
+"""Mistakes after which reading stops."""
+
 Path = tuple[str | int, ...]
 
 
 class Position(NamedTuple):
-    """Line and column in a file, both from 1."""
+    """Line and column in a file, both from 1; column 0 where only the line is known."""
 
     line: int
     column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}" if self.column else f"{self.line}"
 
 
 class Map(dict[str, Any]):
@@ -69,13 +75,16 @@ class Mistakes:
         """Note a mistake at a path of the document, or at a position. The same one in another copy of a template is noted once."""
         place = (at or locate(self.root, path, key), path, text)
         where = ".".join(map(str, path)) + (f" (link {link!r})" if link else "")
-        self._found.setdefault(place, f"{self.file}:{place[0].line}:{place[0].column}: " + (f"{where}: " if where else "") + text)
+        self._found.setdefault(place, f"{self.file}:{place[0]}: " + (f"{where}: " if where else "") + text)
+        if len(self._found) >= ENOUGH:
+            self.raise_if_any()
 
     def raise_if_any(self) -> None:
         """Raise ModelError with one line per mistake, in the order of the file."""
         if self._found:
             lines = [self._found[place] for place in sorted(self._found, key=lambda place: place[0])]
-            rest = [f"{self.file}: and {len(lines) - MOST} more mistakes"] if len(lines) > MOST else []
+            more = f"{len(lines) - MOST} more mistakes" + (" at least; reading stopped there" if len(lines) >= ENOUGH else "")
+            rest = [f"{self.file}: and {more}"] if len(lines) > MOST else []
             raise ModelError("\n".join(lines[:MOST] + rest))
 
     def stop(self, path: Path, text: str, *, at: Position | None = None) -> NoReturn:

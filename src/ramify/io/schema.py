@@ -17,6 +17,9 @@ from ramify.io.expression import ExpressionError, evaluate, near, shown
 from ramify.io.mistakes import Path
 from ramify.model.joint import AXES, JOINT_KINDS
 
+MAX_NAME: Final = 200
+"""Characters in a name."""
+
 
 def _wrong(text: str) -> PydanticCustomError:
     return PydanticCustomError("ramify", "{text}", {"text": text})
@@ -48,8 +51,8 @@ def _list_of(count: int, what: str) -> BeforeValidator:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
-    if not value.strip() or len(value) > 200 or not value.isprintable():
-        raise _wrong(f"{shown(value)} is no name; a name has 1 to 200 printable characters")
+    if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
+        raise _wrong(f"{shown(value)} is no name; a name has 1 to {MAX_NAME} printable characters")
     return value
 
 
@@ -152,6 +155,7 @@ def _inertia_form(value: object) -> str:
     return "<rows>" if isinstance(value, list) and any(isinstance(row, list) for row in value) else "<principal>"
 
 
+_FORMS: Final = ("<elements>", "<rows>", "<principal>")
 Inertia = Annotated[
     Annotated[Moments, Tag("<elements>")]
     | Annotated[Matrix, Tag("<rows>")]
@@ -267,7 +271,7 @@ def _choice(part: object, path: Path, keys: tuple[str, ...], needed: bool = Fals
 
 def explain(error: ErrorDetails, part: type[Part]) -> tuple[Path, str, bool]:
     """Path within the part, message, and whether the key itself (not its value) is wrong."""
-    path = tuple(step for step in error["loc"] if not (isinstance(step, str) and step.startswith("<")))
+    path = tuple(step for step in error["loc"] if step not in _FORMS)
     match error["type"]:
         case "extra_forbidden":
             return path, f"unknown key{near(str(path[-1]), _keys(part, path[:-1]))}", True

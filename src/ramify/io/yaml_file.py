@@ -148,7 +148,7 @@ class _Builder:
                     self.mistakes.stop((), "a second document starts here; a robot file has one", at=at)
             case AliasEvent():
                 if event.anchor not in self.anchors:
-                    self.mistakes.stop(self.path, f"the alias *{event.anchor} stands before the end of what it names", at=at)
+                    self.mistakes.stop(self.path, f"the alias *{event.anchor} names nothing that is complete before it", at=at)
                 value, size = self.anchors[event.anchor]
                 self.count(size, at)
                 self.put(value, size, at)

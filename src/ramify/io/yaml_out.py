@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 from ramify.errors import ModelError
 from ramify.model.body import Body, Shape
@@ -74,7 +77,8 @@ def _body(body: Body, model: Model) -> Iterator[str]:
     if body.com.any():
         yield f"    com: {_numbers(body.com)}"
     if body.inertia.any():
-        yield f"    inertia: {_rows(body.inertia)}"
+        principal = np.diag(body.inertia)
+        yield f"    inertia: {_numbers(principal) if (np.diag(principal) == body.inertia).all() else _rows(body.inertia)}"
     if body.shapes:
         yield "    shapes:"
         yield from (f"      - {_shape(shape)}" for shape in body.shapes)
@@ -86,7 +90,7 @@ def _joint(joint: Joint, link: str) -> str:
     entries = [f"type: {joint.kind}"]
     if joint.name != link:
         entries.append(f"name: {_text(joint.name)}")
-    if joint.axis != (0.0, 0.0, 1.0) and joint.kind not in ("universal", "spherical"):
+    if joint.steps != replace(joint, axis=(0.0, 0.0, 1.0)).steps:
         entries.append(f"axis: {_numbers(joint.axis)}")
     if joint.sequence:
         entries.append(f"sequence: {joint.sequence}")

@@ -123,6 +123,7 @@ def _x(c: float, s: float) -> Array:
 # ---- coordinates that move no inertia ----
 
 _SINGULAR = 1e-12
+_UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 
 
 def _pivots(model: Model, q: Array) -> list[float]:
@@ -130,7 +131,7 @@ def _pivots(model: Model, q: Array) -> list[float]:
 
     A coordinate without inertia is held, so that those nearer to the base are judged by themselves.
     """
-    links, parents, at = model.skeleton.links, model.skeleton.parents, model.skeleton.coordinates(q.tolist())
+    links, parents, at = model.skeleton.links, model.skeleton.parents, model.skeleton.coordinates(q.tolist(), _UPRIGHT)
     free = [link.M.articulated() for link in links]
     whole = [link.M for link in links]
     ratio = [0.0] * len(links)

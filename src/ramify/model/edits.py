@@ -70,9 +70,9 @@ def with_tool(
 def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> Model:
     """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate; rad or m) and its body merged.
 
-    A ``ball`` or ``free`` joint takes the coordinates of q: a quaternion, w first, of any length but zero. 0 is the neutral posture of any
-    joint. The body becomes part of its parent (or of the base); what hung on it hangs there now. Names of links stay known. Modules that
-    were given lose the body; those found automatically are found anew.
+    A quaternion is w first, of any length but zero; 0 is the neutral posture of any joint. The body becomes part of its parent (or
+    of the base); what hung on it hangs there now. Names of links stay known. Modules that were given lose the body; those found
+    automatically are found anew.
 
     Raises ModelError for an unknown joint, for coordinates too few, too many or not finite, and where nothing would move.
     """
@@ -98,11 +98,14 @@ def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> 
     return replace(built, attached=attached)
 
 
+_UPRIGHT = (1.0, 0.0, 0.0, 0.0)
+
+
 def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
     """The frame that a joint has moved to, seen from its placement."""
     values = np.asarray(at, dtype=np.float64)
     if values.ndim == 0 and (joint.nq == 1 or values == 0.0):
-        values = np.concatenate([(1.0, 0.0, 0.0, 0.0) if step.ball == 1 else [values] * len(step.positions) for step in joint.steps])
+        values = np.concatenate([_UPRIGHT if step.ball == 1 else [values] * len(step.positions) for step in joint.steps])
     if values.shape != (joint.nq,) or not np.isfinite(values).all():
         names = ", ".join(joint.coordinates)
         raise ModelError(f"joint {joint.name!r}: at = {at} must be finite, one number for each of its coordinates ({names})")

@@ -6,7 +6,7 @@ batch-first: ``(nv,)`` or ``(..., nv)``; inputs broadcast.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import ModelError
-from ramify.model import configuration
+from ramify.model import configuration, locks
 from ramify.model.body import Body
 from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
@@ -25,6 +25,7 @@ from ramify.model.skeleton import Skeleton, build_skeleton
 if TYPE_CHECKING:
     from ramify.codegen.kernel import Kernel
     from ramify.model.checks import Finding
+    from ramify.model.locks import Singularity
     from ramify.trace.count import OpCount
 
 Wrenches = Mapping[str, ArrayLike] | None
@@ -49,6 +50,13 @@ class Momentum(NamedTuple):
 
     linear: Array
     angular: Array
+
+
+class Hybrid(NamedTuple):
+    """``acceleration`` (..., free) of the free coordinates and ``tau`` (..., prescribed), the forces of the others."""
+
+    acceleration: Array
+    tau: Array
 
 
 class Kinematics(NamedTuple):
@@ -198,6 +206,26 @@ class Model:
             return (self._kernels.get("forward_dynamics") or self.kernel("forward_dynamics")).call(q, v, tau)
         return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches))
 
+    def hybrid_dynamics(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a_joints: ArrayLike,
+        *,
+        prescribed: Sequence[str] | None = None,
+        tau: ArrayLike | None = None,
+        wrenches: Wrenches = None,
+    ) -> Hybrid:
+        """Hybrid(acceleration, tau): what moves freely and what the driven joints must give (table 7.1).
+
+        prescribed: names of the joints whose accelerations are given, all but the first (the floating base) unless told; a_joints
+        (..., p) are these, in the order of v. tau (..., nv - p): forces on the free coordinates, zero unless given. wrenches as in
+        ``inverse_dynamics``. The result has the accelerations of the free coordinates and the forces of the prescribed ones.
+        """
+        from ramify.floating import hybrid_dynamics
+
+        return hybrid_dynamics(self, q, v, a_joints, prescribed, tau, wrenches)
+
     def mass_matrix(self, q: ArrayLike) -> Array:
         """Generalized inertia matrix (..., nv, nv) by composite bodies (eqs. 5.18-5.21)."""
         return self.kernel("mass_matrix")(q)
@@ -266,6 +294,21 @@ class Model:
         """Centre of mass (..., 3) of the moving bodies, world frame, m."""
         return self.kernel("center_of_mass")(q)
 
+    def centroidal_momentum_matrix(self, q: ArrayLike) -> Array:
+        """A (..., 6, nv) with A v = [angular; linear] momentum about the centre of mass, world axes."""
+        from ramify.floating import centroidal_momentum_matrix
+
+        return centroidal_momentum_matrix(self, q)
+
+    def zero_moment_point(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float = 0.0) -> Array:
+        """(..., 3), world frame, m: where a force alone, with a moment about the plane's normal, would carry the motion (eq. B.1).
+
+        The plane is normal to gravity, ``height`` above the world's origin. StateError where the ground would have to pull.
+        """
+        from ramify.floating import zero_moment_point
+
+        return zero_moment_point(self, q, v, a, height)
+
     def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None) -> Array:
         """(..., nb, 6): the whole wrench each joint transmits to its body, at the body's origin, world-aligned."""
         from ramify.compute import reactions
@@ -295,6 +338,10 @@ class Model:
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """The velocity (..., nv) that takes q0 to q1 in unit time."""
         return configuration.difference(self, q0, q1)
+
+    def singularities(self, q: ArrayLike, tolerance: float = 1e-3) -> list[Singularity]:
+        """Euler-angle joints within ``tolerance`` rad of gimbal lock at q (..., nq), nearest first; exactly there dynamics is refused."""
+        return locks.singularities(self, q, tolerance)
 
     # ---- kernels and checks ----
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.errors import StateError
+from ramify.errors import ModelError, StateError
 from ramify.model.model import Model
 
 Array = NDArray[np.float64]
@@ -56,7 +56,11 @@ def example_ends(model: Model) -> tuple[Array, Array]:
     """(start, end), each (nv,): where the book's examples move a robot.
 
     The built-in gripper has ends of its own (table 6.5); any other robot goes from zero to 60 degrees, slides to 0.1 m.
+
+    Raises ModelError for a robot with quaternions, whose coordinates cannot move one by one.
     """
+    if model.nq != model.nv:
+        raise ModelError(f"{model.name} has quaternions among its coordinates; a cycloid moves angles and slides, one by one")
     if model.name in _TABLE_6_5 and model.nv == 4:
         start, end = _TABLE_6_5[model.name]
         return np.deg2rad(start), np.deg2rad(end)

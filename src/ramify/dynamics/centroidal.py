@@ -1,0 +1,45 @@
+"""Momentum about the centre of mass as a map of the rates, and the wrench that its change asks of the surroundings."""
+
+from __future__ import annotations
+
+from ramify.dynamics.energy import Bulk, bulk
+from ramify.dynamics.inertia_matrix import inward, no_inertia
+from ramify.dynamics.kinematics import poses
+from ramify.dynamics.motion import Motion, displacements, motions
+from ramify.dynamics.tree import Column, Tree
+from ramify.model.link import Link, Pose
+from ramify.spatial import Vec3, Wrench
+
+
+def about(point: Vec3, at: Pose, w: Wrench) -> Wrench:
+    """A wrench (or momentum) of a link's frame, taken about a point of the world, in its axes."""
+    f = at.R @ w.f
+    return Wrench(at.R @ w.n + (at.r - point).cross(f), f)
+
+
+def centroidal_momentum_matrix(tree: Tree, q: Column) -> Column:
+    """The columns of A (6, nv), each a Wrench [angular; linear]: A v is the momentum about the centre of mass, world axes.
+
+    A unit rate of a joint moves its composite body as one: its column is psi~ = M~ p (eq. 5.19), moved to the centre of mass.
+    """
+    x = displacements(tree, q)
+    pose = poses(tree, x)
+    o = Vec3(0.0, 0.0, 0.0)
+    whole = tree.total(bulk, Bulk(0.0, o), pose)
+    center = whole.h * (1.0 / whole.m)
+    psi = tree.inward(inward, no_inertia(), x)
+    return tree.each(lambda link, at, w: about(center, at, w), pose, psi)
+
+
+def required_wrench(tree: Tree, q: Column, v: Column, a: Column) -> Wrench:
+    """[n; f] about the world's origin, world axes: the rate of the robot's momentum less its weight (eq. 5.5, summed).
+
+    It is what the surroundings must exert on the robot, wherever they touch it, for it to move so.
+    """
+    x = displacements(tree, q)
+    o = Vec3(0.0, 0.0, 0.0)
+
+    def share(link: Link, at: Pose, motion: Motion) -> Wrench:
+        return about(o, at, link.M.wrench(motion.t, motion.dt))
+
+    return tree.total(share, Wrench(o, o), poses(tree, x), motions(tree, x, v, a))  # type: ignore[no-any-return]

@@ -1,0 +1,58 @@
+"""What an importer left out, assumed or found worth saying: the report that comes with a robot from a foreign file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+Level = Literal["ignored", "assumed", "note"]
+LEVELS: Final[tuple[Level, ...]] = ("ignored", "assumed", "note")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing an importer has to say: its ``level``, ``where`` (file and line, link or joint) and the ``message``.
+
+    ``ignored``: the file says it, the model does not have it. ``assumed``: the file does not say it, the model needs it. ``note``: all
+    is as the file says, but may surprise.
+    """
+
+    level: Level
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.level}: {self.where}: {self.message}" if self.where else f"{self.level}: {self.message}"
+
+
+@dataclass
+class ImportReport:
+    """What happened on the way from a file to a model. Importers fill it and leave it in ``model.metadata["report"]``.
+
+    ``print(report)`` shows one line per entry, what was ignored first; it iterates over its entries and counts them with ``len``.
+    """
+
+    file: str
+    entries: list[Entry] = field(default_factory=list)
+
+    def ignored(self, where: str, message: str) -> None:
+        """The file says something that the model does not have."""
+        self.entries.append(Entry("ignored", where, message))
+
+    def assumed(self, where: str, message: str) -> None:
+        """The file does not say something that the model needs."""
+        self.entries.append(Entry("assumed", where, message))
+
+    def note(self, where: str, message: str) -> None:
+        """Something as the file says it that may surprise."""
+        self.entries.append(Entry("note", where, message))
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(sorted(self.entries, key=lambda entry: LEVELS.index(entry.level)))
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.file}: " + ("nothing was ignored or assumed" if not self.entries else "imported with remarks"), *map(str, self)])

@@ -1,0 +1,174 @@
+"""Arrays that make no sense: an error that names the culprit, never a number."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import ramify as rf
+from ramify.algorithms import ALGORITHMS
+
+
+def arm(tier: str | None = None) -> Any:
+    return rf.from_dh([(0.3, 0.1, 0.0, 0.0)] * 3, [1.0, 2.0, 1.0], [(0.1, 0.0, 0.0)] * 3, [(0.01, 0.02, 0.02)] * 3)
+
+
+ARM = arm()
+GOOD = np.full(3, 0.3)
+SINGLE_STATE = [name for name, a in ALGORITHMS.items() if not a.extras and all(p.count == 1 for p in a.inputs)]
+
+
+@pytest.mark.parametrize("tier", ["numpy", "rolled", "unrolled"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "mass_matrix", "energy"])
+def test_a_number_that_is_not_finite_is_named(name: str, bad: float, tier: str) -> None:
+    kernel = ARM.kernel(name, tier)
+    ports = [p.name for p in ALGORITHMS[name].inputs]
+    for i, port in enumerate(ports):
+        for batch in ((), (20,)):
+            xs = [np.tile(GOOD, (*batch, 1)) for _ in ports]
+            xs[i][..., 2] = np.where(np.arange(xs[i][..., 2].size).reshape(xs[i][..., 2].shape) == max(0, xs[i][..., 2].size - 3), bad, 0.3)
+            with pytest.raises(rf.StateError, match=rf"{port}\[2\].*joint3.*{'nan' if np.isnan(bad) else 'inf'}"):
+                kernel(*xs)
+
+
+@pytest.mark.parametrize(
+    ("q", "says"),
+    [
+        (np.zeros(2), r"q has shape \(2,\); 'arm' needs \(\.\.\., 3\)"),
+        (np.zeros((3, 2)), r"shape \(3, 2\)"),
+        (0.0, r"shape \(\)"),
+        (np.zeros(3, dtype=complex), "real numbers"),
+        (["a", "b", "c"], "real numbers"),
+        ([None, 1.0, 2.0], "real numbers"),
+        ([[0.0], [0.0, 1.0]], "real numbers"),
+        (np.array([0.0, 1.0, object()], dtype=object), "real numbers"),
+    ],
+)
+def test_shapes_and_types(q: Any, says: str) -> None:
+    with pytest.raises(rf.StateError, match=says):
+        ARM.mass_matrix(q)
+    with pytest.raises(rf.StateError, match=says):
+        ARM.inverse_dynamics(q, GOOD, GOOD)
+
+
+def test_batches_that_do_not_fit() -> None:
+    with pytest.raises(rf.StateError, match=r"do not fit together: q \(4,\), v \(5,\), a \(\)"):
+        ARM.inverse_dynamics(np.zeros((4, 3)), np.zeros((5, 3)), GOOD)
+    with pytest.raises(rf.StateError, match="takes 2 arrays"):
+        ARM.kernel("bias")(GOOD)
+
+
+def test_broadcasting_empty_batches_and_other_layouts() -> None:
+    q, v = np.random.default_rng(0).normal(size=(2, 5, 3))
+    one = ARM.bias(q, v)
+    np.testing.assert_array_equal(ARM.bias(np.asfortranarray(q), v[::-1][::-1]), one)
+    np.testing.assert_array_equal(ARM.bias(q.tolist(), v), one)
+    np.testing.assert_array_equal(ARM.bias(q[:, None], v)[2, 3], ARM.bias(q[2], v[3]))
+    assert ARM.bias(np.zeros((0, 3)), GOOD).shape == (0, 3)
+    assert ARM.mass_matrix(np.zeros((2, 0, 3))).shape == (2, 0, 3, 3)
+    assert ARM.bias(np.zeros(3, dtype=np.int32), np.float32([1, 2, 3])).shape == (3,)
+
+
+def test_out() -> None:
+    q = np.random.default_rng(0).normal(size=(20, 3))
+    k = ARM.kernel("bias")
+    out = np.empty((20, 3))
+    assert k(q, q, out=out) is out
+    np.testing.assert_array_equal(out, k(q, q))
+    for wrong in (np.empty((20, 2)), np.empty((20, 3), dtype=np.float32), np.empty((3, 20)).T, [0.0]):
+        with pytest.raises(rf.StateError, match="out"):
+            k(q, q, out=wrong)
+    with pytest.raises(rf.StateError, match="shares memory"):
+        k(q, q, out=q)
+
+
+def test_singular_inertia_is_diagnosed() -> None:
+    massless = rf.from_dh([(0.0, 0.0, 0.0, 0.0)] * 2, [1.0, 0.0], [(0.1, 0.0, 0.0)] * 2, [(0.0, 0.1, 0.1), (0.0, 0.0, 0.0)])
+    for tier in ("numpy", "rolled", "unrolled"):
+        with pytest.raises(rf.StateError, match=r"singular.*check"):
+            massless.kernel("forward_dynamics", tier)(np.zeros(2), np.zeros(2), np.ones(2))
+    assert np.isfinite(massless.inverse_dynamics(np.zeros(2), np.ones(2), np.ones(2))).all()
+
+
+def test_overflow_is_diagnosed() -> None:
+    with pytest.raises(rf.StateError, match="overflow"):
+        ARM.inverse_dynamics(GOOD, np.full(3, 1e200), GOOD)
+
+
+@pytest.mark.parametrize("tier", ["rolled", "unrolled"])
+def test_huge_angles_are_reduced_exactly(tier: str) -> None:
+    """Beyond the range of the kernels' own sine NumPy's is used; the answer is that of the same angle near zero."""
+    q = np.array([[0.3, 1e7, -0.2], [0.1, 0.2, 0.3], [1e15, -1e9, 2e6]])
+    near = np.arctan2(np.sin(q), np.cos(q))
+    k = ARM.kernel("mass_matrix", tier)
+    np.testing.assert_allclose(k(q), k(near), rtol=1e-13)
+    np.testing.assert_allclose(k(q[2]), k(near[2]), rtol=1e-13)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-8, 1.0, 100.0, 1e4, 9.9e5])
+def test_sine_and_cosine_to_the_last_digit(scale: float) -> None:
+    """The kernels' own sine and cosine, seen through a pendulum's pose, against NumPy's."""
+    pendulum = rf.from_dh([(0.0, 0.0, 0.0, 0.0)], [1.0], [(1.0, 0.0, 0.0)], [(0.0, 0.0, 0.0)])
+    x = np.random.default_rng(0).uniform(-scale, scale, size=(2000, 1))
+    x[:4, 0] = [0.0, scale, -scale, scale / 3]
+    for tier in ("rolled", "unrolled"):
+        R = pendulum.kernel("kinematics", tier)(x)[:, 0, :9].reshape(-1, 3, 3)
+        np.testing.assert_allclose(R[:, 0, 0], np.cos(x[:, 0]), rtol=0, atol=2.3e-16)
+        np.testing.assert_allclose(R[:, 1, 0], np.sin(x[:, 0]), rtol=4e-16, atol=2.3e-16 if scale > 1.0 else 0.0)
+
+
+@given(
+    q=st.one_of(
+        hnp.arrays(
+            dtype=st.sampled_from([np.float64, np.float32, np.int64, np.complex128, np.bool_]),
+            shape=hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
+        ),
+        st.none(), st.text(max_size=3), st.lists(st.floats(), max_size=4), st.dictionaries(st.text(max_size=1), st.floats(), max_size=2),
+    )
+)  # fmt: skip
+def test_any_object_gives_finite_numbers_or_an_error(q: Any) -> None:
+    for tier in ("numpy", "rolled", "unrolled"):
+        try:
+            found = ARM.kernel("forward_dynamics", tier)(q, GOOD, GOOD)
+        except rf.StateError:
+            continue
+        assert np.isfinite(found).all()
+        assert found.shape[-1] == 3
+
+
+@pytest.mark.parametrize("name", SINGLE_STATE)
+def test_wrong_names_and_tiers(name: str) -> None:
+    with pytest.raises(rf.RamifyError, match="did you mean"):
+        ARM.kernel(name[:-1])
+    with pytest.raises(rf.RamifyError, match="tier"):
+        ARM.kernel(name, "fast")
+
+
+def test_unknown_names() -> None:
+    for call in (lambda: ARM.jacobian(GOOD, "hand"), lambda: ARM.body("hand"), lambda: ARM.joint("elbow"), lambda: ARM.inverse_dynamics(GOOD, GOOD, GOOD, {"hand": np.zeros(6)})):
+        with pytest.raises(rf.ModelError, match="hand|elbow"):
+            call()
+    with pytest.raises(rf.StateError, match=r"\.\.\., 6"):
+        ARM.inverse_dynamics(GOOD, GOOD, GOOD, {"link1": np.zeros(3)})
+    with pytest.raises(rf.StateError, match="point"):
+        ARM.jacobian(GOOD, "link1", (0.0, 1.0))
+
+
+@pytest.mark.parametrize("count", [0, -1, "two", 1.5, True, None])
+def test_threads(count: Any) -> None:
+    before = rf.threads()
+    if count is None:
+        assert before >= 1
+        return
+    if count == 1.5:
+        assert rf.threads(2) == 2
+        rf.threads(before)
+        return
+    with pytest.raises(rf.RamifyError, match="threads"):
+        rf.threads(count)

@@ -1,0 +1,53 @@
+"""The robots of the benchmark are the same robots in ramify, Pinocchio and MuJoCo. Correctness only: nothing here is timed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ramify as rf
+
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+
+import models
+import peers
+from timing import Call, fastest, relative_error
+
+ROBOTS = [*models.ROBOTS, lambda: models.chain(20)]
+SIZES = {"kuka_kr5": 6, "quadruped": 18, "humanoid": 36, "chain": 20}
+
+
+@pytest.mark.parametrize("make", ROBOTS, ids=[*(make.__name__ for make in models.ROBOTS), "chain"])
+@pytest.mark.parametrize("algorithm", peers.ALGORITHMS)
+def test_programs_agree(make: Callable[[], rf.Model], algorithm: str) -> None:
+    model = make()
+    assert model.nv == SIZES[model.name]
+    assert not [finding for finding in model.check() if finding.level == "error"]
+    states = peers.random_states(model, 32)
+    one = tuple(a[0].copy() for a in states)
+    ours = peers.Ramify(model, "rolled")
+    expected = ours.batch(algorithm, states, 1).run()
+    assert relative_error(ours.single(algorithm, one).run(), expected[:1]) < 1e-12
+    for peer in (make_peer(model) for make_peer in peers.PEERS):
+        assert relative_error(peer.single(algorithm, one).run(), expected[:1]) < 1e-8
+        for threads in (1, 2):
+            call = peer.batch(algorithm, states, threads)
+            if call is not None:
+                assert relative_error(call.run(), expected) < 1e-8
+
+
+def test_models_are_repeatable() -> None:
+    for make in models.ROBOTS:
+        q, v = make().random()
+        assert np.array_equal(make().bias(q, v), make().bias(q, v))
+
+
+def test_fastest_times_every_statement() -> None:
+    calls = {name: Call(text, {"x": [1.0]}, lambda: np.ones(1)) for name, text in (("a", "sum(x)"), ("b", "max(x)"))}
+    found = fastest(calls, 0.0)
+    assert found.keys() == {"a", "b"}
+    assert all(0.0 < seconds < 1.0 for seconds in found.values())

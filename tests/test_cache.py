@@ -1,0 +1,130 @@
+"""The cache of compiled code: private, atomic, and never trusted."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.codegen import cache, compile
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("RAMIFY_CACHE_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What LLVM was asked to build."""
+    seen: list[str] = []
+    build = compile._build
+    monkeypatch.setattr(compile, "_build", lambda text, *rest: (seen.append(text), build(text, *rest))[1])
+    return seen
+
+
+def arm() -> rf.Model:
+    return rf.from_dh([(0.3, 0.1, 0.0, 0.0)] * 2, [1.0, 2.0], [(0.1, 0.0, 0.0)] * 2, [(0.01, 0.02, 0.02)] * 2)
+
+
+def answer() -> np.ndarray:
+    """A batch through freshly made kernels."""
+    return arm().kernel("bias", "unrolled")(np.ones((8, 2)), np.ones((8, 2)))
+
+
+def test_a_second_robot_of_the_same_numbers_is_loaded_not_built(place: Path, builds: list[str]) -> None:
+    first = answer()
+    assert len(builds) == 1
+    np.testing.assert_array_equal(answer(), first)
+    assert len(builds) == 1
+    assert oct(place.stat().st_mode & 0o777) == "0o700"
+    assert {oct(f.stat().st_mode & 0o777) for f in place.iterdir()} == {"0o600"}
+
+
+def _damage(kind: str, file: Path) -> None:
+    raw = file.read_bytes()
+    if kind == "truncated":
+        file.write_bytes(raw[: len(raw) // 2])
+    elif kind == "empty":
+        file.write_bytes(b"")
+    elif kind == "tampered":
+        middle = len(raw) // 2
+        file.write_bytes(raw[:middle] + bytes([raw[middle] ^ 1]) + raw[middle + 1 :])
+    elif kind == "another key's":
+        file.write_bytes(cache._MAGIC + cache._digest("0" * 64, b"code") + b"code")
+    elif kind == "open to others":
+        file.chmod(0o666)
+    elif kind == "a link":
+        target = file.with_suffix(".elsewhere")
+        file.rename(target)
+        file.symlink_to(target)
+    elif kind == "a directory":
+        file.unlink()
+        file.mkdir()
+    elif kind == "another user's":
+        os.chown(file, 12345, 12345)
+
+
+@pytest.mark.parametrize(
+    "kind", ["truncated", "empty", "tampered", "another key's", "open to others", "a link", "a directory", "another user's"]
+)
+def test_an_entry_that_is_not_sound_is_rebuilt(kind: str, place: Path, builds: list[str]) -> None:
+    if kind == "another user's" and os.geteuid() != 0:
+        pytest.skip("only root can give files away")
+    first = answer()
+    (file,) = place.glob("*.o")
+    _damage(kind, file)
+    np.testing.assert_array_equal(answer(), first)
+    assert len(builds) == 2
+    if kind != "a directory":  # which cannot be replaced by a file
+        np.testing.assert_array_equal(answer(), first)
+        assert len(builds) == 2
+
+
+def test_a_directory_open_to_others_is_closed_or_not_used(place: Path, builds: list[str]) -> None:
+    answer()
+    place.chmod(0o777)
+    answer()
+    assert place.stat().st_mode & 0o077 == 0 or len(builds) == 2
+
+
+def test_a_directory_that_cannot_be_written_is_done_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, builds: list[str]) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    monkeypatch.setenv("RAMIFY_CACHE_DIR", str(tmp_path / "file"))
+    np.testing.assert_array_equal(answer(), answer())
+    assert len(builds) == 2
+
+
+def test_killed_at_any_moment_the_cache_stays_usable(place: Path) -> None:
+    """SIGKILL while kernels are compiled and stored, again and again; then everything still answers."""
+    code = (
+        "import numpy as np, ramify as rf\n"
+        "print('go', flush=True)\n"
+        "for i in range(100):\n"
+        "    m = rf.from_dh([(0.3, 0.1, 0.0, 0.0)] * 2, [1.0, 2.0 + i], [(0.1, 0, 0)] * 2, [(0.01, 0.02, 0.02)] * 2)\n"
+        "    m.kernel('bias', 'unrolled')(np.ones((8, 2)), np.ones((8, 2)))\n"
+    )
+    rng = random.Random(1)
+    for _ in range(8):
+        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(rng.uniform(0.05, 0.6))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+    for file in place.glob("*.o"):
+        assert cache.load(file.stem) is not None
+    expected = arm().kernel("bias", "numpy")(np.ones((8, 2)), np.ones((8, 2)))
+    np.testing.assert_allclose(answer(), expected, rtol=1e-13)
