@@ -1,7 +1,7 @@
 """The robots of the benchmark, built once in ramify; ``peers`` converts them for the other programs.
 
-The two trees have real robots' geometry but belong to nobody: joints at right angles to their parents or parallel to them, with offsets
-along the frame's axes, and every fifth one in general position; every link has mass, an offset mass centre and a full inertia tensor.
+The two trees have the geometry of real robots but are nobody's: joints at right angles or parallel to their parents', with offsets
+along the axes, and every fifth in general position; every link has mass, an offset mass centre and a full inertia tensor.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def quadruped() -> rf.Model:
 
 
 def humanoid() -> rf.Model:
-    """36 degrees of freedom, standing on its right foot: legs of six, torso of three, arms of seven, neck of three, grippers of two."""
+    """36 degrees of freedom, on its right foot: legs of six links, torso and neck of three, arms of seven with two fingers."""
     tree = _Tree("humanoid", seed=36)
     tree.run("right_leg", 6, None)
     tree.run("left_leg", 6, "right_leg6")

@@ -155,16 +155,8 @@ def to_mujoco(model: rf.Model) -> mujoco.MjModel:
     spec = mujoco.MjSpec()
     spec.option.gravity = model.gravity
     spec.option.timestep = 1.0
-    off = mujoco.mjtDisableBit
-    for flag in (
-        off.mjDSBL_CONSTRAINT,
-        off.mjDSBL_CONTACT,
-        off.mjDSBL_ACTUATION,
-        off.mjDSBL_SENSOR,
-        off.mjDSBL_EULERDAMP,
-        off.mjDSBL_AUTORESET,
-    ):
-        spec.option.disableflags |= int(flag)
+    for what in ("CONSTRAINT", "CONTACT", "ACTUATION", "SENSOR", "EULERDAMP", "AUTORESET"):
+        spec.option.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{what}"))
     made = {-1: spec.worldbody}
     for index, body in enumerate(model.bodies):
         (step,) = body.joint.steps

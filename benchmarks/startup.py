@@ -1,4 +1,4 @@
-"""What the first seconds cost: import, first answer, compilation; each in a fresh interpreter with a cold or a warm kernel cache."""
+"""What the first seconds cost: import, first answer, compilation; in fresh interpreters with a cold or a warm kernel cache."""
 
 from __future__ import annotations
 

@@ -32,7 +32,9 @@ def test_a_number_that_is_not_finite_is_named(name: str, bad: float, tier: str) 
     for i, port in enumerate(ports):
         for batch in ((), (20,)):
             xs = [np.tile(GOOD, (*batch, 1)) for _ in ports]
-            xs[i][..., 2] = np.where(np.arange(xs[i][..., 2].size).reshape(xs[i][..., 2].shape) == max(0, xs[i][..., 2].size - 3), bad, 0.3)
+            xs[i][..., 2] = np.where(
+                np.arange(xs[i][..., 2].size).reshape(xs[i][..., 2].shape) == max(0, xs[i][..., 2].size - 3), bad, 0.3
+            )
             with pytest.raises(rf.StateError, match=rf"{port}\[2\].*joint3.*{'nan' if np.isnan(bad) else 'inf'}"):
                 kernel(*xs)
 
@@ -151,7 +153,12 @@ def test_wrong_names_and_tiers(name: str) -> None:
 
 
 def test_unknown_names() -> None:
-    for call in (lambda: ARM.jacobian(GOOD, "hand"), lambda: ARM.body("hand"), lambda: ARM.joint("elbow"), lambda: ARM.inverse_dynamics(GOOD, GOOD, GOOD, {"hand": np.zeros(6)})):
+    for call in (
+        lambda: ARM.jacobian(GOOD, "hand"),
+        lambda: ARM.body("hand"),
+        lambda: ARM.joint("elbow"),
+        lambda: ARM.inverse_dynamics(GOOD, GOOD, GOOD, {"hand": np.zeros(6)}),
+    ):
         with pytest.raises(rf.ModelError, match="hand|elbow"):
             call()
     with pytest.raises(rf.StateError, match=r"\.\.\., 6"):

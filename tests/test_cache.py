@@ -99,7 +99,9 @@ def test_a_directory_open_to_others_is_closed_or_not_used(place: Path, builds: l
     assert place.stat().st_mode & 0o077 == 0 or len(builds) == 2
 
 
-def test_a_directory_that_cannot_be_written_is_done_without(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, builds: list[str]) -> None:
+def test_a_directory_that_cannot_be_written_is_done_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, builds: list[str]
+) -> None:
     (tmp_path / "file").write_text("not a directory")
     monkeypatch.setenv("RAMIFY_CACHE_DIR", str(tmp_path / "file"))
     np.testing.assert_array_equal(answer(), answer())

@@ -55,7 +55,10 @@ def test_agrees_with_pinocchio(seed: int) -> None:
     peer = to_pinocchio(model)
     data = peer.createData()
     qs, vs, accelerations = states(model, seed, BATCH, 3)
-    k = {name: model.kernel(name, "rolled") for name in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias", "coriolis_matrix")}
+    k = {
+        name: model.kernel(name, "rolled")
+        for name in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias", "coriolis_matrix")
+    }
     taus, M = k["inverse_dynamics"](qs, vs, accelerations), k["mass_matrix"](qs)
     found = k["forward_dynamics"](qs, vs, taus)
     h, C = k["bias"](qs, vs), k["coriolis_matrix"](qs, vs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -58,6 +59,15 @@ def test_a_file_with_every_key() -> None:
     assert model.body("wrist").mass == pytest.approx(0.3)
     assert model.attachment("camera").body == 2
     assert [shape.kind for body in model.bodies for shape in body.shapes] == ["cylinder", "box", "capsule", "sphere"]
+
+
+def test_the_examples_of_the_documentation(root: Path) -> None:
+    blocks = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "robot-files.md").read_text(), flags=re.S)
+    picker, hand = read_yaml(blocks[0], payload=2.0), read_yaml("name: hand\n" + blocks[1])
+    assert (picker.name, picker.nv, picker.joints[1].name) == ("picker", 9, "shoulder")
+    assert picker.body("hand").mass == pytest.approx(2.5)
+    assert [body.name for body in hand.bodies[:5]] == ["palm", "finger1_bone", "finger2_bone", "finger3_bone", "tail1"]
+    assert hand.nv == 24
 
 
 def test_placements() -> None:
@@ -169,7 +179,8 @@ def test_what_is_no_number(text: Any) -> None:
 
 
 def test_parameters_can_be_overridden() -> None:
-    assert read_yaml(FULL, payload=4).body("arm").mass == 8.0
+    assert read_yaml(FULL, payload=np.int64(4)).body("arm").mass == 8.0
+    assert "too large" in refused(FULL, payload=10**5000)[0]
     assert refused(FULL, paylaod=4) == ["6:13: parameters: no parameter is named 'paylaod'; did you mean 'payload'?"]
     assert "finite" in refused(FULL, payload=float("nan"))[0]
 

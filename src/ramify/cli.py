@@ -240,6 +240,29 @@ def export(
 
 
 @app.command
+def convert(
+    source: Robot,
+    target: Annotated[Path, Parameter(help="The file to write: .yaml, or .urdf where it can express the robot.")],
+    *,
+    base: Annotated[str | None, Parameter(help="fixed, free, free_euler or planar; as the file says unless given.")] = None,
+    force: Annotated[bool, Parameter(negative="", help="Replace a file that exists.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Convert a robot file (URDF, MJCF, ReDySim's inputs.mat or inputs.m, YAML) and say what was ignored or assumed."""
+    from ramify.io.convert import convert as converted
+
+    if target.exists() and not force:
+        raise FileExistsError(f"{target}: already there; --force replaces it")
+    m = converted(source, target, base=base)
+    remarks = [str(entry) for entry in m.metadata.get("report", ())]
+    if json:
+        _print_json({"robot": m.name, "files": [str(target)], "report": remarks})
+        return
+    for line in (*remarks, f"written: {target}"):
+        _print_line(line)
+
+
+@app.command
 def demo(*, out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("out"), json: AsJson = False) -> None:
     """Write a page that shows what ramify does: out/index.html."""
     from ramify.view.page import write_demo

@@ -7,12 +7,13 @@ import hashlib
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.algorithms import ALGORITHMS, Algorithm
+from ramify.choices import Which, extra_columns, watched_locks
 from ramify.codegen.backend import Backend, LoopKernels, PlainNumpy, RobotTable, Rolled, Spread, Unrolled
 from ramify.codegen.kernel import Kernel, Plan
 from ramify.codegen.target import llvm_available
@@ -23,7 +24,7 @@ from ramify.model.configuration import check_quaternions, coordinate_rates
 from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
 from ramify.model.link import BallLink
-from ramify.model.locks import Lock, check_locks, locks, suspect
+from ramify.model.locks import check_locks, suspect
 from ramify.model.model import UDU, Kinematics
 from ramify.model.skeleton import as_ball, as_pose, build_skeleton
 from ramify.records import flatten
@@ -34,9 +35,6 @@ from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
-
-Which = int | tuple[str, ...] | None
-"""What a kernel is about where its algorithm asks: a body's index, or the names of joints."""
 
 _MOST_LINKS = 72  # up to here straight-line code is compiled in the background
 _MOST_PAIRS = 1200
@@ -87,7 +85,9 @@ def loop_kernels(name: str, balls: bool) -> LoopKernels:
 
 def _loop_program(name: str, balls: bool) -> LoopProgram:
     algorithm = ALGORITHMS[name]
-    skeleton = build_skeleton((Body("any", -1, Joint("any", "ball" if balls else "revolute")),))  # only the shape of its records matters
+    skeleton = build_skeleton(
+        (Body("any", -1, Joint("any", "ball" if balls else "revolute")),)
+    )  # only the shape of its records matters
     tree = LoopTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
     columns: list[Any] = []
     ports = [LoopPort(p.name, "link", 5 if balls else 1) if p.per in _QUATERNION else p for p in algorithm.inputs]
@@ -143,7 +143,7 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
     algorithm = ALGORITHMS[name]
     tree = tree_of(model)
     links = len(tree.links)
-    extras = _extras(model, algorithm, which)
+    extras = extra_columns(model, algorithm, which)
     text = plain_text(algorithm, model, extras)
     inputs, outputs = (tuple(Port(p.name, _shape(p, model)) for p in ports) for ports in (algorithm.inputs, algorithm.outputs))
 
@@ -151,7 +151,9 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
         try:
             return text(*columns)
         except ZeroDivisionError:  # a pivot that is zero whatever the posture
-            raise StateError(f"{name}: some joint of {model.name!r} moves no mass, its inertia matrix is singular; see model.check()") from None
+            raise StateError(
+                f"{name}: some joint of {model.name!r} moves no mass, its inertia matrix is singular; see model.check()"
+            ) from None
 
     plain = PlainNumpy(answered)
 
@@ -176,7 +178,7 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
             else:
                 better = unrolled
     starts = tuple(i for i, _ in model.layout.balls)
-    watched = _watched(model, algorithm, which)
+    watched = watched_locks(model, algorithm, which)
 
     def check(q: Array) -> None:
         check_quaternions(list(starts), model.coordinates, q)
@@ -232,7 +234,12 @@ def _pairs(tree: Tree) -> int:
 
 def _fingerprint(tree: Tree, extras: Sequence[Sequence[float]], name: str) -> str:
     h = hashlib.sha256(name.encode())
-    numbers = [*flatten(tree.root), *flatten(tree.gravity), *(x for link in tree.links for x in flatten(link)), *flatten(list(extras))]
+    numbers = [
+        *flatten(tree.root),
+        *flatten(tree.gravity),
+        *(x for link in tree.links for x in flatten(link)),
+        *flatten(list(extras)),
+    ]
     h.update(np.array(numbers, dtype=np.float64).tobytes())
     h.update(np.array(tree.parents, dtype=np.int64).tobytes())
     return h.hexdigest()
@@ -261,43 +268,6 @@ def _explain(model: Model, algorithm: Algorithm, port: Port, position: int) -> s
 
 
 # ---- questions that need more than one call of a kernel ----
-
-
-def _extras(model: Model, algorithm: Algorithm, which: Which) -> list[tuple[float, ...]]:
-    """The columns of ones and zeros that an algorithm asks for."""
-    chosen = [_CHOICES[column](model, which) for column in algorithm.extras]
-    if None in chosen:
-        raise RamifyError(f"the kernel of {algorithm.name} belongs to one body; call model.{algorithm.name}(…) instead")
-    links = range(len(model.skeleton.links))
-    return [tuple(float(k in links_meant) for k in links) for links_meant in chosen if links_meant is not None]
-
-
-def _watched(model: Model, algorithm: Algorithm, which: Which) -> tuple[Lock, ...]:
-    """The gimbal locks that matter: those of joints by whose inertia the algorithm divides."""
-    if not algorithm.divides:
-        return ()
-    held = _prescribed(model, which) if "prescribed" in algorithm.extras else set()
-    return tuple(lock for lock in locks(model) if model.joint_slice(lock.joint).start not in held)
-
-
-def _target(model: Model, body: Which) -> set[int] | None:
-    return {model.skeleton.last[body]} if isinstance(body, int) else None
-
-
-def _support(model: Model, body: Which) -> set[int] | None:
-    return set(model.skeleton.support(body)) if isinstance(body, int) else None
-
-
-def _prescribed(model: Model, joints: Which) -> set[int]:
-    """Links of the joints whose accelerations are given: all but the first joint's unless told."""
-    names = [joint.name for joint in model.joints[1:]] if joints is None or isinstance(joints, int) else joints
-    return {k for name in names for k in range(model.nv)[model.joint_slice(name)]}
-
-
-_CHOICES: Final[dict[str, Callable[[Model, Which], set[int] | None]]] = {
-    "target": _target, "support": _support, "prescribed": _prescribed
-}  # fmt: skip
-"""The links at which each extra column is one (see ramify.dynamics.jacobian and ramify.dynamics.hybrid)."""
 
 
 def kernel_for(model: Model, name: str, which: Which) -> Kernel:
@@ -353,7 +323,9 @@ def applied_wrenches(model: Model, wrenches: Mapping[str, ArrayLike]) -> Array:
         if not np.isfinite(w).all():
             raise StateError(f"the wrench on {name!r} is not finite: {w.tolist()}")
         if not frame.is_identity:
-            raise ModelError(f"{name!r} is merged into {model.bodies[body].name if body >= 0 else 'the base'!r}; give the wrench on that body")
+            raise ModelError(
+                f"{name!r} is merged into {model.bodies[body].name if body >= 0 else 'the base'!r}; give the wrench on that body"
+            )
         given.append((model.skeleton.last[body], w))
     batch = np.broadcast_shapes(*(w.shape[:-1] for _, w in given))
     out = np.zeros((*batch, len(model.skeleton.links), 6))
@@ -387,7 +359,10 @@ def udu(model: Model, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
         return UDU(U, _diagonal(d))
     blocks = _module_blocks(model)
     within = U * blocks  # the part of U inside the modules: block D is within D within', block U is U within^-1
-    return UDU(np.linalg.solve(np.swapaxes(within, -1, -2), np.swapaxes(U, -1, -2)).swapaxes(-1, -2), (within * d[..., None, :]) @ within.swapaxes(-1, -2))
+    return UDU(
+        np.linalg.solve(np.swapaxes(within, -1, -2), np.swapaxes(U, -1, -2)).swapaxes(-1, -2),
+        (within * d[..., None, :]) @ within.swapaxes(-1, -2),
+    )
 
 
 def udu_inverse(model: Model, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
@@ -419,3 +394,8 @@ def _module_blocks(model: Model) -> Array:
 def op_count(model: Model, name: str) -> OpCount:
     """See Model.op_count."""
     return model.kernel(name).op_count
+
+
+def fingerprint(model: Model) -> str:
+    """A digest of all numbers of a model that its dynamics depend on."""
+    return _fingerprint(tree_of(model), (), "")

@@ -20,4 +20,6 @@ class LoopError(RamifyError):
 
 
 class SimulationError(RamifyError):
-    """A simulation that cannot go on."""
+    """A simulation that cannot go on. ``result`` holds what was computed until then, where there is something."""
+
+    result: object | None = None

@@ -65,7 +65,9 @@ def _entries(model: Model, name: str, value: ArrayLike, mask: Array, kind: str) 
     wanted = int(mask.sum())
     if a.shape[-1:] != (wanted,):
         which = ", ".join([n for n, m in zip(model.velocities, mask, strict=True) if m][:8])
-        raise StateError(f"hybrid_dynamics: {name} has shape {a.shape}; it must be (..., {wanted}), an entry per {kind} coordinate: {which}")
+        raise StateError(
+            f"hybrid_dynamics: {name} has shape {a.shape}; it must be (..., {wanted}), an entry per {kind} coordinate: {which}"
+        )
     if not np.isfinite(a).all():
         raise StateError(f"hybrid_dynamics: {name} must be finite; got {a[~np.isfinite(a)][0]}")
     return a

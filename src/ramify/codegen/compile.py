@@ -46,7 +46,9 @@ def compiled(text: Callable[[], str], name: str, target: Target, fingerprint: st
 
 def _key(name: str, target: Target, fingerprint: str, optimise: int) -> str:
     version = ".".join(map(str, llvm().llvm_version_info))
-    return disk.key_of(fingerprint, name, _sources(), version, target.cpu, target.features, str((target.width, target.fma, optimise)))
+    return disk.key_of(
+        fingerprint, name, _sources(), version, target.cpu, target.features, str((target.width, target.fma, optimise))
+    )
 
 
 def is_cached(name: str, target: Target, fingerprint: str, optimise: int = 2) -> bool:

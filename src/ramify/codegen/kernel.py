@@ -171,7 +171,9 @@ class Kernel:
         if (self._plan.quaternions or self._plan.locks) and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
-        parts = min(threads() if count is None else count, max(1, int(states * self._plan.cost_ns / _PART_NS)), max(1, states // 16))
+        parts = min(
+            threads() if count is None else count, max(1, int(states * self._plan.cost_ns / _PART_NS)), max(1, states // 16)
+        )
         flags = in_parallel(lambda a, b: backend.run(rows, results, a, b), states, max(1, parts))
         if flags & HUGE_ANGLE:
             flags = self._with_huge_angles(rows, results)

@@ -91,6 +91,7 @@ def entry_ir(kernel: Single, sizes: Sequence[int], shape: Sequence[int], watched
     add("  %ok = and i1 %plain, %count")
     add("  br i1 %ok, label %arg0, label %fallback")
     for i, size in enumerate(sizes):
+
         def field(offset: int, kind: str, what: str, i: int = i) -> str:
             add(f"  %{what}p{i} = getelementptr i8, ptr %a{i}, i64 {offset}")
             add(f"  %{what}{i} = load {kind}, ptr %{what}p{i}")
@@ -232,7 +233,12 @@ def _trial() -> bool:
     y = entry(x)
     sound = isinstance(y, np.ndarray) and y.dtype == np.float64 and y.shape == (2,) and (y == x).all() and sys.getrefcount(y) == 2
     refused = [entry(x[None]), entry(x.astype(np.float32)), entry([1.5, -2.5]), entry(x, x), entry(x[::-1])]
-    return bool(sound) and all(isinstance(r, tuple) for r in refused) and entry(x, out=1)[1] == {"out": 1} and sys.getrefcount(x) <= before + 4
+    return (
+        bool(sound)
+        and all(isinstance(r, tuple) for r in refused)
+        and entry(x, out=1)[1] == {"out": 1}
+        and sys.getrefcount(x) <= before + 4
+    )
 
 
 def builtin_entry(

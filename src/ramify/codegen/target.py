@@ -62,4 +62,6 @@ def machine(target: Target, optimise: int) -> Any:
     """LLVM's code generator for a target."""
     binding = llvm()
     triple = binding.Target.from_triple(binding.get_process_triple())
-    return triple.create_target_machine(cpu=target.cpu, features=target.features, opt=optimise, reloc="pic", codemodel="default", jit=True)
+    return triple.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=optimise, reloc="pic", codemodel="default", jit=True
+    )

@@ -151,7 +151,9 @@ _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
 }
 
 
-def emit(writer: Writer, graph: Graph, roots: Iterable[int], symbol: Callable[[Any], str], on_angle: Callable[[str], None]) -> dict[int, str]:
+def emit(
+    writer: Writer, graph: Graph, roots: Iterable[int], symbol: Callable[[Any], str], on_angle: Callable[[str], None]
+) -> dict[int, str]:
     """Write the nodes that the roots need; gives the value of every node. ``on_angle`` sees each angle a sine is taken of."""
     roots = list(roots)
     order = graph.reachable(roots)

@@ -42,4 +42,5 @@ def required_wrench(tree: Tree, q: Column, v: Column, a: Column) -> Wrench:
     def share(link: Link, at: Pose, motion: Motion) -> Wrench:
         return about(o, at, link.M.wrench(motion.t, motion.dt))
 
-    return tree.total(share, Wrench(o, o), poses(tree, x), motions(tree, x, v, a))  # type: ignore[no-any-return]
+    whole: Wrench = tree.total(share, Wrench(o, o), poses(tree, x), motions(tree, x, v, a))
+    return whole

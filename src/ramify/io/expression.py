@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from functools import lru_cache
+from numbers import Real
 from typing import Any, Final
 
 LONGEST: Final = 200
@@ -44,14 +45,13 @@ class ExpressionError(ValueError):
 
 def shown(value: object, most: int = 48) -> str:
     """A value as a message quotes it: shortened where it is long."""
-    text = f"{value}" if isinstance(value, float | int) else repr(value) if isinstance(value, str) else _kind(value)
+    text = f"{value}" if isinstance(value, Real) else repr(value) if isinstance(value, str) else _kind(value)
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
 def _kind(value: object) -> str:
-    return {dict: "a mapping", list: "a list", type(None): "nothing"}.get(
-        next((t for t in (dict, list, type(None)) if isinstance(value, t)), object), type(value).__name__
-    )
+    kinds: dict[type, str] = {dict: "a mapping", list: "a list", type(None): "nothing"}
+    return next((text for kind, text in kinds.items() if isinstance(value, kind)), type(value).__name__)
 
 
 def evaluate(value: object, names: Mapping[str, float]) -> float:
@@ -70,10 +70,13 @@ def evaluate(value: object, names: Mapping[str, float]) -> float:
             raise
         except (ValueError, TypeError) as error:
             raise ExpressionError(f"{shown(value)} has no value: {error}") from None
-    elif isinstance(value, bool) or not isinstance(value, int | float):
+    elif isinstance(value, bool) or not isinstance(value, Real):
         raise ExpressionError(f"{shown(value)} is not a number")
     else:
-        result = float(value)
+        try:
+            result = float(value)
+        except OverflowError:
+            raise ExpressionError(f"a whole number of this size is too large; numbers here stay below {LARGEST:.0e}") from None
     if isinstance(result, complex) or math.isnan(result):
         raise ExpressionError(f"{shown(value)} is not a real number")
     if LARGEST < abs(result) < math.inf:

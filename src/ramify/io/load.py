@@ -13,10 +13,13 @@ from ramify.io.expression import near
 from ramify.model.model import Model
 
 YAML_SUFFIXES: Final = (".yaml", ".yml")
-READERS: Final = {".urdf": ("ramify.io.urdf", "read_urdf")}
+READERS: Final = {
+    ".urdf": ("ramify.io.urdf", "read_urdf"),
+    ".xml": ("ramify.io.mjcf", "read_mjcf"),
+    ".mat": ("ramify.io.redysim", "read_redysim"),
+    ".m": ("ramify.io.redysim", "read_redysim"),
+}
 """Modules and functions ``read(path, base)`` of foreign files, imported when needed. One row per suffix."""
-
-LATER_SUFFIXES: Final = {".xml": "MJCF", ".mat": "ReDySim", ".m": "ReDySim"}
 
 
 def robots() -> list[str]:
@@ -30,11 +33,13 @@ def _built_in() -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
 
 
-def load(name_or_path: str | os.PathLike[str], *, base: str = "fixed", **parameters: float) -> Model:
-    """A robot: a built-in one by its name, or one from the path of a ``.yaml`` or ``.urdf`` file.
+def load(name_or_path: str | os.PathLike[str], *, base: str | None = None, **parameters: float) -> Model:
+    """A robot: a built-in one by its name, or one from the path of a ``.yaml``, ``.urdf`` or ReDySim (``.mat``, ``.m``) file.
 
-    base: whether the root link of a URDF file stands ("fixed") or moves on a "free" or "free_euler" joint; what was ignored or assumed
-    in such a file is in ``model.metadata["report"]``. parameters: values for the parameters that the robot's file declares, as in ``rf.load("chain", n=1000)``.
+    base: whether the root link of a URDF file stands ("fixed", unless told) or moves on a "free" or "free_euler" joint. A robot
+    file or a ReDySim file says itself what its base is; one that moves may be given as "free", "free_euler", "planar" (x, y and the
+    angle about z) or "fixed". What was ignored or assumed in a foreign file is in ``model.metadata["report"]``.
+    parameters: values for the parameters that the robot's file declares, as in ``rf.load("chain", n=1000)``.
 
     Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one line for each mistake, with
     file, line, column, key, what is wrong and what would be right.
@@ -45,9 +50,13 @@ def load(name_or_path: str | os.PathLike[str], *, base: str = "fixed", **paramet
         if parameters:
             raise ModelError(f"{given}: a {suffix} file has no parameters to set; got {', '.join(parameters)}")
         module, read = READERS[suffix]
-        return getattr(import_module(module), read)(given, base)
-    if base != "fixed":
-        raise ModelError(f"base {base!r}: this version builds robots on a base that is 'fixed'")
+        reader = getattr(import_module(module), read)
+        found: Model = reader(given) if base is None else reader(given, base)
+        return found
+    if base is not None:
+        from ramify.io.base import with_base
+
+        return with_base(load(given, base=None, **parameters), base)
     if given in _built_in():
         entry = resources.files("ramify") / "robots" / f"{given}.yaml"
         return read_yaml(entry.read_text(encoding="utf-8"), entry.name, **parameters)
@@ -61,11 +70,9 @@ def load(name_or_path: str | os.PathLike[str], *, base: str = "fixed", **paramet
 
 def _refusal(given: str, path: Path) -> str:
     suffix = path.suffix.lower()
-    if suffix in LATER_SUFFIXES:
-        return f"{given}: {LATER_SUFFIXES[suffix]} files ({suffix}) are not read by this version; write the robot as .yaml"
     if suffix or os.path.lexists(path) or len(path.parts) != 1:
         kind = "is a directory" if path.is_dir() else f"has the suffix {suffix!r}" if suffix else "has no suffix"
-        return f"{given} {kind}; a robot file ends in .yaml, .yml, {', '.join([*READERS, *LATER_SUFFIXES])}"
+        return f"{given} {kind}; a robot file ends in .yaml, .yml, {', '.join(READERS)}"
     return f"no built-in robot is named {given!r}{near(given, robots())}"
 
 

@@ -1,7 +1,7 @@
 """ReDySim's models: ``inputs.mat`` and ``inputs.m`` as robots.
 
-Only the variables are taken; what a user wrote as MATLAB functions beside them (torques, trajectories, Jacobians of loops, initial states) is
-named in the import report, with what to write instead.
+Only the variables are taken; what a user wrote as MATLAB functions beside them (torques, trajectories, Jacobians of loops, initial
+states) is named in the import report, with what to write instead.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ramify.model.model import Model
 SUFFIXES: Final = (".mat", ".m")
 
 
-def read_redysim(path: str | os.PathLike[str], *, base: str | None = None, merge: bool = True) -> Model:
+def read_redysim(path: str | os.PathLike[str], base: str | None = None, *, merge: bool = True) -> Model:
     """A robot from ReDySim's ``inputs.mat`` or ``inputs.m``, with the import report in ``model.metadata["report"]``.
 
-    base: see :func:`ramify.io.redysim_model.from_variables`. Raises ModelError with file and line for anything that is not such a file.
+    base, merge: see :func:`ramify.io.redysim_model.from_variables`. Raises ModelError with file and line for any other file.
     """
     where = Path(path)
     report = ImportReport(str(path))
@@ -48,7 +48,8 @@ def read_m(text: str, file: str = "inputs.m", *, name: str = "redysim", base: st
     if missing:
         raise ModelError(f"{file}: {', '.join(missing[:8])} should come out of it, but is never assigned")
     outputs = program.outputs or tuple(values)
-    return from_variables({key: values[key] for key in (*outputs, "n_l") if key in values}, name, ImportReport(file), base=base, merge=merge)
+    taken = {key: values[key] for key in (*outputs, "n_l") if key in values}
+    return from_variables(taken, name, ImportReport(file), base=base, merge=merge)
 
 
 def _name(path: Path) -> str:

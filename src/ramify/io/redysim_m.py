@@ -31,7 +31,7 @@ class Token:
 
 @dataclass(frozen=True)
 class Statement:
-    """An assignment (``target`` with its ``index``, or none, and ``value``) or, with a ``body``, a loop over the columns of ``value``."""
+    """An assignment of ``value`` to ``target`` or a part of it (``index``); with a ``body``, a loop over columns of ``value``."""
 
     line: int
     text: str
@@ -121,7 +121,7 @@ def parse(source: str, file: str) -> Program:
 
 
 _IGNORED: Final = frozenset(["clc", "clear", "close", "format", "disp", "hold", "global", "fprintf"])
-_UNKNOWN: Final = frozenset(["while", "if", "switch", "try", "parfor", "return", "break", "continue", "else", "elseif", "case", "otherwise"])
+_UNKNOWN: Final = frozenset(["while", "if", "switch", "try", "parfor", "break", "continue", "else", "elseif", "case", "otherwise"])
 _LEVELS: Final = ((":",), ("+", "-"), ("*", "/", ".*", "./"))
 
 
@@ -238,11 +238,15 @@ class _Parser:
         if level == len(_LEVELS):
             return self.signed()
         left = self.expression(level + 1)
-        while (token := self.peek()) is not None and token.kind == "op" and token.text in _LEVELS[level] and not self.starts_entry(token):
+        parts = [left]
+        while (token := self.peek()) is not None and token.kind == "op" and token.text in _LEVELS[level]:
+            if self.starts_entry(token):
+                break
             self.at += 1
             right = self.expression(level + 1)
-            left = (("range", *left[1:], right) if left[0] == "range" else ("range", left, right)) if level == 0 else (token.text[-1], left, right)
-            if left[0] == "range" and len(left) > 4:
+            parts.append(right)
+            left = ("range", *parts) if level == 0 else (token.text[-1], left, right)
+            if level == 0 and len(parts) > 3:
                 self.fail("a range reads first:last or first:step:last", token)
         return left
 
@@ -325,8 +329,7 @@ class _Parser:
         while not self.accept(")"):
             if out and not self.accept(","):
                 self.fail("a comma or a closing bracket belongs here", self.peek() or token)
-            following = self.peek()
-            if following is not None and following.text == ":" and self.stream[self.at + 1 : self.at + 2] and self.stream[self.at + 1].text in (",", ")"):
+            if [t.text for t in self.stream[self.at : self.at + 2]] in ([":", ","], [":", ")"]):
                 self.at += 1
                 out.append(("all",))
             else:

@@ -1,8 +1,9 @@
 """ReDySim's ``inputs.mat``: the numeric variables of a MATLAB 5 file (save -v6 or -v7), read within limits.
 
-The file is a header of 128 bytes and a run of data elements, each a type, a size and that many bytes padded to eight. A variable is an
-element of type *matrix* that holds elements in its turn: flags, dimensions, name, real part. Such an element may be packed with zlib.
-Only plain real arrays are wanted here, so everything else (cells, structures, texts, objects, sparse matrices) is passed over unread.
+The file is a header of 128 bytes and a run of data elements, each a type, a size and that many bytes padded to eight. A variable is
+an element of type *matrix* that holds elements in its turn: flags, dimensions, name, real part. Such an element may be packed with
+zlib. Only plain real arrays are wanted here, so everything else (cells, structures, texts, objects, sparse matrices) is passed over
+unread.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _COMPLEX: Final = 0x08
 
 @dataclass(frozen=True)
 class _Element:
-    """A data element: its type, its bytes, and where it starts in the file (or in the packed data)."""
+    """A data element: its type and its bytes."""
 
     kind: int
     data: bytes
@@ -45,7 +46,7 @@ def read_mat(data: bytes, file: str) -> dict[str, Array]:
     if data[128:].startswith(_HDF5[:4]) or data.startswith(_HDF5):
         raise ModelError(f"{file}: a MATLAB 7.3 file (HDF5); write it with: save inputs.mat -v7")
     if len(data) < 128 or data[124:128] not in (b"\x00\x01IM", b"\x01\x00MI"):
-        raise ModelError(f"{file}: not a MATLAB 5 file (its first 128 bytes end in a version and IM); write it with: save inputs.mat -v7")
+        raise ModelError(f"{file}: not a MATLAB 5 file, or cut off; write it with: save inputs.mat -v7")
     try:
         return _variables(data, "<" if data[126:128] == b"IM" else ">", file)
     except (struct.error, zlib.error, ValueError, UnicodeDecodeError, OverflowError) as error:
@@ -88,7 +89,7 @@ def _unpacked(data: bytes, most: int, file: str) -> bytes:
 
 
 def _elements(data: bytes, order: str) -> Iterator[_Element]:
-    """The data elements of a run of bytes. A small element has its size in the upper half of the type, and its bytes right there."""
+    """The data elements of a run of bytes. A small one has its size in the upper half of the type, and its bytes right there."""
     at = 0
     while at + 8 <= len(data):
         kind, size = struct.unpack_from(order + "II", data, at)

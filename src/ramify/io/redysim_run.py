@@ -39,12 +39,12 @@ KNOWN: Final = (*_BY_ELEMENT, *_SIZED, *_WHOLE)
 """Functions that an ``inputs.m`` may call."""
 
 
-class _Refused(ValueError):
+class _RefusedError(ValueError):
     """An operation that has no value; the statement is named where it is caught."""
 
 
 def run(program: Program, file: str) -> dict[str, Value]:
-    """The variables that the statements leave behind. Raises ModelError with file, line and statement where one cannot be evaluated."""
+    """The variables that the statements leave behind. Raises ModelError with file, line and statement where one has no value."""
     return _Run(file).block(program.statements)
 
 
@@ -62,7 +62,7 @@ class _Run:
                     self.assign(statement)
                     continue
                 turns = _matrix(self.value(statement.value)).T
-            except _Refused as error:
+            except _RefusedError as error:
                 wrong(self.file, statement.line, str(error), statement.text)
             except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
                 wrong(self.file, statement.line, f"has no value ({error})", statement.text)
@@ -77,7 +77,7 @@ class _Run:
         if self.spent > BUDGET:
             text = f"more than {BUDGET} operations; write the vectors out, or the loops shorter"
             if statement is None:
-                raise _Refused(text)
+                raise _RefusedError(text)
             wrong(self.file, statement.line, text, statement.text)
 
     # ---- assignments ----
@@ -89,13 +89,13 @@ class _Run:
             self.names[name] = value
             return
         if name not in self.names and name in KNOWN:
-            raise _Refused(f"{name!r} is a function")
+            raise _RefusedError(f"{name!r} is a function")
         held = _matrix(self.names.get(name, np.zeros((0, 0))))
         where = self.places(statement.index, held)
         if len(where) == 1:
             rows, columns = (where[0], [0]) if held.shape[1] == 1 and held.shape[0] > 1 else ([0], where[0])
             if min(held.shape) > 1:
-                raise _Refused(f"{name!r} is a matrix; give row and column")
+                raise _RefusedError(f"{name!r} is a matrix; give row and column")
         else:
             rows, columns = where
         height, width = (max([size, *(i + 1 for i in places)]) for size, places in zip(held.shape, (rows, columns), strict=True))
@@ -105,14 +105,14 @@ class _Run:
         self.pay(None, grown.size / 100.0)
         given = _matrix(value)
         if given.size != 1 and given.size != len(rows) * len(columns):
-            raise _Refused(f"{given.size} numbers for {len(rows) * len(columns)} places")
+            raise _RefusedError(f"{given.size} numbers for {len(rows) * len(columns)} places")
         grown[np.ix_(rows, columns)] = given if given.size == 1 else given.reshape(len(rows), len(columns))
         self.names[name] = grown
 
     def places(self, index: Sequence[Expression], held: Array) -> list[list[int]]:
         """Zero-based places of an index, by row and column or one for the whole."""
         if not 1 <= len(index) <= 2:
-            raise _Refused(f"{len(index)} indices; there are one or two")
+            raise _RefusedError(f"{len(index)} indices; there are one or two")
         sizes = [held.size] if len(index) == 1 else list(held.shape)
         out = []
         for expression, size in zip(index, sizes, strict=True):
@@ -123,7 +123,7 @@ class _Run:
             numbers = _matrix(self.value(expression)).ravel(order="F")
             self.last.pop()
             if numbers.size and (numbers.min() < 1 or numbers.max() > MAX_ELEMENTS or (numbers != np.floor(numbers)).any()):
-                raise _Refused(f"the index {numbers.min():g} is not a whole number from 1 to {MAX_ELEMENTS}")
+                raise _RefusedError(f"the index {numbers.min():g} is not a whole number from 1 to {MAX_ELEMENTS}")
             out.append([int(x) - 1 for x in numbers])
         return out
 
@@ -150,16 +150,18 @@ class _Run:
         if kind == "end":
             return float(self.last[-1])
         if kind == "all":
-            raise _Refused("a colon alone belongs into an index")
+            raise _RefusedError("a colon alone belongs into an index")
         return self.checked(self.binary(str(kind), self.value(e[1]), self.value(e[2])))
 
     def binary(self, op: str, left: Value, right: Value) -> Value:
         if isinstance(left, float) and isinstance(right, float):
             if op == "^" and (abs(right) > 1000.0 or (left < 0.0 and right != int(right))):
-                raise _Refused(f"{left:g} ^ {right:g} is not a real number of sensible size")
+                raise _RefusedError(f"{left:g} ^ {right:g} is not a real number of sensible size")
             return float(_BINARY[op](left, right))
         if not isinstance(left, float) and not isinstance(right, float) and left.shape != right.shape:
-            raise _Refused(f"vectors of {left.shape[0]} x {left.shape[1]} and {right.shape[0]} x {right.shape[1]} do not go together")
+            raise _RefusedError(
+                f"vectors of {left.shape[0]} x {left.shape[1]} and {right.shape[0]} x {right.shape[1]} do not go together"
+            )
         with np.errstate(all="ignore"):
             return np.asarray(_BINARY[op](left, right), dtype=np.float64)
 
@@ -170,12 +172,12 @@ class _Run:
             self.pay(None, value.size / 100.0)
             good = bool((np.abs(value) <= LARGEST).all())
         if not good:
-            raise _Refused(f"a number that is not finite, or above {LARGEST:.0e}")
+            raise _RefusedError(f"a number that is not finite, or above {LARGEST:.0e}")
         return value
 
     def named(self, name: str) -> Value:
         if name not in self.names:
-            raise _Refused(f"nothing is known of {name!r} here{near(name, list(self.names))}")
+            raise _RefusedError(f"nothing is known of {name!r} here{near(name, list(self.names))}")
         return self.names[name]
 
     def called(self, name: str, arguments: Sequence[Expression]) -> Value:
@@ -196,13 +198,15 @@ class _Run:
             self.pay(None, a.size / 2.0)
             out = [_BY_ELEMENT[name](float(x)) for x in a.ravel()]
             return self.checked(_plain(np.array(out).reshape(a.shape)))
-        raise _Refused(f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}")
+        raise _RefusedError(f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}")
 
     def element(self, name: str, held: Array, where: list[list[int]]) -> Value:
         sizes = [held.size] if len(where) == 1 else list(held.shape)
         for places, size in zip(where, sizes, strict=True):
             if places and max(places) >= size:
-                raise _Refused(f"{name}({max(places) + 1}) does not exist; {name!r} has {held.shape[0]} x {held.shape[1]} numbers")
+                raise _RefusedError(
+                    f"{name}({max(places) + 1}) does not exist; {name!r} has {held.shape[0]} x {held.shape[1]} numbers"
+                )
         if len(where) == 2:
             return _plain(held[np.ix_(*where)])
         picked = held.ravel(order="F")[where[0]]
@@ -211,11 +215,11 @@ class _Run:
     def range(self, ends: Sequence[float]) -> Value:
         first, step, last = (ends[0], 1.0, ends[1]) if len(ends) == 2 else ends
         if step == 0.0 or not all(math.isfinite(x) for x in (first, step, last)):
-            raise _Refused("a range needs a step that is not zero")
+            raise _RefusedError("a range needs a step that is not zero")
         count = max(0.0, math.floor((last - first) / step + 1e-10) + 1.0)
         if count > MAX_ELEMENTS:
-            raise _Refused(f"a range of {count:.3g} numbers; there are at most {MAX_ELEMENTS}")
-        return _plain((first + step * np.arange(int(count))).reshape(1, -1))
+            raise _RefusedError(f"a range of {count:.3g} numbers; there are at most {MAX_ELEMENTS}")
+        return _plain(np.array(first + step * np.arange(int(count)), dtype=np.float64).reshape(1, -1))
 
     def matrix(self, rows: Sequence[Sequence[Expression]]) -> Value:
         parts = []
@@ -223,11 +227,11 @@ class _Run:
             values = [_matrix(self.value(entry)) for entry in row]
             values = [v for v in values if v.size] or values[:1]
             if len({v.shape[0] for v in values}) > 1:
-                raise _Refused("a row holds columns of different length")
+                raise _RefusedError("a row holds columns of different length")
             parts.append(np.hstack(values))
         parts = [p for p in parts if p.size] or parts[:1]
         if len({p.shape[1] for p in parts}) > 1:
-            raise _Refused("the rows have different lengths")
+            raise _RefusedError("the rows have different lengths")
         out = np.vstack(parts) if parts else np.zeros((0, 0))
         _check_size(*out.shape)
         self.pay(None, out.size / 100.0)
@@ -236,7 +240,7 @@ class _Run:
 
 def _check_size(height: int, width: int) -> None:
     if height < 0 or width < 0 or height * width > MAX_ELEMENTS:
-        raise _Refused(f"{height} x {width} numbers; a vector has 0 to {MAX_ELEMENTS}")
+        raise _RefusedError(f"{height} x {width} numbers; a vector has 0 to {MAX_ELEMENTS}")
 
 
 def _matrix(value: Value) -> Array:
@@ -249,5 +253,5 @@ def _plain(value: Array) -> Value:
 
 def _number(value: Value) -> float:
     if not isinstance(value, float):
-        raise _Refused(f"a number belongs here, not {value.shape[0]} x {value.shape[1]} of them")
+        raise _RefusedError(f"a number belongs here, not {value.shape[0]} x {value.shape[1]} of them")
     return value

@@ -14,8 +14,8 @@ LEVELS: Final[tuple[Level, ...]] = ("ignored", "assumed", "note")
 class Entry:
     """One thing an importer has to say: its ``level``, ``where`` (file and line, link or joint) and the ``message``.
 
-    ``ignored``: the file says it, the model does not have it. ``assumed``: the file does not say it, the model needs it. ``note``: all
-    is as the file says, but may surprise.
+    ``ignored``: the file says it, the model does not have it. ``assumed``: the file does not say it, the model needs it. ``note``:
+    all is as the file says, but may surprise.
     """
 
     level: Level
@@ -55,4 +55,5 @@ class ImportReport:
         return len(self.entries)
 
     def __str__(self) -> str:
-        return "\n".join([f"{self.file}: " + ("nothing was ignored or assumed" if not self.entries else "imported with remarks"), *map(str, self)])
+        head = f"{self.file}: " + ("imported with remarks" if self.entries else "nothing was ignored or assumed")
+        return "\n".join([head, *map(str, self)])

@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
@@ -22,6 +21,7 @@ from ramify.errors import ModelError
 from ramify.io.expression import near
 from ramify.io.files import read_bytes
 from ramify.io.mistakes import Mistakes, Position
+from ramify.io.names import fresh
 from ramify.io.report import ImportReport
 from ramify.io.urdf_values import Values, inside, some
 from ramify.io.xml_file import parse_xml
@@ -40,7 +40,8 @@ UNLIMITED: Final = 1e9
 
 BASES: Final = ("fixed", "free", "free_euler")
 KINDS: Final = {
-    "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic", "fixed": "fixed", "floating": "free", "planar": "planar",
+    "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
+    "fixed": "fixed", "floating": "free", "planar": "planar",
 }  # fmt: skip
 """Joint types of URDF and ours."""
 
@@ -145,13 +146,14 @@ class _Reader:
         if self.root.tag != "robot":
             hint = "; this is MJCF, a file for MuJoCo, which ends in .xml" if self.root.tag == "mujoco" else ""
             self.wrong_at(line, f"the root element is <{str(self.root.tag)[:60]}>, a URDF file has <robot>{hint}")
-        xacro = next((e for e in self.root.iter() if "xacro" in (etree.QName(e).namespace or "")), None)
-        if xacro is not None:
-            text = f"<xacro:{etree.QName(xacro).localname[:60]}>: expand this xacro file first (xacro robot.xacro > robot.urdf)"
-            self.wrong(xacro, text)
         if len(self.root) > 4 * MAX_LINKS:
             self.wrong_at(line, f"{len(self.root)} elements; a robot has at most {MAX_LINKS} links")
         self.mistakes.raise_if_any()
+        xacro = next((e for e in self.root.iter("{*}*") if e.tag[0] == "{" and "xacro" in e.tag.partition("}")[0]), None)
+        if xacro is not None:
+            text = f"<xacro:{etree.QName(xacro).localname[:60]}>: expand this xacro file first (xacro robot.xacro > robot.urdf)"
+            self.wrong(xacro, text)
+            self.mistakes.raise_if_any()
         if not self.root.get("name"):
             self.report.assumed("robot", "it has no name; it is called like the file")
 
@@ -170,7 +172,8 @@ class _Reader:
         found: dict[str, etree._Element] = {}
         for child in self.used(element):
             if child.tag in found and child.tag != "visual":
-                self.wrong(child, f"{who}: a second <{child.tag}>; the first is in line {found[child.tag].sourceline}, keep one of them")
+                first = found[child.tag].sourceline
+                self.wrong(child, f"{who}: a second <{child.tag}>; the first is in line {first}, keep one of them")
             found.setdefault(str(child.tag), child)
         return found
 
@@ -210,18 +213,23 @@ class _Reader:
         tensor = parts["inertia"]
         xx, yy, zz = (self.values.number(tensor, key, who) for key in ("ixx", "iyy", "izz"))
         xy, xz, yz = (self.values.number(tensor, key, who, 0.0) for key in ("ixy", "ixz", "iyz"))
+        if missing := [key for key in ("ixy", "ixz", "iyz") if key not in tensor.attrib]:
+            self.report.assumed(who, f"no {', '.join(missing)} given: zero")
         dust = 1e-12 * link.mass + 1e-9 * max(map(abs, (xx, yy, zz, xy, xz, yz)))
         if min(xx, yy, zz) < -dust:
             self.wrong(tensor, f"{who}: moments of inertia {xx:g}, {yy:g}, {zz:g} kg m^2; none may be negative")
         central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-        link.inertia = frame.rotation @ central @ frame.rotation.T
-        link.inertia = 0.5 * (link.inertia + link.inertia.T)
-        least = float(np.linalg.eigvalsh(central)[0])
+        turned = frame.rotation @ central @ frame.rotation.T
+        link.inertia = 0.5 * (turned + turned.T)
+        if link.mass == 0.0 and link.inertia.any():
+            self.report.note(who, "has moments of inertia but no mass; taken as it is (some programs drop such an inertia)")
+        least = float(np.linalg.eigvalsh(central)[0]) if any((xy, xz, yz)) else 0.0
         if least < -dust:
-            self.report.note(who, f"the inertia has a negative principal moment, {least:.4g} kg m^2, as no matter can; taken as it is")
+            text = f"the inertia has a negative principal moment, {least:.4g} kg m^2, as no matter can; taken as it is"
+            self.report.note(who, text)
 
     def read_visual(self, element: etree._Element, link: _Link, who: str) -> None:
-        """Boxes, cylinders and spheres to draw; meshes by their names. A wrong drawing is left out and reported: it moves nothing."""
+        """Boxes, cylinders and spheres to draw; meshes by their names. A wrong drawing is reported and left out."""
         doubts = Mistakes(self.file)
         values = Values(doubts)
         frame = values.frame(element.find("origin"), who)
@@ -271,7 +279,7 @@ class _Reader:
             axis = self.axis(parts.get("axis"), kind, who)
             limits = self.limits(parts.get("limit"), kind, who)
             joint = Joint(name, KINDS[kind], placement, axis=axis, limits=limits, actuated=kind != "floating")
-            self.edges.append(_Edge(joint, *ends, element.sourceline or 1))
+            self.edges.append(_Edge(joint, ends[0], ends[1], element.sourceline or 1))
         if "mimic" in parts:
             master = parts["mimic"].get("joint", "")
             self.report.ignored(who, f"mimic of {master[:60]!r}: coupling is not modelled, the joint moves by itself")
@@ -318,14 +326,14 @@ class _Reader:
                     self.wrong_at(edge.line, f"joint {edge.joint.name!r}: its {what} {link[:60]!r} does not exist{hint}")
             if edge.child in carrier:
                 first = carrier[edge.child]
-                text = f"joint {edge.joint.name!r}: its child {edge.child!r} hangs on joint {first.joint.name!r} (line {first.line}) already"
-                self.wrong_at(edge.line, f"{text}; a URDF robot is a tree: cut the loop")
+                text = f"its child {edge.child!r} hangs on joint {first.joint.name!r} (line {first.line}) already"
+                self.wrong_at(edge.line, f"joint {edge.joint.name!r}: {text}; a URDF robot is a tree: cut the loop")
             carrier.setdefault(edge.child, edge)
         roots = [link for link in self.links if link not in carrier]
         self.check_cycles(carrier)
         if not self.links:
-            self.wrong_at(1, "the robot has no link")
-        elif len(roots) > 1:
+            self.wrong_at(self.root.sourceline or 1, "the robot has no link")
+        elif len(roots) > 1 and len(self.edges) == len(self.root.findall("joint")):  # a refused joint leaves its child alone
             text = f"{len(roots)} links hang on no joint: {some(roots)}; all but one need a joint (type fixed, if they do not move)"
             self.wrong_at(self.links[roots[1]].line, text)
         self.mistakes.raise_if_any()
@@ -379,9 +387,3 @@ class _Reader:
             say.ignored("meshes", f"outside the package or the file's folder, dropped: {some(map(repr, self.outside), 4)}")
         if meshes:
             say.note("meshes", f"{meshes} kept as names, none opened")
-
-
-def fresh(name: str, taken: Iterable[str]) -> str:
-    """A name that is not taken: the given one, or with a number behind it."""
-    used = set(taken)
-    return next(word for i in count(1) if (word := name if i == 1 else f"{name}_{i}") not in used)

@@ -18,6 +18,8 @@ _NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]
 _ENDLESS: Final = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE)
 _LONGEST: Final = 100
 
+Numbers = tuple[float, ...]
+
 
 class Values:
     """Reads attributes. What is wrong is noted as a mistake, and the default or zero put in its place."""
@@ -34,13 +36,14 @@ class Values:
         return self.numbers(element, key, 1, who, None if default is None else (default,), endless)[0]
 
     def numbers(
-        self, element: etree._Element, key: str, count: int, who: str, default: tuple[float, ...] | None = None, endless: bool = False
-    ) -> tuple[float, ...]:
+        self, element: etree._Element, key: str, count: int, who: str, default: Numbers | None = None, endless: bool = False
+    ) -> Numbers:
         """So many numbers with blanks between them."""
         given, otherwise = element.get(key), default or (0.0,) * count
         if given is None:
             if default is None:
-                self.note(element, f"{who}: <{element.tag}> has no {key}; write {key}=\"{' '.join(['0'] * count)}\" or what it is")
+                zeros = " ".join(["0"] * count)
+                self.note(element, f'{who}: <{element.tag}> has no {key}; write {key}="{zeros}" or what it is')
             return otherwise
         words = given.split() if len(given) <= _LONGEST * count else [given]
         if len(words) != count:
@@ -83,7 +86,9 @@ def inside(mesh: str) -> bool:
         return False
     path = (rest if colon else mesh).replace("\\", "/")
     parts = path.split("/")
-    if not mesh.isprintable() or "%" in path or ":" in path or path.startswith(("/", "~")) or (colon and parts[0] in ("", ".", "..")):
+    if not mesh.isprintable() or {"%", ":"} & set(path) or path.startswith(("/", "~")):
+        return False
+    if colon and parts[0] in (".", ".."):
         return False
     depths = accumulate({"..": -1, ".": 0, "": 0}.get(part, 1) for part in (parts[1:] if colon else parts))
     return all(depth >= 0 for depth in depths) and parts[-1] not in ("", ".", "..")

@@ -205,6 +205,7 @@ class _Builder:
                 self.mistakes.add(self.path, f"this key stands twice, first in line {first.line}", at=top.key_at)
             if value is None:
                 self.mistakes.add(self.path, "has no value; give it one or leave out the key", at=at)
-            top.value[top.key] = value
-            top.value.keys_at[top.key], top.value.values_at[top.key] = top.key_at, at
+            else:
+                top.value[top.key] = value
+                top.value.keys_at[top.key], top.value.values_at[top.key] = top.key_at, at
             top.key = None

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ramify.errors import ModelError
 from ramify.model import configuration, locks
 from ramify.model.body import Body
+from ramify.model.convert import Coordinates, converter
 from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
 from ramify.model.modules import Module, check_modules, find_modules
@@ -25,10 +26,12 @@ from ramify.model.skeleton import Skeleton, build_skeleton
 if TYPE_CHECKING:
     from ramify.codegen.kernel import Kernel
     from ramify.model.checks import Finding
+    from ramify.model.explain import Explanation
     from ramify.model.locks import Singularity
     from ramify.trace.count import OpCount
 
 Wrenches = Mapping[str, ArrayLike] | None
+Maybe = ArrayLike | None
 
 
 class Attachment(NamedTuple):
@@ -211,9 +214,8 @@ class Model:
         q: ArrayLike,
         v: ArrayLike,
         a_joints: ArrayLike,
-        *,
         prescribed: Sequence[str] | None = None,
-        tau: ArrayLike | None = None,
+        tau: Maybe = None,
         wrenches: Wrenches = None,
     ) -> Hybrid:
         """Hybrid(acceleration, tau): what moves freely and what the driven joints must give (table 7.1).
@@ -343,6 +345,28 @@ class Model:
         """Euler-angle joints within ``tolerance`` rad of gimbal lock at q (..., nq), nearest first; exactly there dynamics is refused."""
         return locks.singularities(self, q, tolerance)
 
+    def explain(self, q: Maybe = None, v: Maybe = None) -> Explanation:
+        """Each entry of q (and v) with joint, meaning, frame, unit and value; ``print`` it. Without arrays: both, without values."""
+        from ramify.model.explain import explain
+
+        return explain(self, q, v)
+
+    def to_pinocchio(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
+        """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order`` and ``forms``: see ``ramify.model.convert.converter``."""
+        return converter(self, "pinocchio", **options).to(q, v, a, tau)
+
+    def from_pinocchio(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
+        """The reverse of ``to_pinocchio``."""
+        return converter(self, "pinocchio", **options).back(q, v, a, tau)
+
+    def to_mujoco(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
+        """Coordinates(q, v, a, tau) as MuJoCo has them (qpos, qvel, qacc, qfrc); options as in ``to_pinocchio``."""
+        return converter(self, "mujoco", **options).to(q, v, a, tau)
+
+    def from_mujoco(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
+        """The reverse of ``to_mujoco``."""
+        return converter(self, "mujoco", **options).back(q, v, a, tau)
+
     # ---- kernels and checks ----
 
     @cached_property
@@ -375,5 +399,3 @@ class Model:
         from ramify.compute import applied_wrenches
 
         return applied_wrenches(self, wrenches)
-
-

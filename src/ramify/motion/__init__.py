@@ -1,5 +1,17 @@
-"""Motions of the joints over time."""
+"""Motions of the joints over time: texts over any scalar, with exact rates and accelerations."""
 
-from ramify.motion.cycloid import Motion, cycloid, example_ends
+from ramify.motion.cycloid import Cycloid, cycloid, example_ends
+from ramify.motion.function import Function
+from ramify.motion.harmonic import Harmonic
+from ramify.motion.hold import Hold
+from ramify.motion.per_joint import PerJoint
+from ramify.motion.quintic import Quintic
+from ramify.motion.sequence import Sequence
+from ramify.motion.spline import Spline
+from ramify.motion.table import Table
+from ramify.motion.trajectory import Motion, Trajectory
 
-__all__ = ["Motion", "cycloid", "example_ends"]
+__all__ = [
+    "Cycloid", "Function", "Harmonic", "Hold", "Motion", "PerJoint", "Quintic", "Sequence", "Spline", "Table", "Trajectory",
+    "cycloid", "example_ends",
+]  # fmt: skip

@@ -3,50 +3,62 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError, StateError
-from ramify.model.model import Model
+from ramify.errors import ModelError
+from ramify.motion.trajectory import Array, Motion, Texts, Trajectory, settle, span, together
+from ramify.scalar import Scalar, cos, sin
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from ramify.model.model import Model
 
 
-class Motion(NamedTuple):
-    """A motion of n coordinates at T times: ``t`` (T,) in s; ``q``, ``v``, ``a`` (T, n), v and a the exact derivatives of q."""
+@dataclass(frozen=True)
+class Cycloid(Trajectory):
+    """From ``start`` to ``end``, each (n,) or a number, in rad or m, within ``duration`` s (eq. 6.14).
 
-    t: Array
-    q: Array
-    v: Array
-    a: Array
+    With s = (t - begin) / T, the share of the way that lies behind is s - sin(2 pi s) / (2 pi). Rates and accelerations are zero
+    at both ends.
+
+    Raises StateError where a value is not finite, shapes do not fit, or the duration is not positive.
+    """
+
+    start: Any
+    end: Any
+    duration: float = 1.0
+    begin: float = 0.0
+
+    def __post_init__(self) -> None:
+        start, end = together(start=self.start, end=self.end)
+        begin, duration = span(self.begin, self.duration)
+        settle(self, start=start, end=end, begin=begin, duration=duration)
+
+    @property
+    def n(self) -> int:
+        return len(self.start)
+
+    def inside(self, t: Scalar) -> Texts:
+        T = self.duration
+        s = (t - self.begin) / T
+        turn = 2.0 * math.pi * s
+        sine, cosine = sin(turn), cos(turn)
+        share = s - sine * (0.5 / math.pi)
+        rate, acceleration = (1.0 - cosine) / T, sine * (2.0 * math.pi / T**2)
+        ways = [b - a for a, b in zip(self.start, self.end, strict=True)]
+        q = [a + share * way for a, way in zip(self.start, ways, strict=True)]
+        return q, [rate * way for way in ways], [acceleration * way for way in ways]
 
 
 def cycloid(start: ArrayLike, end: ArrayLike, duration: float = 1.0, rows: int = 1001) -> Motion:
-    """Move every coordinate from ``start`` to ``end``, both (n,) or a number, within ``duration`` seconds.
+    """``Cycloid(start, end, duration)`` at ``rows`` times spread evenly from 0 to the duration, both included.
 
-    With s = t / T, the share of the way that lies behind is s - sin(2 pi s) / (2 pi); the rates and accelerations are its exact
-    derivatives. ``rows`` times are spread evenly from 0 to T, both included.
-
-    Raises StateError where a value is not finite, shapes do not fit, the duration is not positive or there are fewer than two rows.
+    Raises StateError as Cycloid does, and where there are fewer than two rows.
     """
-    q0, q1 = (_coordinates(name, value) for name, value in (("start", start), ("end", end)))
-    try:
-        q0, q1 = np.broadcast_arrays(q0, q1)
-    except ValueError:
-        raise StateError(f"start has {q0.size} coordinates, end has {q1.size}; give as many or a single number") from None
-    if not (math.isfinite(duration) and duration > 0.0):
-        raise StateError(f"duration {duration} s must be finite and positive")
-    if rows < 2:
-        raise StateError(f"a motion needs at least 2 rows, its start and its end; got {rows}")
-    s = np.linspace(0.0, 1.0, rows)
-    turn = 2.0 * np.pi * s
-    way = q1 - q0
-    q = q0 + np.outer(s - np.sin(turn) / (2.0 * np.pi), way)
-    v = np.outer((1.0 - np.cos(turn)) / duration, way)
-    a = np.outer(2.0 * np.pi * np.sin(turn) / duration**2, way)
-    return Motion(s * duration, q, v, a)
+    return Cycloid(start, end, duration).samples(rows)
 
 
 _TABLE_6_5 = {"gripper": ((0.0, 0.0, 0.0, 90.0), (60.0, 80.0, 80.0, 120.0))}
@@ -66,12 +78,3 @@ def example_ends(model: Model) -> tuple[Array, Array]:
         return np.deg2rad(start), np.deg2rad(end)
     reach = [np.pi / 3 if step.rho else 0.1 for joint in model.joints for step in joint.steps]
     return np.zeros(model.nv), np.array(reach)
-
-
-def _coordinates(name: str, value: ArrayLike) -> Array:
-    array = np.atleast_1d(np.asarray(value, dtype=np.float64))
-    if array.ndim != 1:
-        raise StateError(f"{name} has shape {array.shape}; it must be a number or (n,)")
-    if not np.isfinite(array).all():
-        raise StateError(f"{name}[{int(np.argmin(np.isfinite(array)))}] is {array[~np.isfinite(array)][0]}; it must be finite")
-    return array

@@ -1,0 +1,51 @@
+"""Harmonic motion: every coordinate swings like a sine."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ramify.motion.trajectory import Texts, Trajectory, settle, span, together
+from ramify.scalar import Scalar, cos, sin
+
+
+@dataclass(frozen=True)
+class Harmonic(Trajectory):
+    """q = offset + amplitude sin(2 pi frequency (t - begin) + phase), for ever unless a duration is given.
+
+    offset and amplitude in rad or m, frequency in Hz, phase in rad; each (n,) or a number.
+
+    Raises StateError where a value is not finite, shapes do not fit, or the duration is not positive.
+    """
+
+    offset: Any
+    amplitude: Any
+    frequency: Any
+    phase: Any = 0.0
+    duration: float = math.inf
+    begin: float = 0.0
+
+    def __post_init__(self) -> None:
+        names = ("offset", "amplitude", "frequency", "phase")
+        rows = together(**{name: getattr(self, name) for name in names})
+        begin, duration = span(self.begin, self.duration, endless=True)
+        settle(self, begin=begin, duration=duration, **dict(zip(names, rows, strict=True)))
+
+    @property
+    def n(self) -> int:
+        return len(self.offset)
+
+    def inside(self, t: Scalar) -> Texts:
+        since = t - self.begin
+        q: list[Scalar] = []
+        v: list[Scalar] = []
+        a: list[Scalar] = []
+        for offset, amplitude, frequency, phase in zip(self.offset, self.amplitude, self.frequency, self.phase, strict=True):
+            w = 2.0 * math.pi * frequency
+            angle = since * w + phase
+            swing = amplitude * sin(angle)
+            q.append(offset + swing)
+            v.append(amplitude * w * cos(angle))
+            a.append(-(w * w) * swing)
+        return q, v, a

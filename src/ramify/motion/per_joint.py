@@ -1,0 +1,101 @@
+"""Different trajectories for different joints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import StateError
+from ramify.motion.driven import Actuated, driven
+from ramify.motion.hold import Hold
+from ramify.motion.trajectory import Texts, Trajectory, row, settle
+from ramify.scalar import Scalar
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+
+@dataclass(frozen=True)
+class PerJoint(Trajectory):
+    """Trajectories side by side: the coordinates of the first of ``parts``, then those of the second, and so on.
+
+    It begins with the first that begins and ends with the last that ends. ``PerJoint.named`` takes the joints by name.
+
+    Raises StateError where there is no part, or one is no trajectory.
+    """
+
+    parts: Any
+
+    def __post_init__(self) -> None:
+        settle(self, parts=trajectories("PerJoint", self.parts))
+
+    @classmethod
+    def named(
+        cls, model: Model, parts: Mapping[str, Trajectory], rest: ArrayLike | None = None, joints: Actuated = None
+    ) -> PerJoint:  # fmt: skip
+        """The driven coordinates of a robot, or those of ``joints``, by the names of their joints.
+
+        Joints that ``parts`` does not name stay at ``rest`` (k,), one entry per coordinate, rad or m; at zero unless given.
+
+        Raises StateError for a name that is not among them, a trajectory of the wrong length, and a joint with a quaternion.
+        """
+        chosen = driven(model, joints)
+        if -1 in chosen.q:
+            name = chosen.names[chosen.q.index(-1)]
+            raise StateError(f"{name!r} belongs to a quaternion; a trajectory moves angles and slides: leave it out of joints=")
+        still = row("rest", np.zeros(len(chosen)) if rest is None else rest)
+        if len(still) != len(chosen):
+            which = ", ".join(chosen.names[:12])
+            raise StateError(f"rest has {len(still)} entries; {model.name} has {len(chosen)} driven coordinates: {which}")
+        own: dict[str, list[int]] = {}
+        for joint in model.joints:
+            places = [chosen.v.index(j) for j in range(model.nv)[model.joint_slice(joint.name)] if j in chosen.v]
+            own |= {joint.name: places} if places else {}
+        for name, part in parts.items():
+            if name not in own:
+                raise StateError(f"{model.name} has no driven joint {name!r}; its driven joints are {', '.join(list(own)[:20])}")
+            (checked,) = trajectories(f"joint {name!r}", [part])
+            if checked.n != len(own[name]):
+                raise StateError(f"the trajectory of joint {name!r} has {checked.n} coordinates; the joint has {len(own[name])}")
+        return cls([parts.get(name) or Hold([still[i] for i in places]) for name, places in own.items()])
+
+    @property
+    def n(self) -> int:
+        return sum(part.n for part in self.parts)
+
+    @property
+    def begin(self) -> float:  # type: ignore[override]
+        return min(part.begin for part in self._moving)
+
+    @property
+    def duration(self) -> float:  # type: ignore[override]
+        return max(part.until for part in self._moving) - self.begin
+
+    @property
+    def _moving(self) -> tuple[Trajectory, ...]:
+        """The parts that set the times: all that do not stand still, if there are any."""
+        return tuple(part for part in self.parts if not isinstance(part, Hold)) or self.parts
+
+    @property
+    def traceable(self) -> bool:
+        return all(part.traceable for part in self.parts)
+
+    def inside(self, t: Scalar) -> Texts:
+        texts = [part.text(t) for part in self.parts]
+        q, v, a = ([x for text in texts for x in text[i]] for i in range(3))
+        return q, v, a
+
+
+def trajectories(name: str, parts: Any) -> tuple[Trajectory, ...]:
+    """Trajectories as given; StateError where there is none, or something else among them."""
+    found = tuple(parts) if isinstance(parts, (list, tuple)) else (parts,)
+    for i, part in enumerate(found):
+        if not isinstance(part, Trajectory):
+            raise StateError(f"{name}: part {i} is a {type(part).__name__}, not a trajectory")
+    if not found:
+        raise StateError(f"{name} needs at least one trajectory")
+    return found

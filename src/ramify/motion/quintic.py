@@ -1,0 +1,68 @@
+"""Fifth-degree polynomials: any positions, rates and accelerations at both ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ramify.motion.trajectory import Texts, Trajectory, settle, span, together
+from ramify.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class Quintic(Trajectory):
+    """From ``start`` to ``end`` within ``duration`` s along q = sum of c_k s^k, k = 0 … 5, with s = (t - begin) / T.
+
+    start, end (n,) or a number, rad or m; rates (rad/s, m/s) and accelerations (rad/s^2, m/s^2) at the ends likewise, zero unless
+    given. With rest at both ends the share of the way is 10 s^3 - 15 s^4 + 6 s^5.
+
+    Raises StateError where a value is not finite, shapes do not fit, or the duration is not positive.
+    """
+
+    start: Any
+    end: Any
+    duration: float = 1.0
+    begin: float = 0.0
+    start_rate: Any = 0.0
+    end_rate: Any = 0.0
+    start_acceleration: Any = 0.0
+    end_acceleration: Any = 0.0
+
+    def __post_init__(self) -> None:
+        names = ("start", "end", "start_rate", "end_rate", "start_acceleration", "end_acceleration")
+        rows = together(**{name: getattr(self, name) for name in names})
+        begin, duration = span(self.begin, self.duration)
+        settle(self, begin=begin, duration=duration, **dict(zip(names, rows, strict=True)))
+
+    @property
+    def n(self) -> int:
+        return len(self.start)
+
+    @cached_property
+    def _coefficients(self) -> list[tuple[float, ...]]:
+        """c_0 … c_5 of each coordinate."""
+        T = self.duration
+        rates, accelerations = (self.start_rate, self.end_rate), (self.start_acceleration, self.end_acceleration)
+        found: list[tuple[float, ...]] = []
+        for q0, q1, v0, v1, a0, a1 in zip(self.start, self.end, *rates, *accelerations, strict=True):
+            way, u0, u1, b0, b1 = q1 - q0, v0 * T, v1 * T, 0.5 * a0 * T**2, 0.5 * a1 * T**2
+            found.append((
+                q0, u0, b0,
+                10.0 * way - 6.0 * u0 - 4.0 * u1 - 3.0 * b0 + b1,
+                -15.0 * way + 8.0 * u0 + 7.0 * u1 + 3.0 * b0 - 2.0 * b1,
+                6.0 * way - 3.0 * u0 - 3.0 * u1 - b0 + b1,
+            ))  # fmt: skip
+        return found
+
+    def inside(self, t: Scalar) -> Texts:
+        T = self.duration
+        s = (t - self.begin) / T
+        q: list[Scalar] = []
+        v: list[Scalar] = []
+        a: list[Scalar] = []
+        for c0, c1, c2, c3, c4, c5 in self._coefficients:
+            q.append(c0 + s * (c1 + s * (c2 + s * (c3 + s * (c4 + s * c5)))))
+            v.append((c1 + s * (2.0 * c2 + s * (3.0 * c3 + s * (4.0 * c4 + s * (5.0 * c5))))) / T)
+            a.append((2.0 * c2 + s * (6.0 * c3 + s * (12.0 * c4 + s * (20.0 * c5)))) / T**2)
+        return q, v, a

@@ -1,0 +1,68 @@
+"""Trajectories one after the other."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import Any
+
+from ramify.errors import StateError
+from ramify.motion.per_joint import trajectories
+from ramify.motion.pieces import pick
+from ramify.motion.trajectory import Row, Texts, Trajectory, settle
+from ramify.scalar import Scalar
+
+MEET = 1e-6
+"""How far, in rad or m, one part may begin from where the one before has ended."""
+
+
+@dataclass(frozen=True)
+class Sequence(Trajectory):
+    """``parts`` run one after the other from ``begin`` on, each from its own begin for its duration.
+
+    Only the last part may be endless. Rates may jump from part to part, positions may not.
+
+    Raises StateError where parts differ in their number of coordinates, do not end, or do not meet.
+    """
+
+    parts: Any
+    begin: float = 0.0
+
+    def __post_init__(self) -> None:
+        parts = trajectories("Sequence", self.parts)
+        if not math.isfinite(self.begin):
+            raise StateError(f"begin {self.begin} s must be finite")
+        settle(self, parts=parts, begin=float(self.begin))
+        for i, (one, other) in enumerate(pairwise(parts)):
+            if other.n != one.n:
+                raise StateError(f"part {i} of the sequence has {one.n} coordinates, part {i + 1} has {other.n}")
+            if not math.isfinite(one.duration):
+                raise StateError(f"part {i} of the sequence does not end; give it a duration")
+            for k, (a, b) in enumerate(zip(one.text(one.until)[0], other.text(other.begin)[0], strict=True)):
+                if not abs(a - b) <= MEET * max(1.0, abs(a)):
+                    raise StateError(f"the sequence jumps: part {i} leaves coordinate {k} at {a:.9g}, part {i + 1} starts at {b:.9g}")
+
+    @property
+    def n(self) -> int:
+        return int(self.parts[0].n)
+
+    @property
+    def duration(self) -> float:  # type: ignore[override]
+        return math.fsum(part.duration for part in self.parts)
+
+    @property
+    def _starts(self) -> Row:
+        """When each part begins, s."""
+        return tuple(accumulate((part.duration for part in self.parts[:-1]), initial=self.begin))
+
+    @property
+    def traceable(self) -> bool:
+        return all(part.traceable for part in self.parts)
+
+    def inside(self, t: Scalar) -> Texts:
+        starts, n = self._starts, self.n
+        texts = [part.text(t - start + part.begin) for start, part in zip(starts, self.parts, strict=True)]
+        rows = [[x for part in text for x in part] for text in texts]
+        found = list(pick(t, starts[1:], rows))
+        return found[:n], found[n : 2 * n], found[2 * n :]

@@ -1,0 +1,52 @@
+"""Tables: positions that were measured, planned or computed elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ramify.motion.spline import Spline
+from ramify.motion.trajectory import Texts, Trajectory, settle, table
+from ramify.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class Table(Trajectory):
+    """Positions ``values`` (T, n), rad or m, at the rising ``times`` (T,), s.
+
+    Between the rows runs the cubic spline with "not_a_knot" ends: rates and accelerations are its exact derivatives, continuous,
+    and a motion that is a cubic is met exactly. A table of thousands of rows is fine for ``at``; compiled code grows with every row.
+
+    Raises StateError where times do not rise, shapes do not fit or a value is not finite.
+    """
+
+    times: Any
+    values: Any
+
+    def __post_init__(self) -> None:
+        times, values = table("values", self.times, self.values, least=2)
+        settle(self, times=times, values=values)
+
+    @cached_property
+    def _spline(self) -> Spline:
+        return Spline(self.times, self.values, "not_a_knot")
+
+    @property
+    def n(self) -> int:
+        return len(self.values[0])
+
+    @property
+    def begin(self) -> float:  # type: ignore[override]
+        return float(self.times[0])
+
+    @property
+    def duration(self) -> float:  # type: ignore[override]
+        return float(self.times[-1] - self.times[0])
+
+    @property
+    def until(self) -> float:
+        return float(self.times[-1])
+
+    def inside(self, t: Scalar) -> Texts:
+        return self._spline.inside(t)

@@ -1,0 +1,163 @@
+"""What every trajectory is: a text that gives positions, rates and accelerations at a time.
+
+A trajectory moves n coordinates, angles (rad) or slides (m), from ``begin`` for ``duration`` seconds. Before and after they are
+held: positions stay, rates and accelerations are zero. The text is written over any scalar, so the same trajectory runs on a float, on
+an array of times, and inside a compiled right-hand side.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.errors import StateError
+from ramify.scalar import Scalar, select
+
+Array = NDArray[np.float64]
+Texts = tuple[list[Scalar], list[Scalar], list[Scalar]]
+"""Positions, rates and accelerations: n scalars each."""
+
+
+class Motion(NamedTuple):
+    """A motion of n coordinates at T times: ``t`` (T,) in s; ``q``, ``v``, ``a`` (T, n), v and a the exact derivatives of q."""
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+
+
+class Trajectory(ABC):
+    """n coordinates that move from the time ``begin`` for ``duration`` (both s, the duration may be infinite).
+
+    A family is a frozen dataclass with these two and ``n``; it writes ``inside``, its formula between begin and end. Its repr must
+    say all that the formula depends on: compiled code is kept under it.
+    """
+
+    begin: float
+    duration: float
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """Number of coordinates."""
+
+    @abstractmethod
+    def inside(self, t: Scalar) -> Texts:
+        """(q, v, a) at a time between begin and end, over any scalar."""
+
+    @property
+    def traceable(self) -> bool:
+        """Whether the text can be compiled."""
+        return True
+
+    @property
+    def until(self) -> float:
+        """The time at which the motion ends, s."""
+        return self.begin + self.duration
+
+    def text(self, t: Scalar) -> Texts:
+        """(q, v, a), n scalars each, at the time t (s) over any scalar; held before the begin and after the end."""
+        before = t < self.begin
+        s, moving = select(before, self.begin, t), select(before, 0.0, 1.0)
+        if math.isfinite(self.until):
+            after = t > self.until
+            s, moving = select(after, self.until, s), select(after, 0.0, moving)
+        q, v, a = self.inside(s)
+        return list(q), [x * moving for x in v], [x * moving for x in a]
+
+    def at(self, t: ArrayLike) -> Motion:
+        """The motion at the times t (...), s: a Motion whose q, v, a are (..., n). StateError where a time is not finite."""
+        times = np.asarray(t, dtype=np.float64)
+        if not np.isfinite(times).all():
+            raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
+        q, v, a = (stacked(part, times.shape) for part in self.text(times if times.ndim else float(times)))
+        return Motion(times, q, v, a)
+
+    def samples(self, rows: int = 1001) -> Motion:
+        """The motion at ``rows`` times spread evenly from begin to end, both included.
+
+        Raises StateError for fewer than two rows and for a motion that does not end.
+        """
+        if rows < 2:
+            raise StateError(f"a motion needs at least 2 rows, its start and its end; got {rows}")
+        if not math.isfinite(self.duration):
+            raise StateError("this motion does not end; give it a duration, or ask for times of your own with at(t)")
+        return self.at(self.begin + np.linspace(0.0, 1.0, rows) * self.duration)
+
+
+def stacked(scalars: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
+    """(*shape, n) from n numbers or arrays that broadcast to the shape."""
+    if not scalars:
+        return np.empty((*shape, 0))
+    return np.stack([np.broadcast_to(np.asarray(x, dtype=np.float64), shape) for x in scalars], axis=-1)
+
+
+# ---- what a user gives ----
+
+Row = tuple[float, ...]
+
+
+def row(name: str, value: ArrayLike) -> Row:
+    """A number or (n,) as a row of finite floats."""
+    array = np.atleast_1d(_floats(name, value))
+    if array.ndim != 1 or not array.size:
+        raise StateError(f"{name} has shape {array.shape}; it must be a number or (n,)")
+    if not np.isfinite(array).all():
+        raise StateError(f"{name}[{int(np.argmin(np.isfinite(array)))}] is {array[~np.isfinite(array)][0]}; it must be finite")
+    return tuple(array.tolist())
+
+
+def together(**values: ArrayLike) -> tuple[Row, ...]:
+    """Rows of one length: single numbers serve all coordinates."""
+    rows = {name: row(name, value) for name, value in values.items()}
+    (first, n), *others = [(name, len(r)) for name, r in rows.items() if len(r) > 1] or [(next(iter(rows)), 1)]
+    for name, size in others:
+        if size != n:
+            raise StateError(f"{first} has {n} coordinates, {name} has {size}; give as many or a single number")
+    return tuple(r if len(r) == n else r * n for r in rows.values())
+
+
+def table(name: str, times: ArrayLike, values: ArrayLike, least: int) -> tuple[Row, tuple[Row, ...]]:
+    """Rising times (T,), and values (T,) or (T, n) as rows of finite floats."""
+    t = row("times", times)
+    late = next((i for i in range(1, len(t)) if t[i] <= t[i - 1]), None)
+    if late is not None:
+        raise StateError(f"times[{late}] is {t[late]} s, not after times[{late - 1}], {t[late - 1]} s; times must rise")
+    if len(t) < least:
+        raise StateError(f"times has {len(t)} entries; at least {least} are needed")
+    array = _floats(name, values)
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2 or array.shape[0] != len(t) or not array.shape[1]:
+        raise StateError(f"{name} has shape {array.shape}; it must be ({len(t)}, n), a row for each time")
+    if not np.isfinite(array).all():
+        i, j = (int(x) for x in np.argwhere(~np.isfinite(array))[0])
+        raise StateError(f"{name}[{i}, {j}] is {array[i, j]}; it must be finite")
+    return t, tuple(tuple(r) for r in array.tolist())
+
+
+def span(begin: float, duration: float, endless: bool = False) -> tuple[float, float]:
+    """A finite begin and a positive duration, which may be infinite where a motion can go on for ever."""
+    if not math.isfinite(begin):
+        raise StateError(f"begin {begin} s must be finite")
+    if not (duration > 0.0 and (endless or math.isfinite(duration))):
+        raise StateError(f"duration {duration} s must be {'' if endless else 'finite and '}positive")
+    return float(begin), float(duration)
+
+
+def settle(record: object, **values: object) -> None:
+    """Set fields of a frozen record while it is made."""
+    for name, value in values.items():
+        object.__setattr__(record, name, value)
+
+
+def _floats(name: str, value: ArrayLike) -> Array:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StateError(f"{name} must be real numbers; {error}") from None

@@ -1,0 +1,387 @@
+"""The audit of a run (appendix C): energy that appears or vanishes is an error, and so is momentum where nothing can change it.
+
+The balance is e(t) = (T + V)(t) - (T + V)(0) - W_act(t) + W_diss(t), zero for an exact solution. Where every body that stands on the
+world does so on an unforced free joint, linear momentum less what gravity gave it, p(t) - m g t, and angular momentum about the centre of
+mass are conserved too; on an unforced planar joint their parts in the plane and about its normal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from ramify.errors import RamifyError
+from ramify.model.frame import Array, align_z
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+    from ramify.sim.result import Result
+
+CEILING: Final = 1e-3
+"""The loosest default tolerance, and the one for methods without rtol: what the book accepts of its own simulations."""
+FLOOR: Final = 1e-12
+FEWEST_STEPS: Final = 50
+EPS: Final = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """A quantity that should not change: its ``error`` (T,), the ``scale`` it is measured by and the ``limit`` it must keep, in ``unit``."""
+
+    name: str
+    unit: str
+    error: Array
+    scale: float
+    limit: float
+
+    @property
+    def worst(self) -> int:
+        """The row of the largest error; the first that is not finite, where there is one."""
+        bad = np.flatnonzero(~np.isfinite(self.error))
+        return int(bad[0]) if bad.size else int(np.argmax(np.abs(self.error)))
+
+    @property
+    def largest(self) -> float:
+        """The largest error."""
+        return abs(float(self.error[self.worst]))
+
+    @property
+    def relative(self) -> float:
+        """The largest error by the scale; zero where nothing moved and nothing changed."""
+        return self.largest / self.scale if self.scale else math.inf if self.largest else 0.0
+
+    @property
+    def first(self) -> int | None:
+        """The first row beyond the limit."""
+        broken = np.flatnonzero(~(np.abs(self.error) <= self.limit))
+        return int(broken[0]) if broken.size else None
+
+    @property
+    def passed(self) -> bool:
+        return self.first is None
+
+
+class Break(NamedTuple):
+    """Where a run first breaks: ``quantity`` at ``row`` and ``time`` (s), the ``body`` to blame (None where none is) and why, in words."""
+
+    quantity: str
+    row: int
+    time: float
+    body: str | None
+    reason: str
+
+
+@dataclass(frozen=True, eq=False)
+class Audit:
+    """The verdict on a run and the figures behind it. Print it to read it.
+
+    kinetic, potential, actuator, dissipated (T,) in J; ``energy`` and ``momentum`` are the checks; ``tolerance`` is the share of the
+    scale that an error may reach, and ``basis`` says where it comes from.
+    """
+
+    result: Result
+    energy: Check
+    momentum: tuple[Check, ...]
+    tolerance: float
+    basis: str
+
+    @property
+    def t(self) -> Array:
+        return self.result.t
+
+    @property
+    def kinetic(self) -> Array:
+        return self.result.energy.kinetic
+
+    @property
+    def potential(self) -> Array:
+        return self.result.energy.potential
+
+    @property
+    def actuator(self) -> Array:
+        return self.result.work.actuator
+
+    @property
+    def dissipated(self) -> Array:
+        return self.result.work.dissipated
+
+    @property
+    def error(self) -> Array:
+        """e (T,) of the energy balance, J."""
+        return self.energy.error
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        return (self.energy, *self.momentum)
+
+    @property
+    def passed(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+    @property
+    def verdict(self) -> str:
+        """ "passed" or "failed at t = …", in a few words."""
+        at = self.first_break
+        return "passed" if at is None else f"failed at t = {at.time:.6g} s" + (f", body {at.body!r}" if at.body else "")
+
+    @cached_property
+    def first_break(self) -> Break | None:
+        """The first row at which a check breaks, and the body whose own balance is worst by then; None for a run that passes."""
+        broken = [(check.first, check) for check in self.checks if check.first is not None]
+        if not broken:
+            return None
+        row, check = min(broken, key=lambda pair: pair[0])
+        body, reason = _blame(self.result, self.energy, row)
+        return Break(check.name, row, float(self.t[row]), body, reason)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The figures as plain data for JSON; numbers that are not finite become None."""
+        at = self.first_break
+        return {
+            "passed": self.passed,
+            "tolerance": self.tolerance,
+            "basis": self.basis,
+            "checks": [
+                {
+                    "quantity": check.name,
+                    "unit": check.unit,
+                    "passed": check.passed,
+                    "largest_error": _number(check.largest),
+                    "at": float(self.t[check.worst]),
+                    "relative_error": _number(check.relative),
+                    "scale": _number(check.scale),
+                    "limit": _number(check.limit),
+                }
+                for check in self.checks
+            ],
+            "kinetic": _ends(self.kinetic),
+            "potential": _ends(self.potential),
+            "actuator_work": _number(self.actuator[-1]),
+            "dissipated": _number(self.dissipated[-1]),
+            "first_break": at._asdict() if at else None,
+        }
+
+    def __str__(self) -> str:
+        lines = [
+            f"audit of {self.result.model.name!r}: {'PASS' if self.passed else 'FAIL'} (tolerance {self.tolerance:.3g}: {self.basis})"
+        ]
+        if self.result.status != "finished":
+            lines.append(
+                f"  the run ended at t = {self.t[-1]:.6g} s, {self.result.status}; what was computed until then is audited"
+            )
+        for check in self.checks:
+            figures = f"largest error {check.largest:.3g} {check.unit} at t = {self.t[check.worst]:.6g} s"
+            mark = "ok" if check.passed else "BROKEN"
+            lines.append(f"  {check.name:16} {mark:6}  {figures}, {check.relative:.2g} of {check.scale:.4g} {check.unit}")
+        if not self.momentum:
+            lines.append("  momentum         not conserved in this run, not checked")
+        ends = {name: _ends(x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential))}
+        moved = ", ".join(f"{name} {a:.6g} -> {b:.6g} J" for name, (a, b) in ends.items() if a is not None and b is not None)
+        lines.append(f"  {moved}, work of actuators {self.actuator[-1]:.6g} J, dissipated {self.dissipated[-1]:.6g} J")
+        if self.first_break is not None:
+            lines.append(
+                f"  first breaks at t = {self.first_break.time:.6g} s (row {self.first_break.row}): {self.first_break.reason}"
+            )
+        return "\n".join(lines)
+
+
+def audit(result: Result, tolerance: float | None = None) -> Audit:
+    """The audit of a run.
+
+    An energy error is measured by the largest of T, |V - V(0)|, |W_act| and |W_diss| over the run, and may reach ``tolerance`` times that,
+    plus the rounding of the energies themselves. Unless given, the tolerance follows from the integrator's: a step may miss by rtol,
+    energy is quadratic in the rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50, between 1e-12 and 1e-3; a method
+    without rtol gets 1e-3. Where the robot hardly moves, what atol allows in the same way is added. Raises RamifyError for a tolerance
+    that is not a positive number.
+    """
+    if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
+        raise RamifyError(f"tolerance {tolerance} must be finite and positive: a share of the energy that moved")
+    share, absolute, basis = _allowed(result) if tolerance is None else (tolerance, 0.0, "as given")
+    return Audit(result, _energy(result, share, absolute), _momentum(result, share, absolute), share, basis)
+
+
+def _allowed(result: Result) -> tuple[float, float, str]:
+    """Default tolerance; the error in a coordinate or rate that atol lets through; where both come from."""
+    rtol, atol = (_positive(result.options.get(key)) for key in ("rtol", "atol"))
+    counted = _positive(result.stats.get("steps"))
+    steps = max(FEWEST_STEPS, int(counted) if counted is not None else len(result))
+    absolute = 2.0 * steps * (atol or 0.0)
+    if rtol is None:
+        return CEILING, absolute, "the method has no rtol"
+    found = 2.0 * steps * rtol
+    note = "" if FLOOR <= found <= CEILING else f", kept within {FLOOR:g} and {CEILING:g}"
+    return min(max(found, FLOOR), CEILING), absolute, f"2 x {steps} steps x rtol {rtol:.3g}{note}"
+
+
+def _energy(result: Result, tolerance: float, absolute: float) -> Check:
+    kinetic, potential, total = result.energy
+    work, lost = result.work
+    error = total - total[0] - work + lost
+    with np.errstate(invalid="ignore"):
+        scale = float(np.nanmax([kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost)], initial=0.0))
+    rounding = 64.0 * EPS * float(np.max(np.abs(potential) + kinetic))
+    check = Check("energy", "J", error, scale, tolerance * scale + rounding)
+    if check.passed or not absolute:
+        return check
+    # dE = g dq + (I v) dv: what errors of the size of atol in every coordinate and rate can do to the energy
+    model, still = result.model, np.zeros(result.model.nv)
+    g = model.gravity_forces(result.q)
+    p = model.inverse_dynamics(result.q, still, result.v) - g
+    return Check("energy", "J", error, scale, check.limit + absolute * float((np.abs(g) + np.abs(p)).sum(axis=1).max()))
+
+
+def _momentum(result: Result, tolerance: float, absolute: float) -> tuple[Check, ...]:
+    free = _free_directions(result)
+    if free is None:
+        return ()
+    along, about = free
+    model, t = result.model, result.t
+    p, h = result.momentum
+    given = model.mass * np.outer(t - t[0], model.gravity)
+    drifts = (np.linalg.norm((x - x[0]) @ axes, axis=1) for x, axes in ((p - given, along), (h, about)))
+    size = _radius_of_gyration(model, result.q[0])
+    # the momentum that all the kinetic energy would be, were it that of one mass, and its moment at the robot's size
+    fastest = math.sqrt(2.0 * model.mass * float(result.energy.kinetic.max()))
+    names = (("linear momentum", "kg m/s", 1.0), ("angular momentum", "kg m^2/s", size))
+    return tuple(
+        Check(name, unit, drift, fastest * arm, (tolerance * fastest + absolute * model.mass) * arm)
+        for (name, unit, arm), drift in zip(names, drifts, strict=True)
+    )
+
+
+def _free_directions(result: Result) -> tuple[Array, Array] | None:
+    """World axes, as columns, along which and about which nothing acts on the robot but gravity; None where there are none."""
+    model = result.model
+    if result.contacts is not None or any(result.options.get(key) is not None for key in ("ground", "wrenches")):
+        return None
+    roots = [body.joint for body in model.bodies if body.parent < 0]
+    damping = _damping(result)
+    if damping is None:
+        return None
+    for joint in roots:
+        held = model.joint_slice(joint.name)
+        if result.tau[:, held].any() or damping[held].any():
+            return None
+    if roots and all(joint.kind in ("free", "free_euler") for joint in roots):
+        return np.eye(3), np.eye(3)
+    if len(roots) == 1 and roots[0].kind == "planar":
+        axes = roots[0].placement.rotation @ align_z(np.array(roots[0].axis))
+        return axes[:, :2], axes[:, 2:]
+    return None
+
+
+def _damping(result: Result) -> Array | None:
+    """Viscous friction of the joints (nv) as the options tell it, zeros where nothing was lost; None where losses are unexplained."""
+    given = result.options.get("damping")
+    if given is not None:
+        try:
+            return np.broadcast_to(np.asarray(given, dtype=np.float64), (result.model.nv,))
+        except (TypeError, ValueError):
+            return None
+    return None if result.work.dissipated.any() else np.zeros(result.model.nv)
+
+
+def _radius_of_gyration(model: Model, q: Array) -> float:
+    """About the centre of mass, m: sqrt(tr J / 2 m) with J the inertia of the robot frozen at q."""
+    R, r = model.kinematics(q)
+    m = np.array([body.mass for body in model.bodies])
+    c = r + np.einsum("bij,bj->bi", R, [body.com for body in model.bodies])
+    c = c - m @ c / m.sum()
+    own = sum(float(np.trace(body.inertia)) for body in model.bodies)
+    return math.sqrt((float(m @ (c * c).sum(axis=1)) + 0.5 * own) / m.sum())
+
+
+# ---- which body ----
+
+
+def _blame(result: Result, energy: Check, row: int) -> tuple[str | None, str]:
+    """(body, reason): whose energy, up to a row, has changed by something else than the forces on it."""
+    for name in ("tau", "a"):
+        values: Array = getattr(result, name)[: row + 1]
+        if not np.isfinite(values).all():
+            column = int(np.argwhere(~np.isfinite(values))[0][1])
+            owner = next(
+                b.name for b in result.model.bodies if column in range(result.model.nv)[result.model.joint_slice(b.joint.name)]
+            )
+            return owner, f"{name} of {result.columns[name][column]!r} is not finite"
+    if not np.isfinite(energy.error[row]):
+        return None, "the work recorded is not finite"
+    if row == 0:
+        return None, "the work recorded does not start at zero"
+    shares, doubt = _shares(result, row)
+    rest = float(energy.error[row]) - float(shares.sum())
+    worst = int(np.argmax(np.abs(shares)))
+    share, name = float(shares[worst]), result.model.bodies[worst].name
+    if abs(rest) > abs(share):
+        return None, f"the work and losses recorded differ by {abs(rest):.3g} J from what the joint forces did; no body is to blame"
+    if abs(share) <= doubt[worst]:
+        return None, f"no body stands out; {name!r} is off by {share:.3g} J, no more than rows so far apart can tell"
+    more = "gained" if share > 0.0 else "lost"
+    return (
+        name,
+        f"body {name!r} has {more} {abs(share):.3g} J that no force on it accounts for, of {energy.error[row]:.3g} J in all",
+    )
+
+
+def _shares(result: Result, row: int) -> tuple[Array, Array]:
+    """(shares, doubt), each (nb,), in J: what each body's energy has gained up to a row beyond the work of the wrenches on it.
+
+    A body takes power through its joint and hands some on to those it carries; that its joint's forces are not those that acted
+    (the accelerations do not fit tau) counts as its own. The work is integrated by splines through the rows; what it changes when every
+    second row is left out is the doubt.
+    """
+    model, rows = result.model, slice(0, row + 1)
+    t, q, v, a = result.t[rows], result.q[rows], result.v[rows], result.a[rows]
+    R, r = model.kinematics(q)
+    twists = np.stack([np.einsum("tij,tj->ti", model.jacobian(q, body.name), v) for body in model.bodies], axis=1)
+    wrenches = model.reactions(q, v, a)
+    power = (wrenches * twists).sum(axis=2)
+    energy = np.empty_like(power)
+    damping = _damping(result)
+    misfit = np.zeros_like(v) if damping is None else (model.inverse_dynamics(q, v, a) - result.tau[rows] + damping * v) * v
+    for b, body in enumerate(model.bodies):
+        w, u = twists[:, b, :3], twists[:, b, 3:]
+        c = np.einsum("tij,j->ti", R[:, b], body.com)
+        uc = u + np.cross(w, c)
+        own = np.einsum("tij,ti->tj", R[:, b], w)
+        weight = body.mass * ((r[:, b] + c) @ np.array(model.gravity))
+        energy[:, b] = 0.5 * (body.mass * (uc * uc).sum(axis=1) + np.einsum("ti,ij,tj->t", own, body.inertia, own)) - weight
+        power[:, b] -= misfit[:, model.joint_slice(body.joint.name)].sum(axis=1)
+        if body.parent >= 0:
+            wp, up = twists[:, body.parent, :3], twists[:, body.parent, 3:]
+            at = np.concatenate([wp, up + np.cross(wp, r[:, b] - r[:, body.parent])], axis=1)
+            power[:, body.parent] -= (wrenches[:, b] * at).sum(axis=1)
+    work = _integral(t, power)
+    thin = np.unique([*range(0, row, 2), row])
+    return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
+
+
+def _integral(t: Array, rate: Array) -> Array:
+    from scipy.interpolate import CubicSpline
+
+    found: Array = CubicSpline(t, rate).integrate(t[0], t[-1])
+    return found
+
+
+# ---- numbers ----
+
+
+def _positive(value: Any) -> float | None:
+    """The largest of some numbers, where it is positive and finite."""
+    try:
+        found = float(np.max(np.asarray(value, dtype=np.float64)))
+    except (TypeError, ValueError):
+        return None
+    return found if math.isfinite(found) and found > 0.0 else None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _ends(values: Array) -> tuple[float | None, float | None]:
+    return _number(values[0]), _number(values[-1])

@@ -1,0 +1,132 @@
+"""The equations of motion of a controlled robot as one text: y' = f(t, y, u).
+
+The state is y = [q, v, z, work, loss]: coordinates, velocities, the controller's own states, and the work of the actuators and of
+friction, integrated with the rest so that every run can be audited. ``u`` are joint forces from outside: a table, or a sampled
+controller's held output. Everything is a function of scalars, so the whole right-hand side, controller included, is compiled as one kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ramify.algorithms import ALGORITHMS
+from ramify.codegen.backend import Unrolled
+from ramify.codegen.cache import key_of
+from ramify.compute import fingerprint, plain_text
+from ramify.model.frame import Array
+from ramify.scalar import Scalar
+from ramify.trace.program import Port, Program, trace
+
+if TYPE_CHECKING:
+    from ramify.control.base import Controller
+    from ramify.model.model import Model
+
+
+def coordinate_rates(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    """dq/dt (nq): the velocities, and q * w / 2 for a quaternion with angular velocity w in the body."""
+    out: list[Scalar] = [0.0] * model.nq
+    for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
+        out[i] = v[j]
+    for i, j in model.layout.balls:
+        w, x, y, z = q[i : i + 4]
+        a, b, c = (0.5 * v[j + k] for k in range(3))
+        out[i : i + 4] = [-(x * a + y * b + z * c), w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a]
+    return out
+
+
+@dataclass(frozen=True)
+class Field:
+    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m."""
+
+    model: Model
+    control: Controller | None
+    damping: tuple[float, ...]
+
+    @property
+    def states(self) -> int:
+        """The controller's own states."""
+        return self.control.states if self.control is not None else 0
+
+    @property
+    def size(self) -> int:
+        return self.model.nq + self.model.nv + self.states + 2
+
+    @property
+    def parts(self) -> tuple[slice, slice, slice, slice]:
+        """Where q, v, z and [work, loss] stand in y."""
+        a, b = self.model.nq, self.model.nq + self.model.nv
+        return slice(0, a), slice(a, b), slice(b, b + self.states), slice(b + self.states, self.size)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the controller's output is held between samples."""
+        return self.control is not None and self.control.rate_hz is not None
+
+    @property
+    def traceable(self) -> bool:
+        """Whether all of it can be compiled."""
+        return self.control is None or self.control.traceable
+
+    def torque(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], z: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """The controller's joint forces and the rates of its states."""
+        if self.control is None:
+            return [0.0] * self.model.nv, []
+        from ramify.control.robot import RobotText
+
+        tau, rates = self.control.text(RobotText(self.model), t, list(q), list(v), list(z))
+        return list(tau), list(rates)
+
+    def observe(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """(a, tau, z'): accelerations, joint forces of controller and table, rates of the controller's states."""
+        of_q, of_v, of_z, _ = self.parts
+        q, v = list(y[of_q]), list(y[of_v])
+        tau, rates = ([0.0] * self.model.nv, [0.0] * self.states) if self.sampled else self.torque(t, q, v, y[of_z])
+        tau = [a + b for a, b in zip(tau, u, strict=True)]
+        net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
+        (a,) = plain_text(ALGORITHMS["forward_dynamics"], self.model, ())(q, v, net)
+        return a, tau, rates
+
+    def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        """y' over any scalar."""
+        of_q, of_v, _, _ = self.parts
+        a, tau, rates = self.observe(t, y, u)
+        v = y[of_v]
+        work: Scalar = 0.0
+        loss: Scalar = 0.0
+        for f, d, w in zip(tau, self.damping, v, strict=True):
+            work, loss = work + f * w, loss + d * (w * w)
+        return [*coordinate_rates(self.model, y[of_q], v), *a, *rates, work, loss]
+
+    @cached_property
+    def program(self) -> Program:
+        """The traced right-hand side: inputs t (1), y, u (nv); output y'."""
+        inputs = (Port("t", (1,)), Port("y", (self.size,)), Port("u", (self.model.nv,)))
+        return trace("field", lambda t, y, u: [self.text(t[0], y, u)], inputs, (Port("rates", (self.size,)),))
+
+    @cached_property
+    def observer(self) -> Program:
+        """The traced accelerations and joint forces: inputs as ``program``."""
+        n = self.model.nv
+        inputs = (Port("t", (1,)), Port("y", (self.size,)), Port("u", (n,)))
+        return trace("observe", lambda t, y, u: list(self.observe(t[0], y, u)[:2]), inputs, (Port("a", (n,)), Port("tau", (n,))))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Everything that determines the compiled code."""
+        return key_of(fingerprint(self.model), repr(self.control), repr(self.damping))
+
+    def compiled(self, which: str) -> Unrolled:
+        """The right-hand side ("field") or the observer ("observe"), compiled."""
+        return Unrolled(lambda: self.program if which == "field" else self.observer, self.fingerprint, which)
+
+    def start(self, q: Array, v: Array) -> Array:
+        """y (..., size) of a state at the start of a run."""
+        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+        own = np.asarray(self.control.start if self.control is not None else (), dtype=np.float64)
+        parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, own.reshape(self.states), np.zeros(2))]
+        return np.concatenate(parts, axis=-1)

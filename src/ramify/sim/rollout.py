@@ -1,0 +1,291 @@
+"""Many states at once through compiled fixed-step loops."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.codegen.audit import HUGE_ANGLE
+from ramify.codegen.compile import Compiled, compiled
+from ramify.codegen.stepper import Layout, Scheme, scratch_doubles, stepper_ir
+from ramify.codegen.target import host, llvm_available
+from ramify.codegen.threads import in_parallel, threads
+from ramify.errors import SimulationError, StateError
+from ramify.model.configuration import checked, integrate
+from ramify.model.frame import Array
+from ramify.sim.field import Field, coordinate_rates
+from ramify.sim.schemes import SCHEMES
+from ramify.trace.program import Port, Program, trace
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+_MOST_LINKS = 80  # beyond it the right-hand side is called batch by batch instead of being written out
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples, nv). Without a history: the last state only."""
+
+    t: Array
+    q: Array
+    v: Array
+
+
+class _Run(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("steps", "every", "samples", "table_state", "table_step")),
+        ("t0", ctypes.c_double),
+        ("dt", ctypes.c_double),
+    )
+
+
+class Stepper:
+    """The compiled steps of a field under a scheme."""
+
+    def __init__(self, field: Field, scheme: Scheme) -> None:
+        self.field, self.scheme = field, scheme
+        self._functions: dict[int, tuple[Compiled, Any]] = {}
+        self._lock = threading.Lock()
+        self._local = threading.local()
+
+    @cached_property
+    def layout(self) -> Layout:
+        model = self.field.model
+        return Layout(self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq)))
+
+    @cached_property
+    def position(self) -> Program:
+        """y -> rates of the coordinates."""
+        of_q, of_v, _, _ = self.field.parts
+        model = self.field.model
+        ports = (Port("t", (1,)), Port("y", (self.field.size,)))
+        return trace("position", lambda t, y: [coordinate_rates(model, y[of_q], y[of_v])], ports, (Port("rates", (model.nq,)),))
+
+    def function(self, width: int) -> Any:
+        with self._lock:
+            if width not in self._functions:
+                made = compiled(
+                    lambda: self._text(width),
+                    "steps",
+                    host().with_width(width),
+                    f"steps {self.scheme.name} {self.field.fingerprint}",
+                )
+                kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
+                self._functions[width] = made, kind(made.address)
+            return self._functions[width][1]
+
+    def _text(self, width: int) -> str:
+        position = self.position if self.scheme.kick else None
+        body, needed = stepper_ir(self.field.program, position, self.layout, self.scheme, host().with_width(width), "steps")
+        return "\n".join([*sorted(needed), body, ""])
+
+    def run(self, y: Array, table: Array, history: Array, settings: _Run) -> tuple[Array, int]:
+        """Advance rows of y (states, size); gives the last rows and the kernel's flags."""
+        last = np.empty_like(y)
+
+        def part(start: int, stop: int) -> int:
+            width = host().width if stop - start >= host().width else 1
+            size = scratch_doubles(self.layout, self.scheme, width) + 8
+            if getattr(self._local, "memory", np.empty(0)).size < size:
+                self._local.memory = np.empty(size)
+            scratch = (self._local.memory.ctypes.data + 63) // 64 * 64
+            inputs = (ctypes.c_void_p * 2)(y[start:].ctypes.data, table.ctypes.data + 8 * settings.table_state * start)
+            outputs = (ctypes.c_void_p * 2)(
+                last[start:].ctypes.data, history.ctypes.data + 8 * settings.samples * y.shape[1] * start
+            )
+            return int(self.function(width)(stop - start, inputs, outputs, ctypes.addressof(settings), scratch))
+
+        parts = min(threads(), max(1, y.shape[0] // 64))
+        return last, in_parallel(part, y.shape[0], parts)
+
+
+def rollout(
+    model: Model,
+    q0: ArrayLike,
+    v0: ArrayLike,
+    *,
+    steps: int,
+    dt: float,
+    tau: ArrayLike | None = None,
+    control: Any = None,
+    ground: None = None,
+    method: str = "rk4",
+    damping: ArrayLike = 0.0,
+    every: int | None = None,
+    t0: float = 0.0,
+) -> Rollout:
+    """Advance a batch of states by fixed steps.
+
+    q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv), held during a
+    step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; method: "rk4", "rk5", "euler" or
+    "semi_implicit_euler"; damping (nv) in the joints; every: keep every so many steps (None: only the last state).
+
+    Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds is named with its index.
+    """
+    if ground is not None:
+        raise SimulationError("ground contact is not part of this version; leave out ground=")
+    if method not in SCHEMES:
+        raise SimulationError(f"method {method!r} is not a fixed-step scheme; choose one of {', '.join(SCHEMES)}")
+    if not (isinstance(steps, int) and steps >= 0):
+        raise SimulationError(f"steps {steps!r} must be a whole number, not negative")
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise SimulationError(f"dt {dt!r} must be finite and positive, in s")
+    if every is not None and not (isinstance(every, int) and every >= 1):
+        raise SimulationError(f"every {every!r} must be a whole number of at least 1")
+    q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
+    field = make_field(model, control, damping)
+    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
+    states = y.shape[0]
+    table, per_state, per_step = _table(model, tau, lead, states, steps)
+    samples = steps // every if every else 0
+    history = np.empty((states, samples, field.size))
+    if states and steps:
+        if field.traceable and not field.sampled and llvm_available() and model.nv <= _MOST_LINKS:
+            settings = _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
+            y, flags = _stepper(model, field, SCHEMES[method]).run(y, table, history, settings)
+            if flags & HUGE_ANGLE:
+                raise SimulationError("an angle has left the range of a million radians; take it modulo 2 pi or use fewer steps")
+        else:
+            y = _in_python(
+                field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt)
+            )
+    _refuse_divergence(y, history, dt, every)
+    of_q, of_v, _, _ = field.parts
+    if every:
+        rows = history.reshape(*lead, samples, field.size)
+        return Rollout(t0 + dt * every * np.arange(1, samples + 1), rows[..., of_q], rows[..., of_v])
+    rows = y.reshape(*lead, field.size)
+    return Rollout(np.array([t0 + steps * dt]), rows[..., of_q], rows[..., of_v])
+
+
+def make_field(model: Model, control: Any, damping: ArrayLike) -> Field:
+    """A field, with what the user gave checked."""
+    friction = np.broadcast_to(np.asarray(damping, dtype=np.float64), (model.nv,)) if np.ndim(damping) < 2 else None
+    if friction is None or not np.isfinite(friction).all() or (friction < 0.0).any():
+        raise StateError(f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}")
+    return Field(model, _controller(control, model), tuple(float(d) for d in friction))
+
+
+def _controller(control: Any, model: Model) -> Any:
+    if control is None:
+        return None
+    from ramify.control.base import as_controller
+
+    return as_controller(control, model)
+
+
+_known: dict[tuple[str, str], Stepper] = {}
+
+
+def _stepper(model: Model, field: Field, scheme: Scheme) -> Stepper:
+    """Steppers of earlier calls are used again."""
+    key = (field.fingerprint, scheme.name)
+    if key not in _known:
+        if len(_known) >= 64:
+            _known.pop(next(iter(_known)))
+        _known[key] = Stepper(field, scheme)
+    return _known[key]
+
+
+def _table(model: Model, tau: ArrayLike | None, lead: tuple[int, ...], states: int, steps: int) -> tuple[Array, int, int]:
+    """The table of joint forces and its strides (per state, per step), in numbers."""
+    if tau is None:
+        return np.zeros(model.nv), 0, 0
+    a = checked(model, "tau", tau, model.nv)
+    if a.ndim == 1:
+        return np.ascontiguousarray(a), 0, 0
+    if a.shape == (steps, model.nv):
+        return np.ascontiguousarray(a), 0, model.nv
+    try:
+        full = np.broadcast_to(a, (*lead, steps, model.nv))
+    except ValueError:
+        want = f"({model.nv},), ({steps}, {model.nv}) or ({', '.join(map(str, (*lead, steps, model.nv)))})"
+        raise StateError(f"tau has shape {a.shape}; it must be {want}") from None
+    return np.ascontiguousarray(full).reshape(states, steps, model.nv), steps * model.nv, model.nv
+
+
+def _refuse_divergence(y: Array, history: Array, dt: float, every: int | None) -> None:
+    bad = np.flatnonzero(~np.isfinite(y).all(axis=1))
+    if bad.size:
+        state = int(bad[0])
+        when = ""
+        if every:
+            sample = int(np.argmin(np.isfinite(history[state]).all(axis=1)))
+            when = f" before t = {dt * every * (sample + 1):g} s"
+        raise SimulationError(
+            f"state {state} ({bad.size} of {y.shape[0]} in all) grows beyond all bounds{when}; a smaller dt may help"
+        )
+
+
+def _in_python(
+    field: Field, scheme: Scheme, y: Array, table: Array, strides: tuple[int, int], history: Array, run: tuple[int, int, float, float]
+) -> Array:  # fmt: skip
+    """The same steps with Python between them: for user functions, sampled controllers and very large robots."""
+    steps, every, t0, dt = run
+    of_q, of_v, of_z, of_work = field.parts
+    model, nv = field.model, field.model.nv
+    rates = _batch_rates(field)
+    hold = None if field.control is None or field.control.rate_hz is None else 1.0 / field.control.rate_hz
+    held, due = np.zeros((y.shape[0], nv)), t0
+    for step in range(steps):
+        t = t0 + step * dt
+        start = np.arange(y.shape[0]) * strides[0] + step * strides[1]
+        u = table[start[:, None] + np.arange(nv)]
+        if hold is not None and t >= due - 1e-9 * hold:
+            held, due = np.asarray(_torque(field, t, y)), due + hold
+        u = u + held
+        stages: list[Array] = []
+        for row, c in zip(scheme.a, scheme.c, strict=True):
+            at = y + dt * sum((k * a for k, a in zip(stages, row, strict=False)), start=np.zeros_like(y))
+            stages.append(rates(t + c * dt, at, u))
+        moved = y + dt * sum((k * b for k, b in zip(stages, scheme.b, strict=True)), start=np.zeros_like(y))
+        if scheme.kick:
+            moved[:, of_q] = integrate(model, y[:, of_q], moved[:, of_v], dt) if np.isfinite(moved).all() else np.nan
+        for i, _ in model.layout.balls:
+            moved[:, i : i + 4] /= np.linalg.norm(moved[:, i : i + 4], axis=1, keepdims=True)
+        y = moved
+        if every and (step + 1) % every == 0:
+            history[:, (step + 1) // every - 1] = y
+    return y
+
+
+def _torque(field: Field, t: float, y: Array) -> Array:
+    """The controller's joint forces (states, nv) for a batch."""
+    of_q, of_v, of_z, _ = field.parts
+    assert field.control is not None
+    return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z]), dtype=np.float64)
+
+
+def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
+    """y' for rows of y by calling the robot's kernels."""
+    model = field.model
+    of_q, of_v, of_z, _ = field.parts
+    damping = np.array(field.damping)
+
+    def rates(t: float, y: Array, u: Array) -> Array:
+        q, v = y[:, of_q], y[:, of_v]
+        tau = u if field.control is None or field.sampled else u + _torque(field, t, y)
+        if not np.isfinite(tau).all():
+            state, joint = (int(i) for i in np.argwhere(~np.isfinite(tau))[0])
+            raise SimulationError(
+                f"the controller gave {tau[state, joint]} for {model.velocities[joint]!r} at t = {t:g} s (state {state})"
+            )
+        a = model.forward_dynamics(q, v, tau - damping * v)
+        own = np.zeros((y.shape[0], field.states))
+        if field.states and field.control is not None:
+            columns = [list(x.T) for x in (q, v, y[:, of_z])]
+            own = np.stack(np.broadcast_arrays(*field.torque(t, *columns)[1]), axis=1)
+        moved = np.stack([np.broadcast_to(x, y.shape[:1]) for x in coordinate_rates(model, list(q.T), list(v.T))], axis=1)
+        work, loss = (tau * v).sum(axis=1), (damping * v * v).sum(axis=1)
+        return np.concatenate([moved, a, own, work[:, None], loss[:, None]], axis=1)
+
+    return rates

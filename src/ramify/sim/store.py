@@ -1,0 +1,282 @@
+"""Runs in files: NetCDF-3 (classic, 64-bit offsets), which any NetCDF reader opens, written whole or not at all.
+
+A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``; variables with ``units``, ``long_name`` and, where columns
+differ, ``column_units``; the names of the columns as text along their dimension; as global attributes the robot (its robot file's
+text), the metadata (JSON) and a digest over all of it. Nothing in it is code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from ramify.errors import ModelError, RamifyError, SimulationError
+from ramify.model.frame import Array
+from ramify.motion import Motion
+from ramify.sim.result import Result, Work
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+FORMAT: Final = "ramify result"
+VERSION: Final = 1
+MOST_BYTES: Final = 2**31 - 4
+"""The largest array that the format holds."""
+
+
+class Variable(NamedTuple):
+    """An array of a run: name, dimensions, values, a unit per column (or one), and what it is."""
+
+    name: str
+    dimensions: tuple[str, ...]
+    values: Array
+    units: tuple[str, ...]
+    long_name: str
+
+
+def variables(result: Result) -> list[Variable]:
+    """What a run consists of."""
+    time, q, v = ("time",), ("time", "coordinate"), ("time", "velocity")
+    units = result.units
+    found = [
+        Variable("time", time, result.t, ("s",), "time"),
+        Variable("q", q, result.q, units["q"], "joint coordinates"),
+        Variable("v", v, result.v, units["v"], "joint velocities"),
+        Variable("a", v, result.a, units["a"], "joint accelerations"),
+        Variable("tau", v, result.tau, units["tau"], "joint forces that acted"),
+        Variable("actuator_work", time, result.work.actuator, ("J",), "work of the joint forces since the first row"),
+        Variable("dissipated", time, result.work.dissipated, ("J",), "energy lost since the first row"),
+    ]
+    if result.desired is not None:
+        found += [
+            Variable("q_desired", q, result.desired.q, units["q"], "joint coordinates asked for"),
+            Variable("v_desired", v, result.desired.v, units["v"], "joint velocities asked for"),
+            Variable("a_desired", v, _accelerations(result.desired, result), units["a"], "joint accelerations asked for"),
+        ]
+    return found
+
+
+def _accelerations(desired: Motion, result: Result) -> Array:
+    given = np.asarray(desired.a, dtype=np.float64)
+    return given if given.shape == result.v.shape else np.full(result.v.shape, np.nan)
+
+
+# ---- writing ----
+
+
+@contextmanager
+def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write in place of ``path``: it takes its name when all of it is on the disk, and vanishes where writing fails.
+
+    A process that is killed meanwhile leaves the old file as it was, and perhaps a hidden ``.part`` file beside it. Raises
+    SimulationError where the file cannot be written.
+    """
+    given = os.fspath(path)
+    target = Path(os.path.realpath(given))
+    passing = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
+    try:
+        if target.is_dir():
+            raise SimulationError(f"{given} is a directory; give the name of a file in it")
+        try:
+            with open(passing, "xb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(passing, target)
+        finally:
+            passing.unlink(missing_ok=True)
+        _settle(target.parent)
+    except (OSError, ValueError) as error:
+        if isinstance(error, RamifyError):
+            raise
+        raise SimulationError(f"{given!r} cannot be written: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _settle(folder: Path) -> None:
+    """Have the folder's new entry on the disk too, on systems that can."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def save(result: Result, path: str | os.PathLike[str]) -> None:
+    """See Result.save."""
+    from scipy.io import netcdf_file
+
+    from ramify.io.yaml_out import to_yaml
+
+    found = variables(result)
+    for variable in found:
+        if variable.values.nbytes > MOST_BYTES:
+            raise SimulationError(
+                f"{os.fspath(path)}: {variable.name} has {variable.values.nbytes / 1e9:.1f} GB; NetCDF-3 holds arrays up to 2.1 GB. "
+                "Choose a larger dt_out"
+            )
+    robot, metadata = to_yaml(result.model), json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False)
+    with whole_file(path) as file:
+        data = netcdf_file(file, "w", version=2)
+        _attributes(
+            data,
+            {"format": FORMAT, "title": f"simulation of {result.model.name}", "robot": robot, "metadata": metadata}
+            | {"sha256": _digest(robot, metadata, {variable.name: variable.values for variable in found})},
+        )
+        data.format_version = np.int32(VERSION)
+        data.createDimension("time", len(result))
+        for dimension, names in (("coordinate", result.columns["q"]), ("velocity", result.columns["v"])):
+            if names:
+                data.createDimension(dimension, len(names))
+                _labels(data, dimension, names)
+        for variable in found:
+            if variable.values.size:
+                _variable(data, variable)
+        data.flush()
+
+
+def _variable(data: Any, variable: Variable) -> None:
+    written = data.createVariable(variable.name, "d", variable.dimensions)
+    written[:] = variable.values
+    uniform = len(set(variable.units)) == 1
+    _attributes(written, {"units": variable.units[0] if uniform else "see column_units", "long_name": variable.long_name})
+    if not uniform:
+        _attributes(written, {"column_units": ", ".join(variable.units)})
+
+
+def _labels(data: Any, dimension: str, names: tuple[str, ...]) -> None:
+    """The names along a dimension, as UTF-8 text padded with zeros."""
+    texts = [name.encode("utf-8", "replace") for name in names]
+    length = max(1, *map(len, texts))
+    size = f"{dimension}_name_length"
+    data.createDimension(size, length)
+    written = data.createVariable(dimension, "c", (dimension, size))
+    written[:] = np.frombuffer(b"".join(text.ljust(length, b"\0") for text in texts), dtype="S1").reshape(len(texts), length)
+    _attributes(written, {"long_name": f"name of each {dimension}", "_Encoding": "utf-8"})
+
+
+def _attributes(thing: Any, texts: Mapping[str, str]) -> None:
+    for name, text in texts.items():
+        setattr(thing, name, text.encode("utf-8"))
+
+
+def _digest(robot: str, metadata: str, arrays: Mapping[str, Array]) -> str:
+    """SHA-256 over the robot, the metadata and every array, in the byte order of the file."""
+    digest = hashlib.sha256()
+    for text in (robot, metadata):
+        digest.update(hashlib.sha256(text.encode("utf-8")).digest())
+    for name in sorted(arrays):
+        values = np.ascontiguousarray(arrays[name], dtype=">f8")
+        digest.update(f"{name} {values.shape}".encode())
+        digest.update(values.data if values.size else b"")
+    return digest.hexdigest()
+
+
+# ---- reading ----
+
+
+class _Content(NamedTuple):
+    robot: str
+    metadata: dict[str, Any]
+    arrays: dict[str, Array]
+
+
+def open_result(path: str | os.PathLike[str], model: Model | None = None) -> Result:
+    """See Result.open."""
+    given = os.fspath(path)
+    content = _read(given)
+    robot = model if model is not None else _robot(content.robot, given)
+    if model is not None:
+        from ramify.io.yaml_out import to_yaml
+
+        if to_yaml(model) != content.robot:
+            raise SimulationError(f"{given}: was made with another robot than {model.name!r}; their robot files differ")
+    arrays = content.arrays
+    t = arrays["time"]
+    wide = {name: arrays.get(name, np.zeros((len(t), size))) for name, size in _sizes(robot).items()}
+    desired = None
+    if any(name.endswith("_desired") for name in arrays):
+        desired = Motion(t, *(arrays.get(f"{n}_desired", np.zeros_like(wide[n])) for n in ("q", "v", "a")))
+    meta = content.metadata
+    try:
+        return Result(
+            robot, t, wide["q"], wide["v"], wide["a"], wide["tau"], Work(arrays["actuator_work"], arrays["dissipated"]),
+            meta["options"], meta["stats"], meta["status"], desired, recorded=meta,
+        )  # fmt: skip
+    except (KeyError, TypeError, ValueError) as error:
+        raise SimulationError(f"{given}: the run in it is not whole: {error}") from None
+
+
+def _sizes(model: Model) -> dict[str, int]:
+    return {"q": model.nq, "v": model.nv, "a": model.nv, "tau": model.nv}
+
+
+def _robot(text: str, file: str) -> Model:
+    from ramify.io.load import read_yaml
+
+    try:
+        return read_yaml(text, f"{file} (the robot in it)")
+    except ModelError as error:
+        raise SimulationError(
+            f"{error}\nThis version cannot build the robot of this run; give it as Result.open(path, model=…)"
+        ) from None
+
+
+def _read(file: str) -> _Content:
+    """What a file holds, once it is known to be what was written."""
+    try:
+        info = os.stat(file)
+        if not stat.S_ISREG(info.st_mode):
+            raise SimulationError(
+                f"{file} is {'a directory' if stat.S_ISDIR(info.st_mode) else 'no regular file'}; give a file that r.save wrote"
+            )
+        with open(file, "rb") as stream:
+            _check_kind(file, stream.read(8))
+            stream.seek(0)
+            texts, version, arrays = _parse(stream)
+    except FileNotFoundError:
+        raise SimulationError(f"{file}: there is no such file") from None
+    except SimulationError:
+        raise
+    except (OSError, MemoryError, Exception) as error:  # the reader of NetCDF raises whatever a broken header leads it to
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged or cut off"
+        raise SimulationError(f"{file}: cannot be read as a result: {reason}") from None
+    if texts.get("format") != FORMAT:
+        raise SimulationError(f"{file}: a NetCDF file, but not one that r.save wrote")
+    if version != VERSION:
+        raise SimulationError(f"{file}: format {version} of a newer ramify; this version reads format {VERSION}")
+    try:
+        robot, text, digest = (texts[key] for key in ("robot", "metadata", "sha256"))
+    except KeyError as error:
+        raise SimulationError(f"{file}: the attribute {error} is missing") from None
+    if _digest(robot, text, arrays) != digest:
+        raise SimulationError(f"{file}: its numbers or its texts are not those that were written (the digest differs)")
+    metadata = json.loads(text)
+    return _Content(robot, metadata, arrays)
+
+
+def _check_kind(file: str, start: bytes) -> None:
+    if start.startswith(b"\x89HDF\r\n"):
+        raise SimulationError(f"{file}: a NetCDF-4 or HDF5 file; results are NetCDF-3 files that r.save wrote")
+    if not start.startswith((b"CDF\x01", b"CDF\x02")):
+        kind = "is empty" if not start else "is not a NetCDF-3 file"
+        raise SimulationError(f"{file} {kind}; give a file that r.save wrote")
+
+
+def _parse(stream: IO[bytes]) -> tuple[dict[str, str], int, dict[str, Array]]:
+    from scipy.io import netcdf_file
+
+    data = netcdf_file(stream, "r", mmap=False)
+    texts = {name: value.decode("utf-8") for name, value in data._attributes.items() if isinstance(value, bytes)}
+    version = int(getattr(data, "format_version", 0))
+    arrays = {name: np.array(v[:], dtype=np.float64) for name, v in data.variables.items() if v.typecode() == "d"}
+    return texts, version, arrays

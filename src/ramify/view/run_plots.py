@@ -1,0 +1,233 @@
+"""Plots of a run, as Matplotlib figures: what was simulated beside what was desired, energies, the audit, phase portraits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ramify.errors import ModelError, RamifyError
+from ramify.model.frame import Array
+from ramify.view.plots import PANELS
+
+if TYPE_CHECKING:
+    from ramify.sim.result import Result
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of the paper, of everything drawn in ink, of the curves in order, and of what is wrong."""
+
+    paper: str
+    ink: str
+    lines: tuple[str, ...]
+    alarm: str
+    map: str
+
+
+THEMES: Final = {
+    "light": Theme("#ffffff", "#1a2b3c", ("#2f7fd1", "#c2571a", "#3a8f4d", "#7a4fb5", "#8a6d1d"), "#c62828", "viridis"),
+    "dark": Theme("#14191f", "#dfe6ee", ("#6cb2f5", "#f0a064", "#7ecb8f", "#b99cf0", "#d9c06a"), "#ff6b6b", "plasma"),
+}
+
+TITLES: Final = {"q": "joint coordinates", "v": "joint velocities", "a": "joint accelerations", "tau": "joint forces"}
+
+
+def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
+    """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib is missing."""
+    drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {"energy": _energy, "audit": _audit, "phase": _phase}
+    known = [*TITLES, *drawers]
+    if what not in known:
+        raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(known)}")
+    if theme not in THEMES:
+        raise RamifyError(f"theme {theme!r} must be one of {', '.join(THEMES)}")
+    colours = THEMES[theme]
+    chosen = _chosen(result, joints, "q" if what in ("q", "phase") else "v")
+    with _style(colours):
+        figure = drawers[what](result, chosen, colours) if what in drawers else _series(result, what, chosen, colours)
+        figure.suptitle(title if title is not None else f"{result.model.name}: {TITLES.get(what, _WORDS.get(what, what))}")
+    return figure
+
+
+_WORDS: Final = {"phase": "phase portraits", "audit": "energy audit", "energy": "energy"}
+
+
+def _style(theme: Theme) -> Any:
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise RamifyError("plots need Matplotlib; install it with: pip install 'ramify[plot]'") from None
+    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color", "grid.color")
+    papers = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
+    settings: dict[Any, Any] = dict.fromkeys(inked, theme.ink) | dict.fromkeys(papers, theme.paper) | {
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlesize": "medium",
+        "figure.titlesize": "medium",
+        "font.family": ["DejaVu Sans"],
+        "grid.alpha": 0.2,
+        "legend.frameon": False,
+        "legend.fontsize": "small",
+        "text.parse_math": False,  # a joint may be named $x$
+    }  # fmt: skip
+    return mpl.rc_context(settings)
+
+
+def _chosen(result: Result, joints: Sequence[str] | None, of: str) -> list[int]:
+    """Columns of q or v that belong to some joints, or all."""
+    model = result.model
+    if joints is None:
+        return list(range(model.nq if of == "q" else model.nv))
+    if isinstance(joints, str):
+        raise ModelError(f"joints must be a list of names; got the text {joints!r}")
+    if not joints:
+        raise ModelError("joints is empty; name at least one, or leave it out to draw all")
+    every = range(model.nq if of == "q" else model.nv)
+    return [i for name in joints for i in every[model.joint_slice(name, of="q" if of == "q" else "v")]]
+
+
+# ---- panels ----
+
+
+def _panels(count: int) -> tuple[Any, list[Any]]:
+    from matplotlib.figure import Figure
+
+    across = min(3, count)
+    rows = math.ceil(count / across)
+    figure = Figure(figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5), layout="constrained")
+    axes = list(figure.subplots(rows, across, squeeze=False).ravel())
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    for panel in axes[:count]:
+        panel.grid(True)
+    return figure, axes[:count]
+
+
+def _unit(text: str) -> str:
+    return text.replace("^2", "²")
+
+
+def _legend(axes: Any) -> None:
+    axes.legend(loc="best")
+
+
+def _series(result: Result, what: str, chosen: list[int], theme: Theme) -> Any:
+    """A panel per column over time, the desired motion dashed; many columns share one panel."""
+    values: Array = getattr(result, what)
+    wanted = getattr(result.desired, what, None) if what in ("q", "v", "a") else None
+    if wanted is not None and np.shape(wanted) != values.shape:
+        wanted = None
+    names, units = result.columns[what], result.units[what]
+    if len(chosen) > PANELS:
+        return _together(result, values[:, chosen], [units[i] for i in chosen], theme)
+    figure, axes = _panels(len(chosen))
+    for panel, i in zip(axes, chosen, strict=True):
+        if wanted is not None and np.isfinite(wanted[:, i]).any():
+            panel.plot(result.t, wanted[:, i], color=theme.lines[1], linewidth=2.4, linestyle=(0, (3, 2)), label="desired")
+        panel.plot(result.t, values[:, i], color=theme.lines[0], linewidth=1.4, label="simulated")
+        panel.set_title(names[i], loc="left")
+        panel.set_ylabel(f"{what}, {_unit(units[i])}")
+        panel.set_xlabel("t, s")
+        panel.margins(x=0.0)
+        _flatten(panel, values[:, i])
+    if wanted is not None and axes:
+        _legend(axes[0])
+    return figure
+
+
+def _flatten(panel: Any, values: Array) -> None:
+    """A curve that is constant but for rounding is drawn as the flat line it is."""
+    low, high = float(np.nanmin(values, initial=0.0)), float(np.nanmax(values, initial=0.0))
+    if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) <= 1e-12 * max(abs(low), abs(high)) and np.isfinite(
+        values[0]
+    ):
+        panel.set_ylim(float(values[0]) - 1.0, float(values[0]) + 1.0)
+
+
+def _together(result: Result, values: Array, units: list[str], theme: Theme) -> Any:
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 4.5), layout="constrained")
+    panel = figure.subplots()
+    count = values.shape[1]
+    for k in range(count):
+        panel.plot(result.t, values[:, k], color=colormaps[theme.map](0.1 + 0.8 * k / (count - 1)), linewidth=0.9)
+    panel.set_title(f"{count} coordinates, from the first (blue) to the last (yellow)", loc="left")
+    panel.set_xlabel("t, s")
+    panel.set_ylabel(", ".join(_unit(unit) for unit in dict.fromkeys(units)))
+    panel.grid(True)
+    panel.margins(x=0.0)
+    return figure
+
+
+def _phase(result: Result, chosen: list[int], theme: Theme) -> Any:
+    """v over q, a panel per coordinate; quaternions, which have no rate of their own, are left out."""
+    rate = dict(zip(result.model.layout.plain_q, result.model.layout.plain_v, strict=True))
+    drawn = [i for i in chosen if i in rate]
+    if not drawn:
+        raise RamifyError("a phase portrait needs a coordinate with a rate of its own; quaternions have none")
+    if len(drawn) > PANELS:
+        raise RamifyError(
+            f"{len(drawn)} phase portraits are too many for a figure; name up to {PANELS} joints: plot('phase', joints=[…])"
+        )
+    figure, axes = _panels(len(drawn))
+    for panel, i in zip(axes, drawn, strict=True):
+        j = rate[i]
+        if result.desired is not None:
+            panel.plot(result.desired.q[:, i], result.desired.v[:, j], color=theme.lines[1], linestyle=(0, (3, 2)), label="desired")
+        panel.plot(result.q[:, i], result.v[:, j], color=theme.lines[0], linewidth=1.3, label="simulated")
+        panel.plot(result.q[:1, i], result.v[:1, j], "o", color=theme.ink, markersize=4, label="start")
+        panel.set_title(result.columns["q"][i], loc="left")
+        panel.set_xlabel(f"q, {_unit(result.units['q'][i])}")
+        panel.set_ylabel(f"v, {_unit(result.units['v'][j])}")
+    _legend(axes[0])
+    return figure
+
+
+# ---- energy ----
+
+
+def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
+    """Kinetic energy, potential energy and work since the start, and what should be constant: kinetic + potential - work + losses."""
+    kinetic, potential, total = result.energy
+    work, lost = result.work
+    figure, (panel,) = _panels(1)
+    figure.set_size_inches(8.0, 4.5)
+    curves = [("kinetic", kinetic), ("potential, from the start", potential - potential[0])]
+    curves += [("work of actuators", work)] if np.any(work) else []
+    curves += [("dissipated", lost)] if np.any(lost) else []
+    for (name, values), colour in zip(curves, (theme.lines[0], theme.lines[1], theme.lines[2], theme.lines[3]), strict=False):
+        panel.plot(result.t, values, color=colour, linewidth=1.5, label=name)
+    balance = total - potential[0] - work + lost
+    panel.plot(result.t, balance, color=theme.ink, linewidth=1.2, linestyle=(0, (4, 2)), label="balance: should not change")
+    panel.set_xlabel("t, s")
+    panel.set_ylabel("energy, J")
+    panel.margins(x=0.0)
+    _legend(panel)
+    return figure
+
+
+def _audit(result: Result, chosen: list[int], theme: Theme) -> Any:
+    """The error of each check as a share of its scale, with its limit and the row where it first breaks."""
+    checks = result.audit.checks
+    figure, axes = _panels(len(checks))
+    if len(checks) == 1:
+        figure.set_size_inches(8.0, 4.0)
+    for panel, check in zip(axes, checks, strict=True):
+        scale, what = (check.scale, "error / scale") if check.scale else (1.0, f"error, {_unit(check.unit)}")
+        shown = np.where(check.error == 0.0, np.nan, np.abs(check.error) / scale)  # a logarithm has no place for an exact zero
+        panel.plot(result.t, shown, color=theme.lines[0], linewidth=1.2, label="error")
+        panel.axhline(check.limit / scale, color=theme.lines[2], linestyle=(0, (4, 2)), label="limit")
+        if check.first is not None:
+            panel.axvline(result.t[check.first], color=theme.alarm, linewidth=1.2, label=f"breaks at {result.t[check.first]:.4g} s")
+        panel.set_yscale("log")
+        panel.set_title(f"{check.name}: {'passed' if check.passed else 'failed'}", loc="left")
+        panel.set_xlabel("t, s")
+        panel.set_ylabel(what)
+        panel.margins(x=0.0)
+        _legend(panel)
+    return figure

@@ -1,0 +1,607 @@
+"""ReDySim's models and runs: its files are read, its published numbers are met, broken files are refused at once."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import time
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.io
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.integrate import DOP853
+from test_floating_robots import in_pinocchio, pinocchio_torques
+
+import ramify as rf
+from ramify.cli import main
+from ramify.io.convert import convert
+from ramify.io.redysim import read_m, read_redysim
+from ramify.io.redysim_m import MAX_DEPTH
+from ramify.io.redysim_mat import read_mat
+from ramify.io.redysim_model import dialect, from_variables
+from ramify.io.report import ImportReport
+
+ROBOTS = (
+    "2_link_robot", "3_link_robot", "3_rrr_parallel_robot", "3_rrr_parallel_robot_fordyn", "floating_3_link",
+    "floating_3_link_fordyn", "floating_7_link", "floating_dual_arm", "fourbar_mechanism", "hoken_fourbar", "kuka_kr5",
+    "large_dof_chain", "legged_biped", "legged_hexapod", "legged_quadruped", "merioitt_lebnitz_pendulum", "pppr_robot",
+    "robotic_gripper", "robotic_leg", "rp_robot", "slider_crank", "spatial_biped", "spatial_biped_fordyn",
+)  # fmt: skip
+MATS = ("kuka_kr5", "floating_3_link", "floating_3_link_fordyn")
+START, END = np.array([0.3803, -0.6198, 1.2867]), -np.pi / 2
+
+
+def variables(shared: Path, name: str) -> dict[str, Any]:
+    return json.loads((shared / "redysim" / f"{name}.json").read_text())
+
+
+def table(shared: Path, name: str) -> Any:
+    return np.loadtxt(shared / "redysim" / f"{name}.dat")
+
+
+def report_of(model: rf.Model) -> ImportReport:
+    report = model.metadata["report"]
+    assert isinstance(report, ImportReport)
+    return report
+
+
+# ---- every robot ----
+
+
+def test_no_robot_is_forgotten(shared: Path) -> None:
+    assert sorted(path.stem for path in (shared / "redysim").glob("*.json")) == sorted(ROBOTS)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_robot_loads(name: str, shared: Path) -> None:
+    data = variables(shared, name)
+    model = from_variables(data)
+    assert dialect(data) == data["kind"]
+    assert model.name == data["name"]
+    assert model.nv == data["n"] + (0 if data["kind"] == "fixed" else 5)
+    assert model.mass == pytest.approx(sum(data["m"]))
+    assert model.gravity == tuple(map(float, data["g"]))
+    if data["kind"] == "fixed":
+        assert [joint.actuated for joint in model.joints for _ in range(joint.dof)] == [x == 1 for x in data["aj"]]
+        np.testing.assert_array_equal(model.metadata["redysim"]["th"], data["th"])
+    else:
+        assert (model.joints[0].kind, model.joints[0].sequence, model.joints[0].actuated) == ("free_euler", "ZXY", False)
+    text = str(report_of(model))
+    assert all(file in text for file in ("torque.m", "trajectory.m", "initials.m"))
+    assert ("jacobian.m" in text) == (data.get("type") == 1)
+    assert ("ground" in model.metadata) == (data["kind"] == "legged")
+    assert any(body.points for body in model.bodies) == (data["kind"] == "legged")
+
+
+def test_the_linter_names_the_two_impossible_inertias(shared: Path) -> None:
+    """The 3-RRR's platform moves in a plane only, so its incomplete tensor is a note; the biped's trunk is an error."""
+    found = {}
+    for name in ROBOTS:
+        codes = [(f.code, f.where) for f in from_variables(variables(shared, name)).check()]
+        found[name] = [
+            (code, where) for code, where in codes if code in ("triangle-inequality", "inertia-incomplete", "inertia-indefinite")
+        ]
+    assert {name.removesuffix("_fordyn"): where for name, where in found.items() if where} == {
+        "3_rrr_parallel_robot": [("inertia-incomplete", "link3")],
+        "legged_biped": [("triangle-inequality", "base")],
+    }
+
+
+@pytest.mark.parametrize(
+    "name", ["floating_3_link", "floating_7_link", "floating_dual_arm", "legged_biped", "legged_hexapod", "legged_quadruped"]
+)
+def test_floating_robots_agree_with_pinocchio(name: str, shared: Path) -> None:
+    model = from_variables(variables(shared, name), base="free", merge=False)
+    peer = in_pinocchio(model)
+    q, v, a = np.random.default_rng(0).normal(size=model.nq), *np.random.default_rng(1).normal(size=(2, model.nv))
+    q[3:7] /= np.linalg.norm(q[3:7])
+    expected = pinocchio_torques(peer, model.kinematics(q).rotation[0], q, v, a)
+    np.testing.assert_allclose(model.inverse_dynamics(q, v, a), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+# ---- massless links ----
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"),
+    [("legged_quadruped", {"universal": 4}), ("spatial_biped", {"universal": 2}), ("spatial_biped_fordyn", {"universal": 2})],
+)
+def test_merged_joints_give_the_torques_of_the_chain(name: str, kinds: dict[str, int], shared: Path) -> None:
+    data = variables(shared, name)
+    merged, chain = from_variables(data), from_variables(data, merge=False)
+    found = [joint.kind for joint in merged.joints]
+    assert {kind: found.count(kind) for kind in kinds} == kinds
+    assert merged.nv == chain.nv
+    assert len(chain.bodies) - len(merged.bodies) == sum(kinds.values())
+    q, v, a = np.random.default_rng(4).normal(size=(3, 5, chain.nv))
+    tau = chain.inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(merged.inverse_dynamics(q, v, a), tau, rtol=0, atol=1e-11 * np.abs(tau).max())
+    assert "merged" in str(report_of(merged))
+
+
+def test_hips_whose_axes_oppose_each_other_stay_three_joints(shared: Path) -> None:
+    model = from_variables(variables(shared, "spatial_biped"))
+    assert "link4 link5 link6: massless links kept" in str(report_of(model))
+
+
+def three_links(kinds: str, alp: list[float], **more: Any) -> dict[str, Any]:
+    """A carrier, then a run of massless links with one end link, then one more link."""
+    n = len(kinds) + 2
+    zero = [0.0] * n
+    solid = [1.0] + [0.0] * (len(kinds) - 1) + [2.0, 1.5]
+    base = {
+        "n": n, "alp": [0.3, *alp, 0.4], "a": [0.1, 0.2, *[0.0] * (n - 3), 0.3], "b": [0.05, 0.07, *[0.0] * (n - 3), 0.1],
+        "th": zero, "bt": list(range(n)), "r": [1, *(int(k == "R") for k in kinds), 1], "aj": [1] * n, "g": [0.0, -9.81, 1.0],
+        "dx": [0.1 * x for x in solid], "dy": [0.05 * x for x in solid], "dz": zero, "m": solid, "Icxx": [0.02 * x for x in solid],
+        "Icyy": [0.03 * x for x in solid], "Iczz": [0.04 * x for x in solid], "Icxy": zero, "Icyz": zero, "Iczx": zero,
+    }  # fmt: skip
+    return base | more
+
+
+RIGHT = np.pi / 2
+RUNS = [
+    ("RR", [0.7, RIGHT], "universal", {}),
+    ("RR", [0.7, -RIGHT], "universal", {}),
+    ("RRR", [0.7, RIGHT, -RIGHT], "spherical", {}),
+    ("RRR", [0.7, -RIGHT, RIGHT], "spherical", {}),
+    ("RRR", [0.7, RIGHT, RIGHT], None, {}),  # third axis against the first: no Euler sequence
+    ("RR", [0.7, 1.0], None, {}),
+    ("RR", [0.7, RIGHT], None, {"aj": [1, 1, 0, 1]}),
+    ("RR", [0.7, RIGHT], None, {"a": [0.1, 0.2, 0.01, 0.3]}),
+    ("RP", [0.7, 0.0], "cylindrical", {"th": [0, 0, 0.6, 0]}),
+    ("RP", [0.7, 0.2], None, {}),
+    ("PR", [0.7, 0.0], None, {}),
+    ("PPR", [0.7, RIGHT, RIGHT], "planar", {"th": [0, 0.4, RIGHT, 0, 0]}),
+    ("PPR", [0.7, RIGHT, RIGHT], None, {"th": [0, 0.4, 0.3, 0, 0]}),
+]
+
+
+@pytest.mark.parametrize(("kinds", "alp", "expected", "more"), RUNS)
+def test_runs_of_massless_links(kinds: str, alp: list[float], expected: str | None, more: dict[str, Any]) -> None:
+    data = three_links(kinds, alp, **more)
+    merged, chain = from_variables(data), from_variables(data, merge=False)
+    assert [joint.kind for joint in merged.joints] == (
+        ["revolute", expected, "revolute"] if expected else [j.kind for j in chain.joints]
+    )
+    q, v, a = np.random.default_rng(9).normal(size=(3, 4, chain.nv))
+    tau = chain.inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(merged.inverse_dynamics(q, v, a), tau, rtol=0, atol=1e-12 * np.abs(tau).max())
+
+
+# ---- published runs ----
+
+
+def test_kuka_meets_its_published_torques(shared: Path) -> None:
+    model = rf.load(shared / "redysim" / "kuka_kr5_inputs.mat")
+    state, torques = table(shared, "kuka_kr5_invdyn_statevar"), table(shared, "kuka_kr5_invdyn_tor")
+    q, v, a = np.split(state, 3, axis=1)
+    assert torques.shape == (1001, 6)
+    np.testing.assert_allclose(model.inverse_dynamics(q, v, a), torques, rtol=0, atol=1e-4)
+
+
+def cycloid(t: Any, T: float) -> tuple[Any, Any, Any]:
+    way, turn = END - START, 2.0 * np.pi * np.asarray(t)[..., None] / T
+    return (
+        START + way * (turn - np.sin(turn)) / (2.0 * np.pi),
+        way / T * (1.0 - np.cos(turn)),
+        2.0 * np.pi * way / T**2 * np.sin(turn),
+    )
+
+
+@pytest.mark.parametrize(("run", "mat"), [("invdyn", "floating_3_link"), ("fordyn", "floating_3_link_fordyn")])
+def test_floating_3_link_energy_and_momenta(run: str, mat: str, shared: Path) -> None:
+    """Rows are printed with seven digits; ReDySim's angular momentum is about the world's origin."""
+    model = rf.load(shared / "redysim" / f"{mat}_inputs.mat")
+    state = table(shared, f"floating_3_link_{run}_statevar")
+    q, v = state[:, :9], state[:, 9:18]
+    kinetic = table(shared, f"floating_3_link_{run}_envar")[:, 1]
+    printed = 5e-7 * np.maximum(kinetic, np.abs(v).max(axis=1))
+    assert (np.abs(model.energy(q, v).kinetic - kinetic) <= 2.0 * printed + 1e-9).all()
+    linear, angular = model.momentum(q, v)
+    about_origin = angular + np.cross(model.center_of_mass(q), linear)
+    momenta = table(shared, f"floating_3_link_{run}_mtvar")
+    digits = 5e-7 * np.abs(v).max(axis=1)[:, None]  # of the rates, times mass and inertia
+    assert (np.abs(linear - momenta[:, :3]) <= 530.0 * digits + 1e-9).all()
+    assert (np.abs(about_origin - momenta[:, 3:]) <= 300.0 * digits + 1e-9).all()
+    np.testing.assert_allclose(np.concatenate([linear, about_origin], axis=1), momenta, rtol=0, atol=2e-5)
+
+
+def test_floating_3_link_meets_its_published_torques(shared: Path) -> None:
+    model = rf.load(shared / "redysim" / "floating_3_link_inputs.mat")
+    state, torques = table(shared, "floating_3_link_invdyn_statevar"), table(shared, "floating_3_link_invdyn_tor")
+    assert torques.shape == (201, 3)
+    _, _, a = cycloid(table(shared, "floating_3_link_invdyn_timevar"), 20.0)
+    base, found = model.hybrid_dynamics(state[:, :9], state[:, 9:18], a)
+    assert base.shape == (201, 6)
+    np.testing.assert_allclose(found, torques, rtol=0, atol=2e-6)
+
+
+def test_floating_3_link_meets_its_published_motion(shared: Path) -> None:
+    """30 s under joint control towards the cycloid, the base left alone."""
+    model = from_variables(variables(shared, "floating_3_link_fordyn"))
+    state, times = table(shared, "floating_3_link_fordyn_statevar"), table(shared, "floating_3_link_fordyn_timevar")
+    assert state.shape == (301, 19)
+    tau = np.zeros(9)
+
+    def rate(t: float, y: Any) -> Any:
+        q, v = y[:9], y[9:]
+        wanted, rates, _ = cycloid(t, 30.0)
+        tau[6:] = 49.0 * (wanted - q[6:]) + 14.0 * (rates - v[6:])
+        return np.concatenate([v, model.forward_dynamics(q, v, tau)])
+
+    solver = DOP853(rate, 0.0, np.concatenate([np.zeros(6), START, np.zeros(9)]), 30.0, rtol=1e-10, atol=1e-12)
+    rows = [solver.y]
+    while solver.status == "running":
+        solver.step()
+        passed = times[(times > solver.t_old) & (times <= solver.t + 1e-12)]
+        rows.extend(np.atleast_2d(solver.dense_output()(np.minimum(passed, solver.t)).T))
+    np.testing.assert_allclose(np.array(rows), state[:, :18], rtol=0, atol=2e-6)
+
+
+# ---- inputs.mat ----
+
+
+@pytest.mark.parametrize("name", MATS)
+def test_real_files_hold_what_scipy_reads(name: str, shared: Path) -> None:
+    path = shared / "redysim" / f"{name}_inputs.mat"
+    found = read_mat(path.read_bytes(), path.name)
+    expected = {key: value for key, value in scipy.io.loadmat(path).items() if not key.startswith("__")}
+    assert sorted(found) == sorted(expected)
+    for key, value in expected.items():
+        np.testing.assert_array_equal(found[key], value)
+    model, twin = rf.load(path), from_variables(variables(shared, name))
+    assert model.skeleton == twin.skeleton
+    assert model.name == path.stem.removesuffix("_inputs") + "_inputs"
+
+
+def saved(data: dict[str, Any], **options: Any) -> bytes:
+    file = io.BytesIO()
+    scipy.io.savemat(file, data, **options)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_numbers_of_any_type(packed: bool) -> None:
+    types = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64)
+    data: dict[str, Any] = {f"x{i}": np.arange(6, dtype=kind).reshape(2, 3) for i, kind in enumerate(types)}
+    extras = {
+        "text": "not a number",
+        "cells": np.array([1, "two"], dtype=object),
+        "record": {"a": 1.0},
+        "z": np.array([1j]),
+        "empty": np.zeros((0, 3)),
+    }
+    found = read_mat(saved(data | extras, do_compression=packed), "x.mat")
+    assert sorted(found) == sorted([*data, "empty"])
+    for key, value in data.items():
+        np.testing.assert_array_equal(found[key], value)
+
+
+def refused(path: Path, *words: str) -> None:
+    start = time.process_time()
+    with pytest.raises(rf.ModelError) as caught:
+        rf.load(path)
+    assert time.process_time() - start < 1.0
+    assert path.name in str(caught.value)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
+def test_broken_mat_files(tmp_path: Path, shared: Path) -> None:
+    whole = (shared / "redysim" / "kuka_kr5_inputs.mat").read_bytes()
+    path = tmp_path / "broken.mat"
+    for size in (0, 5, 127, 128, 130, 200, 1000, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        refused(path)
+    path.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(1000))
+    refused(path, "-v7")
+    path.write_bytes(whole[:128] + struct.pack("<II", 15, 0xFFFFFFF0) + bytes(100))
+    refused(path, "beyond the end")
+    path.write_bytes(bytes(2 << 20))
+    refused(path, "MB")
+    path.write_bytes(saved({"n": 10**9, "alp": 0.0}))
+    refused(path, "n = 1e+09")
+    path.write_bytes(saved({"n": np.nan}))
+    refused(path, "n(1)")
+    refused(tmp_path / "missing.mat", "no such file")
+
+
+def test_a_packed_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    bomb = zlib.compress(bytes(50 << 20), 9)
+    path = tmp_path / "bomb.mat"
+    path.write_bytes(saved({"n": 1.0})[:128] + struct.pack("<II", 15, len(bomb)) + bomb)
+    refused(path, "unpack")
+
+
+@given(data=st.data())
+def test_any_damage_is_a_model_error(data: st.DataObject, shared: Path) -> None:
+    whole = bytearray((shared / "redysim" / "floating_3_link_inputs.mat").read_bytes())
+    for _ in range(data.draw(st.integers(1, 6))):
+        whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
+    with suppress(rf.ModelError):
+        from_variables(read_mat(bytes(whole), "x.mat"))
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["n", "nq", "alp", "a", "b", "bt", "m", "g", "dx", "dy", "dz", "Icxx", "Icyy", "Iczz", "r"]),
+        st.lists(st.floats(), max_size=4),
+    )
+)
+def test_any_variables_are_a_model_or_a_model_error(values: dict[str, list[float]]) -> None:
+    with suppress(rf.ModelError):
+        from_variables(values)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bt": [0, 3, 2]}, r"bt\(2\) is 3"),
+        ({"bt": [0, 0.5, 2]}, r"bt\(2\)"),
+        ({"m": [1, 2]}, "m has 2 numbers for 3 links"),
+        ({"m": [1, -2, 1]}, "link2"),
+        ({"a": [0, np.inf, 0]}, r"a\(2\) is not finite"),
+        ({"g": [0, -9.81]}, "g has 2"),
+        ({"r": [1, 2, 1]}, r"r\(2\) is 2"),
+        ({"dx": "far"}, "dx is not numeric"),
+        ({"n": 0}, "n = 0"),
+        ({"nq": 1, "bt": [0, 0, 1]}, r"bt\(2\)"),
+        ({"g_prop": [1, 2]}, "g_prop has 2"),
+    ],
+)
+def test_impossible_variables(change: dict[str, Any], message: str, shared: Path) -> None:
+    with pytest.raises(rf.ModelError, match=message):
+        from_variables(variables(shared, "3_link_robot") | change)
+
+
+def test_longer_vectors_and_older_files(shared: Path) -> None:
+    data = variables(shared, "fourbar_mechanism")  # al has one entry more than there are links
+    assert "ignored: al: has 4 numbers for 3 links" in str(report_of(from_variables(data)))
+    older = {key: value for key, value in data.items() if key not in ("r", "th")}
+    assert "assumed: r" in str(report_of(from_variables(older)))
+
+
+# ---- inputs.m ----
+
+FIXED = """
+% a comment, and a blank line
+
+function [n dof type alp a b th bt r dx dy dz m g Icxx Icyy Iczz Icxy Icyz Iczx aj al Tp steps] = inputs() % outputs
+n = 3; dof=n; type=0;
+l1=0.4; half = l1/2;   %{ not a block }
+al = [l1; ...  the others follow
+      0.3; 0.2];
+alp=[0; pi/2; -(90*pi/180)];
+a=[0 al(1), al(2)];  b = [0 -0.1 +0.05]';
+th = zeros(1, n);
+bt=[0
+    1
+    2];
+r = ones(n,1); r(3)=0;
+aj=[1,1,1];
+%{
+everything = here(is, a, comment);
+%}
+for i=1:n
+  dx(i,1) = al(i)/2; dy(i,1)=0;
+  dz(i,1)=0; m(i)=0.5*i^2;
+end
+Icxx=zeros(n,1); Icyy=zeros(n,1);Iczz=zeros(n,1);
+Icxy=zeros(n,1);Icyz = Icxy; Iczx=Icxy;
+Icxx(1:n)=1e-3;
+Icyy(1)=(1/12)*m(1)*al(1)*al(1); Icyy(2:end)=[1 2]*1.5d-3 .* [1 1];
+Iczz(:)=sum(m)/1e3 - 2^-9 * sqrt(4);
+g=[0 ; 0; -9.81]; Tp=1; steps=0.01;
+end
+"""
+FLOATING = """
+function [n nq alp a b bt dx dy dz al alt m g Icxx Icyy Iczz Icxy Icyz Iczx]=inputs()
+n=2; nq=1;
+alp=[0;0]; a=[0; 0.5]; b=[0; 0]; bt=[0 1]; al=[1;1]; alt=[0.5; 1];
+ax=[0 a(2)]; ay=[0 -b(2)*sin(alp(2))]; az=[0  b(2)*cos(alp(2))];
+dx=ax/2; dy=ay/2; dz=az/2;
+m=[100; 10]; g=[0; 0; 0];
+Icxx=[10 1]; Icyy=Icxx; Iczz=Icxx; Icxy=zeros(n); Icxy=Icxy(:,1); Icyz=Icxy; Iczx=Icxy;
+"""
+LEGGED = (
+    FLOATING.replace("Iczx]", "Iczx g_prop]")
+    + """
+K=2000; odf=10;
+Cv=odf*2*sqrt(K*sum(m)); gr=[2 1 3];
+g_prop=[K Cv 4.5 .7 1000 gr];
+"""
+)
+
+
+def test_the_fixed_dialect(tmp_path: Path) -> None:
+    folder = tmp_path / "bent_arm"
+    folder.mkdir()
+    path = folder / "inputs.m"
+    path.write_text(FIXED)
+    model = rf.load(path)
+    assert model.name == "bent_arm"
+    assert [joint.kind for joint in model.joints] == ["revolute", "revolute", "prismatic"]
+    assert model.mass == pytest.approx(0.5 * 14)
+    assert [body.com[0] for body in model.bodies] == pytest.approx([0.2, 0.15, 0.1])
+    np.testing.assert_allclose(model.joints[1].placement.position, [0.4, 0.1, 0.0], atol=1e-15)
+    assert [body.inertia[1, 1] for body in model.bodies] == pytest.approx([0.5 * 0.16 / 12, 1.5e-3, 3e-3])
+    assert model.bodies[2].inertia[2, 2] == pytest.approx(7e-3 - 2 / 512)
+    assert model.metadata["redysim"] == {"dof": 3.0, "type": 0.0, "Tp": 1.0, "steps": 0.01, "th": (0.0, 0.0, 0.0)}
+
+
+def test_the_floating_and_the_legged_dialect() -> None:
+    space, legs = read_m(FLOATING), read_m(LEGGED)
+    assert [joint.kind for joint in space.joints] == ["free_euler", "revolute"]
+    assert "ground" not in space.metadata
+    assert legs.metadata["ground"] == {
+        "stiffness": 2000.0, "damping": pytest.approx(20 * np.sqrt(220000)), "speed_limit": 4.5, "friction": 0.7,
+        "horizontal_damping": 1000.0, "axes": (2, 1, 3),
+    }  # fmt: skip
+    assert dict(legs.bodies[1].points) == {"link2_tip": (1.0, 0.0, 0.0)}
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_a_robot_written_as_text_is_the_same(name: str, shared: Path) -> None:
+    """Rows and columns mixed, numbers to the last digit."""
+    data = {key: value for key, value in variables(shared, name).items() if not isinstance(value, str)}
+    lines = [f"function [{' '.join(data)}]=inputs()"]
+    for i, (key, value) in enumerate(data.items()):
+        separator = ("; ", " ", ", ")[i % 3]
+        lines.append(f"{key}={'[' + separator.join(map(repr, value)) + ']' if isinstance(value, list) else repr(value)};")
+    again, model = read_m("\n".join(lines)), from_variables(data)
+    assert again.skeleton == model.skeleton
+    assert again.joints == model.joints
+
+
+BAD = [
+    ("n=3;\nx = system('rm');", 2),
+    ("n = 3;\nwhile 1\nend", 2),
+    ("if n==1\nend", 1),
+    ("x = eval('1')", 1),
+    ("x = @sin;", 1),
+    ("x = {1, 2};", 1),
+    ("model.l1 = 2;", 1),
+    ("n = nn + 1;", 1),
+    ("\n\nx = [1 2; 3];", 3),
+    ("x = zeros(3,1);\ny = x(4);", 2),
+    ("x = zeros(1e9,1);", 1),
+    ("x = zeros(1e5,1e5);", 1),
+    ("x(1e9) = 1;", 1),
+    ("x = 1:1e9;", 1),
+    ("for i=1:1e9\nend", 1),
+    ("for i=1:90000\nfor j=1:90000\nx=1;\nend\nend", 2),
+    ("for i=1:90000\nx=ones(300,300);\nend", 2),
+    ("for i=1:3\nx=1;", 2),
+    ("x = 1/0;", 1),
+    ("x = 1e308*10;", 1),
+    ("x = 10^10^10;", 1),
+    ("x = (-8)^(1/3);", 1),
+    ("x = [1 2]*[3 4 5];", 1),
+    ("x = (1 + 2", 1),
+    ("x = 'text", 1),
+    ("x = 1 2;", 1),
+    ("x(0) = 1;", 1),
+    ("x(1.5) = 1;", 1),
+    ("x = " + "(" * 5000 + "1" + ")" * 5000, 1),
+    ("x = " + "-" * 5000 + "1", 1),
+    ("x = " + "for " * 5000, 1),
+    ("for i=1:2\n" * 5000, MAX_DEPTH + 1),
+    ("\x00\x01\x02", 1),
+    ("sin(2) = 3;", 1),
+    ("x = sqrt(-1);", 1),
+    ("x = undefined_function(3);", 1),
+    ("x = :;", 1),
+    ("x = 1:0:5;", 1),
+]
+
+
+@pytest.mark.parametrize(("text", "line"), BAD, ids=range(len(BAD)))
+def test_what_is_no_arithmetic_is_refused_with_its_line(text: str, line: int, tmp_path: Path) -> None:
+    path = tmp_path / "inputs.m"
+    path.write_text(text)
+    refused(path, f"inputs.m:{line}: ")
+
+
+def test_missing_outputs_are_named() -> None:
+    with pytest.raises(rf.ModelError, match="alp should come out of it"):
+        read_m("function [n alp]=inputs()\nn=1;")
+    with pytest.raises(rf.ModelError, match="alp is missing"):
+        read_m("n=1;")
+
+
+def test_files_that_save_their_variables() -> None:
+    head, body = FIXED.split("= inputs() % outputs")
+    names = head.split("[")[1].strip().strip("]")
+    text = (
+        "function []=Create_matfile()"
+        + body.replace("end\n", "", 0).rstrip().removesuffix("end")
+        + f"\nsave inputs.mat {names}\nend"
+    )
+    assert read_m(text).skeleton == read_m(FIXED).skeleton
+
+
+PIECES = st.sampled_from(
+    ["n", "al", "=", "(", ")", "[", "]", ";", ",", " ", "\n", "1", "2", "0.5", "1e9", "+", "-", "*", "/", "^", "'", ":", "end",
+     "zeros", "for i=1:3\n", "pi", "...", "%", "function", "\t", ".", "x(2)=", "ones(3,1)", "%{\n", "sum(", "end\n", "'text'",
+     "@", "~"]
+)  # fmt: skip
+
+
+@given(
+    st.lists(PIECES, max_size=40).map("".join)
+    | st.text(max_size=60)
+    | st.lists(PIECES, max_size=30).map(lambda p: FIXED + "".join(p))
+)
+def test_any_text_is_a_model_or_a_model_error(text: str) -> None:
+    start = time.process_time()
+    with suppress(rf.ModelError):
+        read_m(text)
+    assert time.process_time() - start < 1.0
+
+
+# ---- bases and conversion ----
+
+
+def test_a_planar_robot_may_lose_three_coordinates(shared: Path) -> None:
+    path = shared / "redysim" / "floating_3_link_inputs.mat"
+    assert "base='planar'" in str(report_of(rf.load(path)))
+    planar = rf.load(path, base="planar")
+    assert planar.coordinates[:3] == ("base.x", "base.y", "base.angle")
+    state = table(shared, "floating_3_link_invdyn_statevar")[::20]
+    keep = [0, 1, 3, 6, 7, 8]
+    whole = rf.load(path).energy(state[:, :9], state[:, 9:18]).kinetic
+    np.testing.assert_allclose(planar.energy(state[:, keep], state[:, [9 + i for i in keep]]).kinetic, whole, rtol=1e-12)
+    assert rf.load(path, base="free").nq == 10
+    assert rf.load(path, base="fixed").nv == 3
+
+
+def test_a_fixed_robot_keeps_its_base(shared: Path) -> None:
+    path = shared / "redysim" / "kuka_kr5_inputs.mat"
+    assert rf.load(path, base="fixed").nv == 6
+    with pytest.raises(rf.ModelError, match="base 'free'"):
+        rf.load(path, base="free")
+
+
+@pytest.mark.parametrize("name", ["spatial_biped", "legged_quadruped", "rp_robot"])
+def test_conversion_to_a_robot_file(name: str, tmp_path: Path, shared: Path) -> None:
+    data = {key: value for key, value in variables(shared, name).items() if not isinstance(value, str)}
+    source, target = tmp_path / f"{name}.mat", tmp_path / "robot.yaml"
+    source.write_bytes(saved(data, oned_as="column"))
+    model = convert(source, target)
+    again = rf.load(target)
+    assert again.skeleton == model.skeleton
+    assert again.joints == model.joints
+    assert [body.points for body in again.bodies] == [body.points for body in model.bodies]
+    with pytest.raises(rf.ModelError, match=r"\.yaml or \.urdf"):
+        convert(source, tmp_path / "robot.xyz")
+
+
+def test_reading_takes_a_path_object(shared: Path) -> None:
+    assert read_redysim(shared / "redysim" / "kuka_kr5_inputs.mat", merge=False).nv == 6
+
+
+def test_the_command_converts_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, target = tmp_path / "inputs.m", tmp_path / "robot.yaml"
+    source.write_text(FIXED)
+    for expected, options in ((0, []), (1, []), (0, ["--force"])):
+        with pytest.raises(SystemExit) as stop:
+            main(["convert", str(source), str(target), *options])
+        assert stop.value.code == expected
+    assert "ignored: torque.m" in capsys.readouterr().out
+    assert rf.load(target).nv == 3
+
+
+def test_the_page_for_its_users_runs(root: Path) -> None:
+    """The published example of the documentation, as written there."""
+    page = (root / "docs" / "coming-from-redysim.md").read_text()
+    code = next(block.split("```")[0] for block in page.split("```python\n") if "solve_ivp" in block)
+    names: dict[str, Any] = {"rf": rf}
+    exec(code, names)
+    assert names["run"].status == 0
+    assert names["run"].y.shape == (18, 301)
