@@ -9,7 +9,7 @@ from time import perf_counter, sleep
 import models
 import numpy as np
 import startup
-from peers import ALGORITHMS, PEERS, MuJoCo, Peer, Pinocchio, Ramify, States, random_states
+from programs import ALGORITHMS, PEERS, MuJoCo, Peer, Pinocchio, Ramify, States, random_states
 from report import Table, digits, duration, ratio
 from rich.console import Console
 from timing import Call, fastest, relative_error

@@ -1,4 +1,4 @@
-"""The robots of the benchmark, built once in ramify; ``peers`` converts them for the other programs.
+"""The robots of the benchmark, built once in ramify; ``programs`` converts them for the other programs.
 
 The two trees have the geometry of real robots but are nobody's: joints at right angles or parallel to their parents', with offsets
 along the axes, and every fifth in general position; every link has mass, an offset mass centre and a full inertia tensor.

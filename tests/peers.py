@@ -54,7 +54,9 @@ def pinocchio_of(model: Model, forms: Mapping[str, str] | None = None, order: Se
             place = turned.inverse()
         else:
             for i, step in enumerate(body.joint.steps):
-                at = peer.addJoint(at, _screw(step.axis, step.rho, step.eta), place, body.joint.name if i == 0 else f"{body.joint.name}.{i}")
+                at = peer.addJoint(
+                    at, _screw(step.axis, step.rho, step.eta), place, body.joint.name if i == 0 else f"{body.joint.name}.{i}"
+                )
                 place = pin.SE3.Identity()
         place = place * se3(body.joint.outlet)
         peer.appendBodyToJoint(at, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), place)

@@ -14,7 +14,7 @@ import ramify as rf
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
 import models
-import peers
+import programs
 from timing import Call, fastest, relative_error
 
 ROBOTS = [*models.ROBOTS, lambda: models.chain(20)]
@@ -22,17 +22,17 @@ SIZES = {"kuka_kr5": 6, "quadruped": 18, "humanoid": 36, "chain": 20}
 
 
 @pytest.mark.parametrize("make", ROBOTS, ids=[*(make.__name__ for make in models.ROBOTS), "chain"])
-@pytest.mark.parametrize("algorithm", peers.ALGORITHMS)
+@pytest.mark.parametrize("algorithm", programs.ALGORITHMS)
 def test_programs_agree(make: Callable[[], rf.Model], algorithm: str) -> None:
     model = make()
     assert model.nv == SIZES[model.name]
     assert not [finding for finding in model.check() if finding.level == "error"]
-    states = peers.random_states(model, 32)
+    states = programs.random_states(model, 32)
     one = tuple(a[0].copy() for a in states)
-    ours = peers.Ramify(model, "rolled")
+    ours = programs.Ramify(model, "rolled")
     expected = ours.batch(algorithm, states, 1).run()
     assert relative_error(ours.single(algorithm, one).run(), expected[:1]) < 1e-12
-    for peer in (make_peer(model) for make_peer in peers.PEERS):
+    for peer in (make_peer(model) for make_peer in programs.PEERS):
         assert relative_error(peer.single(algorithm, one).run(), expected[:1]) < 1e-8
         for threads in (1, 2):
             call = peer.batch(algorithm, states, threads)

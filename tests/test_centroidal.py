@@ -27,11 +27,10 @@ def velocity_map(model: Model, q: Array) -> Array:
     return T.T
 
 
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("tier", ["numpy", "rolled", "unrolled"])
+@pytest.mark.parametrize(
+    ("tier", "seed"), [(tier, seed) for tier, trees in (("numpy", 20), ("rolled", 20), ("unrolled", 6)) for seed in range(trees)]
+)
 def test_matrix_against_pinocchio(seed: int, tier: str) -> None:
-    if tier == "unrolled" and seed % 5:
-        seed = seed % 5 * 5
     model = robot(seed)
     peer = pinocchio_of(model)
     data = peer.createData()
@@ -110,7 +109,7 @@ def test_at_rest_it_lies_under_the_centre_of_mass(seed: int) -> None:
 
 
 def cart(accelerating: float) -> tuple[Array, Array]:
-    """A flywheel on a mast on a cart: zero-moment point by the model, and by eq. (B.1) by hand (its second line with + i_xx dw_x)."""
+    """A flywheel on a mast on a cart: the point by the model, and by eq. (B.1) by hand (its second line with + i_xx dw_x)."""
     m, J, z, g = 3.0, (0.4, 0.5, 0.6), 1.2, 9.81
     builder = rf.Builder("cart").link("x", joint="prismatic", axis=(1, 0, 0)).link("y", "x", joint="prismatic", axis=(0, 1, 0))
     builder.link("tilt", "y", axis=(1, 0, 0), at=(0, 0, z)).link("wheel", "tilt", axis=(0, 1, 0), mass=m, inertia=J)

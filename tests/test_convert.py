@@ -72,8 +72,10 @@ def test_the_same_motion_in_pinocchio(seed: int) -> None:
 PAIR = """
 <mujoco><option gravity="0 0.5 -9.81"/><worldbody>
   <body name="drone"><freejoint name="flight"/><geom type="box" size="0.2 0.1 0.05" pos="0.02 0 0" mass="2"/>
-    <body name="rod" pos="0 0 -0.1"><joint name="hang" type="ball"/><geom type="capsule" fromto="0 0 0 0.05 0 -0.5" size="0.02" mass="0.5"/></body></body>
-  <body name="wheel" pos="1 0 0"><joint name="axle" axis="0 1 0"/><geom type="cylinder" size="0.3 0.05" pos="0.1 0 0" mass="3"/></body>
+    <body name="rod" pos="0 0 -0.1"><joint name="hang" type="ball"/>
+      <geom type="capsule" fromto="0 0 0 0.05 0 -0.5" size="0.02" mass="0.5"/></body></body>
+  <body name="wheel" pos="1 0 0"><joint name="axle" axis="0 1 0"/>
+    <geom type="cylinder" size="0.3 0.05" pos="0.1 0 0" mass="3"/></body>
 </worldbody></mujoco>
 """
 
@@ -147,7 +149,10 @@ def test_the_root_joint_and_the_universe() -> None:
         ({"order": ["base", "arm", "arm"]}, "the order names a joint twice"),
         ({"order": ["base", "leg"]}, "the order lacks arm and names unknown leg"),
         ({"forms": {"leg": "plain"}}, "no joint 'leg'"),
-        ({"forms": {"arm": "quaternion"}}, r"joint 'arm' \(revolute\) has no form 'quaternion' in pinocchio; choose 'plain' or 'cos_sin'"),
+        (
+            {"forms": {"arm": "quaternion"}},
+            r"joint 'arm' \(revolute\) has no form 'quaternion' in pinocchio; choose 'plain' or 'cos_sin'",
+        ),
         ({"forms": {"base": "plain"}}, r"joint 'base' \(free\) has no form 'plain'"),
     ],
 )
@@ -183,15 +188,21 @@ def test_euler_angles_and_their_rates(sequence: str) -> None:
     rng = np.random.default_rng(7)
     second = rng.uniform(0.3, 2.8, 20) if sequence[0] == sequence[2] else rng.uniform(-1.4, 1.4, 20)
     angles = np.stack([rng.uniform(-3, 3, 20), second, rng.uniform(-3, 3, 20)], axis=-1)
-    assert_allclose(quaternions.to_euler(sequence, quaternions.rotation(quaternions.from_euler(sequence, angles))), angles, atol=1e-13)
-    assert_allclose(quaternions.rotation(quaternions.from_euler(sequence, angles))[0], rf.euler_joint(sequence).rotation(angles[0]), atol=1e-14)
+    assert_allclose(
+        quaternions.to_euler(sequence, quaternions.rotation(quaternions.from_euler(sequence, angles))), angles, atol=1e-13
+    )
+    assert_allclose(
+        quaternions.rotation(quaternions.from_euler(sequence, angles))[0], rf.euler_joint(sequence).rotation(angles[0]), atol=1e-14
+    )
     rates, h = rng.normal(size=(20, 3)), 1e-5
     R = quaternions.rotation(quaternions.from_euler(sequence, angles))
     ahead, behind = (quaternions.rotation(quaternions.from_euler(sequence, angles + s * h * rates)) for s in (1, -1))
     spin = np.swapaxes(R, -1, -2) @ (ahead - behind) / (2 * h)
     E = quaternions.euler_rates(sequence, angles)
     assert_allclose((E @ rates[..., None])[..., 0], np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1), atol=1e-8)
-    turned = (quaternions.euler_rates(sequence, angles + h * rates) - quaternions.euler_rates(sequence, angles - h * rates)) / (2 * h)
+    turned = (quaternions.euler_rates(sequence, angles + h * rates) - quaternions.euler_rates(sequence, angles - h * rates)) / (
+        2 * h
+    )
     assert_allclose(quaternions.euler_bias(E, rates), (turned @ rates[..., None])[..., 0], atol=1e-7)
 
 
@@ -200,7 +211,9 @@ def test_euler_angles_and_their_rates(sequence: str) -> None:
 
 def test_explain_reads_as_a_table() -> None:
     builder = rf.Builder("robot").link("base", joint="free", mass=1.0)
-    builder.link("arm", "base", axis=(0, -1, 0), at=(0, 0, 1), mass=1.0).link("hip", "arm", joint="spherical", sequence="ZYX", mass=1.0)
+    builder.link("arm", "base", axis=(0, -1, 0), at=(0, 0, 1), mass=1.0).link(
+        "hip", "arm", joint="spherical", sequence="ZYX", mass=1.0
+    )
     builder.link("nut", "hip", joint="helical", pitch=0.1, axis=(1, 1, 0)).link("plate", "nut", joint="planar", outlet=(1, 0, 0))
     builder.link("end", "plate", joint="ball", outlet=(0, 0, 1)).link("rail", "end", joint="prismatic")
     model = builder.model()

@@ -145,7 +145,9 @@ def test_shapes_and_batches() -> None:
 def test_mistakes_are_named() -> None:
     model = random_model(1, ("revolute",), 6, "free")
     q, v, a = states(model, 1, 1)
-    with pytest.raises(rf.StateError, match=r"a_joints has shape \(1, 2\); it must be \(..., \d+\), an entry per prescribed coordinate: joint1"):
+    with pytest.raises(
+        rf.StateError, match=r"a_joints has shape \(1, 2\); it must be \(..., \d+\), an entry per prescribed coordinate: joint1"
+    ):
         model.hybrid_dynamics(q, v, a[:, :2])
     with pytest.raises(rf.ModelError, match="no joint 'knee'"):
         model.hybrid_dynamics(q, v, a, ["knee"])

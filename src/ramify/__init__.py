@@ -10,6 +10,7 @@ from ramify.errors import LoopError, ModelError, RamifyError, SimulationError, S
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from ramify import control, motion
     from ramify.codegen.threads import threads
     from ramify.io.load import load, robots
     from ramify.model.build import Builder, from_dh
@@ -34,9 +35,12 @@ _LAZY = {
     "with_tool": "ramify.model.edits",
 }
 
+_MODULES = ("control", "motion")
+
 __all__ = [
-    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "SimulationError", "StateError",
-    "euler_joint", "euler_joints", "from_dh", "load", "robots", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
+    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "SimulationError", "StateError", "control",
+    "euler_joint", "euler_joints", "from_dh", "load", "motion", "robots", "threads", "with_gravity", "with_locked",
+    "with_payload", "with_tool",
 ]  # fmt: skip
 
 
@@ -44,8 +48,10 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         value = globals()[name] = getattr(import_module(_LAZY[name]), name)
         return value
+    if name in _MODULES:
+        return import_module(f"ramify.{name}")
     raise AttributeError(f"module 'ramify' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_LAZY])
+    return sorted({*globals(), *_LAZY, *_MODULES})

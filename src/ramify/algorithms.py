@@ -1,7 +1,7 @@
 """The algorithms by name: what goes in, what comes out, and the text that says how.
 
-A text takes a tree and one column (or list of numbers) per input. It runs on floats and arrays as it is, on symbols it gives straight-line code
-for one robot, and on a ``LoopTree`` the loops that serve every robot.
+A text takes a tree and one column (or list of numbers) per input. It runs on floats and arrays as it is, on symbols it gives
+straight-line code for one robot, and on a ``LoopTree`` the loops that serve every robot.
 """
 
 from __future__ import annotations
@@ -10,8 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ramify.dynamics import centroidal, coriolis, energy, factor, forward, gravity, hybrid, inertia_matrix, inverse, jacobian
-from ramify.dynamics import kinematics, reactions, wrenches
+from ramify.dynamics import (
+    centroidal,
+    coriolis,
+    energy,
+    factor,
+    forward,
+    gravity,
+    hybrid,
+    inertia_matrix,
+    inverse,
+    jacobian,
+    kinematics,
+    reactions,
+    wrenches,
+)
 from ramify.spatial import Vec3, Wrench
 from ramify.trace.loops import LoopPort
 from ramify.trace.tangent import TangentTree
@@ -21,8 +34,8 @@ from ramify.trace.tangent import TangentTree
 class Algorithm:
     """``text(tree, *inputs, *extras)`` gives a tuple, one item per output: a column, a matrix, or numbers of the whole tree.
 
-    ``extras`` name columns of ones and zeros known beforehand that say which body or which joints are meant. ``loops`` is False for a
-    text that only runs written out; ``divides`` is True for one that divides by the inertia of the joints.
+    ``extras`` name columns of ones and zeros known beforehand that say which body or which joints are meant. ``loops`` is False for
+    a text that only runs written out; ``divides`` is True for one that divides by the inertia of the joints.
     """
 
     name: str
@@ -113,15 +126,19 @@ _ROWS: Final = (
         "mass_matrix_inverse", _in("q"), (LoopPort("I_inverse", "pair", 1),),
         lambda tree, q: (factor.mass_matrix_inverse(tree, q),), loops=False, divides=True,
     ),
-    Algorithm("coriolis_matrix", _in("q", "v"), (LoopPort("C", "pair", 1),), lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),)),
+    Algorithm(
+        "coriolis_matrix", _in("q", "v"), (LoopPort("C", "pair", 1),), lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),)
+    ),
     Algorithm("kinematics", _in("q"), (LoopPort("poses", "link", 12),), lambda tree, q: (kinematics.body_poses(tree, q),)),
     Algorithm(
         "jacobian", (*_in("q"), _POINT), (LoopPort("J", "link", 6),),
-        lambda tree, q, point, target, support: (jacobian.jacobian(tree, q, target, support, Vec3(*point)),), extras=("target", "support"),
+        lambda tree, q, point, target, support: (jacobian.jacobian(tree, q, target, support, Vec3(*point)),),
+        extras=("target", "support"),
     ),
     Algorithm(
         "jacobian_rate", (*_in("q", "v"), _POINT), (LoopPort("dJv", "state", 6),),
-        lambda tree, q, v, point, target, support: (jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),), extras=("target", "support"),
+        lambda tree, q, v, point, target, support: (jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),),
+        extras=("target", "support"),
     ),
     Algorithm(
         "energy", _in("q", "v"), (LoopPort("kinetic", "state", 1), LoopPort("potential", "state", 1)),

@@ -160,7 +160,7 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
     def program() -> Program:
         return trace(name, answered, inputs, outputs)
 
-    unrolled = Unrolled(program, _fingerprint(tree, extras, name), name)
+    unrolled = Unrolled(program, lambda: _fingerprint(tree, extras, name), name)
     size = links if all(p.per != "pair" for p in algorithm.outputs) else _pairs(tree) // (_MOST_PAIRS // _MOST_LINKS)
     first: Backend
     better: Unrolled | None = None
@@ -186,7 +186,8 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
 
     return Kernel(
         Plan(
-            name, model.name, inputs, outputs, program, plain, first, better, lambda port, i: _explain(model, algorithm, port, i), 12.0 * links,
+            name, model.name, inputs, outputs, program, plain, first, better,
+            lambda port, i: _explain(model, algorithm, port, i), 12.0 * links,
             starts, tuple((lock.place, lock.half_turns) for lock in watched), check,
             lambda q: suspect(watched, model.coordinates, q),
         )
@@ -242,6 +243,7 @@ def _fingerprint(tree: Tree, extras: Sequence[Sequence[float]], name: str) -> st
     ]
     h.update(np.array(numbers, dtype=np.float64).tobytes())
     h.update(np.array(tree.parents, dtype=np.int64).tobytes())
+    h.update(" ".join(type(link).__name__ for link in tree.links).encode())
     return h.hexdigest()
 
 
@@ -311,7 +313,7 @@ def kinematics(model: Model, q: ArrayLike) -> Kinematics:
 
 
 def applied_wrenches(model: Model, wrenches: Mapping[str, ArrayLike]) -> Array:
-    """External wrenches by link (..., links, 6) from wrenches by name; those on merged links move to their body's origin."""
+    """External wrenches by link (..., links, 6) from wrenches by body."""
     if not isinstance(wrenches, Mapping):
         raise StateError(f"wrenches must map body names to arrays (..., 6); it is a {type(wrenches).__name__}")
     given = []
@@ -341,7 +343,7 @@ def reactions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: 
 
 
 def derivatives(model: Model, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLike) -> tuple[Array, Array, Array]:
-    """Partial derivatives of inverse or forward dynamics by its three arguments: directional ones along every axis, in one batch."""
+    """Partial derivatives of inverse or forward dynamics by its three arguments: directional ones along every axis, one batch."""
     kernel = model.kernel(f"{name}_tangent")
     given = [np.asarray(a, dtype=np.float64) for a in (q, v, x)]
     still, at_rest = np.zeros((1, model.nv)), np.zeros((1, model.nq))

@@ -4,27 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 from ramify.scalar import Scalar
 
 
+@cache
+def _names(kind: type) -> tuple[str, ...] | None:
+    """The fields of a dataclass; None for any other type."""
+    return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
+
+
 def flatten(record: Any) -> list[Scalar]:
     """The scalars of a record, depth first; a scalar is its own record, a tuple is a record of its items."""
+    out: list[Scalar] = []
+    _collect(record, out)
+    return out
+
+
+def _collect(record: Any, out: list[Scalar]) -> None:
     if isinstance(record, (tuple, list)):
-        return [x for item in record for x in flatten(item)]
-    if is_dataclass(record):
-        return [x for f in fields(record) for x in flatten(getattr(record, f.name))]
-    return [record]
+        for item in record:
+            _collect(item, out)
+        return
+    names = _names(type(record))
+    if names is None:
+        out.append(record)
+        return
+    for name in names:
+        _collect(getattr(record, name), out)
 
 
 def rebuild(template: Any, scalars: Iterator[Scalar]) -> Any:
     """A record of the template's shape from the next scalars."""
     if isinstance(template, (tuple, list)):
         return tuple(rebuild(item, scalars) for item in template)
-    if is_dataclass(template):
+    names = _names(type(template))
+    if names is not None:
         make: Any = type(template)
-        return make(*(rebuild(getattr(template, f.name), scalars) for f in fields(template)))
+        return make(*(rebuild(getattr(template, name), scalars) for name in names))
     return next(scalars)
 
 

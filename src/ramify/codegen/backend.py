@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.codegen.compile import Compiled, compiled, is_cached
-from ramify.codegen.native import Single
+from ramify.codegen.entry import Compute
 from ramify.codegen.rolled import rolled_ir, scratch_doubles
 from ramify.codegen.target import host
 from ramify.codegen.unrolled import unrolled_ir
@@ -72,15 +72,19 @@ class Unrolled:
 
     tier = "unrolled"
 
-    def __init__(self, program: Callable[[], Program], fingerprint: str, name: str) -> None:
+    def __init__(self, program: Callable[[], Program], fingerprint: Callable[[], str], name: str) -> None:
         self._program = program
-        self._fingerprint = fingerprint
-        self._name = name
+        self._print = fingerprint
+        self._name = f"kernel_{name}"
         self._functions = _Widths(self._compile, 2)
 
     @cached_property
     def program(self) -> Program:
         return self._program()
+
+    @cached_property
+    def _fingerprint(self) -> str:
+        return self._print()
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
@@ -99,11 +103,10 @@ class Unrolled:
         """Compile what a batch of so many states needs."""
         _ = self._functions[_width_for(states)]
 
-    @property
-    def single(self) -> Single:
-        """The function for one state."""
-        made = self._functions.entry(1)[0]
-        return Single(made.address, (), made)
+    def compute(self, width: int) -> Compute:
+        """The function for one state (width 1) or for batches."""
+        made = self._functions.entry(width)[0]
+        return Compute(made.address, (), made)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         function = self._functions[_width_for(stop - start)]
@@ -111,13 +114,20 @@ class Unrolled:
 
 
 class RobotTable:
-    """A tree's numbers as the loops read them."""
+    """A tree's numbers as the loops read them.
+
+    Marks: bit 0 for a link whose parent has no child with a higher number (coming inward, it is the first to hand something over),
+    bit 1 for a link without children.
+    """
 
     def __init__(self, parents: Sequence[int], constants: Array, extras: Array, shared: Array) -> None:
         self.links = len(parents)
+        last = {parent: k for k, parent in enumerate(parents)}
+        marks = [int(last[parent] == k) | 2 * (k not in last) for k, parent in enumerate(parents)]
         self._keep = (
             np.array(parents, dtype=np.int64),
             *(np.ascontiguousarray(a, dtype=np.float64) for a in (constants, extras, shared)),
+            np.array(marks, dtype=np.int64),
         )
         self.table = np.array([self.links, *(a.ctypes.data for a in self._keep)], dtype=np.int64)
 
@@ -171,14 +181,13 @@ class Rolled:
         """LLVM text for a number of lanes."""
         return self._kernels.llvm_ir(width)
 
-    @property
-    def single(self) -> Single | None:
-        """The function for one state, with memory of its own; none where inputs are spread first."""
-        if any(self._spread):
+    def compute(self, width: int) -> Compute | None:
+        """The function for one state, with memory of its own; none for batches, nor where inputs are spread first."""
+        if any(self._spread) or width > 1:
             return None
         made = self._kernels.functions.entry(1)[0]
         memory = np.empty(scratch_doubles(self._kernels.program, self._robot.links, 1) + 8)
-        return Single(made.address, (self._robot.table.ctypes.data, _aligned(memory)), (made, self._robot, memory))
+        return Compute(made.address, (self._robot.table.ctypes.data, _aligned(memory)), (made, self._robot, memory))
 
     def _scratch(self, width: int) -> int:
         """Memory for the records, one piece per thread, on a 64-byte boundary."""

@@ -1,12 +1,13 @@
 """A kernel: an algorithm made ready for one robot, called with arrays.
 
-Two tiers, as in a modern JIT. A robot answers at once through the loops that serve every robot (rolled); a kernel that is used again gets
-straight-line code of its own (unrolled), compiled in the background, and is switched over between two calls. A call never mixes tiers,
-and within a tier a state gives the same bits alone, in a batch of any size, and with any number of threads.
+Two tiers, as in a modern JIT. A robot answers at once through the loops that serve every robot (rolled); a kernel that is used
+again gets straight-line code of its own (unrolled), compiled in the background, and is switched over between two calls. A call never
+mixes tiers, and within a tier a state gives the same bits alone, in a batch of any size, and with any number of threads.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,8 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from ramify.codegen.audit import HUGE_ANGLE, NOT_FINITE
 from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
 from ramify.codegen.c99 import c_library, identifier
-from ramify.codegen.native import Watched, builtin_entry
-from ramify.codegen.threads import in_parallel, threads
+from ramify.codegen.entry import Batch, Watched
+from ramify.codegen.native import builtin_entry
+from ramify.codegen.target import host
+from ramify.codegen.threads import PART_NS, in_parallel, largest_alone, threads
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.errors import RamifyError, StateError
 from ramify.trace.count import OpCount, op_count
@@ -28,16 +31,16 @@ from ramify.trace.program import Port, Program
 
 Array = NDArray[np.float64]
 
-_PART_NS = 60_000.0  # a thread is worth waking for this much work
 
 
 @dataclass(frozen=True)
 class Plan:
     """What a kernel is made from.
 
-    ``first`` answers at once; ``better`` (if any) is compiled in the background when the kernel is in demand. ``explain`` turns a position
-    in a port into words for errors. ``quaternions`` are their places in the first input, ``locks`` angles there that must stay away from
-    some value (place, half turns), both of which ``check`` looks over. ``suspect`` names what in a first input may make an answer infinite.
+    ``first`` answers at once; ``better`` (if any) is compiled in the background when the kernel is in demand. ``explain`` turns a
+    position in a port into words for errors. ``quaternions`` are their places in the first input, ``locks`` angles there that must
+    stay away from some value (place, half turns); ``check`` looks over both. ``suspect`` says what in a first input may make an
+    answer infinite.
     """
 
     name: str
@@ -70,7 +73,7 @@ class Kernel:
         self._states = 0
         self._compiling = False
         self.call: Callable[..., Any] = self._general
-        self._native_of: Backend | None = None
+        self._native_of: tuple[Backend | None, frozenset[int]] = (None, frozenset())
 
     def __call__(self, *inputs: ArrayLike, **options: Any) -> Any:
         return self.call(*inputs, **options)
@@ -97,8 +100,6 @@ class Kernel:
     @property
     def llvm_ir(self) -> str:
         """LLVM text of the tier in use, for this machine's vector width."""
-        from ramify.codegen.target import host
-
         if isinstance(self._backend, PlainNumpy):
             raise RamifyError(f"kernel {self.name} runs on plain NumPy: it has no LLVM text")
         return self._backend.llvm_ir(host().width)  # type: ignore[attr-defined,no-any-return]
@@ -116,16 +117,13 @@ class Kernel:
             raise StateError(f"{self.name} takes {len(ports)} arrays ({names}); it was given {len(inputs)}")
         arrays = [self._checked(port, x) for port, x in zip(ports, inputs, strict=True)]
         batch = self._batch([a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)])
-        states = int(np.prod(batch, dtype=np.int64))
-        rows = [
-            np.ascontiguousarray(np.broadcast_to(a, batch + p.shape)).reshape(states, p.size)
-            for a, p in zip(arrays, ports, strict=True)
-        ]
+        states = math.prod(batch)
+        rows = [self._rows(a, batch + p.shape, (states, p.size)) for a, p in zip(arrays, ports, strict=True)]
         results = self._buffers(out, batch, states, rows)
         if states:
             self._run(rows, [r.reshape(states, p.size) for r, p in zip(results, self._plan.outputs, strict=True)], threads)
-        if not batch:
-            self._native()
+        if len(batch) < 2 and states:
+            self._native(1 if not batch else 2)
         if out is not None:
             return out
         found = [r if r.ndim else r[()] for r in results]
@@ -144,7 +142,15 @@ class Kernel:
             raise StateError(f"{self.name}: {port.name} has shape {a.shape}; {self._plan.robot!r} needs ({want})")
         return a
 
+    @staticmethod
+    def _rows(a: Array, shape: tuple[int, ...], rows: tuple[int, int]) -> Array:
+        if a.shape != shape:
+            a = np.broadcast_to(a, shape)
+        return np.ascontiguousarray(a).reshape(rows)
+
     def _batch(self, leads: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+        if all(lead == leads[0] for lead in leads):
+            return leads[0]
         try:
             return np.broadcast_shapes(*leads)
         except ValueError:
@@ -171,10 +177,9 @@ class Kernel:
         if (self._plan.quaternions or self._plan.locks) and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
-        parts = min(
-            threads() if count is None else count, max(1, int(states * self._plan.cost_ns / _PART_NS)), max(1, states // 16)
-        )
-        flags = in_parallel(lambda a, b: backend.run(rows, results, a, b), states, max(1, parts))
+        most = max(1, min(int(states * self._plan.cost_ns / PART_NS), states // 16))
+        parts = min(threads() if count is None else count, most)
+        flags = in_parallel(lambda a, b: backend.run(rows, results, a, b), states, parts)
         if flags & HUGE_ANGLE:
             flags = self._with_huge_angles(rows, results)
         if flags & NOT_FINITE:
@@ -211,9 +216,8 @@ class Kernel:
                     or "the inertia matrix is singular there: some joint moves no mass or stands in gimbal lock; see model.check()"
                 )
                 where = f" of state {state}" if a.shape[0] > 1 else ""
-                raise StateError(
-                    f"{self.name}: {port.name}[{position}]{where} ({self._plan.explain(port, position)}) is {a[state, position]}: {cause}"
-                )
+                what = self._plan.explain(port, position)
+                raise StateError(f"{self.name}: {port.name}[{position}]{where} ({what}) is {a[state, position]}: {cause}")
 
     # ---- tiers ----
 
@@ -234,19 +238,26 @@ class Kernel:
         except RamifyError:  # the loops go on answering, and say what is wrong where it matters
             return
         self._backend = better
-        self._native()
+        self._native(1)
+        self._native(2)
 
-    def _native(self) -> None:
-        """Single states go straight to the compiled function, unless its use must still be counted."""
-        backend = self._backend
-        counted = self._plan.better is not None and not self._compiling
-        if self._native_of is backend or counted or not isinstance(backend, (Unrolled, Rolled)) or len(self._plan.outputs) > 1:
+    def _native(self, rank: int) -> None:
+        """Plain arrays go straight to the compiled function, unless its use must still be counted. Rank 1: one state, 2: a batch."""
+        backend, plan = self._backend, self._plan
+        counted = plan.better is not None and not self._compiling
+        if counted or not isinstance(backend, (Unrolled, Rolled)) or len(plan.outputs) > 1:
             return
-        self._native_of = backend
-        single = backend.single
-        if single is not None:
-            watched = Watched(self._plan.quaternions, self._plan.locks)
-            self.call = builtin_entry(single, self._plan.inputs, self._plan.outputs[0], self._general, watched)
+        ranks = self._native_of[1] | {rank} if self._native_of[0] is backend else frozenset({rank})
+        if (backend, ranks) == self._native_of:
+            return
+        self._native_of = backend, ranks
+        width = host().width
+        single = backend.compute(1) if 1 in ranks else None
+        wide = backend.compute(width) if 2 in ranks else None
+        batch = None if wide is None else Batch(wide, width, largest_alone(plan.cost_ns))
+        if single is not None or batch is not None:
+            watched = Watched(plan.quaternions, plan.locks)
+            self.call = builtin_entry(single, batch, plan.inputs, plan.outputs[0], self._general, watched)
 
 
 _queue: list[Callable[[], None]] = []

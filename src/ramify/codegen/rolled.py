@@ -1,7 +1,7 @@
 """Loops over the links: one kernel per algorithm serves every robot.
 
 ``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a Robot is
-``{int64 links; int64 *parents; double *constants; double *extras; double *globals}``. Records live in ``scratch``: slot k + 1 holds the fields of
+``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64 *marks}``. Records live in ``scratch``: slot k + 1 holds the fields of
 link k, each ``width`` doubles wide, slot 0 those of the base.
 """
 
@@ -15,7 +15,7 @@ from ramify.codegen.target import Target
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.loops import Climb, LoopPort, LoopProgram, Once, Sweep
 
-_ROBOT = ("%links", "%parents", "%constants", "%extras", "%globals")
+_ROBOT = ("%links", "%parents", "%constants", "%extras", "%globals", "%marks")
 
 
 def rolled_ir(program: LoopProgram, target: Target, name: str) -> tuple[str, set[str]]:
@@ -23,9 +23,14 @@ def rolled_ir(program: LoopProgram, target: Target, name: str) -> tuple[str, set
     return _Rolled(program, target).function(name)
 
 
+def slot_size(program: LoopProgram) -> int:
+    """Places in a slot."""
+    return 1 + max(program.fields.values(), default=0)
+
+
 def scratch_doubles(program: LoopProgram, links: int, width: int) -> int:
     """Size of the scratch memory of one thread."""
-    return (links + 1) * max(1, len(program.fields)) * width
+    return (links + 1) * slot_size(program) * width
 
 
 class _Rolled:
@@ -34,7 +39,8 @@ class _Rolled:
     def __init__(self, program: LoopProgram, target: Target) -> None:
         self.program = program
         self.w = Writer(target)
-        self.fields = max(1, len(program.fields))
+        self.fields = slot_size(program)
+        self._empty: tuple[str, set[int]] = ("", set())  # in an inward loop: whether the link is a leaf, and the sums it then has not
         self._labels = 0
 
     def function(self, name: str) -> tuple[str, set[str]]:
@@ -99,9 +105,15 @@ class _Rolled:
     def _store(self, slot: str, field: int, value: str) -> None:
         self.w.do(f"store {self.w.vector} {value}, ptr {self._field(slot, field)}, align {8 * self.w.width}")
 
-    def _clear(self, slot: str, fields: list[int]) -> None:
-        for field in fields:
-            self._store(slot, field, self.w.const(0.0))
+    def _mark(self, slot: str, bit: int) -> str:
+        """Whether a link has a mark (see RobotTable)."""
+        w = self.w
+        place = w.put(f"getelementptr i64, ptr %marks, i64 {w.put(f'sub i64 {slot}, 1')}")
+        marks = w.put(f"load i64, ptr {place}")
+        return w.put(f"icmp ne i64 {w.put(f'and i64 {marks}, {bit}')}, 0")
+
+    def _either(self, condition: str, a: str, b: str) -> str:
+        return self.w.put(f"select i1 {condition}, {self.w.vector} {a}, {self.w.vector} {b}")
 
     def _lane_addresses(self, port: tuple[str, str], position: str) -> list[str]:
         """Where each lane's number stands, ``position`` numbers into its state."""
@@ -145,7 +157,9 @@ class _Rolled:
         def read(name: Any) -> str:
             kind = name[0]
             if kind == "slot":
-                return self._load(who[name[2]], name[1])
+                value = self._load(who[name[2]], name[1])
+                leaf, sums = self._empty
+                return self._either(leaf, w.const(0.0), value) if name[2] == "k" and name[1] in sums else value
             if kind == "link":
                 return table("%constants", self.program.constants, name[1], name[2])
             if kind == "extra":
@@ -200,19 +214,19 @@ class _Rolled:
         values = self._values(list(sweep.roots.values()), {"root": "0"})
         for field, node in sweep.roots.items():
             self._store("0", field, values[node])
-        if sweep.zeros:
-            self._clear("0", sweep.zeros)
-            self._over_links(lambda slot: self._clear(slot, sweep.zeros))
 
         def body(slot: str) -> None:
             who = {"k": slot, "parent": self._parent(slot), "root": "0"}
+            first, leaf = (self._mark(slot, bit) for bit in (1, 2)) if sweep.zeros else ("", "")
+            self._empty = (leaf, set(sweep.zeros))
             roots = [*sweep.stores.values(), *(node for _, node, _ in sweep.sums), *(node for *_, node in sweep.outputs)]
             values = self._values(roots, who)
+            self._empty = ("", set())
             for field, node in sweep.stores.items():
                 self._store(slot, field, values[node])
             for field, node, whose in sweep.sums:
-                old = self._load(who[whose], field)
-                self._store(who[whose], field, w.binary("fadd", old, values[node]))
+                total = w.binary("fadd", self._load(who[whose], field), values[node])
+                self._store(who[whose], field, self._either(first, values[node], total) if whose == "parent" else total)
             link = w.put(f"sub i64 {slot}, 1")
             for port, layout, i, node in sweep.outputs:
                 if layout == "row":

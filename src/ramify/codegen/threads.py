@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 from ramify.errors import RamifyError
 
+PART_NS: Final = 60_000.0
+"""A thread is worth waking for this much work."""
+
 _chosen: int | None = None
+_cells: list[tuple[ctypes.c_int64, float]] = []
 _pool: ThreadPoolExecutor | None = None
 _pool_size = 0
 _pool_pid = 0
@@ -26,14 +32,29 @@ def _checked(value: Any, where: str) -> int:
 
 
 def threads(count: int | None = None) -> int:
-    """Set (or, without an argument, ask for) the number of threads that batches use. RAMIFY_THREADS sets the default; else all cores."""
+    """Set (or, without an argument, ask for) the number of threads that batches use. RAMIFY_THREADS sets the default; else all
+    cores.
+    """
     global _chosen
     if count is not None:
         _chosen = _checked(count, "rf.threads")
+        for cell, cost_ns in _cells:
+            cell.value = _alone(cost_ns)
     if _chosen is not None:
         return _chosen
     given = os.environ.get("RAMIFY_THREADS")
     return _checked(given, "RAMIFY_THREADS") if given else cores()
+
+
+def largest_alone(cost_ns: float) -> int:
+    """Address of a number that stays up to date: the most states, of a cost in ns each, that one thread should do alone."""
+    cell = ctypes.c_int64(_alone(cost_ns))
+    _cells.append((cell, cost_ns))
+    return ctypes.addressof(cell)
+
+
+def _alone(cost_ns: float) -> int:
+    return 1 << 62 if threads() == 1 else max(16, int(2.0 * PART_NS / cost_ns))
 
 
 def cores() -> int:
@@ -47,7 +68,7 @@ def in_parallel(work: Callable[[int, int], int], states: int, parts: int) -> int
     if parts == 1:
         return work(0, states)
     pool = _executor(parts - 1)
-    futures = [pool.submit(work, a, b) for a, b in zip(bounds[1:-1], bounds[2:], strict=True)]
+    futures = [pool.submit(work, a, b) for a, b in pairwise(bounds[1:])]
     found = work(bounds[0], bounds[1])
     for future in futures:
         found |= future.result()

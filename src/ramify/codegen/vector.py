@@ -116,6 +116,18 @@ class Writer:
         sine, cosine = self.pick(odd, c, s), self.pick(odd, s, c)
         return self._signed(sine, bits, 0), self._signed(cosine, bits, 1)
 
+    def angle_of(self, y: str, x: str) -> str:
+        """The angle of the point (x, y), lane by lane from the C library."""
+        self.intrinsics.add("declare double @atan2(double, double)")
+        if self.width == 1:
+            return self.put(f"call double @atan2(double {y}, double {x})")
+        out = "poison"
+        for i in range(self.width):
+            a, b = (self.put(f"extractelement {self.vector} {u}, i64 {i}") for u in (y, x))
+            found = self.put(f"call double @atan2(double {a}, double {b})")
+            out = self.put(f"insertelement {self.vector} {out}, double {found}, i64 {i}")
+        return out
+
     def _polynomial(self, z: str, coefficients: tuple[float, ...]) -> str:
         value = self.const(coefficients[-1])
         for c in reversed(coefficients[:-1]):
@@ -145,6 +157,7 @@ _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
     "neg": lambda w, a: w.negated(*a),
     "recip": lambda w, a: w.binary("fdiv", w.const(1.0), *a),
     "sqrt": lambda w, a: w.call("sqrt", *a),
+    "atan2": lambda w, a: w.angle_of(*a),
     "lt": lambda w, a: w.put(f"fcmp olt {w.vector} {a[0]}, {a[1]}"),
     "le": lambda w, a: w.put(f"fcmp ole {w.vector} {a[0]}, {a[1]}"),
     "select": lambda w, a: w.pick(*a),

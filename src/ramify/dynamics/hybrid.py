@@ -1,7 +1,7 @@
 """Hybrid dynamics: some joints' accelerations are prescribed, the forces on the others are known; found is what is not given.
 
-Table 7.1 is the case of a free base under prescribed joints; table 6.1 (nothing free) and table 6.2 (nothing prescribed) are the ends.
-A column ``prescribed`` of ones and zeros, s, says which is which, and both kinds of joints share each equation:
+Table 7.1 is the case of a free base under prescribed joints; table 6.1 (nothing free) and table 6.2 (nothing prescribed) are the
+ends. A column ``prescribed`` of ones and zeros, s, says which is which, and both kinds of joints share each equation:
 
     x   the acceleration a where s = 1, the joint force tau where s = 0
     y   the joint force tau where s = 1, the acceleration a where s = 0
@@ -46,7 +46,7 @@ def inward(link: Link, children: Articulated, x: Displacement, bias: Wrench, giv
 
 
 def outward(link: Link, parent: tuple[Scalar, Twist], x: Displacement, row: Row, s: Scalar) -> tuple[Scalar, Twist]:
-    """Forward recursion, eq. (6.13): y of the joint, mu of the link. A prescribed acceleration is in the bias already, not in mu."""
+    """Forward recursion, eq. (6.13): y of the joint, mu of the link. A prescribed acceleration is in the bias and not in mu."""
     mu = link.propagation(x) @ parent[1]
     y = row.phi - mu.dot(row.psi)
     return y, mu + link.p * (y * (1.0 - s))

@@ -1,8 +1,8 @@
 """Robots from MJCF files, read by MuJoCo's own parser (the extra ``ramify[mjcf]``), with a report of what was ignored or assumed.
 
-q and v are MuJoCo's qpos and qvel, entry by entry. A body with several joints becomes a run of bodies, massless but for the last. What
-MuJoCo adds to rigid bodies on joints (contacts, tendons, springs, armature, actuators ...) is no part of the model and named in
-the report.
+q and v are MuJoCo's qpos and qvel, entry by entry. A body with several joints becomes a run of bodies, massless but for the last.
+What MuJoCo adds to rigid bodies on joints (contacts, tendons, springs, armature, actuators ...) is no part of the model and named
+in the report.
 """
 
 from __future__ import annotations
@@ -38,14 +38,16 @@ _SHAPES: Final[dict[int, tuple[str, Callable[[Any], tuple[float, ...]]]]] = {
 """Geoms we can draw, by mjtGeom: MuJoCo gives half lengths."""
 _GEOMS: Final = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
 _MOST_BODIES: Final = 20_000
+_HUGE: Final = 1e12
+"""More kilograms, metres or kg m^2 than a robot has."""
 
 
 def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Model:
     """A robot from an MJCF file, its root as the file has it unless ``base`` says otherwise.
 
     base: "fixed" welds a free root to the world where the file has it, "free" puts a root that stands still on a free joint,
-    "free_euler" puts either on Euler angles. What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError where
-    the file is refused, or MuJoCo is not installed.
+    "free_euler" puts either on Euler angles. What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError
+    where the file is refused, or MuJoCo is not installed.
     """
     if base is not None and base not in BASES:
         raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}")
@@ -62,14 +64,15 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Model:
         raise ModelError(f"{file}: MuJoCo refuses it: {' '.join(str(error).split())[:500]}") from None
     if compiled.nbody > _MOST_BODIES:
         raise ModelError(f"{file}: {compiled.nbody} bodies; at most {_MOST_BODIES}")
-    return _Reader(compiled, spec.modelname or PurePath(file).stem, file).model(base)
+    weightless = bool(compiled.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
+    return _Reader(compiled, spec.modelname or PurePath(file).stem, file, weightless).model(base)
 
 
 class _Reader:
     """Reads the arrays of a compiled model (mjModel)."""
 
-    def __init__(self, compiled: Any, name: str, file: str) -> None:
-        self.m, self.name, self.file = compiled, name, file
+    def __init__(self, compiled: Any, name: str, file: str, weightless: bool) -> None:
+        self.m, self.name, self.file, self.weightless = compiled, name, file, weightless
         self.report = ImportReport(file)
         self.bodies = _unique([self.named("body", b) or f"body{b}" for b in range(compiled.nbody)])
         of = compiled.jnt_bodyid
@@ -80,14 +83,38 @@ class _Reader:
         return str(getattr(self.m, kind)(index).name)
 
     def model(self, base: str | None) -> Model:
+        self.check_numbers()
         specs = [spec for b in range(1, self.m.nbody) for spec in self.body(b)]
         specs = self.with_base(specs, base)
         self.remarks()
         notes = {"source": f"MJCF file {PurePath(self.file).name}", "report": self.report}
         try:
-            return build(self.name, specs, [float(g) for g in self.m.opt.gravity], None, notes)
+            gravity = [0.0 if self.weightless else float(g) for g in self.m.opt.gravity]
+            return build(self.name, specs, gravity, None, notes)
         except ModelError as error:
             raise ModelError(f"{self.file}: {error}") from None
+
+    def check_numbers(self) -> None:
+        """Refuse what the compiler has let pass: numbers that are not finite or beyond any robot, rotations that are none."""
+        m = self.m
+        for what, names, arrays in (
+            ("body", self.bodies, ("body_pos", "body_quat", "body_mass", "body_inertia", "body_ipos", "body_iquat")),
+            ("joint", self.joints, ("jnt_pos", "jnt_axis", "jnt_range")),
+            ("geom", [], ("geom_pos", "geom_quat", "geom_size")),
+            ("coordinate", [], ("qpos0",)),
+            ("gravity", [], ("gravity",)),
+        ):
+            for array in arrays:
+                values = np.asarray(getattr(m.opt if array == "gravity" else m, array), dtype=np.float64)
+                rows = np.atleast_2d(values.T).T
+                sound = np.logical_and.reduce(np.abs(rows) < _HUGE, axis=1)  # False for NaN, too
+                if array.endswith("quat"):
+                    sound[sound] = np.abs((rows[sound] ** 2).sum(axis=1) - 1.0) < 1e-6
+                if not sound.all():
+                    i = int(np.flatnonzero(~sound)[0])
+                    name = repr(names[i]) if names else str(i)
+                    given = f"{array.partition('_')[2] or array} {rows[i].tolist()}"
+                    raise ModelError(f"{self.file}: {what} {name}: {given} cannot be used; give finite numbers")
 
     # ---- bodies and joints ----
 
@@ -105,7 +132,9 @@ class _Reader:
         last = joints[-1] if joints else Joint(self.fresh(f"{name}_fixed"), "fixed", frame)
         seat = from_quaternion(*(float(x) for x in m.body_iquat[b]))
         inertia = seat @ np.diag(m.body_inertia[b]) @ seat.T
-        yield LinkSpec(name, parent, last, float(m.body_mass[b]), np.array(m.body_ipos[b]), 0.5 * (inertia + inertia.T), self.shapes(b))
+        yield LinkSpec(
+            name, parent, last, float(m.body_mass[b]), np.array(m.body_ipos[b]), 0.5 * (inertia + inertia.T), self.shapes(b)
+        )
 
     def joint(self, j: int, frame: Frame) -> Joint:
         """A joint that turns or slides about its anchor; q is qpos, so the body stands as drawn at qpos0."""
@@ -156,7 +185,9 @@ class _Reader:
         roots = [i for i, spec in enumerate(specs) if spec.parent is None and spec.joint.kind in ("free", "fixed")]
         chosen = [i for i in roots if specs[i].joint.kind == "free"] or ([] if base == "fixed" else roots)
         if base != "fixed" and (not chosen or (len(chosen) > 1 and specs[chosen[0]].joint.kind == "fixed")):
-            raise ModelError(f"{self.file}: base={base!r} needs one body that is free or stands still on the world; there are {len(roots)}")
+            raise ModelError(
+                f"{self.file}: base={base!r} needs one body that is free or stands still on the world; there are {len(roots)}"
+            )
         for i in chosen:
             joint = specs[i].joint
             name = joint.name if joint.kind == "free" else self.fresh("root_joint")
@@ -170,18 +201,29 @@ class _Reader:
     def remarks(self) -> None:
         say, m = self.report, self.m
         for what, values in (
-            ("rotor inertia (armature)", m.dof_armature), ("damping", m.dof_damping), ("dry friction (frictionloss)", m.dof_frictionloss),
-        ):  # fmt: skip
+            ("rotor inertia (armature)", m.dof_armature),
+            ("damping", m.dof_damping),
+            ("dry friction (frictionloss)", m.dof_frictionloss),
+        ):
             self.drop("joints", what, (self.joints[m.dof_jntid[i]] for i in range(m.nv) if np.any(values[i])))
         self.drop("joints", "springs (stiffness)", (self.joints[j] for j in range(m.njnt) if np.any(m.jnt_stiffness[j])))
         self.drop("bodies", "gravity compensation (gravcomp)", (self.bodies[b] for b in range(m.nbody) if m.body_gravcomp[b]))
         self.drop("equality", "constraints", (self.named("eq", i) or f"equality {i}" for i in range(m.neq)))
-        self.drop("tendons", "with their springs, damping and limits", (self.named("tendon", i) or f"tendon {i}" for i in range(m.ntendon)))
+        self.drop(
+            "tendons",
+            "with their springs, damping and limits",
+            (self.named("tendon", i) or f"tendon {i}" for i in range(m.ntendon)),
+        )
         actuators = range(len(m.actuator_trntype))
-        self.drop("actuators", "gears, gains and limits: tau is the force at the joint", (self.named("actuator", i) or f"actuator {i}" for i in actuators))
+        self.drop(
+            "actuators",
+            "gears, gains and limits: tau is the force at the joint",
+            (self.named("actuator", i) or f"actuator {i}" for i in actuators),
+        )
         touching = sum(1 for g in range(m.ngeom) if m.geom_contype[g] or m.geom_conaffinity[g])
         if touching > 1 or m.npair:
-            say.ignored("contacts", f"between {touching} geoms{f', {m.npair} pairs' if m.npair else ''}{f', {m.nexclude} exclusions' if m.nexclude else ''}")
+            further = [f"{n} {what}" for n, what in ((m.npair, "pairs"), (m.nexclude, "exclusions")) if n]
+            say.ignored("contacts", ", ".join([f"between {touching} geoms", *further]))
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
             say.ignored("option", "the fluid around the robot (density, viscosity, wind)")
         if m.body_geomnum[0]:

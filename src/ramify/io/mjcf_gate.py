@@ -1,4 +1,7 @@
-"""What an MJCF file may ask for, looked at before MuJoCo reads it: no DTD, no path out of its folder, no text that unfolds into millions."""
+"""What an MJCF file may ask for, looked at before MuJoCo reads it.
+
+No DTD, no path out of its folder, no number that is not finite, no text that unfolds into millions.
+"""
 
 from __future__ import annotations
 
@@ -15,31 +18,42 @@ from ramify.io.files import read_bytes
 from ramify.io.urdf_values import inside
 from ramify.io.xml_file import parse_xml
 
-MAX_BYTES: Final = 32 << 20
+MAX_BYTES: Final = 8 << 20
 MAX_FILES: Final = 100
+MAX_NAMES: Final = 4_000
 MAX_COPIES: Final = 20_000
 MAX_PIXELS: Final = 1 << 24
 MAX_SIZE: Final = 1_000_000
-"""Limits of an MJCF model: bytes of one file, files, what ``count`` makes, pixels of a texture or height field, sizes of arrays."""
+"""Limits of an MJCF model: bytes of a file, files, places to look, bodies and copies, pixels of a picture, sizes of arrays."""
 
 _ROOTS: Final = ("mujoco", "mujocoinclude")
 _MODELS: Final = ("include", "model")
 _COPIERS: Final = ("replicate", "composite", "flexcomp")
 _AREAS: Final = (("texture", "width", "height"), ("hfield", "ncol", "nrow"))
 _NOT_FINITE: Final = re.compile(r"(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNORECASE)
-_NAMES: Final = frozenset(["name", "class", "childclass", "file", "prefix", "model", "content_type", "data", "instance", "value", "key"])
+_NAMES: Final = frozenset(
+    ["name", "class", "childclass", "file", "prefix", "model", "content_type", "data", "instance", "value", "key"]
+)
 
 
 def check_mjcf(path: str | os.PathLike[str]) -> etree._Element:
     """The root of an MJCF file that passed, with all it includes. Raises ModelError naming file and line of what did not."""
     main = Path(path)
-    return _Gate(main.parent).file(main, os.fspath(path))
+    gate = _Gate(main.parent)
+    root = gate.file(main, os.fspath(path))
+    for element, beside, where in gate.elements:
+        gate.element(element, beside, where)
+    return root
 
 
 class _Gate:
     def __init__(self, folder: Path) -> None:
         self.folder, self.home = folder, folder.resolve()
         self.seen: set[Path] = set()
+        self.folders = {folder}
+        self.elements: list[tuple[etree._Element, Path, str]] = []
+        self.copies = self.bodies = 1
+        self.names = 0
 
     def file(self, path: Path, shown: str) -> etree._Element:
         self.seen.add(path.resolve())
@@ -50,9 +64,34 @@ class _Gate:
             raise ModelError(f"{shown}: this is a URDF robot, not MJCF; name the file .urdf")
         if root.tag not in _ROOTS:
             raise ModelError(f"{shown}:{root.sourceline}: the root element is <{root.tag}>; that of an MJCF file is <mujoco>")
+        self.count(root, shown)
         for element in root.iter(etree.Element):
-            self.element(element, path.parent, f"{shown}:{element.sourceline}")
+            where = f"{shown}:{element.sourceline}"
+            self.elements.append((element, path.parent, where))
+            if element.tag == "compiler":
+                self.folders |= {
+                    base / str(d)
+                    for k, d in element.attrib.items()
+                    if str(k).endswith("dir")
+                    for base in (self.folder, path.parent)
+                }
+            if element.tag in _MODELS and "file" in element.attrib:
+                for model in self.path(element, element.get("file", ""), path.parent, where):
+                    if model.is_file() and model.resolve() not in self.seen:
+                        self.file(model, os.fspath(model))
         return root
+
+    def count(self, root: etree._Element, shown: str) -> None:
+        """How much the text may unfold into: copies within copies, and models attached to models."""
+        most = 1
+        for element in root.iter(*_COPIERS):
+            most = max(most, math.prod(_count(e) for e in (element, *element.iterancestors(*_COPIERS))))
+        self.copies *= most * max(1, sum(1 for _ in root.iter("attach")))
+        self.bodies += sum(1 for _ in root.iter("body"))
+        if self.copies > MAX_COPIES or self.bodies > MAX_COPIES:
+            raise ModelError(
+                f"{shown}: the model would have {max(self.copies, self.bodies)} bodies or copies; at most {MAX_COPIES}"
+            )
 
     def element(self, element: etree._Element, beside: Path, where: str) -> None:
         for name, value in element.attrib.items():
@@ -63,23 +102,27 @@ class _Gate:
                 raise ModelError(f"{where}: {key}={text!r} of <{element.tag}> is not finite; give finite numbers")
             elif element.tag in ("size", "numeric") and _whole(text) > MAX_SIZE:
                 raise ModelError(f"{where}: {key}={text!r} of <{element.tag}> is too large; at most {MAX_SIZE}")
-        if element.tag in _COPIERS:
-            copies = math.prod(_count(e) for e in (element, *element.iterancestors(*_COPIERS)))
-            if copies > MAX_COPIES:
-                raise ModelError(f"{where}: <{element.tag}> would make {copies} copies; at most {MAX_COPIES}")
         for tag, *sides in _AREAS:
             if element.tag == tag and math.prod(max(1, _whole(element.get(side, "1"))) for side in sides) > MAX_PIXELS:
                 raise ModelError(f"{where}: this <{tag}> has more than {MAX_PIXELS} entries")
 
-    def path(self, element: etree._Element, name: str, beside: Path, where: str) -> None:
-        """A path below the model's folder; models are looked at in their turn."""
-        candidates = {(base / name) for base in (self.folder, beside)} if inside(f"./{name}/x") and "://" not in name else set()
-        if not candidates or not all(c.resolve().is_relative_to(self.home) for c in candidates):
-            raise ModelError(f"{where}: <{element.tag}> names {name!r}, outside the folder of the model; keep all its files below that folder")
-        if element.tag in _MODELS:
-            for candidate in sorted(candidates):
-                if candidate.is_file() and candidate.resolve() not in self.seen:
-                    self.file(candidate, os.fspath(candidate))
+    def path(self, element: etree._Element, name: str, beside: Path, where: str) -> list[Path]:
+        """What a name may stand for: paths below the model's folder, whatever the compiler's settings."""
+        self.names += len(self.folders)
+        if self.names > MAX_NAMES:
+            raise ModelError(f"{where}: the model names too many files and folders; at most {MAX_NAMES} places are looked at")
+        candidates = sorted({base / name for base in (beside, *self.folders)})
+        if not (inside(f"./{name}/x") and "://" not in name and all(self.below(c) for c in candidates)):
+            told = f"<{element.tag}> names {name[:200]!r}, outside the folder of the model"
+            raise ModelError(f"{where}: {told}; keep all its files below that folder")
+        return candidates
+
+    def below(self, path: Path) -> bool:
+        """Whether a path, its links followed, stays below the folder of the model."""
+        try:
+            return path.resolve().is_relative_to(self.home) and len(path.name) < 256
+        except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file can have
+            return False
 
 
 def _whole(text: str) -> int:

@@ -16,6 +16,9 @@ from ramify.errors import ModelError
 MAX_DEPTH: Final = 40
 """Brackets, minus signs and loops inside each other."""
 
+MAX_TOKENS: Final = 50_000
+"""Lines, numbers, names and signs in a file."""
+
 Expression = tuple[Any, ...]
 
 
@@ -70,6 +73,8 @@ def tokens(source: str, file: str) -> list[Token]:
     comment = 0
     for number, line in enumerate(source.splitlines(), start=1):
         stripped = line.strip()
+        if not stripped:
+            continue
         if stripped in ("%{", "%}"):
             comment = max(0, comment + (1 if stripped == "%{" else -1))
             continue
@@ -82,6 +87,8 @@ def tokens(source: str, file: str) -> list[Token]:
             space, at = blank.end() > at or at == 0, blank.end()
             if at >= len(line) or line[at] in "%#":
                 break
+            if len(out) + number >= MAX_TOKENS:
+                wrong(file, number, f"more than {MAX_TOKENS} lines, numbers, names and signs; a robot takes some thousand")
             if line.startswith("...", at):
                 continued = True
                 break

@@ -64,6 +64,8 @@ class _Run:
                 turns = _matrix(self.value(statement.value)).T
             except _RefusedError as error:
                 wrong(self.file, statement.line, str(error), statement.text)
+            except RecursionError:
+                wrong(self.file, statement.line, "too many operations in one expression", statement.text)
             except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
                 wrong(self.file, statement.line, f"has no value ({error})", statement.text)
             for column in turns:

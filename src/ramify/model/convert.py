@@ -2,12 +2,13 @@
 
 One-degree-of-freedom joints agree everywhere. They differ at these (R: rotation matrix of the joint; ours first, then theirs):
 
-    free   q = [p, qw qx qy qz]   v = [dp/dt, w]          Pinocchio: [p, qx qy qz qw], [R' dp/dt, w], a = [R' d2p/dt2 - w x R' dp/dt, dw/dt]
-    ball   q = [qw qx qy qz]      v = w in the body       Pinocchio: [qx qy qz qw]
-    planar q = [x, y, angle]      v = dq/dt               Pinocchio: [x, y, cos, sin], velocity seen from the body
+    free   q = [p, qw qx qy qz]   v = [dp/dt, w]     Pinocchio: [p, qx qy qz qw], [R' dp/dt, w]
+                                  a = dv/dt          Pinocchio: [R' d2p/dt2 - w x R' dp/dt, dw/dt]
+    ball   q = [qw qx qy qz]      v = w in the body  Pinocchio: [qx qy qz qw], w
+    planar q = [x, y, angle]      v = dq/dt          Pinocchio: [x, y, cos, sin], velocity seen from the body
 
-MuJoCo's free and ball joints are ours. Forces follow from equal power. A joint takes another *form* on the other side where told: a revolute
-one (cos, sin) ("cos_sin"), an Euler-angle one a quaternion ("quaternion"), a planar one three plain coordinates ("plain").
+MuJoCo's free and ball joints are ours. Forces follow from equal power. A joint takes another *form* on the other side where told: a
+revolute one (cos, sin) ("cos_sin"), an Euler-angle one a quaternion ("quaternion"), a planar one three plain coordinates ("plain").
 """
 
 from __future__ import annotations
@@ -233,7 +234,8 @@ class Converter:
         ]
         for part in self.parts:
             here, there = ((part.q, part.v), (part.their_q, part.their_v))[:: 1 if ours else -1]
-            x = Coordinates(*(None if g is None else g[..., here[min(i, 1)]] for i, g in enumerate(given)))  # type: ignore[arg-type]
+            parts = [None if g is None else g[..., here[min(i, 1)]] for i, g in enumerate(given)]
+            x = Coordinates(*parts)  # type: ignore[arg-type]
             _check_unit(part, x.q, ours)
             found = (part.codec.to if ours else part.codec.back)(part.joint, x)
             for i, (o, f) in enumerate(zip(out, found, strict=True)):
@@ -262,10 +264,9 @@ def _check_unit(part: _Part, q: Array, ours: bool) -> None:
     if not (joint.kind in ("free", "ball") or (not ours and part.codec.more and len(joint.sequence) == 3)):
         return
     length = np.sqrt((q[..., -4:] ** 2).sum(axis=-1))
-    if (np.abs(length - 1.0) > UNIT_TOLERANCE).any():
-        raise StateError(
-            f"the quaternion of joint {joint.name!r} has length {float(length.flat[np.abs(length - 1.0).argmax()]):.6g}; it must be 1"
-        )
+    off = np.abs(length - 1.0)
+    if (off > UNIT_TOLERANCE).any():
+        raise StateError(f"the quaternion of joint {joint.name!r} has length {float(length.flat[off.argmax()]):.6g}; it must be 1")
 
 
 def converter(
@@ -292,10 +293,8 @@ def converter(
             _SAME if form == "plain" and joint.kind not in ("free", "ball") else None
         )
         if codec is None:
-            known = [f for p, k, f in CODECS if (p, k) == (program, joint.kind)]
-            raise ModelError(
-                f"joint {name!r} ({joint.kind}) has no form {form!r} in {program}; choose {' or '.join(map(repr, ['plain', *known]))}"
-            )
+            known = " or ".join(repr(f) for f in ["plain", *(f for p, k, f in CODECS if (p, k) == (program, joint.kind))])
+            raise ModelError(f"joint {name!r} ({joint.kind}) has no form {form!r} in {program}; choose {known}")
         size = joint.nq + codec.more
         parts.append(
             _Part(joint, codec, model.joint_slice(name, "q"), model.joint_slice(name), slice(i, i + size), slice(j, j + joint.dof))

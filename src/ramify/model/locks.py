@@ -1,8 +1,8 @@
 """Gimbal lock: where two axes of an Euler-angle joint fall together (section 3.6).
 
-Three angles about three different axes lock where the second is 90 degrees from zero, those of a symmetric sequence (ZYZ) where it is 0 or
-180 degrees. There the first and the last angle turn the body about one line: rates are not determined by the motion, the inertia matrix
-is singular, and forward dynamics has no answer.
+Three angles about three different axes lock where the second is 90 degrees from zero, those of a symmetric sequence (ZYZ) where it
+is 0 or 180 degrees. There the first and the last angle turn the body about one line: rates are not determined by the motion, the
+inertia matrix is singular, and forward dynamics has no answer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Lock(NamedTuple):
 
 
 class Singularity(NamedTuple):
-    """A joint near its gimbal lock: the batch index of the state, the joint, its second angle and the distance from the lock, in rad."""
+    """A joint near gimbal lock: the batch index of the state, the joint, its second angle and the distance from lock, in rad."""
 
     state: tuple[int, ...]
     joint: str
@@ -85,7 +85,7 @@ def check_locks(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> 
 
 
 def suspect(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> str:
-    """Why an answer at q (nq) may not be finite: the joint nearest to gimbal lock, where it is so near that its inertia is lost in rounding."""
+    """Why an answer at q (nq) may not be finite: a joint so near to gimbal lock that its inertia is lost in rounding, or ""."""
     near = [(float(lock.distance(q[lock.place])), lock) for lock in watched]
     distance, lock = min(near, default=(math.inf, None))
     return _words(lock, names, q, "") if lock is not None and distance <= _LOST else ""

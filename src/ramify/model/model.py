@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import ModelError
@@ -342,17 +341,17 @@ class Model:
         return configuration.difference(self, q0, q1)
 
     def singularities(self, q: ArrayLike, tolerance: float = 1e-3) -> list[Singularity]:
-        """Euler-angle joints within ``tolerance`` rad of gimbal lock at q (..., nq), nearest first; exactly there dynamics is refused."""
+        """Euler-angle joints within ``tolerance`` rad of gimbal lock at q (..., nq), nearest first."""
         return locks.singularities(self, q, tolerance)
 
     def explain(self, q: Maybe = None, v: Maybe = None) -> Explanation:
-        """Each entry of q (and v) with joint, meaning, frame, unit and value; ``print`` it. Without arrays: both, without values."""
+        """Each entry of q (and v) with joint, meaning, frame, unit and value, to print; without arrays both, without values."""
         from ramify.model.explain import explain
 
         return explain(self, q, v)
 
     def to_pinocchio(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
-        """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order`` and ``forms``: see ``ramify.model.convert.converter``."""
+        """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order``, ``forms``: see ``ramify.model.convert.converter``."""
         return converter(self, "pinocchio", **options).to(q, v, a, tau)
 
     def from_pinocchio(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:

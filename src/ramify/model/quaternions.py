@@ -1,7 +1,7 @@
 """Rotations as quaternions (w first), Euler angles and matrices, in batches, and the map from Euler rates to angular velocity.
 
-For R = R_a(q1) R_b(q2) R_c(q3) the angular velocity in the moved frame is w = E dq/dt. The columns of E are the three axes seen from
-that frame: (R_b R_c)' e_a, R_c' e_b, e_c. E is singular in gimbal lock.
+For R = R_a(q1) R_b(q2) R_c(q3) the angular velocity in the moved frame is w = E dq/dt. The columns of E are the three axes seen
+from that frame: (R_b R_c)' e_a, R_c' e_b, e_c. E is singular in gimbal lock.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Sequence(Trajectory):
                 raise StateError(f"part {i} of the sequence does not end; give it a duration")
             for k, (a, b) in enumerate(zip(one.text(one.until)[0], other.text(other.begin)[0], strict=True)):
                 if not abs(a - b) <= MEET * max(1.0, abs(a)):
-                    raise StateError(f"the sequence jumps: part {i} leaves coordinate {k} at {a:.9g}, part {i + 1} starts at {b:.9g}")
+                    raise StateError(f"the sequence jumps: part {i} leaves coordinate {k} at {a:.9g}, the next starts at {b:.9g}")
 
     @property
     def n(self) -> int:

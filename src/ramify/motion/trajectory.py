@@ -1,8 +1,8 @@
 """What every trajectory is: a text that gives positions, rates and accelerations at a time.
 
 A trajectory moves n coordinates, angles (rad) or slides (m), from ``begin`` for ``duration`` seconds. Before and after they are
-held: positions stay, rates and accelerations are zero. The text is written over any scalar, so the same trajectory runs on a float, on
-an array of times, and inside a compiled right-hand side.
+held: positions stay, rates and accelerations are zero. The text is written over any scalar, so the same trajectory runs on a
+float, on an array of times, and inside a compiled right-hand side.
 """
 
 from __future__ import annotations
@@ -103,12 +103,12 @@ def stacked(scalars: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
 Row = tuple[float, ...]
 
 
-def row(name: str, value: ArrayLike) -> Row:
-    """A number or (n,) as a row of finite floats."""
+def row(name: str, value: ArrayLike, finite: bool = True) -> Row:
+    """A number or (n,) as a row of floats, finite unless told."""
     array = np.atleast_1d(_floats(name, value))
     if array.ndim != 1 or not array.size:
         raise StateError(f"{name} has shape {array.shape}; it must be a number or (n,)")
-    if not np.isfinite(array).all():
+    if finite and not np.isfinite(array).all():
         raise StateError(f"{name}[{int(np.argmin(np.isfinite(array)))}] is {array[~np.isfinite(array)][0]}; it must be finite")
     return tuple(array.tolist())
 

@@ -9,17 +9,21 @@ import os
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.frame import Array, rotation_about
 from ramify.model.joint import AXES, Joint
+from ramify.sim.result import Energies
 from ramify.sim.store import Variable, variables, whole_file
 
 if TYPE_CHECKING:
     from ramify.sim.result import Result
+
+
+_ENERGIES: Final = tuple((name, ("time",)) for name in Energies._fields)
 
 
 def _columns(result: Result) -> list[Variable]:
@@ -75,9 +79,8 @@ def to_pandas(result: Result) -> Any:
             columns.append(values[:, i])
             units[f"{variable.name} {name}".rstrip()] = unit
     index = pandas.Index(result.t, name="time")
-    frame = pandas.DataFrame(
-        np.stack(columns, axis=1), index=index, columns=pandas.MultiIndex.from_tuples(keys, names=("quantity", "name"))
-    )
+    header = pandas.MultiIndex.from_tuples(keys, names=("quantity", "name"))
+    frame = pandas.DataFrame(np.stack(columns, axis=1), index=index, columns=header)
     frame.attrs = {"units": units, "metadata": dict(result.metadata)}
     return frame
 
@@ -85,7 +88,8 @@ def to_pandas(result: Result) -> Any:
 def to_xarray(result: Result) -> Any:
     """See Result.to_xarray. Each variable has units and a long name; the metadata are JSON in the attributes."""
     xarray = _extra("xarray")
-    data, coordinates = {}, {}
+    data: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {}
     for variable in _columns(result):
         uniform = len(set(variable.units)) == 1
         attributes: dict[str, Any] = {
@@ -107,9 +111,9 @@ def to_xarray(result: Result) -> Any:
 def to_redysim(result: Result, directory: str | os.PathLike[str]) -> None:
     """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
 
-    statevar: q, v and the energy of the actuators, AE = -W_act; timevar: t; tor: tau of the joints, without that of a floating base;
-    envar: PE, KE, AE, TE = PE + KE + AE, plus the losses where there are some; mtvar: linear momentum, and angular momentum about the
-    centre of mass. A floating base is written as ReDySim's: place and the angles of Rz Rx Ry, and their rates.
+    statevar: q, v and the energy of the actuators, AE = -W_act; timevar: t; tor: tau of the joints, without that of a floating
+    base; envar: PE, KE, AE, TE = PE + KE + AE, plus the losses where there are some; mtvar: linear momentum, and angular momentum
+    about the centre of mass. A floating base is written as ReDySim's: place and the angles of Rz Rx Ry, and their rates.
 
     Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a base are at their gimbal lock.
     """
@@ -146,7 +150,7 @@ def _with_angles(result: Result) -> tuple[Array, Array]:
     """q and v (T, nv) with angles of Rz Rx Ry, and their rates, for every floating base."""
     q, v = [], []
     for joint in result.model.joints:
-        of_q, of_v = (result.model.joint_slice(joint.name, of=of) for of in ("q", "v"))  # type: ignore[arg-type]
+        of_q, of_v = (result.model.joint_slice(joint.name, of=of) for of in ("q", "v"))
         own_q, own_v = result.q[:, of_q], result.v[:, of_v]
         if joint.kind == "ball":
             raise SimulationError(f"joint {joint.name!r} is a ball joint; ReDySim has none, model it as three revolute joints")
@@ -159,7 +163,7 @@ def _with_angles(result: Result) -> tuple[Array, Array]:
 
 
 def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Array]:
-    """Angles (phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their rates; from any other description of R."""
+    """Angles (phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their rates."""
     R, w = _attitude(joint, turn, rate)
     theta = np.arcsin(np.clip(R[:, 2, 1], -1.0, 1.0))
     phi, psi = np.arctan2(-R[:, 0, 1], R[:, 1, 1]), np.arctan2(-R[:, 2, 0], R[:, 2, 2])

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,7 @@ from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
     from ramify.control.base import Controller
+    from ramify.control.robot import RobotText
     from ramify.model.model import Model
 
 
@@ -76,10 +77,14 @@ class Field:
         """The controller's joint forces and the rates of its states."""
         if self.control is None:
             return [0.0] * self.model.nv, []
+        tau, rates = self.control.text(self._robot, t, list(q), list(v), list(z))
+        return list(tau), list(rates)
+
+    @cached_property
+    def _robot(self) -> RobotText:
         from ramify.control.robot import RobotText
 
-        tau, rates = self.control.text(RobotText(self.model), t, list(q), list(v), list(z))
-        return list(tau), list(rates)
+        return RobotText(self.model)
 
     def observe(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
         """(a, tau, z'): accelerations, joint forces of controller and table, rates of the controller's states."""
@@ -122,7 +127,7 @@ class Field:
 
     def compiled(self, which: str) -> Unrolled:
         """The right-hand side ("field") or the observer ("observe"), compiled."""
-        return Unrolled(lambda: self.program if which == "field" else self.observer, self.fingerprint, which)
+        return Unrolled(lambda: self.program if which == "field" else self.observer, lambda: self.fingerprint, which)
 
     def start(self, q: Array, v: Array) -> Array:
         """y (..., size) of a state at the start of a run."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ramify.codegen.target import llvm_available
 from ramify.errors import SimulationError
 from ramify.model.frame import Array
 from ramify.model.model import Model
@@ -15,6 +16,16 @@ Rates = Callable[[float, Array], Array]
 
 _AB4 = (55.0 / 24.0, -59.0 / 24.0, 37.0 / 24.0, -9.0 / 24.0)
 _GAUSS = np.polynomial.legendre.leggauss(5)
+
+
+_NEEDED = ("mass_matrix", "mass_matrix_inverse", "coriolis_matrix", "gravity_forces")
+
+
+def _quick(model: Model, name: str, q: Array, v: Array) -> Callable[..., Array]:
+    """A kernel's fastest entry for single states."""
+    kernel = model.kernel(name, "unrolled") if llvm_available() and model.nv <= 40 else model.kernel(name)
+    kernel(*((q, v) if name == "coriolis_matrix" else (q,)))
+    return kernel.call
 
 
 def runge_kutta_step(rates: Rates, name: str, t: float, y: Array, dt: float) -> Array:
@@ -59,12 +70,12 @@ def energy_preserving(
             "the energy-preserving method moves vectors, not quaternions; load the robot with base='free_euler' or use rk4"
         )
     nodes, weights = 0.5 * (_GAUSS[0] + 1.0), 0.5 * _GAUSS[1]
-    inertia, inverse, coriolis = (model.kernel(name).call for name in ("mass_matrix", "mass_matrix_inverse", "coriolis_matrix"))
+    inertia, inverse, coriolis, gravity = (_quick(model, name, q, v) for name in _NEEDED)
 
     def slope(t: float, q: Array, p: Array) -> tuple[Array, Array, float]:
         v = inverse(q) @ p
         tau = force(t, q, v)
-        return v, tau - model.gravity_forces(q) + coriolis(q, v).T @ v, float(tau @ v)
+        return v, tau - gravity(q) + coriolis(q, v).T @ v, float(tau @ v)
 
     p, work = inertia(q) @ v, 0.0
     dq, dp, power = slope(t0, q, p)

@@ -1,6 +1,7 @@
 """What a simulation leaves behind: arrays over time with names and units, and all that is needed to repeat the run.
 
-A result is data: times, states, accelerations, joint forces and work. Energy, momentum and the audit follow from them when asked for, once.
+A result is data: times, states, accelerations, joint forces and work. Energy, momentum and the audit follow from them, once, when
+they are asked for.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -31,7 +32,7 @@ What = Literal["q", "v", "a", "tau", "energy", "audit", "phase"]
 
 
 class Work(NamedTuple):
-    """J since the first row, each (T,): ``actuator``, what the joint forces did (eq. C.2), and ``dissipated``, what was lost (eq. C.3)."""
+    """J since the first row, each (T,): work of the joint forces (``actuator``, eq. C.2) and losses (``dissipated``, eq. C.3)."""
 
     actuator: Array
     dissipated: Array
@@ -49,10 +50,11 @@ class Energies(NamedTuple):
 class Result:
     """A run of T rows. Arrays are ``float64``, contiguous and read-only.
 
-    t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the joint forces that acted, limits
-    applied; ``work`` as integrated with the state. ``options`` and ``stats`` are what the simulator was told and what it counted;
-    ``status`` is "finished", "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t, where there
-    was one, NaN in columns that were left free. ``recorded`` is the metadata of a run read from a file. Times and states must be finite; a force that is not known may be NaN.
+    t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the joint forces that acted,
+    limits applied; ``work`` as integrated with the state. ``options`` and ``stats`` are what the simulator was told and what it
+    counted; ``status`` is "finished", "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
+    where there was one, NaN in columns left free. ``recorded`` is the metadata of a run read from a file. Times and states must be
+    finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not increase.
     """
@@ -189,7 +191,7 @@ class Result:
         return open_result(path, model)
 
     def to_xarray(self) -> Any:
-        """An ``xarray.Dataset`` with dimensions time, coordinate and velocity, labelled by name. Needs the extra ``ramify[data]``."""
+        """An ``xarray.Dataset`` over time, coordinate and velocity, labelled by name. Needs the extra ``ramify[data]``."""
         from ramify.sim.export import to_xarray
 
         return to_xarray(self)
@@ -242,9 +244,8 @@ class Result:
 
     def __repr__(self) -> str:
         facts = self._facts()
-        rest = ", ".join(
-            [facts["time"], f"{self.model.nv} degrees of freedom", *(facts[k] for k in ("status", "audit") if k in facts)]
-        )
+        audit = [f"audit {facts['audit']}"] if "audit" in facts else []
+        rest = ", ".join([facts["time"], f"{self.model.nv} degrees of freedom", self.status, *audit])
         return f"<ramify.Result {self.model.name!r}: {rest}>"
 
     def _repr_html_(self) -> str:
@@ -252,14 +253,14 @@ class Result:
         return f"<table>{''.join(rows)}</table>"
 
 
-_PACKAGES: Final = ("numpy", "scipy", "llvmlite")
+_PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")
 
 
 def versions() -> dict[str, str]:
     """Versions of ramify, Python and, where they are loaded, of the libraries that computed."""
     import ramify
 
-    loaded = {name: str(sys.modules[name].__version__) for name in _PACKAGES if name in sys.modules}
+    loaded: dict[str, str] = {name: str(sys.modules[name].__version__) for name in _PACKAGES if name in sys.modules}
     return {"ramify": ramify.__version__, "python": platform.python_version(), **loaded}
 
 
@@ -294,4 +295,4 @@ def _frozen(name: str, value: Any, shape: tuple[int, ...]) -> Array:
 def _fixed(value: Any) -> Array:
     array = np.asarray(value, dtype=np.float64)
     array.flags.writeable = False
-    return cast("Array", array)
+    return array

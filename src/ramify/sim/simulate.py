@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.native import Watched, builtin_entry
+from ramify.codegen.entry import Watched
+from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import llvm_available
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
 from ramify.sim.adaptive import ADAPTIVE, Progress, first_event, pieces
-from ramify.sim.field import Field
+from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, energy_preserving, runge_kutta_step
 from ramify.sim.result import Result, Work
 from ramify.sim.rollout import make_field
@@ -35,6 +36,7 @@ FIXED = {
 }
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 _MOST_LINKS = 80
+_MOST_STEPS = 40_000
 
 
 def simulate(
@@ -58,7 +60,7 @@ def simulate(
     """Simulate from t = 0 to t_end seconds.
 
     q0 (nq), v0 (nv): the start (neutral, at rest). control: a controller of rf.control, a function (t, q, v) -> tau, or None.
-    method: "auto", adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" = "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step``
+    method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" = "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step``
     ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy"). Output every ``dt_out`` seconds. damping (nv) acts in the joints. events:
     {name: function of (t, q, v)}; the run ends where one changes its sign. Ctrl-C ends the run and keeps what was computed.
 
@@ -78,8 +80,8 @@ def _method(method: str, control: Any, step: float | None) -> str:
     name = str(method).lower()
     if name not in METHODS:
         raise SimulationError(f"method {method!r} is unknown; choose one of {', '.join(METHODS)}")
-    if name == "auto":
-        return "rk4" if step is not None else "dop853"
+    if name == "auto" and step is not None:
+        return "rk4"
     return FIXED.get(name, name)
 
 
@@ -115,9 +117,11 @@ class _Run:
         self, field: Field, method: str, t_end: float, dt_out: float, rtol: float, atol: float, step: float | None, max_step: float,
         events: dict[str, Callable[[float, Array, Array], float]], progress: bool,
     ) -> None:  # fmt: skip
-        self.field, self.method, self.t_end, self.dt_out = field, method, t_end, dt_out
+        self.field, self.method, self.t_end, self.dt_out = field, "dop853" if method == "auto" else method, t_end, dt_out
+        self.may_switch = method == "auto"
         self.rtol, self.atol, self.step, self.max_step = rtol, atol, step, max_step
         self.events, self.progress = events, progress
+        self.switched = ""
         self.times: list[float] = []
         self.rows: list[Array] = []
         self.held: list[Array] = []
@@ -185,6 +189,10 @@ class _Run:
             if self.status.startswith("event"):
                 return
 
+    def _too_stiff(self, t: float) -> bool:
+        """Whether an explicit method creeps: at this pace the run would take very many steps."""
+        return self.may_switch and self.done.steps >= 2000 and self.done.steps * self.t_end > _MOST_STEPS * t
+
     def _adaptive(self, t: float, y: Array, until: float) -> Iterator[tuple[float, Array]]:
         of_q, of_v, _, _ = self.field.parts
         watched = [lambda t, y, f=f: float(f(t, self._unit(y)[of_q], y[of_v])) for f in self.events.values()]
@@ -201,6 +209,10 @@ class _Run:
                 yield end, piece.y(end)
                 return
             yield piece.end, piece.y(piece.end)
+            if self._too_stiff(piece.end):
+                self.may_switch, self.method = False, "lsoda"
+                self.switched = f"dop853 until t = {piece.end:.6g} s, then lsoda: the motion is stiff"
+                return
 
     def _fixed(self, t: float, y: Array, until: float) -> Iterator[tuple[float, Array]]:
         assert self.step is not None
@@ -280,7 +292,7 @@ class _Run:
         t, held = np.array(self.times), np.stack(self.held)
         a, tau = _observed(self.field, t, y, held)
         options = {
-            "method": self.method, "rtol": self.rtol, "atol": self.atol, "dt_out": self.dt_out, "t_end": self.t_end, "step": self.step,
+            "method": self.switched or self.method, "rtol": self.rtol, "atol": self.atol, "dt_out": self.dt_out, "t_end": self.t_end, "step": self.step,
             "control": repr(self.field.control) if self.field.control is not None else "none", "damping": list(self.field.damping),
             "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(), "events": list(self.events),
         }  # fmt: skip
@@ -331,7 +343,7 @@ def _rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], 
     """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
     if field.traceable and llvm_available() and field.model.nv <= _MOST_LINKS:
         program = field.program
-        call = builtin_entry(field.compiled("field").single, program.inputs, program.outputs[0], _refuse(field), Watched((), ()))
+        call = builtin_entry(field.compiled("field").compute(1), None, program.inputs, program.outputs[0], _refuse(field), Watched())
         now = np.empty(1)
 
         def compiled(t: float, y: Array) -> Array:
@@ -339,10 +351,21 @@ def _rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], 
             return call(now, y, held())
 
         return compiled
-    from ramify.sim.rollout import _batch_rates
+    return lambda t, y: _called(field, t, y, held())
 
-    batch = _batch_rates(field)
-    return lambda t, y: batch(t, y[None], held()[None])[0]
+
+def _called(field: Field, t: float, y: Array, u: Array) -> Array:
+    """y' of one state by calling the controller, then the robot's kernel."""
+    of_q, of_v, of_z, _ = field.parts
+    q, v = np.ascontiguousarray(y[of_q]), np.ascontiguousarray(y[of_v])
+    tau, own = (np.zeros(len(v)), []) if field.sampled else field.torque(t, q.tolist(), v.tolist(), y[of_z].tolist())
+    force = np.asarray(tau) + u
+    if not np.isfinite(force).all():
+        joint = int(np.flatnonzero(~np.isfinite(force))[0])
+        raise SimulationError(f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
+    friction = np.array(field.damping) * v
+    a = field.model.forward_dynamics(q, v, force - friction)
+    return np.concatenate([coordinate_rates(field.model, q, v), a, own, [force @ v, friction @ v]])
 
 
 def _refuse(field: Field) -> Callable[..., Array]:

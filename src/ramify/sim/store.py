@@ -1,8 +1,8 @@
 """Runs in files: NetCDF-3 (classic, 64-bit offsets), which any NetCDF reader opens, written whole or not at all.
 
-A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``; variables with ``units``, ``long_name`` and, where columns
-differ, ``column_units``; the names of the columns as text along their dimension; as global attributes the robot (its robot file's
-text), the metadata (JSON) and a digest over all of it. Nothing in it is code.
+A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``; variables with ``units``, ``long_name`` and, where
+columns differ, ``column_units``; the names of the columns as text along their dimension; as global attributes the robot (its robot
+file's text), the metadata (JSON) and a digest over all of it. Nothing in it is code.
 """
 
 from __future__ import annotations
@@ -120,10 +120,8 @@ def save(result: Result, path: str | os.PathLike[str]) -> None:
     found = variables(result)
     for variable in found:
         if variable.values.nbytes > MOST_BYTES:
-            raise SimulationError(
-                f"{os.fspath(path)}: {variable.name} has {variable.values.nbytes / 1e9:.1f} GB; NetCDF-3 holds arrays up to 2.1 GB. "
-                "Choose a larger dt_out"
-            )
+            size = f"{variable.name} has {variable.values.nbytes / 1e9:.1f} GB"
+            raise SimulationError(f"{os.fspath(path)}: {size}; NetCDF-3 holds arrays up to 2.1 GB. Choose a larger dt_out")
     robot, metadata = to_yaml(result.model), json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False)
     with whole_file(path) as file:
         data = netcdf_file(file, "w", version=2)

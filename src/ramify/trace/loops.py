@@ -88,7 +88,7 @@ class LoopPort:
 
 @dataclass(frozen=True)
 class LoopProgram:
-    """Loops in order. ``fields`` numbers the fields that are really used; inputs and outputs are ports per link, pair of links or state."""
+    """Loops in order. ``fields`` gives the used fields their places in a slot; inputs and outputs are ports per link, pair of links or state."""
 
     name: str
     graph: Graph
@@ -111,6 +111,7 @@ class LoopTree:
         self._fields = 0
         self._globals = 0
         self._written: dict[int, Any] = {}
+        self._sums: set[tuple[Any, ...]] = set()  # what children hand over: known only within its loop
         self.root = self._shared(root)
         self.gravity = self._shared(gravity)
 
@@ -159,6 +160,7 @@ class LoopTree:
         sweep = self._open("inward")
         fields = [self._new_field() for _ in flatten(zero)]
         sweep.zeros.extend(fields)
+        self._sums.update(("slot", f) for f in fields)
         children = rebuild(zero, iter([self.graph.symbol(("slot", f, "k")) for f in fields]))
         record, handed = step(self._constants("k"), children, *(c.at("k") for c in columns))
         for f, x in zip(fields, flatten(handed), strict=True):
@@ -216,7 +218,7 @@ class LoopTree:
                 sources.append(float(x))
                 continue
             name = self.graph.payload.get(x.node, ())
-            if self.graph.ops[x.node] == "symbol" and name[-1] == "k" and name[0] in ("slot", "in", "extra"):
+            if self.graph.ops[x.node] == "symbol" and name[-1] == "k" and name[0] in ("slot", "in", "extra") and name[:2] not in self._sums:
                 sources.append(name[:-1])
                 continue
             f = self._new_field()
@@ -274,9 +276,26 @@ class LoopTree:
                 loop.stores = {f: x for f, x in loop.stores.items() if f in needed}
                 loop.sums = [s for s in loop.sums if s[0] in needed]
         kept = [loop for loop in self.loops if not isinstance(loop, Sweep) or loop.stores or loop.sums or loop.outputs]
-        numbering = {f: i for i, f in enumerate(sorted(needed))}
+        numbering = self._places(needed, kept)
         constants = len(flatten(self._link))
         return LoopProgram(name, self.graph, tuple(inputs), tuple(outputs), tuple(kept), numbering, constants, extras)
+
+    def _places(self, needed: set[int], loops: Sequence[Sweep | Climb | Once]) -> dict[int, int]:
+        """A place in the slot for every field; fields that are never alive in the same loop share one."""
+        alive: dict[int, list[int]] = {f: [] for f in needed}
+        for i, loop in enumerate(loops):
+            roots = loop_roots(loop)
+            written = {*loop.roots, *loop.zeros, *loop.stores, *(s[0] for s in loop.sums)} if isinstance(loop, Sweep) else set()
+            read = {name[1] for _, name in symbols(self.graph, self.graph.reachable(roots)) if name[0] == "slot"}
+            for f in (written | read) & needed:
+                alive[f].append(i)
+        places: dict[int, int] = {}
+        free_after: list[int] = []  # for every place, the last loop that uses it
+        for f in sorted(needed, key=lambda f: (alive[f][0], f)):
+            place = next((p for p, last in enumerate(free_after) if last < alive[f][0]), len(free_after))
+            free_after[place : place + 1] = [alive[f][-1]]
+            places[f] = place
+        return places
 
     def _needed_fields(self) -> set[int]:
         """Fields that a result depends on, found by following reads until nothing new appears."""
@@ -287,10 +306,8 @@ class LoopTree:
                 for f, node in [*loop.stores.items(), *loop.roots.items(), *((f, node) for f, node, _ in loop.sums)]:
                     producers.setdefault(f, []).append(node)
                 results += [node for *_, node in loop.outputs]
-            elif isinstance(loop, Climb):
-                results += [*loop.start, *loop.carry, *loop.entries]
             else:
-                results += [node for *_, node in loop.outputs]
+                results += loop_roots(loop)
         needed: set[int] = set()
         queue = results
         seen: set[int] = set()
@@ -303,3 +320,13 @@ class LoopTree:
                     needed.add(name[1])
                     queue += producers.get(name[1], [])
         return needed
+
+
+def loop_roots(loop: Sweep | Climb | Once) -> list[int]:
+    """The nodes that a loop computes."""
+    if isinstance(loop, Climb):
+        return [*loop.start, *loop.carry, *loop.entries]
+    roots = [node for *_, node in loop.outputs]
+    if isinstance(loop, Sweep):
+        roots += [*loop.roots.values(), *loop.stores.values(), *(node for _, node, _ in loop.sums)]
+    return roots

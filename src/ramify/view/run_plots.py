@@ -192,7 +192,7 @@ def _phase(result: Result, chosen: list[int], theme: Theme) -> Any:
 
 
 def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
-    """Kinetic energy, potential energy and work since the start, and what should be constant: kinetic + potential - work + losses."""
+    """Kinetic energy, potential energy and work since the start, and the balance, which should be constant."""
     kinetic, potential, total = result.energy
     work, lost = result.work
     figure, (panel,) = _panels(1)
@@ -209,6 +209,12 @@ def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
     panel.margins(x=0.0)
     _legend(panel)
     return figure
+
+
+def _span(result: Result) -> tuple[float, float]:
+    """From the first time to the last, or around the only one."""
+    first, last = float(result.t[0]), float(result.t[-1])
+    return (first, last) if last > first else (first - 0.5, first + 0.5)
 
 
 def _audit(result: Result, chosen: list[int], theme: Theme) -> Any:
@@ -228,6 +234,6 @@ def _audit(result: Result, chosen: list[int], theme: Theme) -> Any:
         panel.set_title(f"{check.name}: {'passed' if check.passed else 'failed'}", loc="left")
         panel.set_xlabel("t, s")
         panel.set_ylabel(what)
-        panel.margins(x=0.0)
+        panel.set_xlim(*_span(result))
         _legend(panel)
     return figure

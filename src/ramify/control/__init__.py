@@ -1,0 +1,16 @@
+"""Controllers: texts over any scalar that give joint forces from the time and the state."""
+
+from ramify.control.base import Controller, as_controller
+from ramify.control.computed_torque import ComputedTorque
+from ramify.control.feedforward import Feedforward
+from ramify.control.function import Function
+from ramify.control.gravity import GravityCompensation
+from ramify.control.pd import PD, PID
+from ramify.control.robot import RobotText
+from ramify.control.sum import Sum
+from ramify.control.torque import Torque, TorqueTable
+
+__all__ = [
+    "PD", "PID", "ComputedTorque", "Controller", "Feedforward", "Function", "GravityCompensation", "RobotText", "Sum", "Torque",
+    "TorqueTable", "as_controller",
+]  # fmt: skip

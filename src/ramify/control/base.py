@@ -1,0 +1,167 @@
+"""What every controller is: a text that gives joint forces from the time, the state of the robot and its own states.
+
+A controller drives some coordinates of a robot; on all others it exerts nothing. Its law gives the forces of the driven ones, the
+text puts them where they belong and limits them. Written over any scalar, the same controller runs on floats, on batches of states,
+and inside a compiled right-hand side.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.control.robot import RobotText, Scalars, StillRobot
+from ramify.errors import SimulationError, StateError
+from ramify.model.configuration import checked
+from ramify.motion.driven import Driven
+from ramify.motion.trajectory import Array, Row, row, settle, stacked
+from ramify.scalar import Scalar, select
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+Forces = tuple[list[Scalar], list[Scalar]]
+"""Joint forces, and the rates of the controller's own states."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controller(ABC):
+    """Joint forces from time and state. A kind of controller is a frozen dataclass that writes ``law``.
+
+    actuated: the joints it drives, by name or index; None: all that the model calls actuated, but never a free base. limits:
+    largest absolute force, N m or N: a number, or one per driven coordinate, or (nv,); None or infinity: unlimited. rate_hz: None
+    for a continuous law; a number for a sampled one, whose forces the simulator holds from sample to sample.
+
+    Its repr must say all that the law depends on: compiled code is kept under it.
+    """
+
+    actuated: Any = None
+    limits: Any = None
+    rate_hz: float | None = None
+
+    def __post_init__(self) -> None:
+        """Check what is common to all; a kind with fields of its own calls this first."""
+        if self.actuated is not None and not isinstance(self.actuated, (str, int)):
+            settle(self, actuated=tuple(self.actuated))
+        if self.limits is not None:
+            settle(self, limits=tuple(_limit(i, x) for i, x in enumerate(row("limits", self.limits, finite=False))))
+        if self.rate_hz is not None and not (math.isfinite(self.rate_hz) and self.rate_hz > 0.0):
+            raise StateError(f"rate_hz {self.rate_hz} must be finite and positive, or None for a continuous law")
+
+    @abstractmethod
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        """Forces of the driven coordinates, one each, and the rates of z."""
+
+    @property
+    def states(self) -> int:
+        """Number of the controller's own states z, integrated with the robot's."""
+        return 0
+
+    @property
+    def start(self) -> Row:
+        """z at the start of a run."""
+        return (0.0,) * self.states
+
+    @property
+    def traceable(self) -> bool:
+        """Whether the text can be compiled."""
+        return True
+
+    def driven(self, robot: RobotText) -> Driven:
+        """The coordinates of the robot that it drives."""
+        return robot.driven(self.actuated)
+
+    def text(self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        """(tau, dz/dt): forces (nv), limited, zero where nothing is driven; rates of z. t in s; q (nq), v (nv), z (states)."""
+        chosen = self.driven(robot)
+        found, rates = self.law(robot, chosen, t, q, v, z)
+        limits = None if self.limits is None else spread("limits", self.limits, chosen, robot)
+        tau: list[Scalar] = [0.0] * robot.nv
+        for i, (j, force) in enumerate(zip(chosen.v, found, strict=True)):
+            tau[j] = force if limits is None else limited(force, limits[i])
+        return tau, rates
+
+    def torque(self, model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None = None) -> Array:
+        """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z (..., states) or its start.
+
+        Runs the text on NumPy. Raises StateError where shapes do not fit or a number is not finite, and SimulationError where the
+        controller gives one that is not.
+        """
+        times = np.asarray(t, dtype=np.float64)
+        if not np.isfinite(times).all():
+            raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
+        own = np.asarray(self.start if z is None else z, dtype=np.float64)
+        if own.shape[-1:] != (self.states,):
+            raise StateError(f"z has shape {own.shape}; {type(self).__name__} needs (..., {self.states})")
+        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), own]
+        batch = np.broadcast_shapes(times.shape, *(x.shape[:-1] for x in parts))
+        columns = [[x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts]
+        tau, _ = self.text(RobotText(model), times if times.ndim else float(times), *columns)
+        out = stacked(tau, batch)
+        if not np.isfinite(out).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(out))[0])
+            state = f" (state {where[0] if len(where) == 2 else where[:-1]})" if batch else ""
+            when = float(np.broadcast_to(times, batch)[where[:-1]])
+            raise SimulationError(f"the controller gave {out[where]} for {model.velocities[where[-1]]!r} at t = {when:g} s{state}")
+        return out
+
+    def check(self, model: Model) -> None:
+        """Raise StateError where the controller does not fit the robot: lengths of motions, gains and limits, names of joints."""
+        self.text(StillRobot(model), 0.0, model.neutral().tolist(), [0.0] * model.nv, list(self.start))
+
+
+def as_controller(control: Any, model: Model) -> Controller | None:
+    """A controller that fits the model: None and controllers as they are, a function f(t, q, v) -> tau as a ``Function``."""
+    from ramify.control.function import Function
+
+    if control is None:
+        return None
+    if not isinstance(control, Controller):
+        if not callable(control):
+            raise StateError(f"control must be a controller or a function f(t, q, v) -> tau; it is a {type(control).__name__}")
+        control = Function(control)
+    control.check(model)
+    return control
+
+
+# ---- gains and limits ----
+
+
+def gains(name: str, value: Any) -> Row:
+    """Gains as a row of finite numbers, none negative."""
+    found = row(name, value)
+    for i, k in enumerate(found):
+        if k < 0.0:
+            raise StateError(f"{name}[{i}] is {k}; a gain must not be negative")
+    return found
+
+
+def spread(name: str, values: Sequence[Any], driven: Driven, robot: RobotText) -> Sequence[Any]:
+    """One value per driven coordinate from a single one, from as many, or from one per velocity of the robot."""
+    if len(values) == len(driven):
+        return values
+    if len(values) == 1:
+        return list(values) * len(driven)
+    if len(values) == robot.nv:
+        return [values[j] for j in driven.v]
+    which = f"one per driven coordinate of {robot.model.name}: {', '.join(driven.names[:12])}"
+    raise StateError(f"{name} has {len(values)} entries; give 1, or {len(driven)}, {which}")
+
+
+def limited(force: Scalar, limit: float) -> Scalar:
+    """The force, but not beyond +-limit."""
+    if math.isinf(limit):
+        return force
+    return select(force > limit, limit, select(force < -limit, -limit, force))
+
+
+def _limit(i: int, x: float) -> float:
+    if not x >= 0.0:
+        raise StateError(f"limits[{i}] is {x}; a limit must not be negative, and infinity means none")
+    return x

@@ -1,0 +1,52 @@
+"""Computed torque: the robot's own dynamics make the error obey a linear equation (section 9.1.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ramify.control.base import Controller, Forces
+from ramify.control.follow import desired, errors, following, sums, weighted
+from ramify.control.robot import RobotText, Scalars
+from ramify.motion.driven import Driven
+from ramify.motion.trajectory import Trajectory, settle
+from ramify.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class ComputedTorque(Controller):
+    """tau = I alpha + h with alpha = a_des + kp e + kd de/dt (eqs. 9.3, 9.4): then dde + kd de + kp e = 0 (eq. 9.5).
+
+    Where some coordinates are not driven (a floating base), alpha holds for the driven ones; the accelerations of the others follow
+    from the condition that no force acts there (eqs. 9.8-9.11), by one hybrid recursion.
+
+    motion: of the driven coordinates, or of all. kp in 1/s^2, kd in 1/s, each a number or one per driven coordinate; kd is
+    critical, 2 sqrt(kp), unless given: 49 and 14, the book's gains.
+
+    Raises StateError where motion or gains do not fit.
+    """
+
+    motion: Trajectory
+    kp: Any = 49.0
+    kd: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kp, kd = following(self.motion, self.kp, self.kd, 2.0)
+        settle(self, kp=kp, kd=kd)
+
+    @property
+    def traceable(self) -> bool:
+        return self.motion.traceable
+
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        want = desired(self.motion, robot, driven, t, q, v)
+        e, de = errors(want, driven, q, v)
+        alpha = sums(want.a, weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot))
+        return driving_forces(robot, driven, q, v, alpha), []
+
+
+def driving_forces(robot: RobotText, driven: Driven, q: Scalars, v: Scalars, a: Scalars) -> list[Scalar]:
+    """The forces that give the driven coordinates the accelerations a while none act on the others."""
+    tau = robot.inverse_dynamics(q, v, a) if len(driven) == robot.nv else robot.hybrid(q, v, a, driven)
+    return [tau[j] for j in driven.v]

@@ -1,0 +1,47 @@
+"""Feedforward: the forces of the desired motion, corrected by a PD law (section 9.1.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ramify.control.base import Controller, Forces
+from ramify.control.computed_torque import driving_forces
+from ramify.control.follow import desired, errors, following, sums, weighted
+from ramify.control.robot import RobotText, Scalars
+from ramify.motion.driven import Driven
+from ramify.motion.trajectory import Trajectory, settle
+from ramify.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class Feedforward(Controller):
+    """tau = tau_ID + kp e + kd de/dt, tau_ID being the inverse dynamics of the desired motion (eqs. 9.12, 9.13).
+
+    On a floating base tau_ID comes from the hybrid recursion, the base being free. A motion of all coordinates says where the base
+    should be; with one of the driven coordinates alone the base is taken where it is.
+
+    motion: of the driven coordinates, or of all. kp in N m/rad or N/m, kd in N m s/rad or N s/m, each a number or one per driven
+    coordinate; kd is sqrt(kp) unless given: 49 and 7, the book's gains.
+
+    Raises StateError where motion or gains do not fit.
+    """
+
+    motion: Trajectory
+    kp: Any = 49.0
+    kd: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kp, kd = following(self.motion, self.kp, self.kd, 1.0)
+        settle(self, kp=kp, kd=kd)
+
+    @property
+    def traceable(self) -> bool:
+        return self.motion.traceable
+
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        want = desired(self.motion, robot, driven, t, q, v)
+        e, de = errors(want, driven, q, v)
+        forward = driving_forces(robot, driven, want.q_all, want.v_all, want.a)
+        return sums(forward, weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot)), []

@@ -1,0 +1,80 @@
+"""Controllers written as ordinary Python functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ramify.control.base import Controller, Forces
+from ramify.control.robot import RobotText, Scalars
+from ramify.errors import StateError
+from ramify.motion.driven import Driven
+from ramify.motion.trajectory import Array, stacked
+from ramify.scalar import Scalar
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+
+@dataclass(frozen=True)
+class Function(Controller):
+    """tau = f(t, q, v): f takes a time (s), q (nq,) and v (nv,) as arrays and gives the forces, (nv,) or one per driven coordinate.
+
+    It may compute in any way, so it cannot be compiled (``traceable`` is False). A batch of states calls it once per state; with
+    ``vectorized`` it is called once with t, q (N, nq), v (N, nv) and must give (N, nv) or (N, driven).
+
+    Raises StateError where f is not callable, or gives another shape.
+    """
+
+    f: Callable[[Any, Array, Array], Any]
+    vectorized: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.f):
+            raise StateError(f"f must be a function f(t, q, v) -> tau; it is a {type(self.f).__name__}")
+
+    @property
+    def traceable(self) -> bool:
+        return False
+
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        strange = next((x for x in (t, *q, *v) if not isinstance(x, (float, int, np.ndarray, np.floating))), None)
+        if strange is not None:
+            raise StateError(f"{self._name} is a Python function of numbers; it cannot run on a {type(strange).__name__}")
+        batch = np.broadcast_shapes(*(np.shape(x) for x in (t, *q, *v)))
+        times, qs, vs = np.broadcast_to(t, batch), stacked(q, batch), stacked(v, batch)
+        if not batch or self.vectorized:
+            tau = self._call(t if np.ndim(t) == 0 else times, qs, vs, batch, robot, driven)
+        else:
+            tau = np.empty((*batch, len(driven)))
+            for i in np.ndindex(*batch):
+                tau[i] = self._call(float(times[i]), qs[i], vs[i], (), robot, driven)
+        return [tau[..., i] if batch else float(tau[i]) for i in range(len(driven))], []
+
+    def check(self, model: Model) -> None:
+        """Only the names of the joints and the limits: the function is not called beforehand."""
+        from ramify.control.torque import Torque
+
+        Torque(0.0, actuated=self.actuated, limits=self.limits).check(model)
+
+    @property
+    def _name(self) -> str:
+        return getattr(self.f, "__qualname__", type(self.f).__qualname__)
+
+    def _call(self, t: Any, q: Array, v: Array, batch: tuple[int, ...], robot: RobotText, driven: Driven) -> Array:
+        """The forces (*batch, driven)."""
+        found = self.f(t, q, v)
+        try:
+            tau = np.asarray(found, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"{self._name} must give an array of real numbers; {error}") from None
+        if tau.shape == (*batch, len(driven)):
+            return tau
+        if tau.shape == (*batch, robot.nv):
+            return tau[..., list(driven.v)]
+        wanted = " or ".join(str((*batch, n)) for n in dict.fromkeys((robot.nv, len(driven))))
+        raise StateError(f"{self._name} gives forces of shape {tau.shape}; it must give {wanted}")

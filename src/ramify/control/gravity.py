@@ -1,0 +1,30 @@
+"""Gravity compensation: the robot becomes weightless, and damped if asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ramify.control.base import Controller, Forces, gains, spread
+from ramify.control.robot import RobotText, Scalars
+from ramify.motion.driven import Driven
+from ramify.motion.trajectory import settle
+from ramify.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class GravityCompensation(Controller):
+    """tau = g(q) - kd v: the driven coordinates' share of the forces that hold the robot at rest, and damping.
+
+    kd in N m s/rad or N s/m, a number or one per driven coordinate. Raises StateError where kd is negative or does not fit.
+    """
+
+    kd: Any = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, kd=gains("kd", self.kd))
+
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        g = robot.gravity_forces(q)
+        return [g[j] - k * v[j] for j, k in zip(driven.v, spread("kd", self.kd, driven, robot), strict=True)], []

@@ -1,0 +1,79 @@
+"""PD and PID: springs, dampers and integrals of the error at the driven joints (eq. 9.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ramify.control.base import Controller, Forces, gains
+from ramify.control.follow import desired, errors, following, sums, weighted
+from ramify.control.robot import RobotText, Scalars
+from ramify.motion.driven import Driven
+from ramify.motion.trajectory import Trajectory, settle
+from ramify.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class PD(Controller):
+    """tau = kp e + kd de/dt, with e = q_des - q: ReDySim's own controller, of 49 and 14.
+
+    motion: of the driven coordinates, or of all. kp in N m/rad or N/m, kd in N m s/rad or N s/m, each a number or one per driven
+    coordinate; kd is 2 sqrt(kp) unless given.
+
+    Raises StateError where motion or gains do not fit.
+    """
+
+    motion: Trajectory
+    kp: Any = 49.0
+    kd: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kp, kd = following(self.motion, self.kp, self.kd, 2.0)
+        settle(self, kp=kp, kd=kd)
+
+    @property
+    def traceable(self) -> bool:
+        return self.motion.traceable
+
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
+        return sums(weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot)), []
+
+
+@dataclass(frozen=True)
+class PID(Controller):
+    """tau = kp e + ki z + kd de/dt with dz/dt = e, the error's integral, zero at the start (eq. 9.2).
+
+    Gains as for PD; ki in N m/(rad s) or N/(m s). It has a state z for each coordinate of the motion.
+
+    Raises StateError where motion or gains do not fit.
+    """
+
+    motion: Trajectory
+    kp: Any = 49.0
+    ki: Any = 49.0
+    kd: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kp, kd = following(self.motion, self.kp, self.kd, 2.0)
+        settle(self, kp=kp, ki=gains("ki", self.ki), kd=kd)
+
+    @property
+    def traceable(self) -> bool:
+        return self.motion.traceable
+
+    @property
+    def states(self) -> int:
+        return self.motion.n
+
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
+        places = range(len(driven)) if len(z) == len(driven) else driven.v  # a motion of all coordinates has states for all
+        rates: list[Scalar] = [0.0] * len(z)
+        for i, x in zip(places, e, strict=True):
+            rates[i] = x
+        integral = [z[i] for i in places]
+        terms = (("kp", self.kp, e), ("ki", self.ki, integral), ("kd", self.kd, de))
+        return sums(*(weighted(name, gain, x, driven, robot) for name, gain, x in terms)), rates

@@ -1,0 +1,81 @@
+"""Controllers that act together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ramify.control.base import Controller, Forces
+from ramify.control.follow import sums
+from ramify.control.robot import RobotText, Scalars
+from ramify.errors import StateError
+from ramify.motion.driven import Driven
+from ramify.motion.trajectory import Row, settle
+from ramify.scalar import Scalar
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+
+@dataclass(frozen=True)
+class Sum(Controller):
+    """The forces of all ``parts`` together; each part keeps its own joints and limits, and limits of the sum come last.
+
+    It drives what its parts drive unless ``actuated`` narrows that down. Its states are those of the parts, one after the
+    other. Parts are sampled together or not at all: their rate is the sum's.
+
+    Raises StateError where there is no part, one is no controller, or rates differ.
+    """
+
+    parts: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parts = tuple(self.parts) if isinstance(self.parts, (list, tuple)) else (self.parts,)
+        for i, part in enumerate(parts):
+            if not isinstance(part, Controller):
+                raise StateError(f"Sum: part {i} is a {type(part).__name__}, not a controller")
+        if not parts:
+            raise StateError("Sum needs at least one controller")
+        rate = parts[0].rate_hz if self.rate_hz is None else self.rate_hz
+        for i, part in enumerate(parts):
+            if part.rate_hz != rate and not (part.rate_hz is None and self.rate_hz is not None):
+                raise StateError(f"Sum: part {i} has rate_hz {part.rate_hz}, not {rate}; leave the rates to the sum")
+        settle(self, parts=parts, rate_hz=rate)
+
+    @property
+    def traceable(self) -> bool:
+        return all(part.traceable for part in self.parts)
+
+    @property
+    def states(self) -> int:
+        return sum(part.states for part in self.parts)
+
+    @property
+    def start(self) -> Row:
+        return tuple(x for part in self.parts for x in part.start)
+
+    def driven(self, robot: RobotText) -> Driven:
+        if self.actuated is not None:
+            return robot.driven(self.actuated)
+        chosen = {j for part in self.parts for j in part.driven(robot).v}
+        return robot.driven(tuple(robot.model.velocities[j] for j in sorted(chosen)))
+
+    def check(self, model: Model) -> None:
+        """Each part by itself, then the joints and limits of the sum."""
+        from ramify.control.torque import Torque
+
+        for part in self.parts:
+            part.check(model)
+        robot = RobotText(model)
+        Torque(0.0, actuated=self.driven(robot).names, limits=self.limits).check(model)
+
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        forces: list[list[Scalar]] = []
+        rates: list[Scalar] = []
+        for part in self.parts:
+            own = z[len(rates) : len(rates) + part.states]
+            tau, moved = part.text(robot, t, q, v, own)
+            forces.append([tau[j] for j in driven.v])
+            rates += moved
+        return sums(*forces), rates

@@ -1,0 +1,404 @@
+"""Controllers: the error equations of chapter 9, one text in every reading, limits, subsets, and what they refuse."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from random_trees import random_bodies
+
+import ramify as rf
+from ramify.codegen.backend import Unrolled
+from ramify.control import (
+    PD,
+    PID,
+    ComputedTorque,
+    Controller,
+    Feedforward,
+    Function,
+    GravityCompensation,
+    RobotText,
+    Sum,
+    Torque,
+    TorqueTable,
+    as_controller,
+)  # fmt: skip
+from ramify.model.model import Model
+from ramify.motion import Cycloid, Harmonic, Hold, Quintic, Spline
+from ramify.motion.driven import driven
+from ramify.trace.interpret import interpret
+from ramify.trace.program import Port, trace
+
+
+@cache
+def arm(seed: int, n: int = 5) -> Model:
+    rng = np.random.default_rng(seed)
+    bodies = random_bodies(rng, n, kinds=("revolute", "prismatic", "universal", "helical"))
+    return Model(f"arm {seed}", bodies, tuple(6.0 * rng.normal(size=3)), {b.name: (i, rf.Frame()) for i, b in enumerate(bodies)})
+
+
+@cache
+def floating(kind: str) -> Model:
+    """A base with two limbs."""
+    robot = rf.Builder(f"robot on {kind}", gravity=(0, 0, -9.81))
+    robot = robot.link("trunk", joint=kind, mass=5.0, com=(0.1, 0, 0.05), inertia=(0.1, 0.12, 0.09), actuated=kind == "planar")
+    robot = robot.link("arm", parent="trunk", axis=(0, 1, 0), at=(0, 0.2, 0), mass=1.0, com=(0.2, 0, 0), inertia=(0.01, 0.02, 0.02))
+    robot = robot.link(
+        "hand", parent="arm", axis=(1, 0, 0), at=(0.4, 0, 0), mass=0.5, com=(0.1, 0.1, 0), inertia=(0.005, 0.005, 0.005)
+    )
+    robot = robot.link(
+        "leg",
+        parent="trunk",
+        joint="prismatic",
+        axis=(0, 0, 1),
+        at=(0, -0.2, 0),
+        mass=0.7,
+        com=(0, 0.1, -0.2),
+        inertia=(0.01, 0.01, 0.01),
+    )
+    return robot.model()
+
+
+def swing(n: int) -> Harmonic:
+    return Harmonic(np.linspace(-0.3, 0.4, n), np.linspace(0.2, 0.5, n), 0.7, np.arange(n))
+
+
+def state(model: Model, seed: int = 0, count: int | None = None) -> tuple[Any, Any]:
+    if count is None:
+        return model.random(seed)
+    q, v = zip(*(model.random(seed + i) for i in range(count)), strict=True)
+    return np.array(q), np.array(v)
+
+
+def readings(control: Controller, model: Model, count: int = 9) -> np.ndarray:
+    """tau of a batch by floats, arrays, the interpreted graph and compiled code: all must agree; gives that by arrays."""
+    t, (q, v) = np.linspace(-0.2, 1.7, count), state(model, 3, count)
+    z = np.random.default_rng(1).normal(size=(count, control.states))
+    by_array = control.torque(model, t, q, v, z)
+    by_float = np.array([control.torque(model, *row) for row in zip(t, q, v, z, strict=True)])
+    inputs = tuple(
+        Port(name, (size,)) for name, size in (("t", 1), ("q", model.nq), ("v", model.nv), ("z", max(1, control.states)))
+    )
+    outputs = (Port("tau", (model.nv,)), Port("dz", (control.states,)))
+    program = trace(
+        "control", lambda t, q, v, z: list(control.text(RobotText(model), t[0], q, v, z[: control.states])), inputs, outputs
+    )  # fmt: skip
+    rows = [t[:, None].copy(), q, v, z if control.states else np.zeros((count, 1))]
+    interpreted = interpret(program, rows)
+    compiled = [np.empty((count, port.size)) for port in outputs]
+    Unrolled(lambda: program, lambda: f"test {model.name} {control!r}", "control").run(rows, compiled, 0, count)
+    scale = max(1.0, np.abs(by_array).max())
+    for other in (by_float, interpreted[0], compiled[0]):
+        assert np.abs(other - by_array).max() < 1e-11 * scale
+    if control.states:
+        rates = np.array([control.text(RobotText(model), *(x.tolist() for x in row))[1] for row in zip(t, q, v, z, strict=True)])
+        assert np.abs(interpreted[1] - rates).max() < 1e-12
+        assert np.abs(compiled[1] - rates).max() < 1e-12
+    return by_array
+
+
+CONTROLLERS: dict[str, Any] = {
+    "pd": lambda n: PD(swing(n)),
+    "pid": lambda n: PID(swing(n), kp=np.arange(1.0, n + 1.0), ki=3.0, kd=0.5),
+    "computed torque": lambda n: ComputedTorque(Cycloid(0.0, np.full(n, 0.7), 1.5)),
+    "feedforward": lambda n: Feedforward(Quintic(0.0, np.full(n, 0.7), 1.5)),
+    "gravity": lambda n: GravityCompensation(0.3),
+    "limited": lambda n: GravityCompensation(0.3, limits=2.0),
+    "constant": lambda n: Torque(np.arange(n) - 1.5),
+    "table": lambda n: TorqueTable([0.0, 0.4, 0.5, 1.0], np.arange(4.0 * n).reshape(4, n)),
+    "held table": lambda n: TorqueTable([0.0, 0.4, 0.5, 1.0], np.arange(4.0 * n).reshape(4, n), "hold"),
+    "sum": lambda n: Sum([GravityCompensation(), PID(Spline([0.0, 0.5, 1.2], np.eye(3, n))), Torque(1.0)], limits=30.0),
+}
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+@pytest.mark.parametrize("robot", ["arm", "free", "free_euler"])
+def test_one_text_in_every_reading(name: str, robot: str) -> None:
+    model = arm(1) if robot == "arm" else floating(robot)
+    count = len(driven(model))
+    control = CONTROLLERS[name](count)
+    tau = readings(control, model)
+    assert control.traceable
+    control.check(model)
+    if robot != "arm":
+        assert count == 3
+        assert not tau[:, :6].any()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_computed_torque_makes_the_error_linear(seed: int) -> None:
+    """Forward dynamics under computed torque gives a_des + kd de + kp e (eqs. 9.3-9.5)."""
+    model = arm(seed, 1 + seed % 7)
+    motion = swing(model.nv)
+    rng = np.random.default_rng(seed)
+    kp, kd = rng.uniform(1.0, 80.0, size=(2, model.nv))
+    (q, v), t = state(model, seed, 6), rng.uniform(0.0, 3.0, size=6)
+    control, want = ComputedTorque(motion, kp, kd), motion.at(t)
+    found = model.forward_dynamics(q, v, control.torque(model, t, q, v))
+    alpha = want.a + kp * (want.q - q) + kd * (want.v - v)
+    exact = 1e-10 + 1e-15 * np.linalg.cond(model.mass_matrix(q)).max()
+    assert np.abs(found - alpha).max() < exact * max(1.0, np.abs(alpha).max())
+
+
+@pytest.mark.parametrize(("kind", "covers"), [("free", "joints"), ("free_euler", "joints"), ("free_euler", "all")])
+def test_computed_torque_on_a_floating_base(kind: str, covers: str) -> None:
+    """The joints' errors obey the same equation, and nothing pushes the base (eqs. 9.8-9.11)."""
+    model = floating(kind)
+    motion = swing(3 if covers == "joints" else model.nv)
+    (q, v), t = state(model, 5, 6), np.linspace(0.0, 1.0, 6)
+    tau = ComputedTorque(motion).torque(model, t, q, v)
+    want, at = motion.at(t), slice(-3, None)
+    alpha = want.a[:, at] + 49.0 * (want.q[:, at] - q[:, at]) + 14.0 * (want.v[:, at] - v[:, at])
+    assert not tau[:, :6].any()
+    assert np.abs(model.forward_dynamics(q, v, tau)[:, 6:] - alpha).max() < 1e-10 * np.abs(alpha).max()
+    M, h = model.mass_matrix(q), model.bias(q, v)
+    I0, I0t, It = M[:, :6, :6], M[:, 6:, :6], M[:, 6:, 6:]
+    reduced = It - I0t @ np.linalg.solve(I0, I0t.transpose(0, 2, 1))
+    dense = (reduced @ alpha[..., None] + h[:, 6:, None] - I0t @ np.linalg.solve(I0, h[:, :6, None]))[..., 0]
+    assert np.abs(tau[:, 6:] - dense).max() < 1e-10 * np.abs(dense).max()  # eq. (9.10)
+
+
+def test_feedforward_on_the_way_is_inverse_dynamics() -> None:
+    """Where the robot is as desired, all three controllers that know its dynamics agree (eq. 9.12)."""
+    model, t = arm(2), np.linspace(0.0, 1.0, 7)
+    motion = swing(model.nv)
+    want = motion.at(t)
+    tau = model.inverse_dynamics(want.q, want.v, want.a)
+    for control in (Feedforward(motion), ComputedTorque(motion)):
+        assert np.abs(control.torque(model, t, want.q, want.v) - tau).max() < 1e-11 * np.abs(tau).max()
+    off = Feedforward(motion, kp=30.0, kd=4.0).torque(model, t, want.q - 0.1, want.v + 0.2)
+    assert np.abs(off - (tau + 30.0 * 0.1 - 4.0 * 0.2)).max() < 1e-11 * np.abs(tau).max()
+
+
+@pytest.mark.parametrize("covers", ["joints", "all"])
+def test_feedforward_on_a_floating_base(covers: str) -> None:
+    """tau_ID is the hybrid dynamics of the desired motion; the base is where the motion says, or where it is (eq. 9.13)."""
+    model, t = floating("free_euler"), 0.4
+    q, v = state(model, 2)
+    motion = swing(9 if covers == "all" else 3)
+    want = motion.at(t)
+    q_star, v_star = (want.q, want.v) if covers == "all" else (np.r_[q[:6], want.q], np.r_[v[:6], want.v])
+    expected = model.hybrid_dynamics(q_star, v_star, want.a[-3:]).tau + 49.0 * (want.q[-3:] - q[6:]) + 7.0 * (want.v[-3:] - v[6:])
+    tau = Feedforward(motion).torque(model, t, q, v)
+    assert not tau[:6].any()
+    assert np.abs(tau[6:] - expected).max() < 1e-11 * np.abs(expected).max()
+
+
+def test_pd_is_redysims() -> None:
+    """Table 10.7: kp = 49, kd = 14."""
+    model = rf.load("gripper")
+    motion = Cycloid(0.0, np.full(4, 1.0))
+    (q, v), t = state(model, 1, 5), np.linspace(0.0, 1.0, 5)
+    want = motion.at(t)
+    assert np.allclose(PD(motion).torque(model, t, q, v), 49.0 * (want.q - q) + 14.0 * (want.v - v), rtol=0, atol=1e-12)
+
+
+def test_pid_integrates_the_error() -> None:
+    model = arm(4, 3)
+    motion = Hold(np.full(model.nv, 0.5))
+    control = PID(motion, 2.0, 3.0, 4.0)
+    assert control.states == len(control.start) == model.nv
+    (q, v), z = state(model, 1), np.arange(1.0, model.nv + 1.0)
+    tau, rates = control.text(RobotText(model), 0.0, q.tolist(), v.tolist(), z.tolist())
+    assert np.allclose(tau, 2.0 * (0.5 - q) + 3.0 * z - 4.0 * v)
+    assert np.allclose(rates, 0.5 - q)
+    partly = PID(motion, 2.0, 3.0, 4.0, actuated=[0])
+    tau, rates = partly.text(RobotText(model), 0.0, q.tolist(), v.tolist(), z.tolist())
+    own = model.joints[0].dof
+    assert not any(tau[own:])
+    assert not any(rates[own:])
+    assert np.allclose(rates[:own], (0.5 - q)[:own])
+
+
+def test_gravity_compensation_holds() -> None:
+    model = arm(3)
+    q, v = state(model)
+    tau = GravityCompensation().torque(model, 0.0, q, v)
+    assert np.abs(model.forward_dynamics(q, np.zeros(model.nv), tau)).max() < 1e-9
+    assert np.allclose(GravityCompensation(0.5).torque(model, 0.0, q, v), tau - 0.5 * v)
+
+
+def test_tables() -> None:
+    model = arm(5, 2)
+    n = model.nv
+    values = np.outer([1.0, 3.0, -1.0], np.ones(n))
+    t, (q, v) = [-1.0, 0.0, 0.25, 0.5, 1.0, 2.0], state(model)
+    linear, hold = TorqueTable([0.0, 0.5, 1.5], values), TorqueTable([0.0, 0.5, 1.5], values, "hold")
+    assert np.allclose(linear.torque(model, t, q, v)[:, 0], [1.0, 1.0, 2.0, 3.0, 1.0, -1.0])
+    assert np.allclose(hold.torque(model, t, q, v)[:, 0], [1.0, 1.0, 1.0, 3.0, 3.0, -1.0])
+    assert np.allclose(TorqueTable([0.0], values[:1]).torque(model, t, q, v), 1.0)
+
+
+def test_limits() -> None:
+    model = floating("free_euler")
+    q, v = state(model)
+    free = PD(Hold(np.zeros(3)), 1000.0).torque(model, 0.0, q, v)[6:]
+    for limits in (3.0, [3.0, 3.0, 3.0], [0.0] * 6 + [3.0] * 3):
+        tau = PD(Hold(np.zeros(3)), 1000.0, limits=limits).torque(model, 0.0, q, v)
+        assert np.array_equal(tau[6:], np.clip(free, -3.0, 3.0))
+        assert not tau[:6].any()
+    some = PD(Hold(np.zeros(3)), 1000.0, limits=[np.inf, 1.0, 2.0]).torque(model, 0.0, q, v)[6:]
+    assert np.array_equal(some, np.clip(free, [-np.inf, -1.0, -2.0], [np.inf, 1.0, 2.0]))
+
+
+def test_actuated_subsets() -> None:
+    """By name, by index, by single velocity; the rest of an arm then swings freely."""
+    model = arm(1)
+    name = model.joints[2].name
+    place = range(model.nv)[model.joint_slice(name)]
+    k = len(place)
+    (q, v), t = state(model, 1), 0.3
+    by_name = ComputedTorque(swing(k), actuated=[name]).torque(model, t, q, v)
+    assert np.array_equal(by_name, ComputedTorque(swing(k), actuated=2).torque(model, t, q, v))
+    assert np.array_equal(by_name, ComputedTorque(swing(k), actuated=(model.velocities[j] for j in place)).torque(model, t, q, v))
+    want = swing(k).at(t)
+    alpha = want.a + 49.0 * (want.q - q[list(place)]) + 14.0 * (want.v - v[list(place)])
+    assert np.abs(model.forward_dynamics(q, v, by_name)[list(place)] - alpha).max() < 1e-10 * np.abs(alpha).max()
+    assert not np.delete(by_name, list(place)).any()
+
+
+def test_what_the_model_calls_actuated_is_driven() -> None:
+    assert driven(floating("free")).q == (7, 8, 9)
+    assert driven(floating("planar")).v == tuple(range(6))  # a planar table may have motors
+    passive = (
+        rf.Builder("acrobot")
+        .link("upper", mass=1, com=(1, 0, 0), actuated=False)
+        .link("lower", parent="upper", mass=1, com=(1, 0, 0))
+    )
+    assert driven(passive.model()).names == ("lower",)
+
+
+def test_functions() -> None:
+    model = arm(6, 3)
+    seen = []
+
+    def damper(t: Any, q: Any, v: Any) -> Any:
+        seen.append((t, q.shape, v.shape))
+        return -0.5 * v - t
+
+    q, v = state(model, 0, 4)
+    tau = Function(damper).torque(model, 0.25, q, v)
+    assert np.allclose(tau, -0.5 * v - 0.25)
+    assert seen == [(0.25, (model.nq,), (model.nv,))] * 4
+    seen.clear()
+    assert np.array_equal(Function(damper, vectorized=True).torque(model, 0.25, q, v), tau)
+    assert len(seen) == 1
+    assert np.array_equal(Function(damper).torque(model, 0.25, q[0], v[0]), tau[0])
+    assert not Function(damper).traceable
+    assert not Sum([Function(damper), Torque(0.0)]).traceable
+    with pytest.raises(rf.StateError, match="cannot run on a Expr"):
+        trace(
+            "f",
+            lambda q, v: [Function(damper).text(RobotText(model), 0.0, q, v, [])[0]],
+            (Port("q", (model.nq,)), Port("v", (model.nv,))),
+            (),
+        )
+    with pytest.raises(rf.StateError, match=r"shape \(1,\)"):
+        Function(lambda t, q, v: [1.0]).torque(model, 0.0, q, v)
+    with pytest.raises(rf.StateError, match="real numbers"):
+        Function(lambda t, q, v: ["push"] * model.nv).torque(model, 0.0, q, v)
+    with pytest.raises(rf.StateError, match=r"it must give \(4, "):
+        Function(lambda t, q, v: v[0], vectorized=True).torque(model, 0.0, q, v)
+    with pytest.raises(rf.SimulationError, match=rf"gave nan for '{model.velocities[1]}' at t = 0.5 s \(state 0\)"):
+        Function(lambda t, q, v: [0.0, np.nan] + [0.0] * (model.nv - 2)).torque(model, 0.5, q, v)
+
+
+def test_sums() -> None:
+    model = floating("free_euler")
+    q, v = state(model)
+    pid, limited = PID(Hold(np.zeros(3)), rate_hz=100.0), Torque(5.0, limits=2.0, actuated="arm", rate_hz=100.0)
+    both = Sum([pid, limited])
+    assert both.rate_hz == 100.0
+    assert both.states == 3
+    assert np.allclose(both.torque(model, 0.0, q, v), pid.torque(model, 0.0, q, v) + limited.torque(model, 0.0, q, v))
+    assert Sum([PD(Hold(0.0)), Torque(0.0)], rate_hz=50.0).rate_hz == 50.0
+    pushed = Sum([Torque(1.0, actuated="trunk"), Torque(2.0)])  # drives what its parts drive, the base too
+    assert pushed.torque(model, 0.0, q, v).tolist() == [1.0] * 6 + [2.0] * 3
+    assert Sum([pushed], actuated="arm").torque(model, 0.0, q, v).tolist() == [0.0] * 6 + [2.0, 0.0, 0.0]
+
+
+def test_anything_that_controls() -> None:
+    model = arm(6, 3)
+    assert as_controller(None, model) is None
+    control = GravityCompensation()
+    assert as_controller(control, model) is control
+    assert isinstance(as_controller(lambda t, q, v: v, model), Function)
+    with pytest.raises(rf.StateError, match="it is a str"):
+        as_controller("gravity", model)
+    with pytest.raises(rf.StateError, match="the motion has 99"):
+        as_controller(PD(Hold(np.zeros(99))), model)
+    with pytest.raises(rf.StateError, match="the motion has 99"):
+        as_controller(Sum([control, PD(Hold(np.zeros(99)))]), model)
+
+
+def test_numbers_are_kept_exactly_in_the_repr() -> None:
+    x = 0.1 + 0.2
+    assert repr(x) in repr(ComputedTorque(Hold(0.0), kp=np.full(200, x)))
+    assert PD(Hold(0.0), 4.0) == PD(Hold(0.0), [4.0], 4)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PD(3.0), "motion must be a trajectory"),
+        (lambda: PD(Hold(0.0), kp=-1.0), r"kp\[0\] is -1.0; a gain must not be negative"),
+        (lambda: PID(Hold(0.0), ki=np.nan), r"ki\[0\] is nan"),
+        (lambda: GravityCompensation("much"), "kd must be real numbers"),
+        (lambda: Torque(np.inf), r"tau\[0\] is inf"),
+        (lambda: Torque(1.0, limits=[1.0, -1.0]), r"limits\[1\] is -1.0"),
+        (lambda: Torque(1.0, limits=np.nan), r"limits\[0\] is nan"),
+        (lambda: Torque(1.0, rate_hz=0.0), "rate_hz 0.0"),
+        (lambda: TorqueTable([0.0, 0.0], [1.0, 2.0]), "times must rise"),
+        (lambda: TorqueTable([0.0, 1.0], [1.0]), r"must be \(2, n\)"),
+        (lambda: TorqueTable([0.0, 1.0], [1.0, 2.0], "cubic"), "interpolate 'cubic'"),
+        (lambda: Function(3.0), "f must be a function"),
+        (lambda: Sum([]), "at least one"),
+        (lambda: Sum([Torque(1.0), 3.0]), "part 1 is a float"),
+        (lambda: Sum([Torque(1.0, rate_hz=10.0), Torque(1.0)]), "part 1 has rate_hz None, not 10.0"),
+        (lambda: Sum([Torque(1.0, rate_hz=10.0)], rate_hz=20.0), "part 0 has rate_hz 10.0, not 20.0"),
+    ],
+)
+def test_refused(make: Any, message: str) -> None:
+    with pytest.raises(rf.StateError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("control", "message"),
+    [
+        (PD(Hold([0.0, 0.0])), "the motion has 2 coordinates; robot on free has 3 driven ones: arm, hand, leg"),
+        (PD(Hold(np.zeros(3)), kp=[1.0, 2.0]), "kp has 2 entries; give 1, or 3"),
+        (PD(Hold(np.zeros(9)), actuated=["trunk", "arm", "hand", "leg"]), "belongs to a quaternion"),
+        (Torque([1.0, 2.0]), "tau has 2 entries"),
+        (TorqueTable([0.0, 1.0], np.zeros((2, 4))), "values has 4 entries"),
+        (Torque(1.0, limits=[1.0, 2.0]), "limits has 2 entries"),
+        (Function(lambda t, q, v: v, limits=[1.0, 2.0]), "limits has 2 entries"),
+        (Torque(1.0, actuated=["tail"]), "has no joint 'tail'"),
+        (Torque(1.0, actuated=["arm", "arm"]), "names 'arm' twice"),
+        (Torque(1.0, actuated=7), "7 is no joint"),
+        (Torque(1.0, actuated=True), "True is no joint"),
+    ],
+)
+def test_refused_by_the_robot(control: Controller, message: str) -> None:
+    model = floating("free")
+    with pytest.raises(rf.StateError, match=message):
+        control.check(model)
+    if not isinstance(control, Function):
+        with pytest.raises(rf.StateError, match=message):
+            control.torque(model, 0.0, *state(model))
+
+
+def test_bad_states() -> None:
+    model = floating("free")
+    q, v = state(model)
+    control = GravityCompensation()
+    for arguments, message in (
+        ((np.nan, q, v), "t must be finite"),
+        ((0.0, q[:-1], v), r"q has shape \(9,\)"),
+        ((0.0, q, v * np.inf), "v"),
+        ((0.0, q, v, [1.0]), r"z has shape \(1,\); GravityCompensation needs \(..., 0\)"),
+    ):
+        with pytest.raises(rf.StateError, match=message):
+            control.torque(model, *arguments)

@@ -1,0 +1,57 @@
+"""Plots of a run: every kind draws, says names and units, and chokes on no name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference_runs import run
+
+import ramify as rf
+from ramify.motion import cycloid
+from ramify.sim.result import Result
+
+
+@pytest.fixture(scope="module")
+def free() -> Result:
+    model = rf.load("space_3_link", base="free")
+    return run(model, model.neutral(), 0.4 * np.cos(np.arange(model.nv)), 1.0, rows=21)
+
+
+PLOTS = ("q", "v", "a", "tau", "energy", "audit", "phase")
+
+
+@pytest.mark.parametrize(("what", "theme"), [*((what, "light") for what in PLOTS), ("q", "dark"), ("audit", "dark")])
+def test_plots(what: str, theme: str, tmp_path: Path) -> None:
+    model = (
+        rf.Builder("two <script>")
+        .link("$x_1$", mass=1, com=(1, 0, 0), inertia=(1, 1, 1))
+        .link("ü & λ", parent="$x_1$", mass=1, com=(1, 0, 0))
+        .model()
+    )
+    r = run(model, [0.1, 0.2], [0.0, 1.0], 0.5, rows=11, desired=cycloid([0, 0], [1, 1], 0.5, 11))
+    figure = r.plot(what, theme=theme)  # type: ignore[arg-type]
+    figure.savefig(tmp_path / "plot.svg")
+    labels = [axes.get_title(loc="left") for axes in figure.axes]
+    if what not in ("energy", "audit"):
+        assert labels[:2] == ["$x_1$", "ü & λ"]
+    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in figure.axes if axes.get_visible())
+    if what in ("q", "v", "phase"):
+        assert "desired" in [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert "<script>" not in (tmp_path / "plot.svg").read_text()
+
+
+def test_plots_of_chosen_joints_and_of_many(free: Result, tmp_path: Path) -> None:
+    for what in ("q", "phase", "audit"):
+        free.plot(what).savefig(tmp_path / f"{what}.png", dpi=40)  # type: ignore[arg-type]
+    names = [joint.name for joint in free.model.joints]
+    assert len([a for a in free.plot("q", joints=names[1:3]).axes if a.get_visible()]) == 2
+    chain = rf.load("chain", n=20)
+    many = run(chain, np.zeros(20), np.zeros(20), 0.05, rows=3)
+    assert len(many.plot("tau").axes) == 1
+    with pytest.raises(rf.RamifyError, match="too many"):
+        many.plot("phase")
+    for wrong in ({"what": "nonsense"}, {"theme": "blue"}, {"joints": ["nonsense"]}, {"joints": names[0]}, {"joints": []}):
+        with pytest.raises(rf.RamifyError):
+            free.plot(**wrong)  # type: ignore[arg-type]

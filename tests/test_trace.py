@@ -1,0 +1,74 @@
+"""The graph, its folding, and every operation in every form: floats, interpreter, compiled code, C text."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ramify.codegen import backend
+from ramify.codegen.backend import Unrolled
+from ramify.codegen.cache import key_of
+from ramify.codegen.c99 import c_function
+from ramify.scalar import atan2, cos, select, sin, sqrt
+from ramify.trace.graph import OPS, Graph
+from ramify.trace.interpret import MEANING, interpret
+from ramify.trace.program import Port, trace
+
+TEXTS = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "neg": lambda x, y: -x,
+    "recip": lambda x, y: 1.0 / x,
+    "sqrt": lambda x, y: sqrt(x * x),
+    "sin": lambda x, y: sin(x),
+    "cos": lambda x, y: cos(x),
+    "atan2": lambda x, y: atan2(x, y),
+    "lt": lambda x, y: select(x < y, x, y),
+    "le": lambda x, y: select(x <= y, x, y),
+    "select": lambda x, y: select(x > 0.0, y, -y),
+}
+
+
+def test_every_operation_has_a_text_and_a_meaning() -> None:
+    assert set(TEXTS) == set(OPS) - {"const", "symbol"} == set(MEANING)
+
+
+@pytest.mark.parametrize("op", TEXTS)
+def test_every_operation_means_the_same_everywhere(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ports = (Port("x", (1,)), Port("y", (1,)))
+    program = trace(op, lambda x, y: [[TEXTS[op](x[0], y[0])]], ports, (Port("z", (1,)),))
+    assert op in {program.graph.ops[node] for node in program.order}
+    x, y = np.random.default_rng(0).normal(size=(2, 11, 1))
+    wanted = np.array([[TEXTS[op](float(a), float(b))] for a, b in zip(x[:, 0], y[:, 0], strict=True)])
+    np.testing.assert_allclose(interpret(program, [x, y])[0], wanted, rtol=4e-16)
+    for width in (1, 2, 4, 8):
+        monkeypatch.setattr(backend, "_width_for", lambda states, width=width: width)
+        out = np.empty((11, 1))
+        kernel = Unrolled(lambda: program, lambda: key_of("test", op), op)
+        assert kernel.run([x, y], [out], 0, 11) == 0
+        np.testing.assert_allclose(out, wanted, rtol=4e-16, atol=2e-16)
+    assert "z[0] =" in c_function(program, "test")
+
+
+def test_known_numbers_fold_and_equal_terms_are_shared() -> None:
+    g = Graph()
+    x, y = g.symbol("x"), g.symbol("y")
+    assert 0.0 * x == 0.0
+    assert (1.0 * x).node == x.node
+    assert (x + 0.0).node == x.node
+    assert x - x == 0.0
+    assert (x * y).node == (y * x).node
+    assert (-(-x)).node == x.node
+    assert (x * (1.0 / x)) == 1.0
+    assert (x * (y * (1.0 / x))).node == y.node
+    assert (2.0 * (3.0 * x)).node == (6.0 * x).node
+    assert ((-x) * y).node == (-(x * y)).node
+    assert (y - x).node == (-(x - y)).node
+    assert (x + (-y)).node == (x - y).node
+
+
+def test_an_expression_has_no_truth_value() -> None:
+    g = Graph()
+    with pytest.raises(TypeError, match="select"):
+        bool(g.symbol("x") < g.symbol("y"))
