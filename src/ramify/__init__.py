@@ -18,16 +18,23 @@ if TYPE_CHECKING:
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
     from ramify.model.model import Model
+    from ramify.sim.result import Result
+    from ramify.sim.rollout import Rollout, rollout
+    from ramify.sim.simulate import simulate
 
 _LAZY = {
     "Builder": "ramify.model.build",
     "Frame": "ramify.model.frame",
     "Model": "ramify.model.model",
+    "Result": "ramify.sim.result",
+    "Rollout": "ramify.sim.rollout",
     "euler_joint": "ramify.model.euler",
     "euler_joints": "ramify.model.euler",
     "from_dh": "ramify.model.build",
     "load": "ramify.io.load",
     "robots": "ramify.io.load",
+    "rollout": "ramify.sim.rollout",
+    "simulate": "ramify.sim.simulate",
     "threads": "ramify.codegen.threads",
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
@@ -38,9 +45,9 @@ _LAZY = {
 _MODULES = ("control", "motion")
 
 __all__ = [
-    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "SimulationError", "StateError", "control",
-    "euler_joint", "euler_joints", "from_dh", "load", "motion", "robots", "threads", "with_gravity", "with_locked",
-    "with_payload", "with_tool",
+    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "SimulationError", "StateError",
+    "control", "euler_joint", "euler_joints", "from_dh", "load", "motion", "robots", "rollout", "simulate", "threads",
+    "with_gravity", "with_locked", "with_payload", "with_tool",
 ]  # fmt: skip
 
 
