@@ -131,7 +131,8 @@ def test_sine_and_cosine_to_the_last_digit(scale: float) -> None:
             dtype=st.sampled_from([np.float64, np.float32, np.int64, np.complex128, np.bool_]),
             shape=hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
         ),
-        st.none(), st.text(max_size=3), st.lists(st.floats(), max_size=4), st.dictionaries(st.text(max_size=1), st.floats(), max_size=2),
+        st.none(), st.text(max_size=3), st.lists(st.floats(), max_size=4),
+        st.dictionaries(st.text(max_size=1), st.floats(), max_size=2),
     )
 )  # fmt: skip
 def test_any_object_gives_finite_numbers_or_an_error(q: Any) -> None:
@@ -159,7 +160,7 @@ def test_unknown_names() -> None:
         lambda: ARM.joint("elbow"),
         lambda: ARM.inverse_dynamics(GOOD, GOOD, GOOD, {"hand": np.zeros(6)}),
     ):
-        with pytest.raises(rf.ModelError, match="hand|elbow"):
+        with pytest.raises(rf.ModelError, match=r"hand|elbow"):
             call()
     with pytest.raises(rf.StateError, match=r"\.\.\., 6"):
         ARM.inverse_dynamics(GOOD, GOOD, GOOD, {"link1": np.zeros(3)})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,9 @@ def test_planar_3r_meets_its_closed_forms(tier: str) -> None:
         inverse_u, inverse_d = m.kernel("udu_inverse", tier)(q)
         assert_allclose(inverse_u, np.linalg.inv(U), rtol=0, atol=1e-12)
         assert_allclose(inverse_d, 1.0 / np.diag(D), rtol=1e-12)
-        assert_allclose(m.kernel("mass_matrix_inverse", tier)(q), np.linalg.inv(M), rtol=0, atol=1e-12 * np.abs(np.linalg.inv(M)).max())
+        assert_allclose(
+            m.kernel("mass_matrix_inverse", tier)(q), np.linalg.inv(M), rtol=0, atol=1e-12 * np.abs(np.linalg.inv(M)).max()
+        )
 
 
 def block_pattern(m: rf.Model, matrix: np.ndarray) -> np.ndarray:
@@ -77,7 +80,7 @@ def test_module_level_factors_have_the_published_pattern(name: str) -> None:
     assert (block_pattern(m, D) == np.eye(3, dtype=bool)).all()
     size = [sum(m.bodies[b].joint.dof for b in module.bodies) for module in m.modules]
     start = np.concatenate([[0], np.cumsum(size)])
-    for a, b in zip(start, start[1:], strict=False):  # U has unit blocks, D full symmetric ones
+    for a, b in pairwise(start):  # U has unit blocks, D full symmetric ones
         assert_allclose(U[a:b, a:b], np.eye(b - a), rtol=0, atol=1e-10)
         assert_allclose(D[a:b, a:b], D[a:b, a:b].T, rtol=0, atol=1e-10 * scale)
     V, E = m.udu_inverse(q, level="module")

@@ -50,7 +50,9 @@ def worst(ours: Any, theirs: Any) -> float:
 
 @pytest.mark.parametrize("seed", range(TREES))
 def test_agrees_with_pinocchio(seed: int) -> None:
-    """Inverse and forward dynamics, inertia matrix, bias, Coriolis terms, Jacobian and energy to 1e-10, and the identities between them."""
+    """Inverse and forward dynamics, inertia matrix, bias, Coriolis terms, Jacobian and energy to 1e-10, and the identities
+    between them.
+    """
     model = robot(seed)
     peer = to_pinocchio(model)
     data = peer.createData()

@@ -7,8 +7,8 @@ import pytest
 
 from ramify.codegen import backend
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache import key_of
 from ramify.codegen.c99 import c_function
+from ramify.codegen.cache import key_of
 from ramify.scalar import atan2, cos, select, sin, sqrt
 from ramify.trace.graph import OPS, Graph
 from ramify.trace.interpret import MEANING, interpret
@@ -59,7 +59,8 @@ def test_known_numbers_fold_and_equal_terms_are_shared() -> None:
     assert (x + 0.0).node == x.node
     assert x - x == 0.0
     assert (x * y).node == (y * x).node
-    assert (-(-x)).node == x.node
+    negated = -x
+    assert (-negated).node == x.node
     assert (x * (1.0 / x)) == 1.0
     assert (x * (y * (1.0 / x))).node == y.node
     assert (2.0 * (3.0 * x)).node == (6.0 * x).node

@@ -11,7 +11,7 @@ from ramify.scalar import Scalar
 
 
 @cache
-def _names(kind: type) -> tuple[str, ...] | None:
+def _names(kind: Any) -> tuple[str, ...] | None:
     """The fields of a dataclass; None for any other type."""
     return tuple(f.name for f in fields(kind)) if is_dataclass(kind) else None
 
@@ -28,7 +28,8 @@ def _collect(record: Any, out: list[Scalar]) -> None:
         for item in record:
             _collect(item, out)
         return
-    names = _names(type(record))
+    kind: Any = type(record)
+    names = _names(kind)
     if names is None:
         out.append(record)
         return
@@ -40,9 +41,9 @@ def rebuild(template: Any, scalars: Iterator[Scalar]) -> Any:
     """A record of the template's shape from the next scalars."""
     if isinstance(template, (tuple, list)):
         return tuple(rebuild(item, scalars) for item in template)
-    names = _names(type(template))
+    make: Any = type(template)
+    names = _names(make)
     if names is not None:
-        make: Any = type(template)
         return make(*(rebuild(getattr(template, name), scalars) for name in names))
     return next(scalars)
 

@@ -8,6 +8,7 @@ array. A type of our own carries the functions as methods (``x.sin()``); for the
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
@@ -15,7 +16,7 @@ Scalar = Any
 """Whatever supports ``+ - * /`` and the functions of this module."""
 
 _LIBRARIES = {"numpy": "numpy", "sympy": "sympy", "casadi": "casadi", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
-_SELECT = {
+_SELECT: dict[str, Callable[..., Any]] = {
     "numpy": lambda np, c, a, b: np.where(c, a, b),
     "sympy": lambda sp, c, a, b: sp.Piecewise((a, c), (b, True)),
     "casadi": lambda ca, c, a, b: ca.if_else(c, a, b),

@@ -1,8 +1,8 @@
 """Compiled objects on disk. The cache is a place for code, so it is private, checked, and never trusted.
 
 An entry is used only if its directory and file belong to this user and to nobody else, and its contents match the digest
-it carries and the key it was asked for. Anything else is ignored and built anew. Entries are written to a temporary file and moved into
-place, so a process killed at any moment leaves either no entry or a whole one.
+it carries and the key it was asked for. Anything else is ignored and built anew. Entries are written to a temporary file and
+moved into place, so a process killed at any moment leaves either no entry or a whole one.
 """
 
 from __future__ import annotations

@@ -105,7 +105,8 @@ class _Entry:
         dims = [self.field(array, _DIMS, "ptr") for array in arrays]
         alike = [self.put(f"icmp eq i32 {self.field(array, _ND, 'i32')}, {rank}") for array in arrays]
         self.need(*alike, then="ranks")
-        self.do(f"switch i32 {rank}, label %fallback [{' i32 1, label %one' if single else ''}{' i32 2, label %many' if batch else ''} ]")
+        cases = [f"i32 {i}, label %{name}" for i, name, there in ((1, "one", single), (2, "many", batch)) if there is not None]
+        self.do(f"switch i32 {rank}, label %fallback [{' '.join(cases)}]")
         if single is not None:
             self.label("one")
             self.need(*(self._is(d, 0, size) for d, size in zip(dims, self.sizes, strict=True)), then="fits")
@@ -159,7 +160,9 @@ class _Entry:
             turns = self.put(f"fsub double {turned}, {number(half_turns)}")
             whole = self.put(f"fsub double {self.put(f'fadd double {turns}, {number(_ROUND)}')}, {number(_ROUND)}")
             left = self.put(f"fsub double {turns}, {whole}")
-            over, under = (self.put(f"fcmp {op} double {left}, {number(s * LOCK_TOLERANCE)}") for op, s in (("ogt", 1), ("olt", -1)))
+            over, under = (
+                self.put(f"fcmp {op} double {left}, {number(s * LOCK_TOLERANCE)}") for op, s in (("ogt", 1), ("olt", -1))
+            )
             self.need(self.put(f"or i1 {over}, {under}"), then=f"apart{i}")
 
     def _answer(self, compute: Compute, states: str, lead: list[str], stem: str) -> None:
@@ -168,10 +171,8 @@ class _Entry:
         extents = [*lead, *map(str, self.shape)]
         for i, extent in enumerate(extents):
             self.do(f"store i64 {extent}, ptr {self.put(f'getelementptr i64, ptr %shape, i64 {i}')}")
-        out = self.put(
-            f"call ptr inttoptr (i64 {p.array_new} to ptr)(ptr inttoptr (i64 {p.array_type} to ptr), i32 {len(extents)}, ptr %shape, "
-            f"i32 {_DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null)"
-        )
+        kind = f"ptr inttoptr (i64 {p.array_type} to ptr), i32 {len(extents)}, ptr %shape, i32 {_DOUBLE}"
+        out = self.put(f"call ptr inttoptr (i64 {p.array_new} to ptr)({kind}, ptr null, ptr null, i32 0, i32 0, ptr null)")
         self.do(f"br i1 {self.put(f'icmp eq ptr {out}, null')}, label %{stem}.give, label %{stem}.compute")
         self.label(f"{stem}.compute")
         self.do(f"store ptr {self.field(out, _DATA, 'ptr')}, ptr %outputs")

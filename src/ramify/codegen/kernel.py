@@ -1,8 +1,8 @@
 """A kernel: an algorithm made ready for one robot, called with arrays.
 
 Two tiers, as in a modern JIT. A robot answers at once through the loops that serve every robot (rolled); a kernel that is used
-again gets straight-line code of its own (unrolled), compiled in the background, and is switched over between two calls. A call never
-mixes tiers, and within a tier a state gives the same bits alone, in a batch of any size, and with any number of threads.
+again gets straight-line code of its own (unrolled), compiled in the background, and is switched over between two calls. A call
+never mixes tiers, and within a tier a state gives the same bits alone, in a batch of any size, and with any number of threads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from ramify.trace.count import OpCount, op_count
 from ramify.trace.program import Port, Program
 
 Array = NDArray[np.float64]
-
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,7 @@ class Kernel:
         """LLVM text of the tier in use, for this machine's vector width."""
         if isinstance(self._backend, PlainNumpy):
             raise RamifyError(f"kernel {self.name} runs on plain NumPy: it has no LLVM text")
-        return self._backend.llvm_ir(host().width)  # type: ignore[attr-defined,no-any-return]
+        return self._backend.llvm_ir(host().width)  # type: ignore[attr-defined]
 
     def c_source(self) -> tuple[str, str]:
         """(header, source) in C99: one function, no dependency but math.h."""
@@ -242,7 +241,7 @@ class Kernel:
         self._native(2)
 
     def _native(self, rank: int) -> None:
-        """Plain arrays go straight to the compiled function, unless its use must still be counted. Rank 1: one state, 2: a batch."""
+        """Plain arrays go straight to the compiled function, unless its use must still be counted. Rank 1: a state, 2: a batch."""
         backend, plan = self._backend, self._plan
         counted = plan.better is not None and not self._compiling
         if counted or not isinstance(backend, (Unrolled, Rolled)) or len(plan.outputs) > 1:

@@ -1,9 +1,9 @@
 """A kernel as a real CPython builtin: a single call costs tens of nanoseconds.
 
 The entry (``ramify.codegen.entry``) is compiled for the kernel: it checks that every argument is a plain float64 array of the right
-shape, makes the result, calls the kernel and returns. Anything else (a batch, a list, an option, a number that is not finite) goes to the Python path, which
-converts or raises. The entry leans on the memory layout of CPython's and NumPy's objects; it is tried once on a known function,
-and where that fails, or on an interpreter we do not know, the Python path is used for everything.
+shape, makes the result, calls the kernel and returns. Anything else (a batch, a list, an option, a number that is not finite)
+goes to the Python path, which converts or raises. The entry leans on the memory layout of CPython's and NumPy's objects; it is
+tried once on a known function, and where that fails, or on an interpreter we do not know, the Python path is used for everything.
 """
 
 from __future__ import annotations
@@ -62,7 +62,12 @@ class _Holder:
 
 
 def _builtin(
-    single: Compute | None, batch: Batch | None, sizes: Sequence[int], shape: Sequence[int], fallback: Callable[..., Any], watched: Watched
+    single: Compute | None,
+    batch: Batch | None,
+    sizes: Sequence[int],
+    shape: Sequence[int],
+    fallback: Callable[..., Any],
+    watched: Watched,
 ) -> Callable[..., Any]:
     text = entry_ir(single, batch, sizes, shape, watched, _python())
     entry = compile_text(text, "entry", host().with_width(1))
@@ -109,7 +114,14 @@ def _trial() -> bool:
     y, row = entry(x), entry(x[None])
     sound = isinstance(y, np.ndarray) and y.dtype == np.float64 and y.shape == (2,) and (y == x).all() and sys.getrefcount(y) == 2
     sound = sound and isinstance(row, np.ndarray) and row.shape == (1, 2) and (row == x).all()
-    refused = [entry(x[None, None]), entry(np.stack([x, x])), entry(x.astype(np.float32)), entry([1.5, -2.5]), entry(x, x), entry(x[::-1])]
+    refused = [
+        entry(x[None, None]),
+        entry(np.stack([x, x])),
+        entry(x.astype(np.float32)),
+        entry([1.5, -2.5]),
+        entry(x, x),
+        entry(x[::-1]),
+    ]
     refused.append(entry(np.empty((0, 2))))
     return (
         bool(sound)
@@ -120,7 +132,12 @@ def _trial() -> bool:
 
 
 def builtin_entry(
-    single: Compute | None, batch: Batch | None, inputs: Sequence[Port], output: Port, fallback: Callable[..., Any], watched: Watched
+    single: Compute | None,
+    batch: Batch | None,
+    inputs: Sequence[Port],
+    output: Port,
+    fallback: Callable[..., Any],
+    watched: Watched,
 ) -> Callable[..., Any]:
     """The fastest way to call a kernel with plain arrays, one state or a batch; ``fallback`` takes what it does not."""
     if any(len(p.shape) != 1 for p in inputs) or not output.shape or not layout_is_known():

@@ -1,8 +1,8 @@
 """Loops over the links: one kernel per algorithm serves every robot.
 
 ``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a Robot is
-``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64 *marks}``. Records live in ``scratch``: slot k + 1 holds the fields of
-link k, each ``width`` doubles wide, slot 0 those of the base.
+``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64 *marks}``. Records live in ``scratch``:
+slot k + 1 holds the fields of link k, each ``width`` doubles wide, slot 0 those of the base.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ramify.codegen.audit import MemoryAudit
+from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.target import Target
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.loops import Climb, LoopPort, LoopProgram, Once, Sweep
@@ -40,7 +41,10 @@ class _Rolled:
         self.program = program
         self.w = Writer(target)
         self.fields = slot_size(program)
-        self._empty: tuple[str, set[int]] = ("", set())  # in an inward loop: whether the link is a leaf, and the sums it then has not
+        self._empty: tuple[str, set[int]] = (
+            "",
+            set(),
+        )  # in an inward loop: whether the link is a leaf, and the sums it then has not
         self._labels = 0
 
     def function(self, name: str) -> tuple[str, set[str]]:
@@ -51,11 +55,7 @@ class _Rolled:
         self.inputs = [self._port("%inputs", i, port) for i, port in enumerate(self.program.inputs)]
         self.outputs = [self._port("%outputs", i, port) for i, port in enumerate(self.program.outputs)]
         self.audit = MemoryAudit(w)
-        w.do(f"%last = sub i64 %states, {width}")
-        w.do("br label %block")
-        w.label("block")
-        w.do("%row = phi i64 [0, %entry], [%next, %finish]")
-        w.do("%flags = phi i64 [0, %entry], [%flags.next, %finish]")
+        begin_blocks(w)
         self.audit.start()
         for port, (base, size) in zip(self.program.outputs, self.outputs, strict=True):
             if port.per == "pair":  # links of different branches have no entry
@@ -69,18 +69,8 @@ class _Rolled:
                 self._climb(loop)
             else:
                 self._once(loop)
-        w.do("br label %finish")
-        w.label("finish")
-        w.do(f"%flags.next = or i64 %flags, {self.audit.flags()}")
-        following = w.put(f"add i64 %row, {width}")
-        beyond = w.put(f"icmp sgt i64 {following}, %last")
-        w.do(f"%next = select i1 {beyond}, i64 %last, i64 {following}")
-        done = w.put("icmp sge i64 %row, %last")
-        w.do(f"br i1 {done}, label %exit, label %block")
-        w.label("exit")
-        w.do("ret i64 %flags.next")
-        head = f"define i64 @{name}(i64 %states, ptr noalias %inputs, ptr noalias %outputs, ptr noalias %robot, ptr noalias %scratch) {{"
-        return "\n".join([head, "entry:", *w.lines, "}"]), w.intrinsics
+        end_blocks(w, self.audit.flags())
+        return function(name, "inputs outputs robot scratch", w), w.intrinsics
 
     # ---- addresses ----
 

@@ -1,10 +1,10 @@
 """Fixed-step integration as compiled loops: many states advance side by side, one per lane.
 
-``int64 NAME(int64 states, double **inputs, double **outputs, Run *run, double *scratch)``. Inputs: y0 (states, size) and the table u; outputs: the last
-y (states, size) and the history (states, samples, size). A Run is ``{int64 steps; int64 every; int64 samples; int64 table_state; int64 table_step;
-double t0; double dt}``: after every ``every`` steps y is written to the history (0: never); the table is read at
-``state * table_state + step * table_step`` (strides in numbers; zeros repeat a row). The right-hand side stands once in the code, whatever
-the number of stages.
+``int64 NAME(int64 states, double **inputs, double **outputs, Run *run, double *scratch)``. Inputs: y0 (states, size) and the
+table u; outputs: the last y (states, size) and the history (states, samples, size). A Run is ``{int64 steps; int64 every; int64
+samples; int64 table_state; int64 table_step; double t0; double dt}``: after every ``every`` steps y is written to the history (0:
+never); the table is read at ``state * table_state + step * table_step`` (strides in numbers; zeros repeat a row). The right-hand
+side stands once in the code, whatever the number of stages.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ramify.codegen.audit import MemoryAudit
+from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.target import Target
 from ramify.codegen.unrolled import load_rows, store_rows
 from ramify.codegen.vector import Writer, emit, number
@@ -49,7 +50,9 @@ _RUN = ("steps", "every", "samples", "table_state", "table_step")
 def stepper_ir(
     program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target, name: str
 ) -> tuple[str, set[str]]:
-    """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new velocities -> rates of the coordinates."""
+    """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new velocities -> rates of the
+    coordinates.
+    """
     return _Stepper(program, position, layout, scheme, target).function(name)
 
 
@@ -65,7 +68,7 @@ class _Stepper:
         self._labels = 0
 
     def function(self, name: str) -> tuple[str, set[str]]:
-        w, width = self.w, self.w.width
+        w = self.w
         for i, what in enumerate(_RUN):
             w.do(f"%{what} = load i64, ptr {w.put(f'getelementptr i64, ptr %run, i64 {i}')}")
         for i, what in enumerate(("t0", "dt")):
@@ -75,11 +78,7 @@ class _Stepper:
         for what, table, i in pointers:
             w.do(f"%{what} = load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {i}')}")
         self.audit = MemoryAudit(w)
-        w.do(f"%last = sub i64 %states, {width}")
-        w.do("br label %block")
-        w.label("block")
-        w.do("%row = phi i64 [0, %entry], [%next, %finish]")
-        w.do("%flags = phi i64 [0, %entry], [%flags.next, %finish]")
+        begin_blocks(w)
         self.audit.start()
         for i, value in enumerate(load_rows(w, "%y0", self.layout.size)):
             self._store("y", str(i), value)
@@ -90,21 +89,8 @@ class _Stepper:
         for value in values:
             self.audit.finite(value)
         store_rows(w, "%final", self.layout.size, values)
-        w.do("br label %finish")
-        w.label("finish")
-        w.do(f"%flags.next = or i64 %flags, {self.audit.flags()}")
-        following = w.put(f"add i64 %row, {width}")
-        beyond = w.put(f"icmp sgt i64 {following}, %last")
-        w.do(f"%next = select i1 {beyond}, i64 %last, i64 {following}")
-        done = w.put("icmp sge i64 %row, %last")
-        w.do(f"br i1 {done}, label %exit, label %block")
-        w.label("exit")
-        w.do("ret i64 %flags.next")
-        head = (
-            f"define i64 @{name}(i64 %states, ptr noalias %inputs, ptr noalias %outputs, ptr noalias %run, ptr noalias %scratch) {{"
-        )
-        tables = self._tables()
-        return "\n".join([*tables, head, "entry:", *w.lines, "}"]), w.intrinsics
+        end_blocks(w, self.audit.flags())
+        return "\n".join([*self._tables(), function(name, "inputs outputs run scratch", w)]), w.intrinsics
 
     def _tables(self) -> list[str]:
         """The scheme's numbers: a as a full square, b, c."""

@@ -1,13 +1,14 @@
 """Straight-line kernels: all links written out, the robot's numbers folded in.
 
-``int64 NAME(int64 states, double **inputs, double **outputs)`` works on row-major arrays (states, size). Lanes are states: blocks of
-``width`` rows are transposed in registers on the way in and out, the last block overlaps the one before. The result is a set of
-flags: see ``ramify.codegen.audit``.
+``int64 NAME(int64 states, double **inputs, double **outputs)`` works on row-major arrays (states, size). Lanes are states: blocks
+of ``width`` rows are transposed in registers on the way in and out, the last block overlaps the one before. The result is a set
+of flags: see ``ramify.codegen.audit``.
 """
 
 from __future__ import annotations
 
 from ramify.codegen.audit import Audit
+from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.target import Target
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.program import Program
@@ -16,18 +17,9 @@ from ramify.trace.program import Program
 def unrolled_ir(program: Program, target: Target, name: str) -> tuple[str, set[str]]:
     """LLVM text of one function, and the declarations it needs."""
     w = Writer(target)
-    width = target.width
-    head = [
-        f"define i64 @{name}(i64 %states, ptr noalias %inputs, ptr noalias %outputs) {{",
-        "entry:",
-    ]
     bases_in = [_load_pointer(w, "%inputs", i) for i in range(len(program.inputs))]
     bases_out = [_load_pointer(w, "%outputs", i) for i in range(len(program.outputs))]
-    w.do(f"%last = sub i64 %states, {width}")
-    w.do("br label %block")
-    w.label("block")
-    w.do("%row = phi i64 [0, %entry], [%next, %block]")
-    w.do("%flags = phi i64 [0, %entry], [%flags.next, %block]")
+    begin_blocks(w)
     audit = Audit(w)
     symbols: dict[tuple[int, int], str] = {}
     for i, port in enumerate(program.inputs):
@@ -42,17 +34,8 @@ def unrolled_ir(program: Program, target: Target, name: str) -> tuple[str, set[s
             if program.graph.ops[node] != "const":
                 audit.finite(values[node])
         store_rows(w, base, port.size, numbers)
-    flags = audit.flags()
-    w.do(f"%flags.next = or i64 %flags, {flags}")
-    # The next block starts one width on, but no later than the last full one.
-    following = w.put(f"add i64 %row, {width}")
-    beyond = w.put(f"icmp sgt i64 {following}, %last")
-    w.do(f"%next = select i1 {beyond}, i64 %last, i64 {following}")
-    done = w.put("icmp sge i64 %row, %last")
-    w.do(f"br i1 {done}, label %exit, label %block")
-    w.label("exit")
-    w.do("ret i64 %flags.next")
-    return "\n".join([*head, *w.lines, "}"]), w.intrinsics
+    end_blocks(w, audit.flags())
+    return function(name, "inputs outputs", w), w.intrinsics
 
 
 def _load_pointer(w: Writer, table: str, index: int) -> str:
@@ -98,9 +81,8 @@ def _load_piece(w: Writer, row: str, start: int, take: int) -> str:
         return w.put(f"load {w.vector}, ptr {address}, align 8")
     kind = f"<{w.width} x i1>"
     w.intrinsics.add(f"declare {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {kind}, {w.vector})")
-    return w.put(
-        f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 8, {kind} {_mask(w.width, take)}, {w.vector} zeroinitializer)"
-    )
+    call = f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 8, {kind} {_mask(w.width, take)}"
+    return w.put(f"{call}, {w.vector} zeroinitializer)")
 
 
 def _store_piece(w: Writer, row: str, start: int, take: int, value: str) -> None:

@@ -49,7 +49,7 @@ def energy(tree: Tree, q: Column, v: Column) -> tuple[Scalar, Scalar]:
 def center_of_mass(tree: Tree, q: Column) -> Vec3:
     """Centre of mass of all links (3), world frame, in m."""
     whole = tree.total(bulk, Bulk(0.0, Vec3(0.0, 0.0, 0.0)), poses(tree, displacements(tree, q)))
-    return whole.h * (1.0 / whole.m)  # type: ignore[no-any-return]
+    return whole.h * (1.0 / whole.m)
 
 
 def momentum(tree: Tree, q: Column, v: Column) -> tuple[Vec3, Vec3]:

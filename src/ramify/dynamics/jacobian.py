@@ -40,4 +40,4 @@ def jacobian_rate(tree: Tree, q: Column, v: Column, target: Column, point: Vec3)
         dv = motion.dt.v + acceleration_field(motion.t.w, dw) @ r
         return Twist(at.R @ dw * here, at.R @ dv * here)
 
-    return tree.total(rate, Twist(o, o), poses(tree, x), moving, target)  # type: ignore[no-any-return]
+    return tree.total(rate, Twist(o, o), poses(tree, x), moving, target)

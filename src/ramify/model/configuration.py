@@ -1,7 +1,7 @@
 """The configuration manifold: where unit quaternions stand in q, and how to move on it.
 
-A ball joint's velocity is the angular velocity in the body's frame; moving with it for a time dt multiplies the quaternion from the right by
-the rotation exp(v dt). Everything else is a vector space.
+A ball joint's velocity is the angular velocity in the body's frame; moving with it for a time dt multiplies the quaternion from
+the right by the rotation exp(v dt). Everything else is a vector space.
 """
 
 from __future__ import annotations

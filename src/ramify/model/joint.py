@@ -44,11 +44,11 @@ class Step:
 class Joint:
     """How a body hangs on its parent.
 
-    ``free`` has q = [x y z, qw qx qy qz] and v = [velocity of the origin along the axes of the joint's frame; angular velocity in the
-    body's frame]; ``ball`` has the rotational part of that; ``free_euler`` has q = [x y z, three Euler angles] and v = dq/dt.
-    ``placement`` is the joint's frame in the parent body's frame; the joint moves that frame, and ``outlet`` is the body's frame in
-    the moved one. ``axis`` is a unit vector of the joint's frame (for ``planar`` the normal of the plane). ``sequence`` names the
-    Euler angles of ``universal`` and ``spherical`` joints; ``pitch`` is the metres a ``helical`` joint moves per radian.
+    ``free`` has q = [x y z, qw qx qy qz] and v = [velocity of the origin along the axes of the joint's frame; angular velocity in
+    the body's frame]; ``ball`` has the rotational part of that; ``free_euler`` has q = [x y z, three Euler angles] and v = dq/dt.
+    ``placement`` is the joint's frame in the parent body's frame; the joint moves that frame, and ``outlet`` is the body's frame
+    in the moved one. ``axis`` is a unit vector of the joint's frame (for ``planar`` the normal of the plane). ``sequence`` names
+    the Euler angles of ``universal`` and ``spherical`` joints; ``pitch`` is the metres a ``helical`` joint moves per radian.
     ``limits`` are (lower, upper) per coordinate, in rad or m.
     """
 

@@ -8,8 +8,8 @@ Euler-angle joints, chapter 3). The link's own frame has its z axis on the joint
 where e is the joint axis. (rho, eta) = (1, 0) is a revolute joint, (0, 1) a prismatic one, (1, h) a helical one of pitch h
 metres per radian. The frames are chosen so that gamma vanishes unless the tree branches: :mod:`ramify.model.skeleton`.
 
-A ball joint is three such links whose rates are the components of its angular velocity in the body: the first is turned by the joint's
-quaternion, the others stand still in it (``BallLink``).
+A ball joint is three such links whose rates are the components of its angular velocity in the body: the first is turned by the
+joint's quaternion, the others stand still in it (``BallLink``).
 """
 
 from __future__ import annotations
@@ -141,7 +141,9 @@ class Pose:
 
 @dataclass(slots=True)
 class Link:
-    """Constants of one link: see the module's text. ``theta0`` is the joint's angle at q = 0; ``seat`` is the user's body frame in it."""
+    """Constants of one link: see the module's text. ``theta0`` is the joint's angle at q = 0; ``seat`` is the user's body frame
+    in it.
+    """
 
     gamma: Turn
     alpha: Turn
@@ -174,8 +176,8 @@ class Link:
 class BallLink(Link):
     """A link that may belong to a ball joint: ``coupled`` is one where it goes on with its parent link's joint.
 
-    Its coordinate is a tuple of five: an angle or slide, and a quaternion (w, x, y, z) in the axes of the joint; ``K`` turns these into
-    the link's. A link that is no ball's has the unit quaternion.
+    Its coordinate is a tuple of five: an angle or slide, and a quaternion (w, x, y, z) in the axes of the joint; ``K`` turns
+    these into the link's. A link that is no ball's has the unit quaternion.
     """
 
     coupled: Scalar

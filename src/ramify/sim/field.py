@@ -2,7 +2,8 @@
 
 The state is y = [q, v, z, work, loss]: coordinates, velocities, the controller's own states, and the work of the actuators and of
 friction, integrated with the rest so that every run can be audited. ``u`` are joint forces from outside: a table, or a sampled
-controller's held output. Everything is a function of scalars, so the whole right-hand side, controller included, is compiled as one kernel.
+controller's held output. Everything is a function of scalars, so the whole right-hand side, controller included, is compiled as
+one kernel.
 """
 
 from __future__ import annotations

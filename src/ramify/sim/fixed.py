@@ -62,8 +62,8 @@ def energy_preserving(
 ) -> Iterator[tuple[Array, Array, float]]:
     """The average vector field method on (q, p), p = I v: second order, total energy kept to rounding where no force acts.
 
-    p' = tau - g + C' v, because dI/dt = C + C'. The field is averaged along the straight line from one state to the next (five Gauss
-    points), the next state found by iteration. Gives (q, v, work of tau) after every step.
+    p' = tau - g + C' v, because dI/dt = C + C'. The field is averaged along the straight line from one state to the next (five
+    Gauss points), the next state found by iteration. Gives (q, v, work of tau) after every step.
     """
     if model.nq != model.nv:
         raise SimulationError(
@@ -84,7 +84,7 @@ def energy_preserving(
         q1, p1 = q + dt * dq, p + dt * dp
         for _ in range(60):
             parts = [slope(t + s * dt, q + s * (q1 - q), p + s * (p1 - p)) for s in nodes]
-            dq, dp, power = (sum(w * part[i] for w, part in zip(weights, parts, strict=True)) for i in range(3))  # type: ignore[assignment]
+            dq, dp, power = (sum(w * part[i] for w, part in zip(weights, parts, strict=True)) for i in range(3))
             new_q, new_p = q + dt * dq, p + dt * dp
             change = max(np.abs(new_q - q1).max() / (1.0 + np.abs(q1).max()), np.abs(new_p - p1).max() / (1.0 + np.abs(p1).max()))
             q1, p1 = new_q, new_p

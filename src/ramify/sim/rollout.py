@@ -32,7 +32,9 @@ _MOST_LINKS = 80  # beyond it the right-hand side is called batch by batch inste
 
 @dataclass(frozen=True)
 class Rollout:
-    """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples, nv). Without a history: the last state only."""
+    """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples, nv). Without a history: the
+    last state only.
+    """
 
     t: Array
     q: Array
@@ -124,9 +126,9 @@ def rollout(
 ) -> Rollout:
     """Advance a batch of states by fixed steps.
 
-    q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv), held during a
-    step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; method: "rk4", "rk5", "euler" or
-    "semi_implicit_euler"; damping (nv) in the joints; every: keep every so many steps (None: only the last state).
+    q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv),
+    held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; method: "rk4", "rk5",
+    "euler" or "semi_implicit_euler"; damping (nv) in the joints; every: keep every so many steps (None: only the last state).
 
     Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds is named with its index.
     """

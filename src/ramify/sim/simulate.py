@@ -60,9 +60,10 @@ def simulate(
     """Simulate from t = 0 to t_end seconds.
 
     q0 (nq), v0 (nv): the start (neutral, at rest). control: a controller of rf.control, a function (t, q, v) -> tau, or None.
-    method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" = "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step``
-    ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy"). Output every ``dt_out`` seconds. damping (nv) acts in the joints. events:
-    {name: function of (t, q, v)}; the run ends where one changes its sign. Ctrl-C ends the run and keeps what was computed.
+    method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
+    "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
+    Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
+    one changes its sign. Ctrl-C ends the run and keeps what was computed.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
@@ -264,7 +265,9 @@ class _Run:
             yield now
 
     def _interpolate(self, t: float, y: Array, now: float, row: Array) -> None:
-        """Output times within a fixed step: the step's ends where they fall on one, else a cubic through both ends and their slopes."""
+        """Output times within a fixed step: the step's ends where they fall on one, else a cubic through both ends and their
+        slopes.
+        """
         tiny = 1e-9 * (now - t)
         first = int(np.searchsorted(self.grid, t + tiny, side="right"))
         for s in self.grid[first : int(np.searchsorted(self.grid, now + tiny, side="right"))]:
@@ -343,7 +346,9 @@ def _rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], 
     """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
     if field.traceable and llvm_available() and field.model.nv <= _MOST_LINKS:
         program = field.program
-        call = builtin_entry(field.compiled("field").compute(1), None, program.inputs, program.outputs[0], _refuse(field), Watched())
+        call = builtin_entry(
+            field.compiled("field").compute(1), None, program.inputs, program.outputs[0], _refuse(field), Watched()
+        )
         now = np.empty(1)
 
         def compiled(t: float, y: Array) -> Array:

@@ -1,8 +1,8 @@
 """Expressions: a hash-consed graph over a closed set of operations, folded while it is written.
 
 An expression stands for a number that is not known yet. Numbers that are known stay Python floats, so ``0.0 * x`` is ``0.0``,
-``1.0 * x`` is ``x``, and equal terms are one node. Signs are drawn outwards, so that they end in a subtraction; quotients are products with
-one shared reciprocal. Folding assumes finite numbers: kernels refuse others before they compute.
+``1.0 * x`` is ``x``, and equal terms are one node. Signs are drawn outwards, so that they end in a subtraction; quotients are
+products with one shared reciprocal. Folding assumes finite numbers: kernels refuse others before they compute.
 
 A new operation touches four tables: ``OPS`` here, the rules below, ``interpret`` and the emitters.
 """

@@ -1,13 +1,13 @@
 """The traversals of a tree, written as loops: a step runs once, on symbols, and what it computes is the body of a loop.
 
-``LoopTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular tree is known: links' constants, parents
-and the number of links are read when the loops run, so one set of loops serves every tree. Traversals that follow each
+``LoopTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular tree is known: links' constants,
+parents and the number of links are read when the loops run, so one set of loops serves every tree. Traversals that follow each
 other in the same direction share a loop.
 
-Records live in *slots*, one per link and one (slot 0) for the base; a scalar of a record is a *field* of the slot. Symbols name what
-a loop reads: ``("slot", field, who)``, ``("link", i, who)`` (constants), ``("extra", i, who)`` (per-link parameters), ``("in", port, i, who)``
-(per-link inputs), ``("lane", port, i)`` (per-state inputs), ``("global", i)``, ``("carry", i)``; who is k (the link itself),
-parent, i and j (a climb's child and parent) or root.
+Records live in *slots*, one per link and one (slot 0) for the base; a scalar of a record is a *field* of the slot. Symbols name
+what a loop reads: ``("slot", field, who)``, ``("link", i, who)`` (constants), ``("extra", i, who)`` (per-link parameters),
+``("in", port, i, who)`` (per-link inputs), ``("lane", port, i)`` (per-state inputs), ``("global", i)``, ``("carry", i)``; who is
+k (the link itself), parent, i and j (a climb's child and parent) or root.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class Sweep:
 
 @dataclass
 class Climb:
-    """A loop from every link k up to the base. ``start`` and ``carry`` are the carried nodes, ``entries`` those of (k, j) and (j, k)."""
+    """A loop from every link k up to the base. ``start`` and ``carry`` are the carried nodes, ``entries`` those of (k, j) and (j,
+    k).
+    """
 
     start: list[int]
     carry: list[int]
@@ -88,7 +90,9 @@ class LoopPort:
 
 @dataclass(frozen=True)
 class LoopProgram:
-    """Loops in order. ``fields`` gives the used fields their places in a slot; inputs and outputs are ports per link, pair of links or state."""
+    """Loops in order. ``fields`` gives the used fields their places in a slot; inputs and outputs are ports per link, pair of
+    links or state.
+    """
 
     name: str
     graph: Graph
@@ -218,7 +222,12 @@ class LoopTree:
                 sources.append(float(x))
                 continue
             name = self.graph.payload.get(x.node, ())
-            if self.graph.ops[x.node] == "symbol" and name[-1] == "k" and name[0] in ("slot", "in", "extra") and name[:2] not in self._sums:
+            if (
+                self.graph.ops[x.node] == "symbol"
+                and name[-1] == "k"
+                and name[0] in ("slot", "in", "extra")
+                and name[:2] not in self._sums
+            ):
                 sources.append(name[:-1])
                 continue
             f = self._new_field()

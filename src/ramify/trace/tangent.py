@@ -1,7 +1,7 @@
 """Derivatives along a direction, from the same text: every scalar becomes a number with a rate.
 
-``TangentTree`` wraps a tree (plain or of loops). A column then holds pairs of records, values and rates, and a step sees one record of
-``Dual`` numbers. Rates that are known to be zero cost nothing.
+``TangentTree`` wraps a tree (plain or of loops). A column then holds pairs of records, values and rates, and a step sees one
+record of ``Dual`` numbers. Rates that are known to be zero cost nothing.
 """
 
 from __future__ import annotations
