@@ -269,7 +269,7 @@ def _background(task: Callable[[], None]) -> None:
     global _worker
     with _guard:
         _queue.append(task)
-        if _worker is None:
+        if _worker is None or not _worker.is_alive():  # a forked process has none
             _worker = threading.Thread(target=_drain, name="ramify-compiler")
             _worker.start()
 

@@ -7,7 +7,7 @@ batch-first: ``(nv,)`` or ``(..., nv)``; inputs broadcast.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -94,6 +94,10 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles carry the robot, not its compiled kernels."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     # ---- what it is made of ----
 
