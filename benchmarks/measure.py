@@ -9,25 +9,28 @@ from time import perf_counter, sleep
 import models
 import numpy as np
 import startup
-from programs import ALGORITHMS, PEERS, MuJoCo, Peer, Pinocchio, Ramify, States, random_states
-from report import Table, digits, duration, ratio
+import tables
+from programs import ALGORITHMS, PEERS, MuJoCo, Peer, Pinocchio, Ramify, Start, States, random_states
+from report import Table, duration, ratio
 from rich.console import Console
+from tables import CHAIN_STATES, COARSE, PEER_SHARE, PINOCCHIO_LINKS, ROLLOUT_STEPS, STATES, UNROLLED_LINKS
 from timing import Call, fastest, relative_error
 
 import ramify as rf
 
-STATES = 4096
-CHAIN_STATES = 256
-PINOCCHIO_LINKS = 256  # its workspace takes memory with the cube of the links: 4 GB for 512, 35 GB for 1024
-UNROLLED_LINKS = 64
-AGREEMENT = 1e-8
+AGREEMENT = 1e-8  # relative, of forces and accelerations
+SAME_SCHEME = 1e-10  # relative, of states after the same steps
+ROLLOUT_DT = 1e-3  # seconds, of the timed rollouts
 
 # How many times faster than Pinocchio's batch functions (one thread); which part of the time of its single call.
 BATCH_FLOORS = {
-    "forward_dynamics": {"kuka_kr5": 35.0, "quadruped": 16.0, "humanoid": 12.0},
+    "forward_dynamics": {"kuka_kr5": 35.0, "quadruped": 16.0, "humanoid": 12.0, "free_quadruped": 14.0, "free_humanoid": 10.0},
     "inverse_dynamics": {"kuka_kr5": 30.0, "quadruped": 15.0, "humanoid": 9.0},
 }
 SINGLE_FLOORS = {"kuka_kr5": 0.4, "quadruped": 0.6, "humanoid": 0.7}
+# How many times faster than MuJoCo's rollouts; the order at which the two ways to turn a quaternion come together.
+ROLLOUT_FLOORS = {"kuka_kr5": 15.0, "free_quadruped": 8.0, "free_humanoid": 6.0}
+ROLLOUT_ORDERS = {"rk4": 4, "semi_implicit_euler": 2}
 FLAT = 1.3  # most that the cost per link may vary
 FIRST_CHAIN, COMPILE, LOAD = 2.0, 3.0, 0.05  # seconds
 
@@ -40,10 +43,11 @@ class Effort:
     repeats: int  # of each fresh interpreter
     chains: tuple[int, ...]
     threads: tuple[int, ...]
+    rollouts: int  # states
 
 
-WHOLE = Effort(seconds=2.5, repeats=4, chains=tuple(2**k for k in range(1, 11)), threads=(1, 2))
-QUICK = Effort(seconds=0.15, repeats=1, chains=(2, 16, 64, 256, 1024), threads=(1,))
+WHOLE = Effort(seconds=2.5, repeats=4, chains=tuple(2**k for k in range(1, 11)), threads=(1, 2), rollouts=STATES)
+QUICK = Effort(seconds=0.15, repeats=1, chains=(2, 16, 64, 256, 1024), threads=(1,), rollouts=STATES // 8)
 
 
 class Bench:
@@ -59,10 +63,14 @@ class Bench:
         table.show(self.console)
         self.tables.append(table)
 
-    def _at_least(self, what: str, measured: float, floor: float) -> None:
+    def _at_least(self, what: str, measured: float, floor: float | None) -> None:
+        if floor is None:
+            return
         self.floors.add(what, ratio(measured), f"≥ {ratio(floor)}", "ok" if measured >= floor else "below")
 
-    def _at_most(self, what: str, measured: float, bound: float, text: Callable[[float], str] = ratio) -> None:
+    def _at_most(self, what: str, measured: float, bound: float | None, text: Callable[[float], str] = ratio) -> None:
+        if bound is None:
+            return
         self.floors.add(what, text(measured), f"≤ {text(bound)}", "ok" if measured <= bound else "below")
 
     def _verdict(self, error: float) -> str:
@@ -78,12 +86,12 @@ class Bench:
         error = max(relative_error(call.run(), expected) for call in real.values())
         return fastest(real, self.effort.seconds), self._verdict(error)
 
-    # ---- three robots ----
+    # ---- robots ----
 
     def robots(self) -> None:
         """Forward and inverse dynamics, one state per call and in batches."""
-        single, work = _single_table(), _work_table()
-        batches = {count: _batch_table(count) for count in self.effort.threads}
+        single, work = tables.single_table(), tables.work_table()
+        batches = {count: tables.batch_table(count) for count in self.effort.threads}
         for make in models.ROBOTS:
             model = make()
             peers = [peer(model) for peer in PEERS]
@@ -94,7 +102,7 @@ class Bench:
                 for count, table in batches.items():
                     seconds = self._batch(table, title, model, peers, algorithm, states, count)
                     if count == 1:
-                        _add_work(work, title, model, algorithm, seconds)
+                        tables.add_work(work, title, model, algorithm, seconds)
         for table in (single, *batches.values(), work):
             self._show(table)
 
@@ -107,7 +115,7 @@ class Bench:
         shares = [times["method"] / times[peer.name] for peer in peers]
         shown = [duration(times[name]) for name in ("method", "kernel", Pinocchio.name, MuJoCo.name)]
         table.add(title, *shown, *map(ratio, shares), error)
-        self._at_most(f"one state, {title}: part of Pinocchio's time", shares[0], SINGLE_FLOORS[model.name])
+        self._at_most(f"one state, {title}: part of Pinocchio's time", shares[0], SINGLE_FLOORS.get(model.name))
 
     def _batch(
         self, table: Table, title: str, model: rf.Model, peers: Sequence[Peer], algorithm: str, states: States, count: int
@@ -122,14 +130,57 @@ class Bench:
         gains = [times[peer.name] / ours if peer.name in times else None for peer in peers]
         table.add(title, *shown, *map(ratio, gains), error)
         if count == 1:
-            self._at_least(f"batch, {title}: times faster than Pinocchio", gains[0] or 0.0, BATCH_FLOORS[algorithm][model.name])
+            floor = BATCH_FLOORS[algorithm].get(model.name)
+            self._at_least(f"batch, {title}: times faster than Pinocchio", gains[0] or 0.0, floor)
         return ours / STATES
+
+    # ---- rollouts ----
+
+    def rollouts(self) -> None:
+        """Fixed steps of many states, against MuJoCo's with the same integrator."""
+        table = tables.rollout_table(self.effort.rollouts)
+        for make in models.ROLLED_OUT:
+            model = make()
+            q, v, _ = random_states(model, self.effort.rollouts)
+            for method in ROLLOUT_ORDERS:
+                self._rollout(table, model, method, (q, v))
+        self._show(table)
+
+    def _rollout(self, table: Table, model: rf.Model, method: str, start: Start) -> None:
+        ours, peer = Ramify(model), MuJoCo(model)
+        few: Start = (start[0][::PEER_SHARE], start[1][::PEER_SHARE])
+        found = self._rollout_verdict(model, method, ours, peer, few)
+        calls = {
+            "last": ours.rollout(method, start, ROLLOUT_STEPS, ROLLOUT_DT),
+            "history": ours.rollout(method, start, ROLLOUT_STEPS, ROLLOUT_DT, every=1),
+            MuJoCo.name: peer.rollout(method, few, ROLLOUT_STEPS, ROLLOUT_DT),
+        }
+        counts = {"last": len(start[0]), "history": len(start[0]), MuJoCo.name: len(few[0])}
+        times = {k: t / (counts[k] * ROLLOUT_STEPS) for k, t in fastest(calls, self.effort.seconds).items()}
+        gains = [times[MuJoCo.name] / times[name] for name in ("last", "history")]
+        title = f"{model.name} ({model.nv}), {method.replace('_', ' ')}"
+        table.add(title, *map(duration, times.values()), *map(ratio, gains), *found)
+        self._at_least(f"rollout with history, {title}: times faster than MuJoCo", gains[1], ROLLOUT_FLOORS[model.name])
+
+    def _rollout_verdict(self, model: rf.Model, method: str, ours: Ramify, peer: MuJoCo, start: Start) -> tuple[str, str]:
+        """Difference from MuJoCo after a tenth of a second in coarse steps, and the order at which it falls with the step."""
+        coarse, fine = (
+            relative_error(ours.rollout(method, start, n, 0.1 / n).run(), peer.rollout(method, start, n, 0.1 / n).run())
+            for n in (round(0.1 / COARSE), round(0.2 / COARSE))
+        )
+        if model.layout.balls:
+            order = np.log2(coarse / fine)
+            agree, shown = abs(order - ROLLOUT_ORDERS[method]) < 0.3, f"{order:.1f}"
+        else:
+            agree, shown = coarse < SAME_SCHEME, "–"
+        self.wrong += not agree
+        return f"{coarse:.0e}", shown if agree else f"{shown} WRONG"
 
     # ---- chains ----
 
     def chains(self) -> None:
         """Cost per link of the forward dynamics of chains."""
-        table = _chain_table()
+        table = tables.chain_table()
         long: dict[str, list[float]] = {"in a batch": [], "alone": []}
         for n in self.effort.chains:
             batch, one, error = self._chain(n)
@@ -174,7 +225,7 @@ class Bench:
 
     def first_seconds(self) -> None:
         """Import, first answer, compilation, memory; in fresh interpreters."""
-        table, repeats = _first_table(), self.effort.repeats
+        table, repeats = tables.first_table(), self.effort.repeats
         for name, seconds in startup.import_times(2 * repeats + 1).items():
             table.add(f"import {name}", duration(seconds), "", "")
         for robot in ("kuka", "humanoid", "chain1000"):
@@ -201,64 +252,3 @@ def _settle(model: rf.Model, algorithm: str, patience: float = 60.0) -> None:
     while model.kernel(algorithm).tier != "unrolled" and perf_counter() - start < patience:
         getattr(model, algorithm)(q, v, v)
         sleep(0.01)
-
-
-# ---- the tables ----
-
-
-def _single_table() -> Table:
-    return Table(
-        "One state per call",
-        ("robot, algorithm", "ramify", "its kernel", "Pinocchio", "MuJoCo", "ramify / Pinocchio", "ramify / MuJoCo", "error"),
-        "From Python, with a fresh array for the result: `m.forward_dynamics(q, v, tau)`, `kernel(q, v, tau)`, "
-        "`pin.aba(model, data, q, v, tau)`, `mj_forward`. MuJoCo computes more than was asked: all poses, the inertia matrix.",
-    )
-
-
-def _batch_table(count: int) -> Table:
-    return Table(
-        f"Batch of {STATES} states, {'one thread' if count == 1 else f'{count} threads'}",
-        ("robot, algorithm", "unrolled", "rolled", "Pinocchio", "MuJoCo", "Pinocchio / ramify", "MuJoCo / ramify", "error"),
-        "Time per state. ramify: arrays (N, nv) in and out, everything included; both tiers. Pinocchio: `abaInParallel`, "
-        "`rneaInParallel` with arrays in its own layout and a ready result. MuJoCo: `rollout` of one step; it has no batched "
-        "inverse dynamics."
-        if count == 1
-        else f"The same with {count} threads in every program.",
-    )
-
-
-def _work_table() -> Table:
-    return Table(
-        "Work",
-        ("robot, algorithm", "+ and ×", "÷", "sin, cos", "per state", "operations per ns"),
-        "Operations per state after folding and sharing, without those inside sine and cosine; time in a batch, one thread.",
-    )
-
-
-def _add_work(table: Table, title: str, model: rf.Model, algorithm: str, seconds: float) -> None:
-    count = model.op_count(algorithm)
-    sums = count.add + count.mul
-    table.add(title, sums, count.div, count.sincos, duration(seconds), digits(sums / (seconds * 1e9)))
-
-
-def _chain_table() -> Table:
-    return Table(
-        "Chains: forward dynamics per link",
-        (
-            "links", "batch, unrolled", "batch, rolled", "batch, Pinocchio", "one, unrolled", "one, rolled", "one, Pinocchio",
-            "Pinocchio / rolled, batch", "error",
-        ),
-        f"Time per state and link, one thread; in batches of {CHAIN_STATES} states (with few links a call's fixed cost shows) and "
-        f"one state per call. Straight-line code up to {UNROLLED_LINKS} links. Pinocchio's workspace takes memory with the cube of "
-        f"the links (4 GB for 512, 35 GB for 1024), so it takes part up to {PINOCCHIO_LINKS}; beyond, the error is the residual of "
-        "the inverse dynamics in units of the largest bias force.",
-    )  # fmt: skip
-
-
-def _first_table() -> Table:
-    return Table(
-        "The first seconds",
-        ("in a fresh interpreter", "cold cache", "warm cache", "peak memory"),
-        "Cold: an empty kernel cache, so that everything is compiled. Warm: a second process finds it on disk. Answers count from "
-        "the start of the interpreter and include loading the robot; imports are above a bare interpreter.",
-    )

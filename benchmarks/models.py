@@ -1,7 +1,8 @@
 """The robots of the benchmark, built once in ramify; ``programs`` converts them for the other programs.
 
-The two trees have the geometry of real robots but are nobody's: joints at right angles or parallel to their parents', with offsets
-along the axes, and every fifth in general position; every link has mass, an offset mass centre and a full inertia tensor.
+The trees have the geometry of real robots but are nobody's: joints at right angles or parallel to their parents', with offsets
+along the axes, and every fifth in general position; every link has mass, an offset mass centre and a full inertia tensor. Subtrees
+are numbered without gaps, as Pinocchio wants them.
 """
 
 from __future__ import annotations
@@ -45,12 +46,35 @@ def humanoid() -> rf.Model:
     return tree.model()
 
 
+def free_quadruped() -> rf.Model:
+    """18 degrees of freedom: a trunk on a free joint with four legs of three links."""
+    tree = _Tree("free_quadruped", seed=12)
+    tree.base("trunk")
+    for leg in ("front_left", "front_right", "hind_left", "hind_right"):
+        tree.run(leg, 3, "trunk")
+    return tree.model()
+
+
+def free_humanoid() -> rf.Model:
+    """36 degrees of freedom: a pelvis on a free joint, legs of six links, torso and neck of two, arms of seven."""
+    tree = _Tree("free_humanoid", seed=30)
+    tree.base("pelvis")
+    for leg in ("right_leg", "left_leg"):
+        tree.run(leg, 6, "pelvis")
+    tree.run("torso", 2, "pelvis")
+    tree.run("neck", 2, "torso2")
+    for arm in ("right_arm", "left_arm"):
+        tree.run(arm, 7, "torso2")
+    return tree.model()
+
+
 def chain(n: int) -> rf.Model:
     """n equal links on parallel axes."""
     return rf.load("chain", n=n)
 
 
-ROBOTS = (kuka, quadruped, humanoid)
+ROBOTS = (kuka, quadruped, humanoid, free_quadruped, free_humanoid)
+ROLLED_OUT = (kuka, free_quadruped, free_humanoid)
 
 
 class _Tree:
@@ -60,6 +84,10 @@ class _Tree:
         self._rng = np.random.default_rng(seed)
         self._builder = rf.Builder(name)
         self._count = 0
+
+    def base(self, name: str) -> None:
+        """A link on a free joint: position and unit quaternion."""
+        self._builder.link(name, joint="free", **self._inertia())
 
     def run(self, name: str, length: int, parent: str | None) -> None:
         """A run of links ``name``1, ``name``2, … from a parent."""

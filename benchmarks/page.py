@@ -20,16 +20,20 @@ LIMITS = """## What limits
 Found once, on an Ice Lake server core shared with others (two 512-bit ports, 48 kB of first-level data cache, 1.25 MB of
 second-level cache), from the emitted objects and by changing one thing at a time; not measured anew by each run.
 
-- **Small robots: the way into the kernel.** A batched call spends 50 to 70 µs in Python (shapes, broadcasting, addresses) around
-  the kernel. For the KUKA arm and 4096 states that is about two fifths of the inverse dynamics. Of the kernel's instructions
-  there a tenth transposes rows to lanes and back and about a sixth is sine and cosine. Two blocks of states in flight (16 lanes)
-  gain nothing measurable, so latency does not seem to limit.
-- **Large robots.** The humanoid's forward dynamics is 107 kB of code per eight states, three times the instruction cache. A fifth
-  more instructions that do nothing cost its inverse dynamics 12 to 20 % in four runs, but its forward dynamics only 1 to 8 %: the
-  one waits for instructions, the other mostly for something else. Its spilled values take 44 kB, which with the states overflow
-  the data cache; that this is the cause is likely but not shown.
-- **Long chains.** The loops keep 58 numbers per link and lane. With eight lanes they outgrow the second-level cache between 256
-  and 512 links, and the cost per link rises there; with four lanes the rise comes one doubling later, with two there is none.
+- **Small robots: the vector ports.** A batch of plain arrays enters through the compiled builtin, with no Python around the kernel.
+  The KUKA arm's kernels then run about as fast as two ports can take their vector instructions; a tenth of these transpose rows to
+  lanes and back. Only fewer instructions would make them faster.
+- **Large robots: spilled values.** The humanoid's forward dynamics spills 44 kB of vectors to the stack, which the compiler leaves
+  aligned to 16 bytes: unless the stack of the process happens to start well, every spilled vector straddles two cache lines. With
+  the stack aligned to 64 bytes, the same instructions took 15 to 22 % less time in the forward and 25 to 31 % less in the inverse
+  dynamics of the quadruped and the humanoid (three processes, both ways in each), and came near what the ports can take.
+- **Free bases: the way into the kernel.** Batches of robots with quaternions, or with angles that can lock, still go through
+  Python, which looks at every state first: 0.15 to 0.2 ms for 4096 states, as long as a third of the compiled part of the
+  quadruped's forward dynamics, or an eighth of the humanoid's. Batches through the loops pay for Python too.
+- **Rollouts.** A kept history is fresh memory, written number by number. That costs up to half of a semi-implicit Euler step again,
+  and less beside the four stages of RK4.
+- **Long chains.** The loops keep 43 numbers per link and lane, 52 where there are quaternions. For 1024 links these are 2.8 MB,
+  more than the second-level cache, and a link costs about 1.4 times as much as in a chain of 64 to 256.
 - **First answers.** For a thousand links most of the call's time is Python preparing the links, not compilation.
 - **The machine.** From run to run the figures of the large robots vary by a quarter, and so do the ratios. Figures for two threads
   mean something only where both cores are idle.

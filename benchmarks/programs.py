@@ -1,6 +1,7 @@
 """ramify, Pinocchio and MuJoCo behind one small interface: the same robot, the same question, each in its own best way.
 
-Every class gives the statement (a ``Call``) for one state and for a batch. Robots have one degree of freedom per joint here.
+Every class gives the statement (a ``Call``) for one state and for a batch. Joints have one degree of freedom here, or are free;
+states are ramify's, converted before and after the statement where a program's coordinates differ.
 """
 
 from __future__ import annotations
@@ -18,19 +19,26 @@ from ramify.model.body import Body
 
 ALGORITHMS: Final = ("forward_dynamics", "inverse_dynamics")
 Tier = Literal["unrolled", "rolled"]
+Start = tuple[Array, Array]
 States = tuple[Array, Array, Array]
-"""q, v and the third argument (forces or accelerations), each (nv,) or (N, nv)."""
+"""q, v and the third argument (forces or accelerations), for one state or (N, ...)."""
 
 
 def random_states(model: rf.Model, count: int, seed: int = 0) -> States:
-    """States all over the joints' ranges, as (count, nv) arrays."""
+    """States all over the joints' ranges, as arrays of ``count`` rows."""
     rng = np.random.default_rng(seed)
-    shape = count, model.nv
-    return rng.uniform(-np.pi, np.pi, size=shape), rng.normal(size=shape), rng.normal(size=shape)
+    q = rng.uniform(-np.pi, np.pi, size=(count, model.nq))
+    for i, _ in model.layout.balls:
+        q[:, i : i + 4] = _unit(rng.normal(size=(count, 4)))
+    return q, rng.normal(size=(count, model.nv)), rng.normal(size=(count, model.nv))
+
+
+def _unit(rows: Array) -> Array:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 class Ramify:
-    """Arrays (N, nv) in and out: the model's own methods, or a kernel pinned to a tier."""
+    """Arrays of rows in and out: the model's own methods, or a kernel pinned to a tier. One thread is what ``rf.threads`` says."""
 
     name = "ramify"
 
@@ -48,8 +56,20 @@ class Ramify:
     def batch(self, algorithm: str, states: States, threads: int) -> Call:
         q, v, x = states
         kernel = self.model.kernel(algorithm, self.tier)
-        text = f"kernel(q, v, x, threads={threads})"
+        text = "kernel(q, v, x)" if threads == 1 else f"kernel(q, v, x, threads={threads})"
         return Call(text, {"kernel": kernel, "q": q, "v": v, "x": x}, lambda: kernel(q, v, x, threads=threads))
+
+    def rollout(self, method: str, start: Start, steps: int, dt: float, every: int | None = None) -> Call:
+        """Fixed steps without joint forces; the answer is the last state, ``every=1`` also keeps the way there."""
+        q, v = start
+        names = {"rollout": rf.rollout, "model": self.model, "q": q, "v": v}
+        options = f"steps={steps}, dt={dt!r}, method={method!r}"
+
+        def last() -> Array:
+            found = rf.rollout(self.model, q, v, steps=steps, dt=dt, method=method)
+            return np.hstack([found.q, found.v])
+
+        return Call(f"rollout(model, q, v, {options}, every={every})", names, last)
 
 
 class Pinocchio:
@@ -58,25 +78,42 @@ class Pinocchio:
     name = "Pinocchio"
     _FUNCTIONS: Final = {"forward_dynamics": (pin.aba, pin.abaInParallel), "inverse_dynamics": (pin.rnea, pin.rneaInParallel)}
 
+    _THIRD: Final = {"forward_dynamics": ("tau", "a"), "inverse_dynamics": ("a", "tau")}  # the third argument, the answer
+
     def __init__(self, model: rf.Model) -> None:
-        self.model = to_pinocchio(model)
+        self.robot, self.model = model, to_pinocchio(model)
         self.data = self.model.createData()
         self._pools: dict[int, pin.ModelPool] = {}
 
+    def _theirs(self, algorithm: str, states: States) -> States:
+        given, _ = self._THIRD[algorithm]
+        q, v, x = states
+        found = self.robot.to_pinocchio(q, v, **{given: x})
+        return found.q, found.v, getattr(found, given)
+
+    def _ours(self, algorithm: str, theirs: States, answer: Array) -> Array:
+        _, found = self._THIRD[algorithm]
+        return getattr(self.robot.from_pinocchio(theirs[0], theirs[1], **{found: answer}), found)
+
     def single(self, algorithm: str, states: States) -> Call:
         function, _ = self._FUNCTIONS[algorithm]
-        q, v, x = states
+        q, v, x = theirs = self._theirs(algorithm, states)
         names = {"function": function, "model": self.model, "data": self.data, "q": q, "v": v, "x": x}
-        return Call("function(model, data, q, v, x)", names, lambda: function(self.model, self.data, q, v, x))
+        return Call(
+            "function(model, data, q, v, x)",
+            names,
+            lambda: self._ours(algorithm, theirs, function(self.model, self.data, q, v, x)),
+        )
 
     def batch(self, algorithm: str, states: States, threads: int) -> Call:
         _, function = self._FUNCTIONS[algorithm]
         if threads not in self._pools:
             self._pools[threads] = pin.ModelPool(self.model, threads)
-        q, v, x = (np.asfortranarray(a.T) for a in states)
+        theirs = self._theirs(algorithm, states)
+        q, v, x = (np.asfortranarray(a.T) for a in theirs)
         out = np.empty_like(x)
         names = {"function": function, "pool": self._pools[threads], "q": q, "v": v, "x": x, "out": out}
-        return Call(f"function({threads}, pool, q, v, x, out)", names, lambda: out.T)
+        return Call(f"function({threads}, pool, q, v, x, out)", names, lambda: self._ours(algorithm, theirs, out.T))
 
 
 class MuJoCo:
@@ -86,6 +123,10 @@ class MuJoCo:
     """
 
     name = "MuJoCo"
+    _INTEGRATORS: Final = {
+        "rk4": int(mujoco.mjtIntegrator.mjINT_RK4),
+        "semi_implicit_euler": int(mujoco.mjtIntegrator.mjINT_EULER),  # velocities first; EULERDAMP is off
+    }
 
     def __init__(self, model: rf.Model) -> None:
         self.model = to_mujoco(model)
@@ -114,6 +155,16 @@ class MuJoCo:
         text = "pool.rollout(model, data, start, forces, control_spec=spec, nstep=1, state=after, sensordata=sensors)"
         return Call(text, names, lambda: after[:, 0, 1 + q.shape[1] :] - v)
 
+    def rollout(self, method: str, start: Start, steps: int, dt: float) -> Call:
+        """Fixed steps without joint forces, on the calling thread; it always keeps the way to the last state."""
+        self.model.opt.timestep, self.model.opt.integrator = dt, self._INTEGRATORS[method]
+        first = np.hstack([np.zeros((len(start[0]), 1)), *start])
+        after, sensors = np.empty((len(first), steps, first.shape[1])), np.empty((len(first), steps, 0))
+        names = {"pool": Rollout(nthread=0), "model": self.model, "data": [self.data], "start": first}
+        names |= {"after": after, "sensors": sensors}
+        text = f"pool.rollout(model, data, start, nstep={steps}, state=after, sensordata=sensors)"
+        return Call(text, names, lambda: after[:, -1, 1:])
+
 
 PEERS: Final = (Pinocchio, MuJoCo)
 Peer = Pinocchio | MuJoCo
@@ -141,6 +192,8 @@ def _se3(frame: rf.Frame) -> pin.SE3:
 
 
 def _pinocchio_joint(body: Body) -> pin.JointModel:
+    if body.joint.kind == "free":
+        return pin.JointModelFreeFlyer()
     (step,) = body.joint.steps
     if step.rho and step.eta:
         raise ValueError(f"{body.name}: helical joints are not part of the benchmark")
@@ -159,7 +212,6 @@ def to_mujoco(model: rf.Model) -> mujoco.MjModel:
         spec.option.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{what}"))
     made = {-1: spec.worldbody}
     for index, body in enumerate(model.bodies):
-        (step,) = body.joint.steps
         # MuJoCo's body frame is ramify's at q = 0; the joint's axis is given in it.
         frame = body.joint.placement @ body.joint.outlet
         inverse = body.joint.outlet.inverse()
@@ -168,9 +220,13 @@ def to_mujoco(model: rf.Model) -> mujoco.MjModel:
             name=body.name, pos=frame.position, quat=_quaternion(frame.rotation), explicitinertial=True,
             mass=body.mass, ipos=body.com, inertia=moments, iquat=_quaternion(axes * np.linalg.det(axes)),
         )  # fmt: skip
+        made[index] = node
+        if body.joint.kind == "free":
+            node.add_freejoint(name=body.joint.name)
+            continue
+        (step,) = body.joint.steps
         kind = mujoco.mjtJoint.mjJNT_HINGE if step.rho else mujoco.mjtJoint.mjJNT_SLIDE
         node.add_joint(name=body.joint.name, type=kind, axis=inverse.rotation @ np.array(step.axis), pos=inverse.position)
-        made[index] = node
     return spec.compile()
 
 

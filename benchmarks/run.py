@@ -1,7 +1,7 @@
 """ramify against Pinocchio and MuJoCo, in one run on this machine.
 
-    python benchmarks/run.py            the whole run, about three minutes; writes docs/benchmarks.md
-    python benchmarks/run.py --quick    about twenty seconds; only prints
+    python benchmarks/run.py            the whole run, about five minutes; writes docs/benchmarks.md
+    python benchmarks/run.py --quick    about forty seconds; only prints
 
 Every ratio compares two figures of the same run, and every compared pair is checked to give the same numbers; the exit code is 1
 where they do not.
@@ -26,7 +26,7 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="ramify against Pinocchio and MuJoCo on this machine")
-    parser.add_argument("--quick", action="store_true", help="a run of about twenty seconds that only prints")
+    parser.add_argument("--quick", action="store_true", help="a run of about forty seconds that only prints")
     parser.add_argument("--output", type=Path, help="where to write the page (default: docs/benchmarks.md; nowhere with --quick)")
     options = parser.parse_args()
     output = options.output or (None if options.quick else DOCUMENT)
@@ -37,6 +37,7 @@ def main() -> int:
         os.environ["RAMIFY_CACHE_DIR"] = cache
         rf.threads(1)
         bench.robots()
+        bench.rollouts()
         bench.chains()
         bench.first_seconds()
     bench.floors.show(console)

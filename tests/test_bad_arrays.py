@@ -180,3 +180,54 @@ def test_threads(count: Any) -> None:
         return
     with pytest.raises(rf.RamifyError, match="threads"):
         rf.threads(count)
+
+
+def test_wrenches_on_the_base_do_nothing_and_those_on_merged_links_are_moved() -> None:
+    robot = rf.Builder("robot")
+    robot.link("base", joint="fixed")
+    robot.link("arm", "base", axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    robot.link("tip", "arm", joint="fixed", at=(0.5, 0.0, 0.0))
+    m = robot.model()
+    q, z = np.array([0.4]), np.zeros(1)
+    free = m.inverse_dynamics(q, z, z)
+    np.testing.assert_array_equal(m.inverse_dynamics(q, z, z, {"base": [0, 9, 0, 9, 9, 9]}), free)
+    w = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
+    J = m.jacobian(q, "tip")
+    np.testing.assert_allclose(m.inverse_dynamics(q, z, z, {"tip": w}), free - J.T @ w, rtol=1e-13)
+
+
+@pytest.mark.parametrize("count", [0, -1, "two", 1.5, np.inf])
+def test_threads_of_a_call(count: Any) -> None:
+    with pytest.raises(rf.RamifyError, match="threads"):
+        ARM.kernel("bias")(np.zeros((50, 3)), np.zeros((50, 3)), threads=count)
+
+
+def test_one_array_for_two_results() -> None:
+    x = np.empty((2, 3))
+    with pytest.raises(rf.StateError, match="shares memory"):
+        ARM.kernel("momentum")(np.zeros((2, 3)), np.zeros((2, 3)), out=(x, x))
+
+
+def test_moving_on_the_manifold_takes_only_what_it_understands() -> None:
+    free = rf.load("quadruped", base="free")
+    q, v = free.random(0)
+    long = q.copy()
+    long[3:7] *= 1.1
+    for call in (
+        lambda: free.integrate(long, v, 0.1),
+        lambda: free.difference(q, long),
+        lambda: free.integrate(q, v, np.nan),
+        lambda: free.integrate(q, v, "a"),
+        lambda: free.integrate(q + 1j, v, 0.1),
+        lambda: free.difference(np.tile(q, (3, 1)), np.tile(q, (4, 1))),
+        lambda: free.inverse_dynamics_derivatives(1.0, v, v),
+        lambda: free.zero_moment_point(q, 0 * v, free.forward_dynamics(q, 0 * v, 0 * v)),
+        lambda: free.zero_moment_point(q, 0 * v, 0 * v, height=np.nan),
+    ):
+        with pytest.raises(rf.StateError):
+            call()
+
+
+def test_links_without_a_name() -> None:
+    with pytest.raises(rf.ModelError, match="name"):
+        rf.Builder("x").link(None).model()  # type: ignore[arg-type]

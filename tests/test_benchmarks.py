@@ -18,7 +18,7 @@ import programs
 from timing import Call, fastest, relative_error
 
 ROBOTS = [*models.ROBOTS, lambda: models.chain(20)]
-SIZES = {"kuka_kr5": 6, "quadruped": 18, "humanoid": 36, "chain": 20}
+SIZES = {"kuka_kr5": 6, "quadruped": 18, "humanoid": 36, "free_quadruped": 18, "free_humanoid": 36, "chain": 20}
 
 
 @pytest.mark.parametrize("make", ROBOTS, ids=[*(make.__name__ for make in models.ROBOTS), "chain"])
@@ -38,6 +38,22 @@ def test_programs_agree(make: Callable[[], rf.Model], algorithm: str) -> None:
             call = peer.batch(algorithm, states, threads)
             if call is not None:
                 assert relative_error(call.run(), expected) < 1e-8
+
+
+@pytest.mark.parametrize("make", models.ROLLED_OUT, ids=[make.__name__ for make in models.ROLLED_OUT])
+@pytest.mark.parametrize(("method", "order"), [("rk4", 4), ("semi_implicit_euler", 2)])
+def test_rollouts_agree(make: Callable[[], rf.Model], method: str, order: int) -> None:
+    model = make()
+    q, v, _ = programs.random_states(model, 8)
+    ours, peer = programs.Ramify(model), programs.MuJoCo(model)
+    coarse, fine = (
+        relative_error(ours.rollout(method, (q, v), n, 0.1 / n).run(), peer.rollout(method, (q, v), n, 0.1 / n).run())
+        for n in (10, 20)
+    )
+    if model.layout.balls:  # quaternions are turned in two ways
+        assert abs(np.log2(coarse / fine) - order) < 0.3
+    else:
+        assert coarse < 1e-10
 
 
 def test_models_are_repeatable() -> None:

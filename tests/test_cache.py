@@ -136,3 +136,44 @@ def test_killed_at_any_moment_the_cache_stays_usable(place: Path) -> None:
         assert cache.load(file.stem) is not None
     expected = arm().kernel("bias", "numpy")(np.ones((8, 2)), np.ones((8, 2)))
     np.testing.assert_allclose(answer(), expected, rtol=1e-13)
+
+
+def test_an_existing_directory_is_left_as_it_is(place: Path) -> None:
+    place.mkdir(mode=0o755)
+    place.chmod(0o755)
+    answer()
+    assert place.stat().st_mode & 0o777 == 0o755
+    assert (place / "ramify").stat().st_mode & 0o777 == 0o700
+    assert len(list((place / "ramify").glob("*.o"))) == 1
+
+
+def test_a_pipe_in_the_place_of_an_entry_is_not_waited_for(place: Path, builds: list[str]) -> None:
+    first = answer()
+    (file,) = place.glob("*.o")
+    file.unlink()
+    os.mkfifo(file, 0o600)
+    np.testing.assert_array_equal(answer(), first)
+    assert len(builds) == 2
+
+
+def test_children_forked_while_the_compiler_works_answer_too() -> None:
+    """Whoever forks waits for the compiler; the child compiles for itself."""
+    code = (
+        "import os, sys, numpy as np, ramify as rf\n"
+        "m = rf.load('spatial_biped_fixed')\n"
+        "x = np.full((600, m.nv), 0.1)\n"
+        "m.forward_dynamics(x, x, x)\n"  # starts the background compiler
+        "bad = 0\n"
+        "for _ in range(6):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        k = rf.load('planar_3r').kernel('bias', 'unrolled')\n"
+        "        os._exit(0 if np.isfinite(k(np.ones((20, 3)), np.ones((20, 3)))).all() else 1)\n"
+        "    bad |= os.waitpid(pid, 0)[1]\n"
+        "print('children', bad)\n"
+    )
+    env = {**os.environ, "RAMIFY_CACHE_DIR": "off"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, timeout=100, check=True
+    )
+    assert done.stdout.split() == ["children", "0"]

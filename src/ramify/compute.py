@@ -18,9 +18,9 @@ from ramify.codegen.backend import Backend, LoopKernels, PlainNumpy, RobotTable,
 from ramify.codegen.kernel import Kernel, Plan
 from ramify.codegen.target import llvm_available
 from ramify.dynamics.tree import Matrix, Tree
-from ramify.errors import ModelError, RamifyError, StateError
+from ramify.errors import RamifyError, StateError
 from ramify.model.body import Body
-from ramify.model.configuration import check_quaternions, coordinate_rates
+from ramify.model.configuration import check_quaternions, checked, configuration, coordinate_rates, numbers, together
 from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
 from ramify.model.link import BallLink
@@ -134,8 +134,8 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
 
     ``which``: for an algorithm that belongs to one body its index, for one that belongs to some joints their names.
     """
-    if name not in ALGORITHMS:
-        near = difflib.get_close_matches(name, ALGORITHMS, 3)
+    if not isinstance(name, str) or name not in ALGORITHMS:
+        near = difflib.get_close_matches(str(name), ALGORITHMS, 3)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {', '.join(ALGORITHMS)}"
         raise RamifyError(f"there is no algorithm {name!r}; {hint}")
     if tier not in (None, "unrolled", "rolled", "numpy"):
@@ -160,12 +160,15 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
     def program() -> Program:
         return trace(name, answered, inputs, outputs)
 
-    unrolled = Unrolled(program, lambda: _fingerprint(tree, extras, name), name)
+    starts = tuple(i for i, _ in model.layout.balls)
+    unrolled = Unrolled(program, lambda: _fingerprint(tree, extras, name), name, starts)
     size = links if all(p.per != "pair" for p in algorithm.outputs) else _pairs(tree) // (_MOST_PAIRS // _MOST_LINKS)
     first: Backend
     better: Unrolled | None = None
     if tier == "numpy" or (tier is None and not _compiler()):
         first = plain
+    elif not llvm_available():
+        raise RamifyError(f"tier={tier!r} needs llvmlite, which is not installed; tier='numpy' does without")
     elif tier == "unrolled":
         if _pairs(tree) > _REFUSED_PAIRS:
             raise RamifyError(f"{model.name!r} has {links} links: too many for straight-line code; use tier='rolled'")
@@ -177,7 +180,6 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
                 first = unrolled
             else:
                 better = unrolled
-    starts = tuple(i for i, _ in model.layout.balls)
     watched = watched_locks(model, algorithm, which)
 
     def check(q: Array) -> None:
@@ -292,8 +294,8 @@ def jacobian(model: Model, q: ArrayLike, link: str, point: ArrayLike) -> Array:
     """See Model.jacobian."""
     body, at = _point_of(model, link, point)
     if body < 0:
-        q = np.asarray(q, dtype=np.float64)
-        return np.zeros((*q.shape[:-1], 6, model.nv))
+        lead = together(q=configuration(model, "q", q).shape[:-1], point=at.shape[:-1])
+        return np.zeros((*lead, 6, model.nv))
     return np.swapaxes(kernel_for(model, "jacobian", body)(q, at), -1, -2)
 
 
@@ -301,7 +303,8 @@ def jacobian_rate(model: Model, q: ArrayLike, v: ArrayLike, link: str, point: Ar
     """See Model.jacobian_rate."""
     body, at = _point_of(model, link, point)
     if body < 0:
-        return np.zeros((*np.broadcast_shapes(np.shape(q), np.shape(v))[:-1], 6))
+        lead = together(q=configuration(model, "q", q).shape[:-1], v=checked(model, "v", v, model.nv).shape[:-1])
+        return np.zeros((*lead, 6))
     found: Array = kernel_for(model, "jacobian_rate", body)(q, v, at)
     return found
 
@@ -312,24 +315,22 @@ def kinematics(model: Model, q: ArrayLike) -> Kinematics:
     return Kinematics(poses[..., :9].reshape(*poses.shape[:-1], 3, 3), poses[..., 9:])
 
 
-def applied_wrenches(model: Model, wrenches: Mapping[str, ArrayLike]) -> Array:
-    """External wrenches by link (..., links, 6) from wrenches by body."""
+def applied_wrenches(model: Model, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:
+    """External wrenches by link (..., links, 6) from wrenches by name; one on a merged link is moved to its body's origin."""
     if not isinstance(wrenches, Mapping):
         raise StateError(f"wrenches must map body names to arrays (..., 6); it is a {type(wrenches).__name__}")
-    given = []
+    given: list[tuple[int, Array]] = []
     for name, value in wrenches.items():
         body, frame = model.attachment(name)
-        w = np.asarray(value, dtype=np.float64)
-        if w.shape[-1:] != (6,):
-            raise StateError(f"the wrench on {name!r} has shape {w.shape}; it must be (..., 6): [moment; force]")
-        if not np.isfinite(w).all():
-            raise StateError(f"the wrench on {name!r} is not finite: {w.tolist()}")
-        if not frame.is_identity:
-            raise ModelError(
-                f"{name!r} is merged into {model.bodies[body].name if body >= 0 else 'the base'!r}; give the wrench on that body"
-            )
+        w = numbers(f"the wrench on {name!r}", value, 6, "[moment; force]")
+        if body < 0:
+            continue  # the base does not move
+        if frame.position.any():
+            arm = kinematics(model, q).rotation[..., body, :, :] @ frame.position
+            n, f = np.broadcast_arrays(w[..., :3] + np.cross(arm, w[..., 3:]), w[..., 3:])
+            w = np.concatenate([n, f], axis=-1)
         given.append((model.skeleton.last[body], w))
-    batch = np.broadcast_shapes(*(w.shape[:-1] for _, w in given))
+    batch = together(**{f"wrench {i}": w.shape[:-1] for i, (_, w) in enumerate(given)})
     out = np.zeros((*batch, len(model.skeleton.links), 6))
     for link, w in given:
         out[..., link, :] += w
@@ -338,14 +339,17 @@ def applied_wrenches(model: Model, wrenches: Mapping[str, ArrayLike]) -> Array:
 
 def reactions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None) -> Array:
     """See Model.reactions."""
-    found: Array = model.kernel("reactions")(q, v, a, applied_wrenches(model, wrenches or {}))
+    found: Array = model.kernel("reactions")(q, v, a, applied_wrenches(model, wrenches or {}, q))
     return found[..., list(model.skeleton.last), :]
 
 
 def derivatives(model: Model, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLike) -> tuple[Array, Array, Array]:
     """Partial derivatives of inverse or forward dynamics by its three arguments: directional ones along every axis, one batch."""
     kernel = model.kernel(f"{name}_tangent")
-    given = [np.asarray(a, dtype=np.float64) for a in (q, v, x)]
+    given = [
+        configuration(model, "q", q),
+        *(checked(model, n, a, model.nv) for n, a in (("v", v), (ALGORITHMS[name].inputs[2].name, x))),
+    ]
     still, at_rest = np.zeros((1, model.nv)), np.zeros((1, model.nq))
     base = [a[..., None, :] for a in given]
     by_q = np.swapaxes(kernel(*base, coordinate_rates(model, given[0]), still, still), -1, -2)

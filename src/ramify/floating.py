@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -38,7 +39,7 @@ def hybrid_dynamics(
     if wrenches is None:
         y = kernel_for(model, "hybrid_dynamics", names)(q, v, x)
     else:
-        y = kernel_for(model, "hybrid_dynamics_wrenches", names)(q, v, x, applied_wrenches(model, wrenches))
+        y = kernel_for(model, "hybrid_dynamics_wrenches", names)(q, v, x, applied_wrenches(model, wrenches, q))
     return Hybrid(y[..., ~held], y[..., held])
 
 
@@ -88,8 +89,11 @@ def zero_moment_point(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, he
     wrench = model.kernel("required_wrench")(q, v, a)
     n, f = wrench[..., :3], wrench[..., 3:]
     lift = f @ up
-    if not (lift > 0.0).all():
-        state = f" of state {int(np.flatnonzero(~(lift > 0.0).ravel())[0])}" if lift.ndim else ""
+    if not math.isfinite(height):
+        raise StateError(f"zero_moment_point: height {height!r} must be a finite number of metres")
+    carried = lift > 1e-9 * model.mass * size  # less is rounding: nothing to stand on
+    if not carried.all():
+        state = f" of state {int(np.flatnonzero(~carried.ravel())[0])}" if lift.ndim else ""
         raise StateError(
             f"zero_moment_point: the ground would have to pull{state} ({float(np.min(lift)):.4g} N along the normal); "
             "the robot is in free fall there and no point of the ground can carry it"

@@ -8,16 +8,30 @@ from ramify.codegen.vector import ANGLE_LIMIT, Writer
 
 NOT_FINITE: Final = 1
 HUGE_ANGLE: Final = 2
+NOT_UNIT: Final = 4
+_UNIT: Final = 1.9e-4  # of a quaternion's squared length; whoever is told looks closer
 
 
 class Audit:
-    """A sum of 0 * x that stays zero while every x is finite, and the largest angle. In registers: straight-line code only."""
+    """A sum of 0 * x that stays zero while every x is finite, the largest angle, the quaternion furthest from unit length.
+
+    In registers: straight-line code only.
+    """
 
     def __init__(self, writer: Writer) -> None:
         self.w = writer
         self.sums = [writer.const(0.0)] * 4
         self.largest = ""
+        self.furthest = ""
         self._turn = 0
+
+    def quaternion(self, parts: list[str]) -> None:
+        w = self.w
+        square = w.binary("fmul", parts[0], parts[0])
+        for x in parts[1:]:
+            square = w.multiply_add(x, x, square)
+        off = w.call("fabs", w.binary("fsub", square, w.const(1.0)))
+        self.furthest = w.call("maxnum", self.furthest, off) if self.furthest else off
 
     def finite(self, x: str) -> None:
         i = self._turn = (self._turn + 1) % len(self.sums)
@@ -31,7 +45,11 @@ class Audit:
         total = self.sums[0]
         for s in self.sums[1:]:
             total = self.w.binary("fadd", total, s)
-        return flags(self.w, total, self.largest)
+        found = flags(self.w, total, self.largest)
+        if self.furthest:
+            long = _any(self.w, self.w.put(f"fcmp ogt {self.w.vector} {self.furthest}, {self.w.const(_UNIT)}"), NOT_UNIT)
+            found = self.w.put(f"or i64 {found}, {long}")
+        return found
 
 
 class MemoryAudit:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.compile import Compiled, compiled, is_cached
+from ramify.codegen.compile import LOCK, Compiled, compiled, is_cached
 from ramify.codegen.entry import Compute
 from ramify.codegen.rolled import rolled_ir, scratch_doubles
 from ramify.codegen.target import host
@@ -46,7 +46,6 @@ class _Widths:
         self._make = make
         self._type = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments)
         self._known: dict[int, tuple[Compiled, Any]] = {}
-        self._lock = threading.Lock()
 
     def __getitem__(self, width: int) -> Any:
         return self.entry(width)[1]
@@ -54,7 +53,7 @@ class _Widths:
     def entry(self, width: int) -> tuple[Compiled, Any]:
         found = self._known.get(width)
         if found is None:
-            with self._lock:
+            with LOCK:
                 if width not in self._known:
                     made = self._make(width)
                     self._known[width] = made, self._type(made.address)
@@ -72,8 +71,11 @@ class Unrolled:
 
     tier = "unrolled"
 
-    def __init__(self, program: Callable[[], Program], fingerprint: Callable[[], str], name: str) -> None:
+    def __init__(
+        self, program: Callable[[], Program], fingerprint: Callable[[], str], name: str, quaternions: Sequence[int] = ()
+    ) -> None:
         self._program = program
+        self._quaternions = quaternions
         self._print = fingerprint
         self._name = f"kernel_{name}"
         self._functions = _Widths(self._compile, 2)
@@ -88,7 +90,7 @@ class Unrolled:
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
-        body, declarations = unrolled_ir(self.program, host().with_width(width), self._name)
+        body, declarations = unrolled_ir(self.program, host().with_width(width), self._name, self._quaternions)
         return "\n".join([*sorted(declarations), body, ""])
 
     def _compile(self, width: int) -> Compiled:

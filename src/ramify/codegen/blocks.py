@@ -29,6 +29,6 @@ def end_blocks(w: Writer, flags: str) -> None:
 
 
 def function(name: str, arguments: str, w: Writer) -> str:
-    """The whole function: pointers that do not overlap, beside the number of rows."""
+    """The whole function: pointers that do not overlap, beside the number of rows. Spilled vectors are kept within cache lines."""
     pointers = ", ".join(f"ptr noalias %{argument}" for argument in arguments.split())
-    return "\n".join([f"define i64 @{name}(i64 %states, {pointers}) {{", "entry:", *w.lines, "}"])
+    return "\n".join([f'define i64 @{name}(i64 %states, {pointers}) "stackrealign" {{', "entry:", *w.lines, "}"])

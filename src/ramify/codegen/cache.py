@@ -17,28 +17,33 @@ from pathlib import Path
 
 _MAGIC = b"ramify-object-1\n"
 _DIGEST = 32
+_SAFELY = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))  # no links, no waiting for a pipe
 
 
 def directory() -> Path | None:
-    """The cache's directory, made if need be; None where none can be had (or RAMIFY_CACHE_DIR is "off")."""
+    """The cache's directory, made if need be; None where none can be had (or RAMIFY_CACHE_DIR is "off").
+
+    A directory that is open to others is not changed; a private one inside it is used.
+    """
     given = os.environ.get("RAMIFY_CACHE_DIR")
     if given == "off":
         return None
-    if given:
-        place = Path(given)
-    elif sys.platform == "win32":
-        place = Path(os.environ.get("LOCALAPPDATA", Path.home())) / "ramify" / "cache"
-    elif sys.platform == "darwin":
-        place = Path.home() / "Library" / "Caches" / "ramify"
-    else:
-        place = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify"
-    try:
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if given and _mine(place.lstat(), stat.S_ISDIR) is False and place.lstat().st_uid == _user():
-            place.chmod(0o700)
-        return place if _mine(place.lstat(), stat.S_ISDIR) else None
-    except (OSError, RuntimeError):
-        return None
+    with suppress(OSError, RuntimeError):  # RuntimeError: a user without a home
+        place = Path(given).expanduser() if given else _default()
+        for candidate in (place, place / "ramify"):
+            candidate.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if _mine(candidate.lstat(), stat.S_ISDIR):
+                return candidate
+    return None
+
+
+def _default() -> Path:
+    """Where this system keeps the caches of a user."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home()) / "ramify" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "ramify"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ramify"
 
 
 def _user() -> int:
@@ -80,7 +85,7 @@ def load(key: str) -> bytes | None:
     if place is None:
         return None
     try:
-        descriptor = os.open(place / f"{key}.o", os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0))
+        descriptor = os.open(place / f"{key}.o", os.O_RDONLY | _SAFELY)
         with os.fdopen(descriptor, "rb") as file:
             if not _mine(os.fstat(file.fileno()), stat.S_ISREG):
                 return None

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from ramify.codegen import cache as disk
 from ramify.codegen.target import Target, llvm, machine
 
-_lock = threading.Lock()
+LOCK: Final = threading.RLock()
+"""Held by whoever compiles. A process that forks takes it first, so that no child inherits a compiler at work."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
 
 
 class Compiled:
@@ -28,7 +33,7 @@ def _sources() -> str:
     """A digest of the code that writes kernels: a new version never meets an old object."""
     h = hashlib.sha256()
     package = Path(__file__).parent.parent
-    for folder in ("", "model", "dynamics", "trace", "codegen"):
+    for folder in ("", "model", "dynamics", "trace", "codegen", "motion", "control", "sim"):
         for path in sorted((package / folder).glob("*.py")):
             h.update(path.name.encode() + path.read_bytes())
     return h.hexdigest()
@@ -36,12 +41,13 @@ def _sources() -> str:
 
 def compiled(text: Callable[[], str], name: str, target: Target, fingerprint: str, optimise: int = 2) -> Compiled:
     """The function ``name`` of an LLVM module. ``text`` is asked for only where the cache has no object for the fingerprint."""
-    key = _key(name, target, fingerprint, optimise)
-    payload = disk.load(key)
-    if payload is None:
-        payload = _build(text(), target, optimise)
-        disk.store(key, payload)
-    return Compiled(_load(payload, target), name)
+    with LOCK:
+        key = _key(name, target, fingerprint, optimise)
+        payload = disk.load(key)
+        if payload is None:
+            payload = _build(text(), target, optimise)
+            disk.store(key, payload)
+        return Compiled(_load(payload, target), name)
 
 
 def _key(name: str, target: Target, fingerprint: str, optimise: int) -> str:
@@ -53,24 +59,27 @@ def _key(name: str, target: Target, fingerprint: str, optimise: int) -> str:
 
 def is_cached(name: str, target: Target, fingerprint: str, optimise: int = 2) -> bool:
     """Whether the cache has a file for a function (which may still prove damaged)."""
-    return disk.has(_key(name, target, fingerprint, optimise))
+    with LOCK:
+        return disk.has(_key(name, target, fingerprint, optimise))
 
 
 def compile_text(text: str, name: str, target: Target) -> Compiled:
     """A function that is not worth keeping (it holds addresses of this process)."""
-    return Compiled(_load(_build(text, target, 1), target), name)
+    with LOCK:
+        return Compiled(_load(_build(text, target, 1), target), name)
 
 
 def _build(text: str, target: Target, optimise: int) -> bytes:
-    binding = llvm()
-    module = binding.parse_assembly(text)
-    module.triple = binding.get_process_triple()
-    return bytes(machine(target, optimise).emit_object(module))
+    with LOCK:
+        binding = llvm()
+        module = binding.parse_assembly(text)
+        module.triple = binding.get_process_triple()
+        return bytes(machine(target, optimise).emit_object(module))
 
 
 def _load(payload: bytes, target: Target) -> Any:
-    binding = llvm()
-    with _lock:
+    with LOCK:
+        binding = llvm()
         engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine(target, 0))
         engine.add_object_file(binding.ObjectFileRef.from_data(payload))
         engine.finalize_object()

@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 from ramify.codegen.vector import number
 
 PLAIN: Final = 0x0001 | 0x0100  # NumPy's flags: C-contiguous, aligned
-UNIT_TOLERANCE: Final = 1e-4  # of a quaternion's squared length; beyond it the Python path looks closer
 LOCK_TOLERANCE: Final = 1e-9  # half turns from a lock; within it the Python path looks closer
 _DOUBLE: Final = 12  # NumPy's number for float64
 _ROUND: Final = 1.5 * 2.0**52  # added and taken away again, it rounds to a whole number
@@ -30,11 +29,8 @@ class Compute:
     keep: Any
 
 
-class Watched(NamedTuple):
-    """What a kernel's first input holds: places of quaternions, and angles that lock (place, half turns from zero)."""
-
-    quaternions: Sequence[int] = ()
-    locks: Sequence[tuple[int, float]] = ()
+Locks = Sequence[tuple[int, float]]
+"""Angles of a kernel's first input that lock: (place, half turns from zero)."""
 
 
 class Batch(NamedTuple):
@@ -58,10 +54,10 @@ class Python(NamedTuple):
 
 
 def entry_ir(
-    single: Compute | None, batch: Batch | None, sizes: Sequence[int], shape: Sequence[int], watched: Watched, python: Python
+    single: Compute | None, batch: Batch | None, sizes: Sequence[int], shape: Sequence[int], locks: Locks, python: Python
 ) -> str:
     """LLVM text of ``@entry`` for a kernel with inputs of these sizes and one output of this shape."""
-    return _Entry(sizes, shape, python).text(single, batch, watched)
+    return _Entry(sizes, shape, python).text(single, batch, locks)
 
 
 class _Entry:
@@ -92,7 +88,7 @@ class _Entry:
         self.do(f"br i1 {both}, label %{then}, label %fallback")
         self.label(then)
 
-    def text(self, single: Compute | None, batch: Batch | None, watched: Watched) -> str:
+    def text(self, single: Compute | None, batch: Batch | None, locks: Locks) -> str:
         n = len(self.sizes)
         self.lines.append("define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {")
         self.label("start")
@@ -110,7 +106,7 @@ class _Entry:
         if single is not None:
             self.label("one")
             self.need(*(self._is(d, 0, size) for d, size in zip(dims, self.sizes, strict=True)), then="fits")
-            self._watch(watched)
+            self._watch(locks)
             self._answer(single, "1", [], "one")
         if batch is not None:
             self.label("many")
@@ -145,17 +141,10 @@ class _Entry:
         self.need(*conditions, then="rows")
         self._answer(batch.compute, states, [states], "many")
 
-    def _watch(self, watched: Watched) -> None:
-        """Quaternions of unit length, and no angle at a lock."""
+    def _watch(self, locks: Locks) -> None:
+        """No angle at a lock."""
         first = self.put("load ptr, ptr %inputs")
-        for i, place in enumerate(watched.quaternions):
-            total = "0.0"
-            for c in range(4):
-                x = self.field(first, 8 * (place + c), "double")
-                total = self.put(f"fadd double {total}, {self.put(f'fmul double {x}, {x}')}")
-            above = self.put(f"fcmp ogt double {total}, {number(1.0 - UNIT_TOLERANCE)}")
-            self.need(above, self.put(f"fcmp olt double {total}, {number(1.0 + UNIT_TOLERANCE)}"), then=f"unit{i}")
-        for i, (place, half_turns) in enumerate(watched.locks):
+        for i, (place, half_turns) in enumerate(locks):
             turned = self.put(f"fmul double {self.field(first, 8 * place, 'double')}, {number(1.0 / math.pi)}")
             turns = self.put(f"fsub double {turned}, {number(half_turns)}")
             whole = self.put(f"fsub double {self.put(f'fadd double {turns}, {number(_ROUND)}')}, {number(_ROUND)}")

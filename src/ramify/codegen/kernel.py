@@ -17,13 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.audit import HUGE_ANGLE, NOT_FINITE
+from ramify.codegen.audit import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
 from ramify.codegen.c99 import c_library, identifier
-from ramify.codegen.entry import Batch, Watched
+from ramify.codegen.compile import LOCK
+from ramify.codegen.entry import Batch
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import host
-from ramify.codegen.threads import PART_NS, in_parallel, largest_alone, threads
+from ramify.codegen.threads import PART_NS, in_parallel, largest_alone, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.errors import RamifyError, StateError
 from ramify.trace.count import OpCount, op_count
@@ -163,22 +164,25 @@ class Kernel:
         given = list(out) if isinstance(out, (tuple, list)) else [out]
         if len(given) != len(ports):
             raise StateError(f"{self.name}: out has {len(given)} arrays for {len(ports)} results")
-        for p, a in zip(ports, given, strict=True):
+        for k, (p, a) in enumerate(zip(ports, given, strict=True)):
             shape = batch + p.shape
             if not isinstance(a, np.ndarray) or a.dtype != np.float64 or a.shape != shape or not a.flags.carray:
                 raise StateError(f"{self.name}: out must be a writable C-contiguous float64 array of shape {shape}")
-            if any(np.may_share_memory(a, row) for row in rows):
-                raise StateError(f"{self.name}: out shares memory with an input; give it an array of its own")
+            if any(np.may_share_memory(a, other) for other in (*rows, *given[:k])):
+                raise StateError(f"{self.name}: out shares memory with an input or another result; give it an array of its own")
         return given
 
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
         backend, states = self._backend, rows[0].shape[0]
-        if (self._plan.quaternions or self._plan.locks) and np.isfinite(rows[0]).all():
+        looked = not self._plan.locks and (isinstance(backend, Unrolled) or not self._plan.quaternions)  # by the kernel itself
+        if not looked and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
         most = max(1, min(int(states * self._plan.cost_ns / PART_NS), states // 16))
-        parts = min(threads() if count is None else count, most)
+        parts = min(threads() if count is None else whole(count, "threads="), most)
         flags = in_parallel(lambda a, b: backend.run(rows, results, a, b), states, parts)
+        if flags & NOT_UNIT and np.isfinite(rows[0]).all():
+            self._plan.check(rows[0])
         if flags & HUGE_ANGLE:
             flags = self._with_huge_angles(rows, results)
         if flags & NOT_FINITE:
@@ -255,19 +259,17 @@ class Kernel:
         wide = backend.compute(width) if 2 in ranks else None
         batch = None if wide is None else Batch(wide, width, largest_alone(plan.cost_ns))
         if single is not None or batch is not None:
-            watched = Watched(plan.quaternions, plan.locks)
-            self.call = builtin_entry(single, batch, plan.inputs, plan.outputs[0], self._general, watched)
+            self.call = builtin_entry(single, batch, plan.inputs, plan.outputs[0], self._general, plan.locks)
 
 
 _queue: list[Callable[[], None]] = []
 _worker: threading.Thread | None = None
-_guard = threading.Lock()
 
 
 def _background(task: Callable[[], None]) -> None:
     """Run a task on the one background thread, which ends when nothing is left to do."""
     global _worker
-    with _guard:
+    with LOCK:
         _queue.append(task)
         if _worker is None or not _worker.is_alive():  # a forked process has none
             _worker = threading.Thread(target=_drain, name="ramify-compiler")
@@ -277,7 +279,7 @@ def _background(task: Callable[[], None]) -> None:
 def _drain() -> None:
     global _worker
     while True:
-        with _guard:
+        with LOCK:
             if not _queue or not threading.main_thread().is_alive():
                 _worker = None
                 return

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ramify.codegen.compile import compile_text
-from ramify.codegen.entry import PLAIN, Batch, Compute, Python, Watched, entry_ir
+from ramify.codegen.entry import PLAIN, Batch, Compute, Locks, Python, entry_ir
 from ramify.codegen.target import host
 from ramify.trace.program import Port
 
@@ -67,9 +67,9 @@ def _builtin(
     sizes: Sequence[int],
     shape: Sequence[int],
     fallback: Callable[..., Any],
-    watched: Watched,
+    locks: Locks,
 ) -> Callable[..., Any]:
-    text = entry_ir(single, batch, sizes, shape, watched, _python())
+    text = entry_ir(single, batch, sizes, shape, locks, _python())
     entry = compile_text(text, "entry", host().with_width(1))
     definition = _MethodDef(b"kernel", entry.address, _METH_FASTCALL_KEYWORDS, None)
     _definitions.append(definition)  # a builtin may outlive everything else that knows it
@@ -109,7 +109,7 @@ def _trial() -> bool:
     compute = Compute(copy.address, (), copy)
     limit = ctypes.c_int64(1)
     batch = Batch(compute, 1, ctypes.addressof(limit))
-    entry = _builtin(compute, batch, (2,), (2,), lambda *args, **options: (args, options), Watched())
+    entry = _builtin(compute, batch, (2,), (2,), lambda *args, **options: (args, options), ())
     before = sys.getrefcount(x)
     y, row = entry(x), entry(x[None])
     sound = isinstance(y, np.ndarray) and y.dtype == np.float64 and y.shape == (2,) and (y == x).all() and sys.getrefcount(y) == 2
@@ -137,11 +137,11 @@ def builtin_entry(
     inputs: Sequence[Port],
     output: Port,
     fallback: Callable[..., Any],
-    watched: Watched,
+    locks: Locks,
 ) -> Callable[..., Any]:
     """The fastest way to call a kernel with plain arrays, one state or a batch; ``fallback`` takes what it does not."""
     if any(len(p.shape) != 1 for p in inputs) or not output.shape or not layout_is_known():
         return fallback
-    if watched.quaternions or watched.locks:
-        batch = None  # their checks are written for one state
-    return _builtin(single, batch, [p.size for p in inputs], output.shape, fallback, watched)
+    if locks:
+        batch = None  # their check is written for one state
+    return _builtin(single, batch, [p.size for p in inputs], output.shape, fallback, locks)

@@ -233,14 +233,9 @@ class _Stepper:
         w.label(label)
         sample = w.put(f"sub i64 {w.put(f'sdiv i64 {count}, {safe}')}, 1")
         size = self.layout.size
+        base = w.put(f"getelementptr double, ptr %history, i64 {w.put(f'mul i64 {sample}, {size}')}")
         values = [self._load("y", str(i)) for i in range(size)]
-        for lane in range(w.width):
-            row = w.put(f"mul i64 {w.put(f'add i64 %row, {lane}')}, %samples")
-            at = w.put(f"mul i64 {w.put(f'add i64 {row}, {sample}')}, {size}")
-            for i, value in enumerate(values):
-                x = value if w.width == 1 else w.put(f"extractelement {w.vector} {value}, i64 {lane}")
-                place = w.put(f"getelementptr double, ptr %history, i64 {w.put(f'add i64 {at}, {i}')}")
-                w.do(f"store double {x}, ptr {place}")
+        store_rows(w, base, size, values, w.put(f"mul i64 %samples, {size}"))
         w.do(f"br label %{label}.done")
         w.label(f"{label}.done")
 

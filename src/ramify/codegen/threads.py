@@ -21,12 +21,13 @@ _pool_size = 0
 _pool_pid = 0
 
 
-def _checked(value: Any, where: str) -> int:
+def whole(value: Any, where: str) -> int:
+    """A number of threads."""
     try:
         count = int(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         count = 0
-    if count < 1 or isinstance(value, bool):
+    if count < 1 or isinstance(value, bool) or (isinstance(value, float) and count != value):
         raise RamifyError(f"{where}: {value!r} is not a number of threads; give a whole number of at least 1")
     return count
 
@@ -37,13 +38,13 @@ def threads(count: int | None = None) -> int:
     """
     global _chosen
     if count is not None:
-        _chosen = _checked(count, "rf.threads")
+        _chosen = whole(count, "rf.threads")
         for cell, cost_ns in _cells:
             cell.value = _alone(cost_ns)
     if _chosen is not None:
         return _chosen
     given = os.environ.get("RAMIFY_THREADS")
-    return _checked(given, "RAMIFY_THREADS") if given else cores()
+    return whole(given, "RAMIFY_THREADS") if given else cores()
 
 
 def largest_alone(cost_ns: float) -> int:

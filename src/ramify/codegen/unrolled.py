@@ -7,6 +7,8 @@ of flags: see ``ramify.codegen.audit``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ramify.codegen.audit import Audit
 from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.target import Target
@@ -14,8 +16,8 @@ from ramify.codegen.vector import Writer, emit
 from ramify.trace.program import Program
 
 
-def unrolled_ir(program: Program, target: Target, name: str) -> tuple[str, set[str]]:
-    """LLVM text of one function, and the declarations it needs."""
+def unrolled_ir(program: Program, target: Target, name: str, quaternions: Sequence[int] = ()) -> tuple[str, set[str]]:
+    """LLVM text of one function, and the declarations it needs. ``quaternions`` are places in the first input."""
     w = Writer(target)
     bases_in = [_load_pointer(w, "%inputs", i) for i in range(len(program.inputs))]
     bases_out = [_load_pointer(w, "%outputs", i) for i in range(len(program.outputs))]
@@ -26,6 +28,8 @@ def unrolled_ir(program: Program, target: Target, name: str) -> tuple[str, set[s
         for j, value in enumerate(load_rows(w, bases_in[i], port.size)):
             symbols[i, j] = value
             audit.finite(value)
+    for i in quaternions:
+        audit.quaternion([symbols[0, i + j] for j in range(4)])
     roots = [node for port in program.results for node in port]
     values = emit(w, program.graph, roots, symbols.__getitem__, audit.angle)
     for port, base, nodes in zip(program.outputs, bases_out, program.results, strict=True):
@@ -56,9 +60,9 @@ def load_rows(w: Writer, base: str, size: int) -> list[str]:
     return columns
 
 
-def store_rows(w: Writer, base: str, size: int, columns: list[str]) -> None:
-    """The reverse of ``load_rows``."""
-    rows = _row_pointers(w, base, size)
+def store_rows(w: Writer, base: str, size: int, columns: list[str], stride: int | str | None = None) -> None:
+    """The reverse of ``load_rows``; rows may stand further apart than their size."""
+    rows = _row_pointers(w, base, size if stride is None else stride)
     for start in range(0, size, w.width):
         take = min(w.width, size - start)
         block = columns[start : start + take] + ["poison"] * (w.width - take)
@@ -66,9 +70,11 @@ def store_rows(w: Writer, base: str, size: int, columns: list[str]) -> None:
             _store_piece(w, row, start, take, piece)
 
 
-def _row_pointers(w: Writer, base: str, size: int) -> list[str]:
-    first = w.put(f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {size}')}")
-    return [first] + [w.put(f"getelementptr double, ptr {first}, i64 {lane * size}") for lane in range(1, w.width)]
+def _row_pointers(w: Writer, base: str, stride: int | str) -> list[str]:
+    rows = [w.put(f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {stride}')}")]
+    for _ in range(1, w.width):
+        rows.append(w.put(f"getelementptr double, ptr {rows[-1]}, i64 {stride}"))
+    return rows
 
 
 def _mask(width: int, take: int) -> str:

@@ -45,12 +45,12 @@ def build(
     not finite.
     """
     specs = list(links)
+    _check_names(specs)
     _check_numbers(specs, gravity)
     ordered = _parents_first(specs)
     moving = _merge_fixed(ordered)
     if not moving.bodies:
         raise ModelError(f"robot {name!r} has no moving link; give it at least one joint that is not fixed")
-    _check_names(specs)
     groups = None
     if modules is not None:
         index = {body.name: i for i, body in enumerate(moving.bodies)}
@@ -94,8 +94,6 @@ def _check_names(specs: Sequence[LinkSpec]) -> None:
 
 def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
     names = {spec.name for spec in specs}
-    if len(names) < len(specs):
-        _check_names(specs)
     children: dict[str | None, list[LinkSpec]] = {}
     for spec in specs:
         if spec.parent is not None and spec.parent not in names:

@@ -6,6 +6,7 @@ the right by the rotation exp(v dt). Everything else is a vector space.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -98,9 +99,11 @@ def logarithm(q: Array) -> Array:
 
 def integrate(model: Model, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     """The configuration after moving with constant v for the time dt."""
-    start, rate = checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)
+    start, rate = configuration(model, "q", q), checked(model, "v", v, model.nv)
+    if not (isinstance(dt, (int, float)) and math.isfinite(dt)):
+        raise StateError(f"dt {dt!r} must be a finite number of seconds")
     where = model.layout
-    out = np.empty((*np.broadcast_shapes(start.shape[:-1], rate.shape[:-1]), model.nq))
+    out = np.empty((*together(q=start.shape[:-1], v=rate.shape[:-1]), model.nq))
     out[..., where.plain_q] = start[..., where.plain_q] + rate[..., where.plain_v] * dt
     for i, j in where.balls:
         moved = multiply(start[..., i : i + 4], exponential(rate[..., j : j + 3] * dt))
@@ -110,9 +113,9 @@ def integrate(model: Model, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
 
 def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> Array:
     """The velocity that takes q0 to q1 in unit time: integrate(q0, difference(q0, q1), 1) = q1."""
-    a, b = checked(model, "q0", q0, model.nq), checked(model, "q1", q1, model.nq)
+    a, b = configuration(model, "q0", q0), configuration(model, "q1", q1)
     where = model.layout
-    out = np.empty((*np.broadcast_shapes(a.shape[:-1], b.shape[:-1]), model.nv))
+    out = np.empty((*together(q0=a.shape[:-1], q1=b.shape[:-1]), model.nv))
     out[..., where.plain_v] = b[..., where.plain_q] - a[..., where.plain_q]
     for i, j in where.balls:
         back = a[..., i : i + 4] * np.array([1.0, -1.0, -1.0, -1.0])
@@ -134,14 +137,42 @@ def coordinate_rates(model: Model, q: Array) -> Array:
 
 
 def checked(model: Model, name: str, value: ArrayLike, size: int) -> Array:
-    """An array (..., size) of finite numbers."""
-    a = np.asarray(value, dtype=np.float64)
+    """An array (..., size) of finite real numbers."""
+    return numbers(name, value, size, model.name)
+
+
+def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:
+    """An array (..., size) of finite real numbers; StateError names what is wrong with it."""
+    try:
+        raw = np.asarray(value)
+        if raw.dtype.kind not in "fiub":
+            raise TypeError(f"it holds {raw.dtype} entries")
+        a = np.asarray(raw, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StateError(f"{name} must be an array of real numbers, (..., {size}); {error}") from None
     if a.shape[-1:] != (size,):
-        raise StateError(f"{name} has shape {a.shape}; {model.name!r} needs (..., {size})")
+        raise StateError(f"{name} has shape {a.shape}; {whose!r} needs (..., {size})")
     if not np.isfinite(a).all():
-        position = int(np.argwhere(~np.isfinite(a))[0][-1])
-        raise StateError(f"{name}[{position}] is {a[..., position]}; it must be finite")
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
+        where = f" of state {place[0] if len(place) == 2 else place[:-1]}" if len(place) > 1 else ""
+        raise StateError(f"{name}[{place[-1]}]{where} is {a[place]}; it must be finite")
     return a
+
+
+def configuration(model: Model, name: str, value: ArrayLike) -> Array:
+    """Coordinates (..., nq) with quaternions of unit length."""
+    q = checked(model, name, value, model.nq)
+    check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
+    return q
+
+
+def together(**leads: tuple[int, ...]) -> tuple[int, ...]:
+    """The batch that some arrays' leading shapes make."""
+    try:
+        return np.broadcast_shapes(*leads.values())
+    except ValueError:
+        listing = ", ".join(f"{name} {lead}" for name, lead in leads.items())
+        raise StateError(f"the batches do not fit together: {listing}") from None
 
 
 def check_quaternions(starts: list[int], names: tuple[str, ...], q: Array) -> None:

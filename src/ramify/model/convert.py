@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ramify.errors import ModelError, StateError
 from ramify.model import quaternions
-from ramify.model.configuration import UNIT_TOLERANCE
+from ramify.model.configuration import UNIT_TOLERANCE, numbers, together
 from ramify.model.frame import Array
 from ramify.model.joint import Joint
 
@@ -226,7 +226,7 @@ class Converter:
         nq = sum(part.joint.nq for part in self.parts) if ours else self.nq
         whose = self.robot if ours else f"{self.robot} in {self.program}"
         given = [_checked(name, x, n, whose) for name, x, n in (("q", q, nq), ("v", v, nv), ("a", a, nv), ("tau", tau, nv))]
-        batch = np.broadcast_shapes(*(x.shape[:-1] for x in given if x is not None))
+        batch = together(**{n: x.shape[:-1] for n, x in zip(("q", "v", "a", "tau"), given, strict=True) if x is not None})
         given = [None if x is None else np.broadcast_to(x, (*batch, x.shape[-1])) for x in given]
         out = [
             None if x is None else np.empty((*batch, n))
@@ -249,14 +249,7 @@ class Converter:
 
 
 def _checked(name: str, x: ArrayLike | None, n: int, whose: str) -> Array | None:
-    if x is None:
-        return None
-    a = np.asarray(x, dtype=np.float64)
-    if a.shape[-1:] != (n,):
-        raise StateError(f"{name} has shape {a.shape}; {whose!r} needs (..., {n})")
-    if not np.isfinite(a).all():
-        raise StateError(f"{name} is not finite: it holds {a[~np.isfinite(a)].flat[0]}")
-    return a
+    return None if x is None else numbers(name, x, n, whose)
 
 
 def _check_unit(part: _Part, q: Array, ours: bool) -> None:

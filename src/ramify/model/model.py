@@ -204,13 +204,13 @@ class Model:
         """
         if wrenches is None:
             return (self._kernels.get("inverse_dynamics") or self.kernel("inverse_dynamics")).call(q, v, a)
-        return self.kernel("inverse_dynamics_wrenches")(q, v, a, self._applied(wrenches))
+        return self.kernel("inverse_dynamics_wrenches")(q, v, a, self._applied(wrenches, q))
 
     def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None) -> Array:
         """a (..., nv): accelerations under the generalized forces tau (table 6.2). wrenches as in ``inverse_dynamics``."""
         if wrenches is None:
             return (self._kernels.get("forward_dynamics") or self.kernel("forward_dynamics")).call(q, v, tau)
-        return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches))
+        return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches, q))
 
     def hybrid_dynamics(
         self,
@@ -398,7 +398,7 @@ class Model:
 
         return check(self)
 
-    def _applied(self, wrenches: Mapping[str, ArrayLike]) -> Array:
+    def _applied(self, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:
         from ramify.compute import applied_wrenches
 
-        return applied_wrenches(self, wrenches)
+        return applied_wrenches(self, wrenches, q)
