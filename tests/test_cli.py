@@ -233,6 +233,14 @@ def test_export_c(run: Run, tmp_path: Path) -> None:
     assert f'#include "{header.name}"' in source.read_text()
 
 
+def test_export_c_writes_one_pair_per_robot(run: Run, tmp_path: Path) -> None:
+    files = good(run("export", "kuka_kr5", "--format", "c", "--json")).json["files"]
+    assert sorted(files) == ["kuka_kr5.c", "kuka_kr5.h"]
+    header = (tmp_path / "kuka_kr5.h").read_text()
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        assert f"void kuka_kr5_{name}(" in header
+
+
 class Balanced(HTMLParser):
     """Every element that opens is closed, in order; nothing is loaded from elsewhere."""
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ramify import control, motion
     from ramify.codegen.threads import threads
     from ramify.io.load import load, robots
+    from ramify.io.scenario import scenario, scenarios
     from ramify.model.build import Builder, from_dh
     from ramify.model.edits import with_gravity, with_locked, with_payload, with_tool
     from ramify.model.euler import euler_joint, euler_joints
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ramify.model.model import Model
     from ramify.sim.result import Result
     from ramify.sim.rollout import Rollout, rollout
+    from ramify.sim.scenario import Scenario
     from ramify.sim.simulate import simulate
 
 _LAZY = {
@@ -28,12 +30,15 @@ _LAZY = {
     "Model": "ramify.model.model",
     "Result": "ramify.sim.result",
     "Rollout": "ramify.sim.rollout",
+    "Scenario": "ramify.sim.scenario",
     "euler_joint": "ramify.model.euler",
     "euler_joints": "ramify.model.euler",
     "from_dh": "ramify.model.build",
     "load": "ramify.io.load",
     "robots": "ramify.io.load",
     "rollout": "ramify.sim.rollout",
+    "scenario": "ramify.io.scenario",
+    "scenarios": "ramify.io.scenario",
     "simulate": "ramify.sim.simulate",
     "threads": "ramify.codegen.threads",
     "with_gravity": "ramify.model.edits",
@@ -45,9 +50,9 @@ _LAZY = {
 _MODULES = ("control", "motion")
 
 __all__ = [
-    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "SimulationError", "StateError",
-    "control", "euler_joint", "euler_joints", "from_dh", "load", "motion", "robots", "rollout", "simulate", "threads",
-    "with_gravity", "with_locked", "with_payload", "with_tool",
+    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario", "SimulationError",
+    "StateError", "control", "euler_joint", "euler_joints", "from_dh", "load", "motion", "robots", "rollout", "scenario",
+    "scenarios", "simulate", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ramify.errors import ModelError
 from ramify.io.base import with_base
+from ramify.io.expression import LARGEST
 from ramify.io.redysim_merge import merge as merged
 from ramify.io.report import ImportReport
 from ramify.model.body import Shape
@@ -99,6 +100,8 @@ class _Variables:
             raise self.fail(name, "is not numeric") from None
         if not np.isfinite(a).all():
             raise self.fail(f"{name}({int(np.flatnonzero(~np.isfinite(a))[0]) + 1})", "is not finite")
+        if (large := np.flatnonzero(np.abs(a) > LARGEST)).size:
+            raise self.fail(f"{name}({int(large[0]) + 1})", f"is {a[large[0]]:g}; numbers here stay below {LARGEST:.0e}")
         return a
 
     def number(self, name: str) -> float:
@@ -195,12 +198,16 @@ def _ground(given: _Variables) -> dict[str, Any]:
     values = given.numbers("g_prop")
     if values.size < 8:
         raise given.fail("g_prop", f"has {values.size} numbers; K, Cv, vz_max, mu, Ch and three axes belong here")
-    return {**dict(zip(_GROUND, map(float, values), strict=False)), "axes": tuple(int(x) for x in values[5:8])}
+    axes = [float(x) for x in values[5:8]]
+    if sorted(axes) != [1.0, 2.0, 3.0]:
+        told = ", ".join(f"{x:g}" for x in axes)
+        raise given.fail("g_prop(6:8)", f"is {told}; the axes [vertical, along, across] are 1, 2 and 3 in some order")
+    return {**dict(zip(_GROUND, map(float, values), strict=False)), "axes": tuple(int(x) for x in axes)}
 
 
 _USER_CODE: Final = (
-    ("torque.m", "a control law is user code; compute tau from (t, q, v) in Python and give it to m.forward_dynamics"),
-    ("trajectory.m", "a motion is user code; give arrays q, v, a of shape (T, nv), or ramify.motion.cycloid for ReDySim's default"),
+    ("torque.m", "a control law is user code; write a function (t, q, v) -> tau and give it to rf.simulate(m, t_end, control=…)"),
+    ("trajectory.m", "a motion is user code; rf.motion has ReDySim's cycloid and others, for rf.control and rf.simulate"),
 )
 
 

@@ -15,11 +15,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ramify.io.expression import ExpressionError, evaluate, near, shown
 from ramify.io.mistakes import Path
+from ramify.io.rules import NAME, is_name
 from ramify.model.joint import AXES, JOINT_KINDS
-
-MAX_NAME: Final = 200
-"""Characters in a name."""
-
 
 def _wrong(text: str) -> PydanticCustomError:
     return PydanticCustomError("ramify", "{text}", {"text": text})
@@ -51,8 +48,8 @@ def _list_of(count: int, what: str) -> BeforeValidator:
 def _text(value: object) -> str:
     if not isinstance(value, str):
         raise _wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
-    if not value.strip() or len(value) > MAX_NAME or not value.isprintable():
-        raise _wrong(f"{shown(value)} is no name; a name has 1 to {MAX_NAME} printable characters")
+    if not is_name(value):
+        raise _wrong(f"{shown(value)} is no name; {NAME}")
     return value
 
 
@@ -155,7 +152,7 @@ def _inertia_form(value: object) -> str:
     return "<rows>" if isinstance(value, list) and any(isinstance(row, list) for row in value) else "<principal>"
 
 
-_FORMS: Final = ("<elements>", "<rows>", "<principal>")
+_FORMS: Final = ("<elements>", "<rows>", "<principal>", "<number>", "<list>", "<joints>")
 Inertia = Annotated[
     Annotated[Moments, Tag("<elements>")]
     | Annotated[Matrix, Tag("<rows>")]

@@ -78,8 +78,10 @@ def decode(data: bytes, file: str, size: int) -> str:
         raise ModelError(f"{file}:{line}:{column}: {byte} is not UTF-8 text; is this a robot file?") from None
 
 
-def parse(text: str, mistakes: Mistakes) -> Map:
+def parse(text: str, mistakes: Mistakes, wanted: str = "a robot file is a mapping with the keys name and links") -> Map:
     """The document of a text: nested Map, Seq and scalars. Duplicate keys and the like are noted in ``mistakes``.
+
+    wanted: what such a file is, for the message where it is none.
 
     Raises ModelError for text that is not YAML, that exceeds a limit, or whose document is not a mapping.
     """
@@ -98,8 +100,7 @@ def parse(text: str, mistakes: Mistakes) -> Map:
     except Exception as error:  # on damaged text the parser also raises IndexError, ValueError, AttributeError ...
         mistakes.stop((), f"not YAML: {type(error).__name__} {' '.join(str(error).split())[:200]}")
     if not isinstance(builder.root, Map):
-        mistakes.stop((), "empty: a robot file is a mapping with the keys name and links" if builder.root is None
-                      else "a robot file is a mapping with the keys name and links", at=Position(1, 1))  # fmt: skip
+        mistakes.stop((), f"empty: {wanted}" if builder.root is None else wanted, at=Position(1, 1))
     mistakes.root = builder.root
     return builder.root
 
@@ -177,7 +178,7 @@ class _Builder:
     def begin(self, event: ScalarEvent | CollectionStartEvent, at: Position) -> None:
         self.count(1, at)
         if event.tag is not None and str(event.tag) != "!":
-            self.mistakes.add(self.path, f"the tag {str(event.tag)[:40]!r} has no meaning in a robot file", at=at)
+            self.mistakes.add(self.path, f"the tag {str(event.tag)[:40]!r} has no meaning here", at=at)
 
     def count(self, size: int, at: Position) -> None:
         self.nodes += size

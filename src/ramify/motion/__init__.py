@@ -4,6 +4,7 @@ from ramify.motion.cycloid import Cycloid, cycloid, example_ends
 from ramify.motion.function import Function
 from ramify.motion.harmonic import Harmonic
 from ramify.motion.hold import Hold
+from ramify.motion.line import PlanarLine
 from ramify.motion.per_joint import PerJoint
 from ramify.motion.quintic import Quintic
 from ramify.motion.sequence import Sequence
@@ -12,6 +13,6 @@ from ramify.motion.table import Table
 from ramify.motion.trajectory import Motion, Trajectory
 
 __all__ = [
-    "Cycloid", "Function", "Harmonic", "Hold", "Motion", "PerJoint", "Quintic", "Sequence", "Spline", "Table", "Trajectory",
-    "cycloid", "example_ends",
+    "Cycloid", "Function", "Harmonic", "Hold", "Motion", "PerJoint", "PlanarLine", "Quintic", "Sequence", "Spline", "Table",
+    "Trajectory", "cycloid", "example_ends",
 ]  # fmt: skip

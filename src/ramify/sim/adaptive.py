@@ -1,10 +1,10 @@
-"""Adaptive integration: SciPy's solvers stepped one step at a time, so that a run can be watched, stopped and resumed at events."""
+"""Adaptive integration: our DOP853 and SciPy's solvers, one step at a time, so that a run can be watched, stopped and resumed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,23 +14,27 @@ from ramify.model.frame import Array
 Rates = Callable[[float, Array], Array]
 
 ADAPTIVE: Final = {
-    "dop853": "DOP853", "rk45": "RK45", "ode45": "RK45", "rk23": "RK23", "radau": "Radau", "bdf": "BDF", "ode15s": "BDF", "lsoda": "LSODA",
+    "dop853": "DOP853", "rk45": "RK45", "ode45": "RK45", "rk23": "RK23", "radau": "Radau", "bdf": "BDF", "ode15s": "BDF",
+    "lsoda": "LSODA", "cvode": "CVODE",
 }  # fmt: skip
-"""Names of the adaptive methods, and SciPy's solver behind each."""
+"""Names of the adaptive methods, and the solver behind each."""
 
-
-class Event(Protocol):
-    """A function of (t, q, v) that is watched for a change of sign. ``terminal`` ends the run there (True unless said otherwise)."""
-
-    def __call__(self, t: float, q: Array, v: Array) -> float: ...
+_SURE = 15
+"""Steps in a row at that boundary after which a motion is called stiff."""
 
 
 @dataclass
 class Progress:
-    """What a solver has done so far."""
+    """What a solver has done so far; ``at_boundary`` counts the steps whose size its stability set, not its accuracy."""
 
     steps: int = 0
     evaluations: int = 0
+    at_boundary: int = 0
+    within: int = 0
+
+    @property
+    def stiff(self) -> bool:
+        return self.at_boundary >= _SURE
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,7 @@ def pieces(
     rates: Rates, t0: float, y0: Array, t1: float, name: str, rtol: float, atol: float, done: Progress, max_step: float
 ) -> Iterator[Piece]:
     """The steps from t0 to t1, each with its own interpolation."""
-    from scipy import integrate
-
-    solver: Any = getattr(integrate, ADAPTIVE[name])(rates, t0, y0, t1, rtol=rtol, atol=atol, max_step=max_step)
+    solver = _solver(name)(rates, t0, y0, t1, rtol=rtol, atol=atol, max_step=max_step)
     evaluations = done.evaluations
     while solver.status == "running":
         before = solver.t
@@ -56,8 +58,35 @@ def pieces(
         if solver.status == "failed":
             raise SimulationError(f"{ADAPTIVE[name]} cannot go on at t = {solver.t:g} s: {message}")
         done.steps += 1
-        done.evaluations = evaluations + int(solver.nfev)
+        if name == "dop853":
+            _watch_stability(solver, done)
         yield Piece(float(before), float(solver.t), solver.dense_output())
+        done.evaluations = evaluations + int(solver.nfev)
+
+
+def _solver(name: str) -> Any:
+    """The class behind a name; SciPy's are imported only where one of them is chosen."""
+    if name == "dop853":
+        from ramify.sim.dop853 import Dop853
+
+        return Dop853
+    if name == "cvode":
+        from ramify.sim.cvode import Cvode
+
+        return Cvode
+    from scipy import integrate
+
+    return getattr(integrate, ADAPTIVE[name])
+
+
+def _watch_stability(solver: Any, done: Progress) -> None:
+    """Hairer and Wanner's test for stiffness: many steps at the boundary of stability; six in a row within it reset the count."""
+    if solver.at_stability:
+        done.at_boundary, done.within = done.at_boundary + 1, 0
+    else:
+        done.within += 1
+        if done.within == 6:
+            done.at_boundary = 0
 
 
 def first_event(piece: Piece, events: Sequence[Callable[[float, Array], float]]) -> tuple[float, int] | None:

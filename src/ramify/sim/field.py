@@ -108,18 +108,27 @@ class Field:
             work, loss = work + f * w, loss + d * (w * w)
         return [*coordinate_rates(self.model, y[of_q], v), *a, *rates, work, loss]
 
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """What ``program`` takes; known without tracing it."""
+        return Port("t", (1,)), Port("y", (self.size,)), Port("u", (self.model.nv,))
+
+    @property
+    def output(self) -> Port:
+        """What ``program`` gives."""
+        return Port("rates", (self.size,))
+
     @cached_property
     def program(self) -> Program:
         """The traced right-hand side: inputs t (1), y, u (nv); output y'."""
-        inputs = (Port("t", (1,)), Port("y", (self.size,)), Port("u", (self.model.nv,)))
-        return trace("field", lambda t, y, u: [self.text(t[0], y, u)], inputs, (Port("rates", (self.size,)),))
+        return trace("field", lambda t, y, u: [self.text(t[0], y, u)], self.inputs, (self.output,))
 
     @cached_property
     def observer(self) -> Program:
         """The traced accelerations and joint forces: inputs as ``program``."""
         n = self.model.nv
-        inputs = (Port("t", (1,)), Port("y", (self.size,)), Port("u", (n,)))
-        return trace("observe", lambda t, y, u: list(self.observe(t[0], y, u)[:2]), inputs, (Port("a", (n,)), Port("tau", (n,))))
+        outputs = Port("a", (n,)), Port("tau", (n,))
+        return trace("observe", lambda t, y, u: list(self.observe(t[0], y, u)[:2]), self.inputs, outputs)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -7,20 +7,23 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from numbers import Real
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.codegen.audit import HUGE_ANGLE
-from ramify.codegen.compile import Compiled, compiled
+from ramify.codegen.compile import LOCK, Compiled, compiled
 from ramify.codegen.stepper import Layout, Scheme, scratch_doubles, stepper_ir
 from ramify.codegen.target import host, llvm_available
 from ramify.codegen.threads import in_parallel, threads
-from ramify.errors import SimulationError, StateError
-from ramify.model.configuration import checked, integrate
+from ramify.errors import RamifyError, SimulationError, StateError
+from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
 from ramify.sim.field import Field, coordinate_rates
+from ramify.sim.rates import unit
 from ramify.sim.schemes import SCHEMES
 from ramify.trace.program import Port, Program, trace
 
@@ -55,7 +58,6 @@ class Stepper:
     def __init__(self, field: Field, scheme: Scheme) -> None:
         self.field, self.scheme = field, scheme
         self._functions: dict[int, tuple[Compiled, Any]] = {}
-        self._lock = threading.Lock()
         self._local = threading.local()
 
     @cached_property
@@ -72,7 +74,7 @@ class Stepper:
         return trace("position", lambda t, y: [coordinate_rates(model, y[of_q], y[of_v])], ports, (Port("rates", (model.nq,)),))
 
     def function(self, width: int) -> Any:
-        with self._lock:
+        with LOCK:
             if width not in self._functions:
                 made = compiled(
                     lambda: self._text(width),
@@ -136,13 +138,13 @@ def rollout(
         raise SimulationError("ground contact is not part of this version; leave out ground=")
     if method not in SCHEMES:
         raise SimulationError(f"method {method!r} is not a fixed-step scheme; choose one of {', '.join(SCHEMES)}")
-    if not (isinstance(steps, int) and steps >= 0):
-        raise SimulationError(f"steps {steps!r} must be a whole number, not negative")
-    if not (np.isfinite(dt) and dt > 0.0):
-        raise SimulationError(f"dt {dt!r} must be finite and positive, in s")
-    if every is not None and not (isinstance(every, int) and every >= 1):
-        raise SimulationError(f"every {every!r} must be a whole number of at least 1")
+    steps = _whole("steps", steps, 0)
+    every = None if every is None else _whole("every", every, 1)
+    for name, value, least in (("dt", dt, 0.0), ("t0", t0, -np.inf)):
+        if isinstance(value, bool) or not isinstance(value, (Real, np.number)) or not (np.isfinite(value) and value > least):
+            raise SimulationError(f"{name} {value!r} must be a finite{' and positive' if name == 'dt' else ''} number, in s")
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
+    check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
     field = make_field(model, control, damping)
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
@@ -164,15 +166,28 @@ def rollout(
     of_q, of_v, _, _ = field.parts
     if every:
         rows = history.reshape(*lead, samples, field.size)
-        return Rollout(t0 + dt * every * np.arange(1, samples + 1), rows[..., of_q], rows[..., of_v])
+        return Rollout(np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64), rows[..., of_q], rows[..., of_v])
     rows = y.reshape(*lead, field.size)
     return Rollout(np.array([t0 + steps * dt]), rows[..., of_q], rows[..., of_v])
 
 
+def _whole(name: str, value: Any, least: int) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise SimulationError(f"{name} {value!r} must be a whole number of at least {least}")
+    return number
+
+
 def make_field(model: Model, control: Any, damping: ArrayLike) -> Field:
     """A field, with what the user gave checked."""
-    friction = np.broadcast_to(np.asarray(damping, dtype=np.float64), (model.nv,)) if np.ndim(damping) < 2 else None
-    if friction is None or not np.isfinite(friction).all() or (friction < 0.0).any():
+    try:
+        friction = np.broadcast_to(np.asarray(damping, dtype=np.float64), (model.nv,))
+    except (TypeError, ValueError):
+        friction = np.full(model.nv, np.nan)
+    if not np.isfinite(friction).all() or (friction < 0.0).any():
         raise StateError(f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}")
     return Field(model, _controller(control, model), tuple(float(d) for d in friction))
 
@@ -229,11 +244,12 @@ def _refuse_divergence(y: Array, history: Array, dt: float, every: int | None) -
 
 
 def _in_python(
-    field: Field, scheme: Scheme, y: Array, table: Array, strides: tuple[int, int], history: Array, run: tuple[int, int, float, float]
+    field: Field, scheme: Scheme, y: Array, table: Array, strides: tuple[int, int], history: Array,
+    run: tuple[int, int, float, float],
 ) -> Array:  # fmt: skip
     """The same steps with Python between them: for user functions, sampled controllers and very large robots."""
     steps, every, t0, dt = run
-    of_q, of_v, of_z, of_work = field.parts
+    of_q, of_v, _, _ = field.parts
     model, nv = field.model, field.model.nv
     rates = _batch_rates(field)
     hold = None if field.control is None or field.control.rate_hz is None else 1.0 / field.control.rate_hz
@@ -251,7 +267,7 @@ def _in_python(
             stages.append(rates(t + c * dt, at, u))
         moved = y + dt * sum((k * b for k, b in zip(stages, scheme.b, strict=True)), start=np.zeros_like(y))
         if scheme.kick:
-            moved[:, of_q] = integrate(model, y[:, of_q], moved[:, of_v], dt) if np.isfinite(moved).all() else np.nan
+            moved[:, of_q] = y[:, of_q] + dt * _coordinate_rates(model, y[:, of_q], moved[:, of_v])
         for i, _ in model.layout.balls:
             moved[:, i : i + 4] /= np.linalg.norm(moved[:, i : i + 4], axis=1, keepdims=True)
         y = moved
@@ -261,10 +277,21 @@ def _in_python(
 
 
 def _torque(field: Field, t: float, y: Array) -> Array:
-    """The controller's joint forces (states, nv) for a batch."""
+    """The controller's joint forces (states, nv) for a batch; what it raises is told with the time."""
     of_q, of_v, of_z, _ = field.parts
     assert field.control is not None
-    return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z]), dtype=np.float64)
+    y = unit(field.model, y)
+    try:
+        return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z]), dtype=np.float64)
+    except RamifyError:
+        raise
+    except Exception as error:
+        raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
+
+
+def _coordinate_rates(model: Model, q: Array, v: Array) -> Array:
+    """dq/dt (states, nq) of a batch."""
+    return np.stack([np.broadcast_to(x, q.shape[:1]) for x in coordinate_rates(model, list(q.T), list(v.T))], axis=1)
 
 
 def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
@@ -274,7 +301,7 @@ def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
     damping = np.array(field.damping)
 
     def rates(t: float, y: Array, u: Array) -> Array:
-        q, v = y[:, of_q], y[:, of_v]
+        q, v = unit(model, y)[:, of_q], y[:, of_v]
         tau = u if field.control is None or field.sampled else u + _torque(field, t, y)
         if not np.isfinite(tau).all():
             state, joint = (int(i) for i in np.argwhere(~np.isfinite(tau))[0])
@@ -286,7 +313,7 @@ def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
         if field.states and field.control is not None:
             columns = [list(x.T) for x in (q, v, y[:, of_z])]
             own = np.stack(np.broadcast_arrays(*field.torque(t, *columns)[1]), axis=1)
-        moved = np.stack([np.broadcast_to(x, y.shape[:1]) for x in coordinate_rates(model, list(q.T), list(v.T))], axis=1)
+        moved = _coordinate_rates(model, y[:, of_q], v)
         work, loss = (tau * v).sum(axis=1), (damping * v * v).sum(axis=1)
         return np.concatenate([moved, a, own, work[:, None], loss[:, None]], axis=1)
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.entry import Watched
-from ramify.codegen.native import builtin_entry
-from ramify.codegen.target import llvm_available
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
-from ramify.sim.adaptive import ADAPTIVE, Progress, first_event, pieces
+from ramify.sim.adaptive import ADAPTIVE, Piece, Progress, first_event, pieces
 from ramify.sim.field import Field, coordinate_rates
-from ramify.sim.fixed import adams_bashforth, energy_preserving, runge_kutta_step
+from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
+from ramify.sim.rates import desired, observed, rates, sample, unit
 from ramify.sim.result import Result, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
@@ -35,8 +35,7 @@ FIXED = {
     "energy": "energy",
 }
 METHODS = ("auto", *ADAPTIVE, *FIXED)
-_MOST_LINKS = 80
-_MOST_STEPS = 40_000
+SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 
 
 def simulate(
@@ -69,15 +68,15 @@ def simulate(
     """
     if ground is not None:
         raise SimulationError("ground contact is not part of this version; leave out ground=")
-    name = _method(method, control, step)
-    _check_times(t_end, dt_out, rtol, atol, step, name)
+    name = _method(method, step)
+    _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
     field = make_field(model, control, damping)
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
     return run.result(q, v)
 
 
-def _method(method: str, control: Any, step: float | None) -> str:
+def _method(method: str, step: float | None) -> str:
     name = str(method).lower()
     if name not in METHODS:
         raise SimulationError(f"method {method!r} is unknown; choose one of {', '.join(METHODS)}")
@@ -86,20 +85,25 @@ def _method(method: str, control: Any, step: float | None) -> str:
     return FIXED.get(name, name)
 
 
-def _check_times(t_end: float, dt_out: float, rtol: float, atol: float, step: float | None, name: str) -> None:
-    for what, value in (
-        ("t_end", t_end),
-        ("dt_out", dt_out),
-        ("rtol", rtol),
-        ("atol", atol),
-        ("step", 1.0 if step is None else step),
-    ):
-        if not (np.isfinite(value) and value > 0.0):
-            raise SimulationError(f"{what} {value!r} must be finite and positive")
+def _check_times(t_end: float, dt_out: float, rtol: float, atol: float, step: float | None, max_step: float, name: str) -> None:
+    given = {"t_end": t_end, "dt_out": dt_out, "rtol": rtol, "atol": atol, "step": 1.0 if step is None else step}
+    for what, value in given.items():
+        if not (_is_number(value) and np.isfinite(value) and value > 0.0):
+            raise SimulationError(f"{what} {value!r} must be a finite and positive number")
+    if not (_is_number(max_step) and max_step > 0.0):
+        raise SimulationError(f"max_step {max_step!r} must be a positive number, in s")
+    if rtol < SMALLEST_RTOL:
+        raise SimulationError(f"rtol {rtol!r} is below what 64-bit numbers can do; give {SMALLEST_RTOL:g} or more")
     if name in FIXED.values() and step is None:
         raise SimulationError(f"method {name!r} needs a fixed step: give step= in seconds")
     if t_end / dt_out > 5e7:
         raise SimulationError(f"{t_end / dt_out:.3g} rows of output are too many to hold; give a larger dt_out")
+    if step is not None and name in FIXED.values() and t_end / step > 1e9:
+        raise SimulationError(f"{t_end / step:.3g} steps are too many; give a larger step")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (Real, np.number)) and not isinstance(value, bool)
 
 
 def _state(model: Model, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Array, Array]:
@@ -129,10 +133,12 @@ class _Run:
         self.u = np.zeros(field.model.nv)
         self.done = Progress()
         self.status = "finished"
-        self.rates = _rates(field, lambda: self.u)
+        self._bar: Any = None
+        self.rates = rates(field, lambda: self.u)
         count = int(np.floor(t_end / dt_out + 1e-9))
         grid = np.arange(count + 1) * dt_out
         self.grid = grid if t_end - grid[-1] < 1e-9 * dt_out else np.append(grid, t_end)
+        self.next = 1  # row of the grid that comes next; the first is the start
 
     # ---- driving ----
 
@@ -169,67 +175,70 @@ class _Run:
 
     def _advance(self, y: Array) -> Iterator[float]:
         """Run to the end, keeping samples; gives the time now and then."""
-        if self.method == "energy":
-            yield from self._with_energy(y)
-            return
         hold = None if not self.field.sampled else 1.0 / float(self.field.control.rate_hz)  # type: ignore[union-attr,arg-type]
         t = 0.0
         while t < self.t_end * (1.0 - 1e-12):
             until = self.t_end if hold is None else min(self.t_end, (round(t / hold) + 1) * hold)
+            if self.t_end - until < 1e-12 * self.t_end:
+                until = self.t_end
             if hold is not None:
-                self.u = _sample(self.field, t, y)
+                self.u = sample(self.field, t, y)
                 if t == 0.0:
                     self.held[0] = self.u.copy()
-            if self.method in ADAPTIVE:
-                steps = self._adaptive(t, y, until)
-            else:
-                steps = self._fixed(t, y, until)
-            for now, last in steps:
-                yield now
-                t, y = now, last
-            if self.status.startswith("event"):
-                return
+            for piece in self._pieces(t, y, until):
+                t, y = self._take(piece)
+                yield t
+                if self.status.startswith("event"):
+                    return
+                if self.may_switch and self.done.stiff:
+                    self.may_switch, self.method = False, "lsoda"
+                    self.switched = f"dop853 until t = {t:.6g} s, then lsoda: the motion is stiff"
+                    break
 
-    def _too_stiff(self, t: float) -> bool:
-        """Whether an explicit method creeps: at this pace the run would take very many steps."""
-        return self.may_switch and self.done.steps >= 2000 and self.done.steps * self.t_end > _MOST_STEPS * t
+    def _pieces(self, t: float, y: Array, until: float) -> Iterator[Piece]:
+        """The steps of the method from t to until."""
+        if self.method in ADAPTIVE:
+            return pieces(self.rates, t, y, until, self.method, self.rtol, self.atol, self.done, self.max_step)
+        return self._fixed(t, y, until)
 
-    def _adaptive(self, t: float, y: Array, until: float) -> Iterator[tuple[float, Array]]:
-        of_q, of_v, _, _ = self.field.parts
-        watched = [lambda t, y, f=f: float(f(t, self._unit(y)[of_q], y[of_v])) for f in self.events.values()]
-        for piece in pieces(self.rates, t, y, until, self.method, self.rtol, self.atol, self.done, self.max_step):
-            hit = first_event(piece, watched) if watched else None
-            end = piece.end if hit is None else hit[0]
-            first = int(np.searchsorted(self.grid, piece.start, side="right"))
-            for s in self.grid[first : int(np.searchsorted(self.grid, end, side="right"))]:
-                self._keep(s, piece.y(s))
-            if hit is not None:
-                self.status = f"event: {list(self.events)[hit[1]]}"
-                if self.times[-1] < end:
-                    self._keep(end, piece.y(end))
-                yield end, piece.y(end)
-                return
-            yield piece.end, piece.y(piece.end)
-            if self._too_stiff(piece.end):
-                self.may_switch, self.method = False, "lsoda"
-                self.switched = f"dop853 until t = {piece.end:.6g} s, then lsoda: the motion is stiff"
-                return
+    def _take(self, piece: Piece) -> tuple[float, Array]:
+        """Keep the output times of a step and look for events; gives the time and the state from which to go on."""
+        hit = first_event(piece, self._watched) if self.events else None
+        end = piece.end if hit is None else hit[0]
+        slack = 1e-9 * (piece.end - piece.start)
+        while self.next < len(self.grid) and self.grid[self.next] <= end + slack:
+            self._keep(self.grid[self.next], piece.y(min(float(self.grid[self.next]), piece.end)))
+            self.next += 1
+        last = piece.y(end)
+        if hit is not None:
+            self.status = f"event: {list(self.events)[hit[1]]}"
+            if self.times[-1] < end:
+                self._keep(end, last)
+        return end, last
 
-    def _fixed(self, t: float, y: Array, until: float) -> Iterator[tuple[float, Array]]:
+    @cached_property
+    def _watched(self) -> list[Callable[[float, Array], float]]:
+        return [partial(_event, self.field, name, f) for name, f in self.events.items()]
+
+    def _fixed(self, t: float, y: Array, until: float) -> Iterator[Piece]:
         assert self.step is not None
         count = max(1, int(np.ceil((until - t) / self.step - 1e-9)))
         dt = (until - t) / count
         if self.method == "ab4":
             rows = adams_bashforth(self.rates, t, y, dt, count)
+        elif self.method == "energy":
+            rows = self._with_energy(t, y, dt, count)
         else:
             rows = self._explicit(t, y, dt, count)
         for i, row in enumerate(rows, start=1):
-            row = self._unit(row)
-            now = until if i == count else t + i * dt
-            self._interpolate(t + (i - 1) * dt, y, now, row)
-            y = row
+            if not np.isfinite(row).all():
+                raise SimulationError(f"the state grows beyond all bounds at t = {t + i * dt:g} s; take a step below {dt:g} s")
+            row = unit(self.field.model, row)
+            start, now = t + (i - 1) * dt, until if i == count else t + i * dt
             self.done.steps += 1
-            yield now, y
+            self.done.evaluations += len(SCHEMES[self.method].c) if self.method in SCHEMES else 1
+            yield Piece(start, now, between(self.rates, start, y, now, row))
+            y = row
 
     def _explicit(self, t: float, y: Array, dt: float, count: int) -> Iterator[Array]:
         of_q, of_v, _, _ = self.field.parts
@@ -237,73 +246,38 @@ class _Run:
             now = t + i * dt
             if SCHEMES[self.method].kick:
                 moved = y + dt * self.rates(now, y)
-                moved[of_q] = self.field.model.integrate(y[of_q], moved[of_v], dt)
-                y = moved
+                moved[of_q] = y[of_q] + dt * np.array(coordinate_rates(self.field.model, y[of_q].tolist(), moved[of_v].tolist()))
+                y = unit(self.field.model, moved)
             else:
-                y = self._unit(runge_kutta_step(self.rates, self.method, now, y, dt))
-            if not np.isfinite(y).all():
-                raise SimulationError(f"the state grows beyond all bounds at t = {now + dt:g} s; take a step below {dt:g} s")
+                y = unit(self.field.model, runge_kutta_step(self.rates, self.method, now, y, dt))
             yield y
 
-    def _with_energy(self, y: Array) -> Iterator[float]:
-        of_q, of_v, _, of_work = self.field.parts
+    def _with_energy(self, t: float, y: Array, dt: float, count: int) -> Iterator[Array]:
+        of_q, of_v, _, _ = self.field.parts
         if self.field.control is not None or any(self.field.damping):
             raise SimulationError("the energy-preserving method is for motion without control and damping; use dop853 or rk4")
-        assert self.step is not None
-        count = max(1, int(np.ceil(self.t_end / self.step - 1e-9)))
-        dt = self.t_end / count
-        still = np.zeros(self.field.model.nv)
-        for i, (q, v, work) in enumerate(
-            energy_preserving(self.field.model, lambda t, q, v: still, 0.0, y[of_q], y[of_v], dt, count), start=1
-        ):
+        for q, v in energy_preserving(self.field.model, t, y[of_q], y[of_v], dt, count):
             row = y.copy()
-            row[of_q], row[of_v], row[of_work] = q, v, (work, 0.0)
-            now = self.t_end if i == count else i * dt
-            self._interpolate((i - 1) * dt, y, now, row)
-            y = row
-            self.done.steps += 1
-            yield now
-
-    def _interpolate(self, t: float, y: Array, now: float, row: Array) -> None:
-        """Output times within a fixed step: the step's ends where they fall on one, else a cubic through both ends and their
-        slopes.
-        """
-        tiny = 1e-9 * (now - t)
-        first = int(np.searchsorted(self.grid, t + tiny, side="right"))
-        for s in self.grid[first : int(np.searchsorted(self.grid, now + tiny, side="right"))]:
-            if abs(s - now) <= tiny:
-                self._keep(s, row)
-                continue
-            h, x = now - t, (s - t) / (now - t)
-            f0, f1 = self.rates(t, y), self.rates(now, row)
-            between = (1 + 2 * x) * (1 - x) ** 2 * y + x**2 * (3 - 2 * x) * row + h * x * (1 - x) * ((1 - x) * f0 - x * f1)
-            self._keep(s, self._unit(between))
-
-    def _unit(self, y: Array) -> Array:
-        if not self.field.model.layout.balls:
-            return y
-        y = np.array(y)
-        for i, _ in self.field.model.layout.balls:
-            y[i : i + 4] /= np.linalg.norm(y[i : i + 4])
-        return y
+            row[of_q], row[of_v] = q, v
+            yield row
 
     # ---- results ----
 
     def _collect(self, wall: float) -> Result:
         of_q, of_v, _, of_work = self.field.parts
-        y = np.stack([self._unit(row) for row in self.rows])
+        y = unit(self.field.model, np.stack(self.rows))
         t, held = np.array(self.times), np.stack(self.held)
-        a, tau = _observed(self.field, t, y, held)
+        a, tau = observed(self.field, t, y, held)
         options = {
-            "method": self.switched or self.method, "rtol": self.rtol, "atol": self.atol, "dt_out": self.dt_out, "t_end": self.t_end, "step": self.step,
+            "method": self.switched or self.method, "rtol": self.rtol, "atol": self.atol, "dt_out": self.dt_out,
+            "t_end": self.t_end, "step": self.step,
             "control": repr(self.field.control) if self.field.control is not None else "none", "damping": list(self.field.damping),
             "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(), "events": list(self.events),
         }  # fmt: skip
         stats = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
-        desired = getattr(self.field.control, "motion", None)
         return Result(
-            self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(y[:, of_work.start], y[:, of_work.start + 1]), options, stats, self.status,
-            desired.at(t) if desired is not None else None,
+            self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats, self.status,
+            desired(self.field.model, self.field.control, None, t),
         )  # fmt: skip
 
     def _show(self, t: float | None) -> None:
@@ -311,10 +285,10 @@ class _Run:
         if not self.progress and t is not None:
             return
         if t is None:
-            if getattr(self, "_bar", None) is not None:
+            if self._bar is not None:
                 self._bar.stop()
             return
-        if getattr(self, "_bar", None) is None:
+        if self._bar is None:
             from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
 
@@ -334,83 +308,18 @@ class _Run:
 
     def _energy_error(self) -> float:
         of_q, of_v, _, of_work = self.field.parts
-        first, last = self._unit(self.rows[0]), self._unit(self.rows[-1])
+        first, last = unit(self.field.model, np.stack([self.rows[0], self.rows[-1]]))
         total = [sum(self.field.model.energy(y[of_q], y[of_v])) - y[of_work][0] + y[of_work][1] for y in (first, last)]
         return abs(float(total[1] - total[0]))
 
 
-# ---- right-hand sides ----
-
-
-def _rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
-    """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
-    if field.traceable and llvm_available() and field.model.nv <= _MOST_LINKS:
-        program = field.program
-        call = builtin_entry(
-            field.compiled("field").compute(1), None, program.inputs, program.outputs[0], _refuse(field), Watched()
-        )
-        now = np.empty(1)
-
-        def compiled(t: float, y: Array) -> Array:
-            now[0] = t
-            return call(now, y, held())
-
-        return compiled
-    return lambda t, y: _called(field, t, y, held())
-
-
-def _called(field: Field, t: float, y: Array, u: Array) -> Array:
-    """y' of one state by calling the controller, then the robot's kernel."""
-    of_q, of_v, of_z, _ = field.parts
-    q, v = np.ascontiguousarray(y[of_q]), np.ascontiguousarray(y[of_v])
-    tau, own = (np.zeros(len(v)), []) if field.sampled else field.torque(t, q.tolist(), v.tolist(), y[of_z].tolist())
-    force = np.asarray(tau) + u
-    if not np.isfinite(force).all():
-        joint = int(np.flatnonzero(~np.isfinite(force))[0])
-        raise SimulationError(f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
-    friction = np.array(field.damping) * v
-    a = field.model.forward_dynamics(q, v, force - friction)
-    return np.concatenate([coordinate_rates(field.model, q, v), a, own, [force @ v, friction @ v]])
-
-
-def _refuse(field: Field) -> Callable[..., Array]:
-    """What the compiled right-hand side does not take: huge angles go through the text, the rest is an error."""
-
-    def fallback(t: Array, y: Array, u: Array) -> Array:
-        with np.errstate(all="ignore"):
-            rates = np.array(field.text(float(t[0]), [float(x) for x in y], [float(x) for x in u]), dtype=np.float64)
-        if np.isfinite(rates).all():
-            return rates
-        of_q, of_v, _, _ = field.parts
-        bad = int(np.flatnonzero(~np.isfinite(rates))[0])
-        names = [*field.model.coordinates, *field.model.velocities]
-        what = names[bad] if bad < len(names) else "the controller"
-        raise SimulationError(f"the motion is not finite at t = {float(t[0]):g} s: the rate of {what!r} is {rates[bad]}")
-
-    return fallback
-
-
-def _sample(field: Field, t: float, y: Array) -> Array:
-    """The controller's output at a sampling instant."""
-    from ramify.sim.rollout import _torque
-
-    tau = _torque(field, t, y[None])[0]
-    if not np.isfinite(tau).all():
-        joint = int(np.flatnonzero(~np.isfinite(tau))[0])
-        raise SimulationError(f"the controller gave {tau[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
-    return tau
-
-
-def _observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
-    """Accelerations and joint forces at the samples."""
-    from ramify.sim.rollout import _torque
-
+def _event(field: Field, name: str, f: Callable[[float, Array, Array], float], t: float, y: Array) -> float:
+    """The value of an event's function; what it raises, and what is no number, is told with its name and the time."""
     of_q, of_v, _, _ = field.parts
-    tau = np.array(held)
-    if field.control is not None and not field.sampled:
-        tau = tau + np.concatenate([_torque(field, float(s), row[None]) for s, row in zip(t, y, strict=True)])
-    net = tau - np.array(field.damping) * y[:, of_v]
-    finite = np.isfinite(net).all(axis=1)
-    a = np.full_like(net, np.nan)
-    a[finite] = field.model.forward_dynamics(y[finite][:, of_q], y[finite][:, of_v], net[finite])
-    return a, tau
+    try:
+        value = float(f(t, unit(field.model, y)[of_q], y[of_v]))
+    except Exception as error:
+        raise SimulationError(f"the event {name!r} raised {error!r} at t = {t:g} s") from error
+    if np.isnan(value):
+        raise SimulationError(f"the event {name!r} gave {value} at t = {t:g} s")
+    return value

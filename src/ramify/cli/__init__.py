@@ -1,0 +1,39 @@
+"""The command line. Each command calls one public function of the library and prints what it returns.
+
+Heavy modules are imported by the commands that need them, so that ``ramify --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import ramify as rf
+from ramify.cli import dynamics, files, look, simulation  # noqa: F401  each registers its commands
+from ramify.cli.common import app
+from ramify.cli.output import printable
+
+__all__ = ["app", "main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The ``ramify`` command: runs, and exits with 0, or with another code and a message on stderr."""
+    try:
+        sys.exit(_run(arguments))
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+    except (rf.RamifyError, OSError) as error:
+        print(f"ramify: {printable(str(error))}", file=sys.stderr)
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def _run(arguments: Sequence[str] | None) -> Any:
+    try:
+        return app(arguments)
+    finally:
+        sys.stdout.flush()

@@ -1,0 +1,77 @@
+"""What the commands share: the application, their common options, and how arguments are read."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from cyclopts import App, Parameter
+
+import ramify as rf
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+app = App(name="ramify", version=rf.__version__, help="Dynamics of tree-type robots, compiled for the robot at hand.")
+
+Robot = Annotated[str, Parameter(help="A built-in robot's name, or the path of a robot file.")]
+Settings = Annotated[
+    list[str] | None, Parameter(name="--set", consume_multiple=True, negative="", help="Parameters of the robot, such as n=7.")
+]
+AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, for programs to read.")]
+Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
+
+COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
+"""Algorithms that are counted and exported unless others are named."""
+
+
+def load(robot: str, settings: Sequence[str] | None = None) -> Model:
+    """A robot with the parameters of --set."""
+    return rf.load(robot, **settings_of(settings))
+
+
+def settings_of(settings: Sequence[str] | None) -> dict[str, Any]:
+    """NAME=NUMBER words as a mapping."""
+    parameters: dict[str, Any] = {}
+    for setting in settings or ():
+        name, _, value = setting.partition("=")
+        try:
+            parameters[name] = float(value)
+        except ValueError:
+            raise rf.ModelError(f"--set {setting}: NAME=NUMBER belongs here, such as n=7") from None
+    return parameters
+
+
+def fill(option: str, given: Sequence[float] | None, default: Any) -> Any:
+    """One number per entry of the default: the default, the number given for all, or the numbers given."""
+    import numpy as np
+
+    values = default if given is None else np.asarray(given, dtype=np.float64)
+    if values.size not in (1, default.size):
+        raise rf.StateError(f"{option} has {values.size} numbers; give {default.size}, or one for all")
+    return np.broadcast_to(values, default.shape).copy()
+
+
+def file_name(m: Model) -> str:
+    """The robot's name as part of a file's name."""
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in m.name)
+
+
+def named(path: Path, m: Model) -> Path:
+    return path.with_name(path.name.replace("{robot}", file_name(m)))
+
+
+def plots_are_possible() -> bool:
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        print("ramify: no plot, for want of Matplotlib; install it with: pip install 'ramify[plot]'", file=sys.stderr)
+        return False
+    return True
+
+
+def summary(m: Model) -> dict[str, Any]:
+    description = str(m.metadata.get("description", ""))
+    return {"name": m.name, "bodies": len(m.bodies), "nv": m.nv, "nq": m.nq, "mass": m.mass, "description": description}

@@ -1,0 +1,112 @@
+"""Looking at robots: robots, info, check, count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+import ramify as rf
+from ramify.cli.common import COUNTED, AsJson, Robot, Settings, app, load, summary
+from ramify.cli.output import print_json, print_line, print_table, several, vector
+
+if TYPE_CHECKING:
+    from ramify.model.joint import Joint
+
+
+@app.command
+def robots(*, json: AsJson = False) -> None:
+    """List the built-in robots."""
+    listed = [load(name) for name in rf.robots()]
+    data = [summary(m) for m in listed]
+    if json:
+        print_json(data)
+        return
+    columns = ("robot", "bodies", "degrees of freedom", "mass, kg", "")
+    print_table("Built-in robots", columns, [(d["name"], d["bodies"], d["nv"], d["mass"], d["description"]) for d in data])
+
+
+@app.command
+def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> None:
+    """Show a robot's bodies, joints, modules, masses and coordinates."""
+    m = load(robot, settings)
+    module_of = {b: module.index + 1 for module in m.modules for b in module.bodies}
+    bodies = [
+        {
+            "name": body.name,
+            "parent": m.bodies[body.parent].name if body.parent >= 0 else None,
+            "joint": body.joint.name,
+            "type": " ".join((body.joint.kind, body.joint.sequence)).strip(),
+            "coordinates": _with_units(body.joint.coordinates, _coordinate_units(body.joint)),
+            "velocities": _with_units(body.joint.velocities, [f"{step.unit}/s" for step in body.joint.steps]),
+            "actuated": body.joint.actuated,
+            "module": module_of[i],
+            "mass": body.mass,
+            "com": body.com.tolist(),
+            "inertia": body.inertia.tolist(),
+        }
+        for i, body in enumerate(m.bodies)
+    ]
+    if json:
+        print_json(summary(m) | {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)})
+        return
+    parts = f"{several(len(m.bodies), 'body', 'bodies')} in {several(len(m.modules), 'module')}"
+    print_line(f"{m.name}: {parts}, {several(m.nv, 'degree')} of freedom, {m.mass:.6g} kg")
+    print_line(f"gravity {vector(m.gravity)} m/s^2")
+    rows = [
+        (
+            i + 1, b["name"], b["parent"] or "(base)", b["module"], b["joint"], b["type"],
+            ", ".join(f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"]), b["mass"], vector(b["com"]),
+        )
+        for i, b in enumerate(bodies)
+    ]  # fmt: skip
+    print_table("", ("", "body", "parent", "module", "joint", "type", "coordinates", "mass, kg", "mass centre, m"), rows)
+    merged = [name for name, place in m.attached.items() if place.body < 0 or m.bodies[place.body].name != name]
+    if merged:
+        print_line(f"links merged into others by fixed joints: {', '.join(merged)}")
+
+
+@app.command
+def check(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> int:
+    """Look for mistakes in a robot. Exit code 1 where there is an error among the findings."""
+    m = load(robot, settings)
+    findings = m.check()
+    if json:
+        print_json([{"level": f.level, "where": f.where, "code": f.code, "message": f.message} for f in findings])
+    elif findings:
+        rows = [(f.level, f.where, f.code, f.message) for f in findings]
+        print_table(f"{m.name}: findings", ("level", "where", "code", "what"), rows)
+    else:
+        print_line(f"{m.name}: nothing to complain about")
+    return int(any(f.level == "error" for f in findings))
+
+
+@app.command
+def count(
+    *robots: Annotated[str, Parameter(help="Built-in names or robot files; all built-in robots unless given.")],
+    algorithm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Which algorithms to count.")] = None,
+    settings: Settings = None,
+    json: AsJson = False,
+) -> None:
+    """Count the operations of the algorithms, after folding and sharing, for each robot."""
+    data = []
+    for m in (load(robot, settings) for robot in robots or rf.robots()):
+        for name in algorithm or COUNTED:
+            c = m.op_count(name)
+            counts = {"mul": c.mul, "add": c.add, "div": c.div, "sqrt": c.sqrt, "sincos": c.sincos}
+            data.append({"robot": m.name, "nv": m.nv, "algorithm": name} | counts)
+    if json:
+        print_json(data)
+        return
+    columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos")
+    print_table("Operations", columns, [tuple(row.values()) for row in data])
+
+
+def _coordinate_units(joint: Joint) -> list[str]:
+    """A unit per entry of q; quaternions have none."""
+    return ["" if step.ball else step.unit for step in joint.steps for _ in step.positions]
+
+
+def _with_units(names: Iterable[str], units: Iterable[str]) -> list[dict[str, str]]:
+    return [{"name": name, "unit": unit} for name, unit in zip(names, units, strict=True)]

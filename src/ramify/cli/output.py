@@ -1,0 +1,65 @@
+"""How the commands print and write."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+
+def write_csv(path: Path, header: Sequence[str], rows: Any) -> None:
+    from csv import writer
+
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = writer(file, lineterminator="\n")
+        out.writerow(header)
+        out.writerows(rows.tolist())
+
+
+def vector(values: Iterable[float]) -> str:
+    return "(" + ", ".join(f"{x + 0.0:.6g}" for x in values) + ")"
+
+
+def several(n: int, one: str, many: str = "") -> str:
+    return f"{n} {one if n == 1 else many or one + 's'}"
+
+
+def print_json(data: Any) -> None:
+    from json import dumps
+
+    print(dumps(_finite(data), indent=1, allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    """The same data with null for numbers that JSON does not have."""
+    if isinstance(data, Mapping):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and data - data != 0.0 else data
+
+
+def print_line(text: str) -> None:
+    print(printable(text))
+
+
+def printable(text: str) -> str:
+    """Text from a robot file may hold anything; a terminal must not obey it."""
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = [tuple(row) for row in rows]
+    numeric = [all(isinstance(row[k], (int, float)) for row in rows) for k in range(len(columns))]
+    table = Table(title=Text(printable(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
+    for column, right in zip(columns, numeric, strict=True):
+        table.add_column(column, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(f"{cell + 0.0:.6g}" if isinstance(cell, float) else printable(str(cell))) for cell in row))
+    Console(width=None if sys.stdout.isatty() else 200).print(table)

@@ -1,0 +1,195 @@
+"""Scenario files: a robot, its start, a motion, a controller and the options of a run, in one YAML file.
+
+They are read by the machinery of robot files: all mistakes are told at once, each with file, line and column.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ramify.errors import ModelError, RamifyError
+from ramify.io.expression import near, shown
+from ramify.io.mistakes import Map, Mistakes, Path
+from ramify.io.scenario_control import controller
+from ramify.io.scenario_motion import Coordinates, motion
+from ramify.io.scenario_schema import Initial, RobotOf, ScenarioPart
+from ramify.io.schema import P, validate
+from ramify.io.yaml_file import parse, read_text
+from ramify.sim.scenario import Scenario
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
+OPTIONS: Final = ("t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping")
+"""Keys that go to rf.simulate as they are."""
+
+
+def scenarios() -> list[str]:
+    """Names of the scenarios that come with ramify, sorted."""
+    return list(_built_in())
+
+
+@cache
+def _built_in() -> tuple[str, ...]:
+    folder = resources.files("ramify") / "scenarios"
+    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
+
+
+def scenario(name_or_path: str | os.PathLike[str]) -> Scenario:
+    """A scenario: one that comes with ramify by its name, or one from the path of a ``.yaml`` file.
+
+    Raises ModelError for an unknown name and for a file with mistakes: one line for each, with file, line, column and key.
+    """
+    given = os.fspath(name_or_path)
+    if given in _built_in():
+        entry = resources.files("ramify") / "scenarios" / f"{given}.yaml"
+        return read_scenario(entry.read_text(encoding="utf-8"), entry.name)
+    path = FilePath(given)
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        if path.suffix or len(path.parts) != 1 or os.path.lexists(path):
+            raise ModelError(f"{given} is no scenario file; such a file ends in .yaml or .yml")
+        raise ModelError(f"no scenario is named {given!r}{near(given, scenarios())}")
+    return read_scenario(read_text(path), given, path.parent)
+
+
+def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:
+    """Whether that is a scenario rather than a robot: by name, or by the keys of a file that can be read."""
+    given = os.fspath(name_or_path)
+    path = FilePath(given)
+    if given in _built_in() or path.suffix.lower() not in (".yaml", ".yml"):
+        return given in _built_in()
+    try:
+        document = parse(read_text(path), Mistakes(given), WANTED)
+    except ModelError:
+        return False
+    return "links" not in document and bool({"robot", "t_end", "motion", "control", "initial"} & set(document))
+
+
+def read_scenario(text: str, file: str = "scenario.yaml", folder: FilePath | None = None, robot: Model | None = None) -> Scenario:
+    """A scenario from the text of its file.
+
+    file: its name in messages; folder: where relative paths of robots start; robot: the robot, instead of the one that the file
+    names. Raises ModelError with all mistakes.
+    """
+    mistakes = Mistakes(file)
+    return _Reader(parse(text, mistakes, WANTED), mistakes, folder, robot, text).scenario()
+
+
+def changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
+    """A scenario with other parts: ``motion``, ``control`` or ``initial`` as a word, a mapping or YAML text."""
+    document = Map(old.document.at)
+    document.update(old.document)
+    document.keys_at, document.values_at = dict(old.document.keys_at), dict(old.document.values_at)
+    mistakes = Mistakes(f"{old.name}, changed")
+    for key, value in changes.items():
+        new = parse(value, mistakes, f"{key} is a word or a mapping such as {{type: ...}}") if _is_mapping(value) else value
+        own = document.get(key)
+        if isinstance(new, str) and isinstance(own, Mapping) and own.get("type") == new:
+            continue  # the same kind: its numbers stay
+        document[key] = new
+        document.keys_at[key] = document.values_at[key] = document.at
+    mistakes.root = document
+    return _Reader(document, mistakes, old.folder, old.robot, old.text).scenario()
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, str) and (value.lstrip().startswith("{") or ":" in value)
+
+
+class _Reader:
+    def __init__(self, document: Map, mistakes: Mistakes, folder: FilePath | None, robot: Model | None, text: str) -> None:
+        self.document, self.mistakes, self.folder, self.robot, self.text = document, mistakes, folder, robot, text
+
+    def part(self, kind: type[P], raw: object, path: Path) -> P | None:
+        """A validated part, or None with its mistakes noted."""
+        made, wrong = validate(kind, raw, {})
+        for where, text, key in wrong:
+            self.mistakes.add((*path, *where), text, key=key)
+        return made
+
+    def scenario(self) -> Scenario:
+        top = self.part(ScenarioPart, self.document, ())
+        self._check_method()
+        model = self.robot or self._load()
+        if model is None:  # nothing else can be judged without the robot
+            self.mistakes.raise_if_any()
+            raise AssertionError
+        q, v = self._initial(model)
+        read = Coordinates(model, self.mistakes, q)
+        moved = motion(read, self.document["motion"], ("motion",)) if "motion" in self.document else None
+        control = controller(read, self.document["control"], ("control",), moved) if "control" in self.document else None
+        damping = self.document.get("damping")
+        if isinstance(damping, list) and len(damping) != model.nv:
+            self.mistakes.add(("damping",), f"{len(damping)} entries; a number, or {model.nv} of them belong here")
+        self.mistakes.raise_if_any()
+        assert top is not None
+        q0, v0 = _start(model, q, v, moved)
+        options = {key: getattr(top, key) for key in OPTIONS if getattr(top, key) is not None}
+        return Scenario(
+            top.name, model, q0, v0, moved, control, options, top.description, top.source, self.text, self.folder, self.document
+        )
+
+    def _check_method(self) -> None:
+        from ramify.sim.simulate import FIXED, METHODS
+
+        method = self.document.get("method", "auto")
+        if isinstance(method, str) and method.lower() not in METHODS:
+            self.mistakes.add(("method",), f"no method is called {shown(method)}{near(method.lower(), list(METHODS))}")
+        elif isinstance(method, str) and method.lower() in FIXED and "step" not in self.document:
+            self.mistakes.add(("method",), f"{method} needs a fixed step: add the key step, in s")
+
+    def _load(self) -> Model | None:
+        """The robot, or None with its mistakes noted."""
+        from ramify.io.load import load
+        from ramify.model.edits import with_gravity
+
+        raw = self.document.get("robot")
+        if raw is None:
+            return None
+        spec = self.part(RobotOf, {"name": raw} if isinstance(raw, str) else raw, ("robot",))
+        if spec is None:
+            return None
+        name = spec.name
+        if self.folder is not None and not FilePath(name).is_absolute() and (self.folder / name).is_file():
+            name = os.fspath(self.folder / name)
+        try:
+            model = load(name, base=spec.base, **spec.parameters)
+            return model if spec.gravity is None else with_gravity(model, spec.gravity)
+        except RamifyError as error:
+            where = ("robot",) if isinstance(raw, str) else ("robot", "name")
+            for line in str(error).splitlines():
+                self.mistakes.add(where, line)
+            return None
+
+    def _initial(self, model: Model) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """q (nq) and v (nv) as the file gives them, NaN where it says nothing."""
+        raw = self.document.get("initial")
+        part = self.part(Initial, raw, ("initial",)) if raw is not None else None
+        read = Coordinates(model, self.mistakes)
+        q = read.all(part, "q", ("initial",), of_q=True)
+        v = read.all(part, "v", ("initial",), of_q=False)
+        return q, v
+
+
+def _start(model: Model, q: Any, v: Any, moved: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """The start: what ``initial`` says, elsewhere what the motion says, elsewhere neutral and at rest."""
+    from ramify.motion.driven import driven
+
+    q0, v0 = model.neutral(), np.zeros(model.nv)
+    if moved is not None:
+        first = moved.at(0.0)
+        if moved.n == model.nv == model.nq:
+            q0, v0 = first.q.copy(), first.v.copy()
+        else:
+            chosen = driven(model)
+            if len(chosen) == moved.n and -1 not in chosen.q:
+                q0[list(chosen.q)], v0[list(chosen.v)] = first.q, first.v
+    return np.where(np.isnan(q), q0, q), np.where(np.isnan(v), v0, v)

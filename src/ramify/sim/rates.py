@@ -1,0 +1,165 @@
+"""Right-hand sides of one run, and what is observed at its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ramify.codegen.native import builtin_entry
+from ramify.codegen.target import llvm_available
+from ramify.errors import RamifyError, SimulationError
+from ramify.model.frame import Array
+from ramify.motion.trajectory import Motion
+from ramify.sim.field import Field, coordinate_rates
+
+if TYPE_CHECKING:
+    from ramify.control.base import Controller
+    from ramify.model.model import Model
+    from ramify.motion import Trajectory
+
+MOST_LINKS = 80
+"""Degrees of freedom up to which the whole right-hand side is written out and compiled."""
+
+
+def unit(model: Model, y: Array) -> Array:
+    """Rows (..., size) with their quaternions of length one."""
+    if not model.layout.balls:
+        return y
+    y = np.array(y)
+    for i, _ in model.layout.balls:
+        y[..., i : i + 4] /= np.linalg.norm(y[..., i : i + 4], axis=-1, keepdims=True)
+    return y
+
+
+def rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
+    """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
+    if field.traceable and llvm_available() and field.model.nv <= MOST_LINKS:
+        call = builtin_entry(field.compiled("field").compute(1), None, field.inputs, field.output, _refuse(field), ())
+        now = np.empty(1)
+
+        def compiled(t: float, y: Array) -> Array:
+            now[0] = t
+            return call(now, y, held())
+
+        return compiled
+    return lambda t, y: _called(field, t, y, held())
+
+
+def _called(field: Field, t: float, y: Array, u: Array) -> Array:
+    """y' of one state by calling the controller, then the robot's kernel."""
+    of_q, of_v, of_z, _ = field.parts
+    if not np.isfinite(y).all():
+        _not_finite(field, t, y)
+    q, v = np.ascontiguousarray(unit(field.model, y)[of_q]), np.ascontiguousarray(y[of_v])
+    tau, own = (np.zeros(len(v)), [0.0] * field.states) if field.sampled else _asked(field, t, q, v, y[of_z])
+    force = np.asarray(tau) + u
+    if not np.isfinite(force).all():
+        joint = int(np.flatnonzero(~np.isfinite(force))[0])
+        raise SimulationError(f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
+    friction = np.array(field.damping) * v
+    a = field.model.forward_dynamics(q, v, force - friction)
+    return np.concatenate([coordinate_rates(field.model, y[of_q].tolist(), v.tolist()), a, own, [force @ v, friction @ v]])
+
+
+def _asked(field: Field, t: float, q: Array, v: Array, z: Array) -> tuple[Array, list[float]]:
+    """The controller's answer; what it raises is told with the time."""
+    try:
+        tau, own = field.torque(t, q.tolist(), v.tolist(), z.tolist())
+        return np.asarray(tau, dtype=np.float64), own
+    except SimulationError:
+        raise
+    except RamifyError as error:
+        raise SimulationError(f"{error} (at t = {t:g} s)") from error
+    except Exception as error:
+        raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
+
+
+def _refuse(field: Field) -> Callable[..., Array]:
+    """What the compiled right-hand side does not take: huge angles go through the text, the rest is an error."""
+
+    def fallback(t: Array, y: Array, u: Array) -> Array:
+        if not np.isfinite(y).all():
+            _not_finite(field, float(t[0]), y)
+        with np.errstate(all="ignore"):
+            found = np.array(field.text(float(t[0]), [float(x) for x in y], [float(x) for x in u]), dtype=np.float64)
+        if np.isfinite(found).all():
+            return found
+        bad = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise SimulationError(
+            f"the motion is not finite at t = {float(t[0]):g} s: the rate of {_named(field, bad)!r} is {found[bad]}"
+        )
+
+    return fallback
+
+
+def _not_finite(field: Field, t: float, y: Array) -> None:
+    bad = int(np.flatnonzero(~np.isfinite(y))[0])
+    raise SimulationError(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
+
+
+def _named(field: Field, place: int) -> str:
+    names = [*field.model.coordinates, *field.model.velocities]
+    return names[place] if place < len(names) else "the controller"
+
+
+def sample(field: Field, t: float, y: Array) -> Array:
+    """The output (nv) of a sampled controller at a sampling instant."""
+    of_q, of_v, of_z, _ = field.parts
+    y = unit(field.model, y)
+    tau, _ = _asked(field, t, y[of_q], y[of_v], y[of_z])
+    if not np.isfinite(tau).all():
+        joint = int(np.flatnonzero(~np.isfinite(tau))[0])
+        raise SimulationError(f"the controller gave {tau[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
+    return tau
+
+
+def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
+    """Accelerations and joint forces at the samples; NaN where the controller gives none."""
+    of_q, of_v, _, _ = field.parts
+    tau = np.array(held)
+    if field.control is not None and not field.sampled:
+        tau = tau + _forces(field, field.control, t, y)
+    net = tau - np.array(field.damping) * y[:, of_v]
+    finite = np.isfinite(net).all(axis=1)
+    a = np.full_like(net, np.nan)
+    a[finite] = field.model.forward_dynamics(y[finite][:, of_q], y[finite][:, of_v], net[finite])
+    return a, tau
+
+
+def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
+    """The controller's joint forces (T, nv): all rows at once where that works, else one by one."""
+    of_q, of_v, of_z, _ = field.parts
+    rows = y[:, of_q], y[:, of_v], y[:, of_z]
+    if control.traceable:
+        try:
+            return control.torque(field.model, t, *rows)
+        except RamifyError:
+            pass
+    out = np.full((len(t), field.model.nv), np.nan)
+    for i, (q, v, z) in enumerate(zip(*rows, strict=True)):
+        try:
+            out[i] = control.torque(field.model, float(t[i]), q, v, z)
+        except Exception:  # the controller that ended the run may end this as well; its forces are not known then
+            continue
+    return out
+
+
+def desired(model: Model, control: Controller | None, motion: Trajectory | None, t: Array) -> Motion | None:
+    """The motion asked for, over all coordinates, NaN in those it does not move; None where there is none."""
+    from ramify.control.robot import RobotText
+
+    motion = getattr(control, "motion", None) if motion is None else motion
+    if motion is None:
+        return None
+    m = motion.at(t)
+    if motion.n == model.nv == model.nq:
+        return m
+    robot = RobotText(model)
+    chosen = control.driven(robot) if control is not None else robot.driven()
+    if len(chosen) != motion.n or -1 in chosen.q:
+        return None
+    q, v, a = (np.full((len(t), n), np.nan) for n in (model.nq, model.nv, model.nv))
+    q[:, list(chosen.q)], v[:, list(chosen.v)], a[:, list(chosen.v)] = m.q, m.v, m.a
+    return Motion(t, q, v, a)

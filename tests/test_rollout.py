@@ -1,0 +1,261 @@
+"""Rollouts: many states at once give what single runs give, whatever drives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from reference_runs import pendulum
+
+import ramify as rf
+from ramify.sim.schemes import SCHEMES
+
+STEPS, DT = 40, 0.005
+
+
+@pytest.fixture(scope="module")
+def arm() -> rf.Model:
+    return rf.load("planar_3r")
+
+
+def starts(model: rf.Model, count: int, seed: int = 0) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    q = np.array([model.random(seed=seed + i)[0] for i in range(count)])
+    return q, 0.5 * rng.normal(size=(count, model.nv))
+
+
+@pytest.mark.parametrize("method", SCHEMES)
+@pytest.mark.parametrize("count", [1, 3, 8, 21])
+def test_a_batch_is_its_single_runs(arm: rf.Model, method: str, count: int) -> None:
+    q0, v0 = starts(arm, count)
+    batch = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, method=method)
+    assert batch.q.shape == (count, 3)
+    for i in range(count):
+        one = rf.rollout(arm, q0[i], v0[i], steps=STEPS, dt=DT, method=method)
+        assert np.allclose(batch.q[i], one.q, rtol=0.0, atol=1e-12)
+        assert np.allclose(batch.v[i], one.v, rtol=0.0, atol=1e-11)
+    run = rf.simulate(arm, STEPS * DT, q0[0], v0[0], method=method, step=DT, dt_out=STEPS * DT)
+    assert np.allclose(batch.q[0], run.q[-1], rtol=0.0, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["rk4", "rk5", "semi_implicit_euler"])
+def test_quaternions_stay_of_length_one_and_agree(method: str) -> None:
+    model = rf.load("space_3_link", base="free")
+    q0, v0 = starts(model, 9, 3)
+    batch = rf.rollout(model, q0, v0, steps=STEPS, dt=DT, method=method)
+    assert np.abs(np.linalg.norm(batch.q[:, 3:7], axis=1) - 1.0).max() < 1e-14
+    for i in (0, 8):
+        run = rf.simulate(model, STEPS * DT, q0[i], v0[i], method=method, step=DT, dt_out=STEPS * DT)
+        assert np.abs(model.difference(batch.q[i], run.q[-1])).max() < 1e-10
+
+
+def test_rollouts_converge_to_the_adaptive_run(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 4)
+    fine = [rf.simulate(arm, 0.4, q, v, rtol=1e-12, atol=1e-13, dt_out=0.4).q[-1] for q, v in zip(q0, v0, strict=True)]
+    for method, order in (("euler", 1), ("semi_implicit_euler", 1), ("rk4", 4), ("rk5", 5)):
+        coarse = 0.02 if order > 1 else 0.002
+        off = [
+            np.abs(rf.rollout(arm, q0, v0, steps=round(0.4 / dt), dt=dt, method=method).q - fine).max()
+            for dt in (coarse, coarse / 2)
+        ]
+        assert order - 0.5 < np.log2(off[0] / off[1]) < order + 1.0, method
+
+
+# ---- histories and shapes ----
+
+
+def test_histories(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 5)
+    full = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, every=1, t0=2.0)
+    assert full.q.shape == (5, STEPS, 3)
+    assert full.t == pytest.approx(2.0 + DT * np.arange(1, STEPS + 1))
+    some = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, every=7)
+    assert np.array_equal(some.q, full.q[:, 6::7])
+    last = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT)
+    assert np.array_equal(last.q, full.q[:, -1])
+    assert last.t.shape == (1,)
+
+
+def test_leading_shapes_broadcast(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 6)
+    grid = rf.rollout(arm, q0.reshape(2, 3, 3), v0[0], steps=5, dt=DT, every=5)
+    assert grid.q.shape == (2, 3, 1, 3)
+    flat = rf.rollout(arm, q0, np.broadcast_to(v0[0], (6, 3)), steps=5, dt=DT)
+    assert np.allclose(grid.q.reshape(6, 3), flat.q, rtol=0.0, atol=1e-13)
+    assert rf.rollout(arm, np.zeros((0, 3)), np.zeros(3), steps=5, dt=DT).q.shape == (0, 3)
+    assert np.array_equal(rf.rollout(arm, q0, v0, steps=0, dt=DT).q, q0)
+
+
+def test_threads_change_nothing(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 200)
+    before = rf.threads()
+    try:
+        rf.threads(1)
+        one = rf.rollout(arm, q0, v0, steps=10, dt=DT)
+        rf.threads(2)
+        two = rf.rollout(arm, q0, v0, steps=10, dt=DT)
+    finally:
+        rf.threads(before)
+    assert np.allclose(one.q, two.q, rtol=0.0, atol=1e-13)
+
+
+# ---- what drives them ----
+
+
+def test_torques_constant_per_step_and_per_state(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 5)
+    rng = np.random.default_rng(1)
+    each = rng.normal(size=(5, STEPS, 3))
+    found = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, tau=each)
+    for i in range(5):
+        own = rf.rollout(arm, q0[i], v0[i], steps=STEPS, dt=DT, tau=each[i])
+        assert np.allclose(found.q[i], own.q, rtol=0.0, atol=1e-12)
+    shared = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, tau=each[0])
+    assert np.allclose(shared.q[0], found.q[0], rtol=0.0, atol=1e-12)
+    constant = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, tau=each[0, 0])
+    repeated = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, tau=np.broadcast_to(each[0, 0], (STEPS, 3)))
+    assert np.allclose(constant.q, repeated.q, rtol=0.0, atol=1e-13)
+    run = rf.simulate(arm, STEPS * DT, q0[2], v0[2], method="rk4", step=DT, control=rf.control.Torque(each[0, 0]), dt_out=1.0)
+    assert np.allclose(constant.q[2], run.q[-1], rtol=0.0, atol=1e-12)
+
+
+def test_a_table_is_held_during_each_step() -> None:
+    tau = np.array([[1.0], [-2.0], [3.0]])
+    found = rf.rollout(pendulum(), [0.3], [0.0], steps=3, dt=0.01, tau=tau)
+    q, v = np.array([0.3]), np.array([0.0])
+    for force in tau:
+        step = rf.rollout(pendulum(), q, v, steps=1, dt=0.01, tau=force)
+        q, v = step.q, step.v
+    assert np.array_equal(found.q, q)
+
+
+def test_controllers_compiled_and_called_agree(arm: rf.Model) -> None:
+    motion = rf.motion.Cycloid(0.0, [0.5, 0.6, 0.7], STEPS * DT)
+    q0, v0 = starts(arm, 11)
+
+    def law(t: Any, q: Any, v: Any) -> Any:
+        m = motion.at(t)
+        return arm.inverse_dynamics(q, v, m.a + 49.0 * (m.q - q) + 14.0 * (m.v - v))
+
+    compiled = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=rf.control.ComputedTorque(motion))
+    called = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=rf.control.Function(law, vectorized=True))
+    one_by_one = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=law)
+    assert np.abs(compiled.q - called.q).max() < 1e-10
+    assert np.array_equal(called.q, one_by_one.q) or np.abs(called.q - one_by_one.q).max() < 1e-13
+    run = rf.simulate(arm, STEPS * DT, q0[4], v0[4], method="rk4", step=DT, control=rf.control.ComputedTorque(motion), dt_out=1.0)
+    assert np.abs(compiled.q[4] - run.q[-1]).max() < 1e-11
+
+
+def test_a_controller_with_states(arm: rf.Model) -> None:
+    control = rf.control.PID(rf.motion.Hold([0.1, 0.2, 0.3]), kp=50.0, ki=30.0, kd=10.0)
+    q0, v0 = starts(arm, 3)
+    batch = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=control)
+    run = rf.simulate(arm, STEPS * DT, q0[1], v0[1], method="rk4", step=DT, control=control, dt_out=1.0)
+    assert np.abs(batch.q[1] - run.q[-1]).max() < 1e-11
+
+
+def test_sampled_control_is_that_of_simulate(arm: rf.Model) -> None:
+    control = rf.control.PD(rf.motion.Hold([0.1, 0.2, 0.3]), rate_hz=50.0)
+    q0, v0 = starts(arm, 3)
+    batch = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=control)
+    run = rf.simulate(arm, STEPS * DT, q0[1], v0[1], method="rk4", step=DT, control=control, dt_out=1.0)
+    assert np.abs(batch.q[1] - run.q[-1]).max() < 1e-11
+
+
+def test_floating_base_with_a_function() -> None:
+    model = rf.load("space_3_link", base="free")
+    q0, v0 = starts(model, 4)
+    called = rf.rollout(model, q0, v0, steps=20, dt=DT, control=lambda t, q, v: np.r_[np.zeros(6), -0.2 * v[6:]])
+    damped = rf.rollout(model, q0, v0, steps=20, dt=DT, damping=np.r_[np.zeros(6), np.full(model.nv - 6, 0.2)])
+    assert np.abs(called.q - damped.q).max() < 1e-10
+
+
+def test_large_robots_go_batch_by_batch() -> None:
+    chain = rf.load("chain", n=90)
+    q0, v0 = np.full((2, 90), 0.01), np.zeros(90)
+    found = rf.rollout(chain, q0, v0, steps=3, dt=1e-3)
+    run = rf.simulate(chain, 3e-3, q0[0], v0, method="rk4", step=1e-3, dt_out=1.0)
+    assert np.abs(found.q[0] - run.q[-1]).max() < 1e-11
+
+
+# ---- what goes wrong ----
+
+
+def test_divergence_names_the_state(arm: rf.Model) -> None:
+    q0, v0 = np.zeros((4, 3)), np.zeros((4, 3))
+    v0[2] = 1e5
+    with pytest.raises(rf.SimulationError, match=r"state 2 \(1 of 4 in all\).*before t = |million radians"):
+        rf.rollout(arm, q0, v0, steps=200, dt=0.05, method="euler", every=1)
+
+
+def test_bad_controllers_are_told_with_time_and_state(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 3)
+
+    def nan(t: float, q: Any, v: Any) -> Any:
+        return [0.0, np.nan if t > 0.049 else 0.0, 0.0]
+
+    with pytest.raises(rf.SimulationError, match=r"gave nan for 'joint2' at t = 0\.05.*state 0"):
+        rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=nan)
+
+    def angry(t: float, q: Any, v: Any) -> Any:
+        raise RuntimeError("no")
+
+    with pytest.raises(rf.SimulationError, match=r"raised RuntimeError\('no'\) at t = 0 s"):
+        rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=angry)
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"steps": -1}, "steps -1"),
+    ({"steps": 1.5}, "steps 1.5"),
+    ({"steps": True}, "steps True"),
+    ({"dt": 0.0}, "dt 0.0"),
+    ({"dt": "0.1"}, "dt '0.1'"),
+    ({"t0": float("inf")}, "t0 inf"),
+    ({"every": 0}, "every 0"),
+    ({"method": "dop853"}, "not a fixed-step scheme"),
+    ({"tau": np.zeros((2, 3))}, "tau has shape (2, 3)"),
+    ({"tau": [1.0]}, "tau"),
+    ({"damping": -1.0}, "damping"),
+    ({"q0": np.zeros(2)}, "q0"),
+    ({"q0": "zero"}, "q0"),
+    ({"v0": [np.nan] * 3}, "v0"),
+    ({"ground": 1}, "ground"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), BAD, ids=[f"{next(iter(o))}{i}" for i, (o, _) in enumerate(BAD)])
+def test_bad_arguments_are_refused(arm: rf.Model, options: dict[str, Any], said: str) -> None:
+    given = {"q0": np.zeros(3), "v0": np.zeros(3), "steps": 5, "dt": 0.01, **options}
+    with pytest.raises(rf.RamifyError) as error:
+        rf.rollout(arm, **given)
+    assert said in str(error.value)
+
+
+def test_a_quaternion_must_have_length_one() -> None:
+    model = rf.load("space_3_link", base="free")
+    with pytest.raises(rf.StateError, match="length"):
+        rf.rollout(model, 2.0 * model.neutral(), np.zeros(model.nv), steps=1, dt=0.1)
+
+
+ARM = rf.load("planar_3r")
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(0, 9),
+    st.sampled_from(sorted(SCHEMES)),
+    st.none() | st.integers(1, 4),
+    st.booleans(),
+    st.integers(0, 99),
+)
+def test_any_shape_agrees_with_single_runs(count: int, steps: int, method: str, every: int | None, table: bool, seed: int) -> None:
+    q0, v0 = starts(ARM, count, seed)
+    tau = np.random.default_rng(seed).normal(size=(count, steps, 3)) if table and steps else None
+    batch = rf.rollout(ARM, q0, v0, steps=steps, dt=DT, method=method, every=every, tau=tau)
+    i = seed % count
+    one = rf.rollout(ARM, q0[i], v0[i], steps=steps, dt=DT, method=method, every=every, tau=None if tau is None else tau[i])
+    assert batch.q[i].shape == one.q.shape
+    assert np.allclose(batch.q[i], one.q, rtol=0.0, atol=1e-12)
