@@ -335,3 +335,26 @@ def test_bodies_cannot_be_changed_behind_a_model() -> None:
     assert_array_equal(model.bodies[0].com, np.zeros(3))
     with pytest.raises(ValueError, match="read-only"):
         model.bodies[0].com[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: rf.from_dh([("a", 0, 0, 0)], [1], [(0, 0, 0)], [(1, 1, 1)]),
+        lambda: rf.from_dh([None], [1], [(0, 0, 0)], [(1, 1, 1)]),
+        lambda: rf.from_dh(None, [1], [(0, 0, 0)], [(1, 1, 1)]),
+        lambda: rf.from_dh([(0, 0, 0, 0)], 1.0, [(0, 0, 0)], [(1, 1, 1)]),
+        lambda: rf.from_dh([(0, 0, 0, 0)], ["x"], [(0, 0, 0)], [(1, 1, 1)]),
+        lambda: rf.from_dh([(0, 0, 0, 0)], [1], [("x", 0, 0)], [(1, 1, 1)]),
+        lambda: rf.from_dh([(0, 0, 0, 0)], [1], [(0, 0, 0)], [(1, 1, 1)], gravity=9.81),
+        lambda: rf.from_dh([(0, 0, 0, 0)], [1], [(0, 0, 0)], [(1, 1, 1)], gravity=("a", 0, 0)),
+        lambda: rf.Builder("x").link("a", mass="heavy"),
+        lambda: rf.Builder("x").link("a", axis=None),
+        lambda: rf.Builder("x").link("a", com="abc"),
+        lambda: rf.Builder("x").link("a", sequence=5, joint="spherical"),
+        lambda: rf.Builder("x", gravity=None).link("a", mass=1.0).model(),
+    ],
+)
+def test_strange_values_are_model_errors(call: Any) -> None:
+    with pytest.raises(rf.ModelError):
+        call()

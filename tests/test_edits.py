@@ -354,3 +354,15 @@ def test_bad_locks(joint: str, at: Any, message: str) -> None:
 def test_one_joint_must_move() -> None:
     with pytest.raises(rf.ModelError, match="'arm' is the only joint of robot; a model needs one that moves"):
         rf.with_locked(rf.Builder("robot").link("arm", mass=1.0).model(), "arm")
+
+
+def test_strange_values_are_model_errors() -> None:
+    model = rf.load("planar_3r")
+    link = model.bodies[-1].name
+    for call in (
+        lambda: rf.with_gravity(model, "down"),  # type: ignore[arg-type]
+        lambda: rf.with_payload(model, link, "x"),  # type: ignore[arg-type]
+        lambda: rf.with_payload(model, link, 1.0, com="abc"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(rf.ModelError):
+            call()

@@ -141,7 +141,8 @@ class Spread:
         self._rest, self._places = rest, list(places)
 
     def of(self, rows: Array) -> Array:
-        out = np.tile(self._rest, (rows.shape[0], 1))
+        out = np.empty((rows.shape[0], self._rest.size))
+        out[:] = self._rest
         out[:, self._places] = rows
         return out
 

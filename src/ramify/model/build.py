@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ramify.errors import ModelError
+from ramify.errors import ModelError, RamifyError
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Array, Frame, as_frame, classical_dh, modified_dh
 from ramify.model.joint import Joint
 from ramify.model.model import Attachment, Model
 
 EARTH = (0.0, 0.0, -9.81)
+
+
+@contextmanager
+def understood(what: str) -> Iterator[None]:
+    """Turn the complaints of NumPy and Python about strange values into a ModelError that names them."""
+    try:
+        yield
+    except RamifyError:
+        raise
+    except (TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise ModelError(f"{what}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +58,8 @@ def build(
     """
     specs = list(links)
     _check_names(specs)
-    _check_numbers(specs, gravity)
+    with understood(f"robot {name!r}"):
+        _check_numbers(specs, gravity)
     ordered = _parents_first(specs)
     moving = _merge_fixed(ordered)
     if not moving.bodies:
@@ -216,25 +229,26 @@ def from_dh(
 
     Raises ModelError naming the row and column that is missing or not finite.
     """
-    n = len(rows)
-    kinds = {"R": "revolute", "P": "prismatic"}
-    letters = list(joints) or ["R"] * n
-    if convention not in ("modified", "classical"):
-        raise ModelError(f"convention {convention!r} must be 'modified' or 'classical'")
-    for what, values in (("joints", letters), ("mass", mass), ("com", com), ("inertia", inertia)):
-        if len(values) != n:
-            raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
-    links = []
-    for k, row in enumerate(rows):
-        a, alpha, b, theta = _dh_row(k, row)
-        if letters[k] not in kinds:
-            raise ModelError(f"joints[{k}] is {letters[k]!r}; it must be 'R' or 'P'")
-        placement, outlet = dh_frames(convention, a, alpha, b, theta)
-        tensor = np.asarray(inertia[k], dtype=np.float64)
-        tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
-        joint = Joint(f"joint{k + 1}", kinds[letters[k]], placement, outlet)
-        parent = f"link{k}" if k else None
-        links.append(LinkSpec(f"link{k + 1}", parent, joint, float(mass[k]), np.asarray(com[k], dtype=np.float64), tensor))
+    with understood("from_dh"):
+        n = len(rows)
+        kinds = {"R": "revolute", "P": "prismatic"}
+        letters = list(joints) or ["R"] * n
+        if convention not in ("modified", "classical"):
+            raise ModelError(f"convention {convention!r} must be 'modified' or 'classical'")
+        for what, values in (("joints", letters), ("mass", mass), ("com", com), ("inertia", inertia)):
+            if len(values) != n:
+                raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
+        links = []
+        for k, row in enumerate(rows):
+            a, alpha, b, theta = _dh_row(k, row)
+            if letters[k] not in kinds:
+                raise ModelError(f"joints[{k}] is {letters[k]!r}; it must be 'R' or 'P'")
+            placement, outlet = dh_frames(convention, a, alpha, b, theta)
+            tensor = np.asarray(inertia[k], dtype=np.float64)
+            tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
+            joint = Joint(f"joint{k + 1}", kinds[letters[k]], placement, outlet)
+            parent = f"link{k}" if k else None
+            links.append(LinkSpec(f"link{k + 1}", parent, joint, float(mass[k]), np.asarray(com[k], dtype=np.float64), tensor))
     return build(name, links, gravity)
 
 
@@ -296,14 +310,15 @@ class Builder:
         points: Mapping[str, Sequence[float]] | None = None,
     ) -> Builder:
         """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's frame. Returns the builder."""
-        tensor = np.asarray(inertia, dtype=np.float64)
-        tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
-        made = Joint(
-            joint_name or name, joint, as_frame(at), as_frame(outlet), tuple(axis), sequence, pitch, tuple(limits), actuated  # type: ignore[arg-type]
-        )  # fmt: skip
-        named = tuple((key, _point(point)) for key, point in (points or {}).items())
-        centre = np.asarray(com, dtype=np.float64)
-        self.links.append(LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named))
+        with understood(f"link {name!r}"):
+            tensor = np.asarray(inertia, dtype=np.float64)
+            tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
+            made = Joint(
+                joint_name or name, joint, as_frame(at), as_frame(outlet), tuple(axis), sequence, pitch, tuple(limits), actuated  # type: ignore[arg-type]
+            )  # fmt: skip
+            named = tuple((key, _point(point)) for key, point in (points or {}).items())
+            centre = np.asarray(com, dtype=np.float64)
+            self.links.append(LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named))
         return self
 
     def model(self) -> Model:

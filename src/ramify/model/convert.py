@@ -273,7 +273,9 @@ def converter(
     """
     if program not in ("pinocchio", "mujoco"):
         raise ModelError(f"program {program!r} must be 'pinocchio' or 'mujoco'")
-    chosen = dict.fromkeys(model.metadata.get("continuous", ()) if program == "pinocchio" else (), "cos_sin") | dict(forms or {})
+    ours = {joint.name for joint in model.joints}  # some that the file had may be locked by now
+    endless = [name for name in model.metadata.get("continuous", ()) if name in ours and program == "pinocchio"]
+    chosen = dict.fromkeys(endless, "cos_sin") | dict(forms or {})
     for name in chosen:
         model.joint(name)
     names = _order(model, order)

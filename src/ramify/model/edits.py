@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import ModelError
-from ramify.model.build import LinkSpec, build, welded
+from ramify.model.build import LinkSpec, build, understood, welded
 from ramify.model.frame import Array, Frame, as_frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
 from ramify.model.model import Attachment, Model
@@ -132,7 +132,8 @@ def _welded_at(model: Model, seat: Attachment, lump: LinkSpec) -> Model:
 
 def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpec:
     """A mass with its inertia, checked."""
-    tensor = np.asarray(inertia, dtype=np.float64)
+    with understood(what):
+        tensor, mass = np.asarray(inertia, dtype=np.float64), float(mass)
     if tensor.shape in ((), (3,)):
         tensor = tensor * np.eye(3)
     if tensor.shape != (3, 3) or not np.isfinite(tensor).all():
@@ -146,7 +147,8 @@ def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpe
 
 
 def _three(what: str, value: ArrayLike) -> tuple[float, float, float]:
-    a: Array = np.asarray(value, dtype=np.float64)
+    with understood(what):
+        a: Array = np.asarray(value, dtype=np.float64)
     if a.shape != (3,) or not np.isfinite(a).all():
         raise ModelError(f"{what} {a.tolist()} must be three finite numbers")
     x, y, z = (float(c) for c in a)
