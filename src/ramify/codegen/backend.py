@@ -119,7 +119,8 @@ class RobotTable:
     """A tree's numbers as the loops read them.
 
     Marks: bit 0 for a link whose parent has no child with a higher number (coming inward, it is the first to hand something over),
-    bit 1 for a link without children.
+    bit 1 for a link without children. Places: memory for records that pass between parent and child, one per link and one (the
+    first) for the base; a link takes over the place of one whose last child is done.
     """
 
     def __init__(self, parents: Sequence[int], constants: Array, extras: Array, shared: Array) -> None:
@@ -130,8 +131,21 @@ class RobotTable:
             np.array(parents, dtype=np.int64),
             *(np.ascontiguousarray(a, dtype=np.float64) for a in (constants, extras, shared)),
             np.array(marks, dtype=np.int64),
+            np.array(self._take_places(parents, last), dtype=np.int64),
         )
+        self.places = 1 + int(self._keep[-1].max())
         self.table = np.array([self.links, *(a.ctypes.data for a in self._keep)], dtype=np.int64)
+
+    @staticmethod
+    def _take_places(parents: Sequence[int], last: dict[int, int]) -> list[int]:
+        """A place for the base and every link, given the last child of those that have one."""
+        places: list[int] = []
+        until: list[int] = []  # for every place, the link that is done with it
+        for k in range(-1, len(parents)):
+            place = next((i for i, end in enumerate(until) if end <= k), len(until))
+            until[place : place + 1] = [last.get(k, k)]
+            places.append(place)
+        return places
 
 
 class Spread:
@@ -189,12 +203,12 @@ class Rolled:
         if any(self._spread) or width > 1:
             return None
         made = self._kernels.functions.entry(1)[0]
-        memory = np.empty(scratch_doubles(self._kernels.program, self._robot.links, 1) + 8)
+        memory = np.empty(scratch_doubles(self._kernels.program, self._robot.links, self._robot.places, 1) + 8)
         return Compute(made.address, (self._robot.table.ctypes.data, _aligned(memory)), (made, self._robot, memory))
 
     def _scratch(self, width: int) -> int:
         """Memory for the records, one piece per thread, on a 64-byte boundary."""
-        size = scratch_doubles(self._kernels.program, self._robot.links, width)
+        size = scratch_doubles(self._kernels.program, self._robot.links, self._robot.places, width)
         held = getattr(self._local, "memory", None)
         if held is None or held.size < size + 8:
             held = self._local.memory = np.empty(size + 8)

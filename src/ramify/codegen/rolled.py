@@ -1,7 +1,7 @@
 """Loops over the links: one kernel per algorithm serves every robot.
 
 ``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a Robot is
-``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64 *marks}``. Records live in ``scratch``:
+``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64 *marks; int64 *places}``. Records live in ``scratch``:
 slot k + 1 holds the fields of link k, each ``width`` doubles wide, slot 0 those of the base.
 """
 
@@ -16,7 +16,7 @@ from ramify.codegen.target import Target
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.loops import Climb, LoopPort, LoopProgram, Once, Sweep
 
-_ROBOT = ("%links", "%parents", "%constants", "%extras", "%globals", "%marks")
+_ROBOT = ("%links", "%parents", "%constants", "%extras", "%globals", "%marks", "%places")
 
 
 def rolled_ir(program: LoopProgram, target: Target, name: str) -> tuple[str, set[str]]:
@@ -24,14 +24,13 @@ def rolled_ir(program: LoopProgram, target: Target, name: str) -> tuple[str, set
     return _Rolled(program, target).function(name)
 
 
-def slot_size(program: LoopProgram) -> int:
-    """Places in a slot."""
-    return 1 + max(program.fields.values(), default=0)
+def scratch_doubles(program: LoopProgram, links: int, places: int, width: int) -> int:
+    """Size of the scratch memory of one thread, for a robot of so many links whose brief records need so many places."""
+    return ((links + 1) * _size(program.fields) + places * _size(program.brief)) * width
 
 
-def scratch_doubles(program: LoopProgram, links: int, width: int) -> int:
-    """Size of the scratch memory of one thread."""
-    return (links + 1) * slot_size(program) * width
+def _size(fields: dict[int, int]) -> int:
+    return 1 + max(fields.values(), default=0)
 
 
 class _Rolled:
@@ -40,7 +39,8 @@ class _Rolled:
     def __init__(self, program: LoopProgram, target: Target) -> None:
         self.program = program
         self.w = Writer(target)
-        self.fields = slot_size(program)
+        self.fields, self.brief = _size(program.fields), _size(program.brief)
+        self._places: dict[str, str] = {}  # of brief records, by slot, in the loop being written
         self._empty: tuple[str, set[int]] = (
             "",
             set(),
@@ -54,6 +54,8 @@ class _Rolled:
             w.do(f"{what} = load {'i64' if i == 0 else 'ptr'}, ptr {place}")
         self.inputs = [self._port("%inputs", i, port) for i, port in enumerate(self.program.inputs)]
         self.outputs = [self._port("%outputs", i, port) for i, port in enumerate(self.program.outputs)]
+        lasting = w.put(f"mul i64 {w.put('add i64 %links, 1')}, {self.fields * width}")
+        w.do(f"%brief = getelementptr double, ptr %scratch, i64 {lasting}")
         self.audit = MemoryAudit(w)
         begin_blocks(w)
         self.audit.start()
@@ -85,9 +87,20 @@ class _Rolled:
 
     def _field(self, slot: str, field: int) -> str:
         w = self.w
+        if field in self.program.brief:
+            place = w.put(f"add i64 {self._place(slot)}, {self.program.brief[field] * w.width}")
+            return w.put(f"getelementptr double, ptr %brief, i64 {place}")
         start = w.put(f"mul i64 {slot}, {self.fields * w.width}")
         place = w.put(f"add i64 {start}, {self.program.fields[field] * w.width}")
         return w.put(f"getelementptr double, ptr %scratch, i64 {place}")
+
+    def _place(self, slot: str) -> str:
+        """Where the brief records of a slot begin."""
+        w = self.w
+        if slot not in self._places:
+            index = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %places, i64 {slot}')}")
+            self._places[slot] = w.put(f"mul i64 {index}, {self.brief * w.width}")
+        return self._places[slot]
 
     def _load(self, slot: str, field: int) -> str:
         return self.w.put(f"load {self.w.vector}, ptr {self._field(slot, field)}, align {8 * self.w.width}")
@@ -201,11 +214,13 @@ class _Rolled:
 
     def _sweep(self, sweep: Sweep) -> None:
         w = self.w
+        self._places = {}
         values = self._values(list(sweep.roots.values()), {"root": "0"})
         for field, node in sweep.roots.items():
             self._store("0", field, values[node])
 
         def body(slot: str) -> None:
+            self._places = {}
             who = {"k": slot, "parent": self._parent(slot), "root": "0"}
             first, leaf = (self._mark(slot, bit) for bit in (1, 2)) if sweep.zeros else ("", "")
             self._empty = (leaf, set(sweep.zeros))
@@ -235,6 +250,7 @@ class _Rolled:
             return
 
         def body(slot: str) -> None:
+            self._places = {}
             values = self._values(climb.start, {"k": slot, "root": "0"})
             above = self._parent(slot)
             w.do(f"br label %{label}.enter")
@@ -270,6 +286,7 @@ class _Rolled:
         self._over_links(body)
 
     def _once(self, once: Once) -> None:
+        self._places = {}
         values = self._values([node for *_, node in once.outputs], {"root": "0"})
         for port, position, node in once.outputs:
             self._scatter(port, str(position), values[node])

@@ -90,8 +90,10 @@ class LoopPort:
 
 @dataclass(frozen=True)
 class LoopProgram:
-    """Loops in order. ``fields`` gives the used fields their places in a slot; inputs and outputs are ports per link, pair of
-    links or state.
+    """Loops in order; inputs and outputs are ports per link, pair of links or state.
+
+    ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between parent and child within one loop, and
+    whose memory is used again once the last child is done.
     """
 
     name: str
@@ -100,6 +102,7 @@ class LoopProgram:
     outputs: tuple[LoopPort, ...]
     loops: tuple[Sweep | Climb | Once, ...]
     fields: dict[int, int]
+    brief: dict[int, int]
     constants: int
     extras: int
 
@@ -285,12 +288,12 @@ class LoopTree:
                 loop.stores = {f: x for f, x in loop.stores.items() if f in needed}
                 loop.sums = [s for s in loop.sums if s[0] in needed]
         kept = [loop for loop in self.loops if not isinstance(loop, Sweep) or loop.stores or loop.sums or loop.outputs]
-        numbering = self._places(needed, kept)
+        lasting, brief = self._places(needed, kept)
         constants = len(flatten(self._link))
-        return LoopProgram(name, self.graph, tuple(inputs), tuple(outputs), tuple(kept), numbering, constants, extras)
+        return LoopProgram(name, self.graph, tuple(inputs), tuple(outputs), tuple(kept), lasting, brief, constants, extras)
 
-    def _places(self, needed: set[int], loops: Sequence[Sweep | Climb | Once]) -> dict[int, int]:
-        """A place in the slot for every field; fields that are never alive in the same loop share one."""
+    def _places(self, needed: set[int], loops: Sequence[Sweep | Climb | Once]) -> tuple[dict[int, int], dict[int, int]]:
+        """Places of lasting and of brief fields; lasting fields that are never alive in the same loop share one."""
         alive: dict[int, list[int]] = {f: [] for f in needed}
         for i, loop in enumerate(loops):
             roots = loop_roots(loop)
@@ -298,13 +301,13 @@ class LoopTree:
             read = {name[1] for _, name in symbols(self.graph, self.graph.reachable(roots)) if name[0] == "slot"}
             for f in (written | read) & needed:
                 alive[f].append(i)
-        places: dict[int, int] = {}
-        free_after: list[int] = []  # for every place, the last loop that uses it
-        for f in sorted(needed, key=lambda f: (alive[f][0], f)):
-            place = next((p for p, last in enumerate(free_after) if last < alive[f][0]), len(free_after))
-            free_after[place : place + 1] = [alive[f][-1]]
-            places[f] = place
-        return places
+        brief: dict[int, list[int]] = {}
+        for f in sorted(needed):
+            loop = loops[alive[f][0]]
+            passed = isinstance(loop, Sweep) and (f in loop.zeros or (f in loop.roots and f in loop.stores))
+            if len(alive[f]) == 1 and passed:
+                brief[f] = alive[f]
+        return _share({f: alive[f] for f in needed if f not in brief}), _share(brief)
 
     def _needed_fields(self) -> set[int]:
         """Fields that a result depends on, found by following reads until nothing new appears."""
@@ -339,3 +342,14 @@ def loop_roots(loop: Sweep | Climb | Once) -> list[int]:
     if isinstance(loop, Sweep):
         roots += [*loop.roots.values(), *loop.stores.values(), *(node for _, node, _ in loop.sums)]
     return roots
+
+
+def _share(alive: dict[int, list[int]]) -> dict[int, int]:
+    """A place for every field, given the loops that use it; one place may serve fields one after the other."""
+    places: dict[int, int] = {}
+    last: list[int] = []  # for every place, the last loop that uses it
+    for f in sorted(alive, key=lambda f: (alive[f][0], f)):
+        place = next((p for p, loop in enumerate(last) if loop < alive[f][0]), len(last))
+        last[place : place + 1] = [alive[f][-1]]
+        places[f] = place
+    return places

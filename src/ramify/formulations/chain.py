@@ -1,0 +1,193 @@
+"""Serial chains as the papers of the composite-body methods see them: one frame per joint, its z axis on the joint's.
+
+Frame i lies in frame i - 1 at the rotation Rx(beta) Rz(theta) with its origin at Rx(beta) [b, y, d]. These are the modified
+Denavit-Hartenberg frames (Lin's "normal driving-axis" ones), where y is zero; it is kept for axes that are nearly parallel, whose
+common normal is too far away to be used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from ramify.errors import ModelError, StateError
+from ramify.formulations.counting import stored
+from ramify.model.link import Link, Turn
+from ramify.records import flatten, rebuild
+from ramify.scalar import Scalar, cos, sin
+from ramify.spatial import Sym3, Vec3
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+ORIGIN = Vec3(0.0, 0.0, 0.0)
+Z = Vec3(0.0, 0.0, 1.0)
+Record = TypeVar("Record", Vec3, Sym3)
+
+
+@dataclass(frozen=True)
+class ChainLink:
+    """Constants of a link: kind of its joint, DH constants, mass m, mass centre c and inertia tensor I about it, in its frame.
+
+    ``theta0`` is the joint's angle at q = 0 and ``o`` the origin [b, y, d] at q = 0, seen from the parent's frame turned by beta.
+    """
+
+    rotational: bool
+    beta: Turn
+    theta0: Turn
+    o: Vec3
+    m: float
+    c: Vec3
+    I: Sym3  # noqa: E741 - the paper's symbol
+
+    def offset(self, q: Scalar) -> Vec3:
+        """[b, y, d] at coordinate q."""
+        return self.o if self.rotational else Vec3(self.o.x, self.o.y, self.o.z + q)
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A serial robot with revolute and prismatic joints; ``gravity`` is an acceleration in frame 0, which is at rest."""
+
+    links: tuple[ChainLink, ...]
+    gravity: Vec3
+
+    @property
+    def first(self) -> int:
+        """Index of the first rotational joint, the paper's N_JR - 1; the number of links where there is none."""
+        return next((i for i, link in enumerate(self.links) if link.rotational), len(self.links))
+
+    @property
+    def composite_masses(self) -> list[float]:
+        """m^_j: mass of link j and all it carries (Lin 1991, eq. 28)."""
+        return [sum(link.m for link in self.links[j:]) for j in range(len(self.links))]
+
+
+def chain_of(model: Model, **state: Sequence[Scalar]) -> Chain:
+    """The chain of a model; ModelError where it branches or has a joint other than revolute and prismatic ones.
+
+    StateError where a column of ``state`` (q, v ...) has not one entry per joint.
+
+    A joint of several degrees of freedom that is a run of such joints (universal, spherical, ``free_euler`` ...) will do.
+    """
+    skeleton = model.skeleton
+    for k, (parent, link) in enumerate(zip(skeleton.parents, skeleton.links, strict=True)):
+        name = model.velocities[k]
+        if parent != k - 1:
+            raise ModelError(f"{model.name} branches at {name!r}; this formulation is for serial robots")
+        if skeleton.ball[k] or (link.p.rho, link.p.eta) not in ((1.0, 0.0), (0.0, 1.0)):
+            raise ModelError(f"{model.name}: {name!r} is neither revolute nor prismatic; this formulation has no other joints")
+    for name, column in state.items():
+        if len(column) != model.nv:
+            raise StateError(f"{name} has {len(column)} entries; {model.name} takes {model.nv}")
+    gravity = skeleton.root.rotation.T @ model.gravity
+    return Chain(tuple(_chain_link(link) for link in skeleton.links), Vec3(*(float(g) for g in gravity)))
+
+
+def _chain_link(link: Link) -> ChainLink:
+    m, h, I = link.M.m, link.M.h, link.M.I  # noqa: E741
+    c = h * (1.0 / m) if m > 0.0 else ORIGIN
+    xx, yy, zz = h.x * c.x, h.y * c.y, h.z * c.z
+    central = Sym3(
+        I.xx - (yy + zz), I.yy - (xx + zz), I.zz - (xx + yy), I.xy + h.x * c.y, I.xz + h.x * c.z, I.yz + h.y * c.z
+    )  # fmt: skip
+    o = link.r0.rotate_x(link.alpha.c, -link.alpha.s)
+    return ChainLink(link.p.rho == 1.0, link.alpha, link.theta0, o, m, c, central)
+
+
+def general_chain(n: int, joints: str = "") -> Chain:
+    """A chain of n joints ("R" or "P" each; all R unless told). No constant is 0 or 1 but y, and the angle at q = 0."""
+    links = []
+    for i, kind in enumerate(joints or "R" * n):
+        k = 0.1 * (i + 1)
+        beta, m = Turn(math.cos(0.7 + k), math.sin(0.7 + k)), 1.5 + k
+        c = Vec3(0.11 + k, 0.07 - 0.02 * k, 0.05 + 0.01 * k)
+        I = Sym3(0.31 + k, 0.42 + k, 0.53 + k, 0.011, 0.012, 0.013)  # noqa: E741
+        links.append(ChainLink(kind == "R", beta, Turn(1.0, 0.0), Vec3(0.35 + k, 0.0, 0.15 + k), m, c, I))
+    return Chain(tuple(links), Vec3(1.7, 2.9, -9.2))
+
+
+@dataclass(frozen=True)
+class Rotation:
+    """The rotation between frame i - 1 and frame i: cosines and sines of theta (c, s) and beta, and the four products of them.
+
+    Outward, from the parent's frame to the link's, its matrix has the rows [c, cb s, sb s], [-s, cb c, sb c], [0, -sb, cb].
+    """
+
+    c: Scalar
+    s: Scalar
+    cb: Scalar
+    sb: Scalar
+    cb_s: Scalar
+    sb_s: Scalar
+    cb_c: Scalar
+    sb_c: Scalar
+
+    @property
+    def axis(self) -> Vec3:
+        """The parent's z axis seen from the link's frame."""
+        return Vec3(self.sb_s, self.sb_c, self.cb)
+
+    def outward(self, u: Vec3) -> Vec3:
+        """A vector of the parent's frame, seen from the link's: 8M 4A."""
+        w = self.cb * u.y + self.sb * u.z
+        return Vec3(self.c * u.x + self.s * w, self.c * w - self.s * u.x, self.cb * u.z - self.sb * u.y)
+
+    def outward_flat(self, x: Scalar, y: Scalar) -> Vec3:
+        """The same of [x, y, 0]: 5M 2A."""
+        return Vec3(self.c * x + self.cb_s * y, self.cb_c * y - self.s * x, -(self.sb * y))
+
+    def inward(self, u: Vec3) -> Vec3:
+        """A vector of the link's frame, seen from the parent's: 8M 4A."""
+        w = self.s * u.x + self.c * u.y
+        return Vec3(self.c * u.x - self.s * u.y, self.cb * w - self.sb * u.z, self.sb * w + self.cb * u.z)
+
+    def similarity(self, J: Sym3) -> Sym3:
+        """A tensor of the link's frame, seen from the parent's: 37M 19A.
+
+        Row by row: k is the first row of R J and w what theta alone makes of the second; beta then mixes w with the third row of J.
+        """
+        c, s, cb, sb = self.c, self.s, self.cb, self.sb
+        k = Vec3(c * J.xx - s * J.xy, c * J.xy - s * J.yy, c * J.xz - s * J.yz)
+        w = Vec3(s * J.xx + c * J.xy, s * J.xy + c * J.yy, s * J.xz + c * J.yz)
+        k2 = Vec3(cb * w.x - sb * J.xz, cb * w.y - sb * J.yz, cb * w.z - sb * J.zz)
+        first, second = s * k.x + c * k.y, s * k2.x + c * k2.y
+        zz = (sb * sb) * (s * w.x + c * w.y) + (2.0 * sb * cb) * w.z + (cb * cb) * J.zz
+        return Sym3(
+            c * k.x - s * k.y, cb * second - sb * k2.z, zz, cb * first - sb * k.z, sb * first + cb * k.z, sb * second + cb * k2.z
+        )  # fmt: skip
+
+    def corner(self, J: Sym3) -> Scalar:
+        """The (3, 3) entry of ``similarity``: 12M 8A."""
+        return (J @ self.axis).dot(self.axis)
+
+
+def rotations(chain: Chain, q: Sequence[Scalar]) -> list[Rotation]:
+    """The rotations of all joints: 4M for each rotational one, beside its sine and cosine."""
+    out = []
+    for link, qi in zip(chain.links, q, strict=True):
+        c, s, cb, sb = link.theta0.c, link.theta0.s, link.beta.c, link.beta.s
+        if link.rotational:
+            cq, sq = cos(qi), sin(qi)
+            c, s = cq * c - sq * s, sq * c + cq * s
+        out.append(Rotation(c, s, cb, sb, cb * s, sb * s, cb * c, sb * c))
+    return out
+
+
+def axes_seen_outward(chain: Chain, R: Sequence[Rotation]) -> list[list[Vec3]]:
+    """u[j][i]: axis of joint j in frame i, for i >= j (Lin 1991, eq. 24)."""
+    n = len(chain.links)
+    u: list[list[Vec3]] = []
+    for j in range(n):
+        row = [ORIGIN] * j + [Z]
+        for i in range(j + 1, n):
+            row.append(in_store(R[i].axis, R[i].c) if i == j + 1 else R[i].outward(row[-1]))
+        u.append(row)
+    return u
+
+
+def in_store(record: Record, like: Scalar) -> Record:
+    """A vector or tensor whose constant entries are kept among run-time numbers such as ``like``: see ``counting.stored``."""
+    return rebuild(record, iter([stored(x, like) for x in flatten(record)]))

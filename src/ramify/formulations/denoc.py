@@ -1,0 +1,301 @@
+"""The DeNOC matrices of a robot at a state, written out: for teaching, and as an independent check on the recursions.
+
+Vectors are taken in the axes of the base frame, twists at the joint origins (the book's joint-origin form), so that every equation
+of chapters 4 and 5 holds as printed and a rate is a plain time derivative. A block of six rows belongs to a link on one screw; a
+joint of several degrees of freedom is a run of such links, all but the last massless (chapter 3).
+
+At *link* level N_l holds the twist propagation of every pair of links and N_d the axes. At *module* level N_l passes a twist from
+the last link of a module to all links beyond, and N_d holds the motion of each module as seen from its own base. Their product is
+the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import ModelError, StateError
+from ramify.model.frame import Array
+from ramify.model.link import Link
+from ramify.spatial import Vec3
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+Level = Literal["link", "module"]
+Groups = tuple[tuple[int, ...], ...]
+
+_MEANING = {
+    "N_l": ("N_l", "4.28, 4.29", "twist propagation from every carrier to what it carries"),
+    "N_d": ("N_d", "4.27", "joint-motion propagation, block diagonal"),
+    "N": ("N = N_l N_d", "4.28", "natural orthogonal complement: t = N q'"),
+    "N_dot": ("dN/dt", "5.13", "rate of N: dt/dt = N q'' + (dN/dt) q'"),
+    "t": ("t", "4.25", "twists [w; v] of all links"),
+    "M": ("M", "5.10", "mass matrices about the joint origins, block diagonal"),
+    "Omega": ("Omega", "5.10", "angular velocities as cross-product tensors, block diagonal"),
+    "E": ("E", "5.10", "coupling matrix: picks the angular half of a twist"),
+    "I": ("I = N' M N", "5.13", "generalized inertia matrix (GIM)"),
+    "C": ("C = N'(M dN/dt + Omega M E N)", "5.13", "matrix of convective inertia (MCI)"),
+    "gravity": ("N' M rho", "5.14, table 6.1", "joint forces against gravity; rho is the base acceleration [0; -g] on every link"),
+    "M_tilde": ("M~ = N_l' M N_l", "5.16, 5.17", "mass matrices of the composite links or modules: I = N_d' M~ N_d"),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Quantity:
+    """A matrix with its symbol, the number of its equation in the book, and what it means."""
+
+    symbol: str
+    equation: str
+    meaning: str
+    value: Array
+
+    @property
+    def shape(self) -> str:
+        return " x ".join(map(str, self.value.shape))
+
+    def __str__(self) -> str:
+        numbers = np.array2string(self.value, precision=4, suppress_small=True, max_line_width=120, threshold=400)
+        return f"{self.symbol}, eq. ({self.equation}), {self.shape}: {self.meaning}\n{numbers}"
+
+
+@dataclass(frozen=True, eq=False)
+class Denoc:
+    """The matrices at one state; n links (one per degree of freedom), all arrays in SI units, base axes.
+
+    N_l, M, Omega, E, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n); gravity (n). ``groups`` are the links of each
+    link or module and ``parents`` the group that carries each. ``print`` shows a table; ``d["N_l"]`` is one entry of it.
+    """
+
+    robot: str
+    level: Level
+    groups: Groups
+    parents: tuple[int, ...]
+    names: tuple[str, ...]
+    N_l: Array
+    N_d: Array
+    N: Array
+    N_dot: Array
+    t: Array
+    M: Array
+    Omega: Array
+    E: Array
+    I: Array  # noqa: E741 - the book's symbol
+    C: Array
+    gravity: Array
+    M_tilde: Array
+    v: Array
+
+    def __getitem__(self, name: str) -> Quantity:
+        """A matrix with its symbol, equation number and meaning."""
+        try:
+            return Quantity(*_MEANING[name], getattr(self, name))
+        except KeyError:
+            raise ModelError(f"no DeNOC matrix is called {name!r}; choose one of {', '.join(_MEANING)}") from None
+
+    @cached_property
+    def composite(self) -> tuple[Quantity, ...]:
+        """M~_i of every link or module, (6 k, 6 k) for one of k links: M~_i = M_i + sum of A-' M~_j A- over the children (5.19)."""
+        out = self._hand_inward(lambda g, own: own)
+        meaning = f"composite mass matrix: {self.level} and all it carries, frozen"
+        return tuple(Quantity(f"M~_{g + 1}", "5.18, 5.19", meaning, value) for g, value in enumerate(out))
+
+    @cached_property
+    def articulated(self) -> tuple[Quantity, ...]:
+        """M^_i of every link or module: M^_i = M_i + sum of A-' Phi_j M^_j A- over the children (5.36).
+
+        Phi = 1 - psi N-' and psi = M^ N- (N-' M^ N-)^-1 (5.35), (5.37). ModelError where a joint moves no inertia.
+        """
+
+        def without_free_motion(g: int, own: Array) -> Array:
+            P = self.N_d[np.ix_(_rows(self.groups[g]), self.groups[g])]
+            psi_hat = own @ P
+            try:
+                return own - psi_hat @ np.linalg.solve(P.T @ psi_hat, psi_hat.T)
+            except np.linalg.LinAlgError:
+                moved = ", ".join(self.names[k] for k in self.groups[g])
+                raise ModelError(f"{self.robot}: {moved} moves no inertia; no articulated mass matrix below it exists") from None
+
+        out = self._hand_inward(without_free_motion)
+        meaning = f"articulated mass matrix: {self.level} and all it carries, joints beyond free to move"
+        return tuple(Quantity(f"M^_{g + 1}", "5.36", meaning, value) for g, value in enumerate(out))
+
+    def _hand_inward(self, handed: Callable[[int, Array], Array]) -> list[Array]:
+        """M_i plus what the children hand over, moved by A-, from the leaves to the base."""
+        out = [self.M[np.ix_(_rows(group), _rows(group))] for group in self.groups]
+        for g in reversed(range(len(out))):
+            h = self.parents[g]
+            if h >= 0:
+                A = self.N_l[np.ix_(_rows(self.groups[g]), _rows(self.groups[h]))]
+                out[h] = out[h] + A.T @ handed(g, out[g]) @ A
+        return out
+
+    @property
+    def quantities(self) -> tuple[Quantity, ...]:
+        """All matrices, in the order in which the book builds them."""
+        return tuple(self[name] for name in _MEANING) + self.composite
+
+    def __str__(self) -> str:
+        rows = [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in self.quantities]
+        try:
+            rows += [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in self.articulated]
+        except ModelError as error:
+            rows.append(("M^", "(5.36)", "none", str(error)))
+        widths = [max(len(row[i]) for row in rows) for i in range(3)]
+        lines = ["  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]]) for row in rows]
+        head = f"DeNOC matrices of {self.robot} at {self.level} level: {len(self.groups)} {self.level}s, {len(self.v)} joint rates"
+        return "\n".join([head, *lines])
+
+    def block(self, name: str, i: int, j: int) -> Array:
+        """The block of group i (rows) and group j (columns) of a matrix: six rows per link, or one column per joint rate."""
+        matrix = self[name].value
+        sides = zip((self.groups[i], self.groups[j]), matrix.shape, strict=True)
+        return matrix[np.ix_(*(group if size == len(self.v) else _rows(group) for group, size in sides))]
+
+    def forces(self, a: ArrayLike) -> Array:
+        """tau (n) = I q'' + C q' + gravity (5.12) for the accelerations a (n)."""
+        return self.I @ _state(a, len(self.v), "a") + self.C @ self.v + self.gravity
+
+
+@dataclass
+class _Link:
+    """A link in base axes: rotation, joint axis and origin; angular velocity and velocity of the origin."""
+
+    R: Array
+    e: Array
+    o: Array
+    w: Array
+    v: Array
+
+
+def denoc_matrices(model: Model, q: ArrayLike, v: ArrayLike, level: Level = "link") -> Denoc:
+    """The DeNOC matrices at q (n), v (n), for links or for the modules of the model.
+
+    ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin. StateError for wrong shapes.
+    """
+    skeleton = model.skeleton
+    if skeleton.balls:
+        raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
+    if level not in ("link", "module"):
+        raise ModelError(f"level {level!r} must be 'link' or 'module'")
+    n = len(skeleton.links)
+    rates = _state(v, n, "v")
+    links = _sweep(skeleton.links, skeleton.parents, _state(q, n, "q"), rates)
+    groups = _groups(model, level)
+    owner = {k: g for g, group in enumerate(groups) for k in group}
+    above = tuple(owner.get(skeleton.parents[group[0]], -1) for group in groups)
+
+    N_l, dN_l, N_d, dN_d = _link_level(skeleton.links, skeleton.parents, links)
+    if level == "module":
+        N_l, dN_l, N_d, dN_d = _module_level(N_l, dN_l, N_d, dN_d, groups, above)
+    N, N_dot = N_l @ N_d, dN_l @ N_d + N_l @ dN_d
+    M = _diagonal([_mass(link, x.R) for link, x in zip(skeleton.links, links, strict=True)])
+    Omega = _diagonal([_diagonal_twice(_cross(x.w)) for x in links])
+    E = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0] * n)
+    rho = np.tile(np.concatenate([np.zeros(3), -skeleton.root.rotation.T @ model.gravity]), n)
+    return Denoc(
+        model.name, level, groups, above, tuple(model.velocities), N_l, N_d, N, N_dot, N @ rates, M, Omega, E,
+        N.T @ M @ N, N.T @ (M @ N_dot + Omega @ M @ E @ N), N.T @ M @ rho, N_l.T @ M @ N_l, rates,
+    )  # fmt: skip
+
+
+def _state(x: ArrayLike, n: int, name: str) -> Array:
+    a = np.asarray(x, dtype=np.float64)
+    if a.shape != (n,) or not np.isfinite(a).all():
+        raise StateError(f"{name} must be {n} finite numbers; its shape is {a.shape}")
+    return a
+
+
+def _rows(group: Sequence[int]) -> list[int]:
+    """The rows of a group's links in a stack of six-vectors."""
+    return [6 * k + i for k in group for i in range(6)]
+
+
+def _cross(u: Array) -> Array:
+    """The cross-product tensor u x 1 (5.3)."""
+    return np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
+
+
+def _diagonal(blocks: Sequence[Array]) -> Array:
+    out = np.zeros((6 * len(blocks), 6 * len(blocks)))
+    for k, block in enumerate(blocks):
+        out[6 * k : 6 * k + 6, 6 * k : 6 * k + 6] = block
+    return out
+
+
+def _diagonal_twice(block: Array) -> Array:
+    return np.block([[block, np.zeros((3, 3))], [np.zeros((3, 3)), block]])
+
+
+def _array(u: Vec3) -> Array:
+    return np.array([u.x, u.y, u.z], dtype=np.float64)
+
+
+def _groups(model: Model, level: Level) -> Groups:
+    """The links of each group: one by one, or those of all bodies of a module."""
+    if level == "link":
+        return tuple((k,) for k in range(model.nv))
+    ends = np.cumsum([0] + [body.joint.dof for body in model.bodies])
+    return tuple(tuple(k for b in module.bodies for k in range(int(ends[b]), int(ends[b + 1]))) for module in model.modules)
+
+
+def _sweep(links: Sequence[Link], parents: Sequence[int], q: Array, v: Array) -> list[_Link]:
+    """Where the links are and how they move: twists by (4.2), link after link."""
+    out: list[_Link] = []
+    base = _Link(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))
+    for link, parent, qk, vk in zip(links, parents, q.tolist(), v.tolist(), strict=True):
+        A, above = link.propagation(link.displacement(qk)), base if parent < 0 else out[parent]
+        turn = np.column_stack([_array(A.inward(Vec3(*axis))) for axis in np.eye(3).tolist()])
+        R, r = above.R @ turn, above.R @ _array(A.r)
+        e = R[:, 2]
+        w, speed = above.w + link.p.rho * vk * e, above.v + np.cross(above.w, r) + link.p.eta * vk * e
+        out.append(_Link(R, e, above.o + r, w, speed))
+    return out
+
+
+def _mass(link: Link, R: Array) -> Array:
+    """M of a link (5.6): inertia tensor about the joint origin, first moment m d, mass."""
+    m, I = link.M.m, link.M.I  # noqa: E741
+    tensor = np.array([[I.xx, I.xy, I.xz], [I.xy, I.yy, I.yz], [I.xz, I.yz, I.zz]])
+    moment = _cross(R @ _array(link.M.h))
+    return np.block([[R @ tensor @ R.T, moment], [-moment, m * np.eye(3)]])
+
+
+def _link_level(constants: Sequence[Link], parents: Sequence[int], links: Sequence[_Link]) -> tuple[Array, Array, Array, Array]:
+    """N_l, its rate, N_d, its rate (4.3): A = [[1, 0], [a x 1, 1]], a from a link's origin to its carrier's, p = [rho e; eta e]."""
+    n = len(links)
+    N_l, dN_l, N_d, dN_d = np.eye(6 * n), np.zeros((6 * n, 6 * n)), np.zeros((6 * n, n)), np.zeros((6 * n, n))
+    for k, (link, x) in enumerate(zip(constants, links, strict=True)):
+        j = parents[k]
+        while j >= 0:
+            N_l[6 * k : 6 * k + 6, 6 * j : 6 * j + 6] = np.eye(6)
+            N_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = _cross(links[j].o - x.o)
+            dN_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = _cross(links[j].v - x.v)
+            j = parents[j]
+        turned = np.cross(x.w, x.e)
+        N_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * x.e, link.p.eta * x.e])
+        dN_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * turned, link.p.eta * turned])
+    return N_l, dN_l, N_d, dN_d
+
+
+def _module_level(
+    N_l: Array, dN_l: Array, N_d: Array, dN_d: Array, groups: Groups, parents: Sequence[int]
+) -> tuple[Array, Array, Array, Array]:
+    """The same four for modules: A- has only the column of a module's last link, N- is the NOC of each module by itself (4.22)."""
+    out_l, rate_l, out_d, rate_d = np.eye(len(N_l)), np.zeros_like(N_l), np.zeros_like(N_d), np.zeros_like(N_d)
+    for g, group in enumerate(groups):
+        rows = _rows(group)
+        own, joints = np.ix_(rows, rows), np.ix_(rows, group)
+        out_d[joints] = N_l[own] @ N_d[joints]
+        rate_d[joints] = dN_l[own] @ N_d[joints] + N_l[own] @ dN_d[joints]
+        h = parents[g]
+        while h >= 0:
+            last = np.ix_(rows, _rows(groups[h][-1:]))
+            out_l[last], rate_l[last] = N_l[last], dN_l[last]
+            h = parents[h]
+    return out_l, rate_l, out_d, rate_d

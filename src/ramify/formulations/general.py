@@ -1,0 +1,90 @@
+"""Operations that a formulation executes, as written, on a general robot of n revolute joints; and what the papers publish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from ramify.errors import RamifyError
+from ramify.formulations import lin, renaud, saha
+from ramify.formulations.chain import Chain, general_chain, rotations
+from ramify.formulations.counting import Counted, Tally
+from ramify.trace.count import OpCount
+
+
+def _numbers(tally: Tally, n: int, start: float) -> list[Counted]:
+    return [tally.number(start + 0.1 * i) for i in range(n)]
+
+
+def _beyond_rotations(text: Callable[..., object], chain: Chain, n: int) -> OpCount:
+    """What ``text(chain, R, q)`` executes when the rotation matrices are there already: Lin charges them to the bias vector."""
+    tally = Tally()
+    q = _numbers(tally, n, 0.3)
+    R = rotations(chain, q)
+    before = tally.count()
+    text(chain, R, q)
+    return _less(tally.count(), before)
+
+
+def _less(a: OpCount, b: OpCount) -> OpCount:
+    return OpCount(a.mul - b.mul, a.add - b.add, a.div - b.div, a.sqrt - b.sqrt, a.sincos - b.sincos)
+
+
+def _lin_inertia(n: int) -> OpCount:
+    return _beyond_rotations(lin.inertia, general_chain(n), n)
+
+
+def _lin_bias(n: int) -> OpCount:
+    """What the bias vector takes in addition to the inertia matrix."""
+    tally = Tally()
+    lin.equations_of_motion(general_chain(n), _numbers(tally, n, 0.3), _numbers(tally, n, 0.2))
+    return _less(tally.count(), _lin_inertia(n))
+
+
+def _renaud_inertia(n: int) -> OpCount:
+    return _beyond_rotations(renaud.inertia, general_chain(n), n)
+
+
+def _ridim(n: int) -> OpCount:
+    tally = Tally()
+    saha.ridim(general_chain(n), _numbers(tally, n, 0.3), _numbers(tally, n, 0.2), _numbers(tally, n, 0.5))
+    return tally.count()
+
+
+_COUNTS: Final[dict[str, Callable[[int], OpCount]]] = {
+    "lin_inertia": _lin_inertia,
+    "lin_bias": _lin_bias,
+    "renaud_inertia": _renaud_inertia,
+    "ridim": _ridim,
+}
+
+_PUBLISHED: Final[dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]] = {
+    "lin_inertia": ((10.5, 38.5, -85.0), (6.0, 39.0, -70.0)),
+    "lin_bias": ((12.5, 5.5, 3.0), (9.0, 1.0, 0.0)),
+    "renaud_inertia": ((13.5, 22.5, -68.0), (9.0, 26.0, -64.0)),
+    "ridim": ((0.0, 120.0, -44.0), (0.0, 97.0, -55.0)),
+}
+"""Coefficients of n^2, n and 1 for multiplications and additions, n >= 2: tables I and II of Lin 1991, table 1 of Saha 1999."""
+
+
+def _check(name: str, n: int) -> None:
+    if name not in _COUNTS:
+        raise RamifyError(f"no formulation is called {name!r}; choose one of {', '.join(_COUNTS)}")
+    if n < 2:
+        raise RamifyError(f"n is {n}; the counts are for robots of two revolute joints or more")
+
+
+def general_count(name: str, n: int) -> OpCount:
+    """Operations of a formulation on a general robot of n >= 2 revolute joints, each executed operation counted.
+
+    ``mul`` holds × and ÷, ``add`` + and −; :mod:`ramify.formulations.counting` gives the rules. RamifyError for an unknown name.
+    """
+    _check(name, n)
+    return _COUNTS[name](n)
+
+
+def published_count(name: str, n: int) -> OpCount:
+    """The same as the source documents print it."""
+    _check(name, n)
+    mul, add = (round(a * n * n + b * n + c) for a, b, c in _PUBLISHED[name])
+    return OpCount(mul, add, 0, 0, general_count(name, n).sincos)

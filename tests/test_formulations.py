@@ -1,0 +1,342 @@
+"""Lin's and Renaud's composite bodies and the DeNOC matrices against the recursions; operation counts against the papers."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from random_trees import random_bodies, random_case
+
+import ramify as rf
+from ramify.formulations import denoc_matrices, general_count, lin, published_count, renaud, saha
+from ramify.formulations.chain import chain_of, general_chain, rotations
+from ramify.formulations.counting import Counted, Tally, count_operations, stored
+from ramify.model.model import Model
+from ramify.scalar import cos, sin, sqrt
+
+DOCS = sorted((Path(__file__).resolve().parent.parent / "docs" / "formulations").glob("*.md"))
+QUARTERS = (0.0, np.pi / 2, -np.pi / 2, np.pi)
+
+
+def serial_robot(seed: int, joints: str = "") -> tuple[Model, Any, Any, Any]:
+    """A random arm of 1-8 revolute and prismatic joints, general or with right angles, in either DH convention, and a state."""
+    rng = np.random.default_rng(seed)
+    n = len(joints) or int(rng.integers(1, 9))
+    right = seed % 3 == 0
+    rows = []
+    for _ in range(n):
+        alpha = float(rng.choice(QUARTERS)) if right else rng.uniform(-np.pi, np.pi)
+        a, b = 0.4 * rng.normal(size=2) * (rng.integers(0, 2, size=2) if right else 1)
+        rows.append((a, alpha, b, rng.uniform(-np.pi, np.pi)))
+    spread = 0.3 * rng.normal(size=(n, 3, 3))
+    moments = spread @ spread.transpose(0, 2, 1)
+    inertia = [np.trace(x) * np.eye(3) - x for x in moments]
+    joints = joints or "".join(rng.choice(list("RRP"), size=n))
+    convention = ("modified", "classical")[seed % 2]
+    mass, com, gravity = rng.uniform(0.1, 2.0, n), 0.2 * rng.normal(size=(n, 3)), 6.0 * rng.normal(size=3)
+    model = rf.from_dh(rows, mass, com, inertia, joints=joints, convention=convention, gravity=gravity)
+    return model, *rng.normal(size=(3, n))
+
+
+def error(got: Any, right: Any) -> float:
+    """Largest difference, relative to the largest entry."""
+    right = np.asarray(right)
+    return float(np.abs(np.asarray(got, dtype=np.float64) - right).max() / np.abs(right).max())
+
+
+# ---- the same answers ----
+
+
+@pytest.mark.parametrize("block", range(4))
+def test_serial_robots(block: int) -> None:
+    """120 random arms: Lin, Renaud, DeNOC and Saha give the matrix, the forces and the accelerations of the recursions."""
+    for seed in range(30 * block, 30 * block + 30):
+        m, q, v, a = serial_robot(seed)
+        M, h = m.mass_matrix(q), m.bias(q, v)
+        assert error(lin.mass_matrix(m, q), M) < 1e-11
+        assert error(renaud.mass_matrix(m, q), M) < 1e-11
+        if np.abs(h).max() > 1e-9:
+            assert error(lin.bias_forces(m, q, v), h) < 1e-11
+        d, tau = denoc_matrices(m, q, v), m.inverse_dynamics(q, v, a)
+        assert error(d.I, M) < 1e-11
+        assert error(d.forces(a), tau) < 1e-11
+        assert error(saha.inverse_dynamics(m, q, v, a), tau) < 1e-11
+        assert error(saha.forward_dynamics(m, q, v, tau), a) < 1e-11
+
+
+@pytest.mark.parametrize("joints", ["P", "R", "PP", "PPP", "PPR", "PRP", "PRR", "RPP", "RPR", "RRP", "PPRRP"])
+def test_where_the_first_turning_joint_is(joints: str) -> None:
+    """The texts skip what joints before the first turning one do not need."""
+    m, q, v, a = serial_robot(1, joints)
+    assert error(lin.mass_matrix(m, q), m.mass_matrix(q)) < 1e-11
+    assert error(renaud.mass_matrix(m, q), m.mass_matrix(q)) < 1e-11
+    assert error(lin.bias_forces(m, q, v), m.bias(q, v)) < 1e-11
+    assert error(saha.forward_dynamics(m, q, v, m.inverse_dynamics(q, v, a)), a) < 1e-11
+
+
+@pytest.mark.parametrize("block", range(4))
+@pytest.mark.parametrize("level", ["link", "module"])
+def test_denoc_of_trees(block: int, level: Any) -> None:
+    """100 random trees of all joints without quaternions, at both levels."""
+    for seed in range(25 * block, 25 * block + 25):
+        case = random_case(seed, 1 + seed % 7)
+        m = Model("tree", case.bodies, tuple(case.gravity), {})
+        q, v, a = map(np.array, (case.q, case.v, case.a))
+        d = denoc_matrices(m, q, v, level)
+        assert error(d.I, m.mass_matrix(q)) < 1e-11
+        assert error(d.forces(a), m.inverse_dynamics(q, v, a)) < 1e-11
+        assert error(d.C @ v + d.gravity, m.bias(q, v)) < 1e-11 * max(1.0, np.abs(d.C @ v).max() / np.abs(m.bias(q, v)).max())
+        assert error(d.N_d.T @ d.M_tilde @ d.N_d, d.I) < 1e-11  # (5.16)
+        for g in range(len(d.groups)):
+            assert error(d.composite[g].value, d.block("M_tilde", g, g)) < 1e-10  # (5.17), (5.19)
+
+
+@pytest.mark.parametrize("level", ["link", "module"])
+def test_articulated_inertias_give_the_pivots(level: Any) -> None:
+    """N-' M^ N- is a diagonal block of D (5.34)."""
+    for seed in range(12):
+        case = random_case(seed, 1 + seed % 7)
+        m = Model("tree", case.bodies, tuple(case.gravity), {})
+        d = denoc_matrices(m, case.q, case.v, level)
+        D = m.udu(case.q, level="joint" if level == "link" else "module").D
+        for g, group in enumerate(d.groups):
+            P = d.block("N_d", g, g)
+            assert error(P.T @ d.articulated[g].value @ P, D[np.ix_(group, group)]) < 1e-9
+
+
+def test_rate_of_the_complement() -> None:
+    """dN/dt against central differences; both levels have the same N."""
+    case = random_case(5, 6)
+    m = Model("tree", case.bodies, tuple(case.gravity), {})
+    q, v, step = np.array(case.q), np.array(case.v), 1e-6
+    d = denoc_matrices(m, q, v)
+    slope = (denoc_matrices(m, q + step * v, v).N - denoc_matrices(m, q - step * v, v).N) / (2.0 * step)
+    np.testing.assert_allclose(d.N_dot, slope, atol=1e-7)
+    by_module = denoc_matrices(m, q, v, "module")
+    np.testing.assert_allclose(by_module.N, d.N, atol=1e-12)
+    np.testing.assert_allclose(by_module.N_dot, d.N_dot, atol=1e-12)
+    np.testing.assert_allclose(d.t, d.N @ v)
+
+
+def test_structure_at_module_level() -> None:
+    """The gripper of section 4.4.1: sizes of (4.30), (4.31), and the zero block between the fingers."""
+    m = rf.load("gripper")
+    d = denoc_matrices(m, *m.random(1), level="module")
+    assert d.parents == (-1, 0, 0)
+    assert d.N_l.shape == (24, 24)
+    assert d.N_d.shape == (24, 4)
+    assert d.block("N_l", 1, 0).shape == (12, 6)
+    assert d.block("N_d", 1, 1).shape == (12, 2)
+    assert not d.block("N_l", 2, 1).any()
+    np.testing.assert_array_equal(d.block("N_l", 1, 1), np.eye(12))
+
+
+def test_floating_base_as_a_chain() -> None:
+    m = rf.load("spatial_biped")
+    q, v = m.random(2)
+    d = denoc_matrices(m, q, v, "module")
+    a = np.linspace(-1.0, 1.0, m.nv)
+    assert error(d.I, m.mass_matrix(q)) < 1e-11
+    assert error(d.forces(a), m.inverse_dynamics(q, v, a)) < 1e-11
+
+
+def test_chains_with_joints_of_several_degrees_of_freedom() -> None:
+    """Universal, spherical and cylindrical joints and a floating base are runs of revolute and prismatic ones."""
+    rng = np.random.default_rng(8)
+    kinds = ("universal", "spherical", "cylindrical", "planar", "free_euler")
+    bodies = tuple(replace(random_bodies(rng, 1, kinds=(kind,))[0], name=kind, parent=i - 1) for i, kind in enumerate(kinds))
+    m = Model("chain", bodies, (1.0, 2.0, -9.0), {})
+    q, v = rng.normal(size=(2, m.nv))
+    assert error(lin.mass_matrix(m, q), m.mass_matrix(q)) < 1e-11
+    assert error(renaud.mass_matrix(m, q), m.mass_matrix(q)) < 1e-11
+    assert error(lin.bias_forces(m, q, v), m.bias(q, v)) < 1e-11
+    tau = m.inverse_dynamics(q, v, q)
+    assert error(saha.inverse_dynamics(m, q, v, q), tau) < 1e-11
+    assert error(saha.forward_dynamics(m, q, v, tau), q) < 1e-9  # long light chains are less well conditioned
+
+
+def test_the_pivots_of_saha() -> None:
+    """m^_i are the diagonal of D in I = U D U' (54)."""
+    m, q, _, _ = serial_robot(4)
+    _, pivots = saha.articulated_bodies(saha.links_at(chain_of(m), q))
+    np.testing.assert_allclose(np.array(pivots, dtype=np.float64), np.diag(m.udu(q).D), rtol=1e-10)
+
+
+def test_any_scalar() -> None:
+    """Columns of NumPy arrays give a batch; SymPy's symbols give expressions."""
+    import sympy as sp
+
+    m, _, _, _ = serial_robot(3)
+    q, v = np.random.default_rng(0).normal(size=(2, 5, m.nv))
+    H, b = lin.equations_of_motion(chain_of(m), list(q.T), list(v.T))
+    for i in range(5):
+        np.testing.assert_allclose([[np.broadcast_to(x, 5)[i] for x in row] for row in H], m.mass_matrix(q[i]), atol=1e-12)
+        np.testing.assert_allclose([np.broadcast_to(x, 5)[i] for x in b], m.bias(q[i], v[i]), atol=1e-11)
+    arm = rf.from_dh([(0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)], [1, 1], [(0.5, 0, 0)] * 2, [(0, 1 / 12, 1 / 12)] * 2)
+    x, y = sp.symbols("x y")
+    for rows in (lin.mass_matrix(arm, [x, y]), renaud.mass_matrix(arm, [x, y])):
+        assert sp.simplify(sp.nsimplify(rows[0][0], rational=True, tolerance=1e-12) - (sp.Rational(5, 3) + sp.cos(y))) == 0
+
+
+# ---- what is refused ----
+
+
+def test_what_is_no_chain() -> None:
+    gripper = rf.load("gripper")
+    with pytest.raises(rf.ModelError, match="branches at"):
+        lin.mass_matrix(gripper, gripper.neutral())
+    screw = rf.Builder("jack").link("nut", joint="helical", pitch=0.1, mass=1.0).model()
+    with pytest.raises(rf.ModelError, match="neither revolute nor prismatic"):
+        renaud.mass_matrix(screw, [0.0])
+    arm = rf.load("stanford_arm")
+    with pytest.raises(rf.StateError, match=r"v has 5 entries; .* takes 6"):
+        lin.bias_forces(arm, [0.0] * 6, [0.0] * 5)
+
+
+def test_denoc_says_what_is_wrong() -> None:
+    m = rf.load("gripper")
+    q, v = m.random(0)
+    free = rf.load("quadruped", base="free")
+    with pytest.raises(rf.ModelError, match="quaternion"):
+        denoc_matrices(free, *free.random(0))
+    with pytest.raises(rf.ModelError, match="'link' or 'module'"):
+        denoc_matrices(m, q, v, "body")  # type: ignore[arg-type]
+    with pytest.raises(rf.StateError, match="v must be 4 finite numbers"):
+        denoc_matrices(m, q, v[:3])
+    with pytest.raises(rf.StateError, match="a must be"):
+        denoc_matrices(m, q, v).forces([np.nan] * 4)
+    with pytest.raises(rf.ModelError, match="no DeNOC matrix is called 'K'"):
+        _ = denoc_matrices(m, q, v)["K"]
+
+
+def test_a_joint_that_moves_no_inertia() -> None:
+    arm = rf.Builder("arm").link("rod", mass=1.0, com=(1, 0, 0)).link("tip", "rod", at=(1, 0, 0)).model()
+    d = denoc_matrices(arm, [0.1, 0.2], [0.0, 0.0])
+    assert d.I[1, 1] == 0.0
+    with pytest.raises(rf.ModelError, match="tip moves no inertia"):
+        _ = d.articulated
+    assert "moves no inertia" in str(d)
+
+
+def test_print() -> None:
+    m = rf.load("gripper")
+    d = denoc_matrices(m, *m.random(0))
+    text = str(d)
+    for expected in (
+        "link level: 4 links, 4 joint rates",
+        "N_l",
+        "(4.27)",
+        "24 x 24",
+        "generalized inertia matrix",
+        "M~_4",
+        "M^_1",
+    ):
+        assert expected in text
+    assert str(d["C"]).startswith("C = N'(M dN/dt + Omega M E N), eq. (5.13), 4 x 4: matrix of convective inertia (MCI)\n[[")
+    assert len(d.quantities) == 12 + 4
+
+
+# ---- counts ----
+
+
+@pytest.mark.parametrize("name", ["lin_inertia", "lin_bias", "renaud_inertia"])
+@pytest.mark.parametrize("n", range(2, 9))
+def test_counts_meet_the_published_ones(name: str, n: int) -> None:
+    got, right = general_count(name, n), published_count(name, n)
+    assert (got.mul, got.add, got.div) == (right.mul, right.add, 0)
+
+
+def test_published_figures() -> None:
+    """Tables I and II of Lin and table 1 of Saha for six joints."""
+    figures = {"lin_inertia": (524, 380), "renaud_inertia": (553, 416), "lin_bias": (486, 330), "ridim": (676, 527)}
+    for name, pair in figures.items():
+        count = published_count(name, 6)
+        assert (count.mul, count.add) == pair
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_ridim_costs_less_than_published(n: int) -> None:
+    """The step table of the page on Saha's recursions."""
+    count, paper = general_count("ridim", n), published_count("ridim", n)
+    assert (count.mul, count.add, count.sincos) == (117 * n - 81, 90 * n - 73, n)
+    assert count.mul < paper.mul
+    assert count.add < paper.add
+
+
+def test_counts_of_unknown_things() -> None:
+    with pytest.raises(rf.RamifyError, match="no formulation is called 'kane'"):
+        general_count("kane", 6)
+    with pytest.raises(rf.RamifyError, match="two revolute joints or more"):
+        general_count("lin_bias", 1)
+
+
+def test_parts_of_the_count() -> None:
+    """The costs that figure 3 of the paper prints beside its steps."""
+    from ramify.spatial import Sym3, Vec3
+
+    tally = Tally()
+    R = rotations(general_chain(1), [tally.number(0.4)])[0]
+    assert (tally.mul, tally.add, len(tally.angles)) == (4, 0, 1)
+    u = Vec3(*map(tally.number, (1.1, 2.2, 3.3)))
+    J = Sym3(*map(tally.number, (1.1, 2.2, 3.3, 0.4, 0.5, 0.6)))
+    steps = {
+        (8, 4): [lambda: R.outward(u), lambda: R.inward(u)],
+        (5, 2): [lambda: R.outward_flat(u.x, u.y)],
+        (37, 19): [lambda: R.similarity(J)],
+        (12, 8): [lambda: R.corner(J)],
+    }
+    for cost, texts in steps.items():
+        for text in texts:
+            before = tally.mul, tally.add
+            text()
+            assert (tally.mul - before[0], tally.add - before[1]) == cost
+    assert float(R.similarity(J).zz) == pytest.approx(float(R.corner(J)), rel=1e-14)
+
+
+def test_rules_of_counting() -> None:
+    tally = Tally()
+    x, y = tally.number(3.0), tally.number(4.0)
+    free = (x * 0.0, 0 * x, x * 1.0, -1.0 * x, x + 0.0, 0.0 + x, x - 0, 0.0 - x, x / 1.0, x / -1.0, 0.0 / x, -x, 0.5 * 2.0)
+    assert (tally.mul, tally.add) == (0, 0)
+    assert [float(value) for value in free] == [0, 0, 3, -3, 3, 3, 3, -3, 3, -3, 0, -3, 1]
+    assert free[0] == 0.0
+    assert not isinstance(free[0], Counted)  # a known zero again
+    paid = (x * y, x / y, x * 2.0, 2.0 * x, x / 2.0, 2.0 / x, x + y, x - y, x + 1.0, 1.0 - x)
+    assert (tally.mul, tally.add) == (6, 4)
+    assert [float(value) for value in paid] == [12, 0.75, 6, 6, 1.5, 2 / 3, 7, -1, 4, -2]
+    assert float(sqrt(sin(x) * sin(x) + cos(x) * cos(x))) == pytest.approx(1.0)
+    assert (tally.sqrt, len(tally.angles)) == (1, 1)
+    assert repr(x) == "Counted(3.0)"
+    assert str(tally.count()) == "8M 5A 0D 1S 1 sincos"
+    with pytest.raises(TypeError, match="must not branch"):
+        bool(x)
+
+
+def test_stored_constants_count() -> None:
+    assert stored(2.0, 1.0) == 2.0
+    assert count_operations(lambda q: 2.0 * 3.0 * q[0], [1.0]).mul == 1
+    assert count_operations(lambda q: stored(2.0, q[0]) * 3.0 * q[0], [1.0]).mul == 2
+
+
+# ---- the pages ----
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
+def test_pages(page: Path) -> None:
+    """Blocks run one after the other; links lead somewhere."""
+    text = page.read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert blocks
+    names: dict[str, Any] = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (page.parent / target).exists(), target
+
+
+def test_there_are_pages() -> None:
+    assert {page.stem for page in DOCS} == {"counting", "denoc", "lin", "renaud", "saha"}
