@@ -23,17 +23,15 @@ second-level cache), from the emitted objects and by changing one thing at a tim
 - **Small robots: the vector ports.** A batch of plain arrays enters through the compiled builtin, with no Python around the kernel.
   The KUKA arm's kernels then run about as fast as two ports can take their vector instructions; a tenth of these transpose rows to
   lanes and back. Only fewer instructions would make them faster.
-- **Large robots: spilled values.** The humanoid's forward dynamics spills 44 kB of vectors to the stack, which the compiler leaves
-  aligned to 16 bytes: unless the stack of the process happens to start well, every spilled vector straddles two cache lines. With
-  the stack aligned to 64 bytes, the same instructions took 15 to 22 % less time in the forward and 25 to 31 % less in the inverse
-  dynamics of the quadruped and the humanoid (three processes, both ways in each), and came near what the ports can take.
-- **Free bases: the way into the kernel.** Batches of robots with quaternions, or with angles that can lock, still go through
-  Python, which looks at every state first: 0.15 to 0.2 ms for 4096 states, as long as a third of the compiled part of the
-  quadruped's forward dynamics, or an eighth of the humanoid's. Batches through the loops pay for Python too.
-- **Rollouts.** A kept history is fresh memory, written number by number. That costs up to half of a semi-implicit Euler step again,
-  and less beside the four stages of RK4.
-- **Long chains.** The loops keep 43 numbers per link and lane, 52 where there are quaternions. For 1024 links these are 2.8 MB,
-  more than the second-level cache, and a link costs about 1.4 times as much as in a chain of 64 to 256.
+- **Large robots: spilled values.** The humanoid's forward dynamics spills 44 kB of vectors to the stack. Left to itself the
+  compiler aligns them to 16 bytes, and most straddle two cache lines; the kernels ask for an aligned stack, which took 15 to 22 % off the
+  forward and 25 to 31 % off the inverse dynamics of the quadruped and the humanoid (three processes, both ways in each).
+- **Free bases.** The kernel itself looks at the length of every quaternion, so batches enter through the builtin too. Robots with
+  Euler angles that can lock, and batches through the loops, still pass through Python once per call.
+- **Rollouts.** A kept history is fresh memory; the rows are transposed in registers on their way into it.
+- **Long chains.** The loops keep 16 numbers per link and lane. Records that only pass between a link and its parent or children, 27
+  more, live in places that are used again as soon as the last child is done: for a chain, one place. So 1024 links fit
+  the second-level cache, and a link costs the same in a chain of 64 and of 1024.
 - **First answers.** For a thousand links most of the call's time is Python preparing the links, not compilation.
 - **The machine.** From run to run the figures of the large robots vary by a quarter, and so do the ratios. Figures for two threads
   mean something only where both cores are idle.

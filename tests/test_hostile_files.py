@@ -85,6 +85,8 @@ BROKEN = {
     "many roots": b'<robot name="r">' + b"".join(b'<link name="l%d"/>' % i for i in range(20_000)) + b"</robot>",
     "one name for all": b'<robot name="r">' + b'<link name="l"/>' * 50_000 + b"</robot>",
     "a million elements": b'<robot name="r">' + b"<x/>" * 1_000_000 + b"</robot>",
+    "a chain without end": chain(25_000).encode(),
+    "visuals without end": GOOD.replace("</robot>", f'<link name="v">{"<visual/>" * 100_000}</link></robot>').encode(),
     "unknown parents": chain(2000).replace('parent link="', 'parent link="x').encode(),
 }
 

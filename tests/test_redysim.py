@@ -23,9 +23,10 @@ import ramify as rf
 from ramify.cli import main
 from ramify.io.convert import convert
 from ramify.io.redysim import read_m, read_redysim
-from ramify.io.redysim_m import MAX_DEPTH
+from ramify.io.redysim_m import MAX_DEPTH, parse
 from ramify.io.redysim_mat import read_mat
 from ramify.io.redysim_model import dialect, from_variables
+from ramify.io.redysim_run import run
 from ramify.io.report import ImportReport
 
 ROBOTS = (
@@ -353,6 +354,9 @@ def test_any_variables_are_a_model_or_a_model_error(values: dict[str, list[float
         ({"n": 0}, "n = 0"),
         ({"nq": 1, "bt": [0, 0, 1]}, r"bt\(2\)"),
         ({"g_prop": [1, 2]}, "g_prop has 2"),
+        ({"g_prop": [1, 2, 3, 4, 5, 3, 1, 1], "nq": 1}, r"g_prop\(6:8\) is 3, 1, 1"),
+        ({"g_prop": [1, 2, 3, 4, 5, 3, 1, 2.5], "nq": 1}, r"g_prop\(6:8\) is 3, 1, 2\.5"),
+        ({"dx": [1e31, 0, 0]}, r"dx\(1\) is 1e\+31; numbers here stay below 1e\+30"),
     ],
 )
 def test_impossible_variables(change: dict[str, Any], message: str, shared: Path) -> None:
@@ -483,6 +487,13 @@ BAD = [
     ("x = 10^10^10;", 1),
     ("x = (-8)^(1/3);", 1),
     ("x = [1 2]*[3 4 5];", 1),
+    ("x = [1 2]*[3 4];", 1),
+    ("x = [1 2]/[3 4];", 1),
+    ("x = 2/[3 4];", 1),
+    ("x = [1 2; 3 4]^2;", 1),
+    ("x = 2^[1 2];", 1),
+    ("x = max([]);", 1),
+    ("x = ones(300,300);\ny = x*x;", 2),
     ("x = (1 + 2", 1),
     ("x = 'text", 1),
     ("x = 1 2;", 1),
@@ -513,6 +524,31 @@ def test_what_is_no_arithmetic_is_refused_with_its_line(text: str, line: int, tm
     path = tmp_path / "inputs.m"
     path.write_text(text)
     refused(path, f"inputs.m:{line}: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[1 2 3]*[4; 5; 6]", 32.0), ("[4; 5]*[1 2]", [[4, 8], [5, 10]]), ("[1 2; 3 4]*[1; 1]", [[3], [7]]),
+        ("[1 2].*[3 4]", [[3, 8]]), ("[2 4]./[1 2]", [[2, 2]]), ("[2 4]/2", [[1, 2]]), ("[2 3].^2", [[4, 9]]),
+        ("2*[1 2]", [[2, 4]]), ("2. *[1 2]", [[2, 4]]), ("[1 2...\n3]", [[1, 2, 3]]), ("2.5.*[1 2]", [[2.5, 5]]),
+        ("2.^[1 2]", [[2, 4]]), ("2./[1 2]", [[2, 1]]),
+        ("sum([1 2; 3 4])", [[4, 6]]), ("max([1 5; 3 4])", [[3, 5]]), ("min([1 5; 3 4])", [[1, 4]]),
+        ("sum([1 2 3])", 6.0), ("max([1; 7])", 7.0), ("sum([])", 0.0), ("sum(sum([1 2; 3 4]))", 10.0),
+    ],
+)  # fmt: skip
+def test_arithmetic_of_matrices_is_that_of_matlab(text: str, value: Any) -> None:
+    found = run(parse(f"x = {text};", "inputs.m"), "inputs.m")["x"]
+    assert np.shape(found) == np.shape(value)
+    assert np.asarray(found).tolist() == value
+
+
+def test_texts_of_windows(tmp_path: Path) -> None:
+    path = tmp_path / "inputs.m"
+    path.write_bytes(FIXED.encode("utf-8-sig"))
+    assert rf.load(path).skeleton == read_m(FIXED).skeleton
+    path.write_bytes(FIXED.encode("utf-16"))
+    refused(path, "UTF-16", "UTF-8")
 
 
 def test_missing_outputs_are_named() -> None:
@@ -607,8 +643,9 @@ def test_the_command_converts_and_reports(tmp_path: Path, capsys: pytest.Capture
 def test_the_page_for_its_users_runs(root: Path) -> None:
     """The published example of the documentation, as written there."""
     page = (root / "docs" / "coming-from-redysim.md").read_text()
-    code = next(block.split("```")[0] for block in page.split("```python\n") if "solve_ivp" in block)
+    code = next(code for block in page.split("```python\n") if "rf.simulate(" in (code := block.split("```")[0]))
     names: dict[str, Any] = {"rf": rf}
     exec(code, names)
-    assert names["run"].status == 0
-    assert names["run"].y.shape == (18, 301)
+    assert names["r"].status == "finished"
+    assert names["r"].q.shape == (301, 9)
+    assert names["r"].audit.passed

@@ -7,6 +7,7 @@ import copy
 import itertools
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +200,32 @@ def test_bad_files(data: bytes, tmp_path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(rf.ModelError, match=r"bad\.yaml"):
         rf.load(path)
+
+
+@pytest.mark.parametrize("links", ["[{use: t5}]", "[{name: q, frame: {}}]"])
+def test_templates_within_templates_are_counted_before_they_are_written_out(links: str) -> None:
+    nested = "".join(f"  t{i}: {{links: [{{use: t{i - 1}, repeat: 100, prefix: p$}}]}}\n" for i in range(1, 6))
+    text = f"name: x\ntemplates:\n  t0: {{links: [{{name: a, frame: {{}}}}]}}\n{nested}links: {links}\n"
+    start = time.process_time()
+    assert "too many links; a robot has at most 20000" in "".join(refused(text))
+    assert time.process_time() - start < 2.0
+
+
+def test_templates_nest_so_deep() -> None:
+    nested = "".join(f"  t{i}: {{links: [{{use: t{i - 1}}}]}}\n" for i in range(1, 2000))
+    text = f"name: x\ntemplates:\n  t0: {{links: [{{name: a, frame: {{}}}}]}}\n{nested}links: [{{use: t1999}}]\n"
+    assert "more than 32 levels deep" in "".join(refused(text))
+
+
+@pytest.mark.parametrize("name", ["", b"chain", None, 3])
+def test_what_is_no_name(name: Any) -> None:
+    with pytest.raises(rf.ModelError, match="by its name or the path of its file"):
+        rf.load(name)
+
+
+def test_a_xacro_file_is_to_be_expanded() -> None:
+    with pytest.raises(rf.ModelError, match="expand it first"):
+        rf.load("robot.urdf.xacro")
 
 
 def test_paths_that_are_no_robot_files(tmp_path: Path) -> None:

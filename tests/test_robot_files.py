@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_trees import random_bodies
-from sample_files import FULL, one, refused
+from sample_files import FULL, ONE, one, refused
 
 import ramify as rf
 from ramify.io.expression import ExpressionError, evaluate
@@ -176,6 +176,12 @@ def test_arithmetic(text: str, value: float) -> None:
 def test_what_is_no_number(text: Any) -> None:
     with pytest.raises(ExpressionError):
         evaluate(text, {"l": 2.0})
+
+
+def test_a_tensor_given_by_all_its_elements_is_taken_as_it_is() -> None:
+    """As in URDF; the check of the model says that no matter has it."""
+    m = read_yaml(ONE.format("joint: free, mass: 1, inertia: [[1, 2, 0], [2, 1, 0], [0, 0, 1]]"))
+    assert "inertia-indefinite" in {finding.code for finding in m.check()}
 
 
 def test_parameters_can_be_overridden() -> None:

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from random_trees import random_bodies, random_frame
 
 import ramify as rf
+from ramify.io.load import read_yaml
 from ramify.io.report import ImportReport
 from ramify.io.urdf import parse_urdf
 from ramify.io.urdf_out import save, to_rpy, to_urdf
 from ramify.io.urdf_values import inside
+from ramify.io.yaml_out import to_yaml
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
+from ramify.model.edits import with_locked
 from ramify.model.frame import align_z, from_quaternion, from_rpy, rotation_about
 from ramify.model.joint import Joint
 
@@ -223,6 +226,11 @@ def test_a_mesh_outside_is_dropped_and_never_opened(tmp_path: Path) -> None:
         ("<mujoco/>", "the root element is <mujoco>, a URDF file has <robot>; this is MJCF"),
         ('<robot name="r"/>', "the robot has no link"),
         ('<robot name="r"><link name="a"/></robot>', "has no moving link"),
+        ('<robot xmlns="http://ros.org" name="r"/>', "a URDF file has <robot> without a namespace; remove xmlns="),
+        (ARM.replace('lower="-1" upper="2"', 'lower="0.5"'), "0.5 exceeds upper limit 0; upper is missing and counts as 0"),
+        (ARM.replace('name="tool"/>', 'name="to&#10;ol"/>'), r"r.urdf:16: a link is named 'to\nol'; a name has 1 to 200 printable"),
+        (ARM.replace('name="weld"', f'name="{"w" * 201}"'), "r.urdf:25: a joint is named 'www"),
+        (ARM.replace('name="arm"', 'name="a&#9;"'), r"r.urdf:2: the robot is named 'a\t'; a name has"),
         (ARM[:300], "r.urdf:8:21: not well-formed XML"),
         ("", "r.urdf:1:1: not well-formed XML"),
     ],
@@ -253,6 +261,55 @@ def test_wrong_calls(tmp_path: Path) -> None:
     (tmp_path / "folder.urdf").mkdir()
     with pytest.raises(rf.ModelError, match="is a directory"):
         rf.load(tmp_path / "folder.urdf")
+
+
+def test_continuous_joints_are_named() -> None:
+    arm = ARM.replace('type="revolute"', 'type="continuous"')
+    m = parse_urdf(arm)
+    assert m.metadata["continuous"] == ("shoulder",)
+    assert m.to_pinocchio([0.0, 0.5]).q.tolist() == [1.0, 0.0, 0.5]
+    assert with_locked(m, "shoulder", 0.3).to_pinocchio([0.5]).q.tolist() == [0.5]
+    assert "continuous" not in to_yaml(m)
+
+
+# ---- as robot files ----
+
+
+def same(m: rf.Model) -> None:
+    """A model comes back from its robot file to the last bit."""
+    again = read_yaml(to_yaml(m))
+    assert again.skeleton == m.skeleton
+    assert again.joints == m.joints
+    assert set(again.attached) == set(m.attached)
+    for one, other in zip(m.bodies, again.bodies, strict=True):
+        assert (one.name, one.mass, one.com.tolist(), one.inertia.tolist()) == (
+            other.name, other.mass, other.com.tolist(), other.inertia.tolist()
+        )  # fmt: skip
+
+
+def test_a_merged_link_may_be_named_like_a_joint() -> None:
+    arm = ARM.replace('"tool"', '"elbow"').replace("</robot>", '<link name="elbow_fixed"/>' + WELD + "</robot>")
+    m = parse_urdf(arm)
+    assert {"elbow", "elbow_fixed"} <= set(m.attached)
+    same(m)
+
+
+WELD = '<joint name="w" type="fixed"><parent link="lower"/><child link="elbow_fixed"/></joint>'
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        'ixx="-5e-20" iyy="0" izz="0" ixy="0" ixz="0" iyz="0"',
+        'ixx="-5e-20" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"',
+        'ixx="0.02" iyy="0.03" izz="0.04" ixy="0.9" ixz="0" iyz="0"',
+        'ixx="0" iyy="0" izz="1" ixy="1" ixz="0" iyz="0"',
+    ],
+)
+@pytest.mark.parametrize("rpy", ["0.3 -0.2 0.5", "0 0 0", "0 0 0.7853981633974483"])
+def test_an_inertia_that_is_read_is_also_written(tensor: str, rpy: str) -> None:
+    old = 'ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001" ixz="-0.002" iyz="0.003"'
+    same(parse_urdf(ARM.replace(old, tensor).replace("0.3 -0.2 0.5", rpy)))
 
 
 # ---- writing ----

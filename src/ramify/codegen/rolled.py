@@ -1,8 +1,8 @@
 """Loops over the links: one kernel per algorithm serves every robot.
 
 ``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a Robot is
-``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64 *marks; int64 *places}``. Records live in ``scratch``:
-slot k + 1 holds the fields of link k, each ``width`` doubles wide, slot 0 those of the base.
+``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64 *marks; int64 *places}``. Records live
+in ``scratch``: slot k + 1 holds the fields of link k, each ``width`` doubles wide, slot 0 those of the base.
 """
 
 from __future__ import annotations

@@ -13,14 +13,16 @@ from ramify.io.expression import RESERVED, ExpressionError, evaluate, near
 from ramify.io.links import Note, frame_of, link_spec, renamed
 from ramify.io.mirror import mirrored
 from ramify.io.mistakes import Map, Mistakes, Path
-from ramify.io.schema import MAX_NAME, LinkPart, P, RobotPart, TemplatePart, UsePart, clashes, validate
+from ramify.io.rules import MAX_NAME
+from ramify.io.schema import LinkPart, P, RobotPart, TemplatePart, UsePart, clashes, validate
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.model import Model
 
 MAX_LINKS: Final = 20_000
-"""Links of a robot, and copies of templates, when all is written out."""
+MAX_NESTING: Final = 32
+"""Links of a robot, and copies of templates, when all is written out; templates that use templates."""
 
 Numbers = Mapping[str, float]
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]{0,63}")
@@ -81,6 +83,7 @@ class _Reader:
         self.counting: set[str] = set()  # templates that mention the number of the copy: no two copies are alike
         self.made: dict[tuple[object, ...], LinkSpec] = {}  # by path and parameters
         self.lost: list[str] = []  # prefixes of templates that could not be written out
+        self.sizes: dict[str, int] = {}  # links of a template, those it uses written out
         self.links = self.copies = 0
 
     def part(self, kind: type[P], raw: object, path: Path, names: Mapping[str, float], link: str = "") -> P | None:
@@ -197,6 +200,8 @@ class _Reader:
         if use.use in scope.within:
             self.mistakes.add((*path, "use"), f"templates use each other without end: {' -> '.join([*scope.within, use.use])}")
             return False
+        if len(scope.within) >= MAX_NESTING:
+            self.mistakes.stop((*path, "use"), f"templates use one another more than {MAX_NESTING} levels deep")
         for key in use.with_:
             own = self.templates[use.use].parameters
             if key not in own:
@@ -205,7 +210,23 @@ class _Reader:
         for key, copies in (("repeat", use.repeat), ("series", use.series)):
             if copies is not None and copies > MAX_LINKS:
                 self.mistakes.stop((*path, key), f"{copies:.0f} copies; a robot has at most {MAX_LINKS} links")
+        written = int(use.repeat or use.series or 1) * self.size(use.use)
+        if self.links + written > MAX_LINKS:
+            self.mistakes.stop((*path, "use"), f"templates written out, there are too many links; a robot has at most {MAX_LINKS}")
         return True
+
+    def size(self, name: str, depth: int = 0) -> int:
+        """Links of a template when those it uses are written out, as far as their numbers of copies are plain numbers."""
+        if name not in self.sizes and depth <= MAX_NESTING:
+            self.sizes[name] = 1  # for a template that uses itself
+            total = 0
+            for raw in _list(_mapping(_mapping(self.document.get("templates")).get(name)).get("links")):
+                item = _mapping(raw)
+                copies = next((n for key in ("repeat", "series") if isinstance(n := item.get(key), int | float)), 1)
+                used = self.size(str(item["use"]), depth + 1) if "use" in item else 1
+                total = min(total + used * int(min(max(1, copies), MAX_LINKS + 1)), MAX_LINKS + 1)
+            self.sizes[name] = max(total, 1)
+        return self.sizes.get(name, 1)
 
     def enter(self, name: str, scope: _Scope, given: Mapping[str, float], prefix: str = "") -> _Scope:
         """The scope of a template's links: the file's parameters and its own, names prefixed."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ramify.errors import ModelError
 from ramify.io.mistakes import Path
+from ramify.io.rules import dust
 from ramify.io.schema import DhRow, JointPart, LinkPart, Moments, Rotated, ShapePart
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, dh_frames
@@ -105,7 +106,10 @@ def _shape(part: ShapePart, path: Path, note: Note) -> Shape:
 
 
 def _tensor(link: LinkPart, note: Note) -> Array:
-    """Inertia about the mass centre; a tensor that is not symmetric or has a negative principal moment is noted."""
+    """Inertia about the mass centre. One that is not symmetric is noted, and so are negative principal moments.
+
+    A tensor about the mass centre given by all its elements is taken as it is, as in URDF: Model.check tells what no matter has.
+    """
     given = link.inertia
     if isinstance(given, Moments):
         tensor = np.array([[given.xx, given.xy, given.xz], [given.xy, given.yy, given.yz], [given.xz, given.yz, given.zz]])
@@ -119,7 +123,9 @@ def _tensor(link: LinkPart, note: Note) -> Array:
     if link.inertia_about == "origin":
         c = np.array(link.com)
         tensor = tensor - link.mass * (c @ c * np.eye(3) - np.outer(c, c))
-    if scale and (least := float(np.linalg.eigvalsh(tensor)[0])) < -1e-9 * scale:
-        about = " about the mass centre" if link.inertia_about == "origin" else ""
+    moved = link.inertia_about == "origin"
+    plain = moved or not (isinstance(given, Moments) or array.ndim == 2)
+    if plain and scale and (least := float(np.linalg.eigvalsh(tensor)[0])) < -max(dust(link.mass, tensor), 1e-9 * scale):
+        about = " about the mass centre" if moved else ""
         note(("inertia",), f"the tensor{about} has a principal moment of {least:.4g} kg m^2; moments are 0 or more")
     return tensor

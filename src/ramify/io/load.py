@@ -44,7 +44,8 @@ def load(name_or_path: str | os.PathLike[str], *, base: str | None = None, **par
     Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one line for each mistake, with
     file, line, column, key, what is wrong and what would be right.
     """
-    given = os.fspath(name_or_path)
+    if not isinstance(name_or_path, str | os.PathLike) or not isinstance(given := os.fspath(name_or_path), str) or not given:
+        raise ModelError(f"a robot is loaded by its name or the path of its file, a text; got {name_or_path!r}")
     suffix = Path(given).suffix.lower()
     if suffix in READERS and given not in _built_in():
         if parameters:
@@ -71,6 +72,8 @@ def load(name_or_path: str | os.PathLike[str], *, base: str | None = None, **par
 def _refusal(given: str, path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix or os.path.lexists(path) or len(path.parts) != 1:
+        if suffix == ".xacro":
+            return f"{given} is a xacro file; expand it first (xacro robot.xacro > robot.urdf) and load the .urdf file"
         kind = "is a directory" if path.is_dir() else f"has the suffix {suffix!r}" if suffix else "has no suffix"
         return f"{given} {kind}; a robot file ends in .yaml, .yml, {', '.join(READERS)}"
     return f"no built-in robot is named {given!r}{near(given, robots())}"

@@ -19,8 +19,10 @@ import numpy as np
 
 from ramify.errors import ModelError
 from ramify.io.mjcf_gate import check_mjcf
+from ramify.io.names import fresh
 from ramify.io.report import ImportReport
-from ramify.io.urdf_values import some
+from ramify.io.rules import NAME, is_name
+from ramify.io.urdf_values import shown, some
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame, from_quaternion, rotation_about
@@ -77,6 +79,7 @@ class _Reader:
         self.bodies = _unique([self.named("body", b) or f"body{b}" for b in range(compiled.nbody)])
         of = compiled.jnt_bodyid
         self.joints = _unique([self.named("jnt", j) or f"{self.bodies[of[j]]}_joint" for j in range(compiled.njnt)])
+        self.taken = {*self.bodies, *self.joints}
         self.dropped_geoms: Counter[str] = Counter()
 
     def named(self, kind: str, index: int) -> str:
@@ -86,6 +89,9 @@ class _Reader:
         self.check_numbers()
         specs = [spec for b in range(1, self.m.nbody) for spec in self.body(b)]
         specs = self.with_base(specs, base)
+        for name in (self.name, *(name for spec in specs for name in (spec.name, spec.joint.name))):
+            if not is_name(name):
+                raise ModelError(f"{self.file}: {shown(name)} is the name of a model, body or joint; {NAME}")
         self.remarks()
         notes = {"source": f"MJCF file {PurePath(self.file).name}", "report": self.report}
         try:
@@ -175,8 +181,9 @@ class _Reader:
 
     def fresh(self, name: str) -> str:
         """A name that nobody has."""
-        taken = {*self.bodies, *self.joints}
-        return next(n for n in (name, *(f"{name}_{i}" for i in count(2))) if n not in taken) if name in taken else name
+        found = fresh(name, self.taken)
+        self.taken.add(found)
+        return found
 
     def with_base(self, specs: list[LinkSpec], base: str | None) -> list[LinkSpec]:
         """The root on another base: free roots if there are some, else the one that stands still."""

@@ -30,8 +30,10 @@ def read_redysim(path: str | os.PathLike[str], base: str | None = None, *, merge
     data = read_bytes(where, MAX_BYTES)
     if where.suffix.lower() == ".mat":
         return from_variables(read_mat(data, str(path)), _name(where), report, base=base, merge=merge)
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ModelError(f"{path}: this is UTF-16 text; save the file as UTF-8")
     try:
-        text = data.decode("utf-8")
+        text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("latin-1")  # comments in older files; anything else will not parse
     return read_m(text, str(path), name=_name(where), base=base, merge=merge)

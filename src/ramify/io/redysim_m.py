@@ -53,7 +53,7 @@ class Program:
 
 
 _TOKEN: Final = re.compile(
-    r"(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eEdD][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)|(?P<op>\.\*|\./|\.\^|==|~=|<=|>=|&&|\|\||[-+*/^()\[\],;:=<>&|~.{}@!\\])",
+    r"(?P<number>(?:\d+(?:\.(?![*/^]|\.\.)\d*)?|\.\d+)(?:[eEdD][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)|(?P<op>\.\*|\./|\.\^|==|~=|<=|>=|&&|\|\||[-+*/^()\[\],;:=<>&|~.{}@!\\])",
     re.ASCII,
 )
 _BLANK: Final = re.compile(r"[ \t\f\v]*")
@@ -252,7 +252,7 @@ class _Parser:
             self.at += 1
             right = self.expression(level + 1)
             parts.append(right)
-            left = ("range", *parts) if level == 0 else (token.text[-1], left, right)
+            left = ("range", *parts) if level == 0 else (token.text, left, right)
             if level == 0 and len(parts) > 3:
                 self.fail("a range reads first:last or first:step:last", token)
         return left
@@ -281,7 +281,7 @@ class _Parser:
             sign = self.peek()
             negative = sign is not None and sign.kind == "op" and sign.text == "-" and bool(self.accept("-"))
             right = self.primary()
-            left = ("^", left, ("negative", right) if negative else right)
+            left = (token.text, left, ("negative", right) if negative else right)
         return left
 
     def primary(self) -> Expression:

@@ -32,10 +32,10 @@ _BY_ELEMENT: Final = {name: FUNCTIONS[name] for name in ("sqrt", "sin", "cos", "
 }  # fmt: skip
 _SIZED: Final = {"zeros": 0.0, "ones": 1.0}
 _WHOLE: Final[Mapping[str, Callable[[Array], float]]] = {
-    "sum": lambda a: float(a.sum()), "length": lambda a: float(max(a.shape) if a.size else 0), "numel": lambda a: float(a.size),
-    "max": lambda a: float(a.max()), "min": lambda a: float(a.min()),
+    "length": lambda a: float(max(a.shape) if a.size else 0), "numel": lambda a: float(a.size),
 }  # fmt: skip
-KNOWN: Final = (*_BY_ELEMENT, *_SIZED, *_WHOLE)
+_BY_COLUMN: Final[Mapping[str, Callable[..., Any]]] = {"sum": np.sum, "max": np.max, "min": np.min}
+KNOWN: Final = (*_BY_ELEMENT, *_SIZED, *_WHOLE, *_BY_COLUMN)
 """Functions that an ``inputs.m`` may call."""
 
 
@@ -157,15 +157,30 @@ class _Run:
 
     def binary(self, op: str, left: Value, right: Value) -> Value:
         if isinstance(left, float) and isinstance(right, float):
-            if op == "^" and (abs(right) > 1000.0 or (left < 0.0 and right != int(right))):
+            if op[-1:] == "^" and (abs(right) > 1000.0 or (left < 0.0 and right != int(right))):
                 raise _RefusedError(f"{left:g} ^ {right:g} is not a real number of sensible size")
-            return float(_BINARY[op](left, right))
+            return float(_BINARY[op[-1:]](left, right))
+        if op in ("/", "^") and not (op == "/" and isinstance(right, float)):
+            raise _RefusedError(f"{op} is meant for matrices here, which is not known; write .{op} to go by elements")
+        if op == "*" and not isinstance(left, float) and not isinstance(right, float):
+            return self.product(left, right)
         if not isinstance(left, float) and not isinstance(right, float) and left.shape != right.shape:
             raise _RefusedError(
                 f"vectors of {left.shape[0]} x {left.shape[1]} and {right.shape[0]} x {right.shape[1]} do not go together"
             )
         with np.errstate(all="ignore"):
-            return np.asarray(_BINARY[op](left, right), dtype=np.float64)
+            return np.asarray(_BINARY[op[-1:]](left, right), dtype=np.float64)
+
+    def product(self, left: Array, right: Array) -> Value:
+        """The product of two matrices, of a row and a column among them."""
+        (height, inner), (other, width) = left.shape, right.shape
+        if inner != other:
+            text = f"a {height} x {inner} and a {other} x {width} matrix have no product; write .* to go by elements"
+            raise _RefusedError(text)
+        _check_size(height, width)
+        self.pay(None, height * inner * width / 100.0)
+        with np.errstate(all="ignore"):
+            return _plain(np.asarray(left @ right, dtype=np.float64))
 
     def checked(self, value: Value) -> Value:
         if isinstance(value, float):
@@ -195,6 +210,11 @@ class _Run:
             return _plain(np.full((height, width), _SIZED[name]))
         if name in _WHOLE and len(values) == 1:
             return _WHOLE[name](_matrix(values[0]))
+        if name in _BY_COLUMN and len(values) == 1:
+            a = _matrix(values[0])
+            columns = a if min(a.shape) > 1 else a.reshape(-1, 1)  # a row, too, is one run of numbers
+            self.pay(None, a.size / 100.0)
+            return self.checked(_plain(_BY_COLUMN[name](columns, axis=0, keepdims=True)))
         if name in _BY_ELEMENT and len(values) == 1:
             a = _matrix(values[0])
             self.pay(None, a.size / 2.0)

@@ -18,6 +18,7 @@ from ramify.io.mistakes import Path
 from ramify.io.rules import NAME, is_name
 from ramify.model.joint import AXES, JOINT_KINDS
 
+
 def _wrong(text: str) -> PydanticCustomError:
     return PydanticCustomError("ramify", "{text}", {"text": text})
 

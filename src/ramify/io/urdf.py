@@ -23,7 +23,8 @@ from ramify.io.files import read_bytes
 from ramify.io.mistakes import Mistakes, Position
 from ramify.io.names import fresh
 from ramify.io.report import ImportReport
-from ramify.io.urdf_values import Values, inside, some
+from ramify.io.rules import NAME, dust, is_name
+from ramify.io.urdf_values import Values, inside, shown, some
 from ramify.io.xml_file import parse_xml
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build
@@ -33,6 +34,7 @@ from ramify.model.model import Model
 
 MAX_BYTES: Final = 8 << 20
 MAX_LINKS: Final = 20_000
+MAX_VISUALS: Final = 20_000
 """Limits of a URDF file."""
 
 UNLIMITED: Final = 1e9
@@ -112,6 +114,7 @@ class _Reader:
         self.unused: Counter[str] = Counter()
         self.without_inertial: list[str] = []
         self.unlimited: list[str] = []
+        self.continuous: list[str] = []
         self.outside: list[str] = []
         self.joint_lines: dict[str, int] = {}
 
@@ -125,8 +128,10 @@ class _Reader:
                 self.read_joint(element)
         root = self.check_tree()
         name = self.root.get("name") or PurePath(self.file).stem
+        name = name if is_name(name) else "robot"
         meshes = {link: tuple(item.meshes) for link, item in self.links.items() if item.meshes}
-        notes = {"source": f"URDF file {PurePath(self.file).name}", "report": self.report, "meshes": meshes}
+        notes = {"source": f"URDF file {PurePath(self.file).name}", "report": self.report, "meshes": meshes,
+                 "continuous": tuple(self.continuous)}  # fmt: skip
         try:
             model = build(name, self.specs(root, base), EARTH, None, notes)
         except ModelError as error:
@@ -145,7 +150,12 @@ class _Reader:
         line = self.root.sourceline or 1
         if self.root.tag != "robot":
             hint = "; this is MJCF, a file for MuJoCo, which ends in .xml" if self.root.tag == "mujoco" else ""
+            if etree.QName(self.root).namespace and etree.QName(self.root).localname == "robot":
+                hint = " without a namespace; remove xmlns=…"
             self.wrong_at(line, f"the root element is <{str(self.root.tag)[:60]}>, a URDF file has <robot>{hint}")
+        for tag, most in (("link", MAX_LINKS), ("joint", MAX_LINKS), ("visual", MAX_VISUALS)):
+            if (number := sum(1 for _ in self.root.iter(tag))) > most:
+                self.wrong_at(line, f"{number} <{tag}> elements; a robot has at most {most}")
         if len(self.root) > 4 * MAX_LINKS:
             self.wrong_at(line, f"{len(self.root)} elements; a robot has at most {MAX_LINKS} links")
         self.mistakes.raise_if_any()
@@ -154,7 +164,9 @@ class _Reader:
             text = f"<xacro:{etree.QName(xacro).localname[:60]}>: expand this xacro file first (xacro robot.xacro > robot.urdf)"
             self.wrong(xacro, text)
             self.mistakes.raise_if_any()
-        if not self.root.get("name"):
+        if (name := self.root.get("name")) and not is_name(name):
+            self.wrong_at(line, f"the robot is named {shown(name)}; {NAME}")
+        elif not name:
             self.report.assumed("robot", "it has no name; it is called like the file")
 
     def used(self, element: etree._Element) -> list[etree._Element]:
@@ -184,6 +196,9 @@ class _Reader:
         who = f"link {name!r}"
         if not name:
             self.wrong(element, "a link has no name; give every link a non-empty one")
+            return
+        if not is_name(name):
+            self.wrong(element, f"a link is named {shown(name)}; {NAME}")
             return
         if name in self.links:
             self.wrong(element, f"two links are named {name!r}, the first in line {self.links[name].line}; names must differ")
@@ -215,16 +230,16 @@ class _Reader:
         xy, xz, yz = (self.values.number(tensor, key, who, 0.0) for key in ("ixy", "ixz", "iyz"))
         if missing := [key for key in ("ixy", "ixz", "iyz") if key not in tensor.attrib]:
             self.report.assumed(who, f"no {', '.join(missing)} given: zero")
-        dust = 1e-12 * link.mass + 1e-9 * max(map(abs, (xx, yy, zz, xy, xz, yz)))
-        if min(xx, yy, zz) < -dust:
-            self.wrong(tensor, f"{who}: moments of inertia {xx:g}, {yy:g}, {zz:g} kg m^2; none may be negative")
         central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        rounding = dust(link.mass, central)
+        if min(xx, yy, zz) < -rounding:
+            self.wrong(tensor, f"{who}: moments of inertia {xx:g}, {yy:g}, {zz:g} kg m^2; none may be negative")
         turned = frame.rotation @ central @ frame.rotation.T
         link.inertia = 0.5 * (turned + turned.T)
         if link.mass == 0.0 and link.inertia.any():
             self.report.note(who, "has moments of inertia but no mass; taken as it is (some programs drop such an inertia)")
         least = float(np.linalg.eigvalsh(central)[0]) if any((xy, xz, yz)) else 0.0
-        if least < -dust:
+        if least < -rounding:
             text = f"the inertia has a negative principal moment, {least:.4g} kg m^2, as no matter can; taken as it is"
             self.report.note(who, text)
 
@@ -263,6 +278,9 @@ class _Reader:
         if not name:
             self.wrong(element, "a joint has no name; give every joint a non-empty one")
             return
+        if not is_name(name):
+            self.wrong(element, f"a joint is named {shown(name)}; {NAME}")
+            return
         if name in self.joint_lines:
             self.wrong(element, f"two joints are named {name!r}, the first in line {self.joint_lines[name]}; names must differ")
             return
@@ -279,6 +297,8 @@ class _Reader:
             axis = self.axis(parts.get("axis"), kind, who)
             limits = self.limits(parts.get("limit"), kind, who)
             joint = Joint(name, KINDS[kind], placement, axis=axis, limits=limits, actuated=kind != "floating")
+            if kind == "continuous":
+                self.continuous.append(name)
             self.edges.append(_Edge(joint, ends[0], ends[1], element.sourceline or 1))
         if "mimic" in parts:
             master = parts["mimic"].get("joint", "")
@@ -307,10 +327,14 @@ class _Reader:
         if element is None or (element.get("lower") is None and element.get("upper") is None):
             self.unlimited.append(who.removeprefix("joint "))
             return ()
+        missing = next((key for key in ("lower", "upper") if element.get(key) is None), "")
         low, high = (self.values.number(element, key, who, 0.0, endless=True) for key in ("lower", "upper"))
         if low > high:
-            self.wrong(element, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; exchange them")
+            remedy = f"{missing} is missing and counts as 0: give it" if missing else "exchange them"
+            self.wrong(element, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; {remedy}")
             return ()
+        if missing:
+            self.report.assumed(who, f"<limit> without {missing}: 0, as URDF has it")
         low, high = low if low > -UNLIMITED else -math.inf, high if high < UNLIMITED else math.inf
         return ((low, high),) if math.isfinite(low) or math.isfinite(high) else ()
 

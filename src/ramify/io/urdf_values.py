@@ -48,7 +48,7 @@ class Values:
         words = given.split() if len(given) <= _LONGEST * count else [given]
         if len(words) != count:
             need = "one number" if count == 1 else f"{count} numbers with blanks between them"
-            self.note(element, f"{who}: <{element.tag}> {key}={_shown(given)} must be {need}")
+            self.note(element, f"{who}: <{element.tag}> {key}={shown(given)} must be {need}")
             return otherwise
         found = [self._number(element, key, word, who, endless) for word in words]
         return tuple(x for x in found if x is not None) if None not in found else otherwise
@@ -58,11 +58,11 @@ class Values:
             return float(word)
         if not _NUMBER.fullmatch(word):
             what = "is not finite" if word.lower().lstrip("+-") in ("nan", "inf", "infinity") else "is no number"
-            self.note(element, f"{who}: <{element.tag}> {key}: {_shown(word)} {what}; write it like -0.5 or 1e-3")
+            self.note(element, f"{who}: <{element.tag}> {key}: {shown(word)} {what}; write it like -0.5 or 1e-3")
             return None
         value = float(word)
         if abs(value) > LARGEST and not endless:
-            self.note(element, f"{who}: <{element.tag}> {key}: {_shown(word)} is too large; numbers here stay below {LARGEST:.0e}")
+            self.note(element, f"{who}: <{element.tag}> {key}: {shown(word)} is too large; numbers here stay below {LARGEST:.0e}")
             return None
         return value
 
@@ -75,7 +75,8 @@ class Values:
         return Frame(from_rpy(*rpy) if any(rpy) else np.eye(3), np.array(xyz))
 
 
-def _shown(text: str) -> str:
+def shown(text: str) -> str:
+    """A text as messages quote it, cut where it is long."""
     return repr(text if len(text) <= 60 else f"{text[:57]}…")
 
 

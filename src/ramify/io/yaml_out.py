@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from ramify.errors import ModelError
+from ramify.io.names import fresh
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
@@ -53,12 +54,18 @@ def _lines(model: Model) -> Iterator[str]:
     for body in model.bodies:
         yield from _body(body, model)
     own = {body.name for body in model.bodies}
+    moving = {joint.name for joint in model.joints}
+    taken = moving | set(model.attached)
     for name, (carrier, frame) in model.attached.items():
         if name not in own:
             yield f"  - name: {_text(name)}"
             if carrier >= 0:
                 yield f"    parent: {_text(model.bodies[carrier].name)}"
-            yield "    joint: fixed"
+            if name in moving:  # a fixed joint is named like its link unless told
+                taken.add(joint := fresh(f"{name}_fixed", taken))
+                yield f"    joint: {{type: fixed, name: {_text(joint)}}}"
+            else:
+                yield "    joint: fixed"
             yield f"    frame: {_frame(frame)}"
     if model.module_groups is not None:
         groups = (f"[{', '.join(_text(model.bodies[b].name) for b in group)}]" for group in model.module_groups)
@@ -78,7 +85,8 @@ def _body(body: Body, model: Model) -> Iterator[str]:
         yield f"    com: {_numbers(body.com)}"
     if body.inertia.any():
         principal = np.diag(body.inertia)
-        yield f"    inertia: {_numbers(principal) if (np.diag(principal) == body.inertia).all() else _rows(body.inertia)}"
+        short = (np.diag(principal) == body.inertia).all() and (principal >= 0.0).all()
+        yield f"    inertia: {_numbers(principal) if short else _rows(body.inertia)}"
     if body.shapes:
         yield "    shapes:"
         yield from (f"      - {_shape(shape)}" for shape in body.shapes)

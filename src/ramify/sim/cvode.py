@@ -15,7 +15,8 @@ class Cvode:
     """Steps from t0 to t_end: call ``step`` while ``status`` is "running"."""
 
     def __init__(
-        self, rates: Callable[[float, Array], Array], t0: float, y0: Array, t_end: float, *, rtol: float, atol: float, max_step: float
+        self, rates: Callable[[float, Array], Array], t0: float, y0: Array, t_end: float, *,
+        rtol: float, atol: float, max_step: float,
     ) -> None:  # fmt: skip
         try:
             from sksundae.cvode import CVODE

@@ -92,8 +92,8 @@ class LoopPort:
 class LoopProgram:
     """Loops in order; inputs and outputs are ports per link, pair of links or state.
 
-    ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between parent and child within one loop, and
-    whose memory is used again once the last child is done.
+    ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between parent and child within one
+    loop, and whose memory is used again once the last child is done.
     """
 
     name: str
