@@ -24,8 +24,9 @@ second-level cache), from the emitted objects and by changing one thing at a tim
   The KUKA arm's kernels then run about as fast as two ports can take their vector instructions; a tenth of these transpose rows to
   lanes and back. Only fewer instructions would make them faster.
 - **Large robots: spilled values.** The humanoid's forward dynamics spills 44 kB of vectors to the stack. Left to itself the
-  compiler aligns them to 16 bytes, and most straddle two cache lines; the kernels ask for an aligned stack, which took 15 to 22 % off the
-  forward and 25 to 31 % off the inverse dynamics of the quadruped and the humanoid (three processes, both ways in each).
+  compiler aligns them to 16 bytes, and most straddle two cache lines; the kernels ask for an aligned stack, which took 15 to 22
+  % off the forward and 25 to 31 % off the inverse dynamics of the quadruped and the humanoid (three processes, both ways in
+  each).
 - **Free bases.** The kernel itself looks at the length of every quaternion, so batches enter through the builtin too. Robots with
   Euler angles that can lock, and batches through the loops, still pass through Python once per call.
 - **Rollouts.** A kept history is fresh memory; the rows are transposed in registers on their way into it.
