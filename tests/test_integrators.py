@@ -159,7 +159,9 @@ def test_a_thrown_base_flies_along_a_parabola(kind: str, method: str) -> None:
     model = body(kind, g)
     q0 = model.neutral()
     q0[:3] = 0.1, 0.2, 0.3
-    r = rf.simulate(model, 1.0, q0, np.r_[1.0, 2.0, 5.0, 0.0, 0.4, 0.0], method=method, step=0.01, dt_out=0.1)
+    r = rf.simulate(
+        model, 1.0, q0, np.r_[1.0, 2.0, 5.0, 0.0, 0.4, 0.0], method=method, step=0.01 if method in FIXED else None, dt_out=0.1
+    )
     t = r.t[:, None]
     close = 1e-12 if method in FIXED or method in ("dop853", "ode45") else 1e-5
     assert np.abs(r.q[:, :3] - (q0[:3] + t * [1.0, 2.0, 5.0] + 0.5 * t**2 * g)).max() < close

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -90,14 +91,18 @@ def _watch_stability(solver: Any, done: Progress) -> None:
 
 
 def first_event(piece: Piece, events: Sequence[Callable[[float, Array], float]]) -> tuple[float, int] | None:
-    """(time, index) of the first event that changes its sign within a step, by bisection of the interpolation."""
+    """(time, index) of the first event that changes its sign within a step, looked at in eighths and then by bisection."""
     from scipy.optimize import brentq
 
+    times = np.linspace(piece.start, piece.end, 9)
+    states = [piece.y(float(t)) for t in times]
     found: list[tuple[float, int]] = []
     for i, event in enumerate(events):
-        a, b = event(piece.start, piece.y(piece.start)), event(piece.end, piece.y(piece.end))
-        if a == 0.0 or np.sign(a) == np.sign(b):
-            continue
-        at = brentq(lambda t, event=event: event(t, piece.y(t)), piece.start, piece.end, xtol=1e-13, rtol=1e-14)
-        found.append((float(at), i))
+        values = [event(float(t), y) for t, y in zip(times, states, strict=True)]
+        for k, (a, b) in enumerate(pairwise(values)):
+            if a != 0.0 and np.sign(a) != np.sign(b):
+                ends = float(times[k]), float(times[k + 1])
+                at = brentq(lambda t, event=event: event(t, piece.y(t)), *ends, xtol=1e-13, rtol=1e-14)
+                found.append((float(at), i))
+                break
     return min(found) if found else None

@@ -162,7 +162,7 @@ def rollout(
             y = _in_python(
                 field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt)
             )
-    _refuse_divergence(y, history, dt, every)
+    _refuse_divergence(y, history, t0, dt, every)
     of_q, of_v, _, _ = field.parts
     if every:
         rows = history.reshape(*lead, samples, field.size)
@@ -230,14 +230,14 @@ def _table(model: Model, tau: ArrayLike | None, lead: tuple[int, ...], states: i
     return np.ascontiguousarray(full).reshape(states, steps, model.nv), steps * model.nv, model.nv
 
 
-def _refuse_divergence(y: Array, history: Array, dt: float, every: int | None) -> None:
+def _refuse_divergence(y: Array, history: Array, t0: float, dt: float, every: int | None) -> None:
     bad = np.flatnonzero(~np.isfinite(y).all(axis=1))
     if bad.size:
         state = int(bad[0])
         when = ""
         if every:
-            sample = int(np.argmin(np.isfinite(history[state]).all(axis=1)))
-            when = f" before t = {dt * every * (sample + 1):g} s"
+            fine = np.isfinite(history[state]).all(axis=1)
+            when = f" before t = {t0 + dt * every * (int(np.argmin(fine)) + 1):g} s" if not fine.all() else " after the last sample"
         raise SimulationError(
             f"state {state} ({bad.size} of {y.shape[0]} in all) grows beyond all bounds{when}; a smaller dt may help"
         )

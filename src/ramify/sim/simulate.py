@@ -34,6 +34,7 @@ FIXED = {
     "ab4": "ab4",
     "energy": "energy",
 }
+_RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 
@@ -72,6 +73,8 @@ def simulate(
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
     field = make_field(model, control, damping)
+    if events is not None and not isinstance(events, Mapping):
+        raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
     return run.result(q, v)
 
@@ -96,6 +99,8 @@ def _check_times(t_end: float, dt_out: float, rtol: float, atol: float, step: fl
         raise SimulationError(f"rtol {rtol!r} is below what 64-bit numbers can do; give {SMALLEST_RTOL:g} or more")
     if name in FIXED.values() and step is None:
         raise SimulationError(f"method {name!r} needs a fixed step: give step= in seconds")
+    if name in ADAPTIVE and step is not None:
+        raise SimulationError(f"method {name!r} chooses its own steps: leave out step=, or give max_step= to limit them")
     if t_end / dt_out > 5e7:
         raise SimulationError(f"{t_end / dt_out:.3g} rows of output are too many to hold; give a larger dt_out")
     if step is not None and name in FIXED.values() and t_end / step > 1e9:
@@ -137,7 +142,7 @@ class _Run:
         self.rates = rates(field, lambda: self.u)
         count = int(np.floor(t_end / dt_out + 1e-9))
         grid = np.arange(count + 1) * dt_out
-        self.grid = grid if t_end - grid[-1] < 1e-9 * dt_out else np.append(grid, t_end)
+        self.grid = grid if t_end - grid[-1] < 1e-9 * min(dt_out, t_end) else np.append(grid, t_end)
         self.next = 1  # row of the grid that comes next; the first is the start
 
     # ---- driving ----
@@ -187,6 +192,7 @@ class _Run:
                     self.held[0] = self.u.copy()
             for piece in self._pieces(t, y, until):
                 t, y = self._take(piece)
+                self._refuse_runaway(t, y)
                 yield t
                 if self.status.startswith("event"):
                     return
@@ -194,6 +200,13 @@ class _Run:
                     self.may_switch, self.method = False, "lsoda"
                     self.switched = f"dop853 until t = {t:.6g} s, then lsoda: the motion is stiff"
                     break
+
+    def _refuse_runaway(self, t: float, y: Array) -> None:
+        """End a run whose velocities no machine could have, instead of following it with ever smaller steps."""
+        v = np.abs(y[self.field.parts[1]])
+        if not v.max(initial=0.0) < _RUNAWAY:
+            joint = self.field.model.velocities[int(np.argmax(v))]
+            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {_RUNAWAY:g} at t = {t:g} s")
 
     def _pieces(self, t: float, y: Array, until: float) -> Iterator[Piece]:
         """The steps of the method from t to until."""
@@ -270,7 +283,7 @@ class _Run:
         a, tau = observed(self.field, t, y, held)
         options = {
             "method": self.switched or self.method, "rtol": self.rtol, "atol": self.atol, "dt_out": self.dt_out,
-            "t_end": self.t_end, "step": self.step,
+            "t_end": self.t_end, "step": self.step, "max_step": self.max_step if np.isfinite(self.max_step) else None,
             "control": repr(self.field.control) if self.field.control is not None else "none", "damping": list(self.field.damping),
             "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(), "events": list(self.events),
         }  # fmt: skip

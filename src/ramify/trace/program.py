@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,6 +40,14 @@ class Program:
     def order(self) -> list[int]:
         """The nodes that the outputs need, operands first."""
         return self.graph.reachable(node for port in self.results for node in port)
+
+    @property
+    def digest(self) -> str:
+        """A name for what the program computes."""
+        h = hashlib.sha256(repr((self.inputs, self.outputs, self.results)).encode())
+        for node in self.order:
+            h.update(f"{node} {self.graph.ops[node]} {self.graph.args[node]} {self.graph.payload.get(node)!r};".encode())
+        return h.hexdigest()
 
 
 def trace(
