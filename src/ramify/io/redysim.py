@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Final
 
 from ramify.errors import ModelError
 from ramify.io.files import read_bytes
@@ -16,8 +15,6 @@ from ramify.io.redysim_mat import MAX_BYTES, read_mat
 from ramify.io.redysim_model import from_variables
 from ramify.io.report import ImportReport
 from ramify.model.model import Model
-
-SUFFIXES: Final = (".mat", ".m")
 
 
 def read_redysim(path: str | os.PathLike[str], base: str | None = None, *, merge: bool = True) -> Model:

@@ -124,13 +124,6 @@ class Field:
         return trace("field", lambda t, y, u: [self.text(t[0], y, u)], self.inputs, (self.output,))
 
     @cached_property
-    def observer(self) -> Program:
-        """The traced accelerations and joint forces: inputs as ``program``."""
-        n = self.model.nv
-        outputs = Port("a", (n,)), Port("tau", (n,))
-        return trace("observe", lambda t, y, u: list(self.observe(t[0], y, u)[:2]), self.inputs, outputs)
-
-    @cached_property
     def fingerprint(self) -> str:
         """Everything that determines the compiled code."""
         law = repr(self.control)
@@ -138,9 +131,9 @@ class Field:
             law = self.program.digest  # a law written elsewhere may change while its repr does not
         return key_of(fingerprint(self.model), law, repr(self.damping))
 
-    def compiled(self, which: str) -> Unrolled:
-        """The right-hand side ("field") or the observer ("observe"), compiled."""
-        return Unrolled(lambda: self.program if which == "field" else self.observer, lambda: self.fingerprint, which)
+    def compiled(self) -> Unrolled:
+        """The right-hand side, compiled."""
+        return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
 
     def start(self, q: Array, v: Array) -> Array:
         """y (..., size) of a state at the start of a run."""

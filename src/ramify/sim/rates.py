@@ -36,7 +36,7 @@ def unit(model: Model, y: Array) -> Array:
 def rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
     """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
     if field.traceable and llvm_available() and field.model.nv <= MOST_LINKS:
-        call = builtin_entry(field.compiled("field").compute(1), None, field.inputs, field.output, _refuse(field), ())
+        call = builtin_entry(field.compiled().compute(1), None, field.inputs, field.output, _refuse(field), ())
         now = np.empty(1)
 
         def compiled(t: float, y: Array) -> Array:
