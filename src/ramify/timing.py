@@ -20,7 +20,7 @@ MEASURED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias"
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds: ``prepare`` until the straight-line code is there, ``single`` for a call of one state, ``batch`` a state in a batch."""
+    """Seconds: ``prepare`` until the code is there, ``single`` for a call of one state, ``batch`` for each state of a batch."""
 
     algorithm: str
     tier: str
