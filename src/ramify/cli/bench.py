@@ -39,9 +39,7 @@ def bench(
         rf.threads(threads)
     found = measure(m, algorithm or MEASURED, states)
     if json:
-        rows = [
-            {"algorithm": t.algorithm, "tier": t.tier, "prepare": t.prepare, "single": t.single, "batch": t.batch} for t in found
-        ]
+        rows = [asdict(timing) for timing in found]
         print_json({"robot": m.name, "nv": m.nv, "states": states, "threads": rf.threads(), "timings": rows})
         return
     rows_shown = [(t.algorithm, t.tier, t.prepare, 1e6 * t.single, 1e6 * t.batch, f"{1.0 / t.batch:,.0f}") for t in found]
