@@ -19,6 +19,7 @@ from ramify.algorithms import ALGORITHMS
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
 from ramify.compute import fingerprint, plain_text
+from ramify.errors import SimulationError
 from ramify.model.frame import Array
 from ramify.scalar import Scalar
 from ramify.trace.program import Port, Program, trace
@@ -100,7 +101,11 @@ class Field:
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""
         of_q, of_v, _, _ = self.parts
-        a, tau, rates = self.observe(t, y, u)
+        try:
+            a, tau, rates = self.observe(t, y, u)
+        except ZeroDivisionError:  # as where a base of no mass floats
+            who = self.model.name
+            raise SimulationError(f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()") from None
         v = y[of_v]
         work: Scalar = 0.0
         loss: Scalar = 0.0

@@ -157,7 +157,7 @@ def rollout(
             settings = _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
             y, flags = _stepper(model, field, SCHEMES[method]).run(y, table, history, settings)
             if flags & HUGE_ANGLE:
-                raise SimulationError("an angle has left the range of a million radians; take it modulo 2 pi or use fewer steps")
+                raise SimulationError("an angle has left the range of a million radians: take it modulo 2 pi, or give a smaller dt")
         else:
             y = _in_python(
                 field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt)
