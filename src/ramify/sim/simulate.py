@@ -34,6 +34,8 @@ FIXED = {
     "ab4": "ab4",
     "energy": "energy",
 }
+CONTACT_STEP = 0.01
+"""s: the longest step over a ground unless told, so that a short touch is not stepped over."""
 _RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
@@ -52,7 +54,7 @@ def simulate(
     dt_out: float = 0.01,
     *,
     step: float | None = None,
-    max_step: float = np.inf,
+    max_step: float | None = None,
     damping: ArrayLike = 0.0,
     events: Mapping[str, Callable[[float, Array, Array], float]] | None = None,
     progress: bool = False,
@@ -64,11 +66,14 @@ def simulate(
     method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
-    one changes its sign. Ctrl-C ends the run and keeps what was computed.
+    one changes its sign. max_step: the longest step, s; None: 0.01 over a ground, else any. Ctrl-C ends the run and keeps what
+    was computed.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
     name = _method(method, step)
+    if max_step is None:
+        max_step = np.inf if ground is None else CONTACT_STEP
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
     field = make_field(model, control, damping, ground)
