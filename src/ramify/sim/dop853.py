@@ -13,7 +13,7 @@ import numpy as np
 
 from ramify.model.frame import Array
 from ramify.sim.dop853_table import E3, E5, STAGES, A, B, C, D
-from ramify.sim.rates import Diverged
+from ramify.sim.rates import DivergenceError
 
 _STABLE: Final = 6.1
 """Largest |h lambda| at which the method is stable along the negative real axis."""
@@ -61,7 +61,7 @@ class Dop853:
             try:
                 y, f = self._try(h)
                 error = self._error(y, h)
-            except Diverged:  # a stage far off, such as one deep in the ground; it is told where no shorter step avoids it
+            except DivergenceError:  # a stage far off, such as one deep in the ground; it is told where no shorter step avoids it
                 if 0.2 * h < smallest:
                     raise
                 error = np.inf

@@ -24,7 +24,7 @@ MOST_LINKS = 80
 """Degrees of freedom up to which the whole right-hand side is written out and compiled."""
 
 
-class Diverged(SimulationError):
+class DivergenceError(SimulationError):
     """A state or a rate is not finite: a shorter step may avoid it."""
 
 
@@ -101,14 +101,16 @@ def _refuse(field: Field) -> Callable[..., Array]:
         if np.isfinite(found).all():
             return found
         bad = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise Diverged(f"the motion is not finite at t = {float(t[0]):g} s: the rate of {_named(field, bad)!r} is {found[bad]}")
+        raise DivergenceError(
+            f"the motion is not finite at t = {float(t[0]):g} s: the rate of {_named(field, bad)!r} is {found[bad]}"
+        )
 
     return fallback
 
 
 def _not_finite(field: Field, t: float, y: Array) -> None:
     bad = int(np.flatnonzero(~np.isfinite(y))[0])
-    raise Diverged(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
+    raise DivergenceError(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
 
 
 def _named(field: Field, place: int) -> str:

@@ -54,7 +54,7 @@ def simulate(
     dt_out: float = 0.01,
     *,
     step: float | None = None,
-    max_step: float | None = None,
+    max_step: float = np.inf,
     damping: ArrayLike = 0.0,
     events: Mapping[str, Callable[[float, Array, Array], float]] | None = None,
     progress: bool = False,
@@ -66,14 +66,14 @@ def simulate(
     method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
-    one changes its sign. max_step: the longest step, s; None: 0.01 over a ground, else any. Ctrl-C ends the run and keeps what
-    was computed.
+    one changes its sign. max_step: the longest step, s; over a ground 0.01 unless told. Ctrl-C ends the run and keeps what was
+    computed.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
     name = _method(method, step)
-    if max_step is None:
-        max_step = np.inf if ground is None else CONTACT_STEP
+    if ground is not None and max_step == np.inf:
+        max_step = CONTACT_STEP
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
     field = make_field(model, control, damping, ground)
