@@ -183,7 +183,7 @@ def forward_dynamics(
         phi_hat = lower(free)
     else:
         factors, eliminated = tree_factors(tree, x)
-        phi_hat = tree.inward(inward, no_wrench(), x, eliminated, bias, tau)
+        phi_hat = list(tree.inward(inward, no_wrench(), x, eliminated, bias, tau))
     phi = [p * d for p, d in zip(phi_hat, factors.inverse, strict=True)]
     Z = [factors.reduce(row) for row in rows]
     rhs = [-(_sum(z, dict(enumerate(phi))) + ck) for z, ck in zip(Z, c, strict=True)]

@@ -1,4 +1,4 @@
-"""The algorithms of closed systems by name, as ``ramify.algorithms`` has those of trees: same names, same arrays, loops honoured."""
+"""The algorithms of closed systems by name, as ``ramify.algorithms`` has those of trees: the same arrays, loops honoured."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def inertia_weight(model: Model) -> float:
         if values[0] < _SINGULAR:
             joint = model.velocities[int(np.argmax(np.abs(vectors[:, 0])))]
             raise LoopError(
-                f"{model.name}: {joint!r} moves no mass, and no loop holds it: its acceleration is not determined; give its body a mass"
+                f"{model.name}: {joint!r} moves no mass, and no loop holds it: its acceleration is not determined; give it a mass"
             )
     return weight
 

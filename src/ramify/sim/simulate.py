@@ -35,6 +35,7 @@ FIXED = {
     "ab4": "ab4",
     "energy": "energy",
 }
+_DRIFT = 200  # steps of a method of several steps before loops are closed again
 _RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
@@ -200,10 +201,13 @@ class _Run:
                 if t == 0.0:
                     self.held[0] = self.u.copy()
             for piece in self._pieces(t, y, until):
-                t, y = self._take(self._closed(piece))
+                before, piece = y, self._closed(piece)
+                t, y = self._take(piece)
+                if self.closing is not None:
+                    self.closing.watch_step(piece, before, t, y)
                 self._refuse_runaway(t, y)
                 yield t
-                if self._opened(t, y):
+                if self._opened():
                     break
                 if self.status.startswith("event"):
                     return
@@ -219,17 +223,9 @@ class _Run:
         settle, y = self.closing.settle, piece.y
         return Piece(piece.start, piece.end, lambda t: settle(y(t)))
 
-    def _opened(self, t: float, y: Array) -> bool:
-        """Look at the loops after a step; True where the method has to start anew from the closed state."""
-        if self.closing is None:
-            return False
-        self.closing.watch(t, y)
-        return self.closing.project and self.method in ADAPTIVE and self.method not in ONE_STEP and self._drifts()
-
-    def _drifts(self) -> bool:
+    def _opened(self) -> bool:
         """Whether a method of several steps, which cannot be corrected on its way, has gone far enough to begin again."""
-        self.since = self.done.steps if self.done.steps < self.since else self.since
-        if self.done.steps - self.since < 200:
+        if self._settle is None or self.method not in ADAPTIVE or self.method in ONE_STEP or self.done.steps < self.since + _DRIFT:
             return False
         self.since = self.done.steps
         return True
