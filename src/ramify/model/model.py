@@ -7,7 +7,7 @@ batch-first: ``(nv,)`` or ``(..., nv)``; inputs broadcast.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -19,11 +19,14 @@ from ramify.model.body import Body
 from ramify.model.convert import Coordinates, converter
 from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop, check_loops
 from ramify.model.modules import Module, check_modules, find_modules
 from ramify.model.skeleton import Skeleton, build_skeleton
 
 if TYPE_CHECKING:
     from ramify.codegen.kernel import Kernel
+    from ramify.loops.assemble import State
+    from ramify.loops.report import Constraints
     from ramify.model.checks import Finding
     from ramify.model.explain import Explanation
     from ramify.model.locks import Singularity
@@ -80,6 +83,7 @@ class Model:
     """A robot. Made by ``rf.load``, ``rf.from_dh``, ``rf.Builder``; changed only by functions that return a new one.
 
     ``attached`` maps every link's name, merged ones too, to its body and frame. ``gravity`` is an acceleration in the world frame.
+    ``loops`` are the joints that close loops, ``guess`` coordinates near which these are closed: see ``assemble``.
     """
 
     name: str
@@ -88,9 +92,17 @@ class Model:
     attached: Mapping[str, Attachment]
     module_groups: tuple[tuple[int, ...], ...] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
+    guess: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _ = self.modules  # given modules are checked at once
+        if self.loops:
+            moving = {link for link, at in self.attached.items() if at.body >= 0}
+            check_loops(self.loops, set(self.attached), self._single, moving)
+        for name in self.guess:
+            if name not in self._single:
+                raise ModelError(f"{self.name}: guess names {name!r}, which is no coordinate; choose among {', '.join(self._single)}")
 
     def __repr__(self) -> str:
         return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
@@ -115,6 +127,25 @@ class Model:
         if self.module_groups is None:
             return find_modules(self.parents)
         return check_modules(self.module_groups, self.parents, [body.name for body in self.bodies])
+
+    @cached_property
+    def tree(self) -> Model:
+        """The same robot with its loops opened."""
+        return replace(self, loops=(), guess={}) if self.loops else self
+
+    @cached_property
+    def closed_algorithms(self) -> Mapping[str, Any]:
+        """The algorithms that honour the loops, by name; none for a tree."""
+        if not self.loops:
+            return {}
+        from ramify.loops.table import closed
+
+        return closed(self)
+
+    @cached_property
+    def _single(self) -> tuple[str, ...]:
+        """Names of the coordinates that are numbers of their own, not parts of a quaternion."""
+        return tuple(self.coordinates[i] for i in self.layout.plain_q)
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -262,6 +293,30 @@ class Model:
     def gravity_forces(self, q: ArrayLike) -> Array:
         """g (..., nv): the forces that hold the robot at rest."""
         return self.kernel("gravity_forces")(q)
+
+    # ---- loops ----
+
+    def constraints(self, q: ArrayLike, v: Maybe = None) -> Constraints:
+        """Constraints(residual, J, Jdot_v, names, rank, mobility, …) of the loops at q (and v, at rest unless told)."""
+        from ramify.loops.report import constraints
+
+        return constraints(self, q, v)
+
+    def assemble(
+        self,
+        independent: Mapping[str, ArrayLike] | None = None,
+        rates: Mapping[str, ArrayLike] | None = None,
+        guess: ArrayLike | Mapping[str, float] | None = None,
+        accelerations: Mapping[str, ArrayLike] | None = None,
+    ) -> State:
+        """A consistent State(q, v, a): the loops closed with these values, rates and accelerations of some coordinates, by name.
+
+        Values may be rows (T,): a path, followed from row to row. guess: q (nq), or some coordinates by name; the model's own unless
+        told. Raises LoopError with the gap that remains where the loops cannot be closed, and at dead centres.
+        """
+        from ramify.loops.assemble import assemble
+
+        return assemble(self, independent, rates, guess, accelerations)
 
     # ---- kinematics ----
 
