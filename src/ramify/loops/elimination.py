@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from ramify.scalar import Scalar, select
 
 
-def eliminate(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar], groups: Sequence[Sequence[int]] | None = None) -> list[Scalar]:
-    """x (n) with A x = b, A by rows; a float 0.0 in A stands for an entry that is always zero. A singular A divides by zero.
+def eliminate(
+    A: Sequence[Sequence[Scalar]], b: Sequence[Scalar], groups: Sequence[Sequence[int]] | None = None, floor: float = 0.0
+) -> list[Scalar]:  # fmt: skip
+    """x (n) with A x = b, A by rows; a float 0.0 in A stands for an entry that is always zero.
 
+    Where a pivot is no larger than the floor, A counts as singular: that unknown is zero, and its equation need not hold.
     groups: the places of the equations in groups, in the order of elimination; one group of all unless given. Pivots are chosen within
     the row (partial pivoting of A'), among the unknowns of the group: what these cannot give, no other row could.
     """
@@ -26,12 +29,12 @@ def eliminate(A: Sequence[Sequence[Scalar]], b: Sequence[Scalar], groups: Sequen
     for group in groups or [range(n)]:
         for i in group:
             candidates = [k for k in slots if k not in done and not _zero(rows[i][k])]
-            if not candidates:
-                raise ZeroDivisionError("an equation without unknowns")
+            assert candidates, "an equation without unknowns"
             j = candidates[0]
             for k in candidates[1:]:
                 swaps.append((j, k, _swapped(rows, i, j, k)))
-            inverse = 1.0 / rows[i][j]
+            keep = _size(rows[i][j]) > floor
+            inverse = select(keep, 1.0 / select(keep, rows[i][j], 1.0), 0.0)
             pivots.append((i, j, inverse))
             done.append(j)
             waiting.remove(i)

@@ -18,17 +18,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ramify.dynamics.motion import displacements
-from ramify.dynamics.tree import Column, Tree
 from ramify.loops.blocks import Block, blocks
-from ramify.loops.closure import Closure, closures, names
+from ramify.loops.closure import closures, names, reach
 from ramify.loops.constraints import Constraint, constraints
 from ramify.loops.elimination import eliminate
+from ramify.motion.driven import driven
 from ramify.scalar import Scalar
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
 
 _SEEDS: Final = (1, 2, 3)
+_FLAT: Final = 1e-12  # pivots below this share of the robot's size
 _NOTHING: Final = 1e-12  # entries of J below this share of the largest are zero at every configuration
 
 
@@ -52,7 +53,8 @@ class Subsystem:
 class Plan:
     """How the multipliers are found: ``rows`` are the passive equations (places in v), ``blocks`` their order of solution.
 
-    ``pattern[k]`` are the links on which row k of J acts at all, ``part[i]`` is the subsystem of link i. ``refused`` says why the recursion does not apply, if so.
+    ``pattern[k]`` are the links on which row k of J acts at all, ``part[i]`` is the subsystem of link i. Pivots up to
+    ``floor`` (m) count as zero: the posture is singular there. ``refused`` says why the recursion does not apply, if so.
     """
 
     subsystems: tuple[Subsystem, ...]
@@ -61,34 +63,29 @@ class Plan:
     pattern: tuple[frozenset[int], ...]
     blocks: tuple[Block, ...]
     part: tuple[int, ...]
+    floor: float = 0.0
     refused: str = ""
 
 
 def plan(model: Model) -> Plan:
     """The subsystems of a model and the order in which they are solved."""
-    driven = tuple(i for i, drive in enumerate(_actuated(model)) if drive)
-    rows = tuple(i for i in range(model.nv) if i not in set(driven))
+    driving = tuple(driven(model).v)
+    rows = tuple(i for i in range(model.nv) if i not in driving)
     pattern = _pattern(model)
     part = _parts(model.skeleton.parents)
-    parts = _subsystems(model, pattern, set(driven), part)
-    place = {i: k for k, i in enumerate(rows)}
+    parts = _subsystems(model, pattern, set(driving), part)
     unknowns_of = [[k for k, links in enumerate(pattern) if i in links] for i in rows]
     found = blocks(unknowns_of, len(pattern))
     if found is not None:
         ordered = tuple(Block(tuple(rows[i] for i in block.equations), block.unknowns) for block in found)
-        return Plan(parts, rows, driven, pattern, ordered, part)
-    if len(place) > len(pattern):
+        return Plan(parts, rows, driving, pattern, ordered, part, _FLAT * reach(model))
+    if len(rows) > len(pattern):
         why = f"{len(rows)} passive equations for {len(pattern)} multipliers: fewer actuators than degrees of freedom"
-    elif len(place) < len(pattern):
+    elif len(rows) < len(pattern):
         why = f"{len(pattern)} multipliers for {len(rows)} passive equations: redundant constraints, or more actuators than needed"
     else:
         why = "some constraints depend on each other at every configuration, or a passive joint is not held by any loop"
-    return Plan(parts, rows, driven, pattern, (), part, why)
-
-
-def _actuated(model: Model) -> list[bool]:
-    """Whether each entry of v is driven."""
-    return [joint.actuated for joint in model.joints for _ in range(joint.dof)]
+    return Plan(parts, rows, driving, pattern, (), part, 0.0, why)
 
 
 def _pattern(model: Model) -> tuple[frozenset[int], ...]:
@@ -98,7 +95,7 @@ def _pattern(model: Model) -> tuple[frozenset[int], ...]:
     tree, loops = tree_of(model), closures(model)
     acting: list[set[int]] = [set() for _ in names(model)]
     for seed in _SEEDS:
-        q = [float(x) for x in model.random(seed)[0]]
+        q = [float(x) for x in model.tree.random(seed)[0]]
         column = model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0))
         for k, row in enumerate(constraints(tree, loops, q, displacements(tree, column), None)):
             most = max((abs(x) for x in row.entries.values()), default=0.0)
@@ -154,7 +151,7 @@ def solve_blocks(work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]) 
     for block in work.blocks:
         A = [[_entry(work, rows, k, i) for k in block.unknowns] for i in block.equations]
         b = [_remaining(work, rows, phi, lam, found, i) for i in block.equations]
-        for k, value in zip(block.unknowns, eliminate(A, b, _groups(work, block)), strict=True):
+        for k, value in zip(block.unknowns, eliminate(A, b, _groups(work, block), work.floor), strict=True):
             lam[k] = value
         found.update(block.unknowns)
     tau: list[Scalar] = [0.0] * len(phi)
@@ -178,7 +175,7 @@ def solve_whole(work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]) -
     """The same by one elimination of F = [J_a' J'] (eq. 8.4), for comparison."""
     n, driven = len(phi), work.driven
     F = [[*(1.0 if i == a else 0.0 for a in driven), *(_entry(work, rows, k, i) for k in range(len(rows)))] for i in range(n)]
-    found = eliminate(F, phi)
+    found = eliminate(F, phi, None, work.floor)
     tau: list[Scalar] = [0.0] * n
     for i, value in zip(driven, found, strict=False):
         tau[i] = value
@@ -196,12 +193,3 @@ def _remaining(work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar], la
         if i in work.pattern[k]:
             rest = rest - rows[k].entries[i] * lam[k]
     return rest
-
-
-def joint_forces(tree: Tree, loops: Sequence[Closure], q: Column, v: Column, a: Column, applied: Column) -> tuple[list[Constraint], Column]:
-    """The rows of the loops, and the joint forces of the open tree (tau^phi of eq. 8.3), from one set of sweeps."""
-    from ramify.dynamics.inverse import joint_wrenches
-
-    x = displacements(tree, q)
-    forces = tree.each(lambda link, pair: pair[0], joint_wrenches(tree, x, v, a, applied))
-    return constraints(tree, loops, q, x, None), forces

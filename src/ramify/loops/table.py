@@ -16,6 +16,7 @@ from ramify.loops import forward, inverse
 from ramify.loops.closure import closures, count
 from ramify.loops.constraints import constraints
 from ramify.loops.project import position_step, velocity_step
+from ramify.loops.subsystems import Plan, plan
 from ramify.motion.driven import driven
 from ramify.trace.loops import LoopPort
 
@@ -41,6 +42,8 @@ class _Table:
         self.weight = inertia_weight(model)
 
     def rows(self) -> dict[str, Algorithm]:
+        order = plan(self.model)
+        work = None if order.refused else order
         found = [
             self.constraints(),
             *(
@@ -48,7 +51,8 @@ class _Table:
                 for wrenches in ("", "_wrenches")
                 for lam in ("", "_multipliers")
             ),
-            *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches)) for wrenches in ("", "_wrenches")),
+            *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work) for wrenches in ("", "_wrenches")),
+            self.inverse("inverse_dynamics_whole", False, None),
             self.step("position_step", ("q",), position_step),
             self.step("velocity_step", ("q", "v"), velocity_step),
         ]
@@ -74,11 +78,12 @@ class _Table:
         counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
         return _algorithm(name, ("q", "v", "tau"), wrenches, counts, text, divides=True)
 
-    def inverse(self, name: str, wrenches: bool) -> Algorithm:
+    def inverse(self, name: str, wrenches: bool, work: Plan | None) -> Algorithm:
+        """By subsystems where these are determinate, as a whole where there is no such order."""
         chosen = driven(self.model).v
 
         def text(tree: Any, q: Any, v: Any, a: Any, *given: Any) -> tuple[Any, ...]:
-            return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, _felt(tree, q, given))
+            return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, _felt(tree, q, given), work)
 
         counts = {"tau": -1, "multipliers": self.nc, "unmet": -1, "slip": self.nc}
         return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
