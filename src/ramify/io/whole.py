@@ -6,14 +6,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, StrictBool
 
 from ramify.errors import ModelError
 from ramify.io.expression import near
-from ramify.io.loop_schema import EndPart
 from ramify.io.links import ANGULAR, frame_of
+from ramify.io.loop_schema import EndPart
 from ramify.io.mistakes import Mistakes, Path
-from ramify.io.schema import JointPart, Name, Part, StrictBool, clashes_of_frame, validate
+from ramify.io.schema import JointPart, Name, Part, clashes_of_frame, validate
 from ramify.loops.mechanism import WholeJoint, opened
 from ramify.model.build import LinkSpec
 from ramify.model.loop import Loop, LoopEnd
@@ -46,7 +46,11 @@ _KEYS: Mapping[str, type[Part]] = {"joint": WholeJointPart, "first": EndPart, "s
 
 
 def read_whole(
-    document: Mapping[str, Any], links: Sequence[LinkSpec], names: Mapping[str, float], mistakes: Mistakes, known: Callable[[str], bool]
+    document: Mapping[str, Any],
+    links: Sequence[LinkSpec],
+    names: Mapping[str, float],
+    mistakes: Mistakes,
+    known: Callable[[str], bool],
 ) -> tuple[list[LinkSpec], list[Loop]]:
     """Links on their joints, and the loops. What is wrong is noted with its place; the rest is then as good as can be."""
     given = document.get("joints")
@@ -82,8 +86,10 @@ def _read(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, 
     if joint.limits_deg and joint.type not in ANGULAR:
         mistakes.add((*path, "joint", "limits_deg"), f"the coordinates of a {joint.type} joint are not all angles; give limits")
     axis = (0.0, 0.0, 1.0) if joint.axis is None else joint.axis
-    ends = [_end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second")]
-    whole = WholeJoint(part.name, joint.type, *ends, axis, joint.sequence, joint.pitch, tuple(limits), joint.actuated, joint.planar)
+    first, second = (_end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second"))
+    whole = WholeJoint(
+        part.name, joint.type, first, second, axis, joint.sequence, joint.pitch, tuple(limits), joint.actuated, joint.planar
+    )
     try:
         _ = whole.edge  # checks what a joint may be
     except ModelError as error:

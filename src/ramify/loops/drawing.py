@@ -40,12 +40,12 @@ _STYLE = (
 
 
 def as_svg(tree: SpanningTree) -> str:
-    """A drawing: the base on top, bodies below in rows by the length of their way, joints as lines, cut ones dashed, driven ones bold."""
+    """A drawing: the base on top, bodies below with their CDOF, joints as lines, cut ones dashed, driven ones bold."""
     place = _placed(tree)
     width = max(x for x, _ in place.values()) + _COLUMN // 2 + _EDGE
     height = max(y for _, y in place.values()) + _EDGE + 26
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}">',
         f"<style>{_STYLE}</style>",
     ]
     for edge in tree.cut:

@@ -4,9 +4,9 @@ A mechanism of n moving bodies and c joints has c - n independent loops, and as 
 freedom* (CDOF) of a body is the sum of the degrees of freedom of the joints on a way from the base to it. Every body stays on its
 way of least CDOF; the joints that are on no such way are cut. So the tree is shallow and its recursions short.
 
-Driven joints are never cut, since a cut joint has no coordinate for its actuator: what a driven joint carries stays on it. Where two
-ways are equally short the one over fewer driven joints is taken: the links that hang on a driven joint then keep to themselves,
-and what is left is more often determinate (section 8.3). Then the joint that is listed first wins.
+Driven joints are never cut, since a cut joint has no coordinate for its actuator: what a driven joint carries stays on it. Where
+two ways are equally short the one over fewer driven joints is taken: the links that hang on a driven joint then keep to
+themselves, and what is left is more often determinate (section 8.3). Then the joint that is listed first wins.
 """
 
 from __future__ import annotations
@@ -86,8 +86,8 @@ def cut_at(bodies: Sequence[str], edges: Sequence[Edge], cut: Iterable[str]) -> 
     still_closed = [edge.name for edge in tree.cut if edge.name not in cut]
     if still_closed:
         raise ModelError(
-            f"{len(cut)} cut joints leave a loop closed through {still_closed[0]!r}: this mechanism has {loops} independent loops, so "
-            f"{loops} joints must be cut"
+            f"{len(cut)} cut joints leave a loop closed through {still_closed[0]!r}: this mechanism has {loops} independent loops, "
+            f"so {loops} joints must be cut"
         )
     return _kept(tree)
 
@@ -96,7 +96,9 @@ def _kept(tree: SpanningTree) -> SpanningTree:
     """The tree, if no driven joint is cut."""
     lost = [edge.name for edge in tree.cut if edge.actuated]
     if lost:
-        raise ModelError(f"joint {lost[0]!r} is driven and would be cut, leaving its actuator without a coordinate; cut another joint")
+        raise ModelError(
+            f"joint {lost[0]!r} is driven and would be cut, leaving its actuator without a coordinate; cut another joint"
+        )
     return tree
 
 

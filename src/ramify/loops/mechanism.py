@@ -51,8 +51,8 @@ class WholeJoint:
     def on_tree(self, way: Way) -> Joint:
         """The joint as one of the tree, from the parent's frame to the body's.
 
-        Walked from its second body to its first it keeps its coordinates where it has an axis (which is turned round). The angles of
-        universal and spherical joints are then those of the opposite motion: last first, negative.
+        Walked from its second body to its first it keeps its coordinates where it has an axis (which is turned round). The angles
+        of universal and spherical joints are then those of the opposite motion: last first, negative.
         """
         ends = (self.second, self.first) if way.backwards else (self.first, self.second)
         placement, outlet = ends[0].frame, ends[1].frame.inverse()
@@ -65,7 +65,9 @@ class WholeJoint:
         if self.kind in _TURNED:
             limits = tuple((-high, -low) for low, high in reversed(self.limits))
             return replace(joint, sequence=joint.sequence[::-1], limits=limits)
-        raise ModelError(f"joint {self.name!r}: the tree reaches it from its second body; list the ends of a {self.kind} joint in reverse")
+        raise ModelError(
+            f"joint {self.name!r}: the tree reaches it from its second body; list the ends of a {self.kind} joint in reverse"
+        )
 
     def closing(self) -> Loop:
         """The joint as one that closes a loop."""
@@ -77,7 +79,9 @@ class WholeJoint:
         return Loop(self.name, kind, self.first, self.second, axis, sequence, self.planar and kind == "revolute")
 
 
-def opened(bodies: Sequence[LinkSpec], joints: Sequence[WholeJoint], cut: Sequence[str] | None) -> tuple[list[LinkSpec], list[Loop]]:
+def opened(
+    bodies: Sequence[LinkSpec], joints: Sequence[WholeJoint], cut: Sequence[str] | None
+) -> tuple[list[LinkSpec], list[Loop]]:
     """A closed system as links of a tree, in the order of the bodies where that can be, and the loops that close it.
 
     cut: names of the joints to cut; unless given, they are chosen by minimum cumulative degree of freedom (sections 8.1, 8.4).
@@ -130,7 +134,7 @@ class Mechanism:
         shapes: Sequence[Shape] = (),
         points: Mapping[str, Sequence[float]] | None = None,
     ) -> Mechanism:
-        """Add a body: mass in kg, com in m, inertia about it in kg m^2 (three principal moments or 3 x 3). Returns the mechanism."""
+        """Add a body: mass in kg, com in m, inertia about it in kg m^2 (three moments or 3 x 3). Returns the mechanism."""
         with understood(f"body {name!r}"):
             tensor = np.asarray(inertia, dtype=np.float64)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor

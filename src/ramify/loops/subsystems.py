@@ -1,14 +1,13 @@
-"""Determinate and indeterminate subsystems (sections 8.3-8.5): which multipliers follow from which equations of motion, and in what
-order.
+"""Determinate and indeterminate subsystems (sections 8.3-8.5): which multipliers follow from which equations, in what order.
 
-Cut open, a mechanism falls into *subsystems*: the trees that hang on the base. The equations of motion of a subsystem have as unknowns
-its driving torques and the multipliers of its cut joints. With as many equations as unknowns it is determinate and is solved by
-itself; its multipliers then act on its neighbours as known wrenches, of which some become determinate in turn.
+Cut open, a mechanism falls into *subsystems*: the trees that hang on the base. The equations of motion of a subsystem have as
+unknowns its driving torques and the multipliers of its cut joints. With as many equations as unknowns it is determinate and is
+solved by itself; its multipliers then act on its neighbours as known wrenches, of which some become determinate in turn.
 
-The same idea goes further. A driving torque appears in the equation of its own joint alone, so only the *passive* equations, those of
-joints without an actuator, decide about the multipliers, and they can be cut finer than by subsystem: into the smallest blocks
-of equations that give as many multipliers (:mod:`ramify.loops.blocks`). What must be inverted are these blocks, instead of the whole
-matrix F of eq. (8.4).
+The same idea goes further. A driving torque appears in the equation of its own joint alone, so only the *passive* equations, those
+of joints without an actuator, decide about the multipliers, and they can be cut finer than by subsystem: into the smallest blocks
+of equations that give as many multipliers (:mod:`ramify.loops.blocks`). What must be inverted are these blocks, instead of the
+whole matrix F of eq. (8.4). Within a block the subsystems are eliminated one after the other (:mod:`ramify.loops.elimination`).
 """
 
 from __future__ import annotations
@@ -74,15 +73,15 @@ def plan(model: Model) -> Plan:
     pattern = _pattern(model)
     part = _parts(model.skeleton.parents)
     parts = _subsystems(model, pattern, set(driving), part)
-    unknowns_of = [[k for k, links in enumerate(pattern) if i in links] for i in rows]
-    found = blocks(unknowns_of, len(pattern))
+    acting = [k for k, links in enumerate(pattern) if links]  # what acts on nothing carries nothing
+    found = blocks([[n for n, k in enumerate(acting) if i in pattern[k]] for i in rows], len(acting))
     if found is not None:
-        ordered = tuple(Block(tuple(rows[i] for i in block.equations), block.unknowns) for block in found)
+        ordered = tuple(Block(tuple(rows[i] for i in b.equations), tuple(acting[n] for n in b.unknowns)) for b in found)
         return Plan(parts, rows, driving, pattern, ordered, part, _FLAT * reach(model))
-    if len(rows) > len(pattern):
-        why = f"{len(rows)} passive equations for {len(pattern)} multipliers: fewer actuators than degrees of freedom"
-    elif len(rows) < len(pattern):
-        why = f"{len(pattern)} multipliers for {len(rows)} passive equations: redundant constraints, or more actuators than needed"
+    if len(rows) > len(acting):
+        why = f"{len(rows)} passive equations for {len(acting)} multipliers: fewer actuators than degrees of freedom"
+    elif len(rows) < len(acting):
+        why = f"{len(acting)} multipliers for {len(rows)} passive equations: redundant constraints, or more actuators than needed"
     else:
         why = "some constraints depend on each other at every configuration, or a passive joint is not held by any loop"
     return Plan(parts, rows, driving, pattern, (), part, 0.0, why)
@@ -186,7 +185,9 @@ def _entry(work: Plan, rows: Sequence[Constraint], k: int, i: int) -> Scalar:
     return rows[k].entries[i] if i in work.pattern[k] else 0.0
 
 
-def _remaining(work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar], lam: Sequence[Scalar], found: set[int], i: int) -> Scalar:
+def _remaining(
+    work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar], lam: Sequence[Scalar], found: set[int], i: int
+) -> Scalar:
     """What of phi the multipliers found so far leave."""
     rest = phi[i]
     for k in sorted(found):
