@@ -53,8 +53,9 @@ _MODULES = ("control", "formulations", "motion")
 
 __all__ = [
     "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
-    "SimulationError", "StateError", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots", "rollout",
-    "scenario", "scenarios", "simulate", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
+    "SimulationError", "StateError", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion",
+    "robots", "rollout", "scenario", "scenarios", "simulate", "threads", "with_gravity", "with_locked", "with_payload",
+    "with_tool",
 ]  # fmt: skip
 
 
