@@ -13,7 +13,8 @@ from ramify.model.frame import Array
 from ramify.model.loop import LoopEnd
 
 MECHANISMS = (
-    "four_bar", "hoeken_four_bar", "redysim_four_bar", "robotic_leg", "slider_crank", "spatial_four_bar", "stewart_platform", "three_rrr",
+    "four_bar", "hoeken_four_bar", "redysim_four_bar", "robotic_leg", "slider_crank", "spatial_four_bar", "stewart_platform",
+    "three_rrr",
 )  # fmt: skip
 
 
