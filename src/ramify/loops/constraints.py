@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ramify.dynamics.kinematics import poses
-from ramify.dynamics.motion import Motion
+from ramify.dynamics.motion import Motion, displacements
 from ramify.dynamics.tree import Column, Tree
+from ramify.dynamics.wrenches import to_world
 from ramify.loops.closure import Closure, End
 from ramify.loops.rows import Row, rows
 from ramify.model.link import Pose
@@ -19,7 +20,8 @@ from ramify.spatial import Mat3, Twist, Vec3, Wrench, acceleration_field
 class Constraint:
     """One row: its value, its entries of J by link, and the wrenches by link (in the links' frames) of a unit multiplier.
 
-    ``forces`` are joint forces by link instead, for a gear. ``size``: see Closure; ``loop`` is the index of its loop.
+    ``forces`` are joint forces by link instead, for a gear. ``size``: see Closure; ``loop`` is the index of its loop; ``at`` is the
+    wrench of a unit multiplier on the second link, at that end and in the axes of the world.
     """
 
     value: Scalar
@@ -29,6 +31,7 @@ class Constraint:
     loop: int
     wrenches: dict[int, Wrench] = field(default_factory=dict)
     forces: dict[int, Scalar] = field(default_factory=dict)
+    at: Wrench | None = None
 
 
 def constraints(tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Column | None) -> list[Constraint]:
@@ -64,7 +67,7 @@ def _rows(tree: Tree, closure: Closure, at: Column, moving: Column | None, index
         for end, sign in ((closure.first, -1.0), (closure.second, 1.0)):
             if end.link >= 0:
                 wrenches[end.link] = _felt(row, at[end.link], place, sign)
-        out.append(Constraint(row.value, entries, b, size, index, wrenches))
+        out.append(Constraint(row.value, entries, b, size, index, wrenches, at=Wrench(row.n, row.f)))
     return out
 
 
@@ -110,3 +113,20 @@ def _motion(tree: Tree, end: End, at: Column, moving: Column) -> tuple[Vec3, Vec
     velocity, rate = m.t.v + m.t.w.cross(r), m.dt.v + acceleration_field(m.t.w, m.dt.w) @ r
     R = pose.R
     return R @ m.t.w, R @ velocity, R @ m.dt.w, R @ rate
+
+
+def loop_wrenches(tree: Tree, loops: Sequence[Closure], q: Column, lam: Sequence[Scalar]) -> tuple[list[Wrench], list[Wrench]]:
+    """(on links, of loops): what the multipliers exert on every body, at its origin, and each loop's on its second link, at that
+    end; world-aligned. A gear acts in its joints, not on the bodies.
+    """
+    x = displacements(tree, q)
+    at, o = poses(tree, x), Vec3(0.0, 0.0, 0.0)
+    rows = constraints(tree, loops, q, x, None)
+    felt = [Wrench(o, o) for _ in tree.links]
+    out = [Wrench(o, o) for _ in loops]
+    for row, k in zip(rows, lam, strict=True):
+        for link, w in row.wrenches.items():
+            felt[link] = felt[link] + w * k
+        if row.at is not None:
+            out[row.loop] = out[row.loop] + row.at * k
+    return [to_world(link, pose, w) for link, pose, w in zip(tree.links, at, felt, strict=True)], out

@@ -23,7 +23,7 @@ from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.loops.closure import Closure
 from ramify.loops.constraints import Constraint, constraints
-from ramify.loops.linear import dot, scales, solve
+from ramify.loops.linear import Ldl, dot, scales
 from ramify.model.link import Displacement, Link
 from ramify.scalar import Scalar
 from ramify.spatial import Twist, Vec3, Wrench
@@ -134,15 +134,15 @@ def dense_factors(
 # ---- the small system ----
 
 
-def multipliers(factors: Factors, Z: Sequence[Sparse], rows: Sequence[Constraint], rhs: Sequence[Scalar]) -> list[Scalar]:
-    """lambda of (Z' D^-1 Z) lambda = rhs; rows that follow from earlier ones have none."""
+def compliance(factors: Factors, Z: Sequence[Sparse], rows: Sequence[Constraint]) -> Ldl:
+    """Z' D^-1 Z = J I^-1 J', factored; rows that follow from earlier ones drop out."""
     d = factors.inverse
     S: list[list[Scalar]] = []
     for i, zi in enumerate(Z):
         weighted = {k: z * d[k] for k, z in zi.items()}
         S.append([_sum(weighted, zj) for zj in Z[: i + 1]])
     diagonal = [S[i][i] for i in range(len(S))]
-    return solve(S, rhs, scales(diagonal, [row.size for row in rows], [row.loop for row in rows]))
+    return Ldl(S, scales(diagonal, [row.size for row in rows], [row.loop for row in rows]))
 
 
 def _sum(a: Sparse, b: Sparse) -> Scalar:
@@ -187,7 +187,7 @@ def forward_dynamics(
     phi = [p * d for p, d in zip(phi_hat, factors.inverse, strict=True)]
     Z = [factors.reduce(row) for row in rows]
     rhs = [-(_sum(z, dict(enumerate(phi))) + ck) for z, ck in zip(Z, c, strict=True)]
-    lam = multipliers(factors, Z, rows, rhs)
+    lam = compliance(factors, Z, rows).solve(rhs)
     return factors.finish(with_multipliers(factors, Z, phi, lam)), lam
 
 

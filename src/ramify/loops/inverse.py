@@ -23,9 +23,9 @@ from ramify.scalar import Scalar
 def inverse_dynamics(
     tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column, applied: Column,
     work: Plan | None = None,
-) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:  # fmt: skip
-    """(tau, lambda, unmet, slip): joint forces, zero where nothing drives; multipliers; what of tau^phi neither gives (nv);
-    and J a + J' v (nc), which vanishes where the accelerations keep the loops closed.
+) -> tuple[list[Scalar], ...]:  # fmt: skip
+    """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives; multipliers; tau^phi, and what of it
+    neither gives (nv); the residual (nc), and J a + J' v (nc), which vanishes where the accelerations keep the loops closed.
 
     work: the order in which the subsystems are solved, where they are determinate; None solves (8.4) as a whole.
     """
@@ -38,7 +38,7 @@ def inverse_dynamics(
     for row, x_k in zip(rows, lam, strict=True):
         for k, entry in row.entries.items():
             unmet[k] = unmet[k] - entry * x_k
-    return tau, lam, unmet, slip
+    return tau, lam, wanted, unmet, [row.value for row in rows], slip
 
 
 def driving_forces(

@@ -46,27 +46,31 @@ def _inverse(x: Scalar, floor: Scalar) -> Scalar:
     return select(keep, 1.0 / select(keep, x, 1.0), 0.0)
 
 
-def solve(S: Sequence[Vector], b: Vector, scale: Vector) -> list[Scalar]:
-    """x with S x = b for a symmetric, positive semi-definite S (its lower triangle), by S = L D L' with dropped pivots."""
-    n = len(b)
-    L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
-    y: list[Scalar] = list(b)
-    inverse: list[Scalar] = []
-    scaled: list[list[Scalar]] = []  # rows of L D
-    for j in range(n):
-        row: list[Scalar] = []
-        for k in range(j):
-            reduced = S[j][k] - dot(row, L[k][:k])
-            row.append(reduced)
-            L[j][k] = reduced * inverse[k]
-        scaled.append(row)
-        inverse.append(_inverse(S[j][j] - dot(row, L[j][:j]), scale[j] * _PIVOT))
-        y[j] = y[j] - dot(L[j][:j], y[:j])
-    x: list[Scalar] = [u * k for u, k in zip(y, inverse, strict=True)]
-    for j in reversed(range(n)):
-        for k in range(j):
-            x[k] = x[k] - L[j][k] * x[j]
-    return x
+class Ldl:
+    """A symmetric, positive semi-definite matrix S (its lower triangle) as L D L', pivots dropped where they vanish."""
+
+    def __init__(self, S: Sequence[Vector], scale: Vector) -> None:
+        self.L: list[list[Scalar]] = []
+        self.inverse: list[Scalar] = []
+        for j, row in enumerate(S):
+            own: list[Scalar] = []  # row j of L
+            scaled: list[Scalar] = []  # row j of L D
+            for k in range(j):
+                scaled.append(row[k] - dot(scaled, self.L[k]))
+                own.append(scaled[k] * self.inverse[k])
+            self.L.append(own)
+            self.inverse.append(_inverse(row[j] - dot(scaled, own), scale[j] * _PIVOT))
+
+    def solve(self, b: Vector) -> list[Scalar]:
+        """x with S x = b, zero where a pivot was dropped."""
+        y: list[Scalar] = []
+        for row, bj in zip(self.L, b, strict=True):
+            y.append(bj - dot(row, y))
+        x = [u * k for u, k in zip(y, self.inverse, strict=True)]
+        for j in reversed(range(len(x))):
+            for k in range(j):
+                x[k] = x[k] - self.L[j][k] * x[j]
+        return x
 
 
 def orthogonal(columns: Sequence[Vector], scale: Vector) -> tuple[list[list[Scalar]], list[list[Scalar]], list[Scalar]]:

@@ -14,8 +14,7 @@ from ramify.dynamics.wrenches import applied
 from ramify.errors import LoopError
 from ramify.loops import forward, inverse
 from ramify.loops.closure import closures, count
-from ramify.loops.constraints import constraints
-from ramify.loops.project import position_step, velocity_step
+from ramify.loops.constraints import constraints, loop_wrenches
 from ramify.loops.subsystems import Plan, plan
 from ramify.motion.driven import driven
 from ramify.trace.loops import LoopPort
@@ -53,8 +52,7 @@ class _Table:
             ),
             *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work) for wrenches in ("", "_wrenches")),
             self.inverse("inverse_dynamics_whole", False, None),
-            self.step("position_step", ("q",), position_step),
-            self.step("velocity_step", ("q", "v"), velocity_step),
+            self.wrenches(),
         ]
         return {row.name: row for row in found}
 
@@ -85,11 +83,16 @@ class _Table:
         def text(tree: Any, q: Any, v: Any, a: Any, *given: Any) -> tuple[Any, ...]:
             return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, _felt(tree, q, given), work)
 
-        counts = {"tau": -1, "multipliers": self.nc, "unmet": -1, "slip": self.nc}
+        counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1, "gap": self.nc, "slip": self.nc}
         return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
 
-    def step(self, name: str, takes: tuple[str, ...], step: Callable[..., Any]) -> Algorithm:
-        return _algorithm(name, takes, False, {"step": -1}, lambda tree, *given: (step(tree, self.loops, *given, self.weight),))
+    def wrenches(self) -> Algorithm:
+        def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
+            return loop_wrenches(tree, self.loops, q, lam)
+
+        inputs = LoopPort("q", "coordinate", 1), LoopPort("multipliers", "state", self.nc)
+        outputs = LoopPort("wrenches", "link", 6), LoopPort("forces", "state", 6 * len(self.loops))
+        return Algorithm("loop_wrenches", inputs, outputs, text, loops=False)
 
 
 def _algorithm(

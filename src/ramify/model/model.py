@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError
+from ramify.errors import LoopError, ModelError
 from ramify.model import configuration, locks
 from ramify.model.body import Body
 from ramify.model.convert import Coordinates, converter
@@ -228,17 +228,33 @@ class Model:
 
     # ---- dynamics ----
 
-    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None) -> Array:
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *, multipliers: bool = False
+    ) -> Any:
         """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
 
-        wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin, world-aligned, in N m and N.
+        wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin, world-aligned, in N m and N. With loops
+        (eq. 8.4) tau is zero where nothing drives, and the shortest of several; with ``multipliers`` (tau, multipliers (..., nc)).
         """
+        if self.loops or multipliers:
+            from ramify.loops.solve import inverse_dynamics
+
+            found = inverse_dynamics(self._closed(), q, v, a, wrenches)
+            return found if multipliers else found[0]
         if wrenches is None:
             return (self._kernels.get("inverse_dynamics") or self.kernel("inverse_dynamics")).call(q, v, a)
         return self.kernel("inverse_dynamics_wrenches")(q, v, a, self._applied(wrenches, q))
 
-    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None) -> Array:
-        """a (..., nv): accelerations under the generalized forces tau (table 6.2). wrenches as in ``inverse_dynamics``."""
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *, multipliers: bool = False
+    ) -> Any:
+        """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs. 8.6, 8.7). wrenches and
+        multipliers as in ``inverse_dynamics``.
+        """
+        if multipliers:
+            from ramify.loops.solve import forward_dynamics
+
+            return forward_dynamics(self._closed(), q, v, tau, wrenches)
         if wrenches is None:
             return (self._kernels.get("forward_dynamics") or self.kernel("forward_dynamics")).call(q, v, tau)
         return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches, q))
@@ -318,6 +334,12 @@ class Model:
 
         return assemble(self, independent, rates, guess, accelerations)
 
+    def loop_forces(self, q: ArrayLike, multipliers: ArrayLike) -> Array:
+        """(..., loops, 6): the wrench [moment; force] of each loop's joint on its second link, at that end, world-aligned."""
+        from ramify.loops.solve import loop_forces
+
+        return loop_forces(self._closed(), q, multipliers)
+
     # ---- kinematics ----
 
     def kinematics(self, q: ArrayLike) -> Kinematics:
@@ -369,8 +391,15 @@ class Model:
 
         return zero_moment_point(self, q, v, a, height)
 
-    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None) -> Array:
-        """(..., nb, 6): the whole wrench each joint transmits to its body, at the body's origin, world-aligned."""
+    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, multipliers: Maybe = None) -> Array:
+        """(..., nb, 6): the whole wrench each joint transmits to its body, at the body's origin, world-aligned.
+
+        With loops, their forces act on the bodies: those of the multipliers (..., nc), of inverse dynamics unless given.
+        """
+        if self.loops or multipliers is not None:
+            from ramify.loops.solve import reactions as closed
+
+            return closed(self._closed(), q, v, a, wrenches, multipliers)
         from ramify.compute import reactions
 
         return reactions(self, q, v, a, wrenches)
@@ -452,6 +481,12 @@ class Model:
         from ramify.model.checks import check
 
         return check(self)
+
+    def _closed(self) -> Model:
+        """Itself, where it has loops."""
+        if not self.loops:
+            raise LoopError(f"{self.name} has no loops, and so no multipliers")
+        return self
 
     def _applied(self, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:
         from ramify.compute import applied_wrenches

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ramify.algorithms import ALGORITHMS
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
-from ramify.compute import fingerprint, plain_text
+from ramify.compute import algorithm_of, fingerprint, plain_text
 from ramify.model.frame import Array
 from ramify.scalar import Scalar
 from ramify.trace.program import Port, Program, trace
@@ -43,11 +42,15 @@ def coordinate_rates(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
 
 @dataclass(frozen=True)
 class Field:
-    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m."""
+    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m.
+
+    ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
+    """
 
     model: Model
     control: Controller | None
     damping: tuple[float, ...]
+    baumgarte: float = 0.0
 
     @property
     def states(self) -> int:
@@ -94,8 +97,17 @@ class Field:
         tau, rates = ([0.0] * self.model.nv, [0.0] * self.states) if self.sampled else self.torque(t, q, v, y[of_z])
         tau = [a + b for a, b in zip(tau, u, strict=True)]
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
-        (a,) = plain_text(ALGORITHMS["forward_dynamics"], self.model, ())(q, v, net)
-        return a, tau, rates
+        return self.accelerations(q, v, net), tau, rates
+
+    def accelerations(self, q: list[Scalar], v: list[Scalar], net: list[Scalar]) -> list[Scalar]:
+        """a (nv) under joint forces ``net``, loops honoured."""
+        algorithm = algorithm_of(self.model, "forward_dynamics")
+        if self.baumgarte:
+            from ramify.loops.table import forward_dynamics
+
+            algorithm = forward_dynamics(self.model, self.baumgarte)
+        (a,) = plain_text(algorithm, self.model, ())(q, v, net)
+        return a
 
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""
@@ -129,7 +141,21 @@ class Field:
         law = repr(self.control)
         if self.traceable and not _is_ours(self.control):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
-        return key_of(fingerprint(self.model), law, repr(self.damping))
+        return key_of(fingerprint(self.model), law, repr(self.damping), repr(self.baumgarte))
+
+    @cached_property
+    def projection(self) -> Program:
+        """y -> y with its loops closed, for a model that has some."""
+        from ramify.loops.stabilise import projection
+
+        project, n = projection(self.model), self.model.nq
+
+        def text(t: Sequence[Scalar], y: Sequence[Scalar]) -> list[list[Scalar]]:
+            of_q, of_v, _, _ = self.parts
+            q, v = project(y[of_q], y[of_v])
+            return [[*q, *v, *y[n + len(v) :]]]
+
+        return trace("projection", text, self.inputs[:2], (Port("closed", (self.size,)),))
 
     def compiled(self) -> Unrolled:
         """The right-hand side, compiled."""

@@ -59,7 +59,10 @@ def _called(field: Field, t: float, y: Array, u: Array) -> Array:
         joint = int(np.flatnonzero(~np.isfinite(force))[0])
         raise SimulationError(f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
     friction = np.array(field.damping) * v
-    a = field.model.forward_dynamics(q, v, force - friction)
+    if field.baumgarte:
+        a = np.array(field.accelerations(q.tolist(), v.tolist(), (force - friction).tolist()), dtype=np.float64)
+    else:
+        a = field.model.forward_dynamics(q, v, force - friction)
     return np.concatenate([coordinate_rates(field.model, y[of_q].tolist(), v.tolist()), a, own, [force @ v, friction @ v]])
 
 

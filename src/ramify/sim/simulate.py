@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
-from ramify.sim.adaptive import ADAPTIVE, Piece, Progress, first_event, pieces
+from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event, pieces
+from ramify.sim.closing import Closing, Loops, closed_start, observed_loops
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
 from ramify.sim.rates import desired, observed, rates, sample, unit
@@ -56,6 +57,7 @@ def simulate(
     damping: ArrayLike = 0.0,
     events: Mapping[str, Callable[[float, Array, Array], float]] | None = None,
     progress: bool = False,
+    stabilisation: str | float = "projection",
 ) -> Result:
     """Simulate from t = 0 to t_end seconds.
 
@@ -63,7 +65,8 @@ def simulate(
     method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
-    one changes its sign. Ctrl-C ends the run and keeps what was computed.
+    one changes its sign. Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after each step, in
+    position and velocity), a rate in 1/s (Baumgarte's), or "none".
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
@@ -72,10 +75,14 @@ def simulate(
     name = _method(method, step)
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
-    field = make_field(model, control, damping)
+    field, note = make_field(model, control, damping, stabilisation), ""
+    if model.loops:
+        q, v, note = closed_start(model, q0, q, v)
     if events is not None and not isinstance(events, Mapping):
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
+    if model.loops:
+        run.closing, run.start_note = Closing(model, stabilisation == "projection"), note
     return run.result(q, v)
 
 
@@ -138,6 +145,8 @@ class _Run:
         self.u = np.zeros(field.model.nv)
         self.done = Progress()
         self.status = "finished"
+        self.closing: Closing | None = None
+        self.start_note, self.since = "", 0
         self._bar: Any = None
         self.rates = rates(field, lambda: self.u)
         count = int(np.floor(t_end / dt_out + 1e-9))
@@ -191,15 +200,39 @@ class _Run:
                 if t == 0.0:
                     self.held[0] = self.u.copy()
             for piece in self._pieces(t, y, until):
-                t, y = self._take(piece)
+                t, y = self._take(self._closed(piece))
                 self._refuse_runaway(t, y)
                 yield t
+                if self._opened(t, y):
+                    break
                 if self.status.startswith("event"):
                     return
                 if self.may_switch and self.done.stiff:
                     self.may_switch, self.method = False, "lsoda"
                     self.switched = f"dop853 until t = {t:.6g} s, then lsoda: the motion is stiff"
                     break
+
+    def _closed(self, piece: Piece) -> Piece:
+        """A step whose states all lie on the loops."""
+        if self.closing is None or not self.closing.project:
+            return piece
+        settle, y = self.closing.settle, piece.y
+        return Piece(piece.start, piece.end, lambda t: settle(y(t)))
+
+    def _opened(self, t: float, y: Array) -> bool:
+        """Look at the loops after a step; True where the method has to start anew from the closed state."""
+        if self.closing is None:
+            return False
+        self.closing.watch(t, y)
+        return self.closing.project and self.method in ADAPTIVE and self.method not in ONE_STEP and self._drifts()
+
+    def _drifts(self) -> bool:
+        """Whether a method of several steps, which cannot be corrected on its way, has gone far enough to begin again."""
+        self.since = self.done.steps if self.done.steps < self.since else self.since
+        if self.done.steps - self.since < 200:
+            return False
+        self.since = self.done.steps
+        return True
 
     def _refuse_runaway(self, t: float, y: Array) -> None:
         """End a run whose velocities no machine could have, instead of following it with ever smaller steps."""
@@ -211,8 +244,12 @@ class _Run:
     def _pieces(self, t: float, y: Array, until: float) -> Iterator[Piece]:
         """The steps of the method from t to until."""
         if self.method in ADAPTIVE:
-            return pieces(self.rates, t, y, until, self.method, self.rtol, self.atol, self.done, self.max_step)
+            return pieces(self.rates, t, y, until, self.method, self.rtol, self.atol, self.done, self.max_step, self._settle)
         return self._fixed(t, y, until)
+
+    @property
+    def _settle(self) -> Callable[[Array], Array] | None:
+        return self.closing.settle if self.closing is not None and self.closing.project else None
 
     def _take(self, piece: Piece) -> tuple[float, Array]:
         """Keep the output times of a step and look for events; gives the time and the state from which to go on."""
@@ -238,7 +275,7 @@ class _Run:
         count = max(1, int(np.ceil((until - t) / self.step - 1e-9)))
         dt = (until - t) / count
         if self.method == "ab4":
-            rows = adams_bashforth(self.rates, t, y, dt, count)
+            rows = adams_bashforth(self.rates, t, y, dt, count, self._settle or (lambda y: y))
         elif self.method == "energy":
             rows = self._with_energy(t, y, dt, count)
         else:
@@ -263,10 +300,14 @@ class _Run:
                 y = unit(self.field.model, moved)
             else:
                 y = unit(self.field.model, runge_kutta_step(self.rates, self.method, now, y, dt))
+            if self._settle is not None and np.isfinite(y).all():
+                y = self._settle(y)
             yield y
 
     def _with_energy(self, t: float, y: Array, dt: float, count: int) -> Iterator[Array]:
         of_q, of_v, _, _ = self.field.parts
+        if self.field.model.loops:
+            raise SimulationError("the energy-preserving method is for trees; for a robot with loops use dop853 or rk4")
         if self.field.control is not None or any(self.field.damping):
             raise SimulationError("the energy-preserving method is for motion without control and damping; use dop853 or rk4")
         for q, v in energy_preserving(self.field.model, t, y[of_q], y[of_v], dt, count):
@@ -287,11 +328,20 @@ class _Run:
             "control": repr(self.field.control) if self.field.control is not None else "none", "damping": list(self.field.damping),
             "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(), "events": list(self.events),
         }  # fmt: skip
+        if self.closing is not None:
+            how = "projection" if self.closing.project else self.field.baumgarte or "none"
+            options |= {"stabilisation": how, "start": self.start_note or "as given"}
         stats = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
         return Result(
             self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats, self.status,
-            desired(self.field.model, self.field.control, None, t),
+            desired(self.field.model, self.field.control, None, t), loops=self._loops(y, tau),
         )  # fmt: skip
+
+    def _loops(self, y: Array, tau: Array) -> Loops | None:
+        if self.closing is None:
+            return None
+        of_q, of_v, _, _ = self.field.parts
+        return observed_loops(self.field.model, y[:, of_q], y[:, of_v], tau - np.array(self.field.damping) * y[:, of_v])
 
     def _show(self, t: float | None) -> None:
         """The progress bar: time and energy error; None ends it."""
