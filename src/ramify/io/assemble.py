@@ -16,6 +16,8 @@ from ramify.io.mirror import mirrored
 from ramify.io.mistakes import Map, Mistakes, Path
 from ramify.io.rules import MAX_NAME
 from ramify.io.schema import LinkPart, P, RobotPart, TemplatePart, UsePart, clashes, validate
+from ramify.io.whole import OWN, read_whole
+from ramify.loops.mechanism import without
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
@@ -67,12 +69,17 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     reader.check_tree(grown)
     if robot is not None and robot.modules is not None:
         reader.check_modules(robot.modules, {g.spec.name for g in grown})
-    loops = read_loops(_list(document.get("loops")), names, mistakes, reader.knows({g.spec.name for g in grown}))
+    known = reader.knows({g.spec.name for g in grown})
+    loops, links = read_loops(_list(document.get("loops")), names, mistakes, known), [g.spec for g in grown]
+    guess = {} if robot is None else robot.guess
+    if reader.whole:
+        links, cut = read_whole(document, links, names, mistakes, known)
+        loops, guess = [*cut, *loops], without(guess, cut)
     mistakes.raise_if_any()
     assert robot is not None
     notes = {key: value for key, value in (("description", robot.description), ("source", robot.source)) if value}
     try:
-        return build(robot.name, [g.spec for g in grown], robot.gravity, robot.modules, notes, loops, robot.guess)
+        return build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
     except ModelError as error:
         mistakes.stop(_blamed(str(error), loops), str(error))
 
@@ -80,6 +87,7 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
 class _Reader:
     def __init__(self, document: Map, mistakes: Mistakes) -> None:
         self.document, self.mistakes = document, mistakes
+        self.whole = "joints" in document
         self.shared: Mapping[str, float] = {}
         self.templates: dict[str, TemplatePart] = {}
         self.unused: set[str] = set()
@@ -164,7 +172,9 @@ class _Reader:
             self.mistakes.stop(path, f"templates written out, this is link {MAX_LINKS + 1}; a robot has at most {MAX_LINKS}")
 
     def clash(self, raw: Mapping[str, object], path: Path, name: str = "") -> bool:
-        found = list(clashes(raw))
+        found = [clash for clash in clashes(raw) if clash[0] or not self.whole]
+        if self.whole and "use" not in raw:
+            found += [((key,), "has no place in a link where the file lists joints; say it there") for key in OWN if key in raw]
         for where, text in found:
             self.mistakes.add((*path, *where), text, link=name)
         return bool(found)

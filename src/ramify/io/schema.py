@@ -221,6 +221,8 @@ class RobotPart(Part):
     links: Annotated[list[Any], Field(min_length=1)]
     modules: list[list[Name]] | None = None
     loops: list[Any] = Field(default_factory=list)
+    joints: Annotated[list[Any], Field(min_length=1)] | None = None
+    cut: list[Name] | None = None
     guess: dict[Name, Number] = Field(default_factory=dict)
 
 

@@ -16,20 +16,24 @@ from ramify.dynamics.tree import Column, Tree
 from ramify.loops.closure import Closure
 from ramify.loops.constraints import Constraint, constraints
 from ramify.loops.linear import back_substitute, dot, forward_substitute, orthogonal, scales
+from ramify.loops.subsystems import Plan, solve_blocks
 from ramify.scalar import Scalar
 
 
 def inverse_dynamics(
-    tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column, applied: Column
-) -> tuple[list[Scalar], ...]:
+    tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column, applied: Column,
+    work: Plan | None = None,
+) -> tuple[list[Scalar], ...]:  # fmt: skip
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives; multipliers; tau^phi, and what of it
     neither gives (nv); the residual (nc), and J a + J' v (nc), which vanishes where the accelerations keep the loops closed.
+
+    work: the order in which the subsystems are solved, where they are determinate; None solves (8.4) as a whole.
     """
     x = displacements(tree, q)
     rows = constraints(tree, loops, q, x, motions(tree, x, v, tree.each(lambda link: 0.0)))
     wanted = [force for force, _ in joint_wrenches(tree, x, v, a, applied)]
     slip = [dot([a[k] for k in row.entries], list(row.entries.values())) + row.bias for row in rows]
-    tau, lam = driving_forces(rows, actuated, wanted)
+    tau, lam = driving_forces(rows, actuated, wanted) if work is None else solve_blocks(work, rows, wanted)
     unmet = [w - t for w, t in zip(wanted, tau, strict=True)]
     for row, x_k in zip(rows, lam, strict=True):
         for k, entry in row.entries.items():

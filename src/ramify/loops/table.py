@@ -15,6 +15,7 @@ from ramify.errors import LoopError
 from ramify.loops import forward, inverse
 from ramify.loops.closure import closures, count
 from ramify.loops.constraints import constraints, loop_wrenches
+from ramify.loops.subsystems import Plan, plan
 from ramify.motion.driven import driven
 from ramify.trace.loops import LoopPort
 
@@ -40,6 +41,8 @@ class _Table:
         self.weight = inertia_weight(model)
 
     def rows(self) -> dict[str, Algorithm]:
+        order = plan(self.model)
+        work = None if order.refused else order
         found = [
             self.constraints(),
             *(
@@ -47,7 +50,8 @@ class _Table:
                 for wrenches in ("", "_wrenches")
                 for lam in ("", "_multipliers")
             ),
-            *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches)) for wrenches in ("", "_wrenches")),
+            *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work) for wrenches in ("", "_wrenches")),
+            self.inverse("inverse_dynamics_whole", False, None),
             self.wrenches(),
         ]
         return {row.name: row for row in found}
@@ -72,11 +76,12 @@ class _Table:
         counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
         return _algorithm(name, ("q", "v", "tau"), wrenches, counts, text, divides=True)
 
-    def inverse(self, name: str, wrenches: bool) -> Algorithm:
+    def inverse(self, name: str, wrenches: bool, work: Plan | None) -> Algorithm:
+        """By subsystems where these are determinate, as a whole where there is no such order."""
         chosen = driven(self.model).v
 
         def text(tree: Any, q: Any, v: Any, a: Any, *given: Any) -> tuple[Any, ...]:
-            return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, _felt(tree, q, given))
+            return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, _felt(tree, q, given), work)
 
         counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1, "gap": self.nc, "slip": self.nc}
         return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
