@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ramify.compute import applied_wrenches
 from ramify.errors import LoopError
 from ramify.loops.closure import names, reach
-from ramify.loops.report import column_sizes, row_sizes
+from ramify.loops.report import RANK, column_sizes, row_sizes
 from ramify.model.configuration import numbers
 from ramify.model.frame import Array
 
@@ -62,6 +62,18 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wre
             "centre of its drives; mark more joints actuated, or ask for a motion that forward_dynamics gives"
         )
     return tau, lam
+
+
+def refuse_overdriven(model: Model, q: ArrayLike, held: Array) -> None:
+    """Refuse accelerations of coordinates (where ``held``) that the loops make depend on each other; looked at in the first state."""
+    c = model.constraints(np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0])
+    count = int(held.sum())
+    rank = np.linalg.matrix_rank(np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2)))
+    if rank < c.rank + count:
+        raise LoopError(
+            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed accelerations depend on each other through the "
+            "loops; prescribe fewer joints"
+        )
 
 
 def _refuse_open(model: Model, gap: Array, most: float) -> None:

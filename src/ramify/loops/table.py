@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,6 +53,7 @@ class _Table:
             ),
             *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work) for wrenches in ("", "_wrenches")),
             self.inverse("inverse_dynamics_whole", False, None),
+            *(self.hybrid(f"hybrid_dynamics{wrenches}", bool(wrenches)) for wrenches in ("", "_wrenches")),
             self.wrenches(),
         ]
         return {row.name: row for row in found}
@@ -85,6 +87,14 @@ class _Table:
 
         counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1, "gap": self.nc, "slip": self.nc}
         return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
+
+    def hybrid(self, name: str, wrenches: bool) -> Algorithm:
+        def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
+            *given, prescribed = rest
+            return (forward.hybrid_dynamics(tree, self.loops, q, v, x, prescribed, _felt(tree, q, tuple(given)), self.weight),)
+
+        row = _algorithm(name, ("q", "v", "x"), wrenches, {"y": -1}, text, divides=True)
+        return replace(row, extras=("prescribed",))
 
     def wrenches(self) -> Algorithm:
         def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
