@@ -113,11 +113,22 @@ def refuse_open(model: Model, q: Array, v: Array) -> None:
             )
 
 
+def refuse_torn(model: Model, q: Array, v: Array) -> None:
+    """Refuse the outcome of a rollout whose loops have come apart."""
+    try:
+        refuse_open(model, q, v)
+    except LoopError as error:
+        raise SimulationError(f"at the end of the rollout, {error}; the steps are too long, or lead past a dead centre") from None
+
+
 class Closing:
     """What a run does for the loops after each step."""
 
-    def __init__(self, model: Model, project: bool) -> None:
-        self.model, self.project = model, project
+    def __init__(self, model: Model, project: bool, at_singularity: str = "stop") -> None:
+        if at_singularity not in ("stop", "pass"):
+            raise SimulationError(f"at_singularity {at_singularity!r} must be 'stop' or 'pass'")
+        self.model, self.project, self.stop = model, project, at_singularity == "stop"
+        self.passed: list[float] = []  # s
         self._frames: tuple[Array, Array] | None = None
         self._volume, self._rank = 0.0, 0
 
@@ -181,18 +192,29 @@ class Closing:
             return
         free = self.model.nv - self._rank
         if rank != self._rank or margin < _SINGULAR:
-            raise SimulationError(
+            self._meet(
+                t,
                 f"{self.model.name} stands in a singular posture at t = {t:.6g} s (margin {margin:.2g}, {self.model.nv - rank} "
-                f"degrees of freedom instead of {free}): where it goes from there is not determined"
+                f"degrees of freedom instead of {free})",
             )
+            return
         pulls, slides = _carried(self._frames[0], u[:, :rank].T), _carried(self._frames[1], vt[rank:])
         volume = _volume(A, pulls, slides)
         if volume <= 0.0:
-            raise SimulationError(
-                f"{self.model.name} has passed a singular posture before t = {t:.6g} s: beyond a dead centre the branch it follows "
-                "is not determined; end the run before it, or add what decides (a second crank, a spring)"
-            )
+            self._meet(t, f"{self.model.name} has passed a singular posture before t = {t:.6g} s")
+            return
         self._frames, self._volume = (pulls, slides), volume
+
+    def _meet(self, t: float, what: str) -> None:
+        """Stop at a singular posture, or note it and look anew from there."""
+        if self.stop:
+            raise SimulationError(
+                f"{what}: where loops lose their hold, at a dead centre, the branch that is followed is not theirs to decide; end the run "
+                "before it, add what decides (a second crank, a spring), or go on with the velocity there: at_singularity='pass'"
+            )
+        self._frames = None
+        if not self.passed or t - self.passed[-1] > 1e-9:
+            self.passed.append(t)
 
 
 def _carried(old: Array, new: Array) -> Array:

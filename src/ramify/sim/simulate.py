@@ -59,6 +59,7 @@ def simulate(
     events: Mapping[str, Callable[[float, Array, Array], float]] | None = None,
     progress: bool = False,
     stabilisation: str | float = "projection",
+    at_singularity: str = "stop",
 ) -> Result:
     """Simulate from t = 0 to t_end seconds.
 
@@ -67,7 +68,8 @@ def simulate(
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
     one changes its sign. Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after each step, in
-    position and velocity), a rate in 1/s (Baumgarte's), or "none".
+    position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity: "stop" where loops pass a singular posture (a
+    dead centre), or "pass": go on with the velocity there, and note the time in ``stats``.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
@@ -83,7 +85,7 @@ def simulate(
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
     if model.loops:
-        run.closing, run.start_note = Closing(model, stabilisation == "projection"), note
+        run.closing, run.start_note = Closing(model, stabilisation == "projection", at_singularity), note
     return run.result(q, v)
 
 
@@ -327,7 +329,9 @@ class _Run:
         if self.closing is not None:
             how = "projection" if self.closing.project else self.field.baumgarte or "none"
             options |= {"stabilisation": how, "start": self.start_note or "as given"}
-        stats = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
+        stats: dict[str, Any] = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
+        if self.closing is not None:
+            stats["singular_postures"] = list(self.closing.passed)
         return Result(
             self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats, self.status,
             desired(self.field.model, self.field.control, None, t), loops=self._loops(y, tau),
