@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ramify.codegen.threads import threads
     from ramify.io.load import load, robots
     from ramify.io.scenario import scenario, scenarios
+    from ramify.loops.mechanism import Mechanism
     from ramify.model.build import Builder, from_dh
     from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_payload, with_tool
     from ramify.model.euler import euler_joint, euler_joints
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _LAZY = {
     "Builder": "ramify.model.build",
     "Frame": "ramify.model.frame",
+    "Mechanism": "ramify.loops.mechanism",
     "Model": "ramify.model.model",
     "Result": "ramify.sim.result",
     "Rollout": "ramify.sim.rollout",
@@ -51,10 +53,10 @@ _LAZY = {
 _MODULES = ("contact", "control", "formulations", "motion")
 
 __all__ = [
-    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario", "SimulationError",
-    "StateError", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots",
-    "rollout", "scenario", "scenarios", "simulate", "threads", "with_contact_points", "with_gravity", "with_locked", "with_payload",
-    "with_tool",
+    "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
+    "SimulationError", "StateError", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load",
+    "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "threads", "with_contact_points", "with_gravity",
+    "with_locked", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ramify.algorithms import ALGORITHMS
-from ramify.compute import plain_text
+from ramify.compute import algorithm_of, plain_text
 from ramify.motion.driven import Actuated, Driven, driven
 from ramify.scalar import Scalar
 
@@ -22,6 +21,7 @@ class RobotText:
     """The algorithms of a model over lists of scalars of any kind: floats, arrays (a batch per scalar), traced expressions.
 
     q has ``nq`` entries; v, a and the forces have ``nv``. Units and conventions are those of the model's methods of the same names.
+    Loops are honoured: forces act at the driven coordinates alone.
     """
 
     def __init__(self, model: Model) -> None:
@@ -46,11 +46,15 @@ class RobotText:
         return self._forward(list(q), list(v), list(tau))[0]
 
     def bias(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        """h: the forces that hold the accelerations at zero."""
+        """h: the forces that hold the accelerations at zero; with loops, those of the driven coordinates."""
+        if self.model.loops:
+            return self._held(q, v)
         return self._bias(list(q), list(v))[0]
 
     def gravity_forces(self, q: Scalars) -> list[Scalar]:
         """The forces that hold the robot at rest."""
+        if self.model.loops:
+            return self._held(q, [0.0] * self.nv)
         return self._gravity(list(q))[0]
 
     def hybrid(self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None) -> list[Scalar]:
@@ -64,24 +68,30 @@ class RobotText:
             x[j] = a
         if given.v not in self._hybrids:
             prescribed = [float(k in given.v) for k in range(self.nv)]
-            self._hybrids[given.v] = plain_text(ALGORITHMS["hybrid_dynamics"], self.model, [prescribed])
+            self._hybrids[given.v] = plain_text(algorithm_of(self.model, "hybrid_dynamics"), self.model, [prescribed])
         return self._hybrids[given.v](list(q), list(v), x)[0]
+
+    def _held(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        """Forces at the driven coordinates, under which these do not accelerate."""
+        driven = self.driven()
+        found = self.hybrid(q, v, [0.0] * len(driven), driven)
+        return [f if k in driven.v else 0.0 for k, f in enumerate(found)]
 
     @cached_property
     def _inverse(self) -> Text:
-        return plain_text(ALGORITHMS["inverse_dynamics"], self.model, ())
+        return plain_text(algorithm_of(self.model, "inverse_dynamics"), self.model, ())
 
     @cached_property
     def _forward(self) -> Text:
-        return plain_text(ALGORITHMS["forward_dynamics"], self.model, ())
+        return plain_text(algorithm_of(self.model, "forward_dynamics"), self.model, ())
 
     @cached_property
     def _bias(self) -> Text:
-        return plain_text(ALGORITHMS["bias"], self.model, ())
+        return plain_text(algorithm_of(self.model, "bias"), self.model, ())
 
     @cached_property
     def _gravity(self) -> Text:
-        return plain_text(ALGORITHMS["gravity_forces"], self.model, ())
+        return plain_text(algorithm_of(self.model, "gravity_forces"), self.model, ())
 
 
 class StillRobot(RobotText):

@@ -118,7 +118,11 @@ def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> 
     for link, (b, local) in model.attached.items():
         carrier = built.attached[model.bodies[b].name] if b >= 0 else base
         attached[link] = Attachment(carrier.body, carrier.frame @ local)
-    return replace(built, attached=attached)
+    held = next((loop for loop in model.loops if set(loop.joints) & set(locked.coordinates)), None)
+    if held is not None:
+        raise ModelError(f"{joint!r} is geared by {held}; a joint that is geared cannot be locked")
+    guess = {name: value for name, value in model.guess.items() if name not in locked.coordinates}
+    return replace(built, attached=attached, loops=model.loops, guess=guess)
 
 
 _UPRIGHT = (1.0, 0.0, 0.0, 0.0)

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ramify.algorithms import ALGORITHMS
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
-from ramify.compute import fingerprint, plain_text
+from ramify.compute import algorithm_of, fingerprint, plain_text
 from ramify.errors import SimulationError
 from ramify.model.frame import Array
 from ramify.scalar import Scalar
 from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
+    from ramify.algorithms import Algorithm
     from ramify.contact.ground import Ground
     from ramify.contact.text import ContactText
     from ramify.control.base import Controller
@@ -48,12 +48,15 @@ def coordinate_rates(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
 class Field:
     """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m, on a ground
     (or none).
+
+    ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
     """
 
     model: Model
     control: Controller | None
     damping: tuple[float, ...]
     ground: Ground | None = None
+    baumgarte: float = 0.0
 
     @property
     def states(self) -> int:
@@ -119,14 +122,30 @@ class Field:
         tau, rates = ([0.0] * self.model.nv, [0.0] * self.states) if self.sampled else self.torque(t, q, v, y[of_z])
         tau = [a + b for a, b in zip(tau, u, strict=True)]
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
+        a, heat = self.accelerations(q, v, net)
+        return a, tau, rates, heat
+
+    def accelerations(self, q: list[Scalar], v: list[Scalar], net: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """(a, heat'): accelerations (nv) under joint forces ``net``, loops honoured; the power lost in the ground, if any."""
         if self.contact is None:
-            (a,) = plain_text(ALGORITHMS["forward_dynamics"], self.model, ())(q, v, net)
-            return a, tau, rates, []
-        a, felt = self.contact.forward_dynamics(q, v, net)
+            (a,) = plain_text(self._forward(False), self.model, ())(q, v, net)
+            return a, []
+        if self.model.loops:
+            _, felt, wrenches = self.contact.reactions(q, v)
+            (a,) = plain_text(self._forward(True), self.model, ())(q, v, net, wrenches)
+        else:
+            a, felt = self.contact.forward_dynamics(q, v, net)
         heat: Scalar = 0.0
         for reaction in felt:
             heat = heat + reaction.loss
-        return a, tau, rates, [heat]
+        return a, [heat]
+
+    def _forward(self, wrenches: bool) -> Algorithm:
+        if self.baumgarte:
+            from ramify.loops.table import forward_dynamics
+
+            return forward_dynamics(self.model, self.baumgarte, wrenches)
+        return algorithm_of(self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics")
 
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""
@@ -165,7 +184,21 @@ class Field:
         if self.traceable and not (_is_ours(self.control) and _is_ours(self.ground)):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
         ground = "" if self.contact is None else self.contact.fingerprint
-        return key_of(fingerprint(self.model), law, repr(self.damping), *filter(None, [ground]))
+        return key_of(fingerprint(self.model), law, repr(self.damping), repr(self.baumgarte), *filter(None, [ground]))
+
+    @cached_property
+    def projection(self) -> Program:
+        """y -> y with its loops closed, for a model that has some."""
+        from ramify.loops.stabilise import projection
+
+        project, n = projection(self.model), self.model.nq
+
+        def text(t: Sequence[Scalar], y: Sequence[Scalar]) -> list[list[Scalar]]:
+            of_q, of_v, _, _ = self.parts
+            q, v = project(y[of_q], y[of_v])
+            return [[*q, *v, *y[n + len(v) :]]]
+
+        return trace("projection", text, self.inputs[:2], (Port("closed", (self.size,)),))
 
     def compiled(self) -> Unrolled:
         """The right-hand side, compiled."""

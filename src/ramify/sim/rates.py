@@ -70,10 +70,16 @@ def _called(field: Field, t: float, y: Array, u: Array) -> Array:
 
 def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, Array]:
     """(a, heat'): accelerations (..., nv) under net joint forces; the power (..., 1) lost in the ground, (..., 0) without one."""
+    if field.baumgarte:
+        lead, columns = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net))
+        with np.errstate(all="ignore"):
+            found = field.accelerations(*columns)
+        a, heat = (np.stack([np.broadcast_to(x, lead) for x in part], axis=-1) if part else np.zeros((*lead, 0)) for part in found)
+        return a, heat
     if field.contact is None:
         return field.model.forward_dynamics(q, v, net), np.zeros((*q.shape[:-1], 0))
     *_, loss, wrenches = field.contact.forces(q, v)
-    a: Array = field.model.kernel("forward_dynamics_wrenches")(q, v, net, wrenches)
+    a = field.model.kernel("forward_dynamics_wrenches")(q, v, net, wrenches)
     return a, loss.sum(axis=-1, keepdims=True)
 
 
