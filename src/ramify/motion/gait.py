@@ -90,7 +90,8 @@ class Gait(Trajectory):
         size = float(np.linalg.norm(model.gravity))
         if size == 0.0 or abs(model.gravity[2] + size) > 1e-9 * size:
             raise StateError(f"{model.name} has gravity {list(model.gravity)}; a gait needs one that points along -Z")
-        standing = _alternate(found) if support is None else _named(model, found, [support] if isinstance(support, str) else support)
+        given = [support] if isinstance(support, str) else support
+        standing = _alternate(found) if given is None else _named(model, found, given)
         base = model.joints[0].kind == "free_euler"
         return cls(found, InvertedPendulum(height, period, stride, sway, size), float(lift), standing, steps, begin, base)
 
@@ -124,7 +125,8 @@ class Gait(Trajectory):
         now = Jet(u, 1.0)
         x, y = p.hip(u)
         here = step * p.stride  # where the standing feet are
-        swing = (here - p.stride * cos(now * (math.pi / p.period)), (0.5 * self.lift) * (1.0 - cos(now * (2.0 * math.pi / p.period))))
+        phase = now * (math.pi / p.period)
+        swing = (here - p.stride * cos(phase), (0.5 * self.lift) * (1.0 - cos(2.0 * phase)))
         side = select(first, self._side(True), self._side(False)) if p.sway else 0.0
         trunk = (x + here, (1.0 - y) * side if p.sway else 0.0, p.height - self.legs[0].hip[2])
         ankles: list[Place] = []
@@ -145,7 +147,7 @@ class Gait(Trajectory):
     def _check_reach(self) -> None:
         lateral = {leg.name: abs(self._aside(leg) - leg.hip[1]) for leg in self.legs if "X" not in leg.hips}
         if any(lateral.values()):
-            raise StateError(f"sway {self.pendulum.sway} m: the hips {', '.join(lateral)} do not turn about X, their feet stay below them")
+            raise StateError(f"sway {self.pendulum.sway} m: the hips {', '.join(lateral)} do not turn about X; leave it out")
         p = self.pendulum
         times = self.begin + np.linspace(0.0, 2.0 if self.steps > 1 else 1.0, 201) * p.period
         for t in times.tolist():
@@ -155,8 +157,8 @@ class Gait(Trajectory):
                 if not reaches(leg, *place):
                     far = math.sqrt(sum(x * x for x in place))
                     raise StateError(
-                        f"{leg.name} cannot reach its foot {t - self.begin:.3g} s after the start: it is {far:.4g} m from the hip, the leg "
-                        f"is {leg.reach:.4g} m long and must stay bent; lower the height, the stride or the lift"
+                        f"{leg.name} cannot reach its foot {t - self.begin:.3g} s after the start: it is {far:.4g} m from the hip; "
+                        f"the leg is {leg.reach:.4g} m long and must stay bent: lower the height, the stride or the lift"
                     )
 
     # ---- what a walk is judged by ----
@@ -191,7 +193,7 @@ class Gait(Trajectory):
         chosen = driven(model)
         joints = self.n - 6 * self.base
         if len(chosen) != joints or model.joints[0].kind not in ("free", "free_euler"):
-            raise StateError(f"the gait moves {joints} joints on a floating trunk; {model.name} has {len(chosen)} driven coordinates")
+            raise StateError(f"the gait moves {joints} joints on a floating trunk; {model.name} has {len(chosen)} to drive")
         q[list(chosen.q)], v[list(chosen.v)] = m.q[-joints:], m.v[-joints:]
         q[:3], v[:3] = self.trunk(self.begin)
         return q, v
@@ -208,7 +210,8 @@ def _alternate(found: tuple[Leg, ...]) -> tuple[str, ...]:
     sides: dict[bool, list[Leg]] = {True: [], False: []}
     for i, leg in enumerate(found):
         sides[leg.hip[1] > 0.0 if leg.hip[1] else i % 2 == 1].append(leg)
-    chosen = [leg.name for left in (True, False) for i, leg in enumerate(sorted(sides[left], key=lambda one: one.hip[0])) if (i % 2 == 1) == left]
+    left, right = (sorted(sides[side], key=lambda leg: leg.hip[0]) for side in (True, False))
+    chosen = {leg.name for leg in (*left[1::2], *right[::2])}
     return tuple(leg.name for leg in found if leg.name in chosen)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ramify.model.model import Model
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
+Rows = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 _SOFTEST: Final = 1e-12
 _HARDEST: Final = 1e8
 
@@ -50,7 +51,7 @@ class Posture:
     converged: Flags
     position_error: Array
     rotation_error: Array
-    iterations: np.ndarray[Any, np.dtype[np.int64]] = field(repr=False)
+    iterations: Rows = field(repr=False)
 
 
 def inverse_kinematics(
@@ -109,8 +110,9 @@ def _refuse(problem: _Problem, away: Array, turned: Array, error: Array, lead: t
     parts = [f"{x:.4g} {unit}" for x, unit in ((away[row, worst], "m"), (turned[row, worst], "rad")) if x > 0.1 * tolerance]
     state = f" of state {row if len(lead) == 1 else tuple(int(i) for i in np.unravel_index(row, lead))}" if lead else ""
     raise StateError(
-        f"inverse kinematics: target {worst} ({problem.targets[worst].body!r}){state} is not met, {' and '.join(parts)} remain; it may be "
-        f"out of reach of {len(problem.moving)} moving coordinates and their limits. Try another guess, or strict=False for the nearest"
+        f"inverse kinematics: target {worst} ({problem.targets[worst].body!r}){state} is not met, {' and '.join(parts)} remain; it "
+        f"may be out of reach of the {len(problem.moving)} coordinates that move and their limits. Try another guess, or "
+        "strict=False for the nearest posture"
     )
 
 
@@ -145,7 +147,7 @@ class _Wanted:
 class _Problem:
     """Errors, Jacobians and steps of rows of configurations."""
 
-    def __init__(self, model: Model, targets: list[_Wanted], moving: Array, bounds: tuple[Array, Array], tolerance: float) -> None:
+    def __init__(self, model: Model, targets: list[_Wanted], moving: Rows, bounds: tuple[Array, Array], tolerance: float) -> None:
         self.model, self.targets, self.moving, self.tolerance = model, targets, moving, tolerance
         self.low, self.high = bounds
         plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
@@ -166,7 +168,7 @@ class _Problem:
             moved[:, i] = rng.uniform(self.low[i], self.high[i], size=len(q))
         return self.inside(moved)
 
-    def errors(self, q: Array, rows: Array) -> list[tuple[Array | None, Array | None]]:
+    def errors(self, q: Array, rows: Rows) -> list[tuple[Array | None, Array | None]]:
         """For every target: what is missing in position (rows, 3) and as a rotation vector of the world (rows, 3)."""
         R, r = self.model.kinematics(q)
         out: list[tuple[Array | None, Array | None]] = []
@@ -176,18 +178,20 @@ class _Problem:
             out.append((p, None if one.rotation is None else _rotation_vector(one.rotation[rows] @ turned.transpose(0, 2, 1))))
         return out
 
-    def remaining(self, q: Array, rows: Array) -> tuple[Array, Array]:
+    def remaining(self, q: Array, rows: Rows) -> tuple[Array, Array]:
         """Sizes (rows, targets) of position and rotation errors."""
         found = self.errors(q, rows)
         zero = np.zeros(len(q))
         sizes = [[zero if e is None else np.linalg.norm(e, axis=1) for e in pair] for pair in found]
         return np.stack([s[0] for s in sizes], axis=1), np.stack([s[1] for s in sizes], axis=1)
 
-    def weighted(self, q: Array, rows: Array) -> tuple[Array, Array]:
+    def weighted(self, q: Array, rows: Rows) -> tuple[Array, Array]:
         """Weighted errors (rows, m), and the largest of the plain ones (rows,)."""
         found = self.errors(q, rows)
         plain = [np.linalg.norm(e, axis=1) for pair in found for e in pair if e is not None]
-        parts = [w * e for one, pair in zip(self.targets, found, strict=True) for w, e in zip(one.weights, pair, strict=True) if e is not None]
+        weights = [one.weights for one in self.targets]
+        pairs = [(w, e) for ws, es in zip(weights, found, strict=True) for w, e in zip(ws, es, strict=True)]
+        parts = [w * e for w, e in pairs if e is not None]
         return np.concatenate(parts, axis=1), np.max(plain, axis=0)
 
     def jacobian(self, q: Array) -> Array:
@@ -199,7 +203,7 @@ class _Problem:
             parts += [one.weights[1] * J[:, :3]] if one.rotation is not None else []
         return np.concatenate(parts, axis=1)
 
-    def search(self, q: Array, rows: Array, most: int) -> tuple[Array, Array, Any]:
+    def search(self, q: Array, rows: Rows, most: int) -> tuple[Array, Array, Any]:
         """(q, largest error, iterations) of the rows after damped least squares from q."""
         e, error = self.weighted(q, rows)
         mu, count = np.full(len(q), 1e-2), np.zeros(len(q), dtype=np.int64)
@@ -260,6 +264,8 @@ def _wanted(model: Model, i: int, target: Any) -> _Wanted:
     if target.position is None and target.rotation is None:
         raise StateError(f"target {i} ({target.body!r}) wants nothing; give it a position or a rotation")
     body = model.attachment(target.body)
+    if body.body < 0:
+        raise StateError(f"target {i}: {target.body!r} is part of the base of {model.name} and does not move")
     name = f"target {i} ({target.body!r})"
     p = None if target.position is None else checked(model, f"{name}: position", target.position, 3)
     R = None if target.rotation is None else checked(model, f"{name}: rotation", target.rotation, 3)
@@ -272,7 +278,7 @@ def _wanted(model: Model, i: int, target: Any) -> _Wanted:
     return _Wanted(target.body, body.body, point, body.frame.rotation, p, R, (target.weight, target.rotation_weight))
 
 
-def _moving(model: Model, joints: Iterable[str] | None) -> Array:
+def _moving(model: Model, joints: Iterable[str] | None) -> Rows:
     """The entries of v that may change."""
     if isinstance(joints, str):
         joints = [joints]

@@ -75,7 +75,9 @@ def legs(model: Model) -> tuple[Leg, ...]:
         while len(children[chain[-1]]) == 1:
             chain += children[chain[-1]]
         if children[chain[-1]] or len(chain) not in (2, 3):
-            _refuse(model.bodies[first], f"has {len(chain)} links before it ends or forks; it must have a thigh, a shank, perhaps a foot")
+            _refuse(
+                model.bodies[first], f"has {len(chain)} links before it ends or forks; it needs thigh and shank, perhaps a foot"
+            )
         if chain != list(range(expected, expected + len(chain))):
             _refuse(model.bodies[first], "is numbered among other legs; number the links leg by leg")
         expected += len(chain)
@@ -102,10 +104,8 @@ def _leg(chain: list[Body]) -> Leg:
             _refuse(body, f"ends at {[float(x) for x in place]}; it must hang straight down at zero")
     hip = chain[0].joint.placement.position
     sole = max(0.0, -float(_lowest(chain[2])[2])) if ankle else 0.0
-    return Leg(
-        chain[0].joint.name, (float(hip[0]), float(hip[1]), float(hip[2])), -float(knee_at[2]), -float(end[2]), hips, *ankle,
-        sole=sole,
-    )  # fmt: skip
+    at = float(hip[0]), float(hip[1]), float(hip[2])
+    return Leg(chain[0].joint.name, at, -float(knee_at[2]), -float(end[2]), hips, "".join(ankle), sole)
 
 
 def _lowest(body: Body) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
@@ -116,11 +116,10 @@ def _lowest(body: Body) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
 
 
 def _letter(body: Body, axis: tuple[float, float, float], rho: float) -> str:
-    letters = {(1.0, 0.0, 0.0): "X", (0.0, 1.0, 0.0): "Y", (0.0, 0.0, 1.0): "Z"}
-    found = letters.get(tuple(round(x, 12) + 0.0 for x in axis), "") if rho else ""  # type: ignore[call-overload]
+    found = "".join(letter for letter, x in zip("XYZ", axis, strict=True) if abs(x - 1.0) < 1e-12) if rho else ""
     if not found:
         _refuse(body, f"moves along or about {list(axis)}; the joints of a leg turn about X, Y or Z")
-    return str(found)
+    return found
 
 
 def _refuse(body: Body, why: str) -> None:

@@ -14,11 +14,11 @@ from ramify.scalar import Scalar
 class InvertedPendulum:
     """A mass at the constant ``height`` z_h (m) over its support, carried on by gravity (m/s^2): dd x = w^2 x, w^2 = g / z_h (B.4).
 
-    A step lasts ``period`` seconds and leads ``stride`` metres ahead. The repeatability conditions (B.8) leave one solution of (B.7),
-    here written about the middle of the step, where they can be seen:
+    A step lasts ``period`` seconds and leads ``stride`` metres ahead. The repeatability conditions (B.8) leave one solution of
+    (B.7), here written about the middle of the step, where they can be seen:
 
-        x_h(u) = x_h(0) sinh(w (T/2 - u)) / sinh(w T/2),   x_h(0) = -stride/2: odd, so that x_h(T) = -x_h(0) and the rates are equal
-        y_h(u) = y_h(0) cosh(w (T/2 - u)) / cosh(w T/2),   |y_h(0)| = sway:   even, so that y_h(T) = y_h(0) and the rates are opposite
+        x_h(u) = x_h(0) sinh(w (T/2 - u)) / sinh(w T/2),   x_h(0) = -stride/2: odd, x_h(T) = -x_h(0) and the rates are equal
+        y_h(u) = y_h(0) cosh(w (T/2 - u)) / cosh(w T/2),   |y_h(0)| = sway:   even, y_h(T) = y_h(0) and the rates are opposite
 
     Its rates at the start are those of (B.9) with the minus sign that belongs there. x_h, y_h are measured from the support.
 
