@@ -24,6 +24,7 @@ from ramify.model.frame import Array
 from ramify.model.model import Model, Momentum
 
 if TYPE_CHECKING:
+    from ramify.contact.record import Contacts
     from ramify.motion import Motion
     from ramify.sim.audit import Audit
 
@@ -70,7 +71,7 @@ class Result:
     stats: Mapping[str, Any] = field(default_factory=dict)
     status: str = "finished"
     desired: Motion | None = None
-    contacts: Any = None
+    contacts: Contacts | None = None
     loops: Any = None
     recorded: Mapping[str, Any] | None = None
 
