@@ -19,7 +19,7 @@ _STABLE: Final = 6.1
 """Largest |h lambda| at which the method is stable along the negative real axis."""
 
 
-class Overflow(SimulationError):
+class UnboundedError(SimulationError):
     """Rates that are not finite: of a motion without bounds, or of a trial step that was too long."""
 
 
@@ -56,7 +56,7 @@ class Dop853:
         smallest = 10.0 * abs(np.nextafter(self.t, np.inf) - self.t)
         h = min(max(self.h, smallest), self.max_step)
         rejected = False
-        overflow: Overflow | None = None
+        overflow: UnboundedError | None = None
         while True:
             if h < smallest:
                 if overflow is not None:
@@ -68,7 +68,7 @@ class Dop853:
             try:
                 y, f = self._try(h)
                 error = self._error(y, h)
-            except Overflow as found:  # a shorter step may not leave the range of numbers
+            except UnboundedError as found:  # a shorter step may not leave the range of numbers
                 overflow, error = found, np.inf
             if error < 1.0:
                 break
