@@ -17,7 +17,7 @@ import numpy as np
 from ramify.errors import ModelError, RamifyError
 from ramify.io.expression import near, shown
 from ramify.io.mistakes import Map, Mistakes, Path
-from ramify.io.scenario_control import controller
+from ramify.io.scenario_control import controllers
 from ramify.io.scenario_ground import ground_of
 from ramify.io.scenario_motion import Coordinates, motion
 from ramify.io.scenario_schema import Initial, RobotOf, ScenarioPart
@@ -27,6 +27,8 @@ from ramify.sim.scenario import Scenario
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
+    from ramify.motion import Trajectory
+    from ramify.sim.result import Result
 
 WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
 OPTIONS: Final = ("t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping")
@@ -131,16 +133,26 @@ class _Reader:
         q, v = self._initial(model)
         read = Coordinates(model, self.mistakes, q)
         moved = motion(read, self.document["motion"], ("motion",)) if "motion" in self.document else None
-        control = controller(read, self.document["control"], ("control",), moved) if "control" in self.document else None
         ground = ground_of(self.document.get("ground"), ("ground",), self.mistakes, model)
+        q0, v0 = _start(model, q, v, moved)
+        options = {key: getattr(top, key) for key in OPTIONS if getattr(top, key) is not None} if top is not None else {}
+        options |= {"ground": ground} if ground is not None else {}
+
+        def inverse(motion: Trajectory, rows: int) -> Result:
+            """The forces of a motion on a floating base: the same run with its joints prescribed."""
+            from ramify.control import Prescribed
+            from ramify.sim.simulate import simulate
+
+            self.mistakes.raise_if_any()
+            run = {**options, "control": Prescribed(motion), "dt_out": options["t_end"] / max(1, rows - 1)}
+            return simulate(model, q0=q0, v0=v0, **run)
+
+        control = controllers(read, self.document, moved, inverse)
         damping = self.document.get("damping")
         if isinstance(damping, list) and len(damping) != model.nv:
             self.mistakes.add(("damping",), f"{len(damping)} entries; a number, or {model.nv} of them belong here")
         self.mistakes.raise_if_any()
         assert top is not None
-        q0, v0 = _start(model, q, v, moved)
-        options = {key: getattr(top, key) for key in OPTIONS if getattr(top, key) is not None}
-        options |= {"ground": ground} if ground is not None else {}
         return Scenario(
             top.name, model, q0, v0, moved, control, options, top.description, top.source, self.text, self.folder, self.document
         )
@@ -189,6 +201,7 @@ class _Reader:
 
 def _start(model: Model, q: Any, v: Any, moved: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The start: what ``initial`` says, elsewhere what the motion says, elsewhere neutral and at rest."""
+    from ramify.motion import Gait
     from ramify.motion.driven import driven
 
     q0, v0 = model.neutral(), np.zeros(model.nv)
@@ -196,6 +209,8 @@ def _start(model: Model, q: Any, v: Any, moved: Any) -> tuple[np.ndarray[Any, An
         first = moved.at(0.0)
         if moved.n == model.nv == model.nq:
             q0, v0 = first.q.copy(), first.v.copy()
+        elif isinstance(moved, Gait):
+            q0, v0 = moved.start(model)
         else:
             chosen = driven(model)
             if len(chosen) == moved.n and -1 not in chosen.q:

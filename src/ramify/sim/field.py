@@ -25,9 +25,10 @@ from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
     from ramify.algorithms import Algorithm
-    from ramify.contact.ground import Ground
+    from ramify.contact.ground import Ground, Reaction
     from ramify.contact.text import ContactText
     from ramify.control.base import Controller
+    from ramify.control.prescribed import Prescribed
     from ramify.control.robot import RobotText
     from ramify.model.model import Model
 
@@ -100,7 +101,7 @@ class Field:
     def _robot(self) -> RobotText:
         from ramify.control.robot import RobotText
 
-        return RobotText(self.model)
+        return RobotText(self.model, self.contact)
 
     @cached_property
     def contact(self) -> ContactText | None:
@@ -118,7 +119,10 @@ class Field:
         that the ground dissipates, where there is one.
         """
         of_q, of_v, of_z, _ = self.parts
-        q, v = list(y[of_q]), list(y[of_v])
+        q, v = self.placed(t, y[of_q], y[of_v])
+        if self.prescribed is not None:
+            a, tau = self._prescribed_motion(t, q, v, u)
+            return a, tau, [], self._heat(q, v)
         tau, rates = ([0.0] * self.model.nv, [0.0] * self.states) if self.sampled else self.torque(t, q, v, y[of_z])
         tau = [a + b for a, b in zip(tau, u, strict=True)]
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
@@ -135,10 +139,7 @@ class Field:
             (a,) = plain_text(self._forward(True), self.model, ())(q, v, net, wrenches)
         else:
             a, felt = self.contact.forward_dynamics(q, v, net)
-        heat: Scalar = 0.0
-        for reaction in felt:
-            heat = heat + reaction.loss
-        return a, [heat]
+        return a, [_losses(felt)]
 
     def _forward(self, wrenches: bool) -> Algorithm:
         if self.baumgarte:
@@ -155,12 +156,37 @@ class Field:
         except ZeroDivisionError:  # as where a base of no mass floats
             who = self.model.name
             raise SimulationError(f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()") from None
-        v = y[of_v]
+        q, v = self.placed(t, y[of_q], y[of_v])
         work: Scalar = 0.0
         loss: Scalar = 0.0
         for f, d, w in zip(tau, self.damping, v, strict=True):
             work, loss = work + f * w, loss + d * (w * w)
-        return [*coordinate_rates(self.model, y[of_q], v), *a, *rates, work, loss, *heat]
+        return [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *heat]
+
+    # ---- motions that are prescribed ----
+
+    @property
+    def prescribed(self) -> Prescribed | None:
+        """The controller, where it moves its coordinates itself."""
+        return self.control if self.control is not None and self.control.prescribes else None  # type: ignore[return-value]
+
+    def placed(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """(q, v), with the coordinates that are prescribed where their motion has them."""
+        if self.prescribed is None:
+            return list(q), list(v)
+        return self.prescribed.placed(self._robot, t, q, v)[:2]
+
+    def _prescribed_motion(
+        self, t: Scalar, q: list[Scalar], v: list[Scalar], u: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """(a, tau): friction is overcome where the motion is prescribed, and acts where it is free."""
+        assert self.prescribed is not None
+        outside = [f - d * w for f, d, w in zip(u, self.damping, v, strict=True)]
+        solved = self.prescribed.solve(self._robot, t, q, v, outside)
+        return solved.a, [f + d * w for f, d, w in zip(solved.tau, self.damping, v, strict=True)]
+
+    def _heat(self, q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
+        return [] if self.contact is None else [_losses(self.contact.reactions(q, v)[1])]
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -211,6 +237,14 @@ class Field:
         counters = np.zeros(self.size - self.parts[3].start)
         parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, own.reshape(self.states), counters)]
         return np.concatenate(parts, axis=-1)
+
+
+def _losses(felt: Sequence[Reaction]) -> Scalar:
+    """The power that the ground dissipates."""
+    heat: Scalar = 0.0
+    for reaction in felt:
+        heat = heat + reaction.loss
+    return heat
 
 
 def _is_ours(part: Any) -> bool:

@@ -11,7 +11,7 @@ from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import llvm_available
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.frame import Array
-from ramify.motion.trajectory import Motion
+from ramify.motion.trajectory import Motion, stacked
 from ramify.sim.field import Field, coordinate_rates
 
 if TYPE_CHECKING:
@@ -38,6 +38,18 @@ def unit(model: Model, y: Array) -> Array:
     return y
 
 
+def placed(field: Field, t: Array, y: Array) -> Array:
+    """Rows (..., size) at times t (...) with prescribed coordinates exactly where their motion has them."""
+    if field.prescribed is None:
+        return y
+    of_q, of_v, _, _ = field.parts
+    columns = [[y[..., i] for i in range(part.start, part.stop)] for part in (of_q, of_v)]
+    q, v = field.placed(np.broadcast_to(t, y.shape[:-1]), *columns)
+    y = np.array(y)
+    y[..., of_q], y[..., of_v] = stacked(q, y.shape[:-1]), stacked(v, y.shape[:-1])
+    return y
+
+
 def rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
     """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
     if field.traceable and llvm_available() and field.model.nv <= MOST_LINKS:
@@ -57,6 +69,8 @@ def _called(field: Field, t: float, y: Array, u: Array) -> Array:
     of_q, of_v, of_z, _ = field.parts
     if not np.isfinite(y).all():
         _not_finite(field, t, y)
+    if field.prescribed is not None:
+        return np.array(field.text(t, unit(field.model, y).tolist(), u.tolist()), dtype=np.float64)
     q, v = np.ascontiguousarray(unit(field.model, y)[of_q]), np.ascontiguousarray(y[of_v])
     tau, own = (np.zeros(len(v)), [0.0] * field.states) if field.sampled else _asked(field, t, q, v, y[of_z])
     force = np.asarray(tau) + u
@@ -149,6 +163,9 @@ def felt(field: Field, y: Array) -> Contacts | None:
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
     of_q, of_v, _, _ = field.parts
+    if field.prescribed is not None:
+        found = field.observe(t, list(y.T), list(held.T))[:2]
+        return stacked(found[0], t.shape), stacked(found[1], t.shape)
     tau = np.array(held)
     if field.control is not None and not field.sampled:
         tau = tau + _forces(field, field.control, t, y)
@@ -165,13 +182,13 @@ def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     rows = y[:, of_q], y[:, of_v], y[:, of_z]
     if control.traceable:
         try:
-            return control.torque(field.model, t, *rows)
+            return control.torque(field.model, t, *rows, ground=field.contact)
         except RamifyError:
             pass
     out = np.full((len(t), field.model.nv), np.nan)
     for i, (q, v, z) in enumerate(zip(*rows, strict=True)):
         try:
-            out[i] = control.torque(field.model, float(t[i]), q, v, z)
+            out[i] = control.torque(field.model, float(t[i]), q, v, z, field.contact)
         except Exception:  # the controller that ended the run may end this as well; its forces are not known then
             continue
     return out

@@ -24,7 +24,7 @@ from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
 from ramify.sim.closing import refuse_open, refuse_torn, stabilisation_rate
 from ramify.sim.field import Field, coordinate_rates
-from ramify.sim.rates import accelerations, unit
+from ramify.sim.rates import accelerations, placed, unit
 from ramify.sim.schemes import SCHEMES
 from ramify.trace.program import Port, Program, trace
 
@@ -173,10 +173,12 @@ def rollout(
         refuse_torn(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
     of_q, of_v, _, _ = field.parts
     if every:
-        rows = history.reshape(*lead, samples, field.size)
-        return Rollout(np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64), rows[..., of_q], rows[..., of_v])
-    rows = y.reshape(*lead, field.size)
-    return Rollout(np.array([t0 + steps * dt]), rows[..., of_q], rows[..., of_v])
+        t = np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64)
+        rows = placed(field, t, history.reshape(*lead, samples, field.size))
+        return Rollout(t, rows[..., of_q], rows[..., of_v])
+    t = np.array([t0 + steps * dt])
+    rows = placed(field, t[0], y.reshape(*lead, field.size))
+    return Rollout(t, rows[..., of_q], rows[..., of_v])
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -307,7 +309,7 @@ def _torque(field: Field, t: float, y: Array) -> Array:
     assert field.control is not None
     y = unit(field.model, y)
     try:
-        return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z]), dtype=np.float64)
+        return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z], field.contact), dtype=np.float64)
     except RamifyError:
         raise
     except Exception as error:
@@ -326,6 +328,8 @@ def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
     damping = np.array(field.damping)
 
     def rates(t: float, y: Array, u: Array) -> Array:
+        if field.prescribed is not None:
+            return np.stack(np.broadcast_arrays(*field.text(t, list(unit(model, y).T), list(u.T))), axis=1)
         q, v = unit(model, y)[:, of_q], y[:, of_v]
         tau = u if field.control is None or field.sampled else u + _torque(field, t, y)
         if not np.isfinite(tau).all():

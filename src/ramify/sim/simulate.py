@@ -18,7 +18,7 @@ from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event
 from ramify.sim.closing import Closing, Loops, closed_start, observed_loops
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
-from ramify.sim.rates import desired, felt, observed, rates, sample, unit
+from ramify.sim.rates import desired, felt, observed, placed, rates, sample, unit
 from ramify.sim.result import Result, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
@@ -324,8 +324,8 @@ class _Run:
 
     def _collect(self, wall: float) -> Result:
         of_q, of_v, _, of_work = self.field.parts
-        y = unit(self.field.model, np.stack(self.rows))
         t, held = np.array(self.times), np.stack(self.held)
+        y = placed(self.field, t, unit(self.field.model, np.stack(self.rows)))
         a, tau = observed(self.field, t, y, held)
         contact, ground = self.field.contact, self.field.ground
         work, loss = y[:, of_work].T
