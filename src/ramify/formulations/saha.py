@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ramify.model.model import Model
 
 
-
 @dataclass(frozen=True)
 class MassCentreLink:
     """Link i at a coordinate, in frame i + 1: cosine and sine of theta, twist angle alpha, mass, central inertia tensor.
