@@ -100,7 +100,7 @@ _ROWS: Final[dict[str, tuple[tuple[str, tuple[str, ...], Pair | None, str], ...]
         ("τ", ("tau",), (6, 7), _ADDED),
     ),
     "denoc_floating_forward": (
-        ("t, t′, w*", (*_MOTION, *_WRENCH), (74, 66), "5A, 19A (no θ̈ to add) and 39A make 63A; with 66A the printed total is not met"),
+        ("t, t′, w*", (*_MOTION, *_WRENCH), (74, 66), "5A, 19A (no θ̈ to add), 39A make 63A; 66A misses the printed total"),
         ("ψ", ("psi",), (5, 0), ""),
         ("φ̂", ("phi^",), (0, 2), ""),
         ("φ̃", ("phi~",), (1, 0), ""),

@@ -1,7 +1,7 @@
 """The book's recursions for a fixed base with the steps of its tables 6.8 and 6.9, written for counting; over any scalar.
 
-``ramify.dynamics`` has the same algorithms for use. Here every step is a row of the book's tables, worked out as appendix A does, so
-that what a text costs can be laid beside what is printed. A ledger, where one is given, gets a row per step.
+``ramify.dynamics`` has the same algorithms for use. Here every step is a row of the book's tables, worked out as appendix A does,
+so that what a text costs can be laid beside what is printed. A ledger, where one is given, gets a row per step.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The three steps of RFDSIM: I q'' = phi by the articulated bodies of reverse Gaussian elimination, at the mass centres.
 
-Each link has its vectors in the frame at its own joint, z on the joint's axis, so that p = [0, 0, 1; -d_y, d_x, 0]: the paper's frame
-i + 1 is this one, turned by alpha about x. B is one matrix: c leads from mass centre to mass centre (13).
+Each link has its vectors in the frame at its own joint, z on the joint's axis, so that p = [0, 0, 1; -d_y, d_x, 0]: the paper's
+frame i + 1 is this one, turned by alpha about x. B is one matrix: c leads from mass centre to mass centre (13).
 
 S. K. Saha, J. Applied Mechanics 66 (1999) 986-996, sections 5.2 and appendix B; equation numbers are its own. Over any scalar.
 """

@@ -118,10 +118,12 @@ _ROWS: Final = (
     _book("denoc_inverse", "the book's inverse dynamics, fixed base", "book, tables 6.8, 6.11", (94.0, -81.0), (82.0, -75.0)),
     _book("denoc_forward", "the book's forward dynamics, φ given", "book, tables 6.9, 6.12", (135.0, -116.0), (131.0, -123.0)),
     _book(
-        "denoc_floating_inverse", "the book's inverse dynamics, floating base", "book, tables 7.3, 7.6", (164.0, 60.0), (156.0, 66.0)
+        "denoc_floating_inverse", "the book's inverse dynamics, floating base",
+        "book, tables 7.3, 7.6", (164.0, 60.0), (156.0, 66.0)
     ),
     _book(
-        "denoc_floating_forward", "the book's forward dynamics, floating base", "book, tables 7.4, 7.7", (209.0, 60.0), (201.0, 72.0)
+        "denoc_floating_forward", "the book's forward dynamics, floating base",
+        "book, tables 7.4, 7.7", (209.0, 60.0), (201.0, 72.0)
     ),
     _serial(
         "ridim", "Saha's inverse dynamics", "Saha 1999, table 1", lambda chain: ridim_steps(chain)[0],

@@ -3,8 +3,8 @@
 They differ from ``ramify.dynamics`` in where a link is looked at. Twists and wrenches belong to the mass centres, so the mass
 matrix of a link is block diagonal; B (13) leads from mass centre to mass centre, and p = [e; e x d] for a revolute joint. Frames
 of RIDIM are the classical Denavit-Hartenberg ones: frame i + 1, at the far joint of link i, is fixed to link i and carries its
-vectors. B is applied in two parts, from a mass centre to the joint and from the joint to the next mass centre, each with a vector of
-one link. ``ramify.formulations.elimination`` has the three steps of RFDSIM.
+vectors. B is applied in two parts, from a mass centre to the joint and from the joint to the next mass centre, each with a vector
+of one link. ``ramify.formulations.elimination`` has the three steps of RFDSIM.
 
 S. K. Saha, Dynamics of serial multibody systems using the decoupled natural orthogonal complement matrices, J. Applied Mechanics
 66 (1999) 986-996; equation numbers are its own. The texts run over any scalar.

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 def general_links(model: Model) -> Tree:
     """The tree of a model with constants that are neither 0 nor 1 wherever a robot of its kind may have any.
 
-    What a good choice of frames makes zero stays so: the turn towards a link's first child, the angle at q = 0, and what lies between
-    the axes of one joint.
+    What a good choice of frames makes zero stays so: the turn towards a link's first child, the angle at q = 0, and what lies
+    between the axes of one joint.
     """
     tree = tree_of(model)
     joint_of = [b for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)]

@@ -387,7 +387,7 @@ class Model:
             return self._kernels.setdefault(key, make_kernel(self, name, tier))
 
     def op_count(self, name: str, how: Literal["compiled", "written"] = "compiled") -> OpCount:
-        """Operations of an algorithm: after folding and sharing for this robot, or as its text has them, on a general robot like it.
+        """Operations of an algorithm: after folding and sharing for this robot, or as its text has it, on a general robot like it.
 
         As written, ``mul`` holds × and ÷, and ``name`` may also be a formulation's (``denoc_inverse``, ``ridim`` ...).
         """
