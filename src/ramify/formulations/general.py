@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Final
 
 from ramify.errors import RamifyError
-from ramify.formulations import lin, renaud, saha
+from ramify.formulations import lin, quasi, renaud, saha
 from ramify.formulations.chain import Chain, general_chain, rotations
 from ramify.formulations.counting import Counted, Tally
+from ramify.formulations.quasi_chain import general_quasi_chain
 from ramify.trace.count import OpCount
 
 
@@ -51,11 +52,25 @@ def _ridim(n: int) -> OpCount:
     return tally.count()
 
 
+def _quasi(coordinates: quasi.Coordinates) -> Callable[[int], OpCount]:
+    """The control problem in quasi-coordinates, from joint motion to joint torques."""
+
+    def count(n: int) -> OpCount:
+        tally = Tally()
+        chain = general_quasi_chain(general_chain(n))
+        quasi.control(chain, _numbers(tally, n, 0.3), _numbers(tally, n, 0.2), _numbers(tally, n, 0.5), coordinates)
+        return tally.count()
+
+    return count
+
+
 _COUNTS: Final[dict[str, Callable[[int], OpCount]]] = {
     "lin_inertia": _lin_inertia,
     "lin_bias": _lin_bias,
     "renaud_inertia": _renaud_inertia,
     "ridim": _ridim,
+    "quasi_inertial": _quasi("inertial"),
+    "quasi_relative": _quasi("relative"),
 }
 
 _PUBLISHED: Final[dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]] = {
@@ -86,5 +101,7 @@ def general_count(name: str, n: int) -> OpCount:
 def published_count(name: str, n: int) -> OpCount:
     """The same as the source documents print it."""
     _check(name, n)
+    if name not in _PUBLISHED:
+        raise RamifyError(f"no count of {name!r} has been published; general_count gives ours")
     mul, add = (round(a * n * n + b * n + c) for a, b, c in _PUBLISHED[name])
     return OpCount(mul, add, 0, 0, general_count(name, n).sincos)
