@@ -158,14 +158,15 @@ def written(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> str:
         groups.setdefault(masses[0] if len(masses) == 1 else "", {})[term] = k
     pieces: list[Piece] = []
     for mass, terms in sorted(groups.items(), key=lambda g: (not g[0], len(g[0]), g[0])):
-        lead = [mass] if mass and len(terms) > 1 else []
+        whole = _pieces(Waves(x.space, terms), style, coordinates)
+        lead = [mass] if mass and len(whole) > 1 else []
         if lead and "g" in names and all(names.index("g") in term[2] for term in terms):
             lead.append("g")
+        if not lead:
+            pieces += whole
+            continue
         taken = [names.index(name) for name in lead]
         parts = _pieces(Waves(x.space, {(w, odd, _drop(v, taken)): k for (w, odd, v), k in terms.items()}), style, coordinates)
-        if not lead:
-            pieces += parts
-            continue
         negative = all(sign for sign, _ in parts)
         text = joined([(sign != negative, part) for sign, part in parts])
         pieces.append((negative, style.times.join([*map(style.name, lead), f"({text})" if len(parts) > 1 else text])))

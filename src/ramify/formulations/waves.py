@@ -225,9 +225,12 @@ class Quotient:
 
 
 def quotient(a: Waves, b: Waves) -> Quotient:
-    """a / b: variables in every term of both cancel."""
+    """a / b: variables in every term of both cancel, and so does all but number and variables where it is the same."""
     if not a.terms:
         return Quotient(a, a.space.number(1))
+    top, bottom = factors(a), factors(b)
+    if top.rest.terms == bottom.rest.terms:
+        a, b = (Waves(x.rest.space, {(x.rest.space.still, False, x.variables): x.number}) for x in (top, bottom))
     common = _common((*a.terms, *b.terms))
 
     def reduced(x: Waves) -> Waves:
