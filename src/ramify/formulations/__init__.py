@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from ramify.formulations.denoc import Denoc, denoc_matrices
-from ramify.formulations.general import general_count, published_count
+from ramify.formulations.equations import Equations, equations
+from ramify.formulations.general import FORMULATIONS, Formulation, general_count, published_count
 
-__all__ = ["Denoc", "denoc_matrices", "general_count", "published_count"]
+__all__ = [
+    "FORMULATIONS", "Denoc", "Equations", "Formulation", "denoc_matrices", "equations", "general_count", "published_count",
+]  # fmt: skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ORIGIN = Vec3(0.0, 0.0, 0.0)
 Z = Vec3(0.0, 0.0, 1.0)
-Record = TypeVar("Record", Vec3, Sym3)
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -190,5 +190,5 @@ def axes_seen_outward(chain: Chain, R: Sequence[Rotation]) -> list[list[Vec3]]:
 
 
 def in_store(record: Record, like: Scalar) -> Record:
-    """A vector or tensor whose constant entries are kept among run-time numbers such as ``like``: see ``counting.stored``."""
+    """A vector, tensor or other record whose constant entries are kept among run-time numbers such as ``like``: see ``counting.stored``."""
     return rebuild(record, iter([stored(x, like) for x in flatten(record)]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from ramify.errors import RamifyError
@@ -64,29 +65,48 @@ def _quasi(coordinates: quasi.Coordinates) -> Callable[[int], OpCount]:
     return count
 
 
-_COUNTS: Final[dict[str, Callable[[int], OpCount]]] = {
-    "lin_inertia": _lin_inertia,
-    "lin_bias": _lin_bias,
-    "renaud_inertia": _renaud_inertia,
-    "ridim": _ridim,
-    "quasi_inertial": _quasi("inertial"),
-    "quasi_relative": _quasi("relative"),
-}
+@dataclass(frozen=True)
+class Formulation:
+    """A row of the table: what is counted, ``count(n)`` on a general robot of n revolute joints, and what is published.
 
-_PUBLISHED: Final[dict[str, tuple[tuple[float, float, float], tuple[float, float, float]]]] = {
-    "lin_inertia": ((10.5, 38.5, -85.0), (6.0, 39.0, -70.0)),
-    "lin_bias": ((12.5, 5.5, 3.0), (9.0, 1.0, 0.0)),
-    "renaud_inertia": ((13.5, 22.5, -68.0), (9.0, 26.0, -64.0)),
-    "ridim": ((0.0, 120.0, -44.0), (0.0, 97.0, -55.0)),
-}
-"""Coefficients of n^2, n and 1 for multiplications and additions, n >= 2: tables I and II of Lin 1991, table 1 of Saha 1999."""
+    ``mul`` and ``add`` are the published coefficients of n^2, n and 1 for n >= 2, None where nothing is published.
+    """
+
+    name: str
+    what: str
+    source: str
+    count: Callable[[int], OpCount]
+    mul: tuple[float, float, float] | None = None
+    add: tuple[float, float, float] | None = None
 
 
-def _check(name: str, n: int) -> None:
-    if name not in _COUNTS:
-        raise RamifyError(f"no formulation is called {name!r}; choose one of {', '.join(_COUNTS)}")
+_ROWS: Final = (
+    Formulation("ridim", "Saha's inverse dynamics", "Saha 1999, table 1", _ridim, (0.0, 120.0, -44.0), (0.0, 97.0, -55.0)),
+    Formulation(
+        "lin_inertia", "Lin's inertia matrix, rotations given", "Lin 1991, table I", _lin_inertia,
+        (10.5, 38.5, -85.0), (6.0, 39.0, -70.0),
+    ),
+    Formulation(
+        "lin_bias", "Lin's bias vector, in addition", "Lin 1991, table II", _lin_bias, (12.5, 5.5, 3.0), (9.0, 1.0, 0.0)
+    ),
+    Formulation(
+        "renaud_inertia", "Renaud's inertia matrix, rotations given", "Lin 1991, table I", _renaud_inertia,
+        (13.5, 22.5, -68.0), (9.0, 26.0, -64.0),
+    ),
+    Formulation("quasi_inertial", "inverse dynamics in inertial quasi-coordinates", "Quinn and Chang 1991", _quasi("inertial")),
+    Formulation("quasi_relative", "inverse dynamics in relative quasi-coordinates", "Quinn and Chang 1991", _quasi("relative")),
+)  # fmt: skip
+
+FORMULATIONS: Final = {row.name: row for row in _ROWS}
+"""All formulations that are counted, by name."""
+
+
+def _row(name: str, n: int) -> Formulation:
+    if name not in FORMULATIONS:
+        raise RamifyError(f"no formulation is called {name!r}; choose one of {', '.join(FORMULATIONS)}")
     if n < 2:
         raise RamifyError(f"n is {n}; the counts are for robots of two revolute joints or more")
+    return FORMULATIONS[name]
 
 
 def general_count(name: str, n: int) -> OpCount:
@@ -94,14 +114,13 @@ def general_count(name: str, n: int) -> OpCount:
 
     ``mul`` holds × and ÷, ``add`` + and −; :mod:`ramify.formulations.counting` gives the rules. RamifyError for an unknown name.
     """
-    _check(name, n)
-    return _COUNTS[name](n)
+    return _row(name, n).count(n)
 
 
-def published_count(name: str, n: int) -> OpCount:
-    """The same as the source documents print it."""
-    _check(name, n)
-    if name not in _PUBLISHED:
-        raise RamifyError(f"no count of {name!r} has been published; general_count gives ours")
-    mul, add = (round(a * n * n + b * n + c) for a, b, c in _PUBLISHED[name])
+def published_count(name: str, n: int) -> OpCount | None:
+    """The same as the source documents print it; None where they print nothing."""
+    row = _row(name, n)
+    if row.mul is None or row.add is None:
+        return None
+    mul, add = (round(a * n * n + b * n + c) for a, b, c in (row.mul, row.add))
     return OpCount(mul, add, 0, 0, general_count(name, n).sincos)
