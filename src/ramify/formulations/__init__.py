@@ -5,7 +5,9 @@ from __future__ import annotations
 from ramify.formulations.denoc import Denoc, denoc_matrices
 from ramify.formulations.equations import Equations, equations
 from ramify.formulations.general import FORMULATIONS, Formulation, general_count, published_count
+from ramify.formulations.steps import StepTable, step_table
 
 __all__ = [
-    "FORMULATIONS", "Denoc", "Equations", "Formulation", "denoc_matrices", "equations", "general_count", "published_count",
+    "FORMULATIONS", "Denoc", "Equations", "Formulation", "StepTable", "denoc_matrices", "equations", "general_count", "published_count",
+    "step_table",
 ]  # fmt: skip

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ramify.formulations.equations import Equations
 
 PARTS: Final = ("M", "C", "g", "U", "D", "inverse")
+_MANY = 12
 
 
 def _used_waves(entries: Iterable[Waves | Quotient]) -> list[tuple[Wave, bool]]:
@@ -128,7 +129,7 @@ def as_text(found: Equations, parts: Sequence[str]) -> str:
     plain = [w for w in dict.fromkeys(sums) if indices(w, coordinates) is not None]
     if plain:
         meaning = [f"c{indices(w, coordinates)} = cos({sum_of_angles(w, coordinates, text_name, ' ')})" for w in plain]
-        lines.append("c, s: cosine and sine; " + ", ".join(meaning))
+        lines.append("c, s: cosine and sine; " + ", ".join(meaning[:_MANY]) + (" and so on" if len(meaning) > _MANY else ""))
     dens = Denominators(x for part in rows.values() for row in part for x in row)
     body: list[str] = []
     for part in parts:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,6 +48,7 @@ class Equations:
     tree: Tree
     parameters: dict[str, float]
     seconds: float
+    _late: set[str] = field(default_factory=set, repr=False)
 
     def __repr__(self) -> str:
         return f"<Equations of {self.robot!r}: {self.n} degrees of freedom, {len(self.parameters)} named parameters>"
@@ -63,10 +64,12 @@ class Equations:
 
     @contextmanager
     def _timed(self, what: str) -> Iterator[None]:
-        self.space.deadline = time.monotonic() + self.seconds
+        self.space.deadline = time.monotonic() + (0.0 if what in self._late else self.seconds)
         try:
+            self.space.check()
             yield
         except TooLongError:
+            self._late.add(what)
             raise TooLongError(
                 f"{what} of {self.robot} in closed form takes longer than {self.seconds:g} s; give it more with seconds=, or ask "
                 "for numbers: m.mass_matrix and its kin"
@@ -117,8 +120,8 @@ class Equations:
         with self._timed("D"):
             tails = [tuple(range(k, n)) for k in range(n + 1)]
             delta = [self._minor(tail, tail) for tail in tails]
-            for k, x in enumerate(delta):
-                if not x.terms:
+            for k in reversed(range(n)):
+                if not delta[k].terms:
                     raise ModelError(f"{self.robot}: {self.joints[k]} moves no inertia; M has no factors and no inverse")
             return [quotient(delta[k], delta[k + 1]) for k in range(n)]
 
