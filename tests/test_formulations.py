@@ -12,7 +12,7 @@ import pytest
 from random_trees import random_bodies, random_case
 
 import ramify as rf
-from ramify.formulations import denoc_matrices, general_count, lin, published_count, renaud, saha
+from ramify.formulations import denoc_matrices, elimination, general_count, lin, published_count, renaud, saha
 from ramify.formulations.chain import chain_of, general_chain, rotations
 from ramify.formulations.counting import Counted, Tally, count_operations, stored
 from ramify.model.model import Model
@@ -162,7 +162,7 @@ def test_chains_with_joints_of_several_degrees_of_freedom() -> None:
 def test_the_pivots_of_saha() -> None:
     """m^_i are the diagonal of D in I = U D U' (54)."""
     m, q, _, _ = serial_robot(4)
-    _, pivots = saha.articulated_bodies(saha.links_at(chain_of(m), q))
+    pivots = [joint.pivot for joint in elimination.articulated_bodies(elimination.bodies_at(chain_of(m), q))]
     np.testing.assert_allclose(np.array(pivots, dtype=np.float64), np.diag(m.udu(q).D), rtol=1e-10)
 
 

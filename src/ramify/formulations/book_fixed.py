@@ -1,7 +1,7 @@
 """The book's recursions for a fixed base with the steps of its tables 6.8 and 6.9, written for counting; over any scalar.
 
-``ramify.dynamics`` has the same algorithms for use. Here every step is a row of the book's tables, worked out as appendix A does, so
-that what a text costs can be laid beside what is printed. A ledger, where one is given, gets a row per step.
+``ramify.dynamics`` has the same algorithms for use. Here every step is a row of the book's tables, worked out as appendix A does,
+so that what a text costs can be laid beside what is printed. A ledger, where one is given, gets a row per step.
 """
 
 from __future__ import annotations
@@ -175,9 +175,7 @@ def freed(ledger: Ledger, table: str, M: Hat, psi: Wrench, more: str = "") -> Ha
     return Hat(Sym3(xx, yy, 0.0, xy, 0.0, 0.0), Mat3(x.x, y.x, 0.0, x.y, y.y, 0.0, x.z, y.z, 0.0), G)
 
 
-def accelerations_from(
-    tree: BookTree, q: Sequence[Scalar], phi: Sequence[Scalar], ledger: Ledger | None = None
-) -> list[Scalar]:
+def accelerations_from(tree: BookTree, q: Sequence[Scalar], phi: Sequence[Scalar], ledger: Ledger | None = None) -> list[Scalar]:
     """q'' (n) of I q'' = phi by the steps of table 6.9, I = U D U'. phi = tau - h is given: table 6.9 does not count it."""
     ledger, table = ledger or Ledger(), "6.9"
     axes, forces, bears = tree.placed(q), tree.by_link(phi, "phi"), tree.bears

@@ -1,7 +1,7 @@
 """The book's recursions for a floating base with the steps of its tables 7.3 and 7.4, written for counting; over any scalar.
 
-The base moves as it likes: twist t_0 and its rate are [w; v] in the base's own axes, at its origin, P_0 being the identity. Gravity is
-an acceleration of the base, in its axes.
+The base moves as it likes: twist t_0 and its rate are [w; v] in the base's own axes, at its origin, P_0 being the identity. Gravity
+is an acceleration of the base, in its axes.
 """
 
 from __future__ import annotations

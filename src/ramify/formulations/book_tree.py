@@ -171,12 +171,12 @@ class BookTree:
 
 
 def tree_of(model: Model) -> BookTree:
-    """A model of revolute, universal and spherical (Euler-angle) joints, on a fixed base or a ``free`` one.
+    """A model of revolute, universal and spherical (Euler-angle) joints, on a fixed base or a floating one.
 
     ModelError for any other joint.
     """
     skeleton = model.skeleton
-    floating = model.bodies[0].joint.kind == "free"
+    floating = model.bodies[0].joint.kind in ("free", "free_euler")
     links: list[BookLink] = []
     slides: list[float] = [0.0] * len(model.bodies)
     k = first = 0

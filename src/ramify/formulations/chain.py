@@ -190,5 +190,5 @@ def axes_seen_outward(chain: Chain, R: Sequence[Rotation]) -> list[list[Vec3]]:
 
 
 def in_store(record: Record, like: Scalar) -> Record:
-    """A vector, tensor or other record whose constant entries are kept among run-time numbers such as ``like``: see ``counting.stored``."""
+    """A record whose constant entries are kept among run-time numbers such as ``like``: see ``counting.stored``."""
     return rebuild(record, iter([stored(x, like) for x in flatten(record)]))

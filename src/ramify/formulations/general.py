@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ramify.errors import RamifyError
-from ramify.formulations import lin, quasi, renaud, saha
-from ramify.formulations.chain import Chain, general_chain, rotations
-from ramify.formulations.counting import Counted, Tally
+from ramify.errors import ModelError, RamifyError
+from ramify.formulations import elimination, lin, quasi, renaud, saha
+from ramify.formulations.book_count import Recursion, is_floating, run
+from ramify.formulations.book_tree import general_tree, general_tree_like
+from ramify.formulations.chain import Chain, chain_of, general_chain, rotations
+from ramify.formulations.counting import Counted, Ledger, Tally
 from ramify.formulations.quasi_chain import general_quasi_chain
 from ramify.trace.count import OpCount
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
 
 
 def _numbers(tally: Tally, n: int, start: float) -> list[Counted]:
     return [tally.number(start + 0.1 * i) for i in range(n)]
 
 
-def _beyond_rotations(text: Callable[..., object], chain: Chain, n: int) -> OpCount:
+def _beyond_rotations(text: Callable[..., object], chain: Chain) -> OpCount:
     """What ``text(chain, R, q)`` executes when the rotation matrices are there already: Lin charges them to the bias vector."""
-    tally = Tally()
+    tally, n = Tally(), len(chain.links)
     q = _numbers(tally, n, 0.3)
     R = rotations(chain, q)
     before = tally.count()
@@ -32,44 +37,56 @@ def _less(a: OpCount, b: OpCount) -> OpCount:
     return OpCount(a.mul - b.mul, a.add - b.add, a.div - b.div, a.sqrt - b.sqrt, a.sincos - b.sincos)
 
 
-def _lin_inertia(n: int) -> OpCount:
-    return _beyond_rotations(lin.inertia, general_chain(n), n)
+def _lin_inertia(chain: Chain) -> OpCount:
+    return _beyond_rotations(lin.inertia, chain)
 
 
-def _lin_bias(n: int) -> OpCount:
+def _lin_bias(chain: Chain) -> OpCount:
     """What the bias vector takes in addition to the inertia matrix."""
-    tally = Tally()
-    lin.equations_of_motion(general_chain(n), _numbers(tally, n, 0.3), _numbers(tally, n, 0.2))
-    return _less(tally.count(), _lin_inertia(n))
+    tally, n = Tally(), len(chain.links)
+    lin.equations_of_motion(chain, _numbers(tally, n, 0.3), _numbers(tally, n, 0.2))
+    return _less(tally.count(), _lin_inertia(chain))
 
 
-def _renaud_inertia(n: int) -> OpCount:
-    return _beyond_rotations(renaud.inertia, general_chain(n), n)
+def _renaud_inertia(chain: Chain) -> OpCount:
+    return _beyond_rotations(renaud.inertia, chain)
 
 
-def _ridim(n: int) -> OpCount:
-    tally = Tally()
-    saha.ridim(general_chain(n), _numbers(tally, n, 0.3), _numbers(tally, n, 0.2), _numbers(tally, n, 0.5))
-    return tally.count()
+def ridim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
+    """RIDIM on a chain: operations in all and by step."""
+    tally, n = Tally(), len(chain.links)
+    ledger = Ledger(tally)
+    saha.ridim(chain, _numbers(tally, n, 0.3), _numbers(tally, n, 0.2), _numbers(tally, n, 0.5), ledger)
+    return tally.count(), ledger
 
 
-def _quasi(coordinates: quasi.Coordinates) -> Callable[[int], OpCount]:
+def rfdsim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
+    """The three steps of RFDSIM on a chain, phi being given: operations in all and by step."""
+    tally, n = Tally(), len(chain.links)
+    ledger = Ledger(tally)
+    elimination.solve(elimination.bodies_at(chain, _numbers(tally, n, 0.3), ledger), _numbers(tally, n, 0.2), ledger)
+    return tally.count(), ledger
+
+
+def chain_like(model: Model) -> Chain:
+    """A general chain with the joints of a serial model; ModelError where it is none."""
+    return general_chain(model.nv, "".join("R" if link.rotational else "P" for link in chain_of(model).links))
+
+
+def _quasi(chain: Chain, coordinates: quasi.Coordinates) -> OpCount:
     """The control problem in quasi-coordinates, from joint motion to joint torques."""
-
-    def count(n: int) -> OpCount:
-        tally = Tally()
-        chain = general_quasi_chain(general_chain(n))
-        quasi.control(chain, _numbers(tally, n, 0.3), _numbers(tally, n, 0.2), _numbers(tally, n, 0.5), coordinates)
-        return tally.count()
-
-    return count
+    tally, n = Tally(), len(chain.links)
+    q, v, a = (_numbers(tally, n, start) for start in (0.3, 0.2, 0.5))
+    quasi.control(general_quasi_chain(chain), q, v, a, coordinates)
+    return tally.count()
 
 
 @dataclass(frozen=True)
 class Formulation:
     """A row of the table: what is counted, ``count(n)`` on a general robot of n revolute joints, and what is published.
 
-    ``mul`` and ``add`` are the published coefficients of n^2, n and 1 for n >= 2, None where nothing is published.
+    ``mul`` and ``add`` are the published coefficients of n^2, n and 1 for n >= 2, None where nothing is published. ``of(model)``
+    counts on a general robot with the joints and branches of a model; ModelError where the formulation has no place for them.
     """
 
     name: str
@@ -78,23 +95,68 @@ class Formulation:
     count: Callable[[int], OpCount]
     mul: tuple[float, float, float] | None = None
     add: tuple[float, float, float] | None = None
+    of: Callable[[Model], OpCount] | None = None
+
+
+def _book(name: Recursion, what: str, source: str, mul: tuple[float, float], add: tuple[float, float]) -> Formulation:
+    def of(model: Model) -> OpCount:
+        tree = general_tree_like(model)
+        if (tree.base is not None) != is_floating(name):
+            base = "a fixed" if tree.base is None else "a floating"
+            raise ModelError(f"{model.name} has {base} base, for which {name} is not made")
+        return run(tree, name)[0]
+
+    return Formulation(
+        name, what, source, lambda n: run(general_tree([1] * n, floating=is_floating(name)), name)[0],
+        (0.0, *mul), (0.0, *add), of,
+    )  # fmt: skip
+
+
+def _serial(
+    name: str,
+    what: str,
+    source: str,
+    text: Callable[[Chain], OpCount],
+    mul: tuple[float, float, float] | None = None,
+    add: tuple[float, float, float] | None = None,
+) -> Formulation:
+    return Formulation(name, what, source, lambda n: text(general_chain(n)), mul, add, lambda model: text(chain_like(model)))
 
 
 _ROWS: Final = (
-    Formulation("ridim", "Saha's inverse dynamics", "Saha 1999, table 1", _ridim, (0.0, 120.0, -44.0), (0.0, 97.0, -55.0)),
-    Formulation(
+    _book("denoc_inverse", "the book's inverse dynamics, fixed base", "book, tables 6.8, 6.11", (94.0, -81.0), (82.0, -75.0)),
+    _book("denoc_forward", "the book's forward dynamics, φ given", "book, tables 6.9, 6.12", (135.0, -116.0), (131.0, -123.0)),
+    _book(
+        "denoc_floating_inverse", "the book's inverse dynamics, floating base",
+        "book, tables 7.3, 7.6", (164.0, 60.0), (156.0, 66.0)
+    ),
+    _book(
+        "denoc_floating_forward", "the book's forward dynamics, floating base",
+        "book, tables 7.4, 7.7", (209.0, 60.0), (201.0, 72.0)
+    ),
+    _serial(
+        "ridim", "Saha's inverse dynamics", "Saha 1999, table 1", lambda chain: ridim_steps(chain)[0],
+        (0.0, 120.0, -44.0), (0.0, 97.0, -55.0),
+    ),
+    _serial(
+        "rfdsim", "Saha's forward dynamics, φ given", "Saha 1999, table 2", lambda chain: rfdsim_steps(chain)[0],
+        (0.0, 201.0, -335.0), (0.0, 193.0, -361.0),
+    ),
+    _serial(
         "lin_inertia", "Lin's inertia matrix, rotations given", "Lin 1991, table I", _lin_inertia,
         (10.5, 38.5, -85.0), (6.0, 39.0, -70.0),
     ),
-    Formulation(
-        "lin_bias", "Lin's bias vector, in addition", "Lin 1991, table II", _lin_bias, (12.5, 5.5, 3.0), (9.0, 1.0, 0.0)
-    ),
-    Formulation(
+    _serial("lin_bias", "Lin's bias vector, in addition", "Lin 1991, table II", _lin_bias, (12.5, 5.5, 3.0), (9.0, 1.0, 0.0)),
+    _serial(
         "renaud_inertia", "Renaud's inertia matrix, rotations given", "Lin 1991, table I", _renaud_inertia,
         (13.5, 22.5, -68.0), (9.0, 26.0, -64.0),
     ),
-    Formulation("quasi_inertial", "inverse dynamics in inertial quasi-coordinates", "Quinn and Chang 1991", _quasi("inertial")),
-    Formulation("quasi_relative", "inverse dynamics in relative quasi-coordinates", "Quinn and Chang 1991", _quasi("relative")),
+    _serial(
+        "quasi_inertial", "inverse dynamics, inertial quasi-coordinates", "Quinn & Chang 1991", lambda x: _quasi(x, "inertial")
+    ),
+    _serial(
+        "quasi_relative", "inverse dynamics, relative quasi-coordinates", "Quinn & Chang 1991", lambda x: _quasi(x, "relative")
+    ),
 )  # fmt: skip
 
 FORMULATIONS: Final = {row.name: row for row in _ROWS}

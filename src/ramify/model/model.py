@@ -386,11 +386,14 @@ class Model:
 
             return self._kernels.setdefault(key, make_kernel(self, name, tier))
 
-    def op_count(self, name: str) -> OpCount:
-        """Operations of a compiled algorithm, after folding and sharing, for this robot."""
+    def op_count(self, name: str, how: Literal["compiled", "written"] = "compiled") -> OpCount:
+        """Operations of an algorithm: after folding and sharing for this robot, or as its text has it, on a general robot like it.
+
+        As written, ``mul`` holds × and ÷, and ``name`` may also be a formulation's (``denoc_inverse``, ``ridim`` ...).
+        """
         from ramify.compute import op_count
 
-        return op_count(self, name)
+        return op_count(self, name, how)
 
     def check(self) -> list[Finding]:
         """What looks wrong in this model: the linter's findings, worst first."""
