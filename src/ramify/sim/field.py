@@ -8,7 +8,7 @@ one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import numpy as np
 from ramify.algorithms import ALGORITHMS
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
+from ramify.codegen.native import builtin_entry
 from ramify.compute import fingerprint, plain_text
 from ramify.model.frame import Array
 from ramify.scalar import Scalar
@@ -134,6 +135,15 @@ class Field:
     def compiled(self) -> Unrolled:
         """The right-hand side, compiled."""
         return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
+
+    def entry(self, refuse: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
+        """(t (1), y, u) -> y', compiled; what the kernel does not take goes to ``refuse``."""
+        return builtin_entry(self.compiled().compute(1), None, self.inputs, self.output, refuse, ())
+
+    def accelerations(self, t: Array, y: Array, held: Array, net: Array) -> Array:
+        """dv/dt (T, nv) at rows of t (T), y, the forces held from outside, and all forces less friction."""
+        of_q, of_v, _, _ = self.parts
+        return self.model.forward_dynamics(y[:, of_q], y[:, of_v], net)
 
     def start(self, q: Array, v: Array) -> Array:
         """y (..., size) of a state at the start of a run."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import llvm_available
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.frame import Array
@@ -36,7 +35,7 @@ def unit(model: Model, y: Array) -> Array:
 def rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
     """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
     if field.traceable and llvm_available() and field.model.nv <= MOST_LINKS:
-        call = builtin_entry(field.compiled().compute(1), None, field.inputs, field.output, _refuse(field), ())
+        call = field.entry(_refuse(field))
         now = np.empty(1)
 
         def compiled(t: float, y: Array) -> Array:
@@ -117,14 +116,13 @@ def sample(field: Field, t: float, y: Array) -> Array:
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
-    of_q, of_v, _, _ = field.parts
     tau = np.array(held)
     if field.control is not None and not field.sampled:
         tau = tau + _forces(field, field.control, t, y)
-    net = tau - np.array(field.damping) * y[:, of_v]
+    net = tau - np.array(field.damping) * y[:, field.parts[1]]
     finite = np.isfinite(net).all(axis=1)
     a = np.full_like(net, np.nan)
-    a[finite] = field.model.forward_dynamics(y[finite][:, of_q], y[finite][:, of_v], net[finite])
+    a[finite] = field.accelerations(t[finite], y[finite], held[finite], net[finite])
     return a, tau
 
 

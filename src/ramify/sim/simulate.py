@@ -17,10 +17,11 @@ from ramify.model.frame import Array
 from ramify.sim.adaptive import ADAPTIVE, Piece, Progress, first_event, pieces
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
-from ramify.sim.rates import desired, observed, rates, sample, unit
+from ramify.sim.rates import MOST_LINKS, desired, observed, rates, sample, unit
 from ramify.sim.result import Result, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
+from ramify.sim.sharing import shared
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
@@ -72,7 +73,7 @@ def simulate(
     name = _method(method, step)
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
-    field = make_field(model, control, damping)
+    field = shared(make_field(model, control, damping), MOST_LINKS)
     if events is not None and not isinstance(events, Mapping):
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
