@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ramify.sim.rollout import Rollout, rollout
     from ramify.sim.scenario import Scenario
     from ramify.sim.simulate import simulate
+    from ramify.study.study import Study, study
 
 _LAZY = {
     "Builder": "ramify.model.build",
@@ -40,6 +41,8 @@ _LAZY = {
     "scenario": "ramify.io.scenario",
     "scenarios": "ramify.io.scenario",
     "simulate": "ramify.sim.simulate",
+    "Study": "ramify.study.study",
+    "study": "ramify.study.study",
     "threads": "ramify.codegen.threads",
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
@@ -51,8 +54,8 @@ _MODULES = ("control", "formulations", "motion")
 
 __all__ = [
     "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario", "SimulationError",
-    "StateError", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots", "rollout",
-    "scenario", "scenarios", "simulate", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
+    "StateError", "Study", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots", "rollout",
+    "scenario", "scenarios", "simulate", "study", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

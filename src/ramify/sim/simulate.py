@@ -35,7 +35,7 @@ FIXED = {
     "ab4": "ab4",
     "energy": "energy",
 }
-_RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
+RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 
@@ -205,9 +205,9 @@ class _Run:
     def _refuse_runaway(self, t: float, y: Array) -> None:
         """End a run whose velocities no machine could have, instead of following it with ever smaller steps."""
         v = np.abs(y[self.field.parts[1]])
-        if not v.max(initial=0.0) < _RUNAWAY:
+        if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]
-            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {_RUNAWAY:g} at t = {t:g} s")
+            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {RUNAWAY:g} at t = {t:g} s")
 
     def _pieces(self, t: float, y: Array, until: float) -> Iterator[Piece]:
         """The steps of the method from t to until."""
