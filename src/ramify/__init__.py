@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ramify.sim.rollout import Rollout, rollout
     from ramify.sim.scenario import Scenario
     from ramify.sim.simulate import simulate
-    from ramify.study.study import Study, study
+    from ramify.studies.study import Study, study
 
 _LAZY = {
     "Builder": "ramify.model.build",
@@ -41,8 +41,8 @@ _LAZY = {
     "scenario": "ramify.io.scenario",
     "scenarios": "ramify.io.scenario",
     "simulate": "ramify.sim.simulate",
-    "Study": "ramify.study.study",
-    "study": "ramify.study.study",
+    "Study": "ramify.studies.study",
+    "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",

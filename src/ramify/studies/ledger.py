@@ -19,7 +19,7 @@ import numpy as np
 
 from ramify.errors import SimulationError
 from ramify.model.frame import Array
-from ramify.study.work import Outcome
+from ramify.studies.work import Outcome
 
 FORMAT: Final = 1
 _APPLICATION: Final = 0x72616D69  # "rami"

@@ -18,10 +18,10 @@ from ramify.io.scenario_schema import Late
 from ramify.io.schema import Count, Name, Number, P, Prose, validate
 from ramify.io.yaml_file import parse, read_text
 from ramify.model.frame import Array
-from ramify.study.keep import HISTORIES, Keep
-from ramify.study.places import NoPlace
-from ramify.study.points import MOST_RUNS, Design, Distribution, Values, Varied, count, points
-from ramify.study.recipe import Recipe, robot_of
+from ramify.studies.keep import HISTORIES, Keep
+from ramify.studies.places import NoPlace
+from ramify.studies.points import MOST_RUNS, Design, Distribution, Values, Varied, count, points
+from ramify.studies.recipe import Recipe, robot_of
 
 WANTED: Final = "a study file is a mapping with the keys name, scenario and vary"
 MANNERS: Final = ("values", "from", "uniform", "log_uniform", "normal")
@@ -282,7 +282,7 @@ class _Reader:
         for i, what in enumerate(recipe.keep.history):
             if what not in HISTORIES:
                 self.mistakes.add(("keep", "history", "of", i), f"no history is called {what!r}{near(what, [*HISTORIES])}")
-        from ramify.study.keep import wrong_metric
+        from ramify.studies.keep import wrong_metric
 
         for i, name in enumerate(recipe.keep.metrics):
             try:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ramify.errors import SimulationError
 from ramify.model.frame import Array
-from ramify.study.ledger import Ledger
+from ramify.studies.ledger import Ledger
 
 SUFFIXES: Final = (".csv", ".parquet", ".zarr", ".nc")
 Table = dict[str, np.ndarray[Any, Any]]
@@ -124,8 +124,8 @@ def _parquet(path: Path, target: Path) -> None:
 def _zarr(path: Path, target: Path) -> None:
     _module("zarr", "export")
     dataset = to_xarray(path)
-    dataset["status"] = dataset["status"].astype("S8")  # texts of a fixed length are the same in every version of the format
-    dataset.to_zarr(target, mode="w", consolidated=False)
+    dataset["status"] = dataset["status"].astype("S8")
+    dataset.to_zarr(target, mode="w", zarr_format=2)
 
 
 def _netcdf(path: Path, target: Path) -> None:

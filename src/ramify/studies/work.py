@@ -17,7 +17,7 @@ from ramify.model.frame import Array
 if TYPE_CHECKING:
     from ramify.sim.result import Result
     from ramify.sim.scenario import Scenario
-    from ramify.study.recipe import Recipe
+    from ramify.studies.recipe import Recipe
 
 LONGEST_ERROR: Final = 2000
 
@@ -120,7 +120,7 @@ def _told(error: Exception) -> str:
 
 def _batched(scenarios: Sequence[Scenario]) -> list[Result | None]:
     """Results of the runs by fixed steps; None for the others."""
-    from ramify.study.batch import run_batch, steps_of
+    from ramify.studies.batch import run_batch, steps_of
 
     out: list[Any] = [None] * len(scenarios)
     groups: dict[Any, list[int]] = {}

@@ -14,8 +14,8 @@ from ramify.errors import ModelError
 from ramify.io.expression import near
 from ramify.io.mistakes import Map, Mistakes, Path
 from ramify.io.yaml_file import parse
-from ramify.study.keep import Keep
-from ramify.study.places import NoPlace, copy_map, find, with_value, without
+from ramify.studies.keep import Keep
+from ramify.studies.places import NoPlace, copy_map, find, with_value, without
 
 if TYPE_CHECKING:
     from ramify.model.model import Model

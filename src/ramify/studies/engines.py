@@ -14,8 +14,8 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from ramify.errors import SimulationError
-from ramify.study.recipe import Recipe
-from ramify.study.work import Outcome, Task, work
+from ramify.studies.recipe import Recipe
+from ramify.studies.work import Outcome, Task, work
 
 ENGINES: Final = ("serial", "processes", "dask", "ray")
 KILLED: Final = "the run ended its worker, twice (killed, out of memory, or a crash); it is set aside"

@@ -14,14 +14,14 @@ import numpy as np
 
 from ramify.errors import ModelError, SimulationError
 from ramify.model.frame import Array
-from ramify.study.engines import engine as engine_of
-from ramify.study.engines import survivors
-from ramify.study.keep import Keep, code_of
-from ramify.study.ledger import Count, Ledger
-from ramify.study.progress import Progress
-from ramify.study.recipe import Recipe, versions
-from ramify.study.spec import Spec, read_spec, read_study_file
-from ramify.study.work import Task, run_row
+from ramify.studies.engines import engine as engine_of
+from ramify.studies.engines import survivors
+from ramify.studies.keep import Keep, code_of
+from ramify.studies.ledger import Count, Ledger
+from ramify.studies.progress import Progress
+from ramify.studies.recipe import Recipe, versions
+from ramify.studies.spec import Spec, read_spec, read_study_file
+from ramify.studies.work import Task, run_row
 
 if TYPE_CHECKING:
     from ramify.sim.result import Result
@@ -127,13 +127,13 @@ class Study:
 
     def table(self) -> dict[str, np.ndarray[Any, Any]]:
         """All runs of the plan, by column: run, status, seconds, parameters, kept numbers (NaN where there is none)."""
-        from ramify.study.export import table
+        from ramify.studies.export import table
 
         return table(self.ledger)
 
     def history(self, number: int) -> tuple[list[str], Array]:
         """(columns, rows) of the history kept of a run."""
-        from ramify.study.export import history
+        from ramify.studies.export import history
 
         return history(self.ledger, number)
 
@@ -152,31 +152,31 @@ class Study:
 
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame``, a row per run. Needs the extra ``ramify[data]``."""
-        from ramify.study.export import to_pandas
+        from ramify.studies.export import to_pandas
 
         return to_pandas(self.ledger)
 
     def to_xarray(self) -> Any:
         """An ``xarray.Dataset`` over run (and row, where histories were kept). Needs the extra ``ramify[data]``."""
-        from ramify.study.export import to_xarray
+        from ramify.studies.export import to_xarray
 
         return to_xarray(self.ledger)
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all runs as .csv, .parquet, .zarr or .nc, by the suffix. Raises SimulationError for any other."""
-        from ramify.study.export import export
+        from ramify.studies.export import export
 
         export(self.ledger, Path(path))
 
     def plot(self, columns: Sequence[str] | None = None) -> Any:
         """A Matplotlib figure: the distribution of each number kept, and its dependence on each parameter."""
-        from ramify.study.plots import plot
+        from ramify.studies.plots import plot
 
         return plot(self.ledger, columns)
 
     def page(self, path: str | os.PathLike[str], reports: Sequence[int] = ()) -> None:
         """Write the summary as one HTML file; ``reports``: runs whose own pages are written beside it and linked."""
-        from ramify.study.page import write_page
+        from ramify.studies.page import write_page
 
         write_page(self, Path(path), reports)
 
