@@ -80,6 +80,16 @@ def once(study: rf.Study) -> bool:
     return bool(runs == distinct == planned == len(study))
 
 
+def done(study: rf.Study) -> int:
+    """Runs in the ledger so far."""
+    if not study.ledger.exists():
+        return 0
+    try:
+        return study.status().done
+    except rf.SimulationError:  # it was killed before it had written its first page
+        return 0
+
+
 def resumed(study: rf.Study, jobs: int) -> subprocess.Popen[bytes]:
     """A process of its own that goes on with a study."""
     return subprocess.Popen([sys.executable, "-m", "ramify", "sweep", str(study.ledger.with_suffix(".yaml")), "--jobs", str(jobs), "--json"],
@@ -127,10 +137,10 @@ def kills(runs: int, wanted: int, seed: int = 0) -> None:
         checks = 0
         process = resumed(wild, 2)
         while sum(count.values()) < wanted:
-            early = chance.random() < 0.15  # now and then before it has really started
-            while not early and process.poll() is None and len(children(process.pid)) < 2:
+            early, before = chance.random() < 0.15, done(wild)  # now and then before it has really started
+            while not early and process.poll() is None and done(wild) == before:
                 time.sleep(0.05)
-            time.sleep(chance.uniform(0.0, 1.5))
+            time.sleep(chance.uniform(0.0, 1.0))
             if process.poll() is not None:
                 if wild.status().waiting == 0:
                     sys.exit(f"the study was finished after {count}: give it more runs")
@@ -145,7 +155,7 @@ def kills(runs: int, wanted: int, seed: int = 0) -> None:
             count[what] += 1
             if what == "parent":
                 process.wait()
-            if wild.ledger.exists():
+            if done(wild):
                 with Ledger(wild.ledger) as ledger:
                     assert ledger.check() == "ok", ledger.check()
                     checks += 1

@@ -117,6 +117,17 @@ def report(
     print_line(f"written: {target}")
 
 
+@sweep.command
+def serve(ledger: LedgerFile, /, *, port: Annotated[int, Parameter(help="Port; any free one unless told.")] = 0) -> None:
+    """Show the summary at an address of this machine, with the report of any run made when it is asked for. Ctrl-C ends it."""
+    from ramify.studies.serve import server
+
+    with server(rf.Study.open(ledger), port) as made:
+        print_line(f"http://127.0.0.1:{made.server_port}/  (Ctrl-C ends it)")
+        sys.stdout.flush()
+        made.serve_forever()
+
+
 def _go(study: Study, jobs: int | None, engine: str, scheduler: str | None, again: tuple[str, ...], json: bool) -> int:
     try:
         count = study.run(jobs, engine, scheduler, progress=sys.stderr.isatty() and not json, again=again)
