@@ -37,7 +37,7 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
             raise NoPlace(f"no number is found at {whole!r}{near(whole, [prefix + p for p in number_paths(document)])}")
         steps.append(step)
         node = node[step]
-    _check_number(node, whole)
+    _check_number(node, whole, _declared(document))
     return tuple(steps)
 
 
@@ -58,22 +58,22 @@ def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
     return names[best], rest[len(best) + 1 :]
 
 
-def _check_number(node: Any, whole: str) -> None:
+def _check_number(node: Any, whole: str, names: set[str]) -> None:
     if isinstance(node, dict | list):
         inside = [f"{whole}.{path}" for path in number_paths(node)][:8]
         raise NoPlace(f"{whole!r} is {shown(node)}, not a number; it has {', '.join(inside) or 'none inside'}")
-    if not _is_number(node):
-        raise NoPlace(f"{whole!r} is {shown(node)}, not a number")
+    try:
+        evaluate(node, dict.fromkeys(names, 1.0))
+    except ExpressionError as error:
+        if "divides by zero" not in str(error) and "has no value" not in str(error):  # as it may with made-up values
+            raise NoPlace(f"{whole!r} is {shown(node)}, not a number") from None
 
 
-def _is_number(node: Any) -> bool:
-    if isinstance(node, str):
-        try:
-            evaluate(node, {})
-        except ExpressionError as error:
-            return "no parameter is named" in str(error)  # arithmetic with names that the robot file declares
-        return True
-    return isinstance(node, int | float) and not isinstance(node, bool)
+def _declared(document: Any) -> set[str]:
+    """Names that arithmetic in a robot file may use."""
+    templates = document.get("templates", {}) if isinstance(document, dict) else {}
+    parts = [document, *(templates.values() if isinstance(templates, dict) else [])]
+    return {"copy"}.union(*(part.get("parameters", {}) for part in parts if isinstance(part, dict)))
 
 
 def number_paths(node: Any) -> list[str]:
@@ -94,7 +94,7 @@ def _paths(node: Any, prefix: str) -> Iterator[str]:
     elif isinstance(node, list):
         for i, value in enumerate(node):
             name = value["name"] if isinstance(value, dict) and "name" in value else i
-            yield from _paths(value, f"{prefix}.{name}")
+            yield from _paths(value, f"{prefix}.{name}" if prefix else str(name))
     elif isinstance(node, int | float) and not isinstance(node, bool):
         yield prefix
 

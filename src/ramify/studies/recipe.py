@@ -94,14 +94,20 @@ class Recipe:
         """Where the parameters stand. Raises NoPlace for the first that leads nowhere."""
         return tuple(place(self._documents, path) for path in self.paths)
 
-    def base_value(self, path: str) -> Any:
-        """What the files say at a path; None where they say nothing. Raises NoPlace where it leads nowhere."""
-        node: Any = made_ready(self._files, path, self.robot)
-        for step in place(node, path):
-            if isinstance(node, dict) and step not in node:
-                return None
-            node = node[step]
-        return node
+    @property
+    def robot_of_file(self) -> Model:
+        """The robot as the files have it, its base not yet changed."""
+        return replace(self, base=None).robot
+
+    def wrong_paths(self) -> dict[str, str]:
+        """The paths that lead nowhere, each with what is wrong about it."""
+        found: dict[str, str] = {}
+        for path in (*self.fixed, *self.paths):
+            try:
+                place(made_ready(self._files, path, self.robot), path)
+            except NoPlace as error:
+                found[path] = str(error)
+        return found
 
     # ---- a run ----
 

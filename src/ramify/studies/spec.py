@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path as FilePath
 from typing import Annotated, Any, Final, Literal
@@ -17,9 +17,9 @@ from ramify.io.mistakes import Map, Mistakes, Path
 from ramify.io.scenario_schema import Late
 from ramify.io.schema import Count, Name, Number, P, Prose, validate
 from ramify.io.yaml_file import parse, read_text
+from ramify.io.yaml_out import to_yaml
 from ramify.model.frame import Array
 from ramify.studies.keep import HISTORIES, Keep
-from ramify.studies.places import NoPlace
 from ramify.studies.points import MOST_RUNS, Design, Distribution, Values, Varied, count, points
 from ramify.studies.recipe import Recipe, robot_of
 
@@ -53,19 +53,19 @@ class KeepPart(Late):
 
     final: bool = True
     metrics: Annotated[list[Name], BeforeValidator(_single)] = Field(default_factory=list)
-    history: HistoryPart | None = None
+    history: Any = None
 
 
 class StudyPart(Late):
-    """The file itself; scenario and vary are looked at one by one."""
+    """The file itself; its parts are looked at one by one."""
 
     name: Name
     description: Prose = ""
     scenario: Any
     set: dict[str, Number] = Field(default_factory=dict)
     vary: dict[str, Any] = Field(default_factory=dict)
-    points: PointsPart = Field(default_factory=PointsPart)
-    keep: KeepPart = Field(default_factory=KeepPart)
+    points: Any = None
+    keep: Any = None
     most_runs: Count = MOST_RUNS
 
 
@@ -107,14 +107,14 @@ class _Reader:
         top = self.part(StudyPart, self.document, ())
         raw = self.document.get("vary")
         vary = {path: self._varied(path, how) for path, how in raw.items()} if isinstance(raw, Mapping) else {}
-        if top is None or None in vary.values():
+        laid, keep = self.part(PointsPart, self.document.get("points", {}), ("points",)), self._keep()
+        if top is None or laid is None or keep is None or None in vary.values():
             self.mistakes.raise_if_any()
             raise AssertionError
         sound: dict[str, Varied] = {path: one for path, one in vary.items() if one is not None}
-        design = Design(top.points.design, int(top.points.runs), int(top.points.seed), top.points.combine)
+        design = Design(laid.design, int(laid.runs), int(laid.seed), laid.combine)
         self._check_count(sound, design, int(top.most_runs))
-        recipe = self._recipe(top, tuple(sound))
-        self._check_paths(recipe)
+        recipe = self._with_paths(self._recipe(top, tuple(sound), keep))
         self._check_keep(recipe)
         self.mistakes.raise_if_any()
         rows = points(sound, design)
@@ -227,14 +227,16 @@ class _Reader:
 
     # ---- the scenario ----
 
-    def _recipe(self, top: StudyPart, paths: tuple[str, ...]) -> Recipe:
-        given = top.scenario
-        text, file, folder = self._scenario(given)
-        part = top.keep
-        history = part.history
-        keep = Keep(
-            part.final, tuple(part.metrics), tuple(history.of) if history else (), int(history.every) if history else 1, self.functions
-        )  # fmt: skip
+    def _keep(self) -> Keep | None:
+        """What is kept; None with its mistakes noted."""
+        part = self.part(KeepPart, self.document.get("keep", {}), ("keep",))
+        if part is None or part.history is None:
+            return None if part is None else Keep(part.final, tuple(part.metrics), functions=self.functions)
+        past = self.part(HistoryPart, part.history, ("keep", "history"))
+        return None if past is None else Keep(part.final, tuple(part.metrics), tuple(past.of), int(past.every), self.functions)
+
+    def _recipe(self, top: StudyPart, paths: tuple[str, ...], keep: Keep) -> Recipe:
+        text, file, folder = self._scenario(top.scenario)
         try:
             document = parse(text, Mistakes(file))
             robot_text, robot_file, base = robot_of(document, folder)
@@ -267,16 +269,21 @@ class _Reader:
         except ModelError as error:
             self.mistakes.stop(("scenario",), str(error))
 
-    def _check_paths(self, recipe: Recipe) -> None:
+    def _with_paths(self, recipe: Recipe) -> Recipe:
+        """The recipe, its paths checked. A link that comes from a template is found where the robot file is written out."""
+        wrong = recipe.wrong_paths()
+        if any(path.startswith("robot.links.") for path in wrong):
+            whole = replace(recipe, robot_text=to_yaml(recipe.robot_of_file), robot_file=f"{recipe.robot_file}, written out")
+            left = whole.wrong_paths()
+            if len(left) <= len(wrong):
+                recipe, wrong = whole, left
         for part in ("set", "vary"):
             for path in self.document.get(part, {}):
-                try:
-                    recipe.base_value(path)
-                except NoPlace as error:
-                    self.mistakes.add((part, path), str(error), key=True)
-                else:
-                    if part == "vary" and path in recipe.fixed:
-                        self.mistakes.add((part, path), "stands under set as well; leave out one of them", key=True)
+                if path in wrong:
+                    self.mistakes.add((part, path), wrong[path], key=True)
+                elif part == "vary" and path in recipe.fixed:
+                    self.mistakes.add((part, path), "stands under set as well; leave out one of them", key=True)
+        return recipe
 
     def _check_keep(self, recipe: Recipe) -> None:
         for i, what in enumerate(recipe.keep.history):
