@@ -16,7 +16,7 @@ from ramify.errors import ModelError, SimulationError
 from ramify.model.frame import Array
 from ramify.studies.engines import engine as engine_of
 from ramify.studies.engines import survivors
-from ramify.studies.keep import Keep, code_of
+from ramify.studies.keep import Keep, Missing, code_of
 from ramify.studies.ledger import Count, Ledger
 from ramify.studies.progress import Progress
 from ramify.studies.recipe import Recipe, versions
@@ -84,6 +84,10 @@ class Study:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
             tasks = _Tasks(ledger.waiting(again), len(self.parameters), self.recipe.digest)
+            missing = [name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)]
+            if tasks.total and missing:
+                text = f"{self.ledger} does not hold the functions of its metrics {', '.join(missing)}"
+                raise SimulationError(f"{text}; give them, unchanged, to Study.open(metrics=)")
             if tasks.total:
                 self._work(ledger, keys, tasks, engine_of(engine, jobs, scheduler), progress)
             return ledger.count()
@@ -193,7 +197,7 @@ class Study:
         given = dict(metrics or {})
         for name, code in functions.items():
             if name not in given or code_of(given[name]) != code:
-                given[name] = _Missing(name, Path(path))
+                given[name] = Missing(code)
         kept = recipe.pop("keep")
         keep = Keep(kept["final"], tuple(kept["metrics"]), tuple(kept["history"]), kept["every"], {n: given[n] for n in functions})
         made = Recipe(**{**recipe, "paths": tuple(recipe["paths"])}, keep=keep)
@@ -201,17 +205,6 @@ class Study:
 
 
 _RECIPE: Final = tuple(name for name in Recipe.__dataclass_fields__ if name != "keep")
-
-
-class _Missing:
-    """Stands for a function of Python that is not at hand."""
-
-    def __init__(self, name: str, ledger: Path) -> None:
-        self.name, self.ledger = name, ledger
-
-    def __call__(self, result: Any) -> float:
-        text = f"the metric {self.name!r} is a function of Python that {self.ledger} does not hold; give it to Study.open(metrics=)"
-        raise SimulationError(text)
 
 
 class _Tasks:
