@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ramify.sim.rollout import Rollout, rollout
     from ramify.sim.scenario import Scenario
     from ramify.sim.simulate import simulate
+    from ramify.studies.study import Study, study
 
 _LAZY = {
     "Builder": "ramify.model.build",
@@ -42,6 +43,8 @@ _LAZY = {
     "scenario": "ramify.io.scenario",
     "scenarios": "ramify.io.scenario",
     "simulate": "ramify.sim.simulate",
+    "Study": "ramify.studies.study",
+    "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",
     "with_contact_points": "ramify.model.edits",
     "with_gravity": "ramify.model.edits",
@@ -54,9 +57,9 @@ _MODULES = ("contact", "control", "formulations", "motion")
 
 __all__ = [
     "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
-    "SimulationError", "StateError", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load",
-    "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "threads", "with_contact_points", "with_gravity",
-    "with_locked", "with_payload", "with_tool",
+    "SimulationError", "StateError", "Study", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh",
+    "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "with_contact_points",
+    "with_gravity", "with_locked", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

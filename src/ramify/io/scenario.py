@@ -86,6 +86,13 @@ def read_scenario(text: str, file: str = "scenario.yaml", folder: FilePath | Non
     return _Reader(parse(text, mistakes, WANTED), mistakes, folder, robot, text).scenario()
 
 
+def from_document(document: Map, file: str, robot: Model, text: str, folder: FilePath | None = None) -> Scenario:
+    """A scenario from a document that was read and changed; ``text`` is recorded with its runs. Raises ModelError."""
+    mistakes = Mistakes(file)
+    mistakes.root = document
+    return _Reader(document, mistakes, folder, robot, text).scenario()
+
+
 def changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
     """A scenario with other parts: ``motion``, ``control``, ``ground`` or ``initial`` as a word, a mapping or YAML text."""
     document = Map(old.document.at)

@@ -8,7 +8,7 @@ scalars, so the whole right-hand side, controller and ground included, is compil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import numpy as np
 
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
+from ramify.codegen.native import builtin_entry
 from ramify.compute import algorithm_of, fingerprint, plain_text
 from ramify.errors import SimulationError
 from ramify.model.frame import Array
@@ -229,6 +230,14 @@ class Field:
     def compiled(self) -> Unrolled:
         """The right-hand side, compiled."""
         return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
+
+    def entry(self, refuse: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
+        """(t (1), y, u) -> y', compiled; what the kernel does not take goes to ``refuse``."""
+        return builtin_entry(self.compiled().compute(1), None, self.inputs, self.output, refuse, ())
+
+    def accelerated(self, t: Array, y: Array, held: Array) -> Array | None:
+        """dv/dt (T, nv) at rows of t (T), y and the forces held from outside, by code of its own; None without such."""
+        return None
 
     def start(self, q: Array, v: Array) -> Array:
         """y (..., size) of a state at the start of a run."""

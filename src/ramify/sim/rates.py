@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import llvm_available
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.frame import Array
@@ -53,7 +52,7 @@ def placed(field: Field, t: Array, y: Array) -> Array:
 def rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
     """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
     if field.traceable and llvm_available() and field.model.nv <= MOST_LINKS:
-        call = builtin_entry(field.compiled().compute(1), None, field.inputs, field.output, _refuse(field), ())
+        call = field.entry(_refuse(field))
         now = np.empty(1)
 
         def compiled(t: float, y: Array) -> Array:
@@ -172,7 +171,8 @@ def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Arra
     net = tau - np.array(field.damping) * y[:, of_v]
     finite = np.isfinite(net).all(axis=1)
     a = np.full_like(net, np.nan)
-    a[finite], _ = accelerations(field, y[finite][:, of_q], y[finite][:, of_v], net[finite])
+    own = field.accelerated(t[finite], y[finite], held[finite])
+    a[finite] = accelerations(field, y[finite][:, of_q], y[finite][:, of_v], net[finite])[0] if own is None else own
     return a, tau
 
 

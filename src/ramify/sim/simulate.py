@@ -18,10 +18,11 @@ from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event
 from ramify.sim.closing import Closing, Loops, closed_start, observed_loops
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
-from ramify.sim.rates import desired, felt, observed, placed, rates, sample, unit
+from ramify.sim.rates import MOST_LINKS, desired, felt, observed, placed, rates, sample, unit
 from ramify.sim.result import Result, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
+from ramify.sim.sharing import shared
 
 if TYPE_CHECKING:
     from ramify.contact.record import Contacts
@@ -39,7 +40,7 @@ FIXED = {
 CONTACT_STEP = 0.01
 """s: the longest step over a ground unless told, so that a short touch is not stepped over."""
 _DRIFT = 200  # steps of a method of several steps before loops are closed again
-_RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
+RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 
@@ -83,7 +84,7 @@ def simulate(
         max_step = CONTACT_STEP
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
-    field, note = make_field(model, control, damping, ground, stabilisation), ""
+    field, note = shared(make_field(model, control, damping, ground, stabilisation), MOST_LINKS), ""
     if model.loops:
         q, v, note = closed_start(model, q0, q, v)
     if events is not None and not isinstance(events, Mapping):
@@ -240,9 +241,9 @@ class _Run:
     def _refuse_runaway(self, t: float, y: Array) -> None:
         """End a run whose velocities no machine could have, instead of following it with ever smaller steps."""
         v = np.abs(y[self.field.parts[1]])
-        if not v.max(initial=0.0) < _RUNAWAY:
+        if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]
-            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {_RUNAWAY:g} at t = {t:g} s")
+            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {RUNAWAY:g} at t = {t:g} s")
 
     def _pieces(self, t: float, y: Array, until: float) -> Iterator[Piece]:
         """The steps of the method from t to until."""
