@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -229,6 +230,15 @@ class Result:
         from ramify.view.run_plots import plot
 
         return plot(self, what, joints=joints, theme=theme, title=title)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit, how to repeat it. Its path.
+
+        title: the heading, the name of the scenario or robot unless told. Raises RamifyError for a name that is no HTML file's.
+        """
+        from ramify.view.report import write_report
+
+        return write_report(self, Path(path), title)
 
     # ---- how it shows ----
 
