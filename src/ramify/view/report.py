@@ -6,6 +6,7 @@ import hashlib
 import json
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -20,7 +21,7 @@ from ramify.errors import RamifyError
 from ramify.model.frame import Array
 from ramify.view.curves import Chart, charts
 from ramify.view.geometry import Triangles, arrow
-from ramify.view.scene import Scene, contact_arrows, floats, floor_height, make_scene
+from ramify.view.scene import Scene, camera, contact_arrows, floats, make_scene
 from ramify.view.tables import cards
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def report_data(result: Result, scene: Scene) -> dict[str, Any]:
         "points": [{"name": point.name, "body": point.body, "at": point.at} for point in scene.points],
         "world": world.T.ravel().tolist(),
         "floats": floats(scene.model),
-        "view": view_of(scene, low, high, forces is not None),
+        "view": asdict(camera(scene, low, high, forces is not None)),
         "forces": None
         if forces is None
         else {
@@ -102,21 +103,6 @@ def report_data(result: Result, scene: Scene) -> dict[str, Any]:
         },
         "plots": [_chart(chart, rows) for chart in charts(result)],
     }
-
-
-def view_of(scene: Scene, low: Array, high: Array, contact: bool) -> dict[str, Any]:
-    """Where the camera starts: around the robot at first where it floats, else around all that it does."""
-    first, last = (low[0], high[0]) if floats(scene.model) else (low.min(axis=0), high.max(axis=0))
-    extent = last - first
-    size = max(float(np.linalg.norm(extent)), 0.5 * scene.size)
-    yaw, pitch = -1.02, 0.26
-    for axis in (0, 1):  # a robot that stays in a vertical plane is seen from its front, where z of its file's world comes out
-        if extent[axis] < 0.2 * extent.max():
-            front = np.sign(scene.up[axis, 2]) or (-1.0 if axis else 1.0)
-            yaw, pitch = (front * np.pi / 2 + 0.22, 0.13) if axis else ((0.0 if front > 0 else np.pi) + 0.22, 0.13)
-    height = floor_height(scene, low[:, 2], high[:, 2], contact)
-    cell = float(min((k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5)), key=lambda c: abs(np.log(c / (0.12 * size)))))
-    return {"target": ((first + last) / 2).tolist(), "size": size, "yaw": float(yaw), "pitch": pitch, "floor": height, "cell": cell}
 
 
 # ---- numbers as text ----

@@ -249,3 +249,36 @@ def floor_height(scene: Scene, low: Array, high: Array, contact: bool) -> float:
     least = float(low[0]) if floats(scene.model) else float(low.min())
     standing = least > -0.03 * scene.size or (not floats(scene.model) and float(np.mean(low + high)) > 0.0)
     return 0.0 if contact or standing else least - 0.02 * scene.size
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where a scene is seen from: ``yaw`` and ``pitch`` (rad) around a ``target`` (m); ``size`` is what must be seen, m.
+
+    ``floor`` is the floor's height and ``cell`` the width of its squares, m.
+    """
+
+    target: tuple[float, float, float]
+    size: float
+    yaw: float
+    pitch: float
+    floor: float
+    cell: float
+
+
+def camera(scene: Scene, low: Array, high: Array, contact: bool = False) -> Camera:
+    """The camera of a run: around the robot as it starts where it floats, else around all that it does.
+
+    low, high (T, 3): the corners around the robot over time; contact: whether there is a ground.
+    """
+    first, last = (low[0], high[0]) if floats(scene.model) else (low.min(axis=0), high.max(axis=0))
+    extent = last - first
+    size = max(float(np.linalg.norm(extent)), 0.5 * scene.size)
+    yaw, pitch = -1.02, 0.26
+    for axis in (0, 1):  # a robot that stays in a vertical plane is seen from its front, where z of its file's world comes out
+        if extent[axis] < 0.2 * extent.max():
+            front = np.sign(scene.up[axis, 2]) or (-1.0 if axis else 1.0)
+            yaw, pitch = (front * np.pi / 2 + 0.22, 0.13) if axis else ((0.0 if front > 0 else np.pi) + 0.22, 0.13)
+    cell = float(min((k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5)), key=lambda c: abs(np.log(c / (0.12 * size)))))
+    x, y, z = ((first + last) / 2).tolist()
+    return Camera((x, y, z), size, float(yaw), pitch, floor_height(scene, low[:, 2], high[:, 2], contact), cell)

@@ -47,7 +47,8 @@ def _cell(cell: object) -> str:
 
 def facts(rows: Mapping[str, object]) -> str:
     """A table of two columns: what, and what it is."""
-    return "<table><tbody>" + "".join(f"<tr><th>{escape(k)}</th><td class="long">{_cell(v)}</td></tr>" for k, v in rows.items()) + "</tbody></table>"
+    body = "".join(f'<tr><th>{escape(k)}</th><td class="long">{_cell(v)}</td></tr>' for k, v in rows.items())
+    return f"<table><tbody>{body}</tbody></table>"
 
 
 def model_table(model: Model, colours: Sequence[str] = ()) -> str:
@@ -137,7 +138,7 @@ def _run(result: Result) -> dict[str, object]:
     rows["method"] = ", ".join([str(options.get("method", "?"))] + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)])
     if options.get("control") not in (None, "none"):
         shown = str(options["control"])
-        rows["control"] = shown if len(shown) < 400 else shown[:400] + " …"
+        rows["control"] = shown if len(shown) < 180 else shown[:180] + " …"
     if np.any(np.asarray(options.get("damping", 0.0), dtype=np.float64)):
         rows["damping"] = json.dumps(options["damping"])
     rows["steps"] = ", ".join(f"{k.replace('_', ' ')} {text(v)}" for k, v in stats.items() if isinstance(v, (int, float)))
