@@ -10,7 +10,7 @@ from ramify.errors import LoopError, ModelError, RamifyError, SimulationError, S
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ramify import control, formulations, motion
+    from ramify import control, formulations, motion, view
     from ramify.codegen.threads import threads
     from ramify.io.load import load, robots
     from ramify.io.scenario import scenario, scenarios
@@ -47,12 +47,12 @@ _LAZY = {
     "with_tool": "ramify.model.edits",
 }
 
-_MODULES = ("control", "formulations", "motion")
+_MODULES = ("control", "formulations", "motion", "view")
 
 __all__ = [
     "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario", "SimulationError",
     "StateError", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots", "rollout",
-    "scenario", "scenarios", "simulate", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
+    "scenario", "scenarios", "simulate", "threads", "view", "with_gravity", "with_locked", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

@@ -1,7 +1,8 @@
-"""Looking at robots: robots, info, check, count."""
+"""Looking at robots: robots, info, check, count, view."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
@@ -101,6 +102,22 @@ def count(
         return
     columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos")
     print_table("Operations", columns, [tuple(row.values()) for row in data])
+
+
+@app.command
+def view(
+    robot: Robot,
+    *,
+    port: Annotated[int, Parameter(help="Port on this machine; the next free one where it is in use.")] = 8080,
+    browser: Annotated[bool, Parameter(help="Open a window of the browser.")] = True,
+) -> None:
+    """Show a robot in the browser: sliders, simulations, playback. A robot file is read again when it changes. Ctrl-C ends it."""
+    from ramify.view.live import view as show
+
+    viewer = show(robot, port=port, browser=browser)
+    print_line(f"{viewer.model.name}: {viewer.url} (Ctrl-C ends it)")
+    sys.stdout.flush()
+    viewer.wait()
 
 
 def _coordinate_units(joint: Joint) -> list[str]:

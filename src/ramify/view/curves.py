@@ -56,7 +56,11 @@ def charts(result: Result) -> list[Chart]:
 
 def pretty(unit: str) -> str:
     """A unit as it is printed."""
-    return unit.replace("^2", "²").replace("N m", "N·m").replace("1", "–") if unit == "1" else unit.replace("^2", "²").replace(" ", "·")
+    return (
+        unit.replace("^2", "²").replace("N m", "N·m").replace("1", "–")
+        if unit == "1"
+        else unit.replace("^2", "²").replace(" ", "·")
+    )
 
 
 def _by_unit(units: Sequence[str]) -> dict[str, list[int]]:
@@ -69,7 +73,7 @@ def _by_unit(units: Sequence[str]) -> dict[str, list[int]]:
 def _joints(result: Result, what: str, title: str, groups: tuple[str, ...]) -> list[Chart]:
     """A chart for each unit among the columns of q, v, a or tau."""
     values: Array = getattr(result, what)
-    wanted = getattr(result.desired, what, None) if what in ("q", "v", "a") else None
+    wanted: Any = getattr(result.desired, what, None) if what in ("q", "v", "a") else None
     wanted = wanted if np.shape(wanted) == values.shape else None
     names, found = result.columns[what], []
     for unit, columns in _by_unit(result.units[what]).items():
@@ -139,7 +143,7 @@ def _contacts(result: Result) -> list[Chart]:
     normal = force @ up
     along = np.linalg.norm(force - normal[..., None] * up, axis=2)
     rows = [("Contact forces, normal", "N", normal), ("Contact forces, along the ground", "N", along)]
-    depth = getattr(contacts, "penetration", None)
+    depth: Any = getattr(contacts, "penetration", None)
     if np.shape(depth) == normal.shape:
         rows.append(("Penetration", "mm", 1e3 * np.asarray(depth)))
     found = []
@@ -161,4 +165,6 @@ def _loops(result: Result) -> list[Chart]:
     values = np.abs(np.asarray(gap, dtype=np.float64)).reshape(len(result), -1)
     names = [str(name) for name in getattr(result.loops, "names", ())]
     names = names if len(names) == values.shape[1] else [f"gap {i + 1}" for i in range(values.shape[1])]
-    return [Chart("Gaps of the loops", "m or rad", ("Loops",), tuple(Curve(n, values[:, i]) for i, n in enumerate(names)), log=True)]
+    return [
+        Chart("Gaps of the loops", "m or rad", ("Loops",), tuple(Curve(n, values[:, i]) for i, n in enumerate(names)), log=True)
+    ]

@@ -96,9 +96,7 @@ class Studio:
             return self.fixed
         c = self.camera
         target = np.array(c.target) + (self.r[row, 0] - self.r[0, 0] if self.follows else 0.0)
-        made = [
-            raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height) for k in (1, raster.FINE)
-        ]
+        made = [raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height) for k in (1, raster.FINE)]
         self.fixed = made[0], made[1], raster.ground(made[0], self.look, target, c.size, c.floor, c.cell)
         return self.fixed
 
@@ -219,10 +217,14 @@ def _gif(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: floa
         if palette is None:
             palette = image.quantize(192, method=Image.Quantize.MEDIANCUT)
         images.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
-    images[0].save(path, save_all=True, append_images=images[1:], duration=max(20, round(1000 / rate / 10) * 10), loop=0, optimize=False)
+    images[0].save(
+        path, save_all=True, append_images=images[1:], duration=max(20, round(1000 / rate / 10) * 10), loop=0, optimize=False
+    )
 
 
-def picture(result: Result, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 540), theme: str = "light") -> Path:
+def picture(
+    result: Result, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 540), theme: str = "light"
+) -> Path:
     """Write a picture (.png) of the robot at a time of a run, its middle unless told."""
     from PIL import Image
 

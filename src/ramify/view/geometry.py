@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,7 +63,9 @@ def shape_triangles(shape: Shape, around: int = 24) -> Triangles:
 
 def box(x: float, y: float, z: float) -> Triangles:
     """A box about the origin, its edges along the axes."""
-    points, normals, faces = [], [], []
+    points: list[list[float]] = []
+    normals: list[list[float]] = []
+    faces: list[tuple[int, int, int]] = []
     for axis in range(3):
         for sign in (-1.0, 1.0):
             u, v = (axis + 1) % 3, (axis + 2) % 3
@@ -84,7 +87,7 @@ def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = F
     angle = np.linspace(0.0, 2.0 * math.pi, around + 1)
     c, s = np.cos(angle), np.sin(angle)
     parts = []
-    for k, (low, high) in enumerate(zip(outline[:-1], outline[1:], strict=True)):
+    for k, (low, high) in enumerate(pairwise(outline)):
         if smooth:  # the mean of the two bands that meet in a corner of the outline
             below, above = flat[max(k - 1, 0)] + flat[k], flat[k] + flat[min(k + 1, len(flat) - 1)]
         else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import os
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -26,7 +27,7 @@ MOST: Final = 40_000
 FEWEST: Final = 200
 
 
-class _Unread(Exception):
+class _UnreadError(Exception):
     """Why a mesh is left out."""
 
 
@@ -46,7 +47,7 @@ def robot_meshes(model: Model, notes: list[str]) -> list[tuple[int, Triangles]]:
         place = model.attached[link]
         try:
             points, faces = _read(locate(mesh.filename, Path(folder)), most)
-        except _Unread as reason:
+        except _UnreadError as reason:
             missing.append(f"{Path(mesh.filename).name}: {reason}")
             continue
         scaled = points * np.array(mesh.scale)
@@ -59,12 +60,12 @@ def robot_meshes(model: Model, notes: list[str]) -> list[tuple[int, Triangles]]:
 
 
 def locate(filename: str, folder: Path) -> Path:
-    """The file of a mesh: below the robot's folder, or below its package, a folder of that name around it or in ROS_PACKAGE_PATH."""
+    """The file of a mesh: below the robot's folder, or below its package: a folder around it or in ROS_PACKAGE_PATH."""
     scheme, colon, rest = filename.replace("\\", "/").partition("://")
     if not colon:
         return folder / scheme
     if scheme != "package":
-        raise _Unread(f"{scheme}:// is not followed")
+        raise _UnreadError(f"{scheme}:// is not followed")
     package, _, path = rest.partition("/")
     roots = [parent for parent in (folder, *folder.parents) if parent.name == package]
     roots += [parent / package for parent in (folder, *folder.parents)]
@@ -72,7 +73,7 @@ def locate(filename: str, folder: Path) -> Path:
     for root in roots:
         if (root / path).is_file():
             return root / path
-    raise _Unread(f"package {package!r} is not found around the robot's file or in ROS_PACKAGE_PATH")
+    raise _UnreadError(f"package {package!r} is not found around the robot's file or in ROS_PACKAGE_PATH")
 
 
 @cache
@@ -80,24 +81,24 @@ def _read(path: Path, most: int) -> tuple[Array, Indices]:
     """Points (n, 3) and faces (m, 3) of a file, at most so many."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
-        raise _Unread(f"{path.suffix or 'no suffix'}; {', '.join(READERS)} can be read")
+        raise _UnreadError(f"{path.suffix or 'no suffix'}; {', '.join(READERS)} can be read")
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise _Unread(f"larger than {MAX_BYTES >> 20} MB")
+            raise _UnreadError(f"larger than {MAX_BYTES >> 20} MB")
         points, faces = reader(path.read_bytes())
     except OSError as error:
-        raise _Unread(str(error.strerror or error).lower()) from None
+        raise _UnreadError(str(error.strerror or error).lower()) from None
     except (ValueError, IndexError, KeyError, UnicodeDecodeError, OverflowError) as error:
-        raise _Unread(f"not understood ({str(error)[:60]})") from None
+        raise _UnreadError(f"not understood ({str(error)[:60]})") from None
     if not len(faces) or not np.isfinite(points).all() or faces.min() < 0 or faces.max() >= len(points):
-        raise _Unread("no triangles in it, or wrong ones")
+        raise _UnreadError("no triangles in it, or wrong ones")
     return thinned(points, faces, most)
 
 
 def read_stl(data: bytes) -> tuple[Array, Indices]:
     """Binary or ASCII STL."""
     count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
-    if len(data) == 84 + 50 * count or not data.lstrip()[:5] == b"solid":
+    if len(data) == 84 + 50 * count or data.lstrip()[:5] != b"solid":
         if count < 0 or len(data) < 84 + 50 * count:
             raise ValueError("a binary STL file that is cut short")
         rows = np.frombuffer(data, np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]), count, 84)
@@ -119,7 +120,7 @@ def read_obj(data: bytes) -> tuple[Array, Indices]:
         elif head == "f":
             corners = [int(word.split("/")[0]) for word in rest.split()]
             corners = [i - 1 if i > 0 else len(points) + i for i in corners]
-            faces += [(corners[0], a, b) for a, b in zip(corners[1:-1], corners[2:], strict=True)]
+            faces += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
     return np.array(points, dtype=np.float64).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3)
 
 
@@ -211,4 +212,3 @@ _DAE_MOVES: Final = {
 }
 
 READERS: Final = {".stl": read_stl, ".obj": read_obj, ".dae": read_dae}
-

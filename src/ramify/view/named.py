@@ -42,7 +42,9 @@ class Named:
 def aligned(rows: Sequence[Sequence[str]], title: str = "") -> str:
     """Rows of text in columns: the first flush left, the others flush right."""
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-    lines = ["  ".join(c.ljust(w) if not k else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))) for row in rows]
+    lines = [
+        "  ".join(c.ljust(w) if not k else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))) for row in rows
+    ]
     return "\n".join([*([title] if title else []), *(line.rstrip() for line in lines)])
 
 

@@ -61,7 +61,9 @@ class Lens:
         """Points (n, 3) of the world as (x, y) in pixels, y downwards, and 1 / depth, negative behind the eye."""
         x = (points - self.eye) @ self.turn.T
         near = 1.0 / np.where(np.abs(x[:, 2]) < 1e-9, -1e-9, -x[:, 2])
-        out: Array = np.stack([self.width / 2 + self.focus * x[:, 0] * near, self.height / 2 - self.focus * x[:, 1] * near, near], axis=1)
+        out: Array = np.stack(
+            [self.width / 2 + self.focus * x[:, 0] * near, self.height / 2 - self.focus * x[:, 1] * near, near], axis=1
+        )
         return out
 
 
@@ -158,7 +160,9 @@ def ground(lens: Lens, look: Look, centre: Array, size: float, floor: float, cel
     reach = 8.0 * size
     drop = floor - lens.eye[2]
     along = np.where(ray[..., 2] * drop > 0.0, drop / np.where(ray[..., 2] == 0.0, 1.0, ray[..., 2]), np.inf)
-    at = np.where(np.isfinite(along)[..., None], lens.eye[:2] + np.where(np.isfinite(along), along, 0.0)[..., None] * ray[..., :2], 1e9)
+    at = np.where(
+        np.isfinite(along)[..., None], lens.eye[:2] + np.where(np.isfinite(along), along, 0.0)[..., None] * ray[..., :2], 1e9
+    )
     far = np.hypot(at[..., 0] - centre[0], at[..., 1] - centre[1]) / reach
     fade = np.clip((1.0 - far) / 0.85, 0.0, 1.0)
     fade = fade * fade * (3.0 - 2.0 * fade)

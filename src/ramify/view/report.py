@@ -66,7 +66,13 @@ def report_page(result: Result, title: str | None = None) -> str:
 def embedded(data: Any) -> str:
     """JSON that may stand in a script element: no text in it can end the element or open a comment."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    return (
+        text.replace("&", "\\u0026")
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )
 
 
 def report_data(result: Result, scene: Scene) -> dict[str, Any]:
@@ -86,7 +92,8 @@ def report_data(result: Result, scene: Scene) -> dict[str, Any]:
             "turn": packed(np.round(32767.0 * quaternions(R)), "<i2"),
         },
         "parts": [
-            {"body": part.body, "kind": part.kind, "colour": scene.colour(part), **triangles(part.triangles)} for part in scene.parts
+            {"body": part.body, "kind": part.kind, "colour": scene.colour(part), **triangles(part.triangles)}
+            for part in scene.parts
         ],
         "arrow": triangles(arrow()),
         "points": [{"name": point.name, "body": point.body, "at": point.at} for point in scene.points],
@@ -176,7 +183,13 @@ def _name(result: Result) -> str:
 
 def _subtitle(result: Result) -> str:
     m = result.model
-    parts = [m.name, f"{len(m.bodies)} bodies", f"{m.nv} degrees of freedom", f"{m.mass:.4g} kg", f"{result.t[-1] - result.t[0]:.4g} s"]
+    parts = [
+        m.name,
+        f"{len(m.bodies)} bodies",
+        f"{m.nv} degrees of freedom",
+        f"{m.mass:.4g} kg",
+        f"{result.t[-1] - result.t[0]:.4g} s",
+    ]
     return " · ".join(parts)
 
 

@@ -111,8 +111,8 @@ def make_scene(model: Model) -> Scene:
     """The scene of a robot: its shapes and meshes; a link that has neither is a rod from joint to joint."""
     notes: list[str] = []
     meshes: dict[int, list[Triangles]] = {}
-    for body, triangles in robot_meshes(model, notes):
-        meshes.setdefault(body, []).append(triangles)
+    for owner, triangles in robot_meshes(model, notes):
+        meshes.setdefault(owner, []).append(triangles)
     size = _extent(model)
     parts: list[Part] = []
     for b, body in enumerate(model.bodies):
@@ -124,7 +124,9 @@ def make_scene(model: Model) -> Scene:
             parts += [Part(b, "link", joined(rods))] if rods else []
             parts += [Part(b, "joint", hinge)] if hinge is not None else []
     base = meshes.get(-1) or [
-        _foot(body, size, upright(model)) for body in model.bodies if body.parent < 0 and body.joint.kind not in ("free", "free_euler", "planar")
+        _foot(body, size, upright(model))
+        for body in model.bodies
+        if body.parent < 0 and body.joint.kind not in ("free", "free_euler", "planar")
     ]
     parts += [Part(-1, "base", joined(base))] if base else []
     return Scene(model, tuple(parts), _points(model), upright(model), size, tuple(notes))

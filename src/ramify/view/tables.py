@@ -61,7 +61,9 @@ def model_table(model: Model, colours: Sequence[str] = ()) -> str:
         limits = ", ".join(f"{low:.4g} … {high:.4g}" for low, high in joint.limits) or "–"
         kind = f"{joint.kind} {joint.sequence}".strip()
         parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
-        rows.append((Markup(dot + escape(body.name)), parent, module_of[b] + 1, joint.name, kind, joint.dof, limits, float(body.mass)))
+        rows.append(
+            (Markup(dot + escape(body.name)), parent, module_of[b] + 1, joint.name, kind, joint.dof, limits, float(body.mass))
+        )
     columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
     return table(columns, rows, right=(2, 5, 7))
 
@@ -69,7 +71,8 @@ def model_table(model: Model, colours: Sequence[str] = ()) -> str:
 def model_html(model: Model) -> str:
     """How a notebook shows a robot."""
     g = ", ".join(f"{x + 0.0:.4g}" for x in model.gravity)
-    head = f"<b>{escape(model.name)}</b>: {len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.6g} kg, gravity ({g}) m/s²"
+    facts_of = f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.6g} kg, gravity ({g}) m/s²"
+    head = f"<b>{escape(model.name)}</b>: {facts_of}"
     if len(model.bodies) > 60:
         return f"<div>{head}</div>"
     return f"<div>{head}{model_table(model)}</div>"
@@ -135,7 +138,9 @@ def _run(result: Result) -> dict[str, object]:
     meta = result.metadata
     options, stats = meta.get("options", {}), meta.get("stats", {})
     rows: dict[str, object] = {"time": f"{result.t[0]:.6g} … {result.t[-1]:.6g} s, {len(result)} rows", "status": result.status}
-    rows["method"] = ", ".join([str(options.get("method", "?"))] + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)])
+    rows["method"] = ", ".join(
+        [str(options.get("method", "?"))] + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)]
+    )
     if options.get("control") not in (None, "none"):
         shown = str(options["control"])
         rows["control"] = shown if len(shown) < 180 else shown[:180] + " …"
@@ -182,11 +187,12 @@ def _repeat(result: Result) -> str:
 
 
 def _code(code: str, key: str) -> str:
-    return f'<div class="code"><button type="button" class="copy" data-copy="{key}">copy</button><pre id="{key}">{escape(code)}</pre></div>'
+    button = f'<button type="button" class="copy" data-copy="{key}">copy</button>'
+    return f'<div class="code">{button}<pre id="{key}">{escape(code)}</pre></div>'
 
 
 def _file(title: str, content: str, key: str) -> str:
-    return f'<details><summary>{escape(title)}</summary>{_code(content, key)}</details>' if content else ""
+    return f"<details><summary>{escape(title)}</summary>{_code(content, key)}</details>" if content else ""
 
 
 def matrix_html(values: Any, rows: Sequence[str], columns: Sequence[str], title: str = "") -> str:
