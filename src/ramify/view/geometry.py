@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ from ramify.model.body import Shape
 from ramify.model.frame import Array, Frame
 
 Indices = NDArray[np.int64]
+LARGEST: Final = 1 << 21
+"""Three numbers below it fit into one of 64 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,15 +153,22 @@ def smooth_normals(points: Array, faces: Indices, crease_deg: float = 40.0) -> T
 def welded(points: Array, faces: Indices, cell: float) -> tuple[Array, Indices]:
     """Points that share a cell of a grid become one, their mean; faces that collapse are left out."""
     keys = np.floor((points - points.min(axis=0)) / cell).astype(np.int64)
-    _, inverse = np.unique(keys, axis=0, return_inverse=True)
-    inverse = inverse.reshape(-1)
+    _, inverse = np.unique(_single(keys), return_inverse=True)
     count = np.bincount(inverse)
     merged = np.stack([np.bincount(inverse, points[:, k]) / count for k in range(3)], axis=1)
     found = inverse[faces]
     apart = (found[:, 0] != found[:, 1]) & (found[:, 1] != found[:, 2]) & (found[:, 2] != found[:, 0])
     found = found[apart]
     found = np.take_along_axis(found, (found.argmin(axis=1)[:, None] + np.arange(3)) % 3, axis=1)
-    return merged, np.unique(found, axis=0)
+    if len(merged) >= LARGEST:
+        return merged, found
+    _, first = np.unique(_single(found), return_index=True)
+    return merged, found[first]
+
+
+def _single(rows: Indices) -> Indices:
+    """One number per row of three, in the same order; each entry must be below LARGEST."""
+    return (rows[:, 0] << 42) | (rows[:, 1] << 21) | rows[:, 2]
 
 
 def thinned(points: Array, faces: Indices, most: int) -> tuple[Array, Indices]:
@@ -170,7 +180,7 @@ def thinned(points: Array, faces: Indices, most: int) -> tuple[Array, Indices]:
     fine, coarse = 1e-6, 1.0
     if len(faces) <= most:
         return points, faces
-    for _ in range(12):  # bisection of the size of a cell, on a logarithmic scale
+    for _ in range(9):  # bisection of the size of a cell, on a logarithmic scale
         middle = math.sqrt(fine * coarse)
         if len(welded(points, faces, middle * size)[1]) > most:
             fine = middle

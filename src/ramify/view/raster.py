@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ramify.model.frame import Array
 
 FIELD_OF_VIEW: Final = 0.6  # rad, of the shorter side
-DISTANCE: Final = 1.75  # of the camera, in sizes of what must be seen
+DISTANCE: Final = 1.9  # of the camera, in sizes of what must be seen
 LIGHT: Final = np.array([0.45, -0.35, 1.0]) / math.sqrt(0.45**2 + 0.35**2 + 1.0)
 FINE: Final = 2  # samples per pixel, along each side
 

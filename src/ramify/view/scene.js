@@ -206,7 +206,7 @@ class Scene {
 
   reset(yaw = this.data.view.yaw, pitch = this.data.view.pitch) {
     const { target, size } = this.data.view;
-    this.camera = { yaw, pitch, far: 1.75, size, target: [...target] };
+    this.camera = { yaw, pitch, far: 1.9, size, target: [...target] };
     const first = this.data.frames.bodies ? this.bodyPose(0, 0, 0) : null;
     this.followed = this.options.follow && first ? [first[12], first[13], first[14]] : null;
     if (this.now) this.setTime(this.now[2]);

@@ -5,6 +5,7 @@ Scenes have z up: ``up`` turns the robot's world so that gravity points down, wh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -119,6 +120,8 @@ def make_scene(model: Model) -> Scene:
         drawn = meshes.get(b) or [shape_triangles(shape) for shape in body.shapes]
         if drawn:
             parts.append(Part(b, "link", joined(drawn)))
+            ties = [] if b in meshes else list(_ties(model, b, size))
+            parts += [Part(b, "joint", joined(ties))] if ties else []
         else:
             rods, hinge = _plain(model, b, size)
             parts += [Part(b, "link", joined(rods))] if rods else []
@@ -152,14 +155,44 @@ def _extent(model: Model) -> float:
 
 
 def _half(shape: Shape) -> Array:
-    size = np.array(shape.size)
-    match shape.kind:
-        case "box":
-            return size / 2
-        case "sphere":
-            return np.full(3, size[0])
-        case _:
-            return np.array([0.0, 0.0, size[1] / 2])
+    """Half the edges of the box around a shape, in its own frame."""
+    match shape.kind, shape.size:
+        case "box", (x, y, z):
+            return np.array([x, y, z]) / 2
+        case "sphere", (radius, *_):
+            return np.full(3, radius)
+        case kind, (radius, length, *_):
+            return np.array([radius, radius, length / 2 + (radius if kind == "capsule" else 0.0)])
+    raise AssertionError(shape)
+
+
+def _ties(model: Model, b: int, size: float) -> Iterator[Triangles]:
+    """Thin rods from the joints of a body to its shapes, where these leave a gap."""
+    body = model.bodies[b]
+    if body.joint.kind in ("free", "free_euler", "planar"):
+        ends = []
+    else:
+        ends = [body.joint.outlet.inverse().position]
+    ends += [other.joint.placement.position for other in model.bodies if other.parent == b]
+    for end in ends:
+        near = [_nearest(shape, end) for shape in body.shapes]
+        at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]
+        if np.linalg.norm(at - end) > 0.015 * size:
+            yield rod(end, at, 0.008 * size)
+
+
+def _nearest(shape: Shape, point: Array) -> Array:
+    """The point of the box around a shape that is nearest to another."""
+    frame, half = shape.frame, _half(shape)
+    found: Array = frame.rotation @ np.clip(frame.rotation.T @ (point - frame.position), -half, half) + frame.position
+    return found
+
+
+def rod(start: Array, end: Array, radius: float) -> Triangles:
+    """A capsule from one point to another."""
+    length = float(np.linalg.norm(end - start))
+    frame = Frame(align_z((end - start) / length), (start + end) / 2)
+    return shape_triangles(Shape("capsule", (min(radius, 0.2 * length), length), frame))
 
 
 def floats(model: Model) -> bool:
@@ -179,10 +212,8 @@ def _plain(model: Model, b: int, size: float) -> tuple[list[Triangles], Triangle
     radius = 0.012 * size
     rods = []
     for end in ends:
-        length = float(np.linalg.norm(end - start))
-        if length > 1e-3 * size:
-            frame = Frame(align_z((end - start) / length), (start + end) / 2)
-            rods.append(shape_triangles(Shape("capsule", (min(radius, 0.2 * length), length), frame)))
+        if np.linalg.norm(end - start) > 1e-3 * size:
+            rods.append(rod(start, end, radius))
     if not rods and body.mass > 0.0:
         rods.append(shape_triangles(Shape("sphere", (1.8 * radius,), Frame(position=body.com))))
     return rods, _hinge(body, inlet, radius)
