@@ -339,3 +339,14 @@ def test_a_reader_may_leave_early() -> None:
     assert program.stderr.read() == ""
     program.stderr.close()
     assert program.wait(timeout=60) != 0
+
+
+def test_bench_times_a_robot(run: Run) -> None:
+    data = good(run("bench", "planar_3r", "--algorithm", "bias", "--states", 64, "--json")).json
+    (row,) = data["timings"]
+    assert row["algorithm"] == "bias"
+    assert row["tier"] == "unrolled"
+    assert row["batch"] > 0.0
+    refused = run("bench", "planar_3r", "--algorithm", "jacobian")
+    assert refused.code == 1
+    assert "choose among" in refused.err

@@ -48,6 +48,9 @@ def simulate(
     control: Annotated[
         str | None, Parameter(help='The controller: a word such as computed_torque, or "{type: pd, kp: 100}".')
     ] = None,
+    ground: Annotated[
+        str | None, Parameter(help='The ground: firm, dusty, hunt_crossley, none, or "{law: firm, terrain: {slope_deg: 10}}".')
+    ] = None,
     initial: Annotated[Words, Parameter(help='The start: numbers q, or q and v; or "{q_deg: {joint2: 90}}".')] = None,
     t_end: Annotated[Seconds, Parameter(help="Seconds to simulate; 1 for a robot, as the scenario says otherwise.")] = None,
     method: Annotated[str | None, Parameter(help="auto, dop853, ode45, radau, ode15s, lsoda, rk4, ode5, ab4, energy, ...")] = None,
@@ -72,7 +75,7 @@ def simulate(
             raise rf.SimulationError(f"{option} {path}: the file must end in {' or '.join(suffixes)}")
     scenario = _scenario(what, settings)
     given = {"t_end": t_end, "method": method, "step": step, "rtol": rtol, "atol": atol, "dt_out": dt_out, "damping": damping}
-    given |= {"motion": trajectory, "control": control, "initial": _start(initial, scenario)}
+    given |= {"motion": trajectory, "control": control, "ground": ground, "initial": _start(initial, scenario)}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     failure: rf.SimulationError | None = None
     try:

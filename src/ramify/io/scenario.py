@@ -18,6 +18,7 @@ from ramify.errors import ModelError, RamifyError
 from ramify.io.expression import near, shown
 from ramify.io.mistakes import Map, Mistakes, Path
 from ramify.io.scenario_control import controller
+from ramify.io.scenario_ground import ground_of
 from ramify.io.scenario_motion import Coordinates, motion
 from ramify.io.scenario_schema import Initial, RobotOf, ScenarioPart
 from ramify.io.schema import P, validate
@@ -70,7 +71,7 @@ def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:
         document = parse(read_text(path), Mistakes(given), WANTED)
     except ModelError:
         return False
-    return "links" not in document and bool({"robot", "t_end", "motion", "control", "initial"} & set(document))
+    return "links" not in document and bool({"robot", "t_end", "motion", "control", "ground", "initial"} & set(document))
 
 
 def read_scenario(text: str, file: str = "scenario.yaml", folder: FilePath | None = None, robot: Model | None = None) -> Scenario:
@@ -84,20 +85,25 @@ def read_scenario(text: str, file: str = "scenario.yaml", folder: FilePath | Non
 
 
 def changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
-    """A scenario with other parts: ``motion``, ``control`` or ``initial`` as a word, a mapping or YAML text."""
+    """A scenario with other parts: ``motion``, ``control``, ``ground`` or ``initial`` as a word, a mapping or YAML text."""
     document = Map(old.document.at)
     document.update(old.document)
     document.keys_at, document.values_at = dict(old.document.keys_at), dict(old.document.values_at)
     mistakes = Mistakes(f"{old.name}, changed")
     for key, value in changes.items():
-        new = parse(value, mistakes, f"{key} is a word or a mapping such as {{type: ...}}") if _is_mapping(value) else value
+        new = parse(value, mistakes, f"{key} is a word or a mapping such as {{{_kind(key)}: ...}}") if _is_mapping(value) else value
         own = document.get(key)
-        if isinstance(new, str) and isinstance(own, Mapping) and own.get("type") == new:
+        if isinstance(new, str) and isinstance(own, Mapping) and own.get(_kind(key)) == new:
             continue  # the same kind: its numbers stay
         document[key] = new
         document.keys_at[key] = document.values_at[key] = document.at
     mistakes.root = document
     return _Reader(document, mistakes, old.folder, old.robot, old.text).scenario()
+
+
+def _kind(part: str) -> str:
+    """The key that says of what kind a part is."""
+    return "law" if part == "ground" else "type"
 
 
 def _is_mapping(value: object) -> bool:
@@ -126,6 +132,7 @@ class _Reader:
         read = Coordinates(model, self.mistakes, q)
         moved = motion(read, self.document["motion"], ("motion",)) if "motion" in self.document else None
         control = controller(read, self.document["control"], ("control",), moved) if "control" in self.document else None
+        ground = ground_of(self.document.get("ground"), ("ground",), self.mistakes, model)
         damping = self.document.get("damping")
         if isinstance(damping, list) and len(damping) != model.nv:
             self.mistakes.add(("damping",), f"{len(damping)} entries; a number, or {model.nv} of them belong here")
@@ -133,6 +140,7 @@ class _Reader:
         assert top is not None
         q0, v0 = _start(model, q, v, moved)
         options = {key: getattr(top, key) for key in OPTIONS if getattr(top, key) is not None}
+        options |= {"ground": ground} if ground is not None else {}
         return Scenario(
             top.name, model, q0, v0, moved, control, options, top.description, top.source, self.text, self.folder, self.document
         )

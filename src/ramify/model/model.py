@@ -346,6 +346,21 @@ class Model:
 
         return derivatives(self, "forward_dynamics", q, v, tau)
 
+    # ---- identification ----
+
+    @cached_property
+    def inertial_parameters(self) -> Array:
+        """pi (10 nb,): [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of every body, in its own frame and about its own origin."""
+        from ramify.identification import inertial_parameters
+
+        return inertial_parameters(self)
+
+    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+        """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in ``inertial_parameters``."""
+        from ramify.identification import regressor
+
+        return regressor(self, q, v, a)
+
     # ---- coordinates ----
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float) -> Array:

@@ -1,6 +1,7 @@
 """The audit of a run (appendix C): energy that appears or vanishes is an error, and so is momentum where nothing can change it.
 
-The balance is e(t) = (T + V)(t) - (T + V)(0) - W_act(t) + W_diss(t), zero for an exact solution. Where every body that stands on
+The balance is e(t) = (T + V + S)(t) - (T + V + S)(0) - W_act(t) + W_diss(t), zero for an exact solution; S is what the springs of
+a ground store, and W_diss holds what its damping and friction have turned to heat. Where every body that stands on
 the world does so on an unforced free joint, linear momentum less what gravity gave it, p(t) - m g t, and angular momentum about the
 centre of mass are conserved too; on an unforced planar joint their parts in the plane and about its normal.
 """
@@ -162,6 +163,12 @@ class Audit:
             "potential": _ends(self.potential),
             "actuator_work": _number(self.actuator[-1]),
             "dissipated": _number(self.dissipated[-1]),
+            "ground": None
+            if self.result.contacts is None
+            else {
+                "stored": _ends(self.result.contacts.stored),
+                "dissipated": _number(self.result.contacts.dissipated[-1]),
+            },
             "first_break": at._asdict() if at else None,
         }
 
@@ -179,6 +186,10 @@ class Audit:
         moved = ((name, x[0], x[-1]) for name, x in (("kinetic", self.kinetic), ("potential", self.potential)))
         lines += [f"  {name} energy {first:.6g} J at the start, {last:.6g} J at the end" for name, first, last in moved]
         lines.append(f"  work of the actuators {self.actuator[-1]:.6g} J, dissipated {self.dissipated[-1]:.6g} J")
+        contacts = self.result.contacts
+        if contacts is not None:
+            first, last, heat = contacts.stored[0], contacts.stored[-1], contacts.dissipated[-1]
+            lines.append(f"  in the ground {heat:.6g} J dissipated; {first:.6g} J stored at the start, {last:.6g} J at the end")
         at = self.first_break
         if at is not None:
             lines.append(f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}")
@@ -223,9 +234,10 @@ def _allowed(result: Result) -> tuple[float, float, str]:
 def _energy(result: Result, tolerance: float, absolute: float) -> Check:
     kinetic, potential, total = result.energy
     work, lost = result.work
-    error = total - total[0] - work + lost
+    stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
+    error = total - total[0] + (stored - stored[0]) - work + lost
     with np.errstate(invalid="ignore"):
-        scale = float(np.nanmax([kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost)], initial=0.0))
+        scale = float(np.nanmax([kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored], initial=0.0))
     rounding = 64.0 * EPS * float(np.max(np.abs(potential) + kinetic))
     check = Check("energy", "J", error, scale, tolerance * scale + rounding)
     if check.passed or not absolute:
@@ -336,11 +348,17 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     t, q, v, a = result.t[rows], result.q[rows], result.v[rows], result.a[rows]
     R, r = model.kinematics(q)
     twists = np.stack([np.einsum("tij,tj->ti", model.jacobian(q, body.name), v) for body in model.bodies], axis=1)
-    wrenches = model.reactions(q, v, a)
+    applied = None if result.contacts is None else {b: w[rows] for b, w in result.contacts.wrenches(model, result.q).items()}
+    wrenches = model.reactions(q, v, a, applied)
     power = (wrenches * twists).sum(axis=2)
+    for name, wrench in (applied or {}).items():
+        b = next(k for k, body in enumerate(model.bodies) if body.name == name)
+        power[:, b] += (wrench * twists[:, b]).sum(axis=1)
     energy = np.empty_like(power)
     damping = _damping(result)
-    misfit = np.zeros_like(v) if damping is None else (model.inverse_dynamics(q, v, a) - result.tau[rows] + damping * v) * v
+    misfit = (
+        np.zeros_like(v) if damping is None else (model.inverse_dynamics(q, v, a, applied) - result.tau[rows] + damping * v) * v
+    )
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)

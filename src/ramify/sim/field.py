@@ -1,9 +1,9 @@
 """The equations of motion of a controlled robot as one text: y' = f(t, y, u).
 
-The state is y = [q, v, z, work, loss]: coordinates, velocities, the controller's own states, and the work of the actuators and of
-friction, integrated with the rest so that every run can be audited. ``u`` are joint forces from outside: a table, or a sampled
-controller's held output. Everything is a function of scalars, so the whole right-hand side, controller included, is compiled as
-one kernel.
+The state is y = [q, v, z, work, loss], and on a ground one more, heat: coordinates, velocities, the controller's own states, the
+work of the actuators, what friction in the joints and what the ground have dissipated, integrated with the rest so that every run
+can be audited. ``u`` are joint forces from outside: a table, or a sampled controller's held output. Everything is a function of
+scalars, so the whole right-hand side, controller and ground included, is compiled as one kernel.
 """
 
 from __future__ import annotations
@@ -19,11 +19,14 @@ from ramify.algorithms import ALGORITHMS
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
 from ramify.compute import fingerprint, plain_text
+from ramify.errors import SimulationError
 from ramify.model.frame import Array
 from ramify.scalar import Scalar
 from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
+    from ramify.contact.ground import Ground
+    from ramify.contact.text import ContactText
     from ramify.control.base import Controller
     from ramify.control.robot import RobotText
     from ramify.model.model import Model
@@ -43,11 +46,14 @@ def coordinate_rates(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
 
 @dataclass(frozen=True)
 class Field:
-    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m."""
+    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m, on a ground
+    (or none).
+    """
 
     model: Model
     control: Controller | None
     damping: tuple[float, ...]
+    ground: Ground | None = None
 
     @property
     def states(self) -> int:
@@ -56,13 +62,19 @@ class Field:
 
     @property
     def size(self) -> int:
-        return self.model.nq + self.model.nv + self.states + 2
+        return self.model.nq + self.model.nv + self.states + 2 + (self.ground is not None)
 
     @property
     def parts(self) -> tuple[slice, slice, slice, slice]:
         """Where q, v, z and [work, loss] stand in y."""
         a, b = self.model.nq, self.model.nq + self.model.nv
-        return slice(0, a), slice(a, b), slice(b, b + self.states), slice(b + self.states, self.size)
+        c = b + self.states
+        return slice(0, a), slice(a, b), slice(b, c), slice(c, c + 2)
+
+    @property
+    def of_heat(self) -> slice:
+        """Where the energy that the ground has dissipated stands in y; empty without a ground."""
+        return slice(self.parts[3].stop, self.size)
 
     @property
     def sampled(self) -> bool:
@@ -87,26 +99,49 @@ class Field:
 
         return RobotText(self.model)
 
-    def observe(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """(a, tau, z'): accelerations, joint forces of controller and table, rates of the controller's states."""
+    @cached_property
+    def contact(self) -> ContactText | None:
+        """The contact points on the ground, as texts."""
+        if self.ground is None:
+            return None
+        from ramify.contact.text import ContactText
+
+        return ContactText(self.model, self.ground)
+
+    def observe(
+        self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:
+        """(a, tau, z', heat'): accelerations, joint forces of controller and table, rates of the controller's states, and the power
+        that the ground dissipates, where there is one.
+        """
         of_q, of_v, of_z, _ = self.parts
         q, v = list(y[of_q]), list(y[of_v])
         tau, rates = ([0.0] * self.model.nv, [0.0] * self.states) if self.sampled else self.torque(t, q, v, y[of_z])
         tau = [a + b for a, b in zip(tau, u, strict=True)]
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
-        (a,) = plain_text(ALGORITHMS["forward_dynamics"], self.model, ())(q, v, net)
-        return a, tau, rates
+        if self.contact is None:
+            (a,) = plain_text(ALGORITHMS["forward_dynamics"], self.model, ())(q, v, net)
+            return a, tau, rates, []
+        a, felt = self.contact.forward_dynamics(q, v, net)
+        heat: Scalar = 0.0
+        for reaction in felt:
+            heat = heat + reaction.loss
+        return a, tau, rates, [heat]
 
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""
         of_q, of_v, _, _ = self.parts
-        a, tau, rates = self.observe(t, y, u)
+        try:
+            a, tau, rates, heat = self.observe(t, y, u)
+        except ZeroDivisionError:  # as where a base of no mass floats
+            who = self.model.name
+            raise SimulationError(f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()") from None
         v = y[of_v]
         work: Scalar = 0.0
         loss: Scalar = 0.0
         for f, d, w in zip(tau, self.damping, v, strict=True):
             work, loss = work + f * w, loss + d * (w * w)
-        return [*coordinate_rates(self.model, y[of_q], v), *a, *rates, work, loss]
+        return [*coordinate_rates(self.model, y[of_q], v), *a, *rates, work, loss, *heat]
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -127,9 +162,10 @@ class Field:
     def fingerprint(self) -> str:
         """Everything that determines the compiled code."""
         law = repr(self.control)
-        if self.traceable and not _is_ours(self.control):
+        if self.traceable and not (_is_ours(self.control) and _is_ours(self.ground)):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
-        return key_of(fingerprint(self.model), law, repr(self.damping))
+        ground = "" if self.contact is None else self.contact.fingerprint
+        return key_of(fingerprint(self.model), law, repr(self.damping), *filter(None, [ground]))
 
     def compiled(self) -> Unrolled:
         """The right-hand side, compiled."""
@@ -139,7 +175,8 @@ class Field:
         """y (..., size) of a state at the start of a run."""
         lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         own = np.asarray(self.control.start if self.control is not None else (), dtype=np.float64)
-        parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, own.reshape(self.states), np.zeros(2))]
+        counters = np.zeros(self.size - self.parts[3].start)
+        parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, own.reshape(self.states), counters)]
         return np.concatenate(parts, axis=-1)
 
 

@@ -15,12 +15,17 @@ from ramify.motion.trajectory import Motion
 from ramify.sim.field import Field, coordinate_rates
 
 if TYPE_CHECKING:
+    from ramify.contact.record import Contacts
     from ramify.control.base import Controller
     from ramify.model.model import Model
     from ramify.motion import Trajectory
 
 MOST_LINKS = 80
 """Degrees of freedom up to which the whole right-hand side is written out and compiled."""
+
+
+class Diverged(SimulationError):
+    """A state or a rate is not finite: a shorter step may avoid it."""
 
 
 def unit(model: Model, y: Array) -> Array:
@@ -59,8 +64,17 @@ def _called(field: Field, t: float, y: Array, u: Array) -> Array:
         joint = int(np.flatnonzero(~np.isfinite(force))[0])
         raise SimulationError(f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
     friction = np.array(field.damping) * v
-    a = field.model.forward_dynamics(q, v, force - friction)
-    return np.concatenate([coordinate_rates(field.model, y[of_q].tolist(), v.tolist()), a, own, [force @ v, friction @ v]])
+    a, heat = accelerations(field, q, v, force - friction)
+    return np.concatenate([coordinate_rates(field.model, y[of_q].tolist(), v.tolist()), a, own, [force @ v, friction @ v], heat])
+
+
+def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, Array]:
+    """(a, heat'): accelerations (..., nv) under net joint forces; the power (..., 1) lost in the ground, (..., 0) without one."""
+    if field.contact is None:
+        return field.model.forward_dynamics(q, v, net), np.zeros((*q.shape[:-1], 0))
+    *_, loss, wrenches = field.contact.forces(q, v)
+    a: Array = field.model.kernel("forward_dynamics_wrenches")(q, v, net, wrenches)
+    return a, loss.sum(axis=-1, keepdims=True)
 
 
 def _asked(field: Field, t: float, q: Array, v: Array, z: Array) -> tuple[Array, list[float]]:
@@ -87,21 +101,19 @@ def _refuse(field: Field) -> Callable[..., Array]:
         if np.isfinite(found).all():
             return found
         bad = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise SimulationError(
-            f"the motion is not finite at t = {float(t[0]):g} s: the rate of {_named(field, bad)!r} is {found[bad]}"
-        )
+        raise Diverged(f"the motion is not finite at t = {float(t[0]):g} s: the rate of {_named(field, bad)!r} is {found[bad]}")
 
     return fallback
 
 
 def _not_finite(field: Field, t: float, y: Array) -> None:
     bad = int(np.flatnonzero(~np.isfinite(y))[0])
-    raise SimulationError(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
+    raise Diverged(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
 
 
 def _named(field: Field, place: int) -> str:
     names = [*field.model.coordinates, *field.model.velocities]
-    return names[place] if place < len(names) else "the controller"
+    return names[place] if place < len(names) else "the controller" if place < field.parts[3].start else "the work"
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
@@ -115,6 +127,17 @@ def sample(field: Field, t: float, y: Array) -> Array:
     return tau
 
 
+def felt(field: Field, y: Array) -> Contacts | None:
+    """What the contact points felt at the samples."""
+    if field.contact is None:
+        return None
+    from ramify.contact.record import contacts
+
+    of_q, of_v, _, _ = field.parts
+    place, force, depth, slip, stored, _, _ = field.contact.forces(y[:, of_q], y[:, of_v])
+    return contacts(field.contact, place, force, depth, slip, stored.sum(axis=-1), y[:, field.of_heat][:, 0])
+
+
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
     of_q, of_v, _, _ = field.parts
@@ -124,7 +147,7 @@ def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Arra
     net = tau - np.array(field.damping) * y[:, of_v]
     finite = np.isfinite(net).all(axis=1)
     a = np.full_like(net, np.nan)
-    a[finite] = field.model.forward_dynamics(y[finite][:, of_q], y[finite][:, of_v], net[finite])
+    a[finite], _ = accelerations(field, y[finite][:, of_q], y[finite][:, of_v], net[finite])
     return a, tau
 
 

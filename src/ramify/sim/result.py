@@ -25,10 +25,11 @@ from ramify.model.frame import Array
 from ramify.model.model import Model, Momentum
 
 if TYPE_CHECKING:
+    from ramify.contact.record import Contacts
     from ramify.motion import Motion
     from ramify.sim.audit import Audit
 
-What = Literal["q", "v", "a", "tau", "energy", "audit", "phase"]
+What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts"]
 """The plots a result offers."""
 
 
@@ -54,8 +55,8 @@ class Result:
     t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the joint forces that acted,
     limits applied; ``work`` as integrated with the state. ``options`` and ``stats`` are what the simulator was told and what it
     counted; ``status`` is "finished", "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
-    where there was one, NaN in columns left free. ``recorded`` is the metadata of a run read from a file. Times and states must be
-    finite; a force that is not known may be NaN.
+    where there was one, NaN in columns left free; ``contacts`` is what the contact points felt, where there was a ground.
+    ``recorded`` is the metadata of a run read from a file. Times and states must be finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not increase.
     """
@@ -71,7 +72,7 @@ class Result:
     stats: Mapping[str, Any] = field(default_factory=dict)
     status: str = "finished"
     desired: Motion | None = None
-    contacts: Any = None
+    contacts: Contacts | None = None
     loops: Any = None
     recorded: Mapping[str, Any] | None = None
 
@@ -88,6 +89,8 @@ class Result:
         for name in ("q", "v"):
             self._check_finite(name)
         put(self, "work", Work(*(_frozen(f"work.{n}", x, (len(self.t),)) for n, x in zip(Work._fields, self.work, strict=True))))
+        if self.contacts is not None and self.contacts.stored.shape != (len(self.t),):
+            raise StateError(f"contacts has {self.contacts.stored.shape} rows; this result needs {(len(self.t),)}")
         put(self, "options", MappingProxyType(dict(self.options)))
         put(self, "stats", MappingProxyType(dict(self.stats)))
         if self.desired is not None:
@@ -171,6 +174,8 @@ class Result:
             "options": plain(self.options),
             "stats": plain(self.stats),
         }
+        if self.contacts is not None:
+            found["contacts"] = {name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")}
         return MappingProxyType(found)
 
     # ---- files, tables and plots ----
@@ -223,7 +228,7 @@ class Result:
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", or "phase" (v over q).
+        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", "phase" (v over q), or "contacts".
 
         joints: names of the joints to draw, all unless told. Where a motion was desired, it is drawn beside what was simulated.
         """

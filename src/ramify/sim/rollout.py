@@ -23,7 +23,7 @@ from ramify.errors import RamifyError, SimulationError, StateError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
 from ramify.sim.field import Field, coordinate_rates
-from ramify.sim.rates import unit
+from ramify.sim.rates import accelerations, unit
 from ramify.sim.schemes import SCHEMES
 from ramify.trace.program import Port, Program, trace
 
@@ -120,7 +120,7 @@ def rollout(
     dt: float,
     tau: ArrayLike | None = None,
     control: Any = None,
-    ground: None = None,
+    ground: Any = None,
     method: str = "rk4",
     damping: ArrayLike = 0.0,
     every: int | None = None,
@@ -129,13 +129,12 @@ def rollout(
     """Advance a batch of states by fixed steps.
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv),
-    held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; method: "rk4", "rk5",
-    "euler" or "semi_implicit_euler"; damping (nv) in the joints; every: keep every so many steps (None: only the last state).
+    held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; ground: a law of rf.contact,
+    a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping (nv) in the joints; every:
+    keep every so many steps (None: only the last state).
 
     Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds is named with its index.
     """
-    if ground is not None:
-        raise SimulationError("ground contact is not part of this version; leave out ground=")
     if method not in SCHEMES:
         raise SimulationError(f"method {method!r} is not a fixed-step scheme; choose one of {', '.join(SCHEMES)}")
     steps = _whole("steps", steps, 0)
@@ -145,7 +144,7 @@ def rollout(
             raise SimulationError(f"{name} {value!r} must be a finite{' and positive' if name == 'dt' else ''} number, in s")
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
     check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
-    field = make_field(model, control, damping)
+    field = make_field(model, control, damping, ground)
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
     states = y.shape[0]
@@ -157,7 +156,7 @@ def rollout(
             settings = _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
             y, flags = _stepper(model, field, SCHEMES[method]).run(y, table, history, settings)
             if flags & HUGE_ANGLE:
-                raise SimulationError("an angle has left the range of a million radians; take it modulo 2 pi or use fewer steps")
+                raise SimulationError("an angle has left the range of a million radians: take it modulo 2 pi, or give a smaller dt")
         else:
             y = _in_python(
                 field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt)
@@ -181,7 +180,7 @@ def _whole(name: str, value: Any, least: int) -> int:
     return number
 
 
-def make_field(model: Model, control: Any, damping: ArrayLike) -> Field:
+def make_field(model: Model, control: Any, damping: ArrayLike, ground: Any = None) -> Field:
     """A field, with what the user gave checked."""
     try:
         friction = np.broadcast_to(np.asarray(damping, dtype=np.float64), (model.nv,))
@@ -189,7 +188,17 @@ def make_field(model: Model, control: Any, damping: ArrayLike) -> Field:
         friction = np.full(model.nv, np.nan)
     if not np.isfinite(friction).all() or (friction < 0.0).any():
         raise StateError(f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}")
-    return Field(model, _controller(control, model), tuple(float(d) for d in friction))
+    made = Field(model, _controller(control, model), tuple(float(d) for d in friction), _ground(ground, model))
+    _ = made.contact  # says what does not fit
+    return made
+
+
+def _ground(ground: Any, model: Model) -> Any:
+    if ground is None:
+        return None
+    from ramify.contact.words import as_ground
+
+    return as_ground(ground, model)
 
 
 def _controller(control: Any, model: Model) -> Any:
@@ -308,13 +317,13 @@ def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
             raise SimulationError(
                 f"the controller gave {tau[state, joint]} for {model.velocities[joint]!r} at t = {t:g} s (state {state})"
             )
-        a = model.forward_dynamics(q, v, tau - damping * v)
+        a, heat = accelerations(field, q, v, tau - damping * v)
         own = np.zeros((y.shape[0], field.states))
         if field.states and field.control is not None:
             columns = [list(x.T) for x in (q, v, y[:, of_z])]
             own = np.stack(np.broadcast_arrays(*field.torque(t, *columns)[1]), axis=1)
         moved = _coordinate_rates(model, y[:, of_q], v)
         work, loss = (tau * v).sum(axis=1), (damping * v * v).sum(axis=1)
-        return np.concatenate([moved, a, own, work[:, None], loss[:, None]], axis=1)
+        return np.concatenate([moved, a, own, work[:, None], loss[:, None], heat], axis=1)
 
     return rates

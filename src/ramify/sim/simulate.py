@@ -17,7 +17,7 @@ from ramify.model.frame import Array
 from ramify.sim.adaptive import ADAPTIVE, Piece, Progress, first_event, pieces
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
-from ramify.sim.rates import desired, observed, rates, sample, unit
+from ramify.sim.rates import desired, felt, observed, rates, sample, unit
 from ramify.sim.result import Result, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
@@ -34,6 +34,8 @@ FIXED = {
     "ab4": "ab4",
     "energy": "energy",
 }
+CONTACT_STEP = 0.01
+"""s: the longest step over a ground unless told, so that a short touch is not stepped over."""
 _RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
@@ -45,14 +47,14 @@ def simulate(
     q0: ArrayLike | None = None,
     v0: ArrayLike | None = None,
     control: Any = None,
-    ground: None = None,
+    ground: Any = None,
     method: str = "auto",
     rtol: float = 1e-8,
     atol: float = 1e-10,
     dt_out: float = 0.01,
     *,
     step: float | None = None,
-    max_step: float = np.inf,
+    max_step: float | None = None,
     damping: ArrayLike = 0.0,
     events: Mapping[str, Callable[[float, Array, Array], float]] | None = None,
     progress: bool = False,
@@ -60,19 +62,21 @@ def simulate(
     """Simulate from t = 0 to t_end seconds.
 
     q0 (nq), v0 (nv): the start (neutral, at rest). control: a controller of rf.control, a function (t, q, v) -> tau, or None.
+    ground: a law of rf.contact such as Firm(), a word ("firm", "dusty", "hunt_crossley"), a mapping as in scenario files, or None.
     method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
-    one changes its sign. Ctrl-C ends the run and keeps what was computed.
+    one changes its sign. max_step: the longest step, s; None: 0.01 over a ground, else any. Ctrl-C ends the run and keeps what
+    was computed.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
-    if ground is not None:
-        raise SimulationError("ground contact is not part of this version; leave out ground=")
     name = _method(method, step)
+    if max_step is None:
+        max_step = np.inf if ground is None else CONTACT_STEP
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
-    field = make_field(model, control, damping)
+    field = make_field(model, control, damping, ground)
     if events is not None and not isinstance(events, Mapping):
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
@@ -267,8 +271,10 @@ class _Run:
 
     def _with_energy(self, t: float, y: Array, dt: float, count: int) -> Iterator[Array]:
         of_q, of_v, _, _ = self.field.parts
-        if self.field.control is not None or any(self.field.damping):
-            raise SimulationError("the energy-preserving method is for motion without control and damping; use dop853 or rk4")
+        if self.field.control is not None or any(self.field.damping) or self.field.ground is not None:
+            raise SimulationError(
+                "the energy-preserving method is for motion without control and damping, off the ground; use dop853 or rk4"
+            )
         for q, v in energy_preserving(self.field.model, t, y[of_q], y[of_v], dt, count):
             row = y.copy()
             row[of_q], row[of_v] = q, v
@@ -281,16 +287,19 @@ class _Run:
         y = unit(self.field.model, np.stack(self.rows))
         t, held = np.array(self.times), np.stack(self.held)
         a, tau = observed(self.field, t, y, held)
+        contact, ground = self.field.contact, self.field.ground
+        work, loss = y[:, of_work].T
         options = {
             "method": self.switched or self.method, "rtol": self.rtol, "atol": self.atol, "dt_out": self.dt_out,
             "t_end": self.t_end, "step": self.step, "max_step": self.max_step if np.isfinite(self.max_step) else None,
             "control": repr(self.field.control) if self.field.control is not None else "none", "damping": list(self.field.damping),
             "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(), "events": list(self.events),
+            "ground": contact.ground.described(ground) if contact is not None and ground is not None else None,
         }  # fmt: skip
         stats = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
         return Result(
-            self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats, self.status,
-            desired(self.field.model, self.field.control, None, t),
+            self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(work, loss + y[:, self.field.of_heat].sum(axis=1)), options,
+            stats, self.status, desired(self.field.model, self.field.control, None, t), felt(self.field, y),
         )  # fmt: skip
 
     def _show(self, t: float | None) -> None:
@@ -322,7 +331,13 @@ class _Run:
     def _energy_error(self) -> float:
         of_q, of_v, _, of_work = self.field.parts
         first, last = unit(self.field.model, np.stack([self.rows[0], self.rows[-1]]))
-        total = [sum(self.field.model.energy(y[of_q], y[of_v])) - y[of_work][0] + y[of_work][1] for y in (first, last)]
+        heat = self.field.of_heat
+        total = [
+            sum(self.field.model.energy(y[of_q], y[of_v])) - y[of_work][0] + y[of_work][1] + y[heat].sum() for y in (first, last)
+        ]
+        if self.field.contact is not None:
+            rows = np.stack([first, last])
+            total = total + self.field.contact.forces(rows[:, of_q], rows[:, of_v])[4].sum(axis=-1)
         return abs(float(total[1] - total[0]))
 
 

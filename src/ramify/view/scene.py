@@ -169,10 +169,7 @@ def _half(shape: Shape) -> Array:
 def _ties(model: Model, b: int, size: float) -> Iterator[Triangles]:
     """Thin rods from the joints of a body to its shapes, where these leave a gap."""
     body = model.bodies[b]
-    if body.joint.kind in ("free", "free_euler", "planar"):
-        ends = []
-    else:
-        ends = [body.joint.outlet.inverse().position]
+    ends = [] if body.joint.kind in ("free", "free_euler", "planar") else [body.joint.outlet.inverse().position]
     ends += [other.joint.placement.position for other in model.bodies if other.parent == b]
     for end in ends:
         near = [_nearest(shape, end) for shape in body.shapes]
