@@ -94,7 +94,9 @@ def _energy(result: Result) -> Chart:
     curves = [Curve("kinetic", kinetic), Curve("potential, from the start", potential - potential[0])]
     curves += [Curve("work of actuators", work)] if np.any(work) else []
     curves += [Curve("dissipated", lost)] if np.any(lost) else []
-    curves.append(Curve("balance", total - potential[0] - work + lost, dashed=True))
+    stored = np.asarray(getattr(result.contacts, "stored", 0.0))
+    curves += [Curve("stored in the ground", stored)] if stored.any() else []
+    curves.append(Curve("balance", total - potential[0] - work + lost + stored, dashed=True))
     return Chart("Energy", "J", ("Overview", "Energy"), tuple(curves))
 
 
@@ -150,7 +152,7 @@ def _contacts(result: Result) -> list[Chart]:
     for title, unit, values in rows:
         groups = ("Overview", "Contacts") if values is normal else ("Contacts",)
         found.append(Chart(title, unit, groups, tuple(Curve(name, values[:, i]) for i, name in enumerate(names))))
-    centre = np.asarray(getattr(contacts, "cop", ()), dtype=np.float64)
+    centre = np.asarray(getattr(contacts, "center_of_pressure", ()), dtype=np.float64)
     if centre.ndim == 2 and centre.shape[0] == len(result):
         curves = tuple(Curve("xyz"[i], centre[:, i]) for i in range(min(3, centre.shape[1])))
         found.append(Chart("Centre of pressure", "m", ("Contacts",), curves))

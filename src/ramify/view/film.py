@@ -15,7 +15,8 @@ from ramify.errors import RamifyError
 from ramify.model.frame import Array, align_z
 from ramify.view import raster
 from ramify.view.geometry import arrow
-from ramify.view.scene import camera, contact_arrows, floats, make_scene
+from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene
+from ramify.view.terrain import grounded
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
@@ -37,8 +38,11 @@ class Studio:
         self.R, self.r = self.scene.poses(result.q)
         self.arrows = contact_arrows(result, self.scene.up)
         low, high = self.scene.corners(self.R, self.r)
-        self.camera = camera(self.scene, low, high, self.arrows is not None)
+        self.scene, ground = grounded(self.scene, result, low, high)
+        self.camera = camera(self.scene, low, high, ground)
         self.follows = floats(result.model)
+        self.way = self.r[:, 0] - self.r[0, 0] if self.follows else np.zeros((len(result), 3))
+        self.way[:, 2] *= ground is None  # over a ground the camera keeps its height
         self.trail = self._trail(trail)
         self.fixed: tuple[raster.Lens, raster.Lens, Any] | None = None
 
@@ -85,17 +89,18 @@ class Studio:
         if self.arrows is None:
             return
         every = np.nan_to_num(self.arrows.force)
-        scale = 0.45 * self.scene.size / max(float(np.linalg.norm(every, axis=2).max()), 1e-9)
+        scale = arrow_scale(self.scene, every)
         for at, force in zip(self.arrows.position[row], scale * every[row], strict=True):
-            if np.linalg.norm(force) > 1e-3 * self.scene.size:
-                yield at, force
+            length = float(np.linalg.norm(force))
+            if length > 1e-3 * self.scene.size:
+                yield at, force * min(1.0, LONGEST * self.scene.size / length)
 
     def lenses(self, row: int) -> tuple[raster.Lens, raster.Lens, Any]:
         """The lens at a row, a finer one, and the floor as it shows; the same throughout unless the camera follows."""
         if self.fixed is not None and not self.follows:
             return self.fixed
         c = self.camera
-        target = np.array(c.target) + (self.r[row, 0] - self.r[0, 0] if self.follows else 0.0)
+        target = np.array(c.target) + self.way[row]
         made = [raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height) for k in (1, raster.FINE)]
         self.fixed = made[0], made[1], raster.ground(made[0], self.look, target, c.size, c.floor, c.cell)
         return self.fixed

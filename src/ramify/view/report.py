@@ -21,8 +21,9 @@ from ramify.errors import RamifyError
 from ramify.model.frame import Array
 from ramify.view.curves import Chart, charts
 from ramify.view.geometry import Triangles, arrow
-from ramify.view.scene import Scene, camera, contact_arrows, floats, make_scene
+from ramify.view.scene import LONGEST, Scene, arrow_scale, camera, contact_arrows, floats, make_scene
 from ramify.view.tables import cards
+from ramify.view.terrain import grounded
 
 if TYPE_CHECKING:
     from ramify.sim.result import Result
@@ -81,6 +82,7 @@ def report_data(result: Result, scene: Scene) -> dict[str, Any]:
     R, r = scene.poses(result.q[shots])
     forces = contact_arrows(result, scene.up)
     low, high = scene.corners(R, r)
+    scene, ground = grounded(scene, result, low, high)
     world = np.eye(4)
     world[:3, :3] = scene.up
     return {
@@ -99,14 +101,15 @@ def report_data(result: Result, scene: Scene) -> dict[str, Any]:
         "points": [{"name": point.name, "body": point.body, "at": point.at} for point in scene.points],
         "world": world.T.ravel().tolist(),
         "floats": floats(scene.model),
-        "view": asdict(camera(scene, low, high, forces is not None)),
+        "view": asdict(camera(scene, low, high, ground)) | {"level": ground is not None},
         "forces": None
         if forces is None
         else {
             "count": len(forces.names),
             "place": packed(forces.position[shots], "<f4"),
             "force": packed(np.nan_to_num(forces.force[shots]), "<f4"),
-            "scale": 0.45 * scene.size / max(float(np.linalg.norm(np.nan_to_num(forces.force), axis=2).max()), 1e-9),
+            "scale": arrow_scale(scene, forces.force),
+            "longest": LONGEST * scene.size,
         },
         "plots": [_chart(chart, rows) for chart in charts(result)],
     }

@@ -198,7 +198,7 @@ class Scene {
     this.now = [k, share, t];
     this.poses = Array.from({ length: this.data.frames.bodies }, (_, b) => this.bodyPose(b, k, share));
     if (this.options.follow && this.poses.length) {
-      const root = [this.poses[0][12], this.poses[0][13], this.poses[0][14]];
+      const root = [this.poses[0][12], this.poses[0][13], this.data.view.level ? 0 : this.poses[0][14]];
       if (this.followed) this.camera.target = V3.add(this.camera.target, V3.sub(root, this.followed));
       this.followed = root;
     } else this.followed = null;
@@ -208,7 +208,7 @@ class Scene {
     const { target, size } = this.data.view;
     this.camera = { yaw, pitch, far: 1.9, size, target: [...target] };
     const first = this.data.frames.bodies ? this.bodyPose(0, 0, 0) : null;
-    this.followed = this.options.follow && first ? [first[12], first[13], first[14]] : null;
+    this.followed = this.options.follow && first ? [first[12], first[13], this.data.view.level ? 0 : first[14]] : null;
     if (this.now) this.setTime(this.now[2]);
   }
 
@@ -248,9 +248,9 @@ class Scene {
     return at;
   }
 
-  eachPart(at, set) {
+  eachPart(at, set, chosen = () => true) {
     const gl = this.gl;
-    for (const part of this.parts) {
+    for (const part of this.parts.filter(chosen)) {
       const pose = part.body < 0 ? this.data.world : this.poses[part.body];
       gl.uniformMatrix4fv(at.body, false, M4.multiply(pose, part.unpack));
       if (set) set(part);
@@ -273,7 +273,7 @@ class Scene {
       gl.enable(gl.STENCIL_TEST);
       gl.stencilFunc(gl.EQUAL, 0, 255);
       gl.stencilOp(gl.KEEP, gl.KEEP, gl.INCR);
-      this.eachPart(this.use("shadow", { light: LIGHT, floorZ: floor, dark: this.paint.dark }));
+      this.eachPart(this.use("shadow", { light: LIGHT, floorZ: floor, dark: this.paint.dark }), null, (part) => part.kind !== "ground");
       gl.disable(gl.STENCIL_TEST);
     }
     gl.depthMask(true);
@@ -288,13 +288,13 @@ class Scene {
   }
 
   drawForces(eye) {
-    const gl = this.gl, { force, place, count, scale } = this.data.forces, [k, share] = this.now;
+    const gl = this.gl, { force, place, count, scale, longest } = this.data.forces, [k, share] = this.now;
     const at = this.use("solid", { eye, light: LIGHT, bright: this.paint.bright, colour: hexColour("#e0483e") });
     const next = Math.min(k + 1, this.data.frames.t.length - 1);
     const mixed = (values, n) => [0, 1, 2].map((i) => (1 - share) * values[3 * (k * count + n) + i] + share * values[3 * (next * count + n) + i]);
     gl.bindVertexArray(this.arrow.vao);
     for (let n = 0; n < count; n++) {
-      const f = mixed(force, n), length = scale * V3.size(f);
+      const f = mixed(force, n), length = Math.min(longest, scale * V3.size(f));
       if (!(length > 1e-3 * this.data.view.size)) continue;
       const u = V3.unit(f), w = 1 + u[2];
       const q = w > 1e-9 ? [w, -u[1], u[0], 0] : [0, 1, 0, 0], size = Math.hypot(...q);

@@ -26,11 +26,14 @@ MODULES: Final = ("#3d7ebf", "#e08a3c", "#4c9f70", "#b85c9e", "#8a72c8", "#c9a22
 """Colours of the modules, in order and over again."""
 JOINT: Final = "#39424e"
 BASE: Final = "#7b8794"
+GROUND: Final = "#b4bec9"
+LONGEST: Final = 0.9
+"""The longest arrow of a force, in sizes of the robot."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Triangles in the frame of a body (-1: the world), and what they stand for: "link", "joint" or "base"."""
+    """Triangles in the frame of a body (-1: the world), and what they stand for: "link", "joint", "base" or "ground"."""
 
     body: int
     kind: str
@@ -71,7 +74,7 @@ class Scene:
         if part.kind == "link" and part.body >= 0:
             hue = MODULES[self.module_of[part.body] % len(MODULES)]
             return hue if self.depth[part.body] % 2 == 0 else _paler(hue)
-        return JOINT if part.kind == "joint" else BASE
+        return {"joint": JOINT, "ground": GROUND}.get(part.kind, BASE)
 
     @cached_property
     def module_of(self) -> list[int]:
@@ -260,6 +263,13 @@ class Arrows:
     force: Array
 
 
+def arrow_scale(scene: Scene, force: Array) -> float:
+    """Metres per newton: the robot's weight is an arrow of a third of its size; without gravity the largest force a half."""
+    weight = scene.model.mass * float(np.linalg.norm(scene.model.gravity))
+    largest = float(np.linalg.norm(np.nan_to_num(force), axis=-1).max(initial=0.0))
+    return scene.size / (3.0 * weight) if weight > 0.0 else 0.5 * scene.size / max(largest, 1e-9)
+
+
 def contact_arrows(result: Result, up: Array) -> Arrows | None:
     """The contact forces of a run, where it has any."""
     contacts: Any = result.contacts
@@ -270,15 +280,17 @@ def contact_arrows(result: Result, up: Array) -> Arrows | None:
     return Arrows(names, np.asarray(position) @ up.T, np.asarray(force) @ up.T)
 
 
-def floor_height(scene: Scene, low: Array, high: Array, contact: bool) -> float:
-    """Where the floor is drawn, m: at zero for a robot that is above it for the most part, else under the robot.
+def floor_height(scene: Scene, low: Array, high: Array, ground: float | None) -> float:
+    """Where the floor is drawn, m: on the ground where there is one; at zero for a robot that is above it for the most part, else under the robot.
 
     low, high (T,): the lowest and the highest point of the robot over time. A robot that falls without a ground has its floor
     where it started.
     """
+    if ground is not None:
+        return ground
     least = float(low[0]) if floats(scene.model) else float(low.min())
     standing = least > -0.03 * scene.size or (not floats(scene.model) and float(np.mean(low + high)) > 0.0)
-    return 0.0 if contact or standing else least - 0.02 * scene.size
+    return 0.0 if standing else least - 0.02 * scene.size
 
 
 @dataclass(frozen=True)
@@ -296,10 +308,10 @@ class Camera:
     cell: float
 
 
-def camera(scene: Scene, low: Array, high: Array, contact: bool = False) -> Camera:
+def camera(scene: Scene, low: Array, high: Array, ground: float | None = None) -> Camera:
     """The camera of a run: around the robot as it starts where it floats, else around all that it does.
 
-    low, high (T, 3): the corners around the robot over time; contact: whether there is a ground.
+    low, high (T, 3): the corners around the robot over time; ground: the height of the ground, where there is one.
     """
     first, last = (low[0], high[0]) if floats(scene.model) else (low.min(axis=0), high.max(axis=0))
     extent = last - first
@@ -311,4 +323,4 @@ def camera(scene: Scene, low: Array, high: Array, contact: bool = False) -> Came
             yaw, pitch = (front * np.pi / 2 + 0.22, 0.13) if axis else ((0.0 if front > 0 else np.pi) + 0.22, 0.13)
     cell = float(min((k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5)), key=lambda c: abs(np.log(c / (0.12 * size)))))
     x, y, z = ((first + last) / 2).tolist()
-    return Camera((x, y, z), size, float(yaw), pitch, floor_height(scene, low[:, 2], high[:, 2], contact), cell)
+    return Camera((x, y, z), size, float(yaw), pitch, floor_height(scene, low[:, 2], high[:, 2], ground), cell)
