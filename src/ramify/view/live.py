@@ -6,11 +6,9 @@ The server listens on this machine only. Everything a browser shows is kept here
 from __future__ import annotations
 
 import io
-import math
 import os
 import threading
 import time
-from collections.abc import Callable
 from contextlib import redirect_stdout
 from html import escape
 from pathlib import Path
@@ -21,39 +19,19 @@ from numpy.typing import ArrayLike
 
 import ramify as rf
 from ramify.errors import RamifyError
-from ramify.model.body import Body, Shape
 from ramify.model.configuration import checked
-from ramify.model.frame import Array, Frame
-from ramify.view.geometry import Triangles, shape_triangles
-from ramify.view.scene import BASE, JOINT, MODULES, Scene, camera, make_scene
+from ramify.model.frame import Array
+from ramify.view.offers import CONTROLS, GROUNDS, dials, standing
+from ramify.view.scene import floats, make_scene
+from ramify.view.stage import Stage
 
 if TYPE_CHECKING:
-    from ramify.control.base import Controller
     from ramify.model.model import Model
     from ramify.sim.result import Result
 
 HOST: Final = "127.0.0.1"
-PLAIN: Final = "#8fa3b8"
 RATE: Final = 30.0  # pictures per second of playback
 LOOK: Final = 0.4  # s between looks at the robot's file
-
-
-def hold(kind: Any) -> Callable[[Model, Array], Controller]:
-    """A controller that keeps the driven joints where they are."""
-    return lambda model, q: kind(rf.motion.Hold(_driven(model, q)))
-
-
-def _driven(model: Model, q: Array) -> Array:
-    return np.concatenate([q[model.joint_slice(joint.name, of="q")] for joint in model.joints if joint.actuated and joint.dof])
-
-
-CONTROLS: Final[dict[str, Callable[[Any, Array], Any]]] = {
-    "none": lambda model, q: None,
-    "gravity compensation": lambda model, q: rf.control.GravityCompensation(kd=0.0),
-    "hold this pose: PD": hold(rf.control.PD),
-    "hold this pose: computed torque": hold(rf.control.ComputedTorque),
-}
-"""Controllers on offer, by name: from the robot and the pose at which the run starts."""
 
 
 class Viewer:
@@ -67,7 +45,7 @@ class Viewer:
         self.closed, self.stopping, self.playing = threading.Event(), threading.Event(), threading.Event()
         self.worker: threading.Thread | None = None
         self.result: Result | None = None
-        self.q = self.model.neutral()
+        self.q = standing(self.model)
         self.silent = False  # while values are set from here, their own callbacks stay quiet
         self.message = ""
         with redirect_stdout(io.StringIO()):  # viser prints a banner; the address is ours to tell
@@ -147,6 +125,7 @@ class Viewer:
         with gui.add_folder("Simulation"):
             self.control = gui.add_dropdown("control", list(CONTROLS))
             self.duration = gui.add_number("seconds", 3.0, min=0.01, max=600.0, step=0.5)
+            self.ground = gui.add_dropdown("ground", GROUNDS, hint="what the robot's contact points stand on")
             self.friction = gui.add_number("damping", 0.0, min=0.0, step=0.05, hint="N m s/rad or N s/m in every joint")
             self.run_button = gui.add_button("Run from this pose", icon=_icon("PLAYER_PLAY"))
             self.stop_button = gui.add_button("Stop", icon=_icon("PLAYER_STOP"), disabled=True)
@@ -174,9 +153,10 @@ class Viewer:
         with self.lock, self.server.atomic():
             scene = make_scene(model)
             same = model.coordinates == self.model.coordinates
-            self.model, self.scene, self.result = model, scene, None
+            self.model, self.result = model, None
             self.playing.clear()
-            self._draw(scene)
+            self.stage = Stage(self.server, scene, standing(model))
+            self._restyle()
             if self.joints is not None:
                 self.joints.remove()
             self.joints = self.server.gui.add_folder("Joints", expand_by_default=True)
@@ -184,13 +164,15 @@ class Viewer:
                 self.zero_button = self.server.gui.add_button("Zero")
                 self.random_button = self.server.gui.add_button("Random")
                 self.dials = [self._dial(*row) for row in dials(model)]
-            self.zero_button.on_click(lambda _: self._pose(self.model.neutral()))
+            self.zero_button.on_click(lambda _: self._pose(standing(self.model)))
             self.random_button.on_click(lambda _: self._pose(self.model.random(int(time.time_ns() % 2**31))[0]))
             facts = f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.4g} kg"
             self.title.content = f'<div style="padding:0.2em 1em"><b>{escape(model.name)}</b><br>{escape(facts)}</div>'
             self._set(self.clock, "disabled", True)
+            self.ground.disabled = not any(body.points for body in model.bodies)
+            self._set(self.ground, "value", "firm" if floats(model) and not self.ground.disabled and any(model.gravity) else "none")
             self._tell("; ".join(scene.notes))
-        self._pose(self.q if same else model.neutral())
+        self._pose(self.q if same else standing(model))
 
     def _dial(self, name: str, low: float, high: float) -> Any:
         step = max((high - low) / 1000.0, 1e-4)
@@ -219,60 +201,14 @@ class Viewer:
 
     # ---- the scene ----
 
-    def _draw(self, scene: Scene) -> None:
-        world = self.server.scene
-        world.reset()
-        world.set_up_direction("+z")
-        R, r = scene.poses(self.model.neutral())
-        low, high = scene.corners(R[None], r[None])
-        view = camera(scene, low, high)
-        self.floor = world.add_grid(
-            "/floor", infinite_grid=True, cell_size=view.cell, section_size=5 * view.cell, position=(0.0, 0.0, view.floor),
-            fade_distance=30 * view.size, shadow_opacity=0.25,
-        )  # fmt: skip
-        length = 0.1 * scene.size
-        self.nodes = [
-            world.add_frame(
-                f"/robot/{b}", show_axes=False, axes_length=length, axes_radius=0.04 * length, origin_radius=0.07 * length
-            )
-            for b in range(len(scene.model.bodies))
-        ]
-        base = world.add_frame("/robot/base", show_axes=False, wxyz=_quaternion(scene.up))
-        self.parts, self.blobs = [], []
-        for k, part in enumerate(scene.parts):
-            node = self.nodes[part.body] if part.body >= 0 else base
-            self.parts.append((part, _mesh(world, f"{node.name}/part{k}", part.triangles, scene.colour(part))))
-        for b, body in enumerate(scene.model.bodies):
-            blob = ellipsoid(body)
-            if blob is not None:
-                colour = MODULES[scene.module_of[b] % len(MODULES)]
-                self.blobs.append(_mesh(world, f"/robot/{b}/inertia", blob, colour, opacity=0.45))
-        d, eye = 2.1 * view.size, np.array(view.target)
-        eye = eye + d * np.array(
-            [math.cos(view.yaw) * math.cos(view.pitch), math.sin(view.yaw) * math.cos(view.pitch), math.sin(view.pitch)]
-        )
-        self.server.initial_camera.position = tuple(eye)
-        self.server.initial_camera.look_at = view.target
-        self._restyle()
-
     def _restyle(self) -> None:
         with self.lock, self.server.atomic():
-            for node in self.nodes:
-                node.show_axes = self.frames.value
-            for blob in self.blobs:
-                blob.visible = self.ellipsoids.value
-            for part, mesh in self.parts:
-                colour = self.scene.colour(part) if self.modules.value or part.kind != "link" else PLAIN
-                mesh.color = _rgb({"joint": JOINT, "base": BASE}.get(part.kind, colour))
-                mesh.opacity = 0.25 if self.ellipsoids.value else None
-            self.floor.visible = self.grid.value
+            self.stage.style(self.frames.value, self.ellipsoids.value, self.modules.value, self.grid.value)
 
     def _pose(self, q: Array, dials_too: bool = True) -> None:
         with self.lock, self.server.atomic():
             self.q = np.array(q, dtype=np.float64)
-            R, r = self.scene.poses(self.q)
-            for b, node in enumerate(self.nodes):
-                node.wxyz, node.position = _quaternion(R[b]), r[b]
+            self.stage.pose(self.q)
             if dials_too:
                 for dial, value in zip(self.dials, self.model.difference(self.model.neutral(), self.q), strict=True):
                     self._set(dial, "value", float(min(max(value, dial.min), dial.max)))
@@ -299,6 +235,7 @@ class Viewer:
             self.status.content = _small("simulating …")
             model, q, name = self.model, self.q.copy(), str(self.control.value)
             options: dict[str, Any] = {"t_end": float(self.duration.value), "damping": float(self.friction.value)}
+            options |= {"ground": str(self.ground.value)} if self.ground.value != "none" else {}
             self.worker = threading.Thread(target=self._simulate, args=(model, q, name, options), daemon=True)
             self.worker.start()
 
@@ -391,39 +328,6 @@ class Viewer:
         self._load(model)
 
 
-def dials(model: Model) -> list[tuple[str, float, float]]:
-    """(name, least, largest) of a slider per degree of freedom: the joint's limits, else half a turn or a size of the robot."""
-    found = []
-    for joint in model.joints:
-        plain = len(joint.limits) == joint.dof == joint.nq
-        for k, (name, step) in enumerate(zip(joint.velocities, joint.steps, strict=True)):
-            low, high = joint.limits[k] if plain else (-math.inf, math.inf)
-            reach = round(math.pi, 4) if step.rho else 2.0 if joint.kind in ("free", "free_euler", "planar") else 1.0
-            low, high = (
-                (low if math.isfinite(low) else min(-reach, high - reach)),
-                (high if math.isfinite(high) else max(reach, low + reach)),
-            )
-            found.append((name, low, high if high > low else low + 1e-3))
-    return found
-
-
-def ellipsoid(body: Body) -> Triangles | None:
-    """The uniform ellipsoid of a body's mass and inertia; None for a massless one. A thin one keeps a sliver of width."""
-    if body.mass <= 0.0:
-        return None
-    moments, axes = np.linalg.eigh(body.inertia)
-    squares = 2.5 * (moments.sum() - 2.0 * moments) / body.mass
-    half = np.sqrt(np.maximum(squares, 0.0))
-    if not half.any():
-        return None
-    half = np.maximum(half, 0.02 * half.max())
-    axes = axes if np.linalg.det(axes) > 0 else -axes
-    ball = shape_triangles(Shape("sphere", (1.0,)), around=20)
-    normals = ball.normals / half
-    normals /= np.linalg.norm(normals, axis=1)[:, None]
-    return Triangles(ball.points * half, normals, ball.faces).placed(Frame(axes, body.com))
-
-
 def view(robot: Model | Result | str | os.PathLike[str], *, port: int = 8080, browser: bool = False, block: bool = False) -> Viewer:
     """Show a robot, or a run, in the browser: a server on this machine only, whose address is ``viewer.url``.
 
@@ -454,23 +358,6 @@ def _viser() -> Any:
 
 def _icon(name: str) -> Any:
     return getattr(_viser().Icon, name, None)
-
-
-def _mesh(world: Any, name: str, found: Triangles, colour: str, opacity: float | None = None) -> Any:
-    return world.add_mesh_simple(
-        name, found.points.astype(np.float32), found.faces.astype(np.uint32), color=_rgb(colour), opacity=opacity, side="double"
-    )
-
-
-def _rgb(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-def _quaternion(R: Array) -> Array:
-    from scipy.spatial.transform import Rotation
-
-    found: Array = Rotation.from_matrix(R).as_quat()[[3, 0, 1, 2]]
-    return found
 
 
 def _small(text: str) -> str:

@@ -281,9 +281,9 @@ def contact_arrows(result: Result, up: Array) -> Arrows | None:
 
 
 def floor_height(scene: Scene, low: Array, high: Array, ground: float | None) -> float:
-    """Where the floor is drawn, m: on the ground where there is one; at zero for a robot that is above it for the most part, else under the robot.
+    """Where the floor is drawn, m: on the ground where there is one; at zero for a robot that is above it for the most part.
 
-    low, high (T,): the lowest and the highest point of the robot over time. A robot that falls without a ground has its floor
+    Else under the robot. low, high (T,): its lowest and highest point over time. A robot that falls without a ground has its floor
     where it started.
     """
     if ground is not None:

@@ -146,6 +146,10 @@ def _run(result: Result) -> dict[str, object]:
         rows["control"] = shown if len(shown) < 180 else shown[:180] + " …"
     if np.any(np.asarray(options.get("damping", 0.0), dtype=np.float64)):
         rows["damping"] = json.dumps(options["damping"])
+    if isinstance(options.get("ground"), Mapping):
+        rows["ground"] = ", ".join(
+            f"{k.replace('_', ' ')} {text(v)}" for k, v in options["ground"].items() if isinstance(v, (str, float))
+        )
     rows["steps"] = ", ".join(f"{k.replace('_', ' ')} {text(v)}" for k, v in stats.items() if isinstance(v, (int, float)))
     if result.desired is not None:
         off = np.abs(result.q - result.desired.q)
@@ -180,6 +184,7 @@ def _repeat(result: Result) -> str:
         control = options.get("control")
         code = ["import ramify as rf", "", 'm = rf.load("robot.yaml")  # the file below', f"r = rf.simulate(m,\n    {words},"]
         code += [f"    # control: {' '.join(str(control).split())[:600]}"] if control not in (None, "none") else []
+        code += [f"    # ground: {json.dumps(options['ground'])[:600]}"] if options.get("ground") is not None else []
         code += [")", "print(r.audit)"]
     parts.insert(0, _code("\n".join(code), "again"))
     parts.append(_file("robot, robot.yaml", robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here", "robot"))

@@ -46,7 +46,9 @@ def grounded(scene: Scene, result: Result, low: Array, high: Array) -> tuple[Sce
     world = flat @ scene.up  # a place of the robot's own world
     depth, normal = surface.under(Vec3(world[:, 0], world[:, 1], world[:, 2]))
     up = scene.up[2]
-    heights = np.broadcast_to(np.asarray(depth / (normal.x * up[0] + normal.y * up[1] + normal.z * up[2]), dtype=np.float64), x.size)
+    heights = np.broadcast_to(
+        np.asarray(depth / (normal.x * up[0] + normal.y * up[1] + normal.z * up[2]), dtype=np.float64), x.size
+    )
     corner = (np.arange(NODES - 1)[:, None] * NODES + np.arange(NODES - 1)).ravel()
     faces = np.concatenate(
         [np.stack([corner, corner + NODES, corner + NODES + 1], axis=1), np.stack([corner, corner + NODES + 1, corner + 1], axis=1)]
