@@ -10,7 +10,7 @@ from ramify.errors import LoopError, ModelError, RamifyError, SimulationError, S
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ramify import contact, control, formulations, motion
+    from ramify import contact, control, formulations, motion, view
     from ramify.codegen.threads import threads
     from ramify.io.load import load, robots
     from ramify.io.scenario import scenario, scenarios
@@ -53,13 +53,13 @@ _LAZY = {
     "with_tool": "ramify.model.edits",
 }
 
-_MODULES = ("contact", "control", "formulations", "motion")
+_MODULES = ("contact", "control", "formulations", "motion", "view")
 
 __all__ = [
     "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
     "SimulationError", "StateError", "Study", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh",
-    "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "with_contact_points",
-    "with_gravity", "with_locked", "with_payload", "with_tool",
+    "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
+    "with_contact_points", "with_gravity", "with_locked", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

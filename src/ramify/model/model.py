@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ramify.model.explain import Explanation
     from ramify.model.locks import Singularity
     from ramify.trace.count import OpCount
+    from ramify.view.named import Named
 
 __all__ = ["UDU", "Attachment", "Energy", "Hybrid", "Kinematics", "Maybe", "Model", "Momentum", "Wrenches"]
 
@@ -69,6 +70,17 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
+
+    def __str__(self) -> str:
+        """A table of its bodies."""
+        from ramify.view.named import model_text
+
+        return model_text(self)
+
+    def _repr_html_(self) -> str:
+        from ramify.view.tables import model_html
+
+        return model_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles carry the robot, not its compiled kernels."""
@@ -415,6 +427,12 @@ class Model:
         from ramify.model.explain import explain
 
         return explain(self, q, v)
+
+    def named(self, values: ArrayLike, title: str = "") -> Named:
+        """An array (nv,), (nq,), (nv, nv) or (6, nv) with the names of the coordinates, to print or to show in a notebook."""
+        from ramify.view.named import named
+
+        return named(self, values, title)
 
     def to_pinocchio(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
         """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order``, ``forms``: see ``ramify.model.convert.converter``."""

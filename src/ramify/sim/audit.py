@@ -202,6 +202,11 @@ class Audit:
             lines.append(f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        from ramify.view.tables import audit_html
+
+        return audit_html(self)
+
 
 def audit(result: Result, tolerance: float | None = None) -> Audit:
     """The audit of a run.

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -237,6 +238,36 @@ class Result:
         from ramify.view.run_plots import plot
 
         return plot(self, what, joints=joints, theme=theme, title=title)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit, how to repeat it. Its path.
+
+        title: the heading, the name of the scenario or robot unless told. Raises RamifyError for a name that is no HTML file's.
+        """
+        from ramify.view.report import write_report
+
+        return write_report(self, Path(path), title)
+
+    def animate(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        size: tuple[int, int] = (960, 540),
+        fps: float | None = None,
+        speed: float = 1.0,
+        theme: Literal["light", "dark"] = "light",
+        trail: str | None = None,
+        progress: bool | None = None,
+    ) -> Path:
+        """Write the run as a film, .mp4 or .gif, drawn without a screen. Its path. Needs the extra ``ramify[video]``.
+
+        size: width and height in pixels; fps: pictures per second, 30 (25 for a GIF) unless told; speed: seconds of the run per
+        second of film; trail: name of a point whose path is drawn, such as "flange of link6"; progress: a bar on stderr, where
+        that is a terminal unless told. Raises RamifyError for another suffix, a size or speed that will not do, or a missing extra.
+        """
+        from ramify.view.film import animate
+
+        return animate(self, Path(path), size=size, fps=fps, speed=speed, theme=theme, trail=trail, progress=progress)
 
     # ---- how it shows ----
 
