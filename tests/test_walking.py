@@ -1,9 +1,11 @@
-"""Walking on the ground: joints prescribed, uncontrolled and under control, against the figures of chapters 7 and 9 and of ReDySim."""
+"""Walking: joints prescribed, uncontrolled and under control, against the figures of chapters 7 and 9 and of ReDySim."""
 
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,9 +157,8 @@ def test_another_ground() -> None:
     r = rf.scenario("hexapod_tripod").run(ground="hunt_crossley", t_end=1.0)
     assert advanced(r) == pytest.approx(0.8, rel=0.06)
     assert tilt(r) < 1.0
-    r = rf.scenario("hexapod_tripod").run(
-        ground="{law: firm, stiffness: 30000, overdamping: 7, terrain: {slope_deg: 3}}", t_end=1.0
-    )
+    slope = {"law": "firm", "stiffness": 30000, "overdamping": 7, "terrain": {"slope_deg": 3}}
+    r = rf.scenario("hexapod_tripod").run(ground=slope, t_end=1.0)
     assert np.degrees(r.q[-1, 3:5]).tolist() == pytest.approx([-3.0, 0.0], abs=0.2)  # level with the slope, nose up
     assert r.q[-1, 2] - np.tan(np.radians(3.0)) * r.q[-1, 0] == pytest.approx(0.55, abs=2e-3)
 
@@ -181,7 +182,7 @@ def test_a_floating_base_moves_against_its_joints() -> None:
     model = rf.load("space_3_link")
     k = len([joint for joint in model.joints if joint.actuated])
     motion = Cycloid(np.zeros(k), np.linspace(0.5, 1.0, k), 1.0)
-    r = rf.simulate(model, 1.0, control=Prescribed(motion))
+    r = rf.simulate(model, 1.0, control=Prescribed(motion), rtol=1e-11, atol=1e-13)
     free = model.nv - k
     found = model.hybrid_dynamics(r.q, r.v, motion.at(r.t).a)
     np.testing.assert_allclose(r.a[:, :free], found.acceleration, atol=1e-9)
@@ -297,6 +298,20 @@ def test_controls_by_name_have_the_file_s_gains() -> None:
     assert "kd=(40.0,)" in r.options["control"]
     other = s.run(control="{type: computed_torque, kp: 100}", t_end=0.02)
     assert "kp=(100.0,)" in other.options["control"]
+
+
+def test_the_page_s_examples_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (root / "docs" / "walking.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 5
+    for block in blocks:
+        exec(compile(block, "walking.md", "exec"), {})
+
+
+def test_a_plot_of_a_walk_needs_a_ground() -> None:
+    assert len(run("hexapod_tripod", "inverse", 0.5).plot("walk").axes) == 4
+    with pytest.raises(rf.RamifyError, match="no ground"):
+        rf.simulate(rf.load("planar_3r"), 0.1).plot("walk")
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:

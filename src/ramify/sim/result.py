@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ramify.motion import Motion
     from ramify.sim.audit import Audit
 
-What = Literal["q", "v", "a", "tau", "energy", "audit", "phase"]
+What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "walk"]
 """The plots a result offers."""
 
 
@@ -223,7 +223,7 @@ class Result:
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", or "phase" (v over q).
+        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", "phase" (v over q), or "walk" (on a ground).
 
         joints: names of the joints to draw, all unless told. Where a motion was desired, it is drawn beside what was simulated.
         """

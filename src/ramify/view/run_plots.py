@@ -12,6 +12,7 @@ import numpy as np
 from ramify.errors import ModelError, RamifyError
 from ramify.model.frame import Array
 from ramify.view.plots import PANELS
+from ramify.view.walking import walk
 
 if TYPE_CHECKING:
     from ramify.sim.result import Result
@@ -38,7 +39,12 @@ TITLES: Final = {"q": "joint coordinates", "v": "joint velocities", "a": "joint 
 
 def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
     """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib is missing."""
-    drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {"energy": _energy, "audit": _audit, "phase": _phase}
+    drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {
+        "energy": _energy,
+        "audit": _audit,
+        "phase": _phase,
+        "walk": walk,
+    }
     known = [*TITLES, *drawers]
     if what not in known:
         raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(known)}")
@@ -52,7 +58,7 @@ def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, them
     return figure
 
 
-_WORDS: Final = {"phase": "phase portraits", "audit": "energy audit", "energy": "energy"}
+_WORDS: Final = {"phase": "phase portraits", "audit": "energy audit", "energy": "energy", "walk": "walk"}
 
 
 def _style(theme: Theme) -> Any:
