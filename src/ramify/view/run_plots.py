@@ -94,10 +94,10 @@ def _chosen(result: Result, joints: Sequence[str] | None, of: str) -> list[int]:
 # ---- panels ----
 
 
-def _panels(count: int) -> tuple[Any, list[Any]]:
+def _panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
     from matplotlib.figure import Figure
 
-    across = min(3, count)
+    across = min(across, count)
     rows = math.ceil(count / across)
     figure = Figure(figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5), layout="constrained")
     axes = list(figure.subplots(rows, across, squeeze=False).ravel())
@@ -200,7 +200,7 @@ def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
         raise RamifyError("this run has no contacts: it had no ground")
     up = np.array(contacts.up)
     aside = contacts.force - contacts.load[..., None] * up
-    figure, axes = _panels(4)
+    figure, axes = _panels(4, across=2)
     shown = [
         ("upward force", "N", contacts.load),
         ("force along the level", "N", np.linalg.norm(aside, axis=2)),
@@ -223,7 +223,7 @@ def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
         panel.set_xlabel("t, s")
         panel.set_xlim(*_span(result))
     if contacts.touching.any():
-        axes[0].legend(loc="best", fontsize="x-small")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
     _legend(axes[3])
     return figure
 
