@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
+import sys
+import types
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -156,6 +158,35 @@ def test_defaults_are_announced_and_scale_with_the_robot() -> None:
     assert run.options["max_step"] == 0.01
 
 
+@pytest.mark.parametrize("terrain", TERRAINS, ids=lambda t: t.word)
+def test_the_record_of_a_ground_gives_it_again(terrain: Any, tmp_path: Path) -> None:
+    model = ball()
+    for law in LAWS:
+        run = rf.simulate(model, 0.01, ground=replace(law, terrain=terrain, points=["tip"]))
+        run.save(tmp_path / "run.nc")
+        again = rf.simulate(model, 0.01, ground=rf.Result.open(tmp_path / "run.nc").options["ground"])
+        assert np.array_equal(again.q, run.q)
+        assert again.options["ground"] == {**run.options["ground"], "chosen": []}
+
+
+def test_a_law_that_changes_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A law of one's own is known by what it computes, not by its repr."""
+    text = (
+        "from dataclasses import dataclass\nfrom ramify.contact import Ground, Normal\n\n\n@dataclass(frozen=True, kw_only=True)\n"
+        "class Own(Ground):\n    def normal(self, depth, rate):\n        return Normal({0}, {0}, 0.0)\n\n"
+        "    def grip(self, load, slip_squared):\n        return 0.0\n\n    def scaled(self, mass, weight):\n        return self\n"
+    )
+    found = []
+    for push in (3.0, 5.0):
+        names: dict[str, Any] = {"__name__": "own_law"}
+        exec(text.format(push), names)
+        monkeypatch.setitem(sys.modules, "own_law", types.ModuleType("own_law"))
+        ground = names["Own"]()
+        run = rf.simulate(ball(), 0.01, ground=ground)
+        found.append((run.contacts.force[0, 0, 2], run.a[0, 2]))
+    assert np.allclose(found, [(3.0, 3.0 / 2.0 - G), (5.0, 5.0 / 2.0 - G)])
+
+
 def test_points_may_be_added_anywhere() -> None:
     arm = rf.with_contact_points(rf.load("planar_3r"), {"link3": {"tip": (1.0, 0.0, 0.0)}})
     assert ContactText(arm, Firm()).names == ("tip",)
@@ -229,7 +260,7 @@ def test_grounds_of_scenarios_and_overrides(tmp_path: Path) -> None:
     )
     scenario = rf.scenario(path)
     told = scenario.run().options["ground"]
-    assert told["terrain"]["angle"] == pytest.approx(math.radians(10.0))
+    assert told["terrain"]["slope"] == pytest.approx(math.radians(10.0))
     assert told["terrain"]["heading"] == pytest.approx(math.radians(90.0))
     assert scenario.run(ground="none").contacts is None
     assert scenario.run(ground=None).contacts is None

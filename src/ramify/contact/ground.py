@@ -102,9 +102,10 @@ class Ground(ABC):
         return replace(law, terrain=self.terrain.fitted(up))
 
     def described(self, given: Ground) -> Mapping[str, Any]:
-        """Plain data that repeats this ground; ``chosen`` names the numbers that ``given`` had left to the robot's mass."""
-        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("terrain", "points")}
-        chosen = [name for name, value in numbers.items() if value is not None and getattr(given, name) is None]
+        """The mapping that gives this ground again; ``chosen`` names the numbers that ``given`` had left to the robot's mass."""
+        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "terrain"}
+        numbers = {name: value for name, value in numbers.items() if value is not None}
+        chosen = [name for name in numbers if getattr(given, name) is None]
         return {"law": self.word or type(self).__name__, **numbers, "terrain": self.terrain.described(), "chosen": chosen}
 
 
