@@ -215,6 +215,8 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: HuntCrossley(exponent=1.7), "choose 1, 1.5"),
     (lambda: Dusty(friction=math.nan), "friction is nan"),
     (lambda: Firm(terrain="flat"), "terrain must be"),
+    (lambda: Firm(points=3), "points must be a list of names"),
+    (lambda: Firm(points=[1, 2]), "points must be a list of names"),
     (lambda: Slope(angle=2.0), "quarter turn"),
     (lambda: Slope(angle=0.1, normal=(0, 0, 1)), "give one"),
     (lambda: Slope(normal=(0, 0, 0)), "not all zero"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -61,10 +61,11 @@ class Ground(ABC):
         """Check what is common to all; a law with fields of its own calls this first."""
         if not isinstance(self.terrain, Terrain):
             raise StateError(f"terrain must be a terrain of rf.contact such as Flat() or Slope(); it is {self.terrain!r}")
-        if isinstance(self.points, str):
-            settle(self, points=(self.points,))
-        elif self.points is not None:
-            settle(self, points=tuple(self.points))
+        if self.points is not None:
+            listed = [self.points] if isinstance(self.points, str) else self.points
+            if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+                raise StateError(f"points must be a list of names, or None for all; it is {self.points!r}")
+            settle(self, points=tuple(listed))
 
     @abstractmethod
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
