@@ -365,6 +365,27 @@ def test_c_code_of_a_robot_on_a_ground(quadruped: rf.Model, tmp_path: Path) -> N
 # ---- stiff contact ----
 
 
+def test_steps_too_long_for_the_ground_are_warned_of() -> None:
+    """The estimate tells the steps at which a standing biped stays still from those at which it chatters."""
+    model = rf.load("planar_biped")
+    ground = Firm(stiffness=2000.0, horizontal_damping=1000.0, points=["leg1_toe", "leg1_heel", "leg2_toe", "leg2_heel"])
+    q = raised(model, 1.251)
+    fine = rf.rollout(model, q, np.zeros(12), steps=2000, dt=2.5e-5, ground=ground, damping=0.02)
+    assert np.abs(fine.v).max() < 0.02
+    with pytest.warns(RuntimeWarning, match="needs steps below 3.*e-05 s"):
+        coarse = rf.rollout(model, q, np.zeros(12), steps=500, dt=1e-4, ground=ground, damping=0.02)
+    assert np.abs(coarse.v).max() > 0.5
+    with pytest.warns(RuntimeWarning, match="semi_implicit_euler in steps of 0.0002 s"):
+        rf.simulate(model, 0.0002, q, ground=ground, method="semi_implicit_euler", step=2e-4)
+
+
+def test_a_bouncing_ball_keeps_the_part_of_its_speed_that_the_law_says() -> None:
+    model = ball(gravity=(0.0, 0.0, 0.0))
+    ground = HuntCrossley(stiffness=1e5, dissipation=0.05)
+    run = rf.simulate(model, 0.2, raised(model, 0.01), [0.0, 0.0, -1.0, 0.0, 0.0, 0.0], ground=ground)
+    assert run.v[-1, 2] == pytest.approx(1.0 - 2.0 / 3.0 * 0.05, abs=2e-3)
+
+
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
 def test_stiff_and_explicit_methods_find_the_same_motion(law: Ground) -> None:
     model = rf.load("planar_biped")

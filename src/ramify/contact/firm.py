@@ -47,6 +47,10 @@ class _Book(Ground):
                 f"{type(self).__name__}: damping {self.damping:g} N s/m and overdamping {self.overdamping:g} say the same; give one"
             )
 
+    @property
+    def constant_damping(self) -> float:
+        return float(self.damping)
+
     def grip(self, load: Scalar, slip_squared: Scalar) -> Scalar:
         return pseudo_coulomb(self.friction, self.horizontal_damping, load, slip_squared)
 

@@ -79,6 +79,11 @@ class Ground(ABC):
     def scaled(self, mass: float, weight: float) -> Self:
         """The same law with a number for everything left open, for a robot of a mass (kg) and a weight (N)."""
 
+    @property
+    def constant_damping(self) -> float:
+        """N s/m along the normal that a sinking point feels at any depth; it limits the step of explicit methods."""
+        return 0.0
+
     def reaction(self, place: Vec3, velocity: Vec3) -> Reaction:
         """The ground's answer to a point at a place (m) with a velocity (m/s), both in the world.
 
