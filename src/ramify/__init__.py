@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ramify.io.load import load, robots
     from ramify.io.scenario import scenario, scenarios
     from ramify.model.build import Builder, from_dh
-    from ramify.model.edits import with_gravity, with_locked, with_payload, with_tool
+    from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_payload, with_tool
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
     from ramify.model.model import Model
@@ -41,6 +41,7 @@ _LAZY = {
     "scenarios": "ramify.io.scenario",
     "simulate": "ramify.sim.simulate",
     "threads": "ramify.codegen.threads",
+    "with_contact_points": "ramify.model.edits",
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
     "with_payload": "ramify.model.edits",
@@ -51,8 +52,9 @@ _MODULES = ("contact", "control", "formulations", "motion")
 
 __all__ = [
     "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario", "SimulationError",
-    "StateError", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots", "rollout",
-    "scenario", "scenarios", "simulate", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
+    "StateError", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots",
+    "rollout", "scenario", "scenarios", "simulate", "threads", "with_contact_points", "with_gravity", "with_locked", "with_payload",
+    "with_tool",
 ]  # fmt: skip
 
 

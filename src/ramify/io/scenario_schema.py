@@ -215,6 +215,7 @@ class GroundPart(Late):
     terrain: Any = None
     points: Joints | None = None
     friction: NotNegative | None = None
+    chosen: list[Name] | None = None  # in the record of a run: what had been left open
 
 
 class BookGroundPart(GroundPart):

@@ -20,6 +20,7 @@ ADAPTIVE: Final = {
 }  # fmt: skip
 """Names of the adaptive methods, and the solver behind each."""
 
+_DIFFERENCE = float(np.sqrt(np.finfo(np.float64).eps))
 _SURE = 15
 """Steps in a row at that boundary after which a motion is called stiff."""
 
@@ -51,7 +52,8 @@ def pieces(
     rates: Rates, t0: float, y0: Array, t1: float, name: str, rtol: float, atol: float, done: Progress, max_step: float
 ) -> Iterator[Piece]:
     """The steps from t0 to t1, each with its own interpolation."""
-    solver = _solver(name)(rates, t0, y0, t1, rtol=rtol, atol=atol, max_step=max_step)
+    own = {"jac": lambda t, y: jacobian(rates, t, y)} if name in ("radau", "bdf", "ode15s") else {}
+    solver = _solver(name)(rates, t0, y0, t1, rtol=rtol, atol=atol, max_step=max_step, **own)
     evaluations = done.evaluations
     while solver.status == "running":
         before = solver.t
@@ -63,6 +65,17 @@ def pieces(
             _watch_stability(solver, done)
         yield Piece(float(before), float(solver.t), solver.dense_output())
         done.evaluations = evaluations + int(solver.nfev)
+
+
+def jacobian(rates: Rates, t: float, y: Array) -> Array:
+    """df/dy (size, size) by differences; SciPy's own lengthen their step without bound along coordinates that nothing needs."""
+    f = np.array(rates(t, y))
+    columns = np.empty((len(y), len(y)))
+    for i, x in enumerate(y):
+        ahead = y.copy()
+        ahead[i] = x + _DIFFERENCE * max(abs(x), 0.1)
+        columns[:, i] = (rates(t, ahead) - f) / (ahead[i] - x)
+    return columns
 
 
 def _solver(name: str) -> Any:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ramify.motion import Motion
     from ramify.sim.audit import Audit
 
-What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "walk"]
+What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts", "walk"]
 """The plots a result offers."""
 
 
@@ -54,8 +54,8 @@ class Result:
     t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the joint forces that acted,
     limits applied; ``work`` as integrated with the state. ``options`` and ``stats`` are what the simulator was told and what it
     counted; ``status`` is "finished", "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
-    where there was one, NaN in columns left free. ``recorded`` is the metadata of a run read from a file. Times and states must be
-    finite; a force that is not known may be NaN.
+    where there was one, NaN in columns left free; ``contacts`` is what the contact points felt, where there was a ground.
+    ``recorded`` is the metadata of a run read from a file. Times and states must be finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not increase.
     """
@@ -88,6 +88,8 @@ class Result:
         for name in ("q", "v"):
             self._check_finite(name)
         put(self, "work", Work(*(_frozen(f"work.{n}", x, (len(self.t),)) for n, x in zip(Work._fields, self.work, strict=True))))
+        if self.contacts is not None and self.contacts.stored.shape != (len(self.t),):
+            raise StateError(f"contacts has {self.contacts.stored.shape} rows; this result needs {(len(self.t),)}")
         put(self, "options", MappingProxyType(dict(self.options)))
         put(self, "stats", MappingProxyType(dict(self.stats)))
         if self.desired is not None:
@@ -171,6 +173,8 @@ class Result:
             "options": plain(self.options),
             "stats": plain(self.stats),
         }
+        if self.contacts is not None:
+            found["contacts"] = {name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")}
         return MappingProxyType(found)
 
     # ---- files, tables and plots ----
@@ -223,7 +227,7 @@ class Result:
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", "phase" (v over q), or "walk" (on a ground).
+        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", "phase" (v over q), "contacts" or "walk".
 
         joints: names of the joints to draw, all unless told. Where a motion was desired, it is drawn beside what was simulated.
         """

@@ -145,6 +145,8 @@ def rollout(
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
     check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
     field = make_field(model, control, damping, ground)
+    if field.contact is not None:
+        _check_step(field, q.reshape(-1, model.nq), method, dt)
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
     states = y.shape[0]
@@ -193,6 +195,20 @@ def make_field(model: Model, control: Any, damping: ArrayLike, ground: Any = Non
     made = Field(model, _controller(control, model), tuple(float(d) for d in friction), _ground(ground, model))
     _ = made.contact  # says what does not fit
     return made
+
+
+_checked: dict[tuple[str, str, float], None] = {}
+
+
+def _check_step(field: Field, q: Array, method: str, dt: float) -> None:
+    """Warn, once, of a step that is too long for the ground."""
+    assert field.contact is not None
+    key = (field.contact.fingerprint, method, float(dt))
+    if key not in _checked:
+        from ramify.contact.stability import warn_of_long_steps
+
+        _checked[key] = None
+        warn_of_long_steps(field.contact, q, method, dt)
 
 
 def _ground(ground: Any, model: Model) -> Any:

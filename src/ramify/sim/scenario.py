@@ -54,9 +54,9 @@ class Scenario:
         """Simulate, with some options replaced by name.
 
         control, motion, ground, initial: as in a scenario file (a word, a mapping, YAML text); the first three also as objects of
-        rf.control, rf.motion and rf.contact, control also as a function (t, q, v) -> tau, control and ground as None. q0, v0: arrays. t_end, method, step,
-        max_step, rtol, atol, dt_out, damping, events, progress: see rf.simulate. A step is dropped where a method without one is
-        chosen.
+        rf.control, rf.motion and rf.contact, control also as a function (t, q, v) -> tau, control and ground as None. q0, v0:
+        arrays. t_end, method, step, max_step, rtol, atol, dt_out, damping, events, progress: see rf.simulate. A step is dropped
+        where a method without one is chosen.
 
         The scenario's text and the overrides are in the result's ``options["scenario"]``: ``Scenario.again(result)`` repeats it.
         Raises SimulationError for an unknown option and where the run fails (its ``result`` is what was computed), ModelError

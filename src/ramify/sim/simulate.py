@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.stability import LIMITS, warn_of_long_steps
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
@@ -34,6 +35,8 @@ FIXED = {
     "ab4": "ab4",
     "energy": "energy",
 }
+CONTACT_STEP = 0.01
+"""s: the longest step over a ground unless told, so that a short touch is not stepped over."""
 _RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
@@ -64,14 +67,19 @@ def simulate(
     method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
-    one changes its sign. Ctrl-C ends the run and keeps what was computed.
+    one changes its sign. max_step: the longest step, s; over a ground 0.01 unless told. Ctrl-C ends the run and keeps what was
+    computed.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
     name = _method(method, step)
+    if ground is not None and max_step == np.inf:
+        max_step = CONTACT_STEP
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
     field = make_field(model, control, damping, ground)
+    if field.contact is not None and name in LIMITS and step is not None:
+        warn_of_long_steps(field.contact, q[None], name, step)
     if events is not None and not isinstance(events, Mapping):
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
