@@ -201,9 +201,9 @@ class SumPart(ControlPart):
 
 
 CONTROLS: Final[Mapping[str, type[ControlPart]]] = {
-    "none": ControlPart, "inverse": ControlPart, "pd": GainPart, "pid": PIDPart, "computed_torque": GainPart, "feedforward": GainPart,
-    "gravity_compensation": GravityPart, "torque": TorquePart, "torque_table": TorqueTablePart, "torques_of_motion": BeforehandPart,
-    "sum": SumPart,
+    "none": ControlPart, "inverse": ControlPart, "pd": GainPart, "pid": PIDPart, "computed_torque": GainPart,
+    "feedforward": GainPart, "gravity_compensation": GravityPart, "torque": TorquePart, "torque_table": TorqueTablePart,
+    "torques_of_motion": BeforehandPart, "sum": SumPart,
 }  # fmt: skip
 """Controllers by the word after ``type``."""
 
@@ -215,6 +215,7 @@ class GroundPart(Late):
     terrain: Any = None
     points: Joints | None = None
     friction: NotNegative | None = None
+    chosen: list[Name] | None = None  # in the record of a run: what had been left open
 
 
 class BookGroundPart(GroundPart):

@@ -13,10 +13,12 @@ from ramify.motion.per_joint import PerJoint
 from ramify.motion.quintic import Quintic
 from ramify.motion.sequence import Sequence
 from ramify.motion.spline import Spline
+from ramify.motion.support import Balance, measured_balance, planned_balance, support_margin, support_polygon
 from ramify.motion.table import Table
 from ramify.motion.trajectory import Motion, Trajectory
 
 __all__ = [
-    "Cycloid", "Function", "Gait", "Harmonic", "Hold", "InvertedPendulum", "Leg", "Motion", "PerJoint", "PlanarLine", "Posture",
-    "Quintic", "Sequence", "Spline", "Table", "Target", "Trajectory", "cycloid", "example_ends", "inverse_kinematics", "legs",
+    "Balance", "Cycloid", "Function", "Gait", "Harmonic", "Hold", "InvertedPendulum", "Leg", "Motion", "PerJoint", "PlanarLine",
+    "Posture", "Quintic", "Sequence", "Spline", "Table", "Target", "Trajectory", "cycloid", "example_ends", "inverse_kinematics",
+    "legs", "measured_balance", "planned_balance", "support_margin", "support_polygon",
 ]  # fmt: skip

@@ -14,7 +14,7 @@ from ramify.errors import StateError
 from ramify.motion.jet import Jet, jet
 from ramify.motion.leg import Leg, legs, reaches
 from ramify.motion.pendulum import InvertedPendulum
-from ramify.motion.trajectory import Array, Texts, Trajectory, settle, stacked
+from ramify.motion.trajectory import Array, Motion, Texts, Trajectory, settle, stacked
 from ramify.scalar import Scalar, cos, floor, select
 
 if TYPE_CHECKING:
@@ -163,12 +163,12 @@ class Gait(Trajectory):
 
     # ---- what a walk is judged by ----
 
-    def trunk(self, t: ArrayLike) -> tuple[Array, Array]:
-        """Desired place (..., 3) and velocity (..., 3) of the trunk's origin at the times t (...), m and m/s."""
+    def trunk(self, t: ArrayLike) -> tuple[Array, Array, Array]:
+        """Desired place, velocity and acceleration of the trunk's origin at the times t (...): (..., 3) each, in m and s."""
         times = np.asarray(t, dtype=np.float64)
-        place, _ = self._moved(times)
-        jets = [jet(x) for x in place]
-        return stacked([x.x for x in jets], times.shape), stacked([x.dx for x in jets], times.shape)
+        jets = [jet(x) for x in self._moved(times)[0]]
+        x, dx, ddx = (stacked(part, times.shape) for part in zip(*((one.x, one.dx, one.ddx) for one in jets), strict=True))
+        return x, dx, ddx
 
     def ankles(self, t: ArrayLike) -> Array:
         """Desired places (..., legs, 3) of the ankles at the times t (...), m."""
@@ -184,19 +184,29 @@ class Gait(Trajectory):
 
     def start(self, model: Model) -> tuple[Array, Array]:
         """(q0, v0) of a robot on this gait at its begin: joints, and the trunk upright with the pendulum's velocity."""
+        m = self.whole(model, self.begin)
+        return m.q, m.v
+
+    def whole(self, model: Model, t: ArrayLike) -> Motion:
+        """The motion of the whole robot, its floating base included: q (..., nq), v and a (..., nv) at the times t (...).
+
+        Raises StateError where the robot has other joints, or no floating base.
+        """
         from ramify.motion.driven import driven
 
-        q, v = model.neutral(), np.zeros(model.nv)
-        m = self.at(self.begin)
+        m = self.at(t)
         if self.n == model.nv == model.nq:
-            return m.q, m.v
+            return m
         chosen = driven(model)
         joints = self.n - 6 * self.base
         if len(chosen) != joints or model.joints[0].kind not in ("free", "free_euler"):
             raise StateError(f"the gait moves {joints} joints on a floating trunk; {model.name} has {len(chosen)} to drive")
-        q[list(chosen.q)], v[list(chosen.v)] = m.q[-joints:], m.v[-joints:]
-        q[:3], v[:3] = self.trunk(self.begin)
-        return q, v
+        q = np.broadcast_to(model.neutral(), (*m.t.shape, model.nq)).copy()
+        v, a = np.zeros((2, *m.t.shape, model.nv))
+        q[..., list(chosen.q)], v[..., list(chosen.v)], a[..., list(chosen.v)] = (x[..., -joints:] for x in (m.q, m.v, m.a))
+        for part, moved in zip((q, v, a), self.trunk(m.t), strict=True):
+            part[..., :3] = moved
+        return Motion(m.t, q, v, a)
 
 
 def _either(first: Scalar, standing: Scalar, swinging: Scalar, stands: bool) -> Jet:

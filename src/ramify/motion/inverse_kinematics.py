@@ -23,6 +23,8 @@ Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Rows = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 _SOFTEST: Final = 1e-12
 _HARDEST: Final = 1e8
+_GAIN: Final = 1e-7
+"""Share of the squared error that an iteration must win: one that wins less has come as near as it gets."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,11 +218,12 @@ class _Problem:
             step = self.step(q[at], e[at], mu[at])
             tried = self.inside(self.model.integrate(q[at], step, 1.0))
             e_new, error_new = self.weighted(tried, rows[at])
-            better = (e_new**2).sum(axis=1) < (e[at] ** 2).sum(axis=1)
+            old, new = (e[at] ** 2).sum(axis=1), (e_new**2).sum(axis=1)
+            better = new < old
             good = at[better]
             q[good], e[good], error[good] = tried[better], e_new[better], error_new[better]
             mu[at] = np.clip(np.where(better, mu[at] * 0.1, mu[at] * 5.0), _SOFTEST, _HARDEST)
-            stuck = np.abs(step).max(axis=1) < 1e-14
+            stuck = (np.abs(step).max(axis=1) < 1e-14) | (better & (old - new < _GAIN * old))
             going[at] = (error[at] > self.tolerance) & (mu[at] < _HARDEST) & ~stuck
         return q, error, count
 

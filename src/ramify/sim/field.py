@@ -9,9 +9,9 @@ scalars, so the whole right-hand side, controller and ground included, is compil
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ramify.codegen.native import builtin_entry
 from ramify.compute import algorithm_of, fingerprint, plain_text
 from ramify.errors import SimulationError
 from ramify.model.frame import Array
+from ramify.records import ships_with_ramify
 from ramify.scalar import Scalar
 from ramify.trace.program import Port, Program, trace
 
@@ -208,7 +209,7 @@ class Field:
     def fingerprint(self) -> str:
         """Everything that determines the compiled code."""
         law = repr(self.control)
-        if self.traceable and not (_is_ours(self.control) and _is_ours(self.ground)):
+        if self.traceable and not (ships_with_ramify(self.control) and ships_with_ramify(self.ground)):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
         ground = "" if self.contact is None else self.contact.fingerprint
         return key_of(fingerprint(self.model), law, repr(self.damping), repr(self.baumgarte), *filter(None, [ground]))
@@ -254,12 +255,3 @@ def _losses(felt: Sequence[Reaction]) -> Scalar:
     for reaction in felt:
         heat = heat + reaction.loss
     return heat
-
-
-def _is_ours(part: Any) -> bool:
-    """Whether a controller and all it is made of come with ramify, so that their reprs say all there is."""
-    if isinstance(part, (tuple, list)):
-        return all(map(_is_ours, part))
-    if not is_dataclass(part):
-        return True
-    return type(part).__module__.startswith("ramify.") and all(_is_ours(getattr(part, f.name)) for f in fields(part))

@@ -11,6 +11,7 @@ from ramify.codegen.target import llvm_available
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.frame import Array
 from ramify.motion.trajectory import Motion, stacked
+from ramify.sim.dop853 import UnboundedError
 from ramify.sim.field import Field, coordinate_rates
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ if TYPE_CHECKING:
 
 MOST_LINKS = 80
 """Degrees of freedom up to which the whole right-hand side is written out and compiled."""
-
-
-class DivergenceError(SimulationError):
-    """A state or a rate is not finite: a shorter step may avoid it."""
 
 
 def unit(model: Model, y: Array) -> Array:
@@ -120,7 +117,7 @@ def _refuse(field: Field) -> Callable[..., Array]:
         if np.isfinite(found).all():
             return found
         bad = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise DivergenceError(
+        raise UnboundedError(
             f"the motion is not finite at t = {float(t[0]):g} s: the rate of {_named(field, bad)!r} is {found[bad]}"
         )
 
@@ -129,7 +126,7 @@ def _refuse(field: Field) -> Callable[..., Array]:
 
 def _not_finite(field: Field, t: float, y: Array) -> None:
     bad = int(np.flatnonzero(~np.isfinite(y))[0])
-    raise DivergenceError(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
+    raise UnboundedError(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
 
 
 def _named(field: Field, place: int) -> str:

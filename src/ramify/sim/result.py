@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ramify.sim.audit import Audit
     from ramify.sim.closing import Loops
 
-What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts", "loops"]
+What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts", "loops", "walk"]
 """The plots a result offers."""
 
 
@@ -231,7 +231,7 @@ class Result:
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", "phase" (v over q), "contacts", or "loops".
+        """A Matplotlib figure: "q", "v", "a", "tau", "energy" or "audit" over time, "phase" (v over q), "contacts", "loops", "walk".
 
         joints: names of the joints to draw, all unless told. Where a motion was desired, it is drawn beside what was simulated.
         """

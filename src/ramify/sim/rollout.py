@@ -150,6 +150,8 @@ def rollout(
     check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
     field = make_field(model, control, damping, ground, stabilisation)
     project = bool(model.loops) and stabilisation == "projection"
+    if field.contact is not None:
+        _check_step(field, q.reshape(-1, model.nq), method, dt)
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
     if model.loops:
@@ -205,6 +207,20 @@ def make_field(
     made = Field(model, _controller(control, model), tuple(float(d) for d in friction), _ground(ground, model), rate)
     _ = made.contact  # says what does not fit
     return made
+
+
+_checked: dict[tuple[str, str, float], None] = {}
+
+
+def _check_step(field: Field, q: Array, method: str, dt: float) -> None:
+    """Warn, once, of a step that is too long for the ground."""
+    assert field.contact is not None
+    key = (field.contact.fingerprint, method, float(dt))
+    if key not in _checked:
+        from ramify.contact.stability import warn_of_long_steps
+
+        _checked[key] = None
+        warn_of_long_steps(field.contact, q, method, dt)
 
 
 def _ground(ground: Any, model: Model) -> Any:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.stability import LIMITS, warn_of_long_steps
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
@@ -87,6 +88,8 @@ def simulate(
     field, note = shared(make_field(model, control, damping, ground, stabilisation), MOST_LINKS), ""
     if model.loops:
         q, v, note = closed_start(model, q0, q, v)
+    if field.contact is not None and name in LIMITS and step is not None:
+        warn_of_long_steps(field.contact, q[None], name, step)
     if events is not None and not isinstance(events, Mapping):
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
