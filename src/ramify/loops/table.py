@@ -15,6 +15,7 @@ from ramify.errors import LoopError
 from ramify.loops import forward, inverse
 from ramify.loops.closure import closures, count
 from ramify.loops.constraints import constraints, loop_wrenches
+from ramify.loops.drive import driving_forces
 from ramify.loops.subsystems import Plan, plan
 from ramify.motion.driven import driven
 from ramify.trace.loops import LoopPort
@@ -52,6 +53,7 @@ class _Table:
             ),
             *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work) for wrenches in ("", "_wrenches")),
             self.inverse("inverse_dynamics_whole", False, None),
+            *([] if work is None else [self.driving(work)]),
             self.wrenches(),
         ]
         return {row.name: row for row in found}
@@ -85,6 +87,12 @@ class _Table:
 
         counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1, "gap": self.nc, "slip": self.nc}
         return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
+
+    def driving(self, work: Plan) -> Algorithm:
+        def text(tree: Any, q: Any, v: Any, x: Any) -> tuple[Any, ...]:
+            return (driving_forces(tree, self.loops, work, q, v, x, no_wrenches(tree)),)
+
+        return _algorithm("driving_forces", ("q", "v", "x"), False, {"y": -1}, text)
 
     def wrenches(self) -> Algorithm:
         def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
