@@ -298,13 +298,6 @@ def test_gravity_compensation_holds_a_mechanism() -> None:
     assert np.abs(r.q - start.q).max() < 1e-9
 
 
-def test_laws_that_need_the_dynamics_refuse_the_wrong_drives(tmp_path: Path, root: Path) -> None:
-    model = rf.load("three_rrr")
-    control = rf.control.ComputedTorque(rf.motion.Hold([0.0, 0.0]), actuated=["crank1", "crank2"])
-    with pytest.raises(rf.LoopError, match="as many as it has degrees of freedom; crank1, crank2 will not do"):
-        rf.simulate(model, t_end=0.1, control=control)
-
-
 @pytest.mark.parametrize(
     ("name", "turning"), [("four_bar_turn", True), ("robotic_leg_turn", True), ("robotic_leg_free_fall", False),
                           ("slider_crank_free_fall", False), ("three_rrr_free_fall", False)],

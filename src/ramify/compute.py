@@ -141,7 +141,7 @@ def algorithm_of(model: Model, name: str) -> Algorithm:
     return known[name]
 
 
-_OPEN_ONLY = ("inverse_dynamics_tangent", "forward_dynamics_tangent", "hybrid_dynamics", "hybrid_dynamics_wrenches")
+_OPEN_ONLY = ("inverse_dynamics_tangent", "forward_dynamics_tangent")
 """Algorithms of trees that would give wrong numbers for a closed system."""
 
 

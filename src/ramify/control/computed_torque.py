@@ -48,5 +48,6 @@ class ComputedTorque(Controller):
 
 def driving_forces(robot: RobotText, driven: Driven, q: Scalars, v: Scalars, a: Scalars) -> list[Scalar]:
     """The forces that give the driven coordinates the accelerations a while none act on the others."""
-    tau = robot.inverse_dynamics(q, v, a) if len(driven) == robot.nv else robot.hybrid(q, v, a, driven)
+    whole = len(driven) == robot.nv and not robot.model.loops
+    tau = robot.inverse_dynamics(q, v, a) if whole else robot.hybrid(q, v, a, driven)
     return [tau[j] for j in driven.v]

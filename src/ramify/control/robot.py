@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ramify.algorithms import ALGORITHMS
 from ramify.compute import algorithm_of, plain_text
-from ramify.errors import LoopError
 from ramify.motion.driven import Actuated, Driven, driven
 from ramify.scalar import Scalar
 
@@ -23,7 +21,7 @@ class RobotText:
     """The algorithms of a model over lists of scalars of any kind: floats, arrays (a batch per scalar), traced expressions.
 
     q has ``nq`` entries; v, a and the forces have ``nv``. Units and conventions are those of the model's methods of the same names.
-    Of a robot with loops they honour these: forces act at its actuated joints alone.
+    Loops are honoured: forces act at the driven coordinates alone.
     """
 
     def __init__(self, model: Model) -> None:
@@ -48,49 +46,36 @@ class RobotText:
         return self._forward(list(q), list(v), list(tau))[0]
 
     def bias(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        """h: the forces that hold the accelerations at zero; of a robot with loops, those of its driven joints."""
+        """h: the forces that hold the accelerations at zero; with loops, those of the driven coordinates."""
         if self.model.loops:
-            return self._forces(q, v, self.driven())
+            return self._held(q, v)
         return self._bias(list(q), list(v))[0]
 
     def gravity_forces(self, q: Scalars) -> list[Scalar]:
         """The forces that hold the robot at rest."""
         if self.model.loops:
-            return self._forces(q, [0.0] * self.nv, self.driven())
+            return self._held(q, [0.0] * self.nv)
         return self._gravity(list(q))[0]
 
     def hybrid(self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None) -> list[Scalar]:
         """(nv): the forces that give the coordinates ``joints`` the accelerations a_joints; the others' accelerations (table 7.1).
 
-        joints: the driven coordinates unless told; no force acts on the others. This is eqs. (9.8), (9.9) solved by recursion. The
-        loops of a robot that has some are kept closed.
+        joints: the driven coordinates unless told; no force acts on the others. This is eqs. (9.8), (9.9) solved by recursion.
         """
         given = self.driven() if joints is None else joints
         x: list[Scalar] = [0.0] * self.nv
         for j, a in zip(given.v, a_joints, strict=True):
             x[j] = a
-        if self.model.loops:
-            return self._driving(given)(list(q), list(v), x)[0]
         if given.v not in self._hybrids:
             prescribed = [float(k in given.v) for k in range(self.nv)]
-            self._hybrids[given.v] = plain_text(ALGORITHMS["hybrid_dynamics"], self.model, [prescribed])
+            self._hybrids[given.v] = plain_text(algorithm_of(self.model, "hybrid_dynamics"), self.model, [prescribed])
         return self._hybrids[given.v](list(q), list(v), x)[0]
 
-    def _forces(self, q: Scalars, v: Scalars, joints: Driven) -> list[Scalar]:
-        """Forces that give the driven coordinates no acceleration; zero elsewhere."""
-        found = self._driving(joints)(list(q), list(v), [0.0] * self.nv)[0]
-        return [x if i in joints.v else 0.0 for i, x in enumerate(found)]
-
-    def _driving(self, joints: Driven) -> Text:
-        """Forces and accelerations of a closed system: see ``ramify.loops.drive``."""
-        if joints.v != self.driven().v or "driving_forces" not in self.model.closed_algorithms:
-            raise LoopError(
-                f"{self.model.name} has loops: a law that needs its dynamics drives all of its actuated joints, as many as it has degrees "
-                f"of freedom; {', '.join(joints.names) or 'none'} will not do; mark the right joints actuated in the model, or use PD"
-            )
-        if joints.v not in self._hybrids:
-            self._hybrids[joints.v] = plain_text(self.model.closed_algorithms["driving_forces"], self.model, ())
-        return self._hybrids[joints.v]
+    def _held(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        """Forces at the driven coordinates, under which these do not accelerate."""
+        driven = self.driven()
+        found = self.hybrid(q, v, [0.0] * len(driven), driven)
+        return [f if k in driven.v else 0.0 for k, f in enumerate(found)]
 
     @cached_property
     def _inverse(self) -> Text:
@@ -102,11 +87,11 @@ class RobotText:
 
     @cached_property
     def _bias(self) -> Text:
-        return plain_text(ALGORITHMS["bias"], self.model, ())
+        return plain_text(algorithm_of(self.model, "bias"), self.model, ())
 
     @cached_property
     def _gravity(self) -> Text:
-        return plain_text(ALGORITHMS["gravity_forces"], self.model, ())
+        return plain_text(algorithm_of(self.model, "gravity_forces"), self.model, ())
 
 
 class StillRobot(RobotText):

@@ -91,11 +91,11 @@ def _loop(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, 
             mistakes.add((*path, *where), text)
         if end is not None and end.link is not None and not known(end.link):
             mistakes.add((*path, side, "link"), f"no link is named {end.link!r}")
-    ends = [_end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second")]
+    first, second = (_end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second"))
     joint = part.joint
     try:
         return Loop(
-            part.name, joint.type, *ends, joint.axis, joint.sequence, joint.planar, joint.length or 0.0,
+            part.name, joint.type, first, second, joint.axis, joint.sequence, joint.planar, joint.length or 0.0,
             tuple(joint.joints or ()), joint.ratio, joint.offset,
         )  # fmt: skip
     except ModelError as error:

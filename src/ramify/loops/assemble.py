@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 Values = Mapping[str, ArrayLike] | None
 
 _CLOSED = 1e-11  # of the robot's size
-_DEAD = 1e-7  # smallest singular value, as a share, at which dependent rates are still told
+_STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
+_DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still told
 _STARTS = 24
 
 
@@ -69,7 +71,8 @@ def _path(work: _Assembly, start: Array) -> State:
                 f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({work.told(i - 1)} to {work.told(i)}): "
                 "the way leads through a dead centre; take other independent coordinates there"
             )
-        start = work.model.integrate(now.q, now.v, 0.0)
+        if i + 1 < work.rows:
+            start = work.ahead(now.q, i)
     stack = [np.stack([getattr(s, part) for s in states]) for part in ("q", "v", "a")]
     worst = min(states, key=lambda s: s.margin)
     return State(stack[0], stack[1], stack[2], max(s.gap for s in states), worst.branch, worst.margin, states[0].note)
@@ -134,6 +137,25 @@ class _Assembly:
             ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.names, self.given[0][row], strict=True)) or "no coordinate given"
         )
 
+    def ahead(self, q: Array, row: int) -> Array:
+        """A posture to start at for the next row: along the tangent of the way, in short steps, so that the branch is kept."""
+        way = self.given[0][row + 1] - self.given[0][row]
+        pieces = max(1, math.ceil(float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / (_STRIDE * self.size)))
+        for k in range(pieces):
+            step, _, branch = self.velocity(q, way / pieces, np.zeros(len(self.sizes)), "rates", row)
+            moved = self.model.integrate(q, step, 1.0)
+            moved[self.in_q] = self.given[0][row] + way * ((k + 1) / pieces)
+            if k + 1 == pieces:
+                return moved
+            q, gap = self.close(moved)
+            if gap > _CLOSED * self.size:
+                self.refuse(q, gap, row)
+            if branch * self.velocity(q, way / pieces, np.zeros(len(self.sizes)), "rates", row)[2] < 0:
+                raise LoopError(
+                    f"{self.model.name}: the branch changes after row {row} ({self.told(row)}): the way leads through a dead centre"
+                )
+        return q
+
     # ---- position ----
 
     def residual(self, q: Array) -> tuple[Array, Array]:
@@ -171,7 +193,6 @@ class _Assembly:
 
     def state(self, start: Array, row: int, first: bool = True) -> State:
         """The consistent state of a row, from a posture to start at."""
-        model = self.model
         values, rates, second = (table[row] for table in self.given)
         q = np.array(start)
         q[self.in_q] = values
@@ -187,7 +208,7 @@ class _Assembly:
         residual = self.kernel(found, v)[0]
         what = {1: "positive", -1: "negative", 0: "no"}[branch]
         left = len(self.free) - self.rank
-        kept = f"; {left} coordinates are left free and stay near the guess" if left else f"; branch of {what} determinant"
+        kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
         return State(found, v, a, float(np.abs(residual).max(initial=0.0)), branch, margin, note + kept)
 
     def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
@@ -197,7 +218,7 @@ class _Assembly:
             start = self.model.tree.random(seed)[0]
             start[self.in_q] = q[self.in_q]
             found, left = self.close(start)
-            if left < gap and not self.flipped(found) or self.flipped(best):
+            if (left < gap and not self.flipped(found)) or self.flipped(best):
                 best, gap, note = found, left, f"from start {seed + 1} of its own, the guess leading nowhere"
             if gap <= _CLOSED * self.size and not self.flipped(best):
                 break
@@ -217,8 +238,8 @@ class _Assembly:
         involved = sorted({name.split(".")[0] for name in worst})
         clash = f"; the loops {', '.join(map(repr, involved))} contradict each other, or" if len(involved) > 1 else ";"
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.told(row)}: a gap of {gap:.4g} m remains in {', '.join(worst[:6])}{clash} "
-            "this posture is out of reach; give other independent coordinates or another guess"
+            f"{model.name} cannot be assembled with {self.told(row)}: a gap of {gap:.4g} m remains in {', '.join(worst[:6])}"
+            f"{clash} this posture is out of reach; give other independent coordinates or another guess"
         )
 
     # ---- velocity and acceleration ----
@@ -237,16 +258,17 @@ class _Assembly:
         rank = int((whole > RANK * whole[0]).sum())
         counted = s > RANK * largest
         self.rank = int(counted.sum())
-        margin = float(s[min(rank, len(s)) - 1] / largest) if rank and len(s) and rank <= len(s) else 0.0
+        told = min(rank, len(s))
+        margin = float(s[told - 1] / largest) if told else 1.0
         x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[self.free]
         left = float(np.abs(J @ x + bias * self.sizes).max(initial=0.0))
         demand = float(np.abs(b).max(initial=0.0))
         if left > 1e-8 * max(demand, 1e-12) and left > 1e-9 * self.size:
             raise LoopError(
-                f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at {self.told(row)}: the loops would open at {left:.3g} m/s"
-                f"{'^2' if what != 'rates' else ''}; it is a dead centre, or more is given than the mechanism has degrees of freedom"
+                f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at {self.told(row)}: the loops would open by "
+                f"{left:.3g} m/s{'^2' if what != 'rates' else ''}; it is a dead centre, or more is given than can be free"
             )
-        if margin < _DEAD and demand > 1e-12 and self.rank <= rank:
+        if margin < _DEAD and demand > 1e-12:
             raise LoopError(
                 f"{model.name}: at {self.told(row)} the mechanism stands within {margin:.2g} of a dead centre: {what} of the other "
                 "coordinates are not determined; take other independent coordinates there"

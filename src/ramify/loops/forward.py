@@ -11,7 +11,7 @@ replaced by I + J' W J, which gives the same answer, and U by its triangular fac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ramify.dynamics.factor import Elimination, eliminations
@@ -163,16 +163,20 @@ def with_multipliers(factors: Factors, Z: Sequence[Sparse], phi: Sequence[Scalar
 
 
 def forward_dynamics(
-    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column, rate: float = 0.0, weight: float = 0.0
-) -> tuple[list[Scalar], list[Scalar]]:
+    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column, rate: float = 0.0, weight: float = 0.0,
+    drives: Mapping[int, Scalar] | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
     """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames, and the multipliers.
 
-    rate (1/s): Baumgarte's stabilisation, c = J' v + 2 rate J v + rate^2 phi. weight (kg): not zero where I is singular.
+    rate (1/s): Baumgarte's stabilisation, c = J' v + 2 rate J v + rate^2 phi. weight (kg): not zero where I is singular. drives:
+    links whose accelerations are given; each is one more constraint, whose multiplier is the force that drives it.
     """
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
     bias = tree.each(lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, applied)
     rows = constraints(tree, loops, q, x, moving)
+    for i, (k, a) in enumerate((drives or {}).items()):
+        rows.append(Constraint(0.0, {k: 1.0}, -a, 1.0, len(loops) + i, forces={k: 1.0}))
     c = [row.bias + _stabilised(row, v, rate) for row in rows]
     if weight:
         factors, lower = dense_factors(tree, q, rows, weight)
@@ -183,12 +187,35 @@ def forward_dynamics(
         phi_hat = lower(free)
     else:
         factors, eliminated = tree_factors(tree, x)
-        phi_hat = tree.inward(inward, no_wrench(), x, eliminated, bias, tau)
+        phi_hat = list(tree.inward(inward, no_wrench(), x, eliminated, bias, tau))
     phi = [p * d for p, d in zip(phi_hat, factors.inverse, strict=True)]
     Z = [factors.reduce(row) for row in rows]
     rhs = [-(_sum(z, dict(enumerate(phi))) + ck) for z, ck in zip(Z, c, strict=True)]
     lam = compliance(factors, Z, rows).solve(rhs)
     return factors.finish(with_multipliers(factors, Z, phi, lam)), lam
+
+
+def hybrid_dynamics(
+    tree: Tree,
+    loops: Sequence[Closure],
+    q: Column,
+    v: Column,
+    x: Column,
+    prescribed: Sequence[float],
+    applied: Column,
+    weight: float,
+) -> list[Scalar]:
+    """y (nv): where accelerations are prescribed (one in that column) the forces that give them, else the accelerations.
+
+    x: accelerations where prescribed, else joint forces. Drives that depend on earlier ones (more than degrees of freedom) do
+    nothing.
+    """
+    drives = {k: a for k, (a, one) in enumerate(zip(x, prescribed, strict=True)) if one}
+    tau = [0.0 if k in drives else force for k, force in enumerate(x)]
+    a, lam = forward_dynamics(tree, loops, q, v, tau, applied, 0.0, weight, drives)
+    for force, k in zip(lam[len(lam) - len(drives) :], drives, strict=True):
+        a[k] = force
+    return a
 
 
 def _stabilised(row: Constraint, v: Column, rate: float) -> Scalar:

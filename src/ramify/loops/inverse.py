@@ -50,7 +50,7 @@ def driving_forces(
     squares = scales([dot(r, r) for r in J], [row.size for row in rows], [row.loop for row in rows])
     E = [[float(k == i) for k in range(n)] for i in actuated]
     Q, R, inverse = orthogonal([*J, *E], [*squares, *([1.0] * len(E))])
-    # what is left of the driving columns: R_E tau_a = Q_E' tau^phi, of full rank but for zero rows; the shortest tau_a lies in its rows
+    # what is left of the driving columns: R_E tau_a = Q_E' tau^phi, of full rank but for zero rows; the shortest tau_a lies in them
     R_E = [R[nc + i][nc:] for i in range(len(E))]
     P, T, t_inverse = orthogonal(R_E, [1.0] * len(E))
     y = forward_substitute(T, t_inverse, [dot(e, wanted) for e in Q[nc:]])

@@ -24,10 +24,10 @@ RANK = 1e-9
 class Constraints:
     """The constraints at a state (or a batch of them).
 
-    residual (..., nc), in m or as a sine (see ``units``), zero where the loops are closed; J (..., nc, nv) with J v its rate; Jdot_v
-    (..., nc) the rest of its second derivative; ``names`` a name per row. ``rank`` of J and ``mobility`` = nv - rank, each an int, or
-    an array (...). ``margin`` (...): the smallest singular value that counts, as a share of the largest, lengths measured in the robot's
-    own size: it goes to zero towards a singular posture.
+    residual (..., nc), in m or as a sine (see ``units``), zero where the loops are closed; J (..., nc, nv) with J v its rate;
+    Jdot_v (..., nc) the rest of its second derivative; ``names`` a name per row. ``rank`` of J and ``mobility`` = nv - rank, each
+    an int, or an array (...). ``margin`` (...): the smallest singular value that counts, as a share of the largest, lengths measured
+    in the robot's own size: it goes to zero towards a singular posture.
     """
 
     residual: Array

@@ -53,10 +53,11 @@ def _row(name: str, loop: Loop, first: Pose, second: Pose) -> Row:
     if name == "distance":
         k = 1.0 / loop.length
         return Row((d.dot(d) - loop.length * loop.length) * (0.5 * k), _NONE, d * k, lambda w, v: v.dot(v) * k)
-    return _turn("turn_x turn_y turn_z".split().index(name), first.R, second.R)
+    return _turn(_TURNS.index(name), first.R, second.R)
 
 
 _AXES = {"x": 0, "y": 1, "z": 2}
+_TURNS = ("turn_x", "turn_y", "turn_z")
 
 
 def _angle(u: Vec3, z: Vec3) -> Row:
@@ -65,7 +66,7 @@ def _angle(u: Vec3, z: Vec3) -> Row:
 
 
 def _turn(k: int, first: Mat3, second: Mat3) -> Row:
-    """Half the sum of a_i x b_i over the axes of both ends, along axis k: sin(angle) times the axis of the rotation between them."""
+    """Half the sum of a_i x b_i over the axes of both ends, along axis k: the sine of the angle between them times its axis."""
     a, b = first.columns, second.columns
     e = a[k]
     value = 0.5 * (_crosses(a, b).dot(e))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ramify.compute import applied_wrenches
 from ramify.errors import LoopError
 from ramify.loops.closure import names, reach
-from ramify.loops.report import column_sizes, row_sizes
+from ramify.loops.report import RANK, column_sizes, row_sizes
 from ramify.model.configuration import numbers
 from ramify.model.frame import Array
 
@@ -44,23 +44,36 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wre
     size, rows = reach(model), row_sizes(model)
     _refuse_open(model, gap * rows, _OPEN * size)
     columns = column_sizes(model)
-    moved = np.abs(np.asarray(a) * columns).max(initial=0.0) + (np.asarray(v) * columns / size).__pow__(2).max(initial=0.0) * size
+    speed = np.abs(np.asarray(v) * columns).max(initial=0.0)
+    moved = np.abs(np.asarray(a) * columns).max(initial=0.0) + speed * speed / size
     slipping = np.abs(slip * rows)
     if slipping.max(initial=0.0) > _SLIP * moved + 1e-9 * size:
         worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
         raise LoopError(
-            f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: {names(model)[worst]} would move with "
-            f"{slipping.max():.3g} m/s^2; model.assemble(…, rates, accelerations=…) gives accelerations that fit"
+            f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: {names(model)[worst]} would move "
+            f"with {slipping.max():.3g} m/s^2; model.assemble(…, rates, accelerations=…) gives accelerations that fit"
         )
     missing = np.abs(unmet)
     if missing.max(initial=0.0) > _UNMET * np.abs(wanted).max(initial=0.0):
         worst = int(np.argmax(missing.reshape(-1, model.nv).max(axis=0)))
         raise LoopError(
-            f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: {missing.max():.3g} N or N m are missing at "
-            f"{model.velocities[worst]!r}, of {np.abs(wanted).max():.3g} at most; the mechanism is under-actuated, or at a dead centre of "
-            "its drives; mark more joints actuated, or ask for a motion that forward_dynamics gives"
+            f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: {missing.max():.3g} N or N m are "
+            f"missing at {model.velocities[worst]!r}, of {np.abs(wanted).max():.3g} at most; it is under-actuated, or at a dead "
+            "centre of its drives; mark more joints actuated, or ask for a motion that forward_dynamics gives"
         )
     return tau, lam
+
+
+def refuse_overdriven(model: Model, q: ArrayLike, held: Array) -> None:
+    """Refuse accelerations of coordinates (where ``held``) that the loops make depend on each other; looked at in the first state."""
+    c = model.constraints(np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0])
+    count = int(held.sum())
+    rank = np.linalg.matrix_rank(np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2)))
+    if rank < c.rank + count:
+        raise LoopError(
+            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed accelerations depend on each other through the "
+            "loops; prescribe fewer joints"
+        )
 
 
 def _refuse_open(model: Model, gap: Array, most: float) -> None:
@@ -75,7 +88,7 @@ def _refuse_open(model: Model, gap: Array, most: float) -> None:
 
 
 def reactions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches, multipliers: ArrayLike | None) -> Array:
-    """The wrench each joint transmits, the loops' forces among those on its body; multipliers: as given, else those of inverse dynamics."""
+    """The wrench each joint transmits, the loops' forces among those on its body; multipliers: given, or of inverse dynamics."""
     lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
     on_links, _ = model.kernel("loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
     given = applied_wrenches(model, wrenches or {}, q)

@@ -1,8 +1,9 @@
-"""The algorithms of closed systems by name, as ``ramify.algorithms`` has those of trees: same names, same arrays, loops honoured."""
+"""The algorithms of closed systems by name, as ``ramify.algorithms`` has those of trees: the same arrays, loops honoured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from ramify.errors import LoopError
 from ramify.loops import forward, inverse
 from ramify.loops.closure import closures, count
 from ramify.loops.constraints import constraints, loop_wrenches
-from ramify.loops.drive import driving_forces
 from ramify.loops.subsystems import Plan, plan
 from ramify.motion.driven import driven
 from ramify.trace.loops import LoopPort
@@ -53,7 +53,7 @@ class _Table:
             ),
             *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work) for wrenches in ("", "_wrenches")),
             self.inverse("inverse_dynamics_whole", False, None),
-            *([] if work is None else [self.driving(work)]),
+            *(self.hybrid(f"hybrid_dynamics{wrenches}", bool(wrenches)) for wrenches in ("", "_wrenches")),
             self.wrenches(),
         ]
         return {row.name: row for row in found}
@@ -88,11 +88,13 @@ class _Table:
         counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1, "gap": self.nc, "slip": self.nc}
         return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
 
-    def driving(self, work: Plan) -> Algorithm:
-        def text(tree: Any, q: Any, v: Any, x: Any) -> tuple[Any, ...]:
-            return (driving_forces(tree, self.loops, work, q, v, x, no_wrenches(tree)),)
+    def hybrid(self, name: str, wrenches: bool) -> Algorithm:
+        def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
+            *given, prescribed = rest
+            return (forward.hybrid_dynamics(tree, self.loops, q, v, x, prescribed, _felt(tree, q, tuple(given)), self.weight),)
 
-        return _algorithm("driving_forces", ("q", "v", "x"), False, {"y": -1}, text)
+        row = _algorithm(name, ("q", "v", "x"), wrenches, {"y": -1}, text, divides=True)
+        return replace(row, extras=("prescribed",))
 
     def wrenches(self) -> Algorithm:
         def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
@@ -136,7 +138,7 @@ def inertia_weight(model: Model) -> float:
         if values[0] < _SINGULAR:
             joint = model.velocities[int(np.argmax(np.abs(vectors[:, 0])))]
             raise LoopError(
-                f"{model.name}: {joint!r} moves no mass, and no loop holds it: its acceleration is not determined; give its body a mass"
+                f"{model.name}: {joint!r} moves no mass, and no loop holds it: its acceleration is not determined; give it a mass"
             )
     return weight
 

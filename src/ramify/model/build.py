@@ -341,12 +341,12 @@ class Builder:
         options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio, offset of a gear.
         """
         with understood(f"loop {name!r}"):
-            ends = [LoopEnd(link, as_frame(at)) for link, at in (first, second)]
+            one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
             if "axis" in options:
                 options["axis"] = tuple(options["axis"])
             if "joints" in options:
                 options["joints"] = tuple(options["joints"])
-            self.loops.append(Loop(name, joint, *ends, **options))
+            self.loops.append(Loop(name, joint, one, other, **options))
         return self
 
     def near(self, **coordinates: float) -> Builder:

@@ -55,8 +55,8 @@ class Loop:
     """A joint that closes a loop.
 
     ``first`` and ``second`` are the frames it joins. ``axis`` is a unit vector of both (revolute, prismatic, cylindrical,
-    point_on_line: the line through the first end's origin). ``sequence`` names the axes of a universal joint: the first letter one of
-    the first frame, the second one of the second frame. ``planar``: a revolute joint in a mechanism that moves in its plane anyway.
+    point_on_line: the line through the first end's origin). ``sequence`` names the axes of a universal joint: the first letter one
+    of the first frame, the second one of the second. ``planar``: a revolute joint in a mechanism that moves in its plane anyway.
     ``length`` in m of a distance. A gear has no ends but two coordinates, ``joints``: second = ratio * first + offset.
     """
 

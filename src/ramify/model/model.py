@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 
 from ramify.errors import LoopError, ModelError
 from ramify.model import configuration, locks
+from ramify.model.answers import UDU, Attachment, Energy, Hybrid, Kinematics, Momentum
 from ramify.model.body import Body
 from ramify.model.convert import Coordinates, converter
-from ramify.model.frame import Array, Frame
+from ramify.model.frame import Array
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, check_loops
 from ramify.model.modules import Module, check_modules, find_modules
@@ -32,50 +33,11 @@ if TYPE_CHECKING:
     from ramify.model.locks import Singularity
     from ramify.trace.count import OpCount
 
-Wrenches = Mapping[str, ArrayLike] | None
+__all__ = ["UDU", "Attachment", "Energy", "Hybrid", "Kinematics", "Maybe", "Model", "Momentum", "Wrenches"]
+
+Named = Mapping[str, ArrayLike] | None
+Wrenches = Named
 Maybe = ArrayLike | None
-
-
-class Attachment(NamedTuple):
-    """A named link that is (part of) a body: the body's index (-1: the base) and the link's frame in it."""
-
-    body: int
-    frame: Frame
-
-
-class Energy(NamedTuple):
-    """Kinetic and potential energy in J; the potential is zero at the world's origin."""
-
-    kinetic: Array
-    potential: Array
-
-
-class Momentum(NamedTuple):
-    """Linear momentum (kg m/s) and angular momentum (kg m^2/s) about the centre of mass, world frame."""
-
-    linear: Array
-    angular: Array
-
-
-class Hybrid(NamedTuple):
-    """``acceleration`` (..., free) of the free coordinates and ``tau`` (..., prescribed), the forces of the others."""
-
-    acceleration: Array
-    tau: Array
-
-
-class Kinematics(NamedTuple):
-    """World poses of the bodies: ``rotation`` (..., nb, 3, 3) and ``position`` (..., nb, 3)."""
-
-    rotation: Array
-    position: Array
-
-
-class UDU(NamedTuple):
-    """I = U D U': U upper unit triangular (..., nv, nv) in blocks, D (block) diagonal (..., nv, nv)."""
-
-    U: Array
-    D: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +64,8 @@ class Model:
             check_loops(self.loops, set(self.attached), self._single, moving)
         for name in self.guess:
             if name not in self._single:
-                raise ModelError(f"{self.name}: guess names {name!r}, which is no coordinate; choose among {', '.join(self._single)}")
+                known = ", ".join(self._single[:20])
+                raise ModelError(f"{self.name}: guess names {name!r}, which is no coordinate; choose among {known}")
 
     def __repr__(self) -> str:
         return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
@@ -320,15 +283,15 @@ class Model:
 
     def assemble(
         self,
-        independent: Mapping[str, ArrayLike] | None = None,
-        rates: Mapping[str, ArrayLike] | None = None,
-        guess: ArrayLike | Mapping[str, float] | None = None,
-        accelerations: Mapping[str, ArrayLike] | None = None,
+        independent: Named = None,
+        rates: Named = None,
+        guess: Maybe | Mapping[str, float] = None,
+        accelerations: Named = None,
     ) -> State:
         """A consistent State(q, v, a): the loops closed with these values, rates and accelerations of some coordinates, by name.
 
-        Values may be rows (T,): a path, followed from row to row. guess: q (nq), or some coordinates by name; the model's own unless
-        told. Raises LoopError with the gap that remains where the loops cannot be closed, and at dead centres.
+        Values may be rows (T,): a path, followed from row to row. guess: q (nq), or some coordinates by name; the model's own
+        unless told. Raises LoopError with the gap that remains where the loops cannot be closed, and at dead centres.
         """
         from ramify.loops.assemble import assemble
 

@@ -54,7 +54,7 @@ def pieces(
     rates: Rates, t0: float, y0: Array, t1: float, name: str, rtol: float, atol: float, done: Progress, max_step: float,
     settle: Callable[[Array], Array] | None = None,
 ) -> Iterator[Piece]:  # fmt: skip
-    """The steps from t0 to t1, each with its own interpolation. ``settle`` corrects the state after a step, where the method lets it."""
+    """The steps from t0 to t1, each with its own interpolation. ``settle`` corrects the state after a step of a one-step method."""
     solver = _solver(name)(rates, t0, y0, t1, rtol=rtol, atol=atol, max_step=max_step)
     evaluations = done.evaluations
     while solver.status == "running":

@@ -140,7 +140,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data for JSON; numbers that are not finite become None."""
-        at = self.first_break
+        at, loops = self.first_break, self.result.loops
         return {
             "passed": self.passed,
             "tolerance": self.tolerance,
@@ -162,6 +162,8 @@ class Audit:
             "potential": _ends(self.potential),
             "actuator_work": _number(self.actuator[-1]),
             "dissipated": _number(self.dissipated[-1]),
+            "loop_gap": None if loops is None else loops.largest_gap,
+            "constraint_power": None if loops is None else _number(np.abs(loops.power).max()),
             "first_break": at._asdict() if at else None,
         }
 
@@ -179,6 +181,10 @@ class Audit:
         moved = ((name, x[0], x[-1]) for name, x in (("kinetic", self.kinetic), ("potential", self.potential)))
         lines += [f"  {name} energy {first:.6g} J at the start, {last:.6g} J at the end" for name, first, last in moved]
         lines.append(f"  work of the actuators {self.actuator[-1]:.6g} J, dissipated {self.dissipated[-1]:.6g} J")
+        loops = self.result.loops
+        if loops is not None:
+            power = f"constraint forces have a power of {np.abs(loops.power).max():.2g} W at most"
+            lines.append(f"  loops open by {loops.largest_gap:.2g} at most; {power}")
         at = self.first_break
         if at is not None:
             lines.append(f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}")
@@ -254,6 +260,8 @@ def _momentum(result: Result, tolerance: float, absolute: float) -> tuple[Check,
 def _free_directions(result: Result) -> tuple[Array, Array] | None:
     """World axes, as columns, along which and about which nothing acts on the robot but gravity; None where there are none."""
     model = result.model
+    if any(None in (loop.first.link, loop.second.link) for loop in result.model.loops):
+        return None
     if result.contacts is not None or any(result.options.get(key) is not None for key in ("ground", "wrenches")):
         return None
     roots = [body.joint for body in model.bodies if body.parent < 0]
@@ -331,11 +339,13 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     t, q, v, a = result.t[rows], result.q[rows], result.v[rows], result.a[rows]
     R, r = model.kinematics(q)
     twists = np.stack([np.einsum("tij,tj->ti", model.jacobian(q, body.name), v) for body in model.bodies], axis=1)
-    wrenches = model.reactions(q, v, a)
-    power = (wrenches * twists).sum(axis=2)
+    wrenches, felt, held = _transmitted(result, rows)
+    power = ((wrenches + felt) * twists).sum(axis=2)
     energy = np.empty_like(power)
     damping = _damping(result)
-    misfit = np.zeros_like(v) if damping is None else (model.inverse_dynamics(q, v, a) - result.tau[rows] + damping * v) * v
+    misfit = np.zeros_like(v)
+    if damping is not None:
+        misfit = (model.tree.inverse_dynamics(q, v, a) - held - result.tau[rows] + damping * v) * v
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)
@@ -351,6 +361,19 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     work = _integral(t, power)
     thin = np.unique([*range(0, row, 2), row])
     return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
+
+
+def _transmitted(result: Result, rows: slice) -> tuple[Array, Array, Array]:
+    """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops on the bodies, and the loops'
+    share of the joint forces.
+    """
+    model, q, v, a = result.model, result.q[rows], result.v[rows], result.a[rows]
+    if result.loops is None:
+        wrenches = model.tree.reactions(q, v, a)
+        return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
+    lam = result.loops.multipliers[rows]
+    felt = model.kernel("loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
+    return model.reactions(q, v, a, multipliers=lam), felt, np.einsum("tk,tki->ti", lam, model.constraints(q).J)
 
 
 def _integral(t: Array, rate: Array) -> Array:

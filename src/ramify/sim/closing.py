@@ -6,29 +6,33 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import LoopError, SimulationError
+from ramify.errors import LoopError, SimulationError, StateError
 from ramify.model.frame import Array
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
+    from ramify.sim.adaptive import Piece
 
 STABILISATIONS: Final = ("projection", "none")
 """Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""
 
 _NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
 _SLOW = 1e-3  # the same for rates
-_SINGULAR = 1e-7  # margin below which a posture counts as singular
+_STRIDE = 0.1  # rad or m between two looks
+_SINGULAR = 1e-6  # margin below which a posture counts as singular
 
 
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """The loops over a run: ``gap`` (T, nc) the residuals, in ``units``; ``multipliers`` (T, nc), N or N m; ``power`` (T,), W, of the
-    constraint forces, which do no work as long as the loops stay closed. ``names`` a name per constraint.
+    """The loops over a run: ``gap`` (T, nc) the residuals, in ``units``; ``multipliers`` (T, nc), N or N m; ``power`` (T,), W, of
+    the constraint forces, which do no work as long as the loops stay closed. ``names`` a name per constraint.
+
+    Raises StateError where an array has the wrong shape.
     """
 
     names: tuple[str, ...]
@@ -36,6 +40,25 @@ class Loops:
     gap: Array
     multipliers: Array
     power: Array
+
+    def __post_init__(self) -> None:
+        rows, n = len(self.power), len(self.names)
+        for name, shape in (("gap", (rows, n)), ("multipliers", (rows, n)), ("power", (rows,))):
+            values = np.array(getattr(self, name), dtype=np.float64)
+            if values.shape != shape:
+                raise StateError(f"loops.{name} has shape {values.shape}; it must be {shape}")
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
+
+    @property
+    def largest_gap(self) -> float:
+        """The largest residual of the run."""
+        return float(np.abs(self.gap).max(initial=0.0))
+
+    @property
+    def forces(self) -> tuple[str, ...]:
+        """A unit per multiplier."""
+        return tuple("N" if unit == "m" else "N m" for unit in self.units)
 
 
 def stabilisation_rate(stabilisation: object) -> float:
@@ -90,13 +113,24 @@ def refuse_open(model: Model, q: Array, v: Array) -> None:
             )
 
 
+def refuse_torn(model: Model, q: Array, v: Array) -> None:
+    """Refuse the outcome of a rollout whose loops have come apart."""
+    try:
+        refuse_open(model, q, v)
+    except LoopError as error:
+        raise SimulationError(f"at the end of the rollout, {error}; the steps are too long, or lead past a dead centre") from None
+
+
 class Closing:
     """What a run does for the loops after each step."""
 
-    def __init__(self, model: Model, project: bool) -> None:
-        self.model, self.project = model, project
-        self._null: Array | None = None
-        self._sign, self._rank = 0.0, 0
+    def __init__(self, model: Model, project: bool, at_singularity: str = "stop") -> None:
+        if at_singularity not in ("stop", "pass"):
+            raise SimulationError(f"at_singularity {at_singularity!r} must be 'stop' or 'pass'")
+        self.model, self.project, self.stop = model, project, at_singularity == "stop"
+        self.passed: list[float] = []  # s
+        self._frames: tuple[Array, Array] | None = None
+        self._volume, self._rank = 0.0, 0
 
     @cached_property
     def _settle(self) -> Callable[[Array], Array]:
@@ -113,46 +147,87 @@ class Closing:
         out[:n] = self._settle(np.ascontiguousarray(y[:n]))
         return out
 
-    def gap(self, y: Array) -> float:
-        """The largest residual of a state."""
-        q, v = y[: self.model.nq], y[self.model.nq : self.model.nq + self.model.nv]
-        return float(np.abs(self.model.kernel("constraints")(q, v)[0]).max())
+    @cached_property
+    def _scale(self) -> Array:
+        from ramify.loops.report import scaled_jacobian
+
+        return scaled_jacobian(self.model, np.ones((sum(len(loop.rows) for loop in self.model.loops), self.model.nv)))
+
+    def watch_step(self, piece: Piece, before: Array, t: float, y: Array) -> None:
+        """Look at the loops within a step, once for every tenth of a radian (or a metre) that a joint moves, and at its end."""
+        if self._frames is None:
+            self.watch(piece.start, before)
+        far = float(np.abs(y - before)[: self.model.nq].max(initial=0.0))
+        for k in range(1, min(int(far / _STRIDE), 64) + 1):
+            now = piece.start + (t - piece.start) * k / (int(far / _STRIDE) + 1)
+            self.watch(now, piece.y(now))
+        self.watch(t, y)
 
     def watch(self, t: float, y: Array) -> None:
         """End a run that meets, or has passed, a posture at which the loops do not determine the motion.
 
-        The free directions are carried along from step to step; where the volume that they span with the rows of J changes its
-        sign, J has lost its rank in between.
+        The directions that the loops leave free, and those in which they pull, are carried along from step to step; where the
+        volume of J between them changes its sign, J has lost its rank in between.
         """
-        from ramify.loops.report import independent_rows
+        _, flat, _ = self.model.kernel("constraints")(y[: self.model.nq], np.zeros(self.model.nv))
+        A = flat.reshape(self._scale.shape) * self._scale
+        if self._frames is not None:
+            volume = _volume(A, *self._frames)
+            if volume > 0.5 * self._volume:
+                return
+        self._look(t, A)
 
-        c = self.model.constraints(y[: self.model.nq])
-        A = c.scaled
-        if self._null is None:
-            self._rank, self.rows = c.rank, independent_rows(A)
-            self._null = np.linalg.svd(A)[2][c.rank :]
-            self._sign = np.sign(self._volume(A))
+    def _look(self, t: float, A: Array) -> None:
+        """The same by singular values; the frames are renewed."""
+        from ramify.loops.report import RANK
+
+        u, s, vt = np.linalg.svd(A)
+        rank = int((s > RANK * s[0]).sum())
+        margin = float(s[rank - 1] / s[0])
+        if self._frames is None:
+            self._rank, self._frames = rank, (u[:, :rank].T, vt[rank:])
+            if _volume(A, *self._frames) < 0.0:
+                self._frames = u[:, :rank].T * np.array([[-1.0], *[[1.0]] * (rank - 1)]), vt[rank:]
+            self._volume = _volume(A, *self._frames)
             return
-        if c.rank < self._rank or c.margin < _SINGULAR:
-            raise SimulationError(
-                f"{self.model.name} stands in a singular posture at t = {t:.6g} s (margin {c.margin:.2g}, {c.mobility} degrees of freedom "
-                f"instead of {self.model.nv - self._rank}): where it goes from there is not determined"
+        free = self.model.nv - self._rank
+        if rank != self._rank or margin < _SINGULAR:
+            self._meet(
+                t,
+                f"{self.model.name} stands in a singular posture at t = {t:.6g} s (margin {margin:.2g}, {self.model.nv - rank} "
+                f"degrees of freedom instead of {free})",
             )
-        kernel = np.linalg.svd(A)[2][c.rank :]
-        if len(kernel) == len(self._null):
-            u, _, w = np.linalg.svd(self._null @ kernel.T)
-            self._null = u @ w @ kernel
-        sign = np.sign(self._volume(A))
-        if sign != self._sign:
-            raise SimulationError(
-                f"{self.model.name} has passed a singular posture before t = {t:.6g} s: beyond a dead centre the branch it follows is not "
-                "determined; end the run before, or add what decides it (a flywheel of another phase, a spring, a second crank)"
-            )
+            return
+        pulls, slides = _carried(self._frames[0], u[:, :rank].T), _carried(self._frames[1], vt[rank:])
+        volume = _volume(A, pulls, slides)
+        if volume <= 0.0:
+            self._meet(t, f"{self.model.name} has passed a singular posture before t = {t:.6g} s")
+            return
+        self._frames, self._volume = (pulls, slides), volume
 
-    def _volume(self, A: Array) -> float:
-        assert self._null is not None
-        M = np.vstack([A[self.rows], self._null])
-        return float(np.linalg.det(M)) if M.shape[0] == M.shape[1] else 0.0
+    def _meet(self, t: float, what: str) -> None:
+        """Stop at a singular posture, or note it and look anew from there."""
+        if self.stop:
+            raise SimulationError(
+                f"{what}: where loops lose their hold, at a dead centre, the branch that is followed is not theirs to decide; end the run "
+                "before it, add what decides (a second crank, a spring), or go on with the velocity there: at_singularity='pass'"
+            )
+        self._frames = None
+        if not self.passed or t - self.passed[-1] > 1e-9:
+            self.passed.append(t)
+
+
+def _carried(old: Array, new: Array) -> Array:
+    """The frame of the rows of ``new`` that is nearest to that of ``old``."""
+    if not len(new):
+        return new
+    u, _, w = np.linalg.svd(old @ new.T)
+    found: Array = u @ w @ new
+    return found
+
+
+def _volume(A: Array, pulls: Array, slides: Array) -> float:
+    return float(np.linalg.det(np.vstack([pulls @ A, slides])))
 
 
 def observed_loops(model: Model, q: Array, v: Array, net: Array) -> Loops:
@@ -164,15 +239,3 @@ def observed_loops(model: Model, q: Array, v: Array, net: Array) -> Loops:
         lam[known] = model.forward_dynamics(q[known], v[known], net[known], multipliers=True)[1]
     power = np.einsum("tk,tki,ti->t", np.nan_to_num(lam), c.J, v)
     return Loops(c.names, c.units, c.residual, lam, power)
-
-
-def as_loops(value: Any, rows: int) -> Loops | None:
-    """What a result was given as its loops, checked for shape."""
-    if value is None:
-        return None
-    n = len(value.names)
-    for name, shape in (("gap", (rows, n)), ("multipliers", (rows, n)), ("power", (rows,))):
-        if np.shape(getattr(value, name)) != shape:
-            raise SimulationError(f"loops.{name} has shape {np.shape(getattr(value, name))}; this result needs {shape}")
-    found: Loops = value
-    return found

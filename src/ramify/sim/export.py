@@ -38,7 +38,8 @@ def _columns(result: Result) -> list[Variable]:
 
 
 def _names(result: Result, variable: Variable) -> tuple[str, ...]:
-    return {"coordinate": result.columns["q"], "velocity": result.columns["v"]}.get(variable.dimensions[-1], ("",))
+    of = {"coordinate": result.columns["q"], "velocity": result.columns["v"], "constraint": result.columns.get("constraint", ())}
+    return of.get(variable.dimensions[-1], ("",))
 
 
 # ---- tables ----
@@ -101,6 +102,8 @@ def to_xarray(result: Result) -> Any:
         where = coordinates if variable.name == "time" else data
         where[variable.name] = (variable.dimensions, np.array(variable.values), attributes)
     labels = {"coordinate": list(result.columns["q"]), "velocity": list(result.columns["v"])}
+    if result.loops is not None:
+        labels["constraint"] = list(result.loops.names)
     texts = {"title": f"simulation of {result.model.name}", "metadata": json.dumps(dict(result.metadata), ensure_ascii=False)}
     return xarray.Dataset(data, coords={**coordinates, **labels}, attrs=texts)
 

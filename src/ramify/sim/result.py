@@ -26,8 +26,9 @@ from ramify.model.model import Model, Momentum
 if TYPE_CHECKING:
     from ramify.motion import Motion
     from ramify.sim.audit import Audit
+    from ramify.sim.closing import Loops
 
-What = Literal["q", "v", "a", "tau", "energy", "audit", "phase"]
+What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "loops"]
 """The plots a result offers."""
 
 
@@ -53,8 +54,8 @@ class Result:
     t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the joint forces that acted,
     limits applied; ``work`` as integrated with the state. ``options`` and ``stats`` are what the simulator was told and what it
     counted; ``status`` is "finished", "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
-    where there was one, NaN in columns left free. ``recorded`` is the metadata of a run read from a file. Times and states must be
-    finite; a force that is not known may be NaN.
+    where there was one, NaN in columns left free; ``loops`` are the gaps and multipliers of closed loops.
+    ``recorded`` is the metadata of a run read from a file. Times and states must be finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not increase.
     """
@@ -71,7 +72,7 @@ class Result:
     status: str = "finished"
     desired: Motion | None = None
     contacts: Any = None
-    loops: Any = None
+    loops: Loops | None = None
     recorded: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -106,7 +107,8 @@ class Result:
     def columns(self) -> Mapping[str, tuple[str, ...]]:
         """A name per column of ``t``, ``q``, ``v``, ``a`` and ``tau``."""
         of = self.model.velocities
-        return MappingProxyType({"t": ("t",), "q": self.model.coordinates, "v": of, "a": of, "tau": of})
+        loops = {"constraint": self.loops.names} if self.loops is not None else {}
+        return MappingProxyType({"t": ("t",), "q": self.model.coordinates, "v": of, "a": of, "tau": of, **loops})
 
     @cached_property
     def units(self) -> Mapping[str, tuple[str, ...]]:
@@ -222,7 +224,7 @@ class Result:
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", or "phase" (v over q).
+        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", "phase" (v over q), or "loops".
 
         joints: names of the joints to draw, all unless told. Where a motion was desired, it is drawn beside what was simulated.
         """

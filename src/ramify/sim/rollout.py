@@ -22,7 +22,7 @@ from ramify.codegen.threads import in_parallel, threads
 from ramify.errors import RamifyError, SimulationError, StateError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
-from ramify.sim.closing import refuse_open, stabilisation_rate
+from ramify.sim.closing import refuse_open, refuse_torn, stabilisation_rate
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.rates import unit
 from ramify.sim.schemes import SCHEMES
@@ -171,6 +171,8 @@ def rollout(
                 field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt), project
             )
     _refuse_divergence(y, history, t0, dt, every)
+    if model.loops:
+        refuse_torn(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
     of_q, of_v, _, _ = field.parts
     if every:
         rows = history.reshape(*lead, samples, field.size)

@@ -35,6 +35,7 @@ FIXED = {
     "ab4": "ab4",
     "energy": "energy",
 }
+_DRIFT = 200  # steps of a method of several steps before loops are closed again
 _RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
@@ -58,6 +59,7 @@ def simulate(
     events: Mapping[str, Callable[[float, Array, Array], float]] | None = None,
     progress: bool = False,
     stabilisation: str | float = "projection",
+    at_singularity: str = "stop",
 ) -> Result:
     """Simulate from t = 0 to t_end seconds.
 
@@ -66,7 +68,8 @@ def simulate(
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
     one changes its sign. Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after each step, in
-    position and velocity), a rate in 1/s (Baumgarte's), or "none".
+    position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity: "stop" where loops pass a singular posture (a
+    dead centre), or "pass": go on with the velocity there, and note the time in ``stats``.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
@@ -82,7 +85,7 @@ def simulate(
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
     if model.loops:
-        run.closing, run.start_note = Closing(model, stabilisation == "projection"), note
+        run.closing, run.start_note = Closing(model, stabilisation == "projection", at_singularity), note
     return run.result(q, v)
 
 
@@ -200,10 +203,13 @@ class _Run:
                 if t == 0.0:
                     self.held[0] = self.u.copy()
             for piece in self._pieces(t, y, until):
-                t, y = self._take(self._closed(piece))
+                before, piece = y, self._closed(piece)
+                t, y = self._take(piece)
+                if self.closing is not None:
+                    self.closing.watch_step(piece, before, t, y)
                 self._refuse_runaway(t, y)
                 yield t
-                if self._opened(t, y):
+                if self._opened():
                     break
                 if self.status.startswith("event"):
                     return
@@ -219,17 +225,9 @@ class _Run:
         settle, y = self.closing.settle, piece.y
         return Piece(piece.start, piece.end, lambda t: settle(y(t)))
 
-    def _opened(self, t: float, y: Array) -> bool:
-        """Look at the loops after a step; True where the method has to start anew from the closed state."""
-        if self.closing is None:
-            return False
-        self.closing.watch(t, y)
-        return self.closing.project and self.method in ADAPTIVE and self.method not in ONE_STEP and self._drifts()
-
-    def _drifts(self) -> bool:
+    def _opened(self) -> bool:
         """Whether a method of several steps, which cannot be corrected on its way, has gone far enough to begin again."""
-        self.since = self.done.steps if self.done.steps < self.since else self.since
-        if self.done.steps - self.since < 200:
+        if self._settle is None or self.method not in ADAPTIVE or self.method in ONE_STEP or self.done.steps < self.since + _DRIFT:
             return False
         self.since = self.done.steps
         return True
@@ -331,7 +329,9 @@ class _Run:
         if self.closing is not None:
             how = "projection" if self.closing.project else self.field.baumgarte or "none"
             options |= {"stabilisation": how, "start": self.start_note or "as given"}
-        stats = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
+        stats: dict[str, Any] = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
+        if self.closing is not None:
+            stats["singular_postures"] = list(self.closing.passed)
         return Result(
             self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats, self.status,
             desired(self.field.model, self.field.control, None, t), loops=self._loops(y, tau),

@@ -22,6 +22,7 @@ import numpy as np
 from ramify.errors import ModelError, RamifyError, SimulationError
 from ramify.model.frame import Array
 from ramify.motion import Motion
+from ramify.sim.closing import Loops
 from ramify.sim.result import Result, Work
 
 if TYPE_CHECKING:
@@ -61,6 +62,13 @@ def variables(result: Result) -> list[Variable]:
             Variable("q_desired", q, result.desired.q, units["q"], "joint coordinates asked for"),
             Variable("v_desired", v, result.desired.v, units["v"], "joint velocities asked for"),
             Variable("a_desired", v, _accelerations(result.desired, result), units["a"], "joint accelerations asked for"),
+        ]
+    if result.loops is not None:
+        of = ("time", "constraint")
+        found += [
+            Variable("loop_gap", of, result.loops.gap, result.loops.units, "what the loops are open by"),
+            Variable("multipliers", of, result.loops.multipliers, result.loops.forces, "constraint forces of the loops"),
+            Variable("constraint_power", time, result.loops.power, ("W",), "power of the constraint forces"),
         ]
     return found
 
@@ -132,7 +140,9 @@ def save(result: Result, path: str | os.PathLike[str]) -> None:
         )
         data.format_version = np.int32(VERSION)
         data.createDimension("time", len(result))
-        for dimension, names in (("coordinate", result.columns["q"]), ("velocity", result.columns["v"])):
+        labels = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
+        labels["constraint"] = result.columns.get("constraint", ())
+        for dimension, names in labels.items():
             if names:
                 data.createDimension(dimension, len(names))
                 _labels(data, dimension, names)
@@ -208,10 +218,18 @@ def open_result(path: str | os.PathLike[str], model: Model | None = None) -> Res
     try:
         return Result(
             robot, t, wide["q"], wide["v"], wide["a"], wide["tau"], Work(arrays["actuator_work"], arrays["dissipated"]),
-            meta["options"], meta["stats"], meta["status"], desired, recorded=meta,
+            meta["options"], meta["stats"], meta["status"], desired, loops=_loops(robot, arrays), recorded=meta,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise SimulationError(f"{given}: the run in it is not whole: {error}") from None
+
+
+def _loops(model: Model, arrays: Mapping[str, Array]) -> Loops | None:
+    if "loop_gap" not in arrays:
+        return None
+    names = tuple(name for loop in model.loops for name in loop.names)
+    units = tuple(unit for loop in model.loops for unit in loop.units)
+    return Loops(names, units, arrays["loop_gap"], arrays["multipliers"], arrays["constraint_power"])
 
 
 def _sizes(model: Model) -> dict[str, int]:

@@ -38,7 +38,9 @@ TITLES: Final = {"q": "joint coordinates", "v": "joint velocities", "a": "joint 
 
 def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
     """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib is missing."""
-    drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {"energy": _energy, "audit": _audit, "phase": _phase}
+    drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {
+        "energy": _energy, "audit": _audit, "phase": _phase, "loops": _loops,
+    }  # fmt: skip
     known = [*TITLES, *drawers]
     if what not in known:
         raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(known)}")
@@ -52,7 +54,7 @@ def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, them
     return figure
 
 
-_WORDS: Final = {"phase": "phase portraits", "audit": "energy audit", "energy": "energy"}
+_WORDS: Final = {"phase": "phase portraits", "audit": "energy audit", "energy": "energy", "loops": "closed loops"}
 
 
 def _style(theme: Theme) -> Any:
@@ -208,6 +210,31 @@ def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
     panel.set_ylabel("energy, J")
     panel.margins(x=0.0)
     _legend(panel)
+    return figure
+
+
+def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
+    """Multipliers over time, and how far the loops are open, loop by loop."""
+    loops = result.loops
+    if loops is None:
+        raise RamifyError(f"{result.model.name} has no loops to plot")
+    figure, (forces, gaps) = _panels(2)
+    for i, name in enumerate(loops.names):
+        forces.plot(result.t, loops.multipliers[:, i], color=theme.lines[i % len(theme.lines)], linewidth=1.3, label=name)
+    start = 0
+    for k, loop in enumerate(result.model.loops):
+        gap = np.abs(loops.gap[:, start : start + len(loop.rows)]).max(axis=1)
+        shown = np.where(gap > 0.0, gap, np.nan)  # a logarithm has no place for an exact zero
+        gaps.plot(result.t, shown, color=theme.lines[k % len(theme.lines)], linewidth=1.2, label=loop.name)
+        start += len(loop.rows)
+    gaps.set_yscale("log")
+    for panel, what in ((forces, "multiplier, N or N m"), (gaps, "gap, m or 1")):
+        panel.set_xlabel("t, s")
+        panel.set_ylabel(what)
+        panel.set_xlim(*_span(result))
+    if len(loops.names) <= 12:
+        _legend(forces)
+    _legend(gaps)
     return figure
 
 
