@@ -54,7 +54,7 @@ def test_four_bars_follow_the_law_of_cosines_all_the_way_round(name: str, length
 
 def test_the_slider_crank_has_its_closed_form() -> None:
     theta = np.linspace(-np.pi / 2, 3 * np.pi / 2, 50)
-    model = rf.load("slider_crank", rod=1.5)
+    model = rf.load("slider_crank")
     state = model.assemble({"crank": theta}, rates={"crank": np.ones(50)})
     root = np.sqrt(1.5**2 - np.cos(theta) ** 2)
     np.testing.assert_allclose(state.q[:, 2], root - np.sin(theta), atol=1e-12)
@@ -312,6 +312,18 @@ def test_scenarios_keep_loops_and_energy(name: str, turning: bool) -> None:
     else:
         total = r.energy.kinetic + r.energy.potential
         assert np.abs(total - total[0]).max() < 1e-8 * r.energy.kinetic.max()
+
+
+def test_redysims_slider_crank_goes_through_its_fold_when_told() -> None:
+    """Crank and rod of one length: the swing leads through a posture of two degrees of freedom, where the velocity decides."""
+    model = rf.load("slider_crank", rod=1.0)
+    start = model.assemble({"crank": -np.pi / 2})
+    with pytest.raises(rf.SimulationError, match="singular posture"):
+        rf.simulate(model, t_end=3.0, q0=start.q)
+    r = rf.simulate(model, t_end=3.0, q0=start.q, at_singularity="pass", rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(r["slider"], -2.0 * np.sin(r["crank"]), atol=1e-12)  # the branch it started on
+    total = r.energy.kinetic + r.energy.potential
+    assert np.abs(total - total[0]).max() < 1e-8 * r.energy.kinetic.max()
 
 
 def test_a_scenario_says_why_it_cannot_start() -> None:

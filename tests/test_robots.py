@@ -58,6 +58,10 @@ REDYSIM = {
 }
 
 
+OWN = {"slider_crank": {"rod": 1.0}}
+"""Parameters with which a robot is ReDySim's own."""
+
+
 def torques(model: rf.Model, q: Any, v: Any, a: Any) -> Any:
     """Inverse dynamics on plain floats."""
     skeleton = model.skeleton
@@ -114,7 +118,7 @@ def test_every_file_names_its_source_in_a_comment(name: str, root: Path) -> None
 def test_torques_are_those_of_redysims_table(name: str, file: str, shared: Path) -> None:
     data = json.loads((shared / "redysim" / f"{file}.json").read_text())
     reference = redysim_in_pinocchio(data)
-    model = rf.load(name)
+    model = rf.load(name, **OWN.get(name, {}))
     assert model.nv == reference.nv
     assert [int(joint.actuated) for joint in model.joints for _ in range(joint.dof)] == data["aj"]
     rng = np.random.default_rng(7)
