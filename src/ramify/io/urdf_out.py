@@ -56,10 +56,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 def to_urdf(model: Model) -> str:
     """The text of a URDF file of this model. Gravity, contact points and modules have no place in URDF; a comment names them.
 
-    Raises ModelError naming the joints whose type URDF does not have, and for loops.
+    Raises ModelError naming the joints whose type URDF does not have, and for loops that are not gears (mimic).
     """
-    if model.loops:
-        names = ", ".join(loop.name for loop in model.loops)
+    shut = [loop.name for loop in model.loops if not loop.joints]
+    if shut:
+        names = ", ".join(shut)
         raise ModelError(f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), or a YAML file")
     foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
     if foreign:
@@ -134,9 +135,6 @@ class _Writer:
         points = [name for body in self.model.bodies for name, _ in body.points]
         if points:
             yield f"contact points left out: {len(points)}"
-        for loop in self.model.loops:
-            if not loop.joints:
-                yield f"loop left out, URDF has only trees: {loop.name.replace('--', '- -')} ({loop.kind})"
 
     def frame(self, link: str) -> Iterator[str]:
         """A link without mass."""
