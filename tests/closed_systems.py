@@ -31,7 +31,9 @@ def random_frame(rng: np.random.Generator) -> Frame:
     return Frame(from_rpy(*rng.normal(size=3)), rng.normal(size=3) * 0.5)
 
 
-def two_arms(seed: int, kind: str, options: dict[str, Any], base: str | None = "free", twice: bool = False) -> tuple[rf.Model, Array]:
+def two_arms(
+    seed: int, kind: str, options: dict[str, Any], base: str | None = "free", twice: bool = False
+) -> tuple[rf.Model, Array]:
     """(model, q): two arms of many kinds of joints on one base, their ends joined so that the loop is closed at q."""
     rng = np.random.default_rng(seed)
     robot = rf.Builder("arms", gravity=(1.0, 2.0, -9.0))
@@ -79,7 +81,11 @@ def four_bar(
     robot = rf.Builder("bar", gravity=tuple(place.rotation @ np.array([0.0, -9.81, 0.0])))
 
     def rod(mass: float, length: float) -> dict[str, Any]:
-        return {"mass": mass, "com": (length / 2 if mass else 0.0, 0, 0), "inertia": (0, mass * length**2 / 12, mass * length**2 / 12)}
+        return {
+            "mass": mass,
+            "com": (length / 2 if mass else 0.0, 0, 0),
+            "inertia": (0, mass * length**2 / 12, mass * length**2 / 12),
+        }
 
     robot.link("crank", at=place, **rod(crank, 0.038))
     robot.link("rocker", at=place @ Frame(position=np.array([-0.0895, 0, 0])), actuated=False, **rod(rocker, 0.1152))

@@ -84,10 +84,10 @@ def test_dead_centres_are_said() -> None:
     """The rocker cannot be driven past the ends of its swing, a parallelogram not past the line."""
     model = four_bar()
     swing = model.assemble({"crank": np.linspace(0.0, 2 * np.pi, 721)}).q[:, 1]
-    with pytest.raises(rf.LoopError, match="dead centre|cannot be assembled"):
+    with pytest.raises(rf.LoopError, match=r"dead centre|cannot be assembled"):
         model.assemble({"rocker": np.linspace(1.0, swing.max() + 0.1, 200)}, {"rocker": np.ones(200)})
     flat = parallelogram()
-    with pytest.raises(rf.LoopError, match="the branch changes between rows 34 and 35 .* through a dead centre"):
+    with pytest.raises(rf.LoopError, match=r"the branch changes between rows 34 and 35 .* through a dead centre"):
         flat.assemble({"crank": np.linspace(1.0, 4.0, 50)})
     with pytest.raises(rf.LoopError, match="of a dead centre: rates of the other coordinates are not determined"):
         flat.assemble({"crank": np.pi}, {"crank": 1.0})
@@ -126,7 +126,7 @@ def test_the_driving_torque_brings_back_the_motion(name: str, loops: int) -> Non
     assert np.abs(r["crank"] - RATE * r.t).max() < 1e-7
     assert r.loops is not None
     assert r.loops.largest_gap < 1e-14
-    tau, lam = model.inverse_dynamics(*model.assemble({"crank": RATE * r.t}, {"crank": np.full(len(r), RATE)}), multipliers=True)
+    _, lam = model.inverse_dynamics(*model.assemble({"crank": RATE * r.t}, {"crank": np.full(len(r), RATE)}), multipliers=True)
     np.testing.assert_allclose(r.loops.multipliers, lam, atol=1e-4 * np.abs(lam).max())
 
 
@@ -136,9 +136,9 @@ def test_three_rrr_is_led_by_its_three_torques() -> None:
     cranks = ["crank1", "crank2", "crank3"]
     t = np.linspace(0.0, 0.5, 257)
     q0 = {name: start.q[model.coordinates.index(name)] for name in cranks}
-    way = {name: q0[name] + 0.3 * np.sin(2 * t * (k + 1)) for k, name in enumerate(cranks)}
-    rates = {name: 0.6 * (k + 1) * np.cos(2 * t * (k + 1)) for k, name in enumerate(cranks)}
-    second = {name: -1.2 * (k + 1) ** 2 * np.sin(2 * t * (k + 1)) for k, name in enumerate(cranks)}
+    way = {name: q0[name] + 0.1 * np.sin(2 * t * (k + 1)) for k, name in enumerate(cranks)}
+    rates = {name: 0.2 * (k + 1) * np.cos(2 * t * (k + 1)) for k, name in enumerate(cranks)}
+    second = {name: -0.4 * (k + 1) ** 2 * np.sin(2 * t * (k + 1)) for k, name in enumerate(cranks)}
     state = model.assemble(way, rates, guess=start.q, accelerations=second)
     tau, lam = model.inverse_dynamics(*state, multipliers=True)
     moved, again = model.forward_dynamics(state.q, state.v, tau, multipliers=True)
@@ -229,7 +229,7 @@ def test_every_method_keeps_the_loops(options: dict[str, Any], gap: float, drift
 def test_baumgarte_closes_what_is_open() -> None:
     """A gap decays with the rate given: after ten time constants of 1/20 s next to nothing is left."""
     model = four_bar()
-    q = model.assemble({"crank": 0.3}).q + [0.0, 1e-4, 0.0]
+    q = model.assemble({"crank": 0.3}).q + np.array([0.0, 1e-4, 0.0])
     run = rf.rollout(model, q, np.zeros(3), steps=500, dt=1e-3, every=50, stabilisation=40.0)
     gaps = np.abs(model.constraints(run.q, run.v).residual).max(axis=1)
     assert gaps[0] < 1.2e-5
@@ -240,16 +240,16 @@ def test_baumgarte_closes_what_is_open() -> None:
 
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
 def test_rollouts_are_the_steps_in_python(method: str) -> None:
-    model, q = two_arms(2, "revolute", {"axis": (1.0, 2.0, 0.5)})
+    model, q = two_arms(2, "revolute", {"axis": (1.0, 2.0, 0.5)}, None)
     v = tangent(model, q) * 0.3
     q, v = (np.stack([x, x]) for x in (q, v))
     compiled = rf.rollout(model, q, v, steps=5, dt=2e-3, method=method)
     python = rf.rollout(model, q, v, steps=5, dt=2e-3, method=method, control=lambda t, q, v: np.zeros_like(v))
     np.testing.assert_allclose(compiled.q, python.q, atol=1e-12)
     np.testing.assert_allclose(compiled.v, python.v, atol=1e-10)
-    c = model.constraints(compiled.q[:, 0], compiled.v[:, 0])
+    c = model.constraints(compiled.q, compiled.v)
     assert c.gap < 1e-12
-    np.testing.assert_allclose(np.einsum("nki,ni->nk", c.J, compiled.v[:, 0]), 0.0, atol=1e-12)
+    np.testing.assert_allclose(np.einsum("nki,ni->nk", c.J, compiled.v), 0.0, atol=1e-12)
 
 
 def test_a_floating_robot_with_loops_keeps_its_momentum() -> None:
@@ -285,7 +285,9 @@ def test_starts_that_do_not_fit() -> None:
 def test_singular_postures_end_a_run_unless_told() -> None:
     model = parallelogram()
     q, v, _ = model.assemble({"crank": 1.0}, {"crank": 2.0})
-    with pytest.raises(rf.SimulationError, match="has passed a singular posture before t = 1\\.1.*at_singularity='pass'") as stopped:
+    with pytest.raises(
+        rf.SimulationError, match=r"has passed a singular posture before t = 1\.1.*at_singularity='pass'"
+    ) as stopped:
         rf.simulate(model, 5.0, q, v)
     assert isinstance(stopped.value.result, rf.Result)
     assert stopped.value.result.t[-1] < 1.2
@@ -328,6 +330,6 @@ def test_a_broken_run_is_blamed_on_a_body() -> None:
 
     model = four_bar()
     r = rf.simulate(model, 0.5, model.assemble({"crank": 0.3}).q, dt_out=1e-3, rtol=1e-10, atol=1e-12)
-    shares, doubt = _shares(r, 400)
+    shares, _ = _shares(r, 400)
     assert np.abs(shares).max() < 1e-6
     assert not audit(r, 1e-15).passed
