@@ -97,7 +97,7 @@ def test_an_arm_is_read_as_it_stands() -> None:
 def test_the_report_says_what_was_ignored_and_assumed() -> None:
     said = report(parse_urdf(ARM, "arm.urdf"))
     for line in (
-        "ignored: joint 'elbow': mimic of 'shoulder': coupling is not modelled",
+        "note: joint 'elbow': follows 'shoulder': a gear in model.loops",
         "<collision>", "<gazebo>", "<dynamics>",
         "assumed: gravity: 0 0 -9.81",
         "assumed: links: no <inertial>, so no mass: tool",
@@ -268,7 +268,7 @@ def test_continuous_joints_are_named() -> None:
     m = parse_urdf(arm)
     assert m.metadata["continuous"] == ("shoulder",)
     assert m.to_pinocchio([0.0, 0.5]).q.tolist() == [1.0, 0.0, 0.5]
-    assert with_locked(m, "shoulder", 0.3).to_pinocchio([0.5]).q.tolist() == [0.5]
+    assert with_locked(m.tree, "shoulder", 0.3).to_pinocchio([0.5]).q.tolist() == [0.5]
     assert "continuous" not in to_yaml(m)
 
 

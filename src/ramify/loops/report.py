@@ -26,8 +26,8 @@ class Constraints:
 
     residual (..., nc), in m or as a sine (see ``units``), zero where the loops are closed; J (..., nc, nv) with J v its rate;
     Jdot_v (..., nc) the rest of its second derivative; ``names`` a name per row. ``rank`` of J and ``mobility`` = nv - rank, each
-    an int, or an array (...). ``margin`` (...): the smallest singular value that counts, as a share of the largest, lengths measured
-    in the robot's own size: it goes to zero towards a singular posture.
+    an int, or an array (...). ``margin`` (...): the smallest singular value that counts, by the largest, lengths measured in the
+    robot's own size: it goes to zero towards a singular posture.
     """
 
     residual: Array

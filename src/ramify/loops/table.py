@@ -100,8 +100,8 @@ class _Table:
         def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
             return loop_wrenches(tree, self.loops, q, lam)
 
-        inputs = LoopPort("q", "coordinate", 1), LoopPort("multipliers", "state", self.nc)
-        outputs = LoopPort("wrenches", "link", 6), LoopPort("forces", "state", 6 * len(self.loops))
+        inputs = LoopPort("q", "coordinate", 1), LoopPort("multipliers", "row", self.nc)
+        outputs = LoopPort("wrenches", "link", 6), LoopPort("forces", "row", 6 * len(self.loops))
         return Algorithm("loop_wrenches", inputs, outputs, text, loops=False)
 
 
@@ -111,7 +111,7 @@ def _algorithm(
     """``counts``: numbers per output, -1 for one per velocity."""
     inputs = tuple(LoopPort(key, "coordinate" if key == "q" else "link", 1) for key in takes)
     inputs += (LoopPort("wrenches", "link", 6),) if wrenches else ()
-    outputs = tuple(LoopPort(key, "link", 1) if n < 0 else LoopPort(key, "state", n) for key, n in counts.items())
+    outputs = tuple(LoopPort(key, "link", 1) if n < 0 else LoopPort(key, "row", n) for key, n in counts.items())
     return Algorithm(name, inputs, outputs, text, loops=False, divides=divides)
 
 

@@ -209,8 +209,8 @@ class Closing:
         """Stop at a singular posture, or note it and look anew from there."""
         if self.stop:
             raise SimulationError(
-                f"{what}: where loops lose their hold, at a dead centre, the branch that is followed is not theirs to decide; end the run "
-                "before it, add what decides (a second crank, a spring), or go on with the velocity there: at_singularity='pass'"
+                f"{what}: where loops lose their hold, at a dead centre, the branch that is followed is not theirs to decide; end "
+                "the run before it, add what decides (a second crank, a spring), or go on with the velocity: at_singularity='pass'"
             )
         self._frames = None
         if not self.passed or t - self.passed[-1] > 1e-9:
