@@ -199,7 +199,7 @@ def test_a_joint_may_be_walked_either_way() -> None:
     made.joint("slide", "slider", (None, turned), "prismatic", actuated=False)
     made.joint("pin", ("slider", turned.inverse()), ("rod", (1, 0, 0)), actuated=False, planar=True)
     model = made.near(crank=-1.2, slide=1.8).model(["pin"])
-    shipped = rf.load("slider_crank")
+    shipped = rf.load("slider_crank", rod=1.0)
     assert model.velocities == ("crank", "rod", "slide")
     state = shipped.assemble(
         {"crank": -1.2}, rates={"crank": 0.7}, accelerations={"crank": -0.4}, guess={"rod": 0.2, "slider": 1.8}

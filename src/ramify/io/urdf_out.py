@@ -58,8 +58,8 @@ def to_urdf(model: Model) -> str:
 
     Raises ModelError naming the joints whose type URDF does not have, and for loops.
     """
-    if model.loops:
-        names = ", ".join(loop.name for loop in model.loops)
+    names = ", ".join(loop.name for loop in model.loops if not loop.joints)  # gears are mimic joints there
+    if names:
         raise ModelError(f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), or a YAML file")
     foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
     if foreign:
@@ -134,9 +134,6 @@ class _Writer:
         points = [name for body in self.model.bodies for name, _ in body.points]
         if points:
             yield f"contact points left out: {len(points)}"
-        for loop in self.model.loops:
-            if not loop.joints:
-                yield f"loop left out, URDF has only trees: {loop.name.replace('--', '- -')} ({loop.kind})"
 
     def frame(self, link: str) -> Iterator[str]:
         """A link without mass."""
