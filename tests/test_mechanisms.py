@@ -99,6 +99,19 @@ def test_the_stewart_platform_has_its_closed_form() -> None:
     assert (c.rank, c.mobility, c.redundant) == (18, 6, ())
 
 
+@pytest.mark.parametrize("first", ["rocker", "coupler"])
+@pytest.mark.parametrize("angle", [0.7, 2.0, 0.05, 3.1])
+def test_a_parallelogram_stays_one(first: str, angle: float) -> None:
+    """The loop is led from the guess to the value asked for; the crossed branch is never taken."""
+    robot = rf.Builder("parallelogram", gravity=(0, -9.81, 0))
+    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (1e-4, 1e-2, 1e-2)}
+    robot.link("crank", **rod).link("rocker", at=(0.5, 0, 0), actuated=False, **rod)
+    robot.link("coupler", "crank", at=(0.2, 0, 0), actuated=False, **rod)
+    ends = [("rocker", (0.2, 0, 0)), ("coupler", (0.5, 0, 0))]
+    robot.loop("pin", "revolute", *(ends if first == "rocker" else ends[::-1]), planar=True).near(crank=1, rocker=1, coupler=-1)
+    same_angles(robot.model().assemble({"crank": angle}).q, [angle, angle, -angle], 1e-9)
+
+
 # ---- the book's tables ----
 
 
