@@ -25,6 +25,8 @@ _CLOSED = 1e-11  # of the robot's size
 _STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
 _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still told
 _STARTS = 24
+_STRIDE = 0.3  # rad, or robot's sizes, by which the given coordinates are led at once
+_ASTRAY = 0.1  # the same for what a step may correct; more is another branch
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,8 @@ class _Assembly:
         values, rates, second = (table[row] for table in self.given)
         q = np.array(start)
         q[self.in_q] = values
-        found, gap = self.close(q)
+        led = self.lead(start, values)
+        found, gap = self.close(q) if led is None else self.close(led)
         note = "from the guess"
         if gap > _CLOSED * self.size or self.flipped(found):
             found, gap, note = self.restart(q, found, gap) if first else (found, gap, note)
@@ -211,6 +214,36 @@ class _Assembly:
         left = len(self.free) - self.rank
         kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
         return State(found, v, a, float(np.abs(residual).max(initial=0.0)), branch, margin, note + kept)
+
+    def lead(self, start: Array, values: Array) -> Array | None:
+        """The posture that the mechanism reaches when it is led from the start to these values with its loops closed: so the branch
+        is the start's. None where the start cannot be closed, or the way is blocked.
+        """
+        q, gap = self.close(start)
+        if gap > _CLOSED * self.size or self.flipped(q):
+            return None
+        begin, scale = q[self.in_q], self.columns[self.free]
+        way = values - begin
+        length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
+        done, step = 0.0, min(1.0, _STRIDE / max(length, 1e-300))
+        while done < 1.0:
+            step = min(step, 1.0 - done)
+            _, J = self.residual(q)
+            move = np.zeros(self.model.nv)
+            move[self.in_v] = way * step
+            A = J[:, self.free] / scale
+            move[self.free] = -np.linalg.lstsq(A, J[:, self.in_v] @ move[self.in_v], rcond=RANK)[0] / scale
+            ahead = self.model.integrate(q, move, 1.0)
+            ahead[self.in_q] = begin + way * (done + step)
+            found, gap = self.close(ahead)
+            off = float(np.abs(self.model.difference(ahead, found) * self.columns).max()) / self.size
+            if gap > _CLOSED * self.size or off > _ASTRAY or self.flipped(found):
+                step *= 0.5
+                if step * length < _STRIDE * 1e-3:
+                    return None
+                continue
+            q, done, step = found, done + step, step * 1.5
+        return q
 
     def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
         """Other postures to start from, always the same ones."""
