@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mechanisms import consistent
 
 import ramify as rf
@@ -60,8 +62,7 @@ def test_every_choice_that_leaves_a_tree_is_accepted() -> None:
     for cut in combinations([f"{k}" for k in range(2, 11)], 3):
         try:
             tree = cut_at(BODIES, leg(), cut)
-        except rf.ModelError as error:
-            assert "hangs on nothing" in str(error) or "leave a loop closed" in str(error)
+        except rf.ModelError:
             continue
         trees += 1
         assert {edge.name for edge in tree.cut} == set(cut)
@@ -133,6 +134,34 @@ def test_blocks_come_in_the_order_of_solution() -> None:
     assert blocks([], 0) == ()
 
 
+@given(st.integers(0, 10_000))
+def test_blocks_solve_a_system_in_their_order(seed: int) -> None:
+    """Each block is square, unknowns of later blocks do not appear in it, and none could be split."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 9))
+    pattern = [sorted({int(k) for k in rng.integers(0, n, size=int(rng.integers(1, 4)))}) for _ in range(n)]
+    A = np.array([[rng.normal() if k in row else 0.0 for k in range(n)] for row in pattern])
+    found = blocks(pattern, n)
+    assert (found is None) == (np.linalg.matrix_rank(A) < n)
+    if found is None:
+        return
+    b, x, known = rng.normal(size=n), np.zeros(n), set()
+    for block in found:
+        rows, own = list(block.equations), list(block.unknowns)
+        assert {k for i in rows for k in pattern[i]} <= known | set(own)
+        x[own] = np.linalg.solve(A[np.ix_(rows, own)], b[rows] - A[rows] @ x)
+        known.update(own)
+    np.testing.assert_allclose(A @ x, b, atol=1e-6 * np.linalg.cond(A))
+
+
+def test_long_systems_are_sorted_too() -> None:
+    n = 3000
+    assert len(blocks([[i, i + 1] if i + 1 < n else [i] for i in range(n)], n) or ()) == n
+    ring = blocks([[i, (i + 1) % n] for i in range(n)], n)
+    assert ring is not None
+    assert len(ring) == 1
+
+
 # ---- whole mechanisms ----
 
 
@@ -199,7 +228,7 @@ def test_a_joint_may_be_walked_either_way() -> None:
     made.joint("slide", "slider", (None, turned), "prismatic", actuated=False)
     made.joint("pin", ("slider", turned.inverse()), ("rod", (1, 0, 0)), actuated=False, planar=True)
     model = made.near(crank=-1.2, slide=1.8).model(["pin"])
-    shipped = rf.load("slider_crank")
+    shipped = rf.load("slider_crank", rod=1.0)
     assert model.velocities == ("crank", "rod", "slide")
     state = shipped.assemble(
         {"crank": -1.2}, rates={"crank": 0.7}, accelerations={"crank": -0.4}, guess={"rod": 0.2, "slider": 1.8}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from mechanisms import MECHANISMS, Peer, consistent
 
 import ramify as rf
 from ramify.loops.subsystems import plan, solve_blocks, solve_whole
+from ramify.scalar import cos, sin
 
 PRINTED = 5e-5  # the book prints four decimals
 
@@ -54,7 +56,7 @@ def test_four_bars_follow_the_law_of_cosines_all_the_way_round(name: str, length
 
 def test_the_slider_crank_has_its_closed_form() -> None:
     theta = np.linspace(-np.pi / 2, 3 * np.pi / 2, 50)
-    model = rf.load("slider_crank", rod=1.5)
+    model = rf.load("slider_crank")
     state = model.assemble({"crank": theta}, rates={"crank": np.ones(50)})
     root = np.sqrt(1.5**2 - np.cos(theta) ** 2)
     np.testing.assert_allclose(state.q[:, 2], root - np.sin(theta), atol=1e-12)
@@ -95,6 +97,19 @@ def test_the_stewart_platform_has_its_closed_form() -> None:
     np.testing.assert_allclose(q[7:].reshape(6, 3), stewart_legs(q[:3], R), atol=1e-12)
     c = model.constraints(q)
     assert (c.rank, c.mobility, c.redundant) == (18, 6, ())
+
+
+@pytest.mark.parametrize("first", ["rocker", "coupler"])
+@pytest.mark.parametrize("angle", [0.7, 2.0, 0.05, 3.1])
+def test_a_parallelogram_stays_one(first: str, angle: float) -> None:
+    """The loop is led from the guess to the value asked for; the crossed branch is never taken."""
+    robot = rf.Builder("parallelogram", gravity=(0, -9.81, 0))
+    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (1e-4, 1e-2, 1e-2)}
+    robot.link("crank", **rod).link("rocker", at=(0.5, 0, 0), actuated=False, **rod)
+    robot.link("coupler", "crank", at=(0.2, 0, 0), actuated=False, **rod)
+    ends = [("rocker", (0.2, 0, 0)), ("coupler", (0.5, 0, 0))]
+    robot.loop("pin", "revolute", *(ends if first == "rocker" else ends[::-1]), planar=True).near(crank=1, rocker=1, coupler=-1)
+    same_angles(robot.model().assemble({"crank": angle}).q, [angle, angle, -angle], 1e-9)
 
 
 # ---- the book's tables ----
@@ -258,3 +273,93 @@ def test_the_recursion_says_where_it_does_not_apply(tmp_path: Path, root: Path) 
         path = tmp_path / "other.yaml"
         path.write_text(text.replace(old, new))
         assert why in plan(rf.load(path)).refused
+
+
+# ---- motion ----
+
+
+@dataclass(frozen=True)
+class Periodic(rf.control.Controller):
+    """A torque over a turn as its Fourier series; it knows nothing of the motion but the time."""
+
+    series: Any
+    rate: float
+
+    def law(self, robot: Any, driven: Any, t: Any, q: Any, v: Any, z: Any) -> Any:
+        total = float(self.series[0].real)
+        for k, c in enumerate(self.series[1:], start=1):
+            angle = t * (k * self.rate)
+            total = total + cos(angle) * (2.0 * float(c.real)) - sin(angle) * (2.0 * float(c.imag))
+        return [total], []
+
+
+def test_the_four_bars_torque_brings_its_motion_back() -> None:
+    """Figures 8.5 and 8.6: inverse dynamics over a turn, then the simulation under that torque alone."""
+    model, rate = rf.load("four_bar"), 1.5 * np.pi
+    t = np.linspace(0.0, 4 / 3, 128, endpoint=False)
+    state = model.assemble({"crank": rate * t}, rates={"crank": np.full(128, rate)})
+    control = Periodic(np.fft.rfft(model.inverse_dynamics(*state)[:, 0])[:50] / 128, rate)
+    r = rf.simulate(model, t_end=4 / 3, q0=state.q[0], v0=state.v[0], control=control, rtol=1e-10, atol=1e-12)
+    assert np.abs(r["crank"] - rate * r.t).max() < 1e-6
+    assert np.abs(r.loops.gap).max() < 1e-14
+
+
+@pytest.mark.parametrize("name", ["four_bar", "robotic_leg", "three_rrr", "spatial_four_bar"])
+def test_computed_torque_leads_the_driven_joints(name: str) -> None:
+    """An error at the start dies out as e'' + 14 e' + 49 e = 0 says, whatever the loops do."""
+    model = rf.load(name)
+    start = model.assemble()
+    driven = [i for i, joint in enumerate(model.joints) if joint.actuated]
+    motion = rf.motion.Hold(start.q[driven] + 0.05)
+    r = rf.simulate(model, t_end=0.5, q0=start.q, control=rf.control.ComputedTorque(motion), rtol=1e-10, atol=1e-12)
+    expected = 0.05 * (1.0 + 7.0 * r.t) * np.exp(-7.0 * r.t)
+    np.testing.assert_allclose(
+        start.q[driven] + 0.05 - r.q[:, driven], np.repeat(expected[:, None], len(driven), axis=1), atol=1e-8
+    )
+
+
+def test_gravity_compensation_holds_a_mechanism() -> None:
+    model = rf.load("three_rrr")
+    start = model.assemble()
+    r = rf.simulate(model, t_end=0.5, q0=start.q, control=rf.control.GravityCompensation())
+    assert np.abs(r.q - start.q).max() < 1e-9
+
+
+@pytest.mark.parametrize(
+    ("name", "turning"), [("four_bar_turn", True), ("robotic_leg_turn", True), ("robotic_leg_free_fall", False),
+                          ("slider_crank_free_fall", False), ("three_rrr_free_fall", False)],
+)  # fmt: skip
+def test_scenarios_keep_loops_and_energy(name: str, turning: bool) -> None:
+    r = rf.scenario(name).run()
+    assert r.status == "finished"
+    assert r.audit.passed
+    assert np.abs(r.loops.gap).max() < 1e-12
+    if turning:
+        assert np.abs(r["crank"] - 1.5 * np.pi * r.t).max() < 1e-8
+    else:
+        total = r.energy.kinetic + r.energy.potential
+        assert np.abs(total - total[0]).max() < 1e-8 * r.energy.kinetic.max()
+
+
+def test_redysims_slider_crank_goes_through_its_fold_when_told() -> None:
+    """Crank and rod of one length: the swing leads through a posture of two degrees of freedom, where the velocity decides."""
+    model = rf.load("slider_crank", rod=1.0)
+    start = model.assemble({"crank": -np.pi / 2})
+    with pytest.raises(rf.SimulationError, match="singular posture"):
+        rf.simulate(model, t_end=3.0, q0=start.q)
+    r = rf.simulate(model, t_end=3.0, q0=start.q, at_singularity="pass", rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(r["slider"], -2.0 * np.sin(r["crank"]), atol=1e-12)  # the branch it started on
+    total = r.energy.kinetic + r.energy.potential
+    assert np.abs(total - total[0]).max() < 1e-8 * r.energy.kinetic.max()
+
+
+def test_a_scenario_says_why_it_cannot_start() -> None:
+    from ramify.io.scenario import read_scenario
+
+    text = "name: x\nrobot: {name: slider_crank, parameters: {rod: 0.5}}\ninitial: {q: {crank: 0}}\nt_end: 1\n"
+    with pytest.raises(
+        rf.ModelError, match=r"scenario.yaml:3:\d+: initial: slider_crank cannot be assembled with crank = 0: a gap of 0.5 m"
+    ):
+        read_scenario(text)
+    with pytest.raises(rf.ModelError, match="'coupler' is not driven: its rate follows from the loops; give the rates of crank"):
+        read_scenario("name: x\nrobot: four_bar\ninitial: {v: {coupler: 1}}\nt_end: 1\n")

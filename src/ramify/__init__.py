@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ramify.io.scenario import scenario, scenarios
     from ramify.loops.mechanism import Mechanism
     from ramify.model.build import Builder, from_dh
-    from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_payload, with_tool
+    from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_loop, with_payload, with_tool
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
     from ramify.model.model import Model
@@ -49,6 +49,7 @@ _LAZY = {
     "with_contact_points": "ramify.model.edits",
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
+    "with_loop": "ramify.model.edits",
     "with_payload": "ramify.model.edits",
     "with_tool": "ramify.model.edits",
 }
@@ -59,7 +60,7 @@ __all__ = [
     "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
     "SimulationError", "StateError", "Study", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh",
     "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
-    "with_contact_points", "with_gravity", "with_locked", "with_payload", "with_tool",
+    "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

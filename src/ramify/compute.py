@@ -64,7 +64,7 @@ def plain_text(
     def column(port: LoopPort, scalars: list[Any]) -> list[Any]:
         if port.per in _QUATERNION:
             return model.skeleton.coordinates(scalars, _QUATERNION[port.per])
-        if port.per == "state" or port.count == 1:
+        if port.per in ("state", "row") or port.count == 1:
             return scalars
         return [tuple(scalars[i : i + port.count]) for i in range(0, len(scalars), port.count)]
 
@@ -244,6 +244,8 @@ def _shape(port: LoopPort, model: Model) -> tuple[int, ...]:
         return (model.nv, model.nv)
     if port.per == "link":
         return (model.nv,) if port.count == 1 else (model.nv, port.count)
+    if port.per == "row":
+        return (port.count,)
     return () if port.count == 1 else (port.count,)
 
 

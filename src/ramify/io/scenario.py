@@ -23,6 +23,7 @@ from ramify.io.scenario_motion import Coordinates, motion
 from ramify.io.scenario_schema import Initial, RobotOf, ScenarioPart
 from ramify.io.schema import P, validate
 from ramify.io.yaml_file import parse, read_text
+from ramify.motion.driven import driven
 from ramify.sim.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -160,6 +161,8 @@ class _Reader:
             self.mistakes.add(("damping",), f"{len(damping)} entries; a number, or {model.nv} of them belong here")
         self.mistakes.raise_if_any()
         assert top is not None
+        if model.loops:
+            q0, v0 = self._assembled(model, q0, v0, ~np.isnan(q))
         return Scenario(
             top.name, model, q0, v0, moved, control, options, top.description, top.source, self.text, self.folder, self.document
         )
@@ -206,12 +209,33 @@ class _Reader:
         return q, v
 
 
+    def _assembled(self, model: Model, q: Any, v: Any, given: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """A start that closes the loops: with the driven coordinates and their rates as they are, the others found near those given,
+        or near the model's guess.
+        """
+        chosen = driven(model)
+        places = list(zip(chosen.names, chosen.q, chosen.v, strict=True))
+        others = {model.coordinates[i]: float(q[i]) for i in model.layout.plain_q if given[i] and i not in chosen.q}
+        independent, rates = {name: float(q[i]) for name, i, _ in places}, {name: float(v[j]) for name, _, j in places}
+        loose = [model.velocities[j] for j in range(model.nv) if v[j] and j not in chosen.v]
+        if loose:
+            text = f"{loose[0]!r} is not driven: its rate follows from the loops; give the rates of {', '.join(chosen.names)}"
+            self.mistakes.stop(("initial", "v"), text)
+        try:
+            state = model.assemble(independent, rates=rates, guess=others)
+        except RamifyError as error:
+            self.mistakes.stop(("initial",), str(error))
+        return state.q, state.v
+
+
 def _start(model: Model, q: Any, v: Any, moved: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The start: what ``initial`` says, elsewhere what the motion says, elsewhere neutral and at rest."""
+    """The start: what ``initial`` says, elsewhere what the motion says, elsewhere neutral (or a closed model's guess), at rest."""
     from ramify.motion import Gait
     from ramify.motion.driven import driven
 
     q0, v0 = model.neutral(), np.zeros(model.nv)
+    for name, value in model.guess.items():
+        q0[model.coordinates.index(name)] = value
     if moved is not None:
         first = moved.at(0.0)
         if moved.n == model.nv == model.nq:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ramify.errors import LoopError, StateError
 from ramify.loops.closure import names, reach
-from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes, scaled_jacobian
+from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes
 from ramify.model.configuration import checked, configuration
 from ramify.model.frame import Array
 
@@ -25,6 +25,8 @@ _CLOSED = 1e-11  # of the robot's size
 _STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
 _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still told
 _STARTS = 24
+_STRIDE = 0.3  # rad, or robot's sizes, by which the given coordinates are led at once
+_ASTRAY = 0.1  # the same for what a step may correct; more is another branch
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,7 @@ class _Assembly:
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns = column_sizes(model)
         self.kernel = model.kernel("constraints")
+        self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = None
 
     @staticmethod
     def _number(value: ArrayLike, name: str) -> Array:
@@ -196,7 +199,8 @@ class _Assembly:
         values, rates, second = (table[row] for table in self.given)
         q = np.array(start)
         q[self.in_q] = values
-        found, gap = self.close(q)
+        led = self.lead(start, values)
+        found, gap = self.close(q) if led is None else self.close(led)
         note = "from the guess"
         if gap > _CLOSED * self.size or self.flipped(found):
             found, gap, note = self.restart(q, found, gap) if first else (found, gap, note)
@@ -210,6 +214,36 @@ class _Assembly:
         left = len(self.free) - self.rank
         kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
         return State(found, v, a, float(np.abs(residual).max(initial=0.0)), branch, margin, note + kept)
+
+    def lead(self, start: Array, values: Array) -> Array | None:
+        """The posture that the mechanism reaches when it is led from the start to these values with its loops closed: so the branch
+        is the start's. None where the start cannot be closed, or the way is blocked.
+        """
+        q, gap = self.close(start)
+        if gap > _CLOSED * self.size or self.flipped(q):
+            return None
+        begin, scale = q[self.in_q], self.columns[self.free]
+        way = values - begin
+        length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
+        done, step = 0.0, min(1.0, _STRIDE / max(length, 1e-300))
+        while done < 1.0:
+            step = min(step, 1.0 - done)
+            _, J = self.residual(q)
+            move = np.zeros(self.model.nv)
+            move[self.in_v] = way * step
+            A = J[:, self.free] / scale
+            move[self.free] = -np.linalg.lstsq(A, J[:, self.in_v] @ move[self.in_v], rcond=RANK)[0] / scale
+            ahead = self.model.integrate(q, move, 1.0)
+            ahead[self.in_q] = begin + way * (done + step)
+            found, gap = self.close(ahead)
+            off = float(np.abs(self.model.difference(ahead, found) * self.columns).max()) / self.size
+            if gap > _CLOSED * self.size or off > _ASTRAY or self.flipped(found):
+                step *= 0.5
+                if step * length < _STRIDE * 1e-3:
+                    return None
+                continue
+            q, done, step = found, done + step, step * 1.5
+        return q
 
     def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
         """Other postures to start from, always the same ones."""
@@ -247,15 +281,11 @@ class _Assembly:
     def velocity(self, q: Array, given: Array, bias: Array, what: str, row: int) -> tuple[Array, float, int]:
         """(x, margin, branch): x with J x = -bias and the given values of the independent ones."""
         model = self.model
-        _, J = self.residual(q)
-        A = J[:, self.free] / self.columns[self.free]
+        J, A, (u, s, vt), rank = self._jacobian(q)
         x = np.zeros(model.nv)
         x[self.in_v] = given
         b = -(bias * self.sizes) - J[:, self.in_v] @ given
-        u, s, vt = np.linalg.svd(A, full_matrices=False)
         largest = float(s[0]) if len(s) else 1.0
-        whole = np.linalg.svd(scaled_jacobian(model, J / self.sizes[:, None]), compute_uv=False)
-        rank = int((whole > RANK * whole[0]).sum())
         counted = s > RANK * largest
         self.rank = int(counted.sum())
         told = min(rank, len(s))
@@ -274,6 +304,16 @@ class _Assembly:
                 "coordinates are not determined; take other independent coordinates there"
             )
         return x, margin, self._branch(A, rank)
+
+    def _jacobian(self, q: Array) -> tuple[Array, Array, tuple[Array, Array, Array], int]:
+        """J with its rows in m, that of the free coordinates without units, its singular values, and the rank of all of J."""
+        if self._known is None or self._known[0] is not q:
+            J = self.residual(q)[1]
+            A = J[:, self.free] / self.columns[self.free]
+            whole = np.linalg.svd(J / self.columns, compute_uv=False)
+            rank = int((whole > RANK * whole[0]).sum())
+            self._known = q, (J, A, np.linalg.svd(A, full_matrices=False), rank)
+        return self._known[1]
 
     def _branch(self, A: Array, rank: int) -> int:
         kept = independent_rows(A)

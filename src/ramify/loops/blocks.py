@@ -38,20 +38,30 @@ def blocks(pattern: Sequence[Sequence[int]], unknowns: int) -> tuple[Block, ...]
 def _matching(pattern: Sequence[Sequence[int]], unknowns: int) -> list[int] | None:
     """The equation that owns each unknown, a different one each; None where there are too few."""
     owner: list[int | None] = [None] * unknowns
-
-    def claim(equation: int, tried: set[int]) -> bool:
-        for k in pattern[equation]:
-            if k in tried:
-                continue
-            tried.add(k)
-            holder = owner[k]
-            if holder is None or claim(holder, tried):
-                owner[k] = equation
-                return True
-        return False
-
-    if not all(claim(i, set()) for i in range(len(pattern))):
-        return None
+    held: dict[int, int] = {}
+    for start in range(len(pattern)):
+        asked: dict[int, int] = {}  # unknown -> the equation that would take it
+        waiting, free = [start], None
+        for equation in waiting:
+            for k in pattern[equation]:
+                if k not in asked:
+                    asked[k] = equation
+                    holder = owner[k]
+                    if holder is None:
+                        free = k
+                    else:
+                        waiting.append(holder)
+            if free is not None:
+                break
+        if free is None:
+            return None
+        while True:  # everyone on the way moves on by one
+            equation = asked[free]
+            given = held.get(equation, -1)
+            owner[free], held[equation] = equation, free
+            if equation == start:
+                break
+            free = given
     return [i for i in owner if i is not None]
 
 
@@ -59,24 +69,29 @@ def _circles(needs: Sequence[Sequence[int]]) -> list[list[int]]:
     """Strongly connected sets of a graph, those needed first (Tarjan 1972)."""
     index: dict[int, int] = {}
     low: dict[int, int] = {}
-    stack: list[int] = []
+    open_: list[int] = []
     out: list[list[int]] = []
-
-    def visit(i: int) -> None:
-        index[i] = low[i] = len(index)
-        stack.append(i)
-        for j in needs[i]:
-            if j not in index:
-                visit(j)
-                low[i] = min(low[i], low[j])
-            elif j in stack:
+    for start in range(len(needs)):
+        if start in index:
+            continue
+        calls = [(start, iter(needs[start]))]
+        index[start] = low[start] = len(index)
+        open_.append(start)
+        while calls:
+            i, rest = calls[-1]
+            j = next(rest, None)
+            if j is None:
+                calls.pop()
+                if calls:
+                    low[calls[-1][0]] = min(low[calls[-1][0]], low[i])
+                if low[i] == index[i]:
+                    at = open_.index(i)
+                    out.append(open_[at:])
+                    del open_[at:]
+            elif j not in index:
+                index[j] = low[j] = len(index)
+                open_.append(j)
+                calls.append((j, iter(needs[j])))
+            elif j in open_:
                 low[i] = min(low[i], index[j])
-        if low[i] == index[i]:
-            at = stack.index(i)
-            out.append(stack[at:])
-            del stack[at:]
-
-    for i in range(len(needs)):
-        if i not in index:
-            visit(i)
     return out

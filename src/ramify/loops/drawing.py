@@ -34,6 +34,7 @@ def _end(body: str | None) -> str:
 _ROW, _COLUMN, _EDGE, _RADIUS = 86, 138, 46, 17
 _STYLE = (
     "text{font:13px sans-serif;fill:#223}.cdof,.cut{text-anchor:middle}.joint{font-size:11px;fill:#567}.cut{fill:#b3261e}"
+    ".joint{paint-order:stroke;stroke:#fff;stroke-width:4px}"
     "circle{fill:#eef3fa;stroke:#34506e;stroke-width:1.6}.base{fill:#34506e}line{stroke:#34506e;stroke-width:1.8}"
     "path{stroke:#b3261e;stroke-width:1.8;stroke-dasharray:6 5;fill:none}.driven{stroke-width:4.2}"
 )

@@ -163,8 +163,8 @@ def with_multipliers(factors: Factors, Z: Sequence[Sparse], phi: Sequence[Scalar
 
 
 def forward_dynamics(
-    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column, rate: float = 0.0, weight: float = 0.0,
-    drives: Mapping[int, Scalar] | None = None,
+    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column, rate: float = 0.0,
+    weight: float = 0.0, drives: Mapping[int, Scalar] | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
     """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames, and the multipliers.
 

@@ -65,14 +65,14 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wre
 
 
 def refuse_overdriven(model: Model, q: ArrayLike, held: Array) -> None:
-    """Refuse accelerations of coordinates (where ``held``) that the loops make depend on each other; looked at in the first state."""
+    """Refuse accelerations of coordinates (where ``held``) that depend on each other through the loops; the first state tells."""
     c = model.constraints(np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0])
     count = int(held.sum())
     rank = np.linalg.matrix_rank(np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2)))
     if rank < c.rank + count:
         raise LoopError(
-            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed accelerations depend on each other through the "
-            "loops; prescribe fewer joints"
+            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed accelerations depend on each other by "
+            "the loops; prescribe fewer joints"
         )
 
 

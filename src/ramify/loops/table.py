@@ -14,7 +14,7 @@ from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.wrenches import applied
 from ramify.errors import LoopError
 from ramify.loops import forward, inverse
-from ramify.loops.closure import closures, count
+from ramify.loops.closure import closures, count, once
 from ramify.loops.constraints import constraints, loop_wrenches
 from ramify.loops.subsystems import Plan, plan
 from ramify.motion.driven import driven
@@ -100,8 +100,8 @@ class _Table:
         def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
             return loop_wrenches(tree, self.loops, q, lam)
 
-        inputs = LoopPort("q", "coordinate", 1), LoopPort("multipliers", "state", self.nc)
-        outputs = LoopPort("wrenches", "link", 6), LoopPort("forces", "state", 6 * len(self.loops))
+        inputs = LoopPort("q", "coordinate", 1), LoopPort("multipliers", "row", self.nc)
+        outputs = LoopPort("wrenches", "link", 6), LoopPort("forces", "row", 6 * len(self.loops))
         return Algorithm("loop_wrenches", inputs, outputs, text, loops=False)
 
 
@@ -111,7 +111,7 @@ def _algorithm(
     """``counts``: numbers per output, -1 for one per velocity."""
     inputs = tuple(LoopPort(key, "coordinate" if key == "q" else "link", 1) for key in takes)
     inputs += (LoopPort("wrenches", "link", 6),) if wrenches else ()
-    outputs = tuple(LoopPort(key, "link", 1) if n < 0 else LoopPort(key, "state", n) for key, n in counts.items())
+    outputs = tuple(LoopPort(key, "link", 1) if n < 0 else LoopPort(key, "row", n) for key, n in counts.items())
     return Algorithm(name, inputs, outputs, text, loops=False, divides=divides)
 
 
@@ -119,6 +119,7 @@ def _felt(tree: Any, q: Any, given: tuple[Any, ...]) -> Any:
     return applied(tree, displacements(tree, q), as_wrenches(tree, given[0])) if given else no_wrenches(tree)
 
 
+@once
 def inertia_weight(model: Model) -> float:
     """0 where the tree's own inertia matrix is regular, else a mass (kg) with which the loops make it so.
 

@@ -279,6 +279,14 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
     return values
 
 
+def loop_between(name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]) -> Loop:
+    """A loop between two (link, frame); ModelError names what of it will not do."""
+    with understood(f"loop {name!r}"):
+        one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
+        rows = {key: tuple(options[key]) for key in ("axis", "joints") if key in options}
+        return Loop(name, joint, one, other, **{**options, **rows})
+
+
 class Builder:
     """A tree, link by link.
 
@@ -340,13 +348,7 @@ class Builder:
 
         options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio, offset of a gear.
         """
-        with understood(f"loop {name!r}"):
-            one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
-            if "axis" in options:
-                options["axis"] = tuple(options["axis"])
-            if "joints" in options:
-                options["joints"] = tuple(options["joints"])
-            self.loops.append(Loop(name, joint, one, other, **options))
+        self.loops.append(loop_between(name, joint, first, second, options))
         return self
 
     def near(self, **coordinates: float) -> Builder:

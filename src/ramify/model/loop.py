@@ -15,13 +15,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ramify.errors import ModelError
 from ramify.model.frame import Frame, align_z
 from ramify.model.joint import AXES, UNIVERSAL_SEQUENCES
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
 
 LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "revolute": ("x", "y", "z", "tilt_x", "tilt_y"),
@@ -144,10 +147,16 @@ class Loop:
         return self.first.frame @ turned, self.second.frame @ turned
 
 
-def check_loops(loops: tuple[Loop, ...], links: set[str], coordinates: tuple[str, ...], moving: set[str]) -> None:
-    """Refuse loops whose names clash, or that name what the robot does not have. ``moving``: links of moving bodies."""
+def check_loops(model: Model) -> None:
+    """Refuse loops whose names clash, and loops and guesses that name what the robot does not have."""
+    links, moving = set(model.attached), {link for link, at in model.attached.items() if at.body >= 0}
+    coordinates = [model.coordinates[i] for i in model.layout.plain_q]
+    for name in model.guess:
+        if name not in coordinates:
+            some = ", ".join(coordinates[:20])
+            raise ModelError(f"{model.name}: guess names {name!r}, which is no coordinate; choose among {some}")
     seen: set[str] = set()
-    for loop in loops:
+    for loop in model.loops:
         if loop.name in seen:
             raise ModelError(f"two loops are named {loop.name!r}; names must differ")
         seen.add(loop.name)

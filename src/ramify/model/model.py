@@ -60,13 +60,8 @@ class Model:
 
     def __post_init__(self) -> None:
         _ = self.modules  # given modules are checked at once
-        if self.loops:
-            moving = {link for link, at in self.attached.items() if at.body >= 0}
-            check_loops(self.loops, set(self.attached), self._single, moving)
-        for name in self.guess:
-            if name not in self._single:
-                known = ", ".join(self._single[:20])
-                raise ModelError(f"{self.name}: guess names {name!r}, which is no coordinate; choose among {known}")
+        if self.loops or self.guess:
+            check_loops(self)
 
     def __repr__(self) -> str:
         return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
@@ -116,11 +111,6 @@ class Model:
         from ramify.loops.table import closed
 
         return closed(self)
-
-    @cached_property
-    def _single(self) -> tuple[str, ...]:
-        """Names of the coordinates that are numbers of their own, not parts of a quaternion."""
-        return tuple(self.coordinates[i] for i in self.layout.plain_q)
 
     @cached_property
     def skeleton(self) -> Skeleton:

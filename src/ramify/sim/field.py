@@ -26,7 +26,6 @@ from ramify.scalar import Scalar
 from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
-    from ramify.algorithms import Algorithm
     from ramify.contact.ground import Ground, Reaction
     from ramify.contact.text import ContactText
     from ramify.control.base import Controller
@@ -134,21 +133,24 @@ class Field:
     def accelerations(self, q: list[Scalar], v: list[Scalar], net: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
         """(a, heat'): accelerations (nv) under joint forces ``net``, loops honoured; the power lost in the ground, if any."""
         if self.contact is None:
-            (a,) = plain_text(self._forward(False), self.model, ())(q, v, net)
-            return a, []
+            return self._dynamics(q, v, net)[0], []
         if self.model.loops:
             _, felt, wrenches = self.contact.reactions(q, v)
-            (a,) = plain_text(self._forward(True), self.model, ())(q, v, net, wrenches)
+            (a,) = self._dynamics(q, v, net, wrenches)
         else:
             a, felt = self.contact.forward_dynamics(q, v, net)
         return a, [_losses(felt)]
 
-    def _forward(self, wrenches: bool) -> Algorithm:
+    @cached_property
+    def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
+        """Forward dynamics as a text, under wrenches where there is a ground."""
+        wrenches = self.contact is not None
+        algorithm = algorithm_of(self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics")
         if self.baumgarte:
             from ramify.loops.table import forward_dynamics
 
-            return forward_dynamics(self.model, self.baumgarte, wrenches)
-        return algorithm_of(self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics")
+            algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
+        return plain_text(algorithm, self.model, ())
 
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""
