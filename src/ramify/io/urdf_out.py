@@ -56,10 +56,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 def to_urdf(model: Model) -> str:
     """The text of a URDF file of this model. Gravity, contact points and modules have no place in URDF; a comment names them.
 
-    Raises ModelError naming the joints whose type URDF does not have, and for loops.
+    Raises ModelError naming the joints whose type URDF does not have, and for loops that are not gears (mimic).
     """
-    names = ", ".join(loop.name for loop in model.loops if not loop.joints)  # gears are mimic joints there
-    if names:
+    shut = [loop.name for loop in model.loops if not loop.joints]
+    if shut:
+        names = ", ".join(shut)
         raise ModelError(f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), or a YAML file")
     foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
     if foreign:

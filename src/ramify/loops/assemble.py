@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from ramify.errors import LoopError, StateError
 from ramify.loops.closure import names, reach
-from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes, scaled_jacobian
+from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes
 from ramify.model.configuration import checked, configuration
 from ramify.model.frame import Array
 
@@ -126,6 +126,8 @@ class _Assembly:
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns = column_sizes(model)
         self.kernel = model.kernel("constraints")
+        self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
+        self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = None
 
     @staticmethod
     def _number(value: ArrayLike, name: str) -> Array:
@@ -221,6 +223,7 @@ class _Assembly:
         q, gap = self.close(start)
         if gap > _CLOSED * self.size or self.flipped(q):
             return None
+        self.usual = max(self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK)))
         begin, scale = q[self.in_q], self.columns[self.free]
         way = values - begin
         length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
@@ -280,19 +283,16 @@ class _Assembly:
     def velocity(self, q: Array, given: Array, bias: Array, what: str, row: int) -> tuple[Array, float, int]:
         """(x, margin, branch): x with J x = -bias and the given values of the independent ones."""
         model = self.model
-        _, J = self.residual(q)
-        A = J[:, self.free] / self.columns[self.free]
+        J, A, (u, s, vt), rank = self._jacobian(q)
         x = np.zeros(model.nv)
         x[self.in_v] = given
         b = -(bias * self.sizes) - J[:, self.in_v] @ given
-        u, s, vt = np.linalg.svd(A, full_matrices=False)
         largest = float(s[0]) if len(s) else 1.0
-        whole = np.linalg.svd(scaled_jacobian(model, J / self.sizes[:, None]), compute_uv=False)
-        rank = int((whole > RANK * whole[0]).sum())
         counted = s > RANK * largest
         self.rank = int(counted.sum())
         told = min(rank, len(s))
         margin = float(s[told - 1] / largest) if told else 1.0
+        margin = margin if rank >= self.usual else 0.0
         x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[self.free]
         left = float(np.abs(J @ x + bias * self.sizes).max(initial=0.0))
         demand = float(np.abs(b).max(initial=0.0))
@@ -307,6 +307,16 @@ class _Assembly:
                 "coordinates are not determined; take other independent coordinates there"
             )
         return x, margin, self._branch(A, rank)
+
+    def _jacobian(self, q: Array) -> tuple[Array, Array, tuple[Array, Array, Array], int]:
+        """J with its rows in m, that of the free coordinates without units, its singular values, and the rank of all of J."""
+        if self._known is None or self._known[0] is not q:
+            J = self.residual(q)[1]
+            A = J[:, self.free] / self.columns[self.free]
+            whole = np.linalg.svd(J / self.columns, compute_uv=False)
+            rank = int((whole > RANK * whole[0]).sum())
+            self._known = q, (J, A, np.linalg.svd(A, full_matrices=False), rank)
+        return self._known[1]
 
     def _branch(self, A: Array, rank: int) -> int:
         kept = independent_rows(A)

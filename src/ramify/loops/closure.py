@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -41,12 +43,30 @@ class Closure:
     geared: tuple[int, ...] = ()
 
 
+T = TypeVar("T")
+
+
+def once(ask: Callable[[Model], T]) -> Callable[[Model], T]:
+    """A question about a model that is answered once for each, and forgotten with it."""
+    known: WeakKeyDictionary[Model, T] = WeakKeyDictionary()
+
+    @wraps(ask)
+    def answer(model: Model) -> T:
+        if model not in known:
+            known[model] = ask(model)
+        return known[model]
+
+    return answer
+
+
+@once
 def closures(model: Model) -> tuple[Closure, ...]:
     """The loops of a model, each on the links of its skeleton."""
     size = reach(model)
     return tuple(_gear(model, loop, size) if loop.joints else _closure(model, loop, size) for loop in model.loops)
 
 
+@once
 def reach(model: Model) -> float:
     """A length of the robot, m: the mean distance between a joint and what hangs on it; 1 where all is in one point."""
     spans = [float(np.linalg.norm(body.joint.placement.position)) for body in model.bodies]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import LoopError
-from ramify.loops.closure import closures, names, reach
+from ramify.loops.closure import closures, names, once, reach
 from ramify.model.frame import Array
 
 if TYPE_CHECKING:
@@ -71,11 +71,13 @@ def constraints(model: Model, q: ArrayLike, v: ArrayLike | None) -> Constraints:
     )  # fmt: skip
 
 
+@once
 def row_sizes(model: Model) -> Array:
     """(nc,), m per unit of each row."""
     return np.array([size for closure in closures(model) for size in closure.sizes])
 
 
+@once
 def column_sizes(model: Model) -> Array:
     """(nv,), m per unit of each velocity: the robot's size for angles."""
     size = reach(model)

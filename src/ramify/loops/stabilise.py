@@ -13,7 +13,7 @@ from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import llvm_available
 from ramify.compute import fingerprint, tree_of
 from ramify.errors import SimulationError
-from ramify.loops.closure import closures
+from ramify.loops.closure import closures, once
 from ramify.loops.project import Projection
 from ramify.loops.table import inertia_weight
 from ramify.model.frame import Array
@@ -29,6 +29,7 @@ MOST_LINKS = 60
 Text = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scalar], list[Scalar]]]
 
 
+@once
 def projection(model: Model) -> Text:
     """(q, v) -> (q, v) on the loops, over any scalar, for states near them."""
     made = Projection(tree_of(model), closures(model), inertia_weight(model))

@@ -14,7 +14,7 @@ from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.wrenches import applied
 from ramify.errors import LoopError
 from ramify.loops import forward, inverse
-from ramify.loops.closure import closures, count
+from ramify.loops.closure import closures, count, once
 from ramify.loops.constraints import constraints, loop_wrenches
 from ramify.loops.subsystems import Plan, plan
 from ramify.motion.driven import driven
@@ -119,6 +119,7 @@ def _felt(tree: Any, q: Any, given: tuple[Any, ...]) -> Any:
     return applied(tree, displacements(tree, q), as_wrenches(tree, given[0])) if given else no_wrenches(tree)
 
 
+@once
 def inertia_weight(model: Model) -> float:
     """0 where the tree's own inertia matrix is regular, else a mass (kg) with which the loops make it so.
 

@@ -153,7 +153,8 @@ def check_loops(model: Model) -> None:
     coordinates = [model.coordinates[i] for i in model.layout.plain_q]
     for name in model.guess:
         if name not in coordinates:
-            raise ModelError(f"{model.name}: guess names {name!r}, which is no coordinate; choose among {', '.join(coordinates[:20])}")
+            some = ", ".join(coordinates[:20])
+            raise ModelError(f"{model.name}: guess names {name!r}, which is no coordinate; choose among {some}")
     seen: set[str] = set()
     for loop in model.loops:
         if loop.name in seen:

@@ -153,10 +153,11 @@ class Closing:
 
         return scaled_jacobian(self.model, np.ones((sum(len(loop.rows) for loop in self.model.loops), self.model.nv)))
 
-    def watch_step(self, piece: Piece, before: Array, t: float, y: Array) -> None:
+    def watch_step(self, piece: Piece, before: Array) -> None:
         """Look at the loops within a step, once for every tenth of a radian (or a metre) that a joint moves, and at its end."""
         if self._frames is None:
             self.watch(piece.start, before)
+        t, y = piece.end, piece.y(piece.end)
         far = float(np.abs(y - before)[: self.model.nq].max(initial=0.0))
         for k in range(1, min(int(far / _STRIDE), 64) + 1):
             now = piece.start + (t - piece.start) * k / (int(far / _STRIDE) + 1)

@@ -8,7 +8,7 @@ one kernel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -101,13 +101,17 @@ class Field:
 
     def accelerations(self, q: list[Scalar], v: list[Scalar], net: list[Scalar]) -> list[Scalar]:
         """a (nv) under joint forces ``net``, loops honoured."""
+        (a,) = self._dynamics(q, v, net)
+        return a
+
+    @cached_property
+    def _dynamics(self) -> Callable[..., list[list[Any]]]:
         algorithm = algorithm_of(self.model, "forward_dynamics")
         if self.baumgarte:
             from ramify.loops.table import forward_dynamics
 
             algorithm = forward_dynamics(self.model, self.baumgarte)
-        (a,) = plain_text(algorithm, self.model, ())(q, v, net)
-        return a
+        return plain_text(algorithm, self.model, ())
 
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""

@@ -203,10 +203,10 @@ class _Run:
                 if t == 0.0:
                     self.held[0] = self.u.copy()
             for piece in self._pieces(t, y, until):
-                before, piece = y, self._closed(piece)
-                t, y = self._take(piece)
+                piece = self._closed(piece)
                 if self.closing is not None:
-                    self.closing.watch_step(piece, before, t, y)
+                    self.closing.watch_step(piece, y)
+                t, y = self._take(piece)
                 self._refuse_runaway(t, y)
                 yield t
                 if self._opened():
