@@ -126,6 +126,7 @@ class _Assembly:
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns = column_sizes(model)
         self.kernel = model.kernel("constraints")
+        self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
         self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = None
 
     @staticmethod
@@ -222,6 +223,7 @@ class _Assembly:
         q, gap = self.close(start)
         if gap > _CLOSED * self.size or self.flipped(q):
             return None
+        self.usual = max(self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK)))
         begin, scale = q[self.in_q], self.columns[self.free]
         way = values - begin
         length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
@@ -290,6 +292,7 @@ class _Assembly:
         self.rank = int(counted.sum())
         told = min(rank, len(s))
         margin = float(s[told - 1] / largest) if told else 1.0
+        margin = margin if rank >= self.usual else 0.0
         x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[self.free]
         left = float(np.abs(J @ x + bias * self.sizes).max(initial=0.0))
         demand = float(np.abs(b).max(initial=0.0))
