@@ -1,7 +1,7 @@
 """The tables of the documentation that come out of the code.
 
-A page marks a table's place with ``<!-- table: name -->`` and ``<!-- end of table -->``. ``python -m ramify.formulations.tables PAGE …``
-writes the tables into pages anew; a test sees to it that they are in step.
+A page marks a table's place with ``<!-- table: name -->`` and ``<!-- end of table -->``. The command
+``python -m ramify.formulations.tables PAGE …`` writes the tables into pages anew; a test sees to it that they are in step.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _polynomial(square: float, linear: float, constant: float) -> str:
     text = " + ".join(f"{k:g}{name}" for k, name in ((square, "n²"), (linear, "n")) if k)
     if constant:
         text += f" {'−' if constant < 0.0 else '+'} {abs(constant):g}"
-    return text.replace("1n", "n") if text.startswith("1n") else text
+    return re.sub(r"\b1n", "n", text)
 
 
 def _fitted(name: str, part: str) -> str:
@@ -55,9 +55,9 @@ def general() -> str:
     for name, x in FORMULATIONS.items():
         mul, add = _fitted(name, "mul"), _fitted(name, "add")
         paper = ("", "") if x.mul is None or x.add is None else (_polynomial(*x.mul), _polynomial(*x.add))
-        met = "" if x.mul is None else "exactly" if (mul, add) == paper else "no"
+        met = ", ".join(part for part, ours, theirs in (("M", mul, paper[0]), ("A", add, paper[1])) if ours == theirs)
         rows.append((f"`{name}`", x.what, *paper, mul, add, met))
-    return _table(("name", "what is counted", "published M", "A", "counted M", "A", "met"), rows)
+    return _table(("name", "what is counted", "published M", "A", "counted M", "A", "met exactly"), rows)
 
 
 def steps(recursion: Recursion) -> str:
@@ -87,7 +87,7 @@ def _per_link(text: Callable[[Chain], tuple[OpCount, Ledger]]) -> str:
 
 def compiled() -> str:
     """The robots of the source documents: published, and compiled for the robot at hand."""
-    from ramify.io import load
+    from ramify.io.load import load
 
     return markdown([row for robot, joints in SEED_ROBOTS for row in compare(load(robot), joints=joints)])
 
