@@ -46,12 +46,12 @@ class Formula:
         return round(Fraction(self.cubic) * n**3 + Fraction(self.square) * n * n + linear + Fraction(self.constant))
 
     def __str__(self) -> str:
-        each = zip(self.k, ("n₁", "n₂", "n₃"), strict=True)
-        linear = [(self.k[0], "n")] if len(set(self.k)) == 1 else list(each)
+        each: list[tuple[Coefficient, str]] = [(self.k[i], name) for i, name in enumerate(("n₁", "n₂", "n₃"))]
+        linear: list[tuple[Coefficient, str]] = [(self.k[0], "n")] if len(set(self.k)) == 1 else each
         terms: list[tuple[Coefficient, str]] = [(self.cubic, "n³"), (self.square, "n²"), *linear]
         text = " + ".join(f"{_number(k)}{name}" for k, name in terms if k)
         sign = "−" if self.constant < 0 else "+"
-        return f"{text} {sign} {_number(abs(self.constant))}" if self.constant else text
+        return f"{text} {sign} {_number(abs(Fraction(self.constant)))}" if self.constant else text
 
 
 def _number(k: Coefficient) -> str:
