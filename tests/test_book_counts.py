@@ -191,7 +191,7 @@ def test_compiled_counts_are_below_all_that_is_published() -> None:
     for robot, joints in SEED_ROBOTS:
         for row in compare(rf.load(robot), joints=joints):
             assert row.below_all
-            assert 0.1 < row.saved < 0.9
+            assert row.saved > 0.1
 
 
 def test_written_counts_of_every_algorithm() -> None:
