@@ -40,12 +40,13 @@ def _polynomial(square: float, linear: float, constant: float) -> str:
 
 
 def _fitted(name: str, part: str) -> str:
-    """Our count as a polynomial of n, from three robots and checked on a fourth; in words where it is none."""
+    """Our count as a polynomial of n, from three robots and checked on a fourth; its value at six joints where it is none."""
     y = [getattr(general_count(name, n), part) for n in (3, 4, 5, 7)]
     a = (y[2] - 2 * y[1] + y[0]) / 2
     b = y[1] - y[0] - 7 * a
     c = y[0] - 9 * a - 3 * b
-    assert 49 * a + 7 * b + c == y[3], f"{name}: no polynomial of degree two"
+    if 49 * a + 7 * b + c != y[3]:
+        return f"{getattr(general_count(name, 6), part)} for n = 6"
     return _polynomial(a, b, c)
 
 
