@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from ramify.formulations.book_count import Pair, Recursion, Step, step_table
+from ramify.formulations.book_count import Pair, Recursion, Step, run, step_table
+from ramify.formulations.book_tree import general_tree
 from ramify.formulations.chain import Chain, general_chain
 from ramify.formulations.counting import Ledger
 from ramify.formulations.general import FORMULATIONS, general_count, rfdsim_steps, ridim_steps
-from ramify.formulations.literature import PUBLISHED, SEED_ROBOTS, compare, markdown
+from ramify.formulations.literature import BOOK, PUBLISHED, SEED_ROBOTS, Joints, compare, markdown
 from ramify.trace.count import OpCount
 
 
@@ -70,6 +71,33 @@ def steps(recursion: Recursion) -> str:
     return _table(("step", "published", "counted", "why they differ"), [row(x) for x in step_table(recursion)])
 
 
+_BOOK_ROBOTS: Final = (
+    ("gripper", [1, 1, 1, 1], [-1, 0, 1, 0], False),
+    ("industrial robot", [1] * 6, None, False),
+    ("biped on a foot", [2, 1, 3, 3, 1, 2], None, False),
+    ("biped", [3, 1, 2] * 2, [-1, 0, 1, -1, 3, 4], True),
+    ("quadruped", [2, 1] * 4, [-1, 0, -1, 2, -1, 4, -1, 6], True),
+    ("hexapod", [1, 1] * 6, [-1, 0, -1, 2, -1, 4, -1, 6, -1, 8, -1, 10], True),
+)
+"""The robots of tables 6.11, 6.12, 7.6 and 7.7: axes of their joints, parents of their links, whether their base floats."""
+
+
+def totals() -> str:
+    """The book's robots: its totals, mended, and ours as written on general robots of the same make."""
+    rows = []
+    for robot, axes, parents, floating in _BOOK_ROBOTS:
+        joints: Joints = (axes.count(1), 2 * axes.count(2), 3 * axes.count(3))
+        tree = general_tree(axes, parents, floating)
+        pairs = []
+        for task in ("inverse", "forward"):
+            recursion: Recursion = f"denoc_{'floating_' if floating else ''}{task}"  # type: ignore[assignment]
+            (paper,) = (x for x in PUBLISHED if x.who == BOOK and x.task == ("floating " if floating else "") + task)
+            count = run(tree, recursion)[0]
+            pairs += [_pair(paper.at(joints)), _pair((count.mul, count.add))]
+        rows.append((robot, ", ".join(map(str, joints)), *pairs))
+    return _table(("robot", "n₁, n₂, n₃", "inverse, published", "counted", "forward, published", "counted"), rows)
+
+
 def _per_link(text: Callable[[Chain], tuple[OpCount, Ledger]]) -> str:
     """Steps of a serial recursion: for a link in the middle, and what is left at the ends."""
     four, five = text(general_chain(5))[1], text(general_chain(6))[1]
@@ -105,6 +133,7 @@ TABLES: Final[dict[str, Callable[[], str]]] = {
     "denoc_forward": lambda: steps("denoc_forward"),
     "denoc_floating_inverse": lambda: steps("denoc_floating_inverse"),
     "denoc_floating_forward": lambda: steps("denoc_floating_forward"),
+    "totals": totals,
     "ridim": lambda: _per_link(ridim_steps),
     "rfdsim": lambda: _per_link(rfdsim_steps),
     "compiled": compiled,
