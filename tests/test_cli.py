@@ -260,7 +260,7 @@ def test_export_c_writes_one_pair_per_robot(run: Run, tmp_path: Path) -> None:
 class Balanced(HTMLParser):
     """Every element that opens is closed, in order; nothing is loaded from elsewhere."""
 
-    void = frozenset({"meta", "br", "hr", "img", "link", "input"})
+    void = frozenset({"meta", "br", "hr", "img", "link", "input", "source"})
 
     def __init__(self) -> None:
         super().__init__()
@@ -268,7 +268,10 @@ class Balanced(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         assert tag not in {"script", "link", "img", "iframe"}
-        assert not any(name in {"src", "href"} for name, _ in attrs)
+        for name, value in attrs:
+            if name in {"src", "href", "srcset"}:  # its own pictures, and the reports beside it
+                assert value is not None
+                assert value.startswith("data:image/png;") or value.removesuffix(".html#play") in rf.scenarios()
         if tag not in self.void:
             self.open.append(tag)
 
@@ -352,3 +355,14 @@ def test_a_reader_may_leave_early() -> None:
     assert program.stderr.read() == ""
     program.stderr.close()
     assert program.wait(timeout=60) != 0
+
+
+def test_bench_times_a_robot(run: Run) -> None:
+    data = good(run("bench", "planar_3r", "--algorithm", "bias", "--states", 64, "--json")).json
+    (row,) = data["timings"]
+    assert row["algorithm"] == "bias"
+    assert row["tier"] == "unrolled"
+    assert row["batch"] > 0.0
+    refused = run("bench", "planar_3r", "--algorithm", "jacobian")
+    assert refused.code == 1
+    assert "choose among" in refused.err

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ramify.errors import ModelError, RamifyError
-from ramify.formulations import elimination, lin, renaud, saha
+from ramify.formulations import elimination, lin, quasi, renaud, saha
 from ramify.formulations.book_count import Recursion, is_floating, run
 from ramify.formulations.book_tree import general_tree, general_tree_like
 from ramify.formulations.chain import Chain, chain_of, general_chain, rotations
 from ramify.formulations.counting import Counted, Ledger, Tally
+from ramify.formulations.quasi_chain import general_quasi_chain
 from ramify.model.link import Turn
 from ramify.trace.count import OpCount
 
@@ -77,6 +78,14 @@ def chain_like(model: Model) -> Chain:
     return general_chain(model.nv, "".join("R" if link.rotational else "P" for link in chain_of(model).links))
 
 
+def _quasi(chain: Chain, coordinates: quasi.Coordinates) -> OpCount:
+    """The control problem in quasi-coordinates, from joint motion to joint torques."""
+    tally, n = Tally(), len(chain.links)
+    q, v, a = (_numbers(tally, n, start) for start in (0.3, 0.2, 0.5))
+    quasi.control(general_quasi_chain(chain), q, v, a, coordinates)
+    return tally.count()
+
+
 @dataclass(frozen=True)
 class Formulation:
     """A row of the table: what is counted, ``count(n)`` on a general robot of n revolute joints, and what is published.
@@ -113,8 +122,8 @@ def _serial(
     what: str,
     source: str,
     text: Callable[[Chain], OpCount],
-    mul: tuple[float, float, float],
-    add: tuple[float, float, float],
+    mul: tuple[float, float, float] | None = None,
+    add: tuple[float, float, float] | None = None,
 ) -> Formulation:
     return Formulation(name, what, source, lambda n: text(general_chain(n)), mul, add, lambda model: text(chain_like(model)))
 
@@ -146,6 +155,12 @@ _ROWS: Final = (
     _serial(
         "renaud_inertia", "Renaud's inertia matrix, rotations given", "Lin 1991, table I", _renaud_inertia,
         (13.5, 22.5, -68.0), (9.0, 26.0, -64.0),
+    ),
+    _serial(
+        "quasi_inertial", "inverse dynamics, inertial quasi-coordinates", "Quinn & Chang 1991", lambda x: _quasi(x, "inertial")
+    ),
+    _serial(
+        "quasi_relative", "inverse dynamics, relative quasi-coordinates", "Quinn & Chang 1991", lambda x: _quasi(x, "relative")
     ),
 )  # fmt: skip
 
