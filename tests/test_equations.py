@@ -280,6 +280,12 @@ def test_time_is_limited() -> None:
         _ = found.coriolis_forms  # and at once the second time
 
 
+def test_room_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ramify.formulations.waves._MOST_TERMS", 20)
+    with pytest.raises(rf.RamifyError, match="C of stanford_arm in closed form has an entry of more than 20 terms"):
+        _ = equations(rf.load("stanford_arm")).coriolis_forms
+
+
 # ---- the command ----
 
 

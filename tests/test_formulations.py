@@ -339,4 +339,4 @@ def test_pages(page: Path) -> None:
 
 
 def test_there_are_pages() -> None:
-    assert {page.stem for page in DOCS} == {"counting", "denoc", "lin", "renaud", "saha"}
+    assert {page.stem for page in DOCS} == {"counting", "denoc", "equations", "lin", "quasi", "renaud", "saha", "steps"}

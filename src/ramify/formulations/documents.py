@@ -23,7 +23,7 @@ from ramify.formulations.closed_forms import (
 from ramify.formulations.waves import Factors, Number, Quotient, Wave, Waves, factors, squares
 
 if TYPE_CHECKING:
-    from ramify.formulations.equations import Equations
+    from ramify.formulations.symbolic import Equations
 
 PARTS: Final = ("M", "C", "g", "U", "D", "inverse")
 _MANY = 12

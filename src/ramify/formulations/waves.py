@@ -25,10 +25,11 @@ Term: TypeAlias = tuple[Wave, bool, tuple[int, ...]]
 
 _LARGEST_DENOMINATOR = 100_000
 _DUST = 1e-13
+_MOST_TERMS = 500_000  # about 200 MB
 
 
 class TooLongError(RamifyError):
-    """A closed form that takes more time than it was given."""
+    """A closed form that takes more time or room than it was given."""
 
 
 @cache
@@ -67,7 +68,7 @@ class Space:
     def check(self) -> None:
         """TooLongError where the time is over."""
         if time.monotonic() > self.deadline:
-            raise TooLongError("the closed form takes longer than allowed")
+            raise TooLongError("takes longer than it may")
 
 
 def _wave(w: Wave) -> tuple[Wave, int]:
@@ -148,6 +149,8 @@ class Waves:
 
         for (wa, oa, va), x in self.terms.items():
             self.space.check()
+            if len(out) > _MOST_TERMS:
+                raise TooLongError(f"has an entry of more than {_MOST_TERMS} terms")
             for (wb, ob, vb), y in o.terms.items():
                 variables = tuple(sorted(va + vb)) if va and vb else va or vb
                 if not any(wa):

@@ -68,11 +68,12 @@ class Equations:
         try:
             self.space.check()
             yield
-        except TooLongError:
+        except TooLongError as error:
             self._late.add(what)
+            late = time.monotonic() > self.space.deadline
+            reason = f"takes longer than {self.seconds:g} s; give it more with seconds=" if late else str(error)
             raise TooLongError(
-                f"{what} of {self.robot} in closed form takes longer than {self.seconds:g} s; give it more with seconds=, or ask "
-                "for numbers: m.mass_matrix and its kin"
+                f"{what} of {self.robot} in closed form {reason}, or ask for numbers: m.mass_matrix and its kin"
             ) from None
         finally:
             self.space.deadline = float("inf")
@@ -238,6 +239,8 @@ def equations(model: Model, symbols: bool = False, seconds: float = 30.0) -> Equ
     """
     if model.skeleton.balls:
         raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
+    if not model.nv:
+        raise ModelError(f"{model.name} has no joint that moves; there are no equations of motion")
     if not seconds > 0.0:
         raise RamifyError(f"seconds is {seconds}; it must be positive")
     coordinates = tuple(
