@@ -66,6 +66,7 @@ def _draw(axes: Any, task: Task, recursion: Recursion, pattern: tuple[int, ...])
     joints, counted = growth(recursion, pattern)
     n = [sum(x) for x in joints]
     rows = [x for x in PUBLISHED if x.task == task and x.who != "Hollerbach 1980"]  # off the scale of all others
+    axes.set_prop_cycle(color=["#c75146", "#3a9a5b", "#8a63b8", "#b8862f", "#777777", "#c2549a", "#4fa3a5", "#6b4f3a"])
     for x in rows:
         mine = {"color": LINE, "linestyle": "--", "linewidth": 1.8} if x.who == BOOK else {"linewidth": 0.9, "alpha": 0.8}
         axes.plot(n, [sum(x.at(at)) for at in joints], label=x.who, **mine)
