@@ -1,6 +1,7 @@
 # Needs Python 3.11 or newer and make; everything else goes into .venv.
 #   make demo    a page of results in out/index.html
 #   make test    linters, types, spelling and the whole test suite
+#   make docs    the documentation in out/docs/index.html
 #   make lint    only the linters, types and spelling
 #   make bench   ramify against its peers, on this machine
 #   make format  let the formatter rewrite the code
@@ -10,10 +11,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-CODE := src tests examples $(wildcard benchmarks)
+CODE := src tests examples benchmarks docs/conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench format clean
+.PHONY: help demo test docs lint bench format clean
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -27,7 +28,7 @@ $(VENV)/.run: pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) --group dev --group test
+	$(PIP) --group dev --group test --group docs
 	@touch $@
 
 demo: $(VENV)/.run
@@ -37,10 +38,14 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/codespell $(CODE) docs README.md
+	$(BIN)/codespell src tests examples benchmarks docs README.md
 
 test: lint
 	$(BIN)/python -m pytest
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
+	@echo out/docs/index.html
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py

@@ -85,7 +85,7 @@ def _best(row: dict[str, Any]) -> tuple[str, str]:
 def _general(n: int, json: bool) -> None:
     from ramify.formulations import FORMULATIONS, general_count, published_count
 
-    data = []
+    data: list[dict[str, Any]] = []
     for name, row in FORMULATIONS.items():
         ours, paper = general_count(name, n), published_count(name, n)
         data.append({

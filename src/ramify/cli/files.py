@@ -74,10 +74,12 @@ def convert(
 
 @app.command
 def demo(*, out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("out"), json: AsJson = False) -> None:
-    """Write a page that shows what ramify does: out/index.html."""
+    """Simulate a biped and an arm and write their reports, and a page that shows what ramify does: out/index.html."""
+    import sys
+
     from ramify.view.page import write_demo
 
-    page = write_demo(out)
+    page = write_demo(out, progress=None if json else lambda text: print(f"{text} …", file=sys.stderr, flush=True))
     if json:
         print_json({"page": str(page)})
     else:

@@ -1,9 +1,12 @@
-"""Looking at robots: robots, info, check."""
+"""Looking at robots: robots, info, check, view."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 import ramify as rf
 from ramify.cli.common import AsJson, Robot, Settings, app, load, summary
@@ -78,6 +81,22 @@ def check(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> i
     else:
         print_line(f"{m.name}: nothing to complain about")
     return int(any(f.level == "error" for f in findings))
+
+
+@app.command
+def view(
+    robot: Robot,
+    *,
+    port: Annotated[int, Parameter(help="Port on this machine; the next free one where it is in use.")] = 8080,
+    browser: Annotated[bool, Parameter(help="Open a window of the browser.")] = True,
+) -> None:
+    """Show a robot in the browser: sliders, simulations, playback. A robot file is read again when it changes. Ctrl-C ends it."""
+    from ramify.view.live import view as show
+
+    viewer = show(robot, port=port, browser=browser)
+    print_line(f"{viewer.model.name}: {viewer.url} (Ctrl-C ends it)")
+    sys.stdout.flush()
+    viewer.wait()
 
 
 def _coordinate_units(joint: Joint) -> list[str]:

@@ -157,6 +157,7 @@ _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
     "neg": lambda w, a: w.negated(*a),
     "recip": lambda w, a: w.binary("fdiv", w.const(1.0), *a),
     "sqrt": lambda w, a: w.call("sqrt", *a),
+    "floor": lambda w, a: w.call("floor", *a),
     "atan2": lambda w, a: w.angle_of(*a),
     "lt": lambda w, a: w.put(f"fcmp olt {w.vector} {a[0]}, {a[1]}"),
     "le": lambda w, a: w.put(f"fcmp ole {w.vector} {a[0]}, {a[1]}"),

@@ -9,16 +9,6 @@ from ramify.formulations.steps import StepTable, step_table
 from ramify.formulations.symbolic import Equations, equations
 
 __all__ = [
-    "FORMULATIONS",
-    "Denoc",
-    "Equations",
-    "Formulation",
-    "MassCentre",
-    "StepTable",
-    "denoc_matrices",
-    "equations",
-    "general_count",
-    "mass_centre_matrices",
-    "published_count",
-    "step_table",
-]
+    "FORMULATIONS", "Denoc", "Equations", "Formulation", "MassCentre", "StepTable", "denoc_matrices", "equations", "general_count",
+    "mass_centre_matrices", "published_count", "step_table",
+]  # fmt: skip

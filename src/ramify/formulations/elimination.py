@@ -52,9 +52,8 @@ class Body:
         return M.rotate_x(self.beta.c, self.beta.s)
 
 
-def bodies_at(chain: Chain, q: Sequence[Scalar], ledger: Ledger | None = None) -> list[Body]:
-    """The links of a chain at q; c takes 4M 5A each beside the sine and cosine."""
-    ledger = ledger or Ledger()
+def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[Body]:
+    """The links of a chain at q; c takes 4M 4A each beside the sine and cosine, and RIDIM has it too."""
     out: list[Body] = []
     before = ORIGIN
     for link, qi in zip(chain.links, q, strict=True):
@@ -66,9 +65,8 @@ def bodies_at(chain: Chain, q: Sequence[Scalar], ledger: Ledger | None = None) -
         p = Twist(Z, Z.cross(link.c)) if link.rotational else Twist(ORIGIN, Z)
         c_vector = ORIGIN
         if out:
-            with ledger.step(TABLE, "c, from mass centre to mass centre (13)"):
-                r = link.offset(qi) - before.rotate_x(link.beta.c, -link.beta.s)
-                c_vector = r + link.c.rotate_z(theta.c, theta.s)
+            r = link.offset(qi) - before.rotate_x(link.beta.c, -link.beta.s)
+            c_vector = r + link.c.rotate_z(theta.c, theta.s)
         out.append(Body(theta, link.beta, M, p, c_vector))
         before = link.c
     return out
@@ -92,25 +90,25 @@ def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> 
     M = bodies[-1].M
     for i in reversed(range(1, len(bodies))):
         body = bodies[i]
-        with ledger.step(TABLE, "psi^ = M^ p (47)"):
+        with ledger.step(TABLE, "ψ̂ = M̂ p (47)"):
             psi_hat = M @ body.p
-        with ledger.step(TABLE, "m^ = p' psi^ (47)"):
+        with ledger.step(TABLE, "m̂ = pᵀ ψ̂ (47)"):
             pivot = body.p.dot(psi_hat)
-        with ledger.step(TABLE, "psi = psi^ / m^ (48)"):
+        with ledger.step(TABLE, "ψ = ψ̂ / m̂ (48)"):
             n, f = psi_hat.n, psi_hat.f
             psi = Wrench(Vec3(n.x / pivot, n.y / pivot, n.z / pivot), Vec3(f.x / pivot, f.y / pivot, f.z / pivot))
-        with ledger.step(TABLE, "M^ - psi^ psi' (50)"):
+        with ledger.step(TABLE, "M̂ − ψ̂ψᵀ (50)"):
             M = M.minus_outer(psi_hat, psi)
         out.append(Joint(psi, pivot))
         if i > 1:
-            with ledger.step(TABLE, "B' M^ B (50)"):
+            with ledger.step(TABLE, "Bᵀ M̂ B (50)"):
                 M = body.inertia(M)
-            with ledger.step(TABLE, "M^ = M + B' M^ B (50), the sum"):
+            with ledger.step(TABLE, "M̂ = M + Bᵀ M̂ B (50), the sum"):
                 M = bodies[i - 1].M + M
     first = bodies[0]
     pivot = first.p.dot(first.M @ first.p)
     if len(bodies) > 1:
-        with ledger.step(TABLE, "first joint: m^ = p' M p + (B p)' M^ (B p)"):
+        with ledger.step(TABLE, "first joint: m̂ = pᵀ M p + (B p)ᵀ M̂ (B p)"):
             moved = bodies[1].twist(first.p)
             pivot = pivot + moved.dot(M @ moved)
     out.append(Joint(Wrench(ORIGIN, ORIGIN), pivot))
@@ -126,16 +124,16 @@ def solve(bodies: Sequence[Body], phi: Sequence[Scalar], ledger: Ledger | None =
     eta: Wrench | None = None
     for i in reversed(range(len(bodies))):
         if eta is not None:
-            with ledger.step(TABLE, "tau^ = phi - p' eta (34)"):
+            with ledger.step(TABLE, "τ̂ = φ − pᵀ η (34)"):
                 tau_hat[i] = phi[i] - bodies[i].p.dot(eta)
         if i > 0:
-            with ledger.step(TABLE, "eta = psi tau^ + eta (35)"):
+            with ledger.step(TABLE, "η = ψ τ̂ + η (35)"):
                 own = joints[i].psi * tau_hat[i]
                 eta = own if eta is None else own + eta
-            with ledger.step(TABLE, "B' eta (35)"):
+            with ledger.step(TABLE, "Bᵀ η (35)"):
                 eta = bodies[i].wrench(eta)
     # 2: D tau~ = tau^
-    with ledger.step(TABLE, "tau~ = tau^ / m^"):
+    with ledger.step(TABLE, "τ̃ = τ̂ / m̂"):
         tau_tilde = [x / joint.pivot for x, joint in zip(tau_hat, joints, strict=True)]
     # 3: U' q'' = tau~, from the base outward
     a: list[Scalar] = []
@@ -143,12 +141,12 @@ def solve(bodies: Sequence[Body], phi: Sequence[Scalar], ledger: Ledger | None =
     for i, body in enumerate(bodies):
         a.append(tau_tilde[i])
         if mu is not None:
-            with ledger.step(TABLE, "B mu (37)"):
+            with ledger.step(TABLE, "B μ (37)"):
                 mu = body.twist(mu)
-            with ledger.step(TABLE, "q'' = tau~ - psi' mu (36)"):
+            with ledger.step(TABLE, "q̈ = τ̃ − ψᵀ μ (36)"):
                 a[i] = tau_tilde[i] - mu.dot(joints[i].psi)
         if i + 1 < len(bodies):
-            with ledger.step(TABLE, "mu = p q'' + mu (37)"):
+            with ledger.step(TABLE, "μ = p q̈ + μ (37)"):
                 own_motion = Twist(body.p.w * a[i], body.p.v * a[i])
                 mu = own_motion if mu is None else own_motion + mu
     return a

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -13,6 +14,7 @@ from ramify.formulations.book_tree import general_tree, general_tree_like
 from ramify.formulations.chain import Chain, chain_of, general_chain, rotations
 from ramify.formulations.counting import Counted, Ledger, Tally
 from ramify.formulations.quasi_chain import general_quasi_chain
+from ramify.model.link import Turn
 from ramify.trace.count import OpCount
 
 if TYPE_CHECKING:
@@ -56,16 +58,19 @@ def ridim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
     """RIDIM on a chain: operations in all and by step."""
     tally, n = Tally(), len(chain.links)
     ledger = Ledger(tally)
-    saha.ridim(chain, _numbers(tally, n, 0.3), _numbers(tally, n, 0.2), _numbers(tally, n, 0.5), ledger)
+    tip = Turn(math.cos(0.7), math.sin(0.7))  # alpha_n of a general DH table
+    saha.ridim(chain, _numbers(tally, n, 0.3), _numbers(tally, n, 0.2), _numbers(tally, n, 0.5), ledger, tip)
     return tally.count(), ledger
 
 
 def rfdsim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
-    """The three steps of RFDSIM on a chain, phi being given: operations in all and by step."""
+    """The three steps of RFDSIM on a chain: operations in all and by step, beyond what RIDIM does to give phi (and with it c)."""
     tally, n = Tally(), len(chain.links)
     ledger = Ledger(tally)
-    elimination.solve(elimination.bodies_at(chain, _numbers(tally, n, 0.3), ledger), _numbers(tally, n, 0.2), ledger)
-    return tally.count(), ledger
+    bodies = elimination.bodies_at(chain, _numbers(tally, n, 0.3))
+    before = tally.count()
+    elimination.solve(bodies, _numbers(tally, n, 0.2), ledger)
+    return _less(tally.count(), before), ledger
 
 
 def chain_like(model: Model) -> Chain:

@@ -16,13 +16,15 @@ from ramify.trace.count import OpCount
 if TYPE_CHECKING:
     from ramify.model.model import Model
 
-Task = Literal["inverse", "forward", "floating inverse", "floating forward"]
+Task = Literal["inverse", "forward", "inertia matrix", "bias vector", "floating inverse", "floating forward"]
 Joints = tuple[int, int, int]
 Coefficient = int | float | Fraction
 
 ALGORITHM: Final[dict[Task, str]] = {
     "inverse": "inverse_dynamics",
     "forward": "forward_dynamics",
+    "inertia matrix": "mass_matrix",
+    "bias vector": "bias",
     "floating inverse": "hybrid_dynamics",
     "floating forward": "forward_dynamics",
 }
@@ -46,15 +48,12 @@ class Formula:
         return round(Fraction(self.cubic) * n**3 + Fraction(self.square) * n * n + linear + Fraction(self.constant))
 
     def __str__(self) -> str:
-        same = len(set(self.k)) == 1
-        terms = [
-            (self.cubic, "n³"),
-            (self.square, "n²"),
-            *([(self.k[0], "n")] if same else zip(self.k, ("n₁", "n₂", "n₃"), strict=True)),
-        ]
+        each: list[tuple[Coefficient, str]] = [(self.k[i], name) for i, name in enumerate(("n₁", "n₂", "n₃"))]
+        linear: list[tuple[Coefficient, str]] = [(self.k[0], "n")] if len(set(self.k)) == 1 else each
+        terms: list[tuple[Coefficient, str]] = [(self.cubic, "n³"), (self.square, "n²"), *linear]
         text = " + ".join(f"{_number(k)}{name}" for k, name in terms if k)
         sign = "−" if self.constant < 0 else "+"
-        return f"{text} {sign} {_number(abs(self.constant))}" if self.constant else text
+        return f"{text} {sign} {_number(abs(Fraction(self.constant)))}" if self.constant else text
 
 
 def _number(k: Coefficient) -> str:
@@ -106,6 +105,9 @@ PUBLISHED: Final = (
         "forward", "Walker, Orin 1982", Formula((38 + THIRD,) * 3, -47, 11.5, Fraction(1, 6)),
         Formula((38 + Fraction(5, 6),) * 3, -46, 7, Fraction(1, 6)),
     ),
+    Published("inertia matrix", "Lin 1991", Formula((38.5,) * 3, -85, 10.5), Formula((39,) * 3, -70, 6)),
+    Published("inertia matrix", "Renaud, in Lin 1991", Formula((22.5,) * 3, -68, 13.5), Formula((26,) * 3, -64, 9)),
+    Published("bias vector", "Lin 1991, beside the matrix", Formula((5.5,) * 3, 3, 12.5), Formula((1,) * 3, 0, 9)),
     Published("floating inverse", BOOK, Formula((164, 113, 96), 60), Formula((156, 101, 82 + 2 * THIRD), 66)),
     Published("floating forward", BOOK, Formula((209, 139.5, 116 + THIRD), 60), Formula((201, 130, 106 + THIRD), 72)),
     _every("floating forward", "McMillan, Orin 1998", (224, 158), (205, 131)),
@@ -125,9 +127,11 @@ def is_floating(model: Model) -> bool:
     return model.bodies[0].joint.kind in ("free", "free_euler")
 
 
-def tasks_of(model: Model) -> tuple[Task, Task]:
-    """Inverse and forward dynamics on the base that a model has."""
-    return ("floating inverse", "floating forward") if is_floating(model) else ("inverse", "forward")
+def tasks_of(model: Model) -> tuple[Task, ...]:
+    """Inverse and forward dynamics on the base that a model has; on a fixed base also the inertia matrix and the bias vector."""
+    return (
+        ("floating inverse", "floating forward") if is_floating(model) else ("inverse", "forward", "inertia matrix", "bias vector")
+    )
 
 
 @dataclass(frozen=True)
@@ -162,7 +166,7 @@ def pair(count: OpCount) -> tuple[int, int]:
 
 
 def compare(model: Model, how: Literal["compiled", "written"] = "compiled", joints: Joints | None = None) -> list[Comparison]:
-    """Inverse and forward dynamics of a model beside all that is published for as many joints.
+    """The tasks of a model beside all that is published for as many joints.
 
     ``joints``: n1, n2, n3 of the published robot where they are not the model's own.
     """
@@ -194,11 +198,9 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
     ]
     for x in comparisons:
         who, best = x.best
-        book = dict(x.published)[BOOK]
-        lines.append(
-            f"| `{x.robot}` | {x.task} | {', '.join(map(str, x.joints))} | {_pair(book)} | {_pair(best)}, {who} | {_pair(x.ours)} "
-            f"| {x.saved:.0%} |"
-        )
+        book = dict(x.published).get(BOOK)
+        cells = [f"`{x.robot}`", x.task, ", ".join(map(str, x.joints)), _pair(book) if book else "", f"{_pair(best)}, {who}"]
+        lines.append(f"| {' | '.join(cells)} | {_pair(x.ours)} | {x.saved:.0%} |")
     return "\n".join(lines) + "\n"
 
 

@@ -2,8 +2,8 @@
 
 ``denoc`` has the same robot seen from its joint origins. Here the twist of a link is that of its mass centre, so that its mass
 matrix is block diagonal; T moves the twists of one form to the other, and every matrix here is one there between T's. Vectors are
-taken in the axes of the base frame. A block of six rows belongs to a link on one screw; a massless link, as joints of several degrees
-of freedom have between their axes, has no mass centre and is seen from its joint.
+taken in the axes of the base frame. A block of six rows belongs to a link on one screw; a massless link, as joints of several
+degrees of freedom have between their axes, has no mass centre and is seen from its joint.
 
 S. K. Saha, Dynamics of serial multibody systems using the decoupled natural orthogonal complement matrices, J. Applied Mechanics
 66 (1999) 986-996; equation numbers are its own. The paper's robots are serial; what it says holds for trees as well.
@@ -156,7 +156,7 @@ class MassCentre:
         return tuple(out)
 
     def alpha(self, i: int, k: int) -> float:
-        """alpha_ik = p_i' psi_ik (46)-(48) from the articulated body k: the entry (i, k) of U by mechanics instead of elimination."""
+        """alpha_ik = p_i' psi_ik (46)-(48) from the articulated body k: the entry (i, k) of U by mechanics, not by elimination."""
         p_k, M = self.p(k).value, self.articulated[k - 1].value
         psi = M @ p_k / (p_k @ M @ p_k)
         return float(self.p(i).value @ self.B(k, i).value.T @ psi)

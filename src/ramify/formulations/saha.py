@@ -3,8 +3,7 @@
 They differ from ``ramify.dynamics`` in where a link is looked at. Twists and wrenches belong to the mass centres, so the mass
 matrix of a link is block diagonal; B (13) leads from mass centre to mass centre, and p = [e; e x d] for a revolute joint. Frames
 of RIDIM are the classical Denavit-Hartenberg ones: frame i + 1, at the far joint of link i, is fixed to link i and carries its
-vectors. B is applied in two parts, from a mass centre to the joint and from the joint to the next mass centre, each with a vector
-of one link. ``ramify.formulations.elimination`` has the three steps of RFDSIM.
+vectors. ``ramify.formulations.elimination`` has the three steps of RFDSIM.
 
 S. K. Saha, Dynamics of serial multibody systems using the decoupled natural orthogonal complement matrices, J. Applied Mechanics
 66 (1999) 986-996; equation numbers are its own. The texts run over any scalar.
@@ -21,7 +20,7 @@ from ramify.formulations.counting import Ledger
 from ramify.formulations.elimination import bodies_at, solve
 from ramify.model.link import Turn
 from ramify.scalar import Scalar, cos, sin
-from ramify.spatial import Sym3, Vec3, Wrench
+from ramify.spatial import Sym3, Twist, Vec3, Wrench
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
@@ -51,21 +50,29 @@ class MassCentreLink:
         """A vector of frame i + 1, seen from frame i: 8M 4A."""
         return x.rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.theta.c, self.theta.s)
 
-    def wrench_at_joint(self, w: Wrench) -> Wrench:
-        """A wrench at the mass centre, felt at joint i, in frame i: one half of B'."""
-        return Wrench(self.inward(w.n + self.d.cross(w.f)), self.inward(w.f))
+    @property
+    def p(self) -> Twist:
+        """The joint-rate propagation vector (13), (15)."""
+        return Twist(self.e, self.e.cross(self.d)) if self.rotational else Twist(ORIGIN, self.e)
 
-    def wrench_from_joint(self, w: Wrench) -> Wrench:
-        """A wrench at joint i + 1, felt at the mass centre: the other half."""
-        return Wrench(w.n + self.r.cross(w.f), w.f)
+    @property
+    def turned_d(self) -> Vec3:
+        """d in frame i: alpha turns it beforehand, theta takes 4M 2A."""
+        return self.d.rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.theta.c, self.theta.s)
 
 
-def links_at(chain: Chain, q: Sequence[Scalar]) -> list[MassCentreLink]:
-    """The links of a chain, its frames moved from each link's own joint to the next one: the last stays where it is."""
+PARALLEL = Turn(1.0, 0.0)
+
+
+def links_at(chain: Chain, q: Sequence[Scalar], tip: Turn = PARALLEL) -> list[MassCentreLink]:
+    """The links of a chain, its frames moved from each link's own joint to the next one.
+
+    Frame n + 1 has no joint and may be chosen at will: it is turned by ``tip``, the angle alpha_n of a DH table.
+    """
     out = []
     for i, (link, qi) in enumerate(zip(chain.links, q, strict=True)):
-        tip = i + 1 == len(chain.links)
-        alpha, o = (Turn(1.0, 0.0), ORIGIN) if tip else (chain.links[i + 1].beta, chain.links[i + 1].o)
+        last = i + 1 == len(chain.links)
+        alpha, o = (tip, ORIGIN) if last else (chain.links[i + 1].beta, chain.links[i + 1].o)
         theta = link.theta0
         if link.rotational:
             c, s = cos(qi), sin(qi)
@@ -82,10 +89,10 @@ def links_at(chain: Chain, q: Sequence[Scalar]) -> list[MassCentreLink]:
 
 
 def ridim(
-    chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], ledger: Ledger | None = None
+    chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], ledger: Ledger | None = None, tip: Turn = PARALLEL
 ) -> list[Scalar]:
     """tau (n): joint forces by a forward and a backward recursion over the links (section 5.1, eq. 32 for gravity)."""
-    links, ledger = links_at(chain, q), ledger or Ledger()
+    links, ledger = links_at(chain, q, tip), ledger or Ledger()
     return _joint_forces(links, _forward(chain, links, v, a, ledger), ledger)
 
 
@@ -101,10 +108,10 @@ class _Rates:
 def _forward(
     chain: Chain, links: Sequence[MassCentreLink], v: Sequence[Scalar], a: Sequence[Scalar], ledger: Ledger
 ) -> list[_Rates]:
-    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base."""
+    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base (32)."""
     beta = chain.links[0].beta
     gravity = chain.gravity.rotate_x(beta.c, -beta.s)
-    w, dw, dv = ORIGIN, ORIGIN, in_store(-gravity, links[0].theta.c)
+    w, dw, dv = in_store((ORIGIN, ORIGIN, -gravity), links[0].theta.c)  # one loop for all links, the base's zeros in the arrays
     out: list[_Rates] = []
     for i, (link, vi, ai) in enumerate(zip(links, v, a, strict=True)):
         if i > 0:
@@ -129,18 +136,23 @@ def _forward(
 
 
 def _joint_forces(links: Sequence[MassCentreLink], rates: Sequence[_Rates], ledger: Ledger) -> list[Scalar]:
-    """gamma_i = M xi + dM/dt nu + B' gamma; tau = p' gamma, read off at the joint (section 5.1, backward recursion)."""
+    """gamma_i = M xi + dM/dt nu + B' gamma and tau = p' gamma (section 5.1, backward recursion)."""
     tau: list[Scalar] = []
-    beyond: Wrench | None = None
-    for link, x in zip(reversed(links), reversed(rates), strict=True):
-        with ledger.step("ridim", "wrench of the link: I dw + w x I w, m dv"):
+    gamma: Wrench | None = None
+    for i in reversed(range(len(links))):
+        link, x, beyond = links[i], rates[i], gamma
+        with ledger.step("ridim", "wrench of the link: I dω + ω × Iω, m dv"):
             gamma = Wrench(link.I @ x.dw + x.w.cross(link.I @ x.w), x.dv * link.m)
         if beyond is not None:
-            with ledger.step("ridim", "wrench from the next joint to the mass centre, by r, and added"):
-                gamma = gamma + link.wrench_from_joint(beyond)
-        with ledger.step("ridim", "wrench to the joint, by d, and turned"):
-            beyond = link.wrench_at_joint(gamma)
-        tau.append(beyond.n.z if link.rotational else beyond.f.z)
+            with ledger.step("ridim", "c, from mass centre to mass centre (13)"):
+                c = link.r + links[i + 1].turned_d
+            with ledger.step("ridim", "Bᵀ γ"):
+                n, f = links[i + 1].inward(beyond.n), links[i + 1].inward(beyond.f)
+                handed = Wrench(n + c.cross(f), f)
+            with ledger.step("ridim", "Bᵀ γ added"):
+                gamma = gamma + handed
+        with ledger.step("ridim", "τ = pᵀ γ"):
+            tau.append(link.p.dot(gamma))
     return tau[::-1]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -67,6 +67,29 @@ def with_tool(
     return replace(changed, attached={**model.attached, name: seat})
 
 
+def with_contact_points(model: Model, points: Mapping[str, Mapping[str, ArrayLike]]) -> Model:
+    """The model with more contact points: {link: {name: (x, y, z)}}, places in m in the link's frame.
+
+    A name that the link's body has already moves that point. Raises ModelError for an unknown link, one of the base (it does not
+    move), and places that are not three finite numbers.
+    """
+    bodies = list(model.bodies)
+    for link, places in points.items():
+        b, frame = model.attachment(link)
+        if b < 0:
+            raise ModelError(f"link {link!r} is part of the base, which does not move; put contact points on a moving link")
+        if not isinstance(places, Mapping):
+            raise ModelError(f"contact points of {link!r} must be a mapping such as {{'foot': (0, 0, 0)}}; got {places!r}")
+        named = dict(bodies[b].points)
+        for name, place in places.items():
+            if not isinstance(name, str) or not name:
+                raise ModelError(f"a contact point on {link!r} has no name; give it a non-empty one")
+            at = frame.rotation @ np.array(_three(f"contact point {name!r} of {link!r}", place)) + frame.position
+            named[name] = _three(name, at)
+        bodies[b] = replace(bodies[b], points=tuple(named.items()))
+    return replace(model, bodies=tuple(bodies))
+
+
 def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> Model:
     """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate; rad or m) and its body merged.
 
@@ -95,7 +118,11 @@ def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> 
     for link, (b, local) in model.attached.items():
         carrier = built.attached[model.bodies[b].name] if b >= 0 else base
         attached[link] = Attachment(carrier.body, carrier.frame @ local)
-    return replace(built, attached=attached)
+    held = next((loop for loop in model.loops if set(loop.joints) & set(locked.coordinates)), None)
+    if held is not None:
+        raise ModelError(f"{joint!r} is geared by {held}; a joint that is geared cannot be locked")
+    guess = {name: value for name, value in model.guess.items() if name not in locked.coordinates}
+    return replace(built, attached=attached, loops=model.loops, guess=guess)
 
 
 _UPRIGHT = (1.0, 0.0, 0.0, 0.0)

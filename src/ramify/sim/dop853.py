@@ -13,6 +13,7 @@ import numpy as np
 
 from ramify.model.frame import Array
 from ramify.sim.dop853_table import E3, E5, STAGES, A, B, C, D
+from ramify.sim.rates import DivergenceError
 
 _STABLE: Final = 6.1
 """Largest |h lambda| at which the method is stable along the negative real axis."""
@@ -57,8 +58,13 @@ class Dop853:
                 return "the step needed is smaller than the spacing of numbers; the motion may have a singularity here"
             end = min(self.t + h, self.t_end)
             h = end - self.t
-            y, f = self._try(h)
-            error = self._error(y, h)
+            try:
+                y, f = self._try(h)
+                error = self._error(y, h)
+            except DivergenceError:  # a stage far off, such as one deep in the ground; it is told where no shorter step avoids it
+                if 0.2 * h < smallest:
+                    raise
+                error = np.inf
             if error < 1.0:
                 break
             h *= max(0.2, 0.9 * error**-0.125) if np.isfinite(error) else 0.2

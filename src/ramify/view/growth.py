@@ -26,18 +26,21 @@ PANELS: Final[tuple[tuple[str, tuple[int, ...]], ...]] = (
 )
 
 
-def growth(recursion: Recursion, pattern: tuple[int, ...]) -> tuple[list[Joints], list[int]]:
-    """Joint variables (n1, n2, n3) of chains of that pattern of joints, and M + A of a recursion as written on them."""
-    axes: list[int] = []
-    joints: list[Joints] = []
-    counted: list[int] = []
-    while sum(axes) + sum(pattern) <= MOST:
-        axes += pattern
-        op = run(general_tree(axes, floating=is_floating(recursion)), recursion)[0]
-        of = [sum(k for k in axes if k == size) for size in (1, 2, 3)]
-        joints.append((of[0], of[1], of[2]))
-        counted.append(op.mul + op.add)
-    return joints, counted
+def chains(pattern: tuple[int, ...]) -> list[Joints]:
+    """Joint variables (n1, n2, n3) of chains made of ever more joints of that pattern."""
+    found: list[Joints] = []
+    for k in range(1, MOST // sum(pattern) + 1):
+        n1, n2, n3 = (k * sum(size for size in pattern if size == axes) for axes in (1, 2, 3))
+        found.append((n1, n2, n3))
+    return found
+
+
+def growth(recursion: Recursion, pattern: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """Numbers n of joint variables, every sixth, and M + A of a recursion as written on chains of that pattern."""
+    sizes = [n for n in range(6, MOST + 1, 6) if n % sum(pattern) == 0]
+    trees = [general_tree(pattern * (n // sum(pattern)), floating=is_floating(recursion)) for n in sizes]
+    counts = [run(tree, recursion)[0] for tree in trees]
+    return sizes, [count.mul + count.add for count in counts]
 
 
 def plot_growth(path: str | Path) -> None:
@@ -46,6 +49,9 @@ def plot_growth(path: str | Path) -> None:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(13.0, 12.0), layout="constrained")
+        kind, known = Path(path).suffix.lstrip(".").lower(), figure.canvas.get_supported_filetypes()
+        if kind not in known:
+            raise RamifyError(f"{path}: the suffix names no kind of picture; choose one of {', '.join(sorted(known))}")
         grid: Any = figure.subplots(len(FIGURES), len(PANELS), sharex=True, sharey="row", squeeze=False)
         for row, (title, task, recursion) in zip(grid, FIGURES, strict=True):
             for axes, (panel, pattern) in zip(row, PANELS, strict=True):
@@ -55,21 +61,17 @@ def plot_growth(path: str | Path) -> None:
             row[0].legend(fontsize="xx-small")
         for axes in grid[-1]:
             axes.set_xlabel("joint variables n")
-        kind = Path(path).suffix.lstrip(".").lower()
-        known = figure.canvas.get_supported_filetypes()
-        if kind not in known:
-            raise RamifyError(f"{path}: the suffix names no kind of picture; choose one of {', '.join(sorted(known))}")
         figure.savefig(path, metadata=PLAIN if kind == "svg" else None, dpi=100)
 
 
 def _draw(axes: Any, task: Task, recursion: Recursion, pattern: tuple[int, ...]) -> None:
-    joints, counted = growth(recursion, pattern)
+    joints = chains(pattern)
     n = [sum(x) for x in joints]
     rows = [x for x in PUBLISHED if x.task == task and x.who != "Hollerbach 1980"]  # off the scale of all others
     axes.set_prop_cycle(color=["#c75146", "#3a9a5b", "#8a63b8", "#b8862f", "#777777", "#c2549a", "#4fa3a5", "#6b4f3a"])
     for x in rows:
         mine = {"color": LINE, "linestyle": "--", "linewidth": 1.8} if x.who == BOOK else {"linewidth": 0.9, "alpha": 0.8}
         axes.plot(n, [sum(x.at(at)) for at in joints], label=x.who, **mine)
-    axes.plot(n, counted, "o", color=LINE, markersize=3, label="counted here, as written")
+    axes.plot(*growth(recursion, pattern), "o", color=LINE, markersize=4, label="counted here, as written")
     axes.grid(True)
     axes.set_ylim(bottom=0)

@@ -38,7 +38,9 @@ TITLES: Final = {"q": "joint coordinates", "v": "joint velocities", "a": "joint 
 
 def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
     """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib is missing."""
-    drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {"energy": _energy, "audit": _audit, "phase": _phase}
+    drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {
+        "energy": _energy, "audit": _audit, "phase": _phase, "contacts": _contacts, "loops": _loops,
+    }  # fmt: skip
     known = [*TITLES, *drawers]
     if what not in known:
         raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(known)}")
@@ -52,7 +54,13 @@ def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, them
     return figure
 
 
-_WORDS: Final = {"phase": "phase portraits", "audit": "energy audit", "energy": "energy"}
+_WORDS: Final = {
+    "phase": "phase portraits",
+    "audit": "energy audit",
+    "energy": "energy",
+    "contacts": "contact with the ground",
+    "loops": "closed loops",
+}
 
 
 def _style(theme: Theme) -> Any:
@@ -188,6 +196,44 @@ def _phase(result: Result, chosen: list[int], theme: Theme) -> Any:
     return figure
 
 
+# ---- contact ----
+
+
+def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
+    """What the contact points felt: upward force, friction, depth (negative: above the ground), and the centre of pressure."""
+    contacts = result.contacts
+    if contacts is None:
+        raise RamifyError("this run has no contacts: it had no ground")
+    up = np.array(contacts.up)
+    aside = contacts.force - contacts.load[..., None] * up
+    figure, axes = _panels(4)
+    shown = [
+        ("upward force", "N", contacts.load),
+        ("force along the level", "N", np.linalg.norm(aside, axis=2)),
+        ("depth in the ground", "mm", 1e3 * np.maximum(contacts.penetration, 0.0)),
+    ]
+    for panel, (name, unit, values) in zip(axes, shown, strict=False):
+        for k, point in enumerate(contacts.names):
+            if contacts.touching[:, k].any():
+                style = ("-", (0, (4, 2)), (0, (1, 1.5)))[k // len(theme.lines) % 3]
+                colour = theme.lines[k % len(theme.lines)]
+                panel.plot(result.t, values[:, k], color=colour, linestyle=style, linewidth=1.2, label=point)
+        panel.set_title(name, loc="left")
+        panel.set_ylabel(unit)
+    for k, axis in enumerate("xyz"):
+        if abs(up[k]) < 0.9:
+            axes[3].plot(result.t, contacts.center_of_pressure[:, k], color=theme.lines[k], linewidth=1.2, label=axis)
+    axes[3].set_title("centre of pressure", loc="left")
+    axes[3].set_ylabel("m")
+    for panel in axes:
+        panel.set_xlabel("t, s")
+        panel.set_xlim(*_span(result))
+    if contacts.touching.any():
+        axes[0].legend(loc="best", fontsize="x-small")
+    _legend(axes[3])
+    return figure
+
+
 # ---- energy ----
 
 
@@ -202,12 +248,40 @@ def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
     curves += [("dissipated", lost)] if np.any(lost) else []
     for (name, values), colour in zip(curves, (theme.lines[0], theme.lines[1], theme.lines[2], theme.lines[3]), strict=False):
         panel.plot(result.t, values, color=colour, linewidth=1.5, label=name)
-    balance = total - potential[0] - work + lost
+    stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
+    if stored.any():
+        panel.plot(result.t, stored, color=theme.lines[4], linewidth=1.5, label="stored in the ground")
+    balance = total - potential[0] - work + lost + stored
     panel.plot(result.t, balance, color=theme.ink, linewidth=1.2, linestyle=(0, (4, 2)), label="balance: should not change")
     panel.set_xlabel("t, s")
     panel.set_ylabel("energy, J")
     panel.margins(x=0.0)
     _legend(panel)
+    return figure
+
+
+def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
+    """Multipliers over time, and how far the loops are open, loop by loop."""
+    loops = result.loops
+    if loops is None:
+        raise RamifyError(f"{result.model.name} has no loops to plot")
+    figure, (forces, gaps) = _panels(2)
+    for i, name in enumerate(loops.names):
+        forces.plot(result.t, loops.multipliers[:, i], color=theme.lines[i % len(theme.lines)], linewidth=1.3, label=name)
+    start = 0
+    for k, loop in enumerate(result.model.loops):
+        gap = np.abs(loops.gap[:, start : start + len(loop.rows)]).max(axis=1)
+        shown = np.where(gap > 0.0, gap, np.nan)  # a logarithm has no place for an exact zero
+        gaps.plot(result.t, shown, color=theme.lines[k % len(theme.lines)], linewidth=1.2, label=loop.name)
+        start += len(loop.rows)
+    gaps.set_yscale("log")
+    for panel, what in ((forces, "multiplier, N or N m"), (gaps, "gap, m or 1")):
+        panel.set_xlabel("t, s")
+        panel.set_ylabel(what)
+        panel.set_xlim(*_span(result))
+    if len(loops.names) <= 12:
+        _legend(forces)
+    _legend(gaps)
     return figure
 
 
