@@ -20,7 +20,7 @@ _PARTS: tuple[_Part, ...] = ("M", "C", "g", "U", "D", "inverse")
 def equations(
     robot: Robot,
     *,
-    format: Annotated[Literal["text", "latex", "python"], Parameter(help="How to write them.")] = "text",
+    format: Annotated[Literal["text", "latex", "python", "sympy"], Parameter(help="How to write them.")] = "text",
     symbols: Annotated[bool, Parameter(negative="", help="Names such as l1, m1, I1 in place of the robot's numbers.")] = False,
     part: Annotated[
         list[_Part] | None, Parameter(consume_multiple=True, negative="", help="Which parts; all unless given.")
@@ -58,7 +58,7 @@ def equations(
             message = str(error).replace("seconds=", "--seconds")
             print(f"ramify: {name} is left out: {message}", file=sys.stderr)
     if done:
-        writer = {"text": found.text, "latex": found.latex, "python": found.python}[format]
+        writer = {"text": found.text, "latex": found.latex, "python": found.python, "sympy": found.sympy}[format]
         text = writer(tuple(done))
         if json:
             print_json({"robot": m.name, "parameters": found.parameters, "parts": done, "format": format, "text": text})
@@ -68,7 +68,7 @@ def equations(
 
 
 def _print_steps(m: rf.Model, name: str, format: str, json: bool) -> None:
-    if format == "python":
+    if format in ("python", "sympy"):
         raise rf.RamifyError("step tables are written as text or LaTeX: --format text, --format latex")
     table = rf.formulations.step_table(m, name)
     if json:

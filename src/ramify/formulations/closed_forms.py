@@ -12,6 +12,7 @@ from typing import Any, Final
 from ramify.formulations.waves import Number, Term, Wave, Waves, squares
 
 _LARGEST = 9999  # fractions of larger numbers are written as decimals
+_HUNDRED = 100
 _SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -95,6 +96,13 @@ def _python_number(x: Number) -> str:
     return repr(float(x))
 
 
+def _sympy_number(x: Number) -> str:
+    """Exact: a quotient of two of Python's whole numbers would be a float."""
+    if isinstance(x, Fraction):
+        return str(x.numerator) if x.denominator == 1 else f"Rational({x.numerator}, {x.denominator})"
+    return repr(float(x))
+
+
 def angles(wave: Wave, coordinates: Sequence[Coordinate]) -> list[tuple[int, Coordinate]]:
     """The angles of a wave and how often each is in it."""
     turning = [x for x in coordinates if x.turns]
@@ -145,6 +153,8 @@ TEXT: Final = Style(" ", text_name, lambda x, k: f"{x}{str(k).translate(_SUPER)}
 LATEX: Final = Style(" ", _latex_name, lambda x, k: f"{x}^{{{k}}}", _latex_number, lambda i: f"\\delta_{{{i}}}", _latex_wave)
 PYTHON: Final = Style("*", str, lambda x, k: f"{x}**{k}", _python_number, lambda i: f"delta{i}", python_wave)
 
+SYMPY: Final = Style("*", str, PYTHON.power, _sympy_number, PYTHON.delta, python_wave)
+
 
 # ---- sums ----
 
@@ -168,11 +178,9 @@ def written(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> str:
         taken = [names.index(name) for name in lead]
         parts = _pieces(Waves(x.space, {(w, odd, _drop(v, taken)): k for (w, odd, v), k in terms.items()}), style, coordinates)
         negative = all(sign for sign, _ in parts)
-        text = joined([(sign != negative, part) for sign, part in parts])
+        text = _total([(sign != negative, part) for sign, part in parts], style)
         pieces.append((negative, style.times.join([*map(style.name, lead), f"({text})" if len(parts) > 1 else text])))
-    if style is PYTHON:  # a sum of thousands of terms is too deep for Python's parser
-        pieces = [(False, f"({joined(pieces[i : i + 100])})") for i in range(0, len(pieces), 100)] if len(pieces) > 100 else pieces
-    return joined(pieces) if pieces else "0"
+    return _total(pieces, style) if pieces else "0"
 
 
 Piece = tuple[bool, str]
@@ -185,6 +193,13 @@ def joined(pieces: Sequence[Piece]) -> str:
     for negative, piece in pieces:
         text += (" - " if negative else " + ") + piece if text else ("-" if negative else "") + piece
     return text
+
+
+def _total(pieces: Sequence[Piece], style: Style) -> str:
+    """The same; in Python by hundreds, for a sum of thousands of terms is too deep for its parser."""
+    while style in (PYTHON, SYMPY) and len(pieces) > _HUNDRED:
+        pieces = [(False, f"({joined(pieces[i : i + _HUNDRED])})") for i in range(0, len(pieces), _HUNDRED)]
+    return joined(pieces)
 
 
 def _drop(variables: tuple[int, ...], taken: Sequence[int]) -> tuple[int, ...]:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final
 
+from ramify.errors import RamifyError
 from ramify.formulations.closed_forms import (
     LATEX,
     PYTHON,
+    SYMPY,
     TEXT,
     Coordinate,
     Style,
@@ -23,7 +25,7 @@ from ramify.formulations.closed_forms import (
 from ramify.formulations.waves import Factors, Number, Quotient, Wave, Waves, factors, squares
 
 if TYPE_CHECKING:
-    from ramify.formulations.equations import Equations
+    from ramify.formulations.symbolic import Equations
 
 PARTS: Final = ("M", "C", "g", "U", "D", "inverse")
 _MANY = 12
@@ -210,16 +212,46 @@ def _plain(name: str) -> str:
 # ---- SymPy ----
 
 
+def as_sympy(found: Equations, parts: Sequence[str]) -> str:
+    """See Equations.sympy."""
+    rows = {part: found.part(part) for part in parts}
+    entries = [x for part in rows.values() for row in part for x in row]
+    names = [*(x.q for x in found.coordinates), *(x.v for x in found.coordinates if "C" in parts), *found.parameters]
+    lines = [f'"""Equations of motion of {_plain(found.robot)} in closed form, for SymPy."""', ""]
+    lines += ["from sympy import Matrix, Rational, cos, diag, sin, symbols", ""]
+    lines.append(f"{', '.join(names)} = symbols({' '.join(names)!r}, real=True)")
+    for wave, odd in _used_waves(entries):
+        total = sum_of_angles(wave, found.coordinates, str, "*")
+        lines.append(f"{python_wave(wave, odd, found.coordinates)} = {'sin' if odd else 'cos'}({total})")
+    dens = Denominators(entries)
+    lines += [f"{name} = {text}" for name, text in dens.definitions(SYMPY, found.coordinates)]
+    for part, matrix in rows.items():
+        texts = [[dens.entry(x, SYMPY, found.coordinates) for x in row] for row in matrix]
+        if part == "D":
+            lines.append(f"D = diag({', '.join(texts[0])})")
+        else:
+            body = "".join(f"    [{', '.join(row)}],\n" for row in texts)
+            lines.append(f"{_SYMBOL.get(part, part)} = Matrix([\n{body}])")
+    return "\n".join(lines) + "\n"
+
+
+def _library() -> Any:
+    try:
+        import sympy
+    except ImportError:
+        raise RamifyError("SymPy is not installed: pip install 'ramify[symbolic]'; text, LaTeX and Python do without it") from None
+    return sympy
+
+
 def sympy_column(names: Iterable[str]) -> Any:
     """Real symbols as a column."""
-    import sympy as sp
-
+    sp = _library()
     return sp.Matrix([sp.Symbol(name, real=True) for name in names])
 
 
 def sympy_matrix(rows: Sequence[Sequence[Waves | Quotient]], coordinates: Sequence[Coordinate]) -> Any:
     """A matrix of SymPy's expressions over real symbols."""
-    import sympy as sp
+    sp = _library()
 
     def number(x: Number) -> Any:
         return sp.Rational(x.numerator, x.denominator) if isinstance(x, Fraction) else sp.Float(x)

@@ -25,10 +25,11 @@ Term: TypeAlias = tuple[Wave, bool, tuple[int, ...]]
 
 _LARGEST_DENOMINATOR = 100_000
 _DUST = 1e-13
+_MOST_TERMS = 500_000  # about 200 MB
 
 
 class TooLongError(RamifyError):
-    """A closed form that takes more time than it was given."""
+    """A closed form that takes more time or room than it was given."""
 
 
 @cache
@@ -67,7 +68,7 @@ class Space:
     def check(self) -> None:
         """TooLongError where the time is over."""
         if time.monotonic() > self.deadline:
-            raise TooLongError("the closed form takes longer than allowed")
+            raise TooLongError("takes longer than it may")
 
 
 def _wave(w: Wave) -> tuple[Wave, int]:
@@ -148,6 +149,8 @@ class Waves:
 
         for (wa, oa, va), x in self.terms.items():
             self.space.check()
+            if len(out) > _MOST_TERMS:
+                raise TooLongError(f"has an entry of more than {_MOST_TERMS} terms")
             for (wb, ob, vb), y in o.terms.items():
                 variables = tuple(sorted(va + vb)) if va and vb else va or vb
                 if not any(wa):
@@ -161,9 +164,13 @@ class Waves:
                     put(minus, oa != ob, variables, -half if ob and not oa else half)
         return Waves(self.space, {term: x for term, x in out.items() if x})
 
-    def tidy(self) -> Waves:
-        """The same without rounding dust: terms that floats left behind where exact numbers would have cancelled."""
-        largest = max((abs(x) for x in self.terms.values()), default=0)
+    @property
+    def largest(self) -> Number:
+        """The size of its largest number."""
+        return max((abs(x) for x in self.terms.values()), default=Fraction(0))
+
+    def tidy(self, largest: Number) -> Waves:
+        """The same without rounding dust: what floats left where exact numbers, up to ``largest``, would have cancelled."""
         kept = {term: x for term, x in self.terms.items() if isinstance(x, Fraction) or abs(x) > _DUST * largest}
         return Waves(self.space, {term: exact(x) if isinstance(x, float) else x for term, x in kept.items()})
 
@@ -193,9 +200,11 @@ class Angle(Waves):
 # ---- determinants and quotients ----
 
 
-def waves(space: Space, x: Any) -> Waves:
-    """A scalar that a text gave, a plain number perhaps, as waves without dust."""
-    return x.tidy() if isinstance(x, Waves) else space.number(x)
+def waves(space: Space, scalars: Iterable[Any], like: Iterable[Waves] = ()) -> list[Waves]:
+    """The scalars that a text gave, plain numbers perhaps, as waves; dust is what is small beside all of them and ``like``."""
+    found = [x if isinstance(x, Waves) else space.number(x) for x in scalars]
+    largest = max(x.largest for x in (*found, *like))
+    return [x.tidy(largest) for x in found]
 
 
 def determinant(M: list[list[Waves]], rows: tuple[int, ...], columns: tuple[int, ...], known: dict[Any, Waves]) -> Waves:
@@ -205,14 +214,15 @@ def determinant(M: list[list[Waves]], rows: tuple[int, ...], columns: tuple[int,
         return space.number(1)
     key = rows, columns
     if key not in known:
-        total = space.number(0)
+        total, largest = space.number(0), Fraction(0)
         for position, column in enumerate(columns):
             entry = M[rows[0]][column]
             if entry.terms:
                 rest = columns[:position] + columns[position + 1 :]
                 part = entry * determinant(M, rows[1:], rest, known)
                 total = total + part if position % 2 == 0 else total - part
-        known[key] = total.tidy()
+                largest = max(largest, part.largest)
+        known[key] = total.tidy(largest)
     return known[key]
 
 

@@ -36,9 +36,9 @@ class Equations:
     """M(q) q'' + C(q, q') q' + g(q) = tau of a robot, in closed form.
 
     ``M``, ``C``, ``g``, ``U``, ``D``, ``inverse`` are SymPy matrices over ``q`` and ``v``, its symbols; M = U D U'. ``text()``,
-    ``latex()`` and ``python()`` write them out, all or the parts named. ``parameters`` are the values of the named parameters.
-    C is the matrix of the Christoffel symbols. Each part is worked out when it is asked for and may take ``seconds``; RamifyError
-    where that is too short.
+    ``latex()``, ``python()`` and ``sympy()`` write them out, all or the parts named. ``parameters`` are the values of the named
+    parameters. C is the matrix of the Christoffel symbols. Each part is worked out when it is asked for and may take ``seconds``;
+    RamifyError where that is too short.
     """
 
     robot: str
@@ -68,11 +68,12 @@ class Equations:
         try:
             self.space.check()
             yield
-        except TooLongError:
+        except TooLongError as error:
             self._late.add(what)
+            late = time.monotonic() > self.space.deadline
+            reason = f"takes longer than {self.seconds:g} s; give it more with seconds=" if late else str(error)
             raise TooLongError(
-                f"{what} of {self.robot} in closed form takes longer than {self.seconds:g} s; give it more with seconds=, or ask "
-                "for numbers: m.mass_matrix and its kin"
+                f"{what} of {self.robot} in closed form {reason}, or ask for numbers: m.mass_matrix and its kin"
             ) from None
         finally:
             self.space.deadline = float("inf")
@@ -89,21 +90,21 @@ class Equations:
         with self._timed(symbol):
             return ALGORITHMS[name].text(self.tree, *self._columns()[:columns])[0]
 
-    def _square(self, matrix: Matrix) -> WaveRows:
-        flat = [waves(self.space, x) for x in matrix.row_major()]
+    def _square(self, matrix: Matrix, like: WaveRows) -> WaveRows:
+        flat = waves(self.space, matrix.row_major(), (x for row in like for x in row))
         return [flat[i : i + self.n] for i in range(0, len(flat), self.n)]
 
     @cached_property
     def inertia_forms(self) -> WaveRows:
-        return self._square(self._run("mass_matrix", "M", 1))
+        return self._square(self._run("mass_matrix", "M", 1), [])
 
     @cached_property
     def coriolis_forms(self) -> WaveRows:
-        return self._square(self._run("coriolis_matrix", "C", 2))
+        return self._square(self._run("coriolis_matrix", "C", 2), self.inertia_forms)
 
     @cached_property
     def gravity_forms(self) -> list[Waves]:
-        return [waves(self.space, x) for x in self._run("gravity_forces", "g", 1)]
+        return waves(self.space, self._run("gravity_forces", "g", 1))
 
     @cached_property
     def _minors(self) -> dict[Any, Waves]:
@@ -192,9 +193,8 @@ class Equations:
     @cached_property
     def D(self) -> Any:
         """The diagonal factor (n, n) of M = U D U'."""
-        from sympy import diag
-
-        return diag(*self._sympy([self.diagonal_forms]))
+        column = self._sympy([[x] for x in self.diagonal_forms])
+        return column.diag(*column)
 
     @cached_property
     def inverse(self) -> Any:
@@ -229,6 +229,10 @@ class Equations:
         """A Python module that needs NumPy alone: one function per part, of q (and v) and the named parameters."""
         return forms.as_python(self, parts)
 
+    def sympy(self, parts: tuple[str, ...] = forms.PARTS) -> str:
+        """A Python module that makes the matrices as SymPy's."""
+        return forms.as_sympy(self, parts)
+
 
 def equations(model: Model, symbols: bool = False, seconds: float = 30.0) -> Equations:
     """The equations of motion of a robot in closed form.
@@ -238,6 +242,8 @@ def equations(model: Model, symbols: bool = False, seconds: float = 30.0) -> Equ
     """
     if model.skeleton.balls:
         raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
+    if not model.nv:
+        raise ModelError(f"{model.name} has no joint that moves; there are no equations of motion")
     if not seconds > 0.0:
         raise RamifyError(f"seconds is {seconds}; it must be positive")
     coordinates = tuple(
