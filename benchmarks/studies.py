@@ -119,8 +119,9 @@ def throughput(runs: int) -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_2 = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         print(f"two workers: {runs / wall_2:7.1f} runs/s, {wall_2:.1f} s, processor {cpu_2:.1f} s (start of the processes included)")
-        print(f"of two perfect workers: {wall_1 / wall_2 / 2:.1%} by the clock; two cores busy {cpu_2 / wall_2 / 2:.1%}, "
-              f"processor time of one worker over that of two {cpu_1 / cpu_2:.1%}")  # fmt: skip
+        count = two.status()
+        print(f"of two perfect workers: {wall_1 / wall_2 / 2:.1%} by the clock; workers computing {count.seconds / wall_2 / 2:.1%} of the time "
+              f"(their start included); processor time of one worker over that of two and their parent {cpu_1 / cpu_2:.1%}")  # fmt: skip
         print("peak memory: " + ", ".join(f"{what} {mb:.0f} MB" for what, mb in peak.items()))
         print(f"ledger: {two.ledger.stat().st_size / 1e6:.1f} MB; bit for bit the same: {same(serial, two)}")
         print(f"load average: {os.getloadavg()}")

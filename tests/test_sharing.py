@@ -40,6 +40,7 @@ def test_shared_code_gives_the_same_run_to_the_last_bit(control: str | None) -> 
 def test_a_structure_is_compiled_once() -> None:
     s = rf.scenario("planar_3r_free_fall")
     sharing._known.clear()
+    sharing._last.clear()
     with sharing.sharing():
         for mass in (1.1, 2.3, 4.7):
             rf.simulate(rf.with_payload(s.robot, s.robot.bodies[-1].name, mass, (0.3, 0.0, 0.0)), 0.05)

@@ -18,6 +18,8 @@ from ramify.studies.recipe import Recipe
 from ramify.studies.work import Outcome, Task, work
 
 ENGINES: Final = ("serial", "processes", "dask", "ray")
+PATIENCE: Final = 10.0
+"""Seconds that a scheduler has to answer."""
 KILLED: Final = "the run ended its worker, twice (killed, out of memory, or a crash); it is set aside"
 
 
@@ -126,7 +128,7 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
     from joblib import parallel_config
 
     try:
-        client = Client(scheduler, timeout="10s", set_as_default=True)
+        client = Client(scheduler, timeout=PATIENCE, set_as_default=True)
         threads = sum(client.nthreads().values())
     except (OSError, TimeoutError, ValueError) as error:
         raise SimulationError(f"no Dask scheduler answers at {scheduler}: {error}") from None
