@@ -13,7 +13,9 @@ from ramify.trace.program import Port, trace
 def test_lifted_programs_compute_the_same() -> None:
     from ramify.trace.interpret import interpret
 
-    program = trace("f", lambda x, u: [[2.5 * x[0] + x[1] * u[0] - 0.75, 3.0]], [Port("x", (2,)), Port("u", (1,))], [Port("y", (2,))])
+    program = trace(
+        "f", lambda x, u: [[2.5 * x[0] + x[1] * u[0] - 0.75, 3.0]], [Port("x", (2,)), Port("u", (1,))], [Port("y", (2,))]
+    )
     bare, numbers = sharing.lifted(program)
     assert sorted(numbers) == [0.75, 2.5, 3.0]
     assert bare.inputs[1].size == 4

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.studies.engines import KILLED, WorkerDied, survivors
+from ramify.studies.engines import KILLED, WorkerDiedError, survivors
 from ramify.studies.ledger import Ledger
 from ramify.studies.work import Outcome, Task
 
@@ -76,7 +76,10 @@ def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return float(result.q[0, 0])
 
-    parts: dict[str, Any] = {"scenario": {"robot": "two_link", "t_end": 0.02}, "vary": {"initial.q.joint1": [0.1, 0.2, 0.7, 0.3, 0.4]}}
+    parts: dict[str, Any] = {
+        "scenario": {"robot": "two_link", "t_end": 0.02},
+        "vary": {"initial.q.joint1": [0.1, 0.2, 0.7, 0.3, 0.4]},
+    }
     s = rf.study(**parts, metrics={"deadly": deadly}, ledger=tmp_path / "s.db")
     count = s.run(2)
     assert (count.done, count.killed, count.waiting) == (4, 1, 0)
@@ -155,7 +158,7 @@ class _Fragile:
     def _one(self, task: Task) -> list[Outcome]:
         self.calls += 1
         if self.calls in self.moments or self.deadly & set(task.numbers):
-            raise WorkerDied
+            raise WorkerDiedError
         self.made.extend(task.numbers)
         return [Outcome(number, "done", "", b"", b"", 0.0, "") for number in task.numbers]
 
@@ -190,7 +193,7 @@ def test_a_full_disk_is_told_and_loses_nothing(calm: rf.Study, tmp_path: Path, m
         self._db.execute(f"PRAGMA max_page_count = {pages + 4}")  # SQLite then answers as on a disk without room
 
     monkeypatch.setattr(Ledger, "replan", small)
-    with pytest.raises(rf.SimulationError, match="the disk is full .* every run committed so far is safe: make room, then resume"):
+    with pytest.raises(rf.SimulationError, match=r"the disk is full .* every run committed so far is safe: make room, then resume"):
         s.run(engine="serial")
     monkeypatch.undo()
     before = [row for row in kept(s) if row[1] is not None]
@@ -202,9 +205,8 @@ def test_a_full_disk_is_told_and_loses_nothing(calm: rf.Study, tmp_path: Path, m
 
 def test_a_ledger_has_one_writer(calm: rf.Study, tmp_path: Path) -> None:
     s = study(tmp_path, 3)
-    with Ledger(s.ledger, writer=True):
-        with pytest.raises(rf.SimulationError, match="is being written by another process"):
-            s.run(engine="serial")
+    with Ledger(s.ledger, writer=True), pytest.raises(rf.SimulationError, match="is being written by another process"):
+        s.run(engine="serial")
     assert s.run(engine="serial").done == 3
     with Ledger(s.ledger, writer=True):
         assert s.status().done == 3  # readers are welcome meanwhile

@@ -54,8 +54,9 @@ _MODULES = ("control", "formulations", "motion")
 
 __all__ = [
     "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario", "SimulationError",
-    "StateError", "Study", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots", "rollout",
-    "scenario", "scenarios", "simulate", "study", "threads", "with_gravity", "with_locked", "with_payload", "with_tool",
+    "StateError", "Study", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots",
+    "rollout", "scenario", "scenarios", "simulate", "study", "threads", "with_gravity", "with_locked", "with_payload",
+    "with_tool",
 ]  # fmt: skip
 
 

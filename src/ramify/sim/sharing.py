@@ -51,7 +51,7 @@ def lifted(program: Program) -> tuple[Program, Array]:
     first, numbers, place = program.inputs[last].size, list[float](), dict[int, int]()
     for node in program.order:
         op = old.ops[node]
-        payload = old.payload.get(node)
+        payload: Any = old.payload.get(node)
         if op == "const" and abs(payload) < LARGEST:
             op, payload = "symbol", (last, first + len(numbers))
             numbers.append(old.payload[node])

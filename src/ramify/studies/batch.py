@@ -125,7 +125,7 @@ def _result(scenario: Scenario, field: SharedField, y: Array, steps: Steps, wall
     if not np.isfinite(y).all() or np.abs(y[:, of_v]).max(initial=0.0) >= RUNAWAY:
         return None
     y = unit(field.model, y)
-    t = np.arange(len(y)) * (steps.every * steps.dt)
+    t = np.asarray(np.arange(len(y)) * (steps.every * steps.dt), dtype=np.float64)
     a, tau = observed(field, t, y, np.zeros((len(t), field.model.nv)))
     record = {"name": scenario.name, "text": scenario.text, "overrides": {}}
     options = {**scenario.options, "method": steps.scheme.name, "scenario": record}

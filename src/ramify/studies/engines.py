@@ -24,7 +24,7 @@ KILLED: Final = "the run ended its worker, twice (killed, out of memory, or a cr
 
 
 class Engine(Protocol):
-    """``lanes``: workers; ``run``: outcomes of tasks as they come; raises WorkerDied where some worker did."""
+    """``lanes``: workers; ``run``: outcomes of tasks as they come; raises WorkerDiedError where some worker did."""
 
     lanes: int
 
@@ -33,7 +33,7 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-class WorkerDied(Exception):
+class WorkerDiedError(Exception):
     """Some worker has died; which task it had is not known."""
 
 
@@ -75,7 +75,7 @@ class Joblib:
             raise
         except Exception as error:
             if any(kind.__name__ in self._deaths for kind in type(error).__mro__):
-                raise WorkerDied(str(error)) from error
+                raise WorkerDiedError(str(error)) from error
             raise
 
 
@@ -128,7 +128,7 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
     from joblib import parallel_config
 
     try:
-        client = Client(scheduler, timeout=PATIENCE, set_as_default=True)
+        client: Any = Client(scheduler, timeout=PATIENCE, set_as_default=True)  # type: ignore[no-untyped-call,unused-ignore]
         threads = sum(client.nthreads().values())
     except (OSError, TimeoutError, ValueError) as error:
         raise SimulationError(f"no Dask scheduler answers at {scheduler}: {error}") from None
@@ -187,13 +187,13 @@ def survivors(by: Engine, recipe: Recipe, tasks: Iterator[Task]) -> Iterator[lis
         try:
             yield from main.back(by.run(recipe, main))
             return
-        except WorkerDied:
+        except WorkerDiedError:
             lost = list(main.out.values())
             main.out.clear()
         suspects = _Handed(single for task in lost for single in _singles(task))
         try:
             yield from suspects.back(by.run(recipe, suspects))
-        except WorkerDied:
+        except WorkerDiedError:
             yield from _alone(by, recipe, [*suspects.out.values(), *suspects])
 
 
@@ -207,7 +207,5 @@ def _alone(by: Engine, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[O
     for task in tasks:
         try:
             yield from by.run(recipe, iter([task]))
-        except WorkerDied:
+        except WorkerDiedError:
             yield [Outcome(task.numbers[0], "killed", KILLED, b"", b"", 0.0, "")]
-
-
