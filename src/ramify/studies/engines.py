@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from ramify.errors import SimulationError
 from ramify.studies.recipe import Recipe
-from ramify.studies.work import Outcome, Task, work
+from ramify.studies.work import Outcome, Task, live_with, work
 
 ENGINES: Final = ("serial", "processes", "dask", "ray")
 PATIENCE: Final = 10.0
@@ -55,9 +55,10 @@ class Joblib:
 
     def __init__(
         self, lanes: int, config: Callable[[], AbstractContextManager[Any]], deaths: tuple[str, ...], close: Callable[[], Any],
-        lists: bool = False,
+        lists: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         self.lanes, self.close, self._config, self._deaths, self._lists = lanes, close, config, deaths, lists
+        self._options = options
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
         from joblib import Parallel, delayed
@@ -69,7 +70,7 @@ class Joblib:
                     while wave := list(islice(calls, 2 * self.lanes)):
                         yield from Parallel(n_jobs=self.lanes)(wave)
                 else:
-                    settings: dict[str, Any] = {"pre_dispatch": 2 * self.lanes, "batch_size": 1}
+                    settings: dict[str, Any] = {"pre_dispatch": 2 * self.lanes, "batch_size": 1, **self._options}
                     yield from Parallel(n_jobs=max(2, self.lanes), return_as="generator_unordered", **settings)(calls)
         except GeneratorExit:
             raise
@@ -117,7 +118,8 @@ def _processes(jobs: int | None, _: str | None) -> Engine:
 
         get_reusable_executor().shutdown(wait=True)
 
-    return Joblib(jobs or _cores(), lambda: parallel_config(backend="loky"), ("BrokenProcessPool",), close)
+    born = {"initializer": live_with, "initargs": (os.getpid(),)}
+    return Joblib(jobs or _cores(), lambda: parallel_config(backend="loky"), ("BrokenProcessPool",), close, **born)
 
 
 def _dask(jobs: int | None, scheduler: str | None) -> Engine:
