@@ -18,7 +18,6 @@ import tempfile
 import time
 from pathlib import Path
 
-
 import ramify as rf
 from ramify.studies.ledger import Ledger
 
@@ -64,9 +63,7 @@ def same(a: rf.Study, b: rf.Study) -> bool:
     """Whether two studies have the same runs, bit for bit."""
     with Ledger(a.ledger) as one, Ledger(b.ledger) as other:
         pairs = list(zip(one.rows(), other.rows(), strict=True))
-    return all(
-        x.key == y.key and x.status == y.status == "done" and x.numbers.tobytes() == y.numbers.tobytes() for x, y in pairs
-    )
+    return all(x.key == y.key and x.status == y.status == "done" and x.numbers.tobytes() == y.numbers.tobytes() for x, y in pairs)
 
 
 def once(study: rf.Study) -> bool:
@@ -92,8 +89,8 @@ def done(study: rf.Study) -> int:
 
 def resumed(study: rf.Study, jobs: int) -> subprocess.Popen[bytes]:
     """A process of its own that goes on with a study."""
-    return subprocess.Popen([sys.executable, "-m", "ramify", "sweep", str(study.ledger.with_suffix(".yaml")), "--jobs", str(jobs), "--json"],
-                            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)  # fmt: skip
+    words = ["sweep", str(study.ledger.with_suffix(".yaml")), "--jobs", str(jobs), "--json"]
+    return subprocess.Popen([sys.executable, "-m", "ramify", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
 def throughput(runs: int) -> None:
@@ -118,9 +115,14 @@ def throughput(runs: int) -> None:
         wall_2 = time.perf_counter() - started
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_2 = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        print(f"two workers: {runs / wall_2:7.1f} runs/s, {wall_2:.1f} s, processor {cpu_2:.1f} s (start of the processes included)")
-        print(f"of two perfect workers: {wall_1 / wall_2 / 2:.1%} by the clock; two cores busy {cpu_2 / wall_2 / 2:.1%}, "
-              f"processor time of one worker over that of two {cpu_1 / cpu_2:.1%}")  # fmt: skip
+        print(
+            f"two workers: {runs / wall_2:7.1f} runs/s, {wall_2:.1f} s, processor {cpu_2:.1f} s (start of the processes included)"
+        )
+        busy = two.status().seconds / wall_2 / 2
+        print(
+            f"of two perfect workers: {wall_1 / wall_2 / 2:.1%} by the clock; workers at work {busy:.1%} of it, start included"
+        )
+        print(f"processor time of one worker over that of two and their parent: {cpu_1 / cpu_2:.1%}")
         print("peak memory: " + ", ".join(f"{what} {mb:.0f} MB" for what, mb in peak.items()))
         print(f"ledger: {two.ledger.stat().st_size / 1e6:.1f} MB; bit for bit the same: {same(serial, two)}")
         print(f"load average: {os.getloadavg()}")

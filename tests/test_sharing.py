@@ -13,7 +13,9 @@ from ramify.trace.program import Port, trace
 def test_lifted_programs_compute_the_same() -> None:
     from ramify.trace.interpret import interpret
 
-    program = trace("f", lambda x, u: [[2.5 * x[0] + x[1] * u[0] - 0.75, 3.0]], [Port("x", (2,)), Port("u", (1,))], [Port("y", (2,))])
+    program = trace(
+        "f", lambda x, u: [[2.5 * x[0] + x[1] * u[0] - 0.75, 3.0]], [Port("x", (2,)), Port("u", (1,))], [Port("y", (2,))]
+    )
     bare, numbers = sharing.lifted(program)
     assert sorted(numbers) == [0.75, 2.5, 3.0]
     assert bare.inputs[1].size == 4
@@ -40,6 +42,7 @@ def test_shared_code_gives_the_same_run_to_the_last_bit(control: str | None) -> 
 def test_a_structure_is_compiled_once() -> None:
     s = rf.scenario("planar_3r_free_fall")
     sharing._known.clear()
+    sharing._last.clear()
     with sharing.sharing():
         for mass in (1.1, 2.3, 4.7):
             rf.simulate(rf.with_payload(s.robot, s.robot.bodies[-1].name, mass, (0.3, 0.0, 0.0)), 0.05)

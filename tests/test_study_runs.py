@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 import threading
 import urllib.error
@@ -29,7 +30,10 @@ def study(ledger: Path, runs: int = 6, **changed: Any) -> rf.Study:
         "scenario": SWING,
         "vary": {f"payload.{LINK}.mass": {"uniform": [0.1, 2]}, f"initial.q_deg.{FIRST}": {"uniform": [-40, 40]}},
         "points": {"runs": runs, "seed": 5},
-        "keep": {"metrics": ["max_speed", f"max_speed.{SECOND}", "energy_error", f"position.{LINK}"], "history": {"of": ["q", "energy"]}},
+        "keep": {
+            "metrics": ["max_speed", f"max_speed.{SECOND}", "energy_error", f"position.{LINK}"],
+            "history": {"of": ["q", "energy"]},
+        },
     }
     return rf.study(ledger=ledger, **(parts | changed))
 
@@ -134,7 +138,7 @@ def test_values_that_are_impossible_together_fail_by_themselves(tmp_path: Path) 
     scenario = SWING | {"t_end": 0.005}  # each value by itself will do
     s = study(tmp_path / "s.db", scenario=scenario, vary=vary, points={}, keep={})
     s.run(engine="serial")
-    assert [status for status in s.table()["status"]] == ["done", "failed", "done", "failed"]
+    assert s.table()["status"].tolist() == ["done", "failed", "done", "failed"]
     assert "too many to hold" in s.errors()[0][2]
 
 
@@ -147,7 +151,11 @@ def test_lanes_agree_with_single_runs(tmp_path: Path) -> None:
     control = {"type": "pd", "kp": 30, "kd": 4}
     motion = {"type": "cycloid", "end_deg": 40, "duration": 0.25}
     scenario = FIXED | {"control": control, "motion": motion, "damping": 0.1}
-    vary = {f"payload.{LINK}.mass": {"uniform": [0.1, 2]}, "control.kp": {"uniform": [10, 90]}, "motion.duration": {"uniform": [0.1, 0.3]}}
+    vary = {
+        f"payload.{LINK}.mass": {"uniform": [0.1, 2]},
+        "control.kp": {"uniform": [10, 90]},
+        "motion.duration": {"uniform": [0.1, 0.3]},
+    }
     s = study(tmp_path / "s.db", 11, scenario=scenario, vary=vary, keep={"metrics": ["work", "loss", "max_error", "max_torque"]})
     s.run(engine="serial")
     table = s.table()
@@ -262,6 +270,30 @@ def test_reports_are_made_when_they_are_asked_for(done: rf.Study) -> None:
         made.server_close()
 
 
+# ---- documentation ----
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    files = re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    for name, block in files:
+        Path(name).write_text(block, encoding="utf-8")
+        assert len(rf.study(name)) == 16
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert files
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "studies.md", "exec"), {"__name__": "__main__"})
+    assert "(studies.md)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_example_is_sound() -> None:
+    assert len(rf.study(ROOT / "examples" / "payload_study.yaml")) == 256
+
+
 # ---- the command line ----
 
 
@@ -296,7 +328,12 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("sweep", "status", ledger, "--check", "--json") == 0
     said = json.loads(capsys.readouterr().out)
     assert (said["done"], said["integrity"]) == (2, "ok")
-    for words in (("export", ledger, "x.csv"), ("plot", ledger, "x.svg"), ("plot", ledger, "x.html"), ("report", ledger, "1", "x.nc")):
+    for words in (
+        ("export", ledger, "x.csv"),
+        ("plot", ledger, "x.svg"),
+        ("plot", ledger, "x.html"),
+        ("report", ledger, "1", "x.nc"),
+    ):
         assert command("sweep", *words[:-1], str(tmp_path / words[-1])) == 0
         assert (tmp_path / words[-1]).stat().st_size > 100
     assert len(rf.Result.open(tmp_path / "x.nc")) == 21
@@ -309,7 +346,9 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_wrong_file_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "swing.yaml").write_text(json.dumps(SWING), encoding="utf-8")
-    (tmp_path / "s.yaml").write_text(FILE.replace("mass: [0.5, 1.5]", "mass: {from: 0, to: 1, count: 1000000000}"), encoding="utf-8")
+    (tmp_path / "s.yaml").write_text(
+        FILE.replace("mass: [0.5, 1.5]", "mass: {from: 0, to: 1, count: 1000000000}"), encoding="utf-8"
+    )
     assert command("sweep", str(tmp_path / "s.yaml")) == 1
     assert "s.yaml:4:3: vary: 1000000000 = 1,000,000,000 runs" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.yaml", "swing.yaml"]

@@ -90,8 +90,12 @@ def plot(
     out: Annotated[Path, Parameter(help=".html (summary in one file), .svg, .png or .pdf")],
     /,
     *,
-    columns: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Numbers to draw; the metrics.")] = None,
-    reports: Annotated[list[int] | None, Parameter(consume_multiple=True, negative="", help="Runs whose pages are made too.")] = None,
+    columns: Annotated[
+        list[str] | None, Parameter(consume_multiple=True, negative="", help="Numbers to draw; the metrics.")
+    ] = None,
+    reports: Annotated[
+        list[int] | None, Parameter(consume_multiple=True, negative="", help="Runs whose pages are made too.")
+    ] = None,
 ) -> None:
     """Draw a summary: the distribution of each number kept, and its dependence on each parameter."""
     study = rf.Study.open(ledger)

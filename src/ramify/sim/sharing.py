@@ -51,7 +51,7 @@ def lifted(program: Program) -> tuple[Program, Array]:
     first, numbers, place = program.inputs[last].size, list[float](), dict[int, int]()
     for node in program.order:
         op = old.ops[node]
-        payload = old.payload.get(node)
+        payload: Any = old.payload.get(node)
         if op == "const" and abs(payload) < LARGEST:
             op, payload = "symbol", (last, first + len(numbers))
             numbers.append(old.payload[node])
@@ -96,6 +96,7 @@ class Structure:
 
 
 _known: dict[Any, Structure] = {}
+_last: dict[str, tuple[Structure, Array]] = {}
 
 
 def structure_of(program: Program) -> tuple[Structure, Array]:
@@ -116,7 +117,12 @@ class SharedField(Field):
 
     @cached_property
     def shared(self) -> tuple[Structure, Array]:
-        return structure_of(self.program)
+        """The structure and the numbers; where runs differ in their start alone, those of the run before."""
+        found = _last.get(self.fingerprint)
+        if found is None:
+            _last.clear()
+            found = _last[self.fingerprint] = structure_of(self.program)
+        return found
 
     def entry(self, refuse: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
         structure, numbers = self.shared

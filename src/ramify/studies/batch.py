@@ -57,6 +57,8 @@ def steps_of(scenario: Scenario) -> Steps | None:
         return None
     if control is not None and (not control.traceable or control.rate_hz is not None):
         return None
+    if getattr(scenario, "ground", None) is not None or getattr(scenario.robot, "loops", ()):
+        return None
     if set(options) - {"t_end", "method", "step", "rtol", "atol", "dt_out", "damping", "max_step"}:
         return None  # an option that the lanes know nothing of
     count = max(1, int(np.ceil(options["t_end"] / step - 1e-9)))
@@ -125,7 +127,7 @@ def _result(scenario: Scenario, field: SharedField, y: Array, steps: Steps, wall
     if not np.isfinite(y).all() or np.abs(y[:, of_v]).max(initial=0.0) >= RUNAWAY:
         return None
     y = unit(field.model, y)
-    t = np.arange(len(y)) * (steps.every * steps.dt)
+    t = np.asarray(np.arange(len(y)) * (steps.every * steps.dt), dtype=np.float64)
     a, tau = observed(field, t, y, np.zeros((len(t), field.model.nv)))
     record = {"name": scenario.name, "text": scenario.text, "overrides": {}}
     options = {**scenario.options, "method": steps.scheme.name, "scenario": record}

@@ -15,14 +15,16 @@ from typing import Any, Final, Protocol
 
 from ramify.errors import SimulationError
 from ramify.studies.recipe import Recipe
-from ramify.studies.work import Outcome, Task, work
+from ramify.studies.work import Outcome, Task, live_with, work
 
 ENGINES: Final = ("serial", "processes", "dask", "ray")
+PATIENCE: Final = 10.0
+"""Seconds that a scheduler has to answer."""
 KILLED: Final = "the run ended its worker, twice (killed, out of memory, or a crash); it is set aside"
 
 
 class Engine(Protocol):
-    """``lanes``: workers; ``run``: outcomes of tasks as they come; raises WorkerDied where some worker did."""
+    """``lanes``: workers; ``run``: outcomes of tasks as they come; raises WorkerDiedError where some worker did."""
 
     lanes: int
 
@@ -31,7 +33,7 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-class WorkerDied(Exception):
+class WorkerDiedError(Exception):
     """Some worker has died; which task it had is not known."""
 
 
@@ -53,9 +55,10 @@ class Joblib:
 
     def __init__(
         self, lanes: int, config: Callable[[], AbstractContextManager[Any]], deaths: tuple[str, ...], close: Callable[[], Any],
-        lists: bool = False,
+        lists: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         self.lanes, self.close, self._config, self._deaths, self._lists = lanes, close, config, deaths, lists
+        self._options = options
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
         from joblib import Parallel, delayed
@@ -67,13 +70,13 @@ class Joblib:
                     while wave := list(islice(calls, 2 * self.lanes)):
                         yield from Parallel(n_jobs=self.lanes)(wave)
                 else:
-                    settings: dict[str, Any] = {"pre_dispatch": 2 * self.lanes, "batch_size": 1}
+                    settings: dict[str, Any] = {"pre_dispatch": 2 * self.lanes, "batch_size": 1, **self._options}
                     yield from Parallel(n_jobs=max(2, self.lanes), return_as="generator_unordered", **settings)(calls)
         except GeneratorExit:
             raise
         except Exception as error:
             if any(kind.__name__ in self._deaths for kind in type(error).__mro__):
-                raise WorkerDied(str(error)) from error
+                raise WorkerDiedError(str(error)) from error
             raise
 
 
@@ -115,7 +118,8 @@ def _processes(jobs: int | None, _: str | None) -> Engine:
 
         get_reusable_executor().shutdown(wait=True)
 
-    return Joblib(jobs or _cores(), lambda: parallel_config(backend="loky"), ("BrokenProcessPool",), close)
+    born = {"initializer": live_with, "initargs": (os.getpid(),)}
+    return Joblib(jobs or _cores(), lambda: parallel_config(backend="loky"), ("BrokenProcessPool",), close, **born)
 
 
 def _dask(jobs: int | None, scheduler: str | None) -> Engine:
@@ -126,7 +130,7 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
     from joblib import parallel_config
 
     try:
-        client = Client(scheduler, timeout="10s", set_as_default=True)
+        client: Any = Client(scheduler, timeout=PATIENCE, set_as_default=True)  # type: ignore[no-untyped-call,unused-ignore]
         threads = sum(client.nthreads().values())
     except (OSError, TimeoutError, ValueError) as error:
         raise SimulationError(f"no Dask scheduler answers at {scheduler}: {error}") from None
@@ -185,13 +189,13 @@ def survivors(by: Engine, recipe: Recipe, tasks: Iterator[Task]) -> Iterator[lis
         try:
             yield from main.back(by.run(recipe, main))
             return
-        except WorkerDied:
+        except WorkerDiedError:
             lost = list(main.out.values())
             main.out.clear()
         suspects = _Handed(single for task in lost for single in _singles(task))
         try:
             yield from suspects.back(by.run(recipe, suspects))
-        except WorkerDied:
+        except WorkerDiedError:
             yield from _alone(by, recipe, [*suspects.out.values(), *suspects])
 
 
@@ -205,7 +209,5 @@ def _alone(by: Engine, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[O
     for task in tasks:
         try:
             yield from by.run(recipe, iter([task]))
-        except WorkerDied:
+        except WorkerDiedError:
             yield [Outcome(task.numbers[0], "killed", KILLED, b"", b"", 0.0, "")]
-
-

@@ -41,7 +41,9 @@ def history(path: Path, number: int) -> tuple[list[str], Array]:
     if not columns:
         raise SimulationError(f"{path} keeps no histories; ask for them with keep: {{history: {{of: [q, v]}}}}")
     if not row.history:
-        raise SimulationError(f"run {number} has no history: it is {row.status or 'waiting'}{f', {row.error}' if row.error else ''}")
+        raise SimulationError(
+            f"run {number} has no history: it is {row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
+        )
     return columns, np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
 
 

@@ -124,7 +124,8 @@ class Keep:
         """The numbers of a run, in the order of ``columns``."""
         found = [*result.q[-1], *result.v[-1]] if self.final else []
         for name in self.metrics:
-            found += position(result, name.removeprefix("position.")).tolist() if name.startswith("position.") else [_value(name, result)]
+            what, _, link = name.partition(".")
+            found += position(result, link).tolist() if what == "position" else [_value(name, result)]
         return np.array([*found, *(float(f(result)) for f in self.functions.values())], dtype=np.float64)
 
     def history_columns(self, model: Model) -> list[str]:

@@ -32,6 +32,12 @@ CREATE TABLE IF NOT EXISTS runs (
 );
 CREATE INDEX IF NOT EXISTS planned ON plan (key);
 """
+_RECORD: Final = """
+INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET status = excluded.status, error = excluded.error,
+numbers = excluded.numbers, history = excluded.history, seconds = excluded.seconds, host = excluded.host, ended = excluded.ended
+WHERE runs.status <> 'done'
+"""
+_ROWS: Final = "SELECT number, plan.key, row, status, error, numbers, {}, seconds FROM plan LEFT JOIN runs USING (key)"
 
 
 class Count(NamedTuple):
@@ -71,7 +77,8 @@ class Ledger:
                 self._lock = self._only_writer()
             self._db = sqlite3.connect(self.path, isolation_level=None, timeout=30.0, check_same_thread=False)
             known = self._db.execute("PRAGMA application_id").fetchone()[0]
-            if known not in (0, _APPLICATION) or (known == 0 and self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]):
+            tables = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+            if known != _APPLICATION and (known or tables):
                 raise SimulationError(f"{self.path} is a database of another program, not the ledger of a study")
             if writer:
                 self._db.execute("PRAGMA journal_mode = WAL")
@@ -102,7 +109,8 @@ class Ledger:
             yield
         except sqlite3.Error as error:
             if "full" in str(error) or "disk I/O" in str(error):
-                text = f"{self.path}: the disk is full ({error}); every run committed so far is safe: make room, then resume the study"
+                safe = "every run committed so far is safe: make room, then resume the study"
+                text = f"{self.path}: the disk is full ({error}); {safe}"
             elif "not a database" in str(error) or "malformed" in str(error):
                 text = f"{self.path} is not the ledger of a study, or is damaged: {error}"
             else:
@@ -154,10 +162,8 @@ class Ledger:
         """Write runs, all or none of them. A run that is done is never overwritten."""
         now = time.time()
         rows = [(key, o.status, o.error, o.numbers, o.history, o.seconds, o.host, now) for key, o in outcomes]
-        change = ", ".join(f"{name} = excluded.{name}" for name in ("status", "error", "numbers", "history", "seconds", "host", "ended"))
-        text = f"INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET {change} WHERE runs.status <> 'done'"
         with self._told(), self._transaction():
-            self._db.executemany(text, rows)
+            self._db.executemany(_RECORD, rows)
 
     # ---- reading ----
 
@@ -190,25 +196,18 @@ class Ledger:
 
     def rows(self, history: bool = False) -> Iterator[Row]:
         """The runs of the plan, in its order."""
-        column = "history" if history else "x''"
-        text = f"SELECT number, plan.key, row, status, error, numbers, {column}, seconds FROM plan LEFT JOIN runs USING (key) ORDER BY 1"
         with self._told():
-            for number, key, row, status, error, numbers, past, seconds in self._db.execute(text):
-                values = np.frombuffer(row, dtype=np.float64)
-                kept = np.frombuffer(numbers or b"", dtype=np.float64)
-                yield Row(number, key, values, status, error or "", kept, past or b"", seconds or 0.0)
+            for found in self._db.execute(_ROWS.format("history" if history else "x''") + " ORDER BY number"):
+                yield _row(*found)
 
     def row(self, number: int) -> Row:
         """One run of the plan. Raises SimulationError where there is no such number."""
-        text = "SELECT number, plan.key, row, status, error, numbers, history, seconds FROM plan LEFT JOIN runs USING (key) WHERE number = ?"
         with self._told():
-            found = self._db.execute(text, (number,)).fetchone()
+            found = self._db.execute(_ROWS.format("history") + " WHERE number = ?", (number,)).fetchone()
             if found is None:
                 last = self._db.execute("SELECT max(number) FROM plan").fetchone()[0]
                 raise SimulationError(f"{self.path} has no run {number}; its runs are 0 to {last}")
-        n, key, row, status, error, numbers, past, seconds = found
-        values, kept = (np.frombuffer(x or b"", dtype=np.float64) for x in (row, numbers))
-        return Row(n, key, values, status, error or "", kept, past or b"", seconds or 0.0)
+        return _row(*found)
 
     def errors(self, most: int = 20) -> list[tuple[int, str, str]]:
         """(number, status, error) of runs that were set aside."""
@@ -220,3 +219,12 @@ class Ledger:
         """SQLite's own check of the file: "ok", or what is wrong."""
         with self._told():
             return "; ".join(str(line[0]) for line in self._db.execute("PRAGMA integrity_check"))
+
+
+def _row(
+    number: int, key: bytes, row: bytes, status: str | None, error: str | None, numbers: bytes | None, past: bytes | None,
+    seconds: float | None,
+) -> Row:  # fmt: skip
+    """A row of a query; what a run that has not been made lacks is empty."""
+    values, kept = (np.frombuffer(x or b"", dtype=np.float64) for x in (row, numbers))
+    return Row(number, key, values, status, error or "", kept, past or b"", seconds or 0.0)

@@ -98,8 +98,8 @@ def page(study: Study, link: Callable[[int], str | None]) -> str:
         f"src='{_picture(plot(path))}'>" if done.any() and columns else "",
         _aside(study),
         f"<h2>Runs</h2><p>A number leads to the run's report where it has been made. Any run is made once more, bit for bit, with "
-        f"<code>{escape(command)}</code>; <code>ramify sweep serve {escape(path.name)}</code> shows this page with reports made when "
-        f"they are asked for.</p>",
+        f"<code>{escape(command)}</code>; <code>ramify sweep serve {escape(path.name)}</code> shows this page with reports made "
+        f"when they are asked for.</p>",
         _runs(found, [*study.parameters, *columns], link),
         f"<h2>The study</h2><pre>{escape(study.text)}</pre>",
     ]  # fmt: skip

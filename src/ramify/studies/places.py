@@ -17,7 +17,7 @@ MOST_CHOICES: Final = 5000
 NOWHERE: Final = Position(1, 1)
 
 
-class NoPlace(ModelError):
+class NoPlaceError(ModelError):
     """A path that leads nowhere; the message names the choices."""
 
 
@@ -25,7 +25,7 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
     """The steps of a path in a document.
 
     whole: the path as the user wrote it, for messages; new_key: whether the last step may be a key that is not there yet (the
-    reader of the document decides then). Raises NoPlace.
+    reader of the document decides then). Raises NoPlaceError.
     """
     node, rest, steps = document, text, list[str | int]()
     while rest:
@@ -34,7 +34,7 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
             if new_key and isinstance(node, dict) and "." not in rest:
                 return (*steps, rest)
             prefix = whole[: len(whole) - len(text)]
-            raise NoPlace(f"no number is found at {whole!r}{near(whole, [prefix + p for p in number_paths(document)])}")
+            raise NoPlaceError(f"no number is found at {whole!r}{near(whole, [prefix + p for p in number_paths(document)])}")
         steps.append(step)
         node = node[step]
     _check_number(node, whole, _declared(document))
@@ -61,12 +61,12 @@ def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
 def _check_number(node: Any, whole: str, names: set[str]) -> None:
     if isinstance(node, dict | list):
         inside = [f"{whole}.{path}" for path in number_paths(node)][:8]
-        raise NoPlace(f"{whole!r} is {shown(node)}, not a number; it has {', '.join(inside) or 'none inside'}")
+        raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number; it has {', '.join(inside) or 'none inside'}")
     try:
         evaluate(node, dict.fromkeys(names, 1.0))
     except ExpressionError as error:
         if "divides by zero" not in str(error) and "has no value" not in str(error):  # as it may with made-up values
-            raise NoPlace(f"{whole!r} is {shown(node)}, not a number") from None
+            raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number") from None
 
 
 def _declared(document: Any) -> set[str]:

@@ -49,7 +49,12 @@ def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
     names = drawn_columns(path, found, columns)
     if not names:
         raise SimulationError(f"{path}: the study keeps no numbers to draw; ask for metrics under keep")
-    plain = {"text.parse_math": False, "font.family": ["DejaVu Sans"], "axes.spines.right": False, "axes.spines.top": False}
+    plain: dict[Any, Any] = {
+        "text.parse_math": False,
+        "font.family": ["DejaVu Sans"],
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+    }
     with mpl.rc_context(plain):  # a link may be named $x$
         return _figure(found, done, names, parameters, title)
 
@@ -90,7 +95,8 @@ def _dependence(panel: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) ->
     """All runs, and the median in tenths of the parameter."""
     panel.tick_params(labelsize=7)
     panel.ticklabel_format(useOffset=False)
-    panel.plot(x, y, ".", ms=3 if x.size < MANY else 2, alpha=0.6 if x.size < MANY else 0.25, color=_BLUE, rasterized=x.size >= MANY)
+    many = x.size >= MANY
+    panel.plot(x, y, ".", ms=2 if many else 3, alpha=0.25 if many else 0.6, color=_BLUE, rasterized=many)
     different = np.unique(x)
     if different.size <= 20:
         panel.plot(different, [np.median(y[x == one]) for one in different], "-", lw=1.2, color="#c2571a")

@@ -81,20 +81,20 @@ def points(vary: Mapping[str, Varied], design: Design) -> Array:
 
     Random and Sobol points stay the same when more runs are asked for; those of a Latin hypercube do not.
     """
-    listed = [name for name, one in vary.items() if isinstance(one, Values)]
-    drawn = [name for name, one in vary.items() if isinstance(one, Distribution)]
+    listed = {name: np.array(one.values) for name, one in vary.items() if isinstance(one, Values)}
+    drawn = {name: one for name, one in vary.items() if isinstance(one, Distribution)}
     n, m = design.runs if drawn else 1, cells(vary, design)
     columns: dict[str, Array] = {}
     if listed and design.combine == "cross":
-        meshes = np.meshgrid(*(np.array(vary[name].values) for name in listed), indexing="ij")  # type: ignore[union-attr]
-        columns |= {name: mesh.ravel() for name, mesh in zip(listed, meshes, strict=True)}
+        places = np.indices([len(values) for values in listed.values()]).reshape(len(listed), -1)
+        columns |= {name: values[place] for (name, values), place in zip(listed.items(), places, strict=True)}
     else:
-        columns |= {name: np.array(vary[name].values) for name in listed}  # type: ignore[union-attr]
+        columns |= listed
     # Runs of one draw stand together: a study that grows appends whole grids.
     columns = {name: np.tile(column, n) for name, column in columns.items()}
-    shares = _shares(design, drawn)
-    for i, name in enumerate(drawn):
-        columns[name] = np.repeat(vary[name].at(shares[:, i]), m)  # type: ignore[union-attr]
+    shares = _shares(design, list(drawn))
+    for i, (name, one) in enumerate(drawn.items()):
+        columns[name] = np.repeat(one.at(shares[:, i]), m)
     if not columns:
         return np.empty((1, 0))
     return np.ascontiguousarray(np.stack([columns[name] for name in vary], axis=1), dtype=np.float64)

@@ -15,7 +15,7 @@ from ramify.io.expression import near
 from ramify.io.mistakes import Map, Mistakes, Path
 from ramify.io.yaml_file import parse
 from ramify.studies.keep import Keep
-from ramify.studies.places import NoPlace, copy_map, find, with_value, without
+from ramify.studies.places import NoPlaceError, copy_map, find, with_value, without
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
@@ -91,7 +91,7 @@ class Recipe:
 
     @cached_property
     def places(self) -> tuple[Path, ...]:
-        """Where the parameters stand. Raises NoPlace for the first that leads nowhere."""
+        """Where the parameters stand. Raises NoPlaceError for the first that leads nowhere."""
         return tuple(place(self._documents, path) for path in self.paths)
 
     @property
@@ -105,7 +105,7 @@ class Recipe:
         for path in (*self.fixed, *self.paths):
             try:
                 place(made_ready(self._files, path, self.robot), path)
-            except NoPlace as error:
+            except NoPlaceError as error:
                 found[path] = str(error)
         return found
 
@@ -188,17 +188,17 @@ def place(root: Map, path: str) -> Path:
         links = [str(entry["name"]) for entry in root["robot"].get("links", []) if isinstance(entry, dict) and "name" in entry]
         if what not in PAYLOAD or not link or (link not in links and "templates" not in root["robot"]):
             choices = [f"payload.{name}.{what}" for name in links for what in ("mass", "com.x", "com.y", "com.z", "inertia")]
-            raise NoPlace(f"no number is found at {path!r}{near(path, choices)}")
+            raise NoPlaceError(f"no number is found at {path!r}{near(path, choices)}")
         return ("payload", link, what, *entry)
     if first == "robot" and rest:
         return ("robot", *find(root["robot"], rest, path))
     try:
         return ("scenario", *find(root["scenario"], path, path))
-    except NoPlace:
+    except NoPlaceError:
         if first in root["scenario"] or "." not in path:
             raise
         known = ["robot.links.<name>.mass", "payload.<link>.mass", *root["scenario"]]
-        raise NoPlace(f"no number is found at {path!r}: the scenario has no {first!r}{near(first, known)}") from None
+        raise NoPlaceError(f"no number is found at {path!r}: the scenario has no {first!r}{near(first, known)}") from None
 
 
 def _of_com(link: str, letter: str) -> tuple[str, str, tuple[int, ...]]:
@@ -227,7 +227,7 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
         return root
     names = model.coordinates if kind == "q" else model.velocities
     if name not in names:
-        raise NoPlace(f"no number is found at {f'initial.{what}.{name}'!r}{near(name, list(names))}")
+        raise NoPlaceError(f"no number is found at {f'initial.{what}.{name}'!r}{near(name, list(names))}")
     for key in (kind, f"{kind}_deg"):
         given = root["scenario"].get("initial", {}).get(key)
         if given is None:
@@ -243,7 +243,7 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
 
 
 def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str, str, str | None]:
-    """(text, file name, base) of the robot that a scenario's document names; foreign files come as the robot file they amount to."""
+    """(text, file name, base) of the robot that a scenario's document names; foreign files as the robot file they amount to."""
     from importlib import resources
 
     from ramify.io.load import YAML_SUFFIXES, load, robots
@@ -261,4 +261,3 @@ def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str,
     if path.suffix.lower() in YAML_SUFFIXES:
         return read_text(path), str(name), base
     return to_yaml(load(path, base=base)), FilePath(name).with_suffix(".yaml").name, None
-

@@ -26,6 +26,8 @@ from ramify.studies.recipe import Recipe, robot_of
 WANTED: Final = "a study file is a mapping with the keys name, scenario and vary"
 MANNERS: Final = ("values", "from", "uniform", "log_uniform", "normal")
 """Ways to vary a parameter, by the key that says so."""
+BESIDES: Final = {"from": ("to", "count", "log"), "normal": ("within",)}
+"""Keys that go with such a key."""
 
 
 def _single(value: object) -> object:
@@ -80,9 +82,7 @@ class Spec:
     points: Array
 
 
-def read_spec(
-    text: str, file: str, folder: FilePath | None, functions: Mapping[str, Callable[[Any], float]] | None = None
-) -> Spec:
+def read_spec(text: str, file: str, folder: FilePath | None, functions: Mapping[str, Callable[[Any], float]] | None = None) -> Spec:
     """A study from the text of its file. Raises ModelError with all mistakes, before anything is computed."""
     mistakes = Mistakes(file)
     return _Reader(parse(text, mistakes, WANTED), mistakes, folder, text, dict(functions or {})).spec()
@@ -133,10 +133,10 @@ class _Reader:
             self.mistakes.add(place, f"{shown(how)} does not vary; give a list, or a mapping with one of {', '.join(MANNERS)}")
             return None
         manner = [key for key in MANNERS if key in how]
-        allowed = {"from": ("from", "to", "count", "log"), "normal": ("normal", "within")}.get(*manner[:1] or [""], manner[:1])
+        allowed = [*MANNERS] if not manner else [manner[0], *BESIDES.get(manner[0], ())]
         for key in how:
-            if key not in (allowed or MANNERS):
-                self.mistakes.add((*place, key), f"is no key here{near(key, [*(allowed or MANNERS)])}", key=True)
+            if key not in allowed:
+                self.mistakes.add((*place, key), f"is no key here{near(key, allowed)}", key=True)
                 return None
         if len(manner) != 1:
             self.mistakes.add(place, f"one of {', '.join(MANNERS)} belongs here")
@@ -221,7 +221,8 @@ class _Reader:
         total = count(vary, design)
         if total > most:
             drawn = [str(design.runs)] if any(isinstance(one, Distribution) for one in vary.values()) else []
-            told = " x ".join([*map(str, sizes.values() if design.combine == "cross" else [max(sizes.values(), default=1)]), *drawn])
+            listed = [*map(str, sizes.values())] if design.combine == "cross" else [str(max(sizes.values(), default=1))]
+            told = " x ".join([*listed, *drawn])
             text = f"{told} = {total:,} runs; a study has at most {most:,} unless the key most_runs says more"
             self.mistakes.stop(("vary",), text)
 
@@ -314,5 +315,3 @@ class _Reader:
             _, unknown, hint = first.partition("unknown key")
             text = f"no number is found at {path!r}: {unknown}{hint}" if unknown else f"{value:g} is impossible: {first}"
             self.mistakes.add(place, text, key=bool(unknown))
-
-

@@ -147,12 +147,12 @@ class Study:
         Raises SimulationError for a number that is not in the plan, and what the run raises.
         """
         with Ledger(self.ledger) as ledger:
-            return run_row(self.recipe, ledger.row(number).values)
+            return run_row(self.recipe, ledger.row(number).values.tolist())
 
     def scenario(self, number: int) -> Scenario:
         """The scenario of a run."""
         with Ledger(self.ledger) as ledger:
-            return self.recipe.scenario(ledger.row(number).values)
+            return self.recipe.scenario(ledger.row(number).values.tolist())
 
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame``, a row per run. Needs the extra ``ramify[data]``."""
@@ -253,8 +253,9 @@ def study(
 ) -> Study:
     """A study: from the path of a study file, or from its parts as in such a file.
 
-    parts: name, scenario (a name, a path, a mapping, or a Scenario), set, vary, points, keep, most_runs. ledger: its file, beside the
-    study file or in this folder unless told. metrics: names to keep besides those of ``keep``, or functions {name: result -> number}.
+    parts: name, scenario (a name, a path, a mapping, or a Scenario), set, vary, points, keep, most_runs. ledger: its file, beside
+    the study file or in this folder unless told. metrics: names to keep besides those of ``keep``, or functions of Python,
+    {name: result -> number}.
 
     Raises ModelError with all mistakes, each with its place, before anything is computed.
     """
@@ -274,13 +275,13 @@ def study(
         text = json.dumps(document, indent=1, default=_plain)
     except (TypeError, ValueError) as error:
         raise ModelError(f"a study is made of texts, numbers, lists and mappings: {error}") from None
-    made = _made(read_spec(text, "study", folder, functions), Path(ledger) if ledger is not None else Path(f"{document['name']}.db"))
-    given = parts.get("scenario")
+    made = _made(read_spec(text, "study", folder, functions), Path(ledger if ledger is not None else f"{document['name']}.db"))
+    given: Any = parts.get("scenario")
     if hasattr(given, "robot"):
         from ramify.compute import fingerprint
 
         if fingerprint(given.robot) != fingerprint(made.recipe.robot):
-            raise ModelError(f"the robot of the scenario {given.name!r} is not the one its file names; vary the file's numbers instead")
+            raise ModelError(f"the robot of {given.name!r} is not the one that its file names; vary the file's numbers instead")
     return made
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -70,6 +72,17 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         threads(before)
+
+
+def live_with(parent: int) -> None:
+    """In a worker process: end when the process that started it has ended, however that came about."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def run_row(recipe: Recipe, values: Sequence[float]) -> Result:
