@@ -44,19 +44,25 @@ def chromium(*switches: str) -> Iterator[Any]:
 
 @contextmanager
 def visit(
-    browser: Any, address: str, *, width: int = 1200, height: int = 800, scheme: str = "light", before: str = ""
+    browser: Any, address: str, *, width: int = 1200, height: int = 800, scheme: str = "light", before: str = "", home: str = ""
 ) -> Iterator[Any]:
     """A page that must not complain: errors, warnings of its console and requests to a network fail the test.
 
-    before: a script that runs before the page's own.
+    before: a script that runs before the page's own; home: where requests may go all the same (warnings are let pass then).
     """
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()
     trouble: list[str] = []
-    page.on("console", lambda message: trouble.append(message.text) if message.type in ("error", "warning") else None)
+    bad = ("error",) if home else ("error", "warning")
+    page.on("console", lambda message: trouble.append(message.text) if message.type in bad else None)
     page.on("pageerror", lambda error: trouble.append(str(error)))
     page.on("dialog", lambda dialog: (trouble.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on("request", lambda request: trouble.append(request.url) if request.url.startswith("http") else None)
+    page.on(
+        "request",
+        lambda request: (
+            None if request.url.startswith(("file:", "data:", "blob:", home or "file:")) else trouble.append(request.url)
+        ),
+    )
     if before:
         page.add_init_script(before)
     try:

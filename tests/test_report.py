@@ -418,9 +418,33 @@ def test_big_run_opens(browser: Any, tmp_path: Path) -> None:
     path = moving(rf.load("quadruped"), 30.0).report(tmp_path / "big.html")
     with visit(browser, path.as_uri()) as page:
         ready(page)
-        for share in np.linspace(0.0, 1.0, 12):
+        for share in np.linspace(0.0, 1.0, 6):
             page.locator("#time").fill(str(share))
         assert time_of(page) == pytest.approx(30.0)
+
+
+def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
+    from ramify.view.page import write_demo
+
+    told: list[str] = []
+    index = write_demo(tmp_path / "out", progress=told.append)
+    assert len(told) == 4
+    for scheme in ("light", "dark"):
+        with visit(browser, index.as_uri(), scheme=scheme) as page:
+            assert page.locator("a.run").count() == 3
+            assert page.evaluate(
+                "[...document.querySelectorAll('.run img')].every((image) => image.complete && image.naturalWidth == 480)"
+            )
+            keep(page, f"demo-{scheme}", full_page=True)
+    links = [index.parent / name for name in ("biped_controlled.html", "kuka_motion.html", "gripper_free_fall.html")]
+    for path in links:
+        if not path.exists():
+            continue
+        with visit(browser, path.as_uri() + "#play") as page:
+            ready(page)
+            until(page, "report.page.now.time > 0.02")  # it starts to play
+            assert len(np.unique(scene_pixels(page).reshape(-1, 3), axis=0)) > 200
+    assert links[1].exists()
 
 
 def test_contact_forces_are_drawn(browser: Any, tmp_path: Path) -> None:
