@@ -436,15 +436,11 @@ def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
                 "[...document.querySelectorAll('.run img')].every((image) => image.complete && image.naturalWidth == 480)"
             )
             keep(page, f"demo-{scheme}", full_page=True)
-    links = [index.parent / name for name in ("biped_controlled.html", "kuka_motion.html", "gripper_free_fall.html")]
-    for path in links:
-        if not path.exists():
-            continue
-        with visit(browser, path.as_uri() + "#play") as page:
-            ready(page)
-            until(page, "report.page.now.time > 0.02")  # it starts to play
-            assert len(np.unique(scene_pixels(page).reshape(-1, 3), axis=0)) > 200
-    assert links[1].exists()
+    with visit(browser, index.as_uri()) as page:
+        page.locator("a.run").nth(0).click()
+        ready(page)
+        until(page, "report.page.now.time > 0.02")  # it starts to play
+        assert len(np.unique(scene_pixels(page).reshape(-1, 3), axis=0)) > 200
 
 
 def test_contact_forces_are_drawn(browser: Any, tmp_path: Path) -> None:

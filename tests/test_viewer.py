@@ -184,6 +184,8 @@ def test_the_command_ends_cleanly() -> None:
 
 def test_browsers_come_and_go() -> None:
     with chromium() as browser, rf.view(evil_robot(), port=PORT) as viewer:
+        viewer.server.scene.configure_environment_map(None)  # reflections and shadows take minutes without a graphics card
+        viewer.server.scene.configure_default_lights(True, cast_shadow=False)
         with visit(browser, viewer.url, width=820, height=200, home=viewer.url) as page:
             page.get_by_text(EVIL).first.wait_for()  # the name, as text
             page.get_by_text("Run from this pose").wait_for()
@@ -201,7 +203,7 @@ def test_browsers_come_and_go() -> None:
             wait(lambda: viewer.clock.value != before)  # goes on without the one that has left
             viewer.playing.clear()
             page.get_by_text("audit passed").wait_for()
-            page.set_viewport_size({"width": 1000, "height": 640})  # large only for the picture: pixels are dear without a graphics card
+            page.set_viewport_size({"width": 1000, "height": 640})  # for the picture alone: without a graphics card pixels are dear
             shot = keep(page, "viewer", timeout=120_000)
             assert len(np.unique(shot.reshape(-1, 3), axis=0)) > 100
         wait(lambda: len(viewer.server.get_clients()) == 0)
