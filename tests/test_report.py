@@ -134,20 +134,22 @@ def test_quaternions_do_not_jump() -> None:
 
 
 def test_curves_are_those_of_the_run(kuka: Result, kuka_page: str) -> None:
-    plots = {plot["title"]: plot for plot in data_of(kuka_page)["plots"]}
+    data = data_of(kuka_page)
+    arrays = [unpacked(text, "<f4") for text in data["arrays"]]
+    plots = {plot["title"]: plot for plot in data["plots"]}
     forces = plots["Joint forces"]
     assert forces["unit"] == "N·m"
     for k, curve in enumerate(forces["curves"]):
         assert curve["name"] == kuka.columns["tau"][k]
-        assert np.array_equal(unpacked(curve["y"], "<f4"), kuka.tau[:, k].astype("<f4"))
-    desired = unpacked(plots["Joint coordinates"]["curves"][0]["wanted"], "<f4")
+        assert np.array_equal(arrays[curve["y"]], kuka.tau[:, k].astype("<f4"))
+    desired = arrays[plots["Joint coordinates"]["curves"][0]["wanted"]]
     assert kuka.desired is not None
     assert np.array_equal(desired, kuka.desired.q[:, 0].astype("<f4"))
     balance = next(curve for curve in plots["Energy"]["curves"] if curve["name"] == "balance")
-    assert np.abs(unpacked(balance["y"], "<f4")).max() < 1e-5
+    assert np.abs(arrays[balance["y"]]).max() < 1e-5
     phase = plots["Phase plane: v over q"]
     assert phase["x"] == {"name": "q", "unit": "rad"}
-    assert np.array_equal(unpacked(phase["curves"][0]["x"], "<f4"), kuka.q[:, 0].astype("<f4"))
+    assert np.array_equal(arrays[phase["curves"][0]["x"]], kuka.q[:, 0].astype("<f4"))
 
 
 def test_long_runs_stay_small(tmp_path: Path) -> None:
@@ -162,6 +164,8 @@ def test_long_runs_stay_small(tmp_path: Path) -> None:
     assert len(frames) <= MOST_FRAMES + 1
     assert frames[-1] == 100.0
     assert "Of 10001 rows the plots show" in page
+    chain = moving(rf.load("chain", n=300), 2.0)
+    assert len(report_page(chain)) < 6_000_000
 
 
 def test_names_are_text(tmp_path: Path) -> None:
@@ -440,6 +444,17 @@ def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
         page.locator("a.run").nth(0).click()
         ready(page)
         until(page, "report.page.now.time > 0.02")  # it starts to play
+        assert len(np.unique(scene_pixels(page).reshape(-1, 3), axis=0)) > 200
+
+
+def test_a_robot_at_rest_opens(browser: Any, tmp_path: Path) -> None:
+    from ramify.view.film import still
+
+    with visit(browser, still(rf.load("hexapod")).report(tmp_path / "still.html").as_uri()) as page:
+        ready(page)
+        page.keyboard.press("Space")
+        page.keyboard.press("End")
+        assert time_of(page) == 0.0
         assert len(np.unique(scene_pixels(page).reshape(-1, 3), axis=0)) > 200
 
 
