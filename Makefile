@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CODE := src tests examples benchmarks docs/conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs lint bench format clean
+.PHONY: help demo test docs lint bench format clean browser
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -40,8 +40,18 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/codespell src tests examples benchmarks docs README.md
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest
+
+# The tests of pages need Chromium: one that is there, named in RAMIFY_BROWSER or found, or Debian's where we may install it.
+# Without one they fail and say so; they are never skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name >/dev/null && exit; done; \
+	if [ -n "$$RAMIFY_BROWSER" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing chromium for the tests of pages" && apt-get update -qq \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	else echo "no browser found: install Chromium, or name one in RAMIFY_BROWSER; the tests of pages will fail" >&2; fi
 
 docs: $(VENV)/.dev
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs

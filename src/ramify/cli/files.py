@@ -89,7 +89,8 @@ def demo(*, out: Annotated[Path, Parameter(help="Directory to write to.")] = Pat
 
     from ramify.view.page import write_demo
 
-    page = write_demo(out, progress=None if json else lambda text: print(f"{text} …", file=sys.stderr, flush=True))
+    told = (lambda text: print(f"{text} …", file=sys.stderr, flush=True)) if sys.stderr.isatty() else None
+    page = write_demo(out, progress=told)
     if json:
         print_json({"page": str(page)})
     else:

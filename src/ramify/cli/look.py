@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -93,10 +94,10 @@ def view(
     """Show a robot in the browser: sliders, simulations, playback. A robot file is read again when it changes. Ctrl-C ends it."""
     from ramify.view.live import view as show
 
-    viewer = show(robot, port=port, browser=browser)
-    print_line(f"{viewer.model.name}: {viewer.url} (Ctrl-C ends it)")
-    sys.stdout.flush()
-    viewer.wait()
+    with show(robot, port=port, browser=browser) as viewer, suppress(KeyboardInterrupt):
+        print_line(f"{viewer.model.name}: {viewer.url} (Ctrl-C ends it)")
+        sys.stdout.flush()
+        viewer.wait()
 
 
 def _coordinate_units(joint: Joint) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -149,16 +149,16 @@ def animate(
 ) -> Path:
     """See Result.animate."""
     path = Path(path)
-    writers: dict[str, Callable[[Path, Iterable[Picture], tuple[int, int], float], None]] = {".mp4": _mp4, ".gif": _gif}
-    if path.suffix.lower() not in writers:
-        raise RamifyError(f"{path}: a film ends in {' or '.join(writers)}")
+    kind = path.suffix.lower()
+    if kind not in (".mp4", ".gif"):
+        raise RamifyError(f"{path}: a film ends in .mp4 or .gif")
     width, height = _size(size)
     for name, value in (("fps", 30.0 if fps is None else fps), ("speed", speed)):
         if not (np.isfinite(value) and value > 0.0):
             raise RamifyError(f"{name} {value!r} must be a positive number")
-    rate = fps if fps is not None else (25.0 if path.suffix.lower() == ".gif" else 30.0)
+    rate = fps if fps is not None else (25.0 if kind == ".gif" else 30.0)
     _needs("PIL", "pillow")
-    if path.suffix.lower() == ".mp4":
+    if kind == ".mp4":
         _needs("imageio_ffmpeg", "imageio-ffmpeg")
     count = max(1, round((float(result.t[-1]) - float(result.t[0])) * rate / speed))
     if count > MOST_FRAMES:
@@ -167,9 +167,14 @@ def animate(
     rows = np.abs(np.searchsorted(result.t, times).clip(0, len(result) - 1))
     studio = Studio(result, width, height, theme, trail)
     path.parent.mkdir(parents=True, exist_ok=True)
-    shots = (studio.shoot(int(row)) for row in rows)
-    shown = sys.stderr.isatty() if progress is None else progress
-    writers[path.suffix.lower()](path, _told(shots, len(rows), path.name) if shown else shots, (width, height), rate)
+    shots: Iterable[Picture] = (studio.shoot(int(row)) for row in rows)
+    if sys.stderr.isatty() if progress is None else progress:
+        shots = _told(shots, len(rows), path.name)
+    if kind == ".mp4":
+        _mp4(path, shots, (width, height), rate)
+    else:
+        some = [studio.shoot(int(row)) for row in rows[np.linspace(0, len(rows) - 1, 4).astype(int)]]
+        _gif(path, shots, np.concatenate(some), rate)
     return path
 
 
@@ -212,19 +217,14 @@ def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: floa
         film.close()
 
 
-def _gif(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: float) -> None:
+def _gif(path: Path, shots: Iterable[Picture], sample: Picture, rate: float) -> None:
+    """All pictures in the colours of a sample of them."""
     from PIL import Image
 
-    images: list[Any] = []
-    palette: Any = None
-    for shot in shots:
-        image = Image.fromarray(shot)
-        if palette is None:
-            palette = image.quantize(192, method=Image.Quantize.MEDIANCUT)
-        images.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
-    images[0].save(
-        path, save_all=True, append_images=images[1:], duration=max(20, round(1000 / rate / 10) * 10), loop=0, optimize=False
-    )
+    palette = Image.fromarray(sample).quantize(224, method=Image.Quantize.MEDIANCUT)
+    first, *others = (Image.fromarray(shot).quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots)
+    pause = max(20, round(100 / rate) * 10)  # ms, in the format's steps of 10
+    first.save(path, save_all=True, append_images=others, duration=pause, loop=0, optimize=False)
 
 
 def picture(

@@ -11,8 +11,9 @@
   data.frames.place = floats(data.frames.place);
   data.frames.turn = Float32Array.from(numbers(data.frames.turn, Int16Array), (x) => x / 32767);
   if (data.forces) for (const key of ["force", "place"]) data.forces[key] = floats(data.forces[key]);
+  const arrays = data.arrays.map(floats);
   for (const plot of data.plots) for (const curve of plot.curves)
-    for (const key of ["y", "x", "wanted", "wantedX"]) if (curve[key]) curve[key] = floats(curve[key]);
+    for (const key of ["y", "x", "wanted", "wantedX"]) if (key in curve) curve[key] = arrays[curve[key]];
 
   const t = numbers(data.t, Float64Array), start = t[0], end = t[t.length - 1];
   const page = { t, now: { row: 0, share: 0, time: start }, playing: false, speed: 1, css: {}, still: false };

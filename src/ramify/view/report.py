@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 
 MOST_FRAMES: Final = 2000
 MOST_ROWS: Final = 4000
-"""Poses of the animation and rows of the plots; a longer run shows every second, third … of its own."""
+"""Times of the animation and rows of the plots; a longer run shows every second, third … of its own."""
+MOST_POSES: Final = 120_000
+"""Times of the animation by bodies: a robot of many bodies has fewer times."""
+MOST_CURVES: Final = 60
+"""Curves of a chart; of more only the first are drawn."""
 SCRIPTS: Final = ("scene.js", "plot.js", "report.js")
 
 
@@ -78,7 +82,9 @@ def embedded(data: Any) -> str:
 
 def report_data(result: Result, scene: Scene) -> dict[str, Any]:
     """What the page's script draws: arrays as base 64, poses at no more than MOST_FRAMES times, z up."""
-    rows, shots = (_picked(len(result), most) for most in (MOST_ROWS, MOST_FRAMES))
+    rows, shots = _picked(len(result), MOST_ROWS), _picked(len(result), _most_frames(result))
+    arrays: dict[str, int] = {}
+    plots = [_chart(chart, rows, arrays) for chart in charts(result)]
     R, r = scene.poses(result.q[shots])
     forces = contact_arrows(result, scene.up)
     low, high = scene.corners(R, r)
@@ -111,7 +117,8 @@ def report_data(result: Result, scene: Scene) -> dict[str, Any]:
             "scale": arrow_scale(scene, forces.force),
             "longest": LONGEST * scene.size,
         },
-        "plots": [_chart(chart, rows) for chart in charts(result)],
+        "plots": plots,
+        "arrays": list(arrays),
     }
 
 
@@ -159,13 +166,14 @@ def _picked(count: int, most: int) -> NDArray[np.intp]:
     return np.unique([*range(0, count, step), count - 1])
 
 
-def _chart(chart: Chart, rows: NDArray[np.intp]) -> dict[str, Any]:
+def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict[str, Any]:
+    """A chart as the page has it. Its numbers go into ``arrays``, each once: a phase plane shows what other charts show."""
     curves = []
-    for curve in chart.curves:
-        told: dict[str, Any] = {"name": curve.name, "y": packed(curve.y[rows], "<f4")}
-        for key, values in (("x", curve.x), ("wanted", curve.wanted), ("wantedX", curve.wanted_x)):
+    for curve in chart.curves[:MOST_CURVES]:
+        told: dict[str, Any] = {"name": curve.name}
+        for key, values in (("y", curve.y), ("x", curve.x), ("wanted", curve.wanted), ("wantedX", curve.wanted_x)):
             if values is not None:
-                told[key] = packed(values[rows], "<f4")
+                told[key] = arrays.setdefault(packed(values[rows], "<f4"), len(arrays))
         curves.append(told | ({"dashed": True} if curve.dashed else {}))
     found: dict[str, Any] = {"title": chart.title, "unit": chart.unit, "groups": chart.groups, "curves": curves}
     found |= {"log": True, "limit": chart.limit if np.isfinite(chart.limit) else 0.0} if chart.log else {}
@@ -206,8 +214,14 @@ def _badges(result: Result) -> str:
 
 
 def _thinning(result: Result) -> Sequence[str]:
-    count = len(result)
-    if count <= min(MOST_FRAMES, MOST_ROWS):
-        return ()
-    kept = [len(_picked(count, most)) for most in (MOST_ROWS, MOST_FRAMES)]
-    return (f"Of {count} rows the plots show {kept[0]} and the animation {kept[1]}, evenly spaced; the tables are of all.",)
+    count, found = len(result), []
+    kept = [len(_picked(count, most)) for most in (MOST_ROWS, _most_frames(result))]
+    if min(kept) < count:
+        found.append(f"Of {count} rows the plots show {kept[0]} and the animation {kept[1]}, evenly spaced; the tables are of all.")
+    if result.model.nq > MOST_CURVES:
+        found.append(f"Plots show no more than {MOST_CURVES} curves each, the first ones.")
+    return found
+
+
+def _most_frames(result: Result) -> int:
+    return max(30, min(MOST_FRAMES, MOST_POSES // max(1, len(result.model.bodies))))
