@@ -227,6 +227,8 @@ def test_what_a_prescribed_motion_refuses() -> None:
         Prescribed(Hold([0.0] * 3), rate_hz=100.0)
     with pytest.raises(rf.StateError, match="trajectory"):
         Prescribed(3.0)  # type: ignore[arg-type]
+    with pytest.raises(rf.StateError, match="prescribes"):
+        rf.control.Sum([Prescribed(Hold([0.0] * 3)), rf.control.Torque(1.0)])
     with pytest.raises(rf.StateError, match="3 driven"):
         rf.simulate(model, 0.1, control=Prescribed(Hold([0.0] * 2)))
 
