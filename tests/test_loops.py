@@ -1,4 +1,4 @@
-"""Constraint kinematics and dynamics of closed systems: every closing joint, redundant loops, massless links, all readings alike."""
+"""Constraint kinematics and dynamics of closed systems: every closing joint, redundant loops, massless links, all readings."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(rf.LoopError, match=r"loops of 'bar' are open at q: pin\.x is off by 0\.\d+ m; model\.assemble"):
         model.inverse_dynamics([0.3, 0.0, 0.0], v, a)
     with pytest.raises(rf.LoopError, match=r"accelerations do not keep the loops of 'bar' closed: pin\.[xy] would move with"):
-        model.inverse_dynamics(q, v, a + [1.0, 0, 0])
+        model.inverse_dynamics(q, v, a + np.array([1.0, 0, 0]))
     free = four_bar()
     idle = rf.Builder("idle", free.gravity)
     idle.links, idle.loops = [], list(free.loops)

@@ -121,8 +121,10 @@ def test_a_locked_gear_locks_its_partner() -> None:
 # ---- URDF ----
 
 FINGERS = """<robot name="hand"><link name="palm"/>
-  <link name="left"><inertial><mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
-  <link name="right"><inertial><mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="left"><inertial>
+    <mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <link name="right"><inertial>
+    <mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
   <joint name="drive" type="revolute"><parent link="palm"/><child link="left"/><axis xyz="0 0 1"/>
     <limit lower="-1" upper="1" effort="1" velocity="1"/></joint>
   <joint name="follow" type="revolute"><parent link="palm"/><child link="right"/><axis xyz="0 0 1"/>
@@ -147,7 +149,8 @@ def test_mimic_joints_are_gears() -> None:
 # ---- MJCF ----
 
 MECHANISM = """<mujoco><compiler angle="radian"/><worldbody>
-  <body name="crank" pos="0.1 0 0"><joint name="c" axis="0 0 1" ref="0.2"/><inertial pos="0.1 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+  <body name="crank" pos="0.1 0 0"><joint name="c" axis="0 0 1" ref="0.2"/>
+    <inertial pos="0.1 0 0" mass="1" diaginertia="0.01 0.01 0.01"/>
     <site name="tip" pos="0.2 0.01 0" euler="0.1 0.2 0.3"/></body>
   <body name="arm" pos="0 0.3 0.1" euler="0.3 0 0.1"><joint name="s" type="slide" axis="1 0 0"/>
     <inertial pos="0 0.1 0" mass="2" diaginertia="0.02 0.02 0.02"/>

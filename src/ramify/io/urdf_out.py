@@ -58,9 +58,8 @@ def to_urdf(model: Model) -> str:
 
     Raises ModelError naming the joints whose type URDF does not have, and for loops that are not gears (mimic).
     """
-    shut = [loop.name for loop in model.loops if not loop.joints]
-    if shut:
-        names = ", ".join(shut)
+    names = ", ".join(loop.name for loop in model.loops if not loop.joints)  # gears are mimic joints there
+    if names:
         raise ModelError(f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), or a YAML file")
     foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
     if foreign:
