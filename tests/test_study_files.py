@@ -63,6 +63,8 @@ def test_a_study_file() -> None:
         ("[0, 30]", "{from: 0, to: 1, count: 1000000000}", "study.yaml:4:3", "8,000,000,000 runs"),
         ("seed: 3", "seeds: 3", "study.yaml:7:19", "did you mean 'seed'"),
         ("max_speed", "max_sped", "study.yaml:8:18", "did you mean 'max_speed'"),
+        ("max_speed", "initial.q_deg.joint2", "study.yaml:8:18", "a parameter is called so as well"),
+        ("position.link6", "max_speed", "study.yaml:8:29", "stands twice"),
         ("position.link6", "position.link7", "study.yaml:8:29", "link7"),
         ("of: q", "of: p", "study.yaml:8:60", "no history is called 'p'"),
         ("kuka_free_fall", "kuka_fall", "study.yaml:2:11", "did you mean 'kuka_free_fall'"),
