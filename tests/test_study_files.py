@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from statistics import NormalDist
 
@@ -177,3 +178,11 @@ def test_keys_change_with_everything_that_matters() -> None:
     for old, new in (("max_speed", "steps"), ("every: 10", "every: 5"), ("points:", "set: {rtol: 1e-9}\npoints:")):
         assert read(TEXT.replace(old, new)).recipe.key(row) != base.recipe.key(row)
     assert base.recipe.key([1.0, 13.0, np.nextafter(0.0, 1.0)]) != base.recipe.key(row)
+
+
+def test_recipes_travel_light() -> None:
+    recipe = read(TEXT).recipe
+    text = pickle.dumps(recipe)
+    assert len(text) < len(recipe.robot_text) + len(recipe.scenario_text) + 2000
+    again = pickle.loads(text)
+    assert again.key([1.0, 13.0, 0.0]) == recipe.key([1.0, 13.0, 0.0])
