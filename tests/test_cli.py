@@ -203,6 +203,22 @@ def test_count(run: Run) -> None:
         c = rf.load(row["robot"]).op_count(row["algorithm"])
         assert (row["mul"], row["add"], row["div"], row["sqrt"], row["sincos"]) == (c.mul, c.add, c.div, c.sqrt, c.sincos)
     assert "forward_dynamics" in good(run("count", "kuka_kr5")).out
+    assert {"who": "Saha 1999", "mul": 676, "add": 527} in told[0]["published"]
+    assert {"who": "Lin 1991", "mul": 524, "add": 380} in told[1]["published"]
+
+
+def test_count_as_written(run: Run) -> None:
+    told = good(run("count", "gripper", "--how", "written", "--algorithm", "denoc_inverse", "--json")).json
+    assert (told[0]["how"], told[0]["mul"], told[0]["add"]) == ("written", 294, 252)
+    assert "94n₁ + 58n₂ + 46n₃ − 81" in good(run("count", "gripper")).out
+    assert "hybrid_dynamics" in good(run("count", "quadruped")).out
+    told = good(run("count", "--general", 6, "--json")).json
+    (lin,) = (row for row in told if row["formulation"] == "lin_inertia")
+    assert (lin["mul"], lin["add"], lin["published"]["mul"]) == (524, 380, 524)
+    assert "as written" in good(run("count", "--general", 3)).out
+    answer = run("count", "--plot", "growth.xyz")
+    assert answer.code == 1
+    assert "names no kind of picture" in answer.err
 
 
 def test_export_yaml_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:

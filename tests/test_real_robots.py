@@ -91,7 +91,7 @@ def pair(name: str, base: str) -> Pair:
     path = folder() / ROBOTS[name]
     root = [pin.JointModelFreeFlyer()] if base == "free" else []
     peer = pin.buildModelFromUrdf(str(path), *root)
-    return Pair(rf.load(path, base=base), peer, peer.createData())
+    return Pair(rf.load(path, base=base).tree, peer, peer.createData())  # Pinocchio's reader lets mimic joints move by themselves
 
 
 @dataclass
@@ -225,7 +225,7 @@ def without_drawings(path: Path, base: str) -> str:
 @pytest.mark.parametrize("name", IN_MUJOCO)
 def test_agrees_with_mujoco(name: str, base: str) -> None:
     path = folder() / ROBOTS[name]
-    ours = rf.load(path, base=base)
+    ours = rf.load(path, base=base).tree
     peer = mujoco.MjModel.from_xml_string(without_drawings(path, base))
     data = mujoco.MjData(peer)
     assert peer.nv == ours.nv

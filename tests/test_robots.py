@@ -19,30 +19,47 @@ from ramify.spatial import Vec3
 
 FACTS: dict[str, tuple[int, int, float]] = {  # bodies, degrees of freedom, kg
     "chain": (20, 20, 1.0),
+    "four_bar": (3, 3, 9.5),
     "gripper": (4, 4, 1.0),
+    "hoeken_four_bar": (3, 3, 9.5),
     "kuka_kr5": (6, 6, 39.869),
     "planar_3r": (3, 3, 3.0),
     "redysim_2_link": (2, 2, 0.9),
     "redysim_3_link": (3, 3, 1.2),
+    "redysim_four_bar": (3, 3, 9.5),
     "redysim_pendulum": (2, 2, 2.1176),
     "redysim_pppr": (4, 4, 2.0),
     "redysim_rp": (2, 2, 1.0),
+    "robotic_leg": (7, 7, 0.37),
+    "slider_crank": (3, 3, 2.5),
     "spatial_biped_fixed": (10, 12, 9.2),
     "spatial_double_pendulum": (2, 4, 2.0),
+    "spatial_four_bar": (3, 4, 3.0),
     "stanford_arm": (6, 6, 21.1),
+    "stewart_platform": (13, 24, 28.0),
+    "three_rrr": (7, 7, 29.0),
     "two_link": (2, 2, 3.508),
 }
 REDYSIM = {
     "chain": "large_dof_chain",
+    "four_bar": "hoken_fourbar",
     "gripper": "robotic_gripper",
+    "hoeken_four_bar": "hoken_fourbar",
     "kuka_kr5": "kuka_kr5",
     "redysim_2_link": "2_link_robot",
     "redysim_3_link": "3_link_robot",
+    "redysim_four_bar": "fourbar_mechanism",
     "redysim_pendulum": "merioitt_lebnitz_pendulum",
     "redysim_pppr": "pppr_robot",
     "redysim_rp": "rp_robot",
+    "slider_crank": "slider_crank",
     "spatial_biped_fixed": "spatial_biped_fordyn",
+    "three_rrr": "3_rrr_parallel_robot",
 }
+
+
+OWN = {"slider_crank": {"rod": 1.0}}
+"""Parameters with which a robot is ReDySim's own."""
 
 
 def torques(model: rf.Model, q: Any, v: Any, a: Any) -> Any:
@@ -101,7 +118,7 @@ def test_every_file_names_its_source_in_a_comment(name: str, root: Path) -> None
 def test_torques_are_those_of_redysims_table(name: str, file: str, shared: Path) -> None:
     data = json.loads((shared / "redysim" / f"{file}.json").read_text())
     reference = redysim_in_pinocchio(data)
-    model = rf.load(name)
+    model = rf.load(name, **OWN.get(name, {}))
     assert model.nv == reference.nv
     assert [int(joint.actuated) for joint in model.joints for _ in range(joint.dof)] == data["aj"]
     rng = np.random.default_rng(7)
@@ -192,4 +209,5 @@ def test_written_out_and_read_back_to_the_last_bit(name: str, tmp_path: Path) ->
     assert again.joints == model.joints
     assert [body.shapes for body in again.bodies] == [body.shapes for body in model.bodies]
     assert (again.modules, again.gravity, dict(again.metadata)) == (model.modules, model.gravity, dict(model.metadata))
+    assert (again.loops, again.guess) == (model.loops, model.guess)
     assert to_yaml(again) == to_yaml(model)

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from ramify.codegen.threads import threads
     from ramify.io.load import load, robots
     from ramify.io.scenario import scenario, scenarios
+    from ramify.loops.mechanism import Mechanism
     from ramify.model.build import Builder, from_dh
-    from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_payload, with_tool
+    from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_loop, with_payload, with_tool
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
     from ramify.model.model import Model
@@ -23,10 +24,12 @@ if TYPE_CHECKING:
     from ramify.sim.rollout import Rollout, rollout
     from ramify.sim.scenario import Scenario
     from ramify.sim.simulate import simulate
+    from ramify.studies.study import Study, study
 
 _LAZY = {
     "Builder": "ramify.model.build",
     "Frame": "ramify.model.frame",
+    "Mechanism": "ramify.loops.mechanism",
     "Model": "ramify.model.model",
     "Result": "ramify.sim.result",
     "Rollout": "ramify.sim.rollout",
@@ -40,10 +43,13 @@ _LAZY = {
     "scenario": "ramify.io.scenario",
     "scenarios": "ramify.io.scenario",
     "simulate": "ramify.sim.simulate",
+    "Study": "ramify.studies.study",
+    "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",
     "with_contact_points": "ramify.model.edits",
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
+    "with_loop": "ramify.model.edits",
     "with_payload": "ramify.model.edits",
     "with_tool": "ramify.model.edits",
 }
@@ -51,10 +57,10 @@ _LAZY = {
 _MODULES = ("contact", "control", "formulations", "motion", "view")
 
 __all__ = [
-    "Builder", "Frame", "LoopError", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario", "SimulationError",
-    "StateError", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion", "robots",
-    "rollout", "scenario", "scenarios", "simulate", "threads", "view", "with_contact_points", "with_gravity", "with_locked",
-    "with_payload", "with_tool",
+    "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
+    "SimulationError", "StateError", "Study", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh",
+    "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
+    "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

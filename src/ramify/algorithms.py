@@ -60,11 +60,13 @@ _WRENCHES = LoopPort("wrenches", "link", 6)
 _POINT = LoopPort("point", "state", 3)
 
 
-def _no_wrenches(tree: Any) -> Any:
+def no_wrenches(tree: Any) -> Any:
+    """External wrenches, all zero."""
     return tree.each(lambda link: inverse.no_wrench())
 
 
-def _as_wrenches(tree: Any, column: Any) -> Any:
+def as_wrenches(tree: Any, column: Any) -> Any:
+    """External wrenches from six numbers per link."""
     return tree.each(lambda link, w: Wrench(Vec3(*w[:3]), Vec3(*w[3:])), column)
 
 
@@ -74,7 +76,7 @@ def _tangent(text: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
     def directional(tree: Any, *columns: Any) -> tuple[Any, ...]:
         tangent = TangentTree(tree)
         pairs = [tangent.pair(x, dx) for x, dx in zip(columns[:3], columns[3:], strict=True)]
-        return (tangent.rates(text(tangent, *pairs, _no_wrenches(tangent))),)
+        return (tangent.rates(text(tangent, *pairs, no_wrenches(tangent))),)
 
     return directional
 
@@ -82,19 +84,19 @@ def _tangent(text: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
 _ROWS: Final = (
     Algorithm(
         "inverse_dynamics", _in("q", "v", "a"), (LoopPort("tau", "link", 1),),
-        lambda tree, q, v, a: (inverse.inverse_dynamics(tree, q, v, a, _no_wrenches(tree)),),
+        lambda tree, q, v, a: (inverse.inverse_dynamics(tree, q, v, a, no_wrenches(tree)),),
     ),
     Algorithm(
         "forward_dynamics", _in("q", "v", "tau"), (LoopPort("a", "link", 1),),
-        lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, _no_wrenches(tree)),), divides=True,
+        lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, no_wrenches(tree)),), divides=True,
     ),
     Algorithm(
         "inverse_dynamics_wrenches", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("tau", "link", 1),),
-        lambda tree, q, v, a, w: (wrenches.inverse_dynamics_wrenches(tree, q, v, a, _as_wrenches(tree, w)),),
+        lambda tree, q, v, a, w: (wrenches.inverse_dynamics_wrenches(tree, q, v, a, as_wrenches(tree, w)),),
     ),
     Algorithm(
         "forward_dynamics_wrenches", (*_in("q", "v", "tau"), _WRENCHES), (LoopPort("a", "link", 1),),
-        lambda tree, q, v, tau, w: (wrenches.forward_dynamics_wrenches(tree, q, v, tau, _as_wrenches(tree, w)),), divides=True,
+        lambda tree, q, v, tau, w: (wrenches.forward_dynamics_wrenches(tree, q, v, tau, as_wrenches(tree, w)),), divides=True,
     ),
     Algorithm(
         "inverse_dynamics_tangent", _in("q", "v", "a", "dq", "dv", "da"), (LoopPort("dtau", "link", 1),),
@@ -110,7 +112,7 @@ _ROWS: Final = (
     ),
     Algorithm(
         "hybrid_dynamics_wrenches", (*_in("q", "v", "x"), _WRENCHES), (LoopPort("y", "link", 1),),
-        lambda tree, q, v, x, w, s: (hybrid.hybrid_dynamics(tree, q, v, x, s, _as_wrenches(tree, w)),),
+        lambda tree, q, v, x, w, s: (hybrid.hybrid_dynamics(tree, q, v, x, s, as_wrenches(tree, w)),),
         extras=("prescribed",), divides=True,
     ),
     Algorithm("bias", _in("q", "v"), (LoopPort("h", "link", 1),), lambda tree, q, v: (inverse.bias(tree, q, v),)),
@@ -160,7 +162,7 @@ _ROWS: Final = (
     ),
     Algorithm(
         "reactions", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("reactions", "link", 6),),
-        lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, _as_wrenches(tree, w)),),
+        lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, as_wrenches(tree, w)),),
     ),
     Algorithm(
         "regressor", _in("q", "v", "a"), tuple(LoopPort(f"Y_{name}", "pair", 1) for name in regressor.PARAMETERS),

@@ -18,7 +18,7 @@ from ramify.codegen.backend import Backend, LoopKernels, PlainNumpy, RobotTable,
 from ramify.codegen.kernel import Kernel, Plan
 from ramify.codegen.target import llvm_available
 from ramify.dynamics.tree import Matrix, Tree
-from ramify.errors import RamifyError, StateError
+from ramify.errors import LoopError, RamifyError, StateError
 from ramify.model.body import Body
 from ramify.model.configuration import check_quaternions, checked, configuration, coordinate_rates, numbers, together
 from ramify.model.frame import Array, Frame
@@ -55,14 +55,16 @@ def _flat(value: Any) -> list[Any]:
     return value.row_major() if isinstance(value, Matrix) else flatten(value)
 
 
-def plain_text(algorithm: Algorithm, model: Model, extras: Sequence[Sequence[float]]) -> Callable[..., list[list[Any]]]:
-    """The algorithm over flat lists of scalars of any kind, for one robot."""
-    tree = tree_of(model)
+def plain_text(
+    algorithm: Algorithm, model: Model, extras: Sequence[Sequence[float]], tree: Tree | None = None
+) -> Callable[..., list[list[Any]]]:
+    """The algorithm over flat lists of scalars of any kind, for one robot; ``tree`` may have other constants than the model."""
+    tree = tree or tree_of(model)
 
     def column(port: LoopPort, scalars: list[Any]) -> list[Any]:
         if port.per in _QUATERNION:
             return model.skeleton.coordinates(scalars, _QUATERNION[port.per])
-        if port.per == "state" or port.count == 1:
+        if port.per in ("state", "row") or port.count == 1:
             return scalars
         return [tuple(scalars[i : i + port.count]) for i in range(0, len(scalars), port.count)]
 
@@ -129,18 +131,30 @@ class _RolledInverse:
 # ---- kernels ----
 
 
+def algorithm_of(model: Model, name: str) -> Algorithm:
+    """The algorithm of that name: of the tree, or, for a model with loops, the one that honours them."""
+    known = {**ALGORITHMS, **model.closed_algorithms}
+    if not isinstance(name, str) or name not in known:
+        near = difflib.get_close_matches(str(name), known, 3)
+        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {', '.join(known)}"
+        raise RamifyError(f"there is no algorithm {name!r}; {hint}")
+    if model.loops and name in _OPEN_ONLY:
+        raise LoopError(f"{name} does not know loops, and {model.name!r} has {len(model.loops)}; ask model.tree, its loops opened")
+    return known[name]
+
+
+_OPEN_ONLY = ("inverse_dynamics_tangent", "forward_dynamics_tangent")
+"""Algorithms of trees that would give wrong numbers for a closed system."""
+
+
 def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) -> Kernel:
     """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in demand.
 
     ``which``: for an algorithm that belongs to one body its index, for one that belongs to some joints their names.
     """
-    if not isinstance(name, str) or name not in ALGORITHMS:
-        near = difflib.get_close_matches(str(name), ALGORITHMS, 3)
-        hint = f"did you mean {' or '.join(map(repr, near))}?" if near else f"choose one of {', '.join(ALGORITHMS)}"
-        raise RamifyError(f"there is no algorithm {name!r}; {hint}")
+    algorithm = algorithm_of(model, name)
     if tier not in (None, "unrolled", "rolled", "numpy"):
         raise RamifyError(f"tier {tier!r} must be 'unrolled', 'rolled' or 'numpy'")
-    algorithm = ALGORITHMS[name]
     tree = tree_of(model)
     links = len(tree.links)
     extras = extra_columns(model, algorithm, which)
@@ -161,7 +175,8 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
         return trace(name, answered, inputs, outputs)
 
     starts = tuple(i for i, _ in model.layout.balls)
-    unrolled = Unrolled(program, lambda: _fingerprint(tree, extras, name), name, starts)
+    unrolled = Unrolled(program, lambda: f"{_fingerprint(tree, extras, name)}{_loop_fingerprint(model)}", name, starts)
+    closed = name in model.closed_algorithms
     size = links if all(p.per != "pair" for p in algorithm.outputs) else _pairs(tree) // (_MOST_PAIRS // _MOST_LINKS)
     first: Backend
     better: Unrolled | None = None
@@ -173,6 +188,11 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
         if _pairs(tree) > _REFUSED_PAIRS:
             raise RamifyError(f"{model.name!r} has {links} links: too many for straight-line code; use tier='rolled'")
         first = unrolled
+    elif closed:
+        if tier == "rolled":
+            raise RamifyError(f"{name} of a robot with loops is straight-line code; leave out tier='rolled'")
+        first = unrolled if links <= _MOST_LINKS and unrolled.cached() else plain
+        better = unrolled if first is plain and links <= _MOST_LINKS else None
     else:
         first = _rolled(algorithm, model, tree, extras)
         if tier is None and size <= _MOST_LINKS:
@@ -224,6 +244,8 @@ def _shape(port: LoopPort, model: Model) -> tuple[int, ...]:
         return (model.nv, model.nv)
     if port.per == "link":
         return (model.nv,) if port.count == 1 else (model.nv, port.count)
+    if port.per == "row":
+        return (port.count,)
     return () if port.count == 1 else (port.count,)
 
 
@@ -397,11 +419,26 @@ def _module_blocks(model: Model) -> Array:
     return (index[:, None] == index[None, :]).astype(np.float64)
 
 
-def op_count(model: Model, name: str) -> OpCount:
+def op_count(model: Model, name: str, how: str) -> OpCount:
     """See Model.op_count."""
+    if how == "written":
+        from ramify.formulations.written import written_count
+
+        return written_count(model, name)
+    if how != "compiled":
+        raise RamifyError(f"how={how!r} must be 'compiled' or 'written'")
     return model.kernel(name).op_count
 
 
 def fingerprint(model: Model) -> str:
     """A digest of all numbers of a model that its dynamics depend on."""
-    return _fingerprint(tree_of(model), (), "")
+    return _fingerprint(tree_of(model), (), "") + _loop_fingerprint(model)
+
+
+def _loop_fingerprint(model: Model) -> str:
+    """A digest of the loops and of what drives them; nothing where there are none."""
+    if not model.loops:
+        return ""
+    from ramify.io.yaml_out import to_yaml
+
+    return hashlib.sha256(to_yaml(model).encode()).hexdigest()

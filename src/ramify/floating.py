@@ -34,6 +34,10 @@ def hybrid_dynamics(
         held[model.joint_slice(name)] = True
     a = _entries(model, "a_joints", a_joints, held, "prescribed")
     forces = _entries(model, "tau", np.zeros(int((~held).sum())) if tau is None else tau, ~held, "free")
+    if model.loops:
+        from ramify.loops.solve import refuse_overdriven
+
+        refuse_overdriven(model, q, held)
     x = np.empty((*np.broadcast_shapes(a.shape[:-1], forces.shape[:-1]), model.nv))
     x[..., held], x[..., ~held] = a, forces
     if wrenches is None:

@@ -1,4 +1,4 @@
-"""Looking at robots: robots, info, check, count, view."""
+"""Looking at robots: robots, info, check, view."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import COUNTED, AsJson, Robot, Settings, app, load, summary
+from ramify.cli.common import AsJson, Robot, Settings, app, load, summary
 from ramify.cli.output import print_json, print_line, print_table, several, vector
 
 if TYPE_CHECKING:
@@ -82,27 +82,6 @@ def check(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> i
     else:
         print_line(f"{m.name}: nothing to complain about")
     return int(any(f.level == "error" for f in findings))
-
-
-@app.command
-def count(
-    *robots: Annotated[str, Parameter(help="Built-in names or robot files; all built-in robots unless given.")],
-    algorithm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Which algorithms to count.")] = None,
-    settings: Settings = None,
-    json: AsJson = False,
-) -> None:
-    """Count the operations of the algorithms, after folding and sharing, for each robot."""
-    data = []
-    for m in (load(robot, settings) for robot in robots or rf.robots()):
-        for name in algorithm or COUNTED:
-            c = m.op_count(name)
-            counts = {"mul": c.mul, "add": c.add, "div": c.div, "sqrt": c.sqrt, "sincos": c.sincos}
-            data.append({"robot": m.name, "nv": m.nv, "algorithm": name} | counts)
-    if json:
-        print_json(data)
-        return
-    columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos")
-    print_table("Operations", columns, [tuple(row.values()) for row in data])
 
 
 @app.command

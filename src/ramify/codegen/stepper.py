@@ -48,12 +48,13 @@ _RUN = ("steps", "every", "samples", "table_state", "table_step")
 
 
 def stepper_ir(
-    program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target, name: str
-) -> tuple[str, set[str]]:
+    program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target, name: str,
+    closing: Program | None = None,
+) -> tuple[str, set[str]]:  # fmt: skip
     """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new velocities -> rates of the
-    coordinates.
+    coordinates; ``closing``: (t, y) -> y, done after each step.
     """
-    return _Stepper(program, position, layout, scheme, target).function(name)
+    return _Stepper(program, position, layout, scheme, target, closing).function(name)
 
 
 def scratch_doubles(layout: Layout, scheme: Scheme, width: int) -> int:
@@ -62,8 +63,10 @@ def scratch_doubles(layout: Layout, scheme: Scheme, width: int) -> int:
 
 
 class _Stepper:
-    def __init__(self, program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target) -> None:
-        self.program, self.position, self.layout, self.scheme = program, position, layout, scheme
+    def __init__(
+        self, program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target, closing: Program | None
+    ) -> None:
+        self.program, self.position, self.layout, self.scheme, self.closing = program, position, layout, scheme, closing
         self.w = Writer(target)
         self._labels = 0
 
@@ -155,6 +158,8 @@ class _Stepper:
             self._loop("sum", str(self.layout.size), lambda i: self._combine("y", i, "b", "0", self.scheme.stages))
         for start in self.layout.quaternions:
             self._normalise(start)
+        if self.closing is not None:
+            self._close(self.closing)
         self._record(step)
 
     def _combine(self, target: str, i: str, table: str, row: str, count: int) -> None:
@@ -210,6 +215,13 @@ class _Stepper:
         values = emit(w, self.position.graph, self.position.results[0], lambda name: symbols[name[1]], self.audit.angle)
         for i, node in zip(self.layout.coordinates, self.position.results[0], strict=True):
             self._store("y", str(i), w.multiply_add(self.dt, values[node], symbols[i]))
+
+    def _close(self, closing: Program) -> None:
+        """The state as another program corrects it."""
+        symbols = [self._load("y", str(i)) for i in range(self.layout.size)]
+        values = emit(self.w, closing.graph, closing.results[0], lambda name: symbols[name[1]], self.audit.angle)
+        for i, node in enumerate(closing.results[0]):
+            self._store("y", str(i), values[node])
 
     def _normalise(self, start: int) -> None:
         w = self.w

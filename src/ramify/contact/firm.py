@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ramify.contact.ground import Ground, Normal, check_numbers, positive, pseudo_coulomb
-from ramify.errors import StateError
+from ramify.contact.terrain import Flat
+from ramify.errors import ModelError, StateError
 from ramify.scalar import Scalar, select
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
 
 SAG = 0.05
 """m: how deep the whole robot would stand on one point, where no stiffness is given (ReDySim's robots: 0.046 to 0.047 m)."""
@@ -42,6 +47,10 @@ class _Book(Ground):
                 f"{type(self).__name__}: damping {self.damping:g} N s/m and overdamping {self.overdamping:g} say the same; give one"
             )
 
+    @property
+    def constant_damping(self) -> float:
+        return float(self.damping)
+
     def grip(self, load: Scalar, slip_squared: Scalar) -> Scalar:
         return pseudo_coulomb(self.friction, self.horizontal_damping, load, slip_squared)
 
@@ -71,6 +80,19 @@ class Firm(_Book):
         check_numbers(self, positive=("top_speed", "full_depth"))
         if self.top_speed is not None and self.full_depth is not None:
             raise StateError(f"Firm: top_speed and full_depth ({self.full_depth:g} m) say the same; give one")
+
+    @classmethod
+    def of_redysim(cls, model: Model, **others: Any) -> Self:
+        """The ground of a legged robot that was read from ReDySim's files: its ``g_prop``, with other fields as given.
+
+        Raises ModelError for a robot that has none.
+        """
+        given = model.metadata.get("ground")
+        if not isinstance(given, Mapping):
+            raise ModelError(f"{model.name} has no ground of its own; ReDySim's legged robots have, in g_prop")
+        numbers = {name: given[name] for name in ("stiffness", "damping", "friction", "horizontal_damping")}
+        up = [float(i == given["axes"][0]) for i in (1, 2, 3)]
+        return cls(**{**numbers, "top_speed": given["speed_limit"], "terrain": Flat(up=up), **others})
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
         k, c = self.stiffness, self.damping

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -61,10 +61,11 @@ class Ground(ABC):
         """Check what is common to all; a law with fields of its own calls this first."""
         if not isinstance(self.terrain, Terrain):
             raise StateError(f"terrain must be a terrain of rf.contact such as Flat() or Slope(); it is {self.terrain!r}")
-        if isinstance(self.points, str):
-            settle(self, points=(self.points,))
-        elif self.points is not None:
-            settle(self, points=tuple(self.points))
+        if self.points is not None:
+            listed = [self.points] if isinstance(self.points, str) else self.points
+            if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+                raise StateError(f"points must be a list of names, or None for all; it is {self.points!r}")
+            settle(self, points=tuple(listed))
 
     @abstractmethod
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
@@ -77,6 +78,11 @@ class Ground(ABC):
     @abstractmethod
     def scaled(self, mass: float, weight: float) -> Self:
         """The same law with a number for everything left open, for a robot of a mass (kg) and a weight (N)."""
+
+    @property
+    def constant_damping(self) -> float:
+        """N s/m along the normal that a sinking point feels at any depth; it limits the step of explicit methods."""
+        return 0.0
 
     def reaction(self, place: Vec3, velocity: Vec3) -> Reaction:
         """The ground's answer to a point at a place (m) with a velocity (m/s), both in the world.
@@ -102,9 +108,10 @@ class Ground(ABC):
         return replace(law, terrain=self.terrain.fitted(up))
 
     def described(self, given: Ground) -> Mapping[str, Any]:
-        """Plain data that repeats this ground; ``chosen`` names the numbers that ``given`` had left to the robot's mass."""
-        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("terrain", "points")}
-        chosen = [name for name, value in numbers.items() if value is not None and getattr(given, name) is None]
+        """The mapping that gives this ground again; ``chosen`` names the numbers that ``given`` had left to the robot's mass."""
+        numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "terrain"}
+        numbers = {name: value for name, value in numbers.items() if value is not None}
+        chosen = [name for name in numbers if getattr(given, name) is None]
         return {"law": self.word or type(self).__name__, **numbers, "terrain": self.terrain.described(), "chosen": chosen}
 
 

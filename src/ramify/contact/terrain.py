@@ -32,10 +32,12 @@ class Terrain(ABC):
     up: the upward direction (3,) in the world; None: against gravity. Ahead is along the world's x (along y where x points up),
     left completes a right-handed set.
 
-    Its repr must say all that the surface depends on: compiled code is kept under it.
+    ``word`` and ``keys`` are its name and those of its fields that are called otherwise in scenario files. Its repr must say all
+    that the surface depends on: compiled code is kept under it.
     """
 
     word: ClassVar[str] = ""
+    keys: ClassVar[Mapping[str, str]] = {}
     up: Any = None
 
     def __post_init__(self) -> None:
@@ -60,8 +62,9 @@ class Terrain(ABC):
         return _triple(ahead), _triple(np.cross(up, ahead)), _triple(up)
 
     def described(self) -> Mapping[str, Any]:
-        """Plain data for the record of a run."""
-        return {"kind": self.word or type(self).__name__, **{f.name: getattr(self, f.name) for f in fields(self)}}
+        """The mapping that gives this terrain again."""
+        numbers = {self.keys.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        return {"kind": self.word or type(self).__name__, **{name: value for name, value in numbers.items() if value is not None}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +91,7 @@ class Slope(Terrain):
     """
 
     word: ClassVar[str] = "slope"
+    keys: ClassVar[Mapping[str, str]] = {"angle": "slope"}
     angle: float = 0.0
     heading: float = 0.0
     height: float = 0.0
@@ -125,6 +129,7 @@ class HeightField(Terrain):
     """
 
     word: ClassVar[str] = "height_field"
+    keys: ClassVar[Mapping[str, str]] = {"kind": "interpolate"}
     heights: Any
     spacing: Any
     origin: Any = (0.0, 0.0)

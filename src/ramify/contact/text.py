@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,7 +16,7 @@ from ramify.dynamics.contact import contact_dynamics, contact_wrenches
 from ramify.errors import ModelError, RamifyError
 from ramify.io.expression import near
 from ramify.model.configuration import check_quaternions
-from ramify.records import flatten
+from ramify.records import flatten, ships_with_ramify
 from ramify.scalar import Scalar
 from ramify.spatial import Vec3
 from ramify.trace.program import Port, Program, trace
@@ -57,6 +57,10 @@ class ContactText:
         """All that the contact adds to what the robot's own fingerprint says."""
         return key_of(repr(self.ground), repr(self._points))
 
+    def _law_print(self, program: Callable[[], Program]) -> str:
+        """The fingerprint; of a law written elsewhere, which may change while its repr does not, that of the traced code."""
+        return self.fingerprint if ships_with_ramify(self.ground) else program().digest
+
     def _columns(self, q: Scalars, v: Scalars) -> tuple[list[Any], list[Any]]:
         return self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0)), list(v)
 
@@ -94,8 +98,7 @@ class ContactText:
         plain = PlainNumpy(text)
         first: Backend = plain
         if tier == "unrolled" or (tier is None and llvm_available()):
-            key = key_of(fingerprint(self.model), self.fingerprint, what)
-            first = Unrolled(program, lambda: key, what, starts)
+            first = Unrolled(program, lambda: key_of(fingerprint(self.model), self._law_print(program), what), what, starts)
 
         def explain(port: Port, i: int) -> str:
             if port.name == "q":

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ramify.errors import ModelError
 from ramify.io.expression import RESERVED, ExpressionError, evaluate, near
 from ramify.io.links import Note, frame_of, link_spec, renamed
+from ramify.io.loop_schema import read_loops
 from ramify.io.mirror import mirrored
 from ramify.io.mistakes import Map, Mistakes, Path
 from ramify.io.rules import MAX_NAME
 from ramify.io.schema import LinkPart, P, RobotPart, TemplatePart, UsePart, clashes, validate
+from ramify.io.whole import OWN, read_whole
+from ramify.loops.mechanism import without
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop
 from ramify.model.model import Model
 
 MAX_LINKS: Final = 20_000
@@ -65,18 +69,25 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     reader.check_tree(grown)
     if robot is not None and robot.modules is not None:
         reader.check_modules(robot.modules, {g.spec.name for g in grown})
+    known = reader.knows({g.spec.name for g in grown})
+    loops, links = read_loops(_list(document.get("loops")), names, mistakes, known), [g.spec for g in grown]
+    guess = {} if robot is None else robot.guess
+    if reader.whole:
+        links, cut = read_whole(document, links, names, mistakes, known)
+        loops, guess = [*cut, *loops], without(guess, cut)
     mistakes.raise_if_any()
     assert robot is not None
     notes = {key: value for key, value in (("description", robot.description), ("source", robot.source)) if value}
     try:
-        return build(robot.name, [g.spec for g in grown], robot.gravity, robot.modules, notes)
+        return build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
     except ModelError as error:
-        mistakes.stop(("modules",) if "module" in str(error) else ("links",), str(error))
+        mistakes.stop(_blamed(str(error), loops), str(error))
 
 
 class _Reader:
     def __init__(self, document: Map, mistakes: Mistakes) -> None:
         self.document, self.mistakes = document, mistakes
+        self.whole = "joints" in document
         self.shared: Mapping[str, float] = {}
         self.templates: dict[str, TemplatePart] = {}
         self.unused: set[str] = set()
@@ -161,7 +172,9 @@ class _Reader:
             self.mistakes.stop(path, f"templates written out, this is link {MAX_LINKS + 1}; a robot has at most {MAX_LINKS}")
 
     def clash(self, raw: Mapping[str, object], path: Path, name: str = "") -> bool:
-        found = list(clashes(raw))
+        found = [clash for clash in clashes(raw) if clash[0] or not self.whole]
+        if self.whole and "use" not in raw:
+            found += [((key,), "has no place in a link where the file lists joints; say it there") for key in OWN if key in raw]
         for where, text in found:
             self.mistakes.add((*path, *where), text, link=name)
         return bool(found)
@@ -276,11 +289,23 @@ class _Reader:
             text = f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without a parent"
             self.mistakes.add(first[cycle[0]].parent_path, text, link=cycle[0])
 
+    def knows(self, names: set[str]) -> Callable[[str], bool]:
+        """Whether a link of that name exists, or might, had its template no mistake."""
+        return lambda name: name in names or name.startswith(tuple(self.lost))
+
     def check_modules(self, modules: Sequence[Sequence[str]], names: set[str]) -> None:
         for i, group in enumerate(modules):
             for k, name in enumerate(group):
                 if name not in names and not name.startswith(tuple(self.lost)):
                     self.mistakes.add(("modules", i, k), f"no link is named {name!r}{near(name, sorted(names))}")
+
+
+def _blamed(error: str, loops: Sequence[Loop]) -> Path:
+    """The part of the file that an error of the builder is about."""
+    for i, loop in enumerate(loops):
+        if error.startswith(f"{loop}:"):
+            return "loops", i
+    return ("guess",) if "guess names" in error else ("modules",) if "module" in error else ("links",)
 
 
 def _cycles(parent_of: Mapping[str, str | None]) -> Iterable[list[str]]:

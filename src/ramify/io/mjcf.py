@@ -19,6 +19,7 @@ import numpy as np
 
 from ramify.errors import ModelError
 from ramify.io.mjcf_gate import check_mjcf
+from ramify.io.mjcf_loops import equalities
 from ramify.io.names import fresh
 from ramify.io.report import ImportReport
 from ramify.io.rules import NAME, is_name
@@ -96,7 +97,7 @@ class _Reader:
         notes = {"source": f"MJCF file {PurePath(self.file).name}", "report": self.report}
         try:
             gravity = [0.0 if self.weightless else float(g) for g in self.m.opt.gravity]
-            return build(self.name, specs, gravity, None, notes)
+            return build(self.name, specs, gravity, None, notes, equalities(self.m, self.bodies, self.joints, self.report))
         except ModelError as error:
             raise ModelError(f"{self.file}: {error}") from None
 
@@ -215,7 +216,6 @@ class _Reader:
             self.drop("joints", what, (self.joints[m.dof_jntid[i]] for i in range(m.nv) if np.any(values[i])))
         self.drop("joints", "springs (stiffness)", (self.joints[j] for j in range(m.njnt) if np.any(m.jnt_stiffness[j])))
         self.drop("bodies", "gravity compensation (gravcomp)", (self.bodies[b] for b in range(m.nbody) if m.body_gravcomp[b]))
-        self.drop("equality", "constraints", (self.named("eq", i) or f"equality {i}" for i in range(m.neq)))
         self.drop(
             "tendons",
             "with their springs, damping and limits",

@@ -220,11 +220,12 @@ def _tell(given: _Variables, floating: bool, legged: bool, kept: Mapping[str, An
     report.ignored("initials.m", f"the initial state is user code; {start}")
     if kept.get("type") == 1.0:
         text = (
-            "the closure of loops is user code and not imported: the tree is loaded, its loops open. Name the two frames that meet"
+            "the closure of loops is user code and not imported: the tree is loaded, its loops open. Close each with "
+            "rf.with_loop(model, name, joint, (link, offset), (link, offset))"
         )
         report.ignored("jacobian.m, inv_kine.m", text)
     if legged:
-        report.note("g_prop", 'the ground is no part of the model; its parameters are in m.metadata["ground"]')
+        report.note("g_prop", "the ground is no part of the model; give ground=rf.contact.Firm.of_redysim(m) to rf.simulate")
     if not floating and "r" not in given:
         report.assumed("r", "an older file without joint types: all joints turn")
     if floating:

@@ -17,16 +17,19 @@ import numpy as np
 from ramify.errors import ModelError, RamifyError
 from ramify.io.expression import near, shown
 from ramify.io.mistakes import Map, Mistakes, Path
-from ramify.io.scenario_control import controller
+from ramify.io.scenario_control import controllers
 from ramify.io.scenario_ground import ground_of
 from ramify.io.scenario_motion import Coordinates, motion
 from ramify.io.scenario_schema import Initial, RobotOf, ScenarioPart
 from ramify.io.schema import P, validate
 from ramify.io.yaml_file import parse, read_text
+from ramify.motion.driven import driven
 from ramify.sim.scenario import Scenario
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
+    from ramify.motion import Trajectory
+    from ramify.sim.result import Result
 
 WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
 OPTIONS: Final = ("t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping")
@@ -84,6 +87,13 @@ def read_scenario(text: str, file: str = "scenario.yaml", folder: FilePath | Non
     return _Reader(parse(text, mistakes, WANTED), mistakes, folder, robot, text).scenario()
 
 
+def from_document(document: Map, file: str, robot: Model, text: str, folder: FilePath | None = None) -> Scenario:
+    """A scenario from a document that was read and changed; ``text`` is recorded with its runs. Raises ModelError."""
+    mistakes = Mistakes(file)
+    mistakes.root = document
+    return _Reader(document, mistakes, folder, robot, text).scenario()
+
+
 def changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
     """A scenario with other parts: ``motion``, ``control``, ``ground`` or ``initial`` as a word, a mapping or YAML text."""
     document = Map(old.document.at)
@@ -131,16 +141,28 @@ class _Reader:
         q, v = self._initial(model)
         read = Coordinates(model, self.mistakes, q)
         moved = motion(read, self.document["motion"], ("motion",)) if "motion" in self.document else None
-        control = controller(read, self.document["control"], ("control",), moved) if "control" in self.document else None
         ground = ground_of(self.document.get("ground"), ("ground",), self.mistakes, model)
+        q0, v0 = _start(model, q, v, moved)
+        options = {key: getattr(top, key) for key in OPTIONS if getattr(top, key) is not None} if top is not None else {}
+        options |= {"ground": ground} if ground is not None else {}
+
+        def inverse(motion: Trajectory, rows: int) -> Result:
+            """The forces of a motion on a floating base: the same run with its joints prescribed."""
+            from ramify.control import Prescribed
+            from ramify.sim.simulate import simulate
+
+            self.mistakes.raise_if_any()
+            run = {**options, "control": Prescribed(motion), "dt_out": options["t_end"] / max(1, rows - 1)}
+            return simulate(model, q0=q0, v0=v0, **run)
+
+        control = controllers(read, self.document, moved, inverse)
         damping = self.document.get("damping")
         if isinstance(damping, list) and len(damping) != model.nv:
             self.mistakes.add(("damping",), f"{len(damping)} entries; a number, or {model.nv} of them belong here")
         self.mistakes.raise_if_any()
         assert top is not None
-        q0, v0 = _start(model, q, v, moved)
-        options = {key: getattr(top, key) for key in OPTIONS if getattr(top, key) is not None}
-        options |= {"ground": ground} if ground is not None else {}
+        if model.loops:
+            q0, v0 = self._assembled(model, q0, v0, ~np.isnan(q))
         return Scenario(
             top.name, model, q0, v0, moved, control, options, top.description, top.source, self.text, self.folder, self.document
         )
@@ -187,15 +209,39 @@ class _Reader:
         return q, v
 
 
+    def _assembled(self, model: Model, q: Any, v: Any, given: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """A start that closes the loops: with the driven coordinates and their rates as they are, the others found near those given,
+        or near the model's guess.
+        """
+        chosen = driven(model)
+        places = list(zip(chosen.names, chosen.q, chosen.v, strict=True))
+        others = {model.coordinates[i]: float(q[i]) for i in model.layout.plain_q if given[i] and i not in chosen.q}
+        independent, rates = {name: float(q[i]) for name, i, _ in places}, {name: float(v[j]) for name, _, j in places}
+        loose = [model.velocities[j] for j in range(model.nv) if v[j] and j not in chosen.v]
+        if loose:
+            text = f"{loose[0]!r} is not driven: its rate follows from the loops; give the rates of {', '.join(chosen.names)}"
+            self.mistakes.stop(("initial", "v"), text)
+        try:
+            state = model.assemble(independent, rates=rates, guess=others)
+        except RamifyError as error:
+            self.mistakes.stop(("initial",), str(error))
+        return state.q, state.v
+
+
 def _start(model: Model, q: Any, v: Any, moved: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """The start: what ``initial`` says, elsewhere what the motion says, elsewhere neutral and at rest."""
+    """The start: what ``initial`` says, elsewhere what the motion says, elsewhere neutral (or a closed model's guess), at rest."""
+    from ramify.motion import Gait
     from ramify.motion.driven import driven
 
     q0, v0 = model.neutral(), np.zeros(model.nv)
+    for name, value in model.guess.items():
+        q0[model.coordinates.index(name)] = value
     if moved is not None:
         first = moved.at(0.0)
         if moved.n == model.nv == model.nq:
             q0, v0 = first.q.copy(), first.v.copy()
+        elif isinstance(moved, Gait):
+            q0, v0 = moved.start(model)
         else:
             chosen = driven(model)
             if len(chosen) == moved.n and -1 not in chosen.q:

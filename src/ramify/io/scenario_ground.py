@@ -55,7 +55,7 @@ def ground_of(raw: object, path: Path, mistakes: Mistakes, model: Model) -> Grou
     terrain = _terrain(raw["terrain"], (*path, "terrain"), mistakes) if raw.get("terrain") is not None else None
     if numbers is None or (terrain is None and raw.get("terrain") is not None):
         return None
-    given: dict[str, Any] = {key: value for key, value in numbers.items() if key not in ("law", "terrain")}
+    given: dict[str, Any] = {key: value for key, value in numbers.items() if key not in ("law", "terrain", "chosen")}
     try:
         made = LAWS[law](**given) if terrain is None else LAWS[law](**given, terrain=terrain)
         ContactText(model, made)

@@ -129,6 +129,18 @@ class LinePart(_Timed):
     elbow: Literal[1, -1] = 1
 
 
+class GaitPart(Late):
+    type: Name
+    height: Positive
+    period: Positive
+    stride: Positive
+    lift: Positive
+    sway: NotNegative = 0.0
+    support: Joints | None = None
+    steps: Count | None = None
+    begin: Number = 0.0
+
+
 class PerJointPart(Late):
     type: Name
     joints: dict[str, Any]
@@ -142,7 +154,7 @@ class SequencePart(Late):
 
 MOTIONS: Final[Mapping[str, type[Part]]] = {
     "cycloid": CycloidPart, "quintic": QuinticPart, "harmonic": HarmonicPart, "hold": HoldPart, "spline": SplinePart,
-    "table": TablePart, "planar_line": LinePart, "per_joint": PerJointPart, "sequence": SequencePart,
+    "table": TablePart, "planar_line": LinePart, "per_joint": PerJointPart, "sequence": SequencePart, "gait": GaitPart,
 }  # fmt: skip
 """Motions by the word after ``type``."""
 
@@ -189,9 +201,9 @@ class SumPart(ControlPart):
 
 
 CONTROLS: Final[Mapping[str, type[ControlPart]]] = {
-    "none": ControlPart, "pd": GainPart, "pid": PIDPart, "computed_torque": GainPart, "feedforward": GainPart,
-    "gravity_compensation": GravityPart, "torque": TorquePart, "torque_table": TorqueTablePart, "torques_of_motion": BeforehandPart,
-    "sum": SumPart,
+    "none": ControlPart, "inverse": ControlPart, "pd": GainPart, "pid": PIDPart, "computed_torque": GainPart,
+    "feedforward": GainPart, "gravity_compensation": GravityPart, "torque": TorquePart, "torque_table": TorqueTablePart,
+    "torques_of_motion": BeforehandPart, "sum": SumPart,
 }  # fmt: skip
 """Controllers by the word after ``type``."""
 
@@ -203,6 +215,7 @@ class GroundPart(Late):
     terrain: Any = None
     points: Joints | None = None
     friction: NotNegative | None = None
+    chosen: list[Name] | None = None  # in the record of a run: what had been left open
 
 
 class BookGroundPart(GroundPart):
@@ -270,6 +283,7 @@ class ScenarioPart(Late):
     initial: Any = None
     motion: Any = None
     control: Any = None
+    controls: dict[str, Any] | None = None
     ground: Any = None
     t_end: Positive
     method: Name = "auto"

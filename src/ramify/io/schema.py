@@ -19,7 +19,7 @@ from ramify.io.rules import NAME, is_name
 from ramify.model.joint import AXES, JOINT_KINDS
 
 
-def _wrong(text: str) -> PydanticCustomError:
+def wrong(text: str) -> PydanticCustomError:
     return PydanticCustomError("ramify", "{text}", {"text": text})
 
 
@@ -28,9 +28,9 @@ def _number(accept: Callable[[float], bool], wanted: str) -> BeforeValidator:
         try:
             x = evaluate(value, info.context or {})
         except ExpressionError as error:
-            raise _wrong(f"{error}; {wanted} belongs here" if "did you mean" not in str(error) else str(error)) from None
+            raise wrong(f"{error}; {wanted} belongs here" if "did you mean" not in str(error) else str(error)) from None
         if not accept(x):
-            raise _wrong(f"{shown(value)}{'' if not isinstance(value, str) else f' = {x}'} will not do; {wanted} belongs here")
+            raise wrong(f"{shown(value)}{'' if not isinstance(value, str) else f' = {x}'} will not do; {wanted} belongs here")
         return x
 
     return BeforeValidator(check)
@@ -40,7 +40,7 @@ def _list_of(count: int, what: str) -> BeforeValidator:
     def check(value: object) -> object:
         if not isinstance(value, list | tuple) or len(value) != count:
             got = f"{len(value)} entries" if isinstance(value, list | tuple) else shown(value)
-            raise _wrong(f"{got} will not do; {what} belongs here")
+            raise wrong(f"{got} will not do; {what} belongs here")
         return value
 
     return BeforeValidator(check)
@@ -48,21 +48,21 @@ def _list_of(count: int, what: str) -> BeforeValidator:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise _wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
+        raise wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
     if not is_name(value):
-        raise _wrong(f"{shown(value)} is no name; {NAME}")
+        raise wrong(f"{shown(value)} is no name; {NAME}")
     return value
 
 
 def _prose(value: object) -> str:
     if not isinstance(value, str):
-        raise _wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
+        raise wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
     return value
 
 
 def _joint_type(value: object) -> str:
     if not isinstance(value, str) or value not in JOINT_KINDS:
-        raise _wrong(f"no joint type is called {shown(value)}{near(str(value), list(JOINT_KINDS))}")
+        raise wrong(f"no joint type is called {shown(value)}{near(str(value), list(JOINT_KINDS))}")
     return value
 
 
@@ -70,7 +70,7 @@ def _axis(value: object) -> object:
     if isinstance(value, str):
         letter, sign = value.lstrip("+-").upper(), -1.0 if value.startswith("-") else 1.0
         if letter not in AXES or len(value) > 2:
-            raise _wrong(f"{shown(value)} is no axis; x, y, z, -x, -y, -z or three numbers belong here")
+            raise wrong(f"{shown(value)} is no axis; x, y, z, -x, -y, -z or three numbers belong here")
         return tuple(sign * x for x in AXES[letter])
     return value
 
@@ -220,6 +220,10 @@ class RobotPart(Part):
     templates: dict[str, Any] = Field(default_factory=dict)
     links: Annotated[list[Any], Field(min_length=1)]
     modules: list[list[Name]] | None = None
+    loops: list[Any] = Field(default_factory=list)
+    joints: Annotated[list[Any], Field(min_length=1)] | None = None
+    cut: list[Name] | None = None
+    guess: dict[Name, Number] = Field(default_factory=dict)
 
 
 PLACEMENTS: Final = ("dh", "classical_dh", "frame")
@@ -236,7 +240,7 @@ def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     if "classical_dh" in link and "outlet" in link:
         yield ("outlet",), "a classical_dh row already says where the link's frame is; leave out outlet"
     for part in ("frame", "outlet"):
-        yield from _choice(link.get(part), (part,), _ROTATIONS)
+        yield from clashes_of_frame(link.get(part), (part,))
     joint = link.get("joint", "revolute")
     yield from _choice(joint, ("joint",), ("limits", "limits_deg"))
     kind = joint.get("type", "revolute") if isinstance(joint, Mapping) else joint
@@ -256,6 +260,11 @@ def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     for i, shape in enumerate(shapes if isinstance(shapes, list) else []):
         yield from _choice(shape, ("shapes", i), _SHAPES, needed=True)
         yield from _choice(shape, ("shapes", i), _ROTATIONS)
+
+
+def clashes_of_frame(part: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """Rotations of a frame that exclude each other."""
+    yield from _choice(part, path, _ROTATIONS)
 
 
 def _choice(part: object, path: Path, keys: tuple[str, ...], needed: bool = False) -> Iterator[tuple[Path, str]]:

@@ -30,6 +30,7 @@ from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build
 from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop
 from ramify.model.model import Model
 
 MAX_BYTES: Final = 8 << 20
@@ -118,6 +119,7 @@ class _Reader:
         self.continuous: list[str] = []
         self.outside: list[str] = []
         self.joint_lines: dict[str, int] = {}
+        self.mimics: list[tuple[str, str, float, float]] = []
 
     def model(self, base: str) -> Model:
         """The model, or ModelError with all mistakes."""
@@ -134,7 +136,7 @@ class _Reader:
         notes = {"source": f"URDF file {PurePath(self.file).name}", "report": self.report, "meshes": meshes,
                  "continuous": tuple(self.continuous)}  # fmt: skip
         try:
-            model = build(name, self.specs(root, base), EARTH, None, notes)
+            model = build(name, self.specs(root, base), EARTH, None, notes, self.gears())
         except ModelError as error:
             raise ModelError(f"{self.file}: {error}") from None
         self.remark(model, root, base)
@@ -297,13 +299,34 @@ class _Reader:
             placement = self.values.frame(parts.get("origin"), who)
             axis = self.axis(parts.get("axis"), kind, who)
             limits = self.limits(parts.get("limit"), kind, who)
-            joint = Joint(name, KINDS[kind], placement, axis=axis, limits=limits, actuated=kind != "floating")
+            drives = kind != "floating" and "mimic" not in parts
+            joint = Joint(name, KINDS[kind], placement, axis=axis, limits=limits, actuated=drives)
             if kind == "continuous":
                 self.continuous.append(name)
             self.edges.append(_Edge(joint, ends[0], ends[1], element.sourceline or 1))
-        if "mimic" in parts:
-            master = parts["mimic"].get("joint", "")
-            self.report.ignored(who, f"mimic of {master[:60]!r}: coupling is not modelled, the joint moves by itself")
+            if "mimic" in parts:
+                self.read_mimic(parts["mimic"], joint, who)
+
+    def read_mimic(self, element: etree._Element, joint: Joint, who: str) -> None:
+        """A joint that follows another: q = multiplier q_other + offset."""
+        master = element.get("joint", "")
+        ratio, offset = (self.values.number(element, key, who, rest) for key, rest in (("multiplier", 1.0), ("offset", 0.0)))
+        if joint.dof != 1 or joint.name == master:
+            self.report.ignored(who, f"mimic of {master[:60]!r}: only a joint of one degree of freedom can follow another")
+        else:
+            self.mimics.append((joint.name, master, ratio, offset))
+
+    def gears(self) -> list[Loop]:
+        """The couplings, as loops; those to joints that do not move are told."""
+        moving = {edge.joint.name for edge in self.edges if edge.joint.dof == 1}
+        found = []
+        for joint, master, ratio, offset in self.mimics:
+            if master not in moving:
+                self.report.ignored(f"joint {joint!r}", f"mimic of {master[:60]!r}, which is no joint of one degree of freedom")
+                continue
+            found.append(Loop(f"{joint}_mimic", "gear", joints=(master, joint), ratio=ratio, offset=offset))
+            self.report.note(f"joint {joint!r}", f"follows {master!r}: a gear in model.loops; model.tree lets it move by itself")
+        return found
 
     def axis(self, element: etree._Element | None, kind: str, who: str) -> tuple[float, float, float]:
         """The axis of a joint that has one, x unless given."""

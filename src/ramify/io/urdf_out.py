@@ -22,6 +22,7 @@ from ramify.io.names import fresh
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Array, Frame, align_z, cos_sin
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop
 from ramify.model.model import Model
 
 NO_LIMIT: Final = 1e9
@@ -55,8 +56,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
 def to_urdf(model: Model) -> str:
     """The text of a URDF file of this model. Gravity, contact points and modules have no place in URDF; a comment names them.
 
-    Raises ModelError naming the joints whose type URDF does not have.
+    Raises ModelError naming the joints whose type URDF does not have, and for loops that are not gears (mimic).
     """
+    names = ", ".join(loop.name for loop in model.loops if not loop.joints)  # gears are mimic joints there
+    if names:
+        raise ModelError(f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), or a YAML file")
     foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
     if foreign:
         lines = (
@@ -144,7 +148,8 @@ class _Writer:
         mount = body.name if joint.rest.is_identity else self.new_link(f"{body.name}_mount")
         if mount != body.name:
             yield f"  <link name={_text(mount)}/>"
-        yield from _joint(body.joint, joint, self.carrier(body.parent), mount)
+        gear = next((loop for loop in self.model.loops if loop.joints[1:] == (body.joint.name,)), None)
+        yield from _joint(body.joint, joint, self.carrier(body.parent), mount, gear)
         if mount != body.name:
             yield from self.fixed(mount, body.name, joint.rest)
         yield f"  <link name={_text(body.name)}>"
@@ -169,7 +174,7 @@ class _Writer:
 _TYPES: Final = {"revolute": "revolute", "prismatic": "prismatic", "fixed": "fixed", "planar": "planar", "free": "floating"}
 
 
-def _joint(joint: Joint, at: _Placed, parent: str, child: str) -> Iterator[str]:
+def _joint(joint: Joint, at: _Placed, parent: str, child: str, gear: Loop | None = None) -> Iterator[str]:
     kind = "continuous" if joint.kind == "revolute" and not joint.limits else _TYPES[joint.kind]
     yield f"  <joint name={_text(joint.name)} type={_text(kind)}>"
     yield f"    <parent link={_text(parent)}/>"
@@ -181,6 +186,8 @@ def _joint(joint: Joint, at: _Placed, parent: str, child: str) -> Iterator[str]:
         low, high = joint.limits[0] if joint.limits else (-math.inf, math.inf)
         low, high = max(low, -NO_LIMIT), min(high, NO_LIMIT)
         yield f'    <limit lower="{low!r}" upper="{high!r}" effort="{NO_LIMIT!r}" velocity="{NO_LIMIT!r}"/>'
+    if gear is not None:
+        yield f'    <mimic joint={_text(gear.joints[0])} multiplier="{gear.ratio!r}" offset="{gear.offset!r}"/>'
     yield "  </joint>"
 
 

@@ -16,6 +16,7 @@ from ramify.io.names import fresh
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop
 from ramify.model.model import Model
 
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]*(?:[-.][A-Za-z_0-9]+)*")
@@ -70,6 +71,32 @@ def _lines(model: Model) -> Iterator[str]:
     if model.module_groups is not None:
         groups = (f"[{', '.join(_text(model.bodies[b].name) for b in group)}]" for group in model.module_groups)
         yield f"modules: [{', '.join(groups)}]"
+    if model.loops:
+        yield "loops:"
+        for loop in model.loops:
+            yield from _loop(loop)
+    if model.guess:
+        yield f"guess: {{{', '.join(f'{_text(name)}: {_number(value)}' for name, value in model.guess.items())}}}"
+
+
+def _loop(loop: Loop) -> Iterator[str]:
+    entries = [f"type: {loop.kind}"]
+    if loop.axis != (0.0, 0.0, 1.0):
+        entries.append(f"axis: {_numbers(loop.axis)}")
+    if loop.sequence:
+        entries.append(f"sequence: {loop.sequence}")
+    if loop.planar:
+        entries.append("planar: true")
+    if loop.length:
+        entries.append(f"length: {_number(loop.length)}")
+    if loop.joints:
+        entries.append(f"joints: [{', '.join(map(_text, loop.joints))}]")
+        entries.append(f"ratio: {_number(loop.ratio)}, offset: {_number(loop.offset)}")
+    yield f"  - name: {_text(loop.name)}"
+    yield f"    joint: {{{', '.join(entries)}}}"
+    for side, end in () if loop.joints else (("first", loop.first), ("second", loop.second)):
+        link = [] if end.link is None else [f"link: {_text(end.link)}"]
+        yield f"    {side}: {{{', '.join([*link, *_frame_entries(end.frame)])}}}"
 
 
 def _body(body: Body, model: Model) -> Iterator[str]:

@@ -14,6 +14,7 @@ from ramify.errors import ModelError, RamifyError
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Array, Frame, as_frame, classical_dh, modified_dh
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop, LoopEnd
 from ramify.model.model import Attachment, Model
 
 EARTH = (0.0, 0.0, -9.81)
@@ -50,6 +51,8 @@ def build(
     gravity: Sequence[float] = EARTH,
     modules: Sequence[Sequence[str]] | None = None,
     metadata: Mapping[str, Any] | None = None,
+    loops: Sequence[Loop] = (),
+    guess: Mapping[str, float] | None = None,
 ) -> Model:
     """A model from links in any order: sorted parents first (children in the given order), fixed joints merged, checked.
 
@@ -71,7 +74,9 @@ def build(
         if unknown:
             raise ModelError(f"modules name {unknown[0]!r}, which is not a moving link; choose among {', '.join(index)}")
         groups = tuple(tuple(index[link] for link in group) for group in modules)
-    return Model(name, tuple(moving.bodies), tuple(float(g) for g in gravity), moving.attached, groups, dict(metadata or {}))  # type: ignore[arg-type]
+    x, y, z = (float(g) for g in gravity)
+    notes, near = dict(metadata or {}), dict(guess or {})
+    return Model(name, tuple(moving.bodies), (x, y, z), moving.attached, groups, notes, tuple(loops), near)
 
 
 def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
@@ -274,6 +279,14 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
     return values
 
 
+def loop_between(name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]) -> Loop:
+    """A loop between two (link, frame); ModelError names what of it will not do."""
+    with understood(f"loop {name!r}"):
+        one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
+        rows = {key: tuple(options[key]) for key in ("axis", "joints") if key in options}
+        return Loop(name, joint, one, other, **{**options, **rows})
+
+
 class Builder:
     """A tree, link by link.
 
@@ -288,6 +301,8 @@ class Builder:
     def __init__(self, name: str, gravity: Sequence[float] = EARTH) -> None:
         self.name, self.gravity = name, gravity
         self.links: list[LinkSpec] = []
+        self.loops: list[Loop] = []
+        self.guess: dict[str, float] = {}
 
     def link(
         self,
@@ -321,6 +336,26 @@ class Builder:
             self.links.append(LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named))
         return self
 
+    def loop(
+        self,
+        name: str,
+        joint: str = "revolute",
+        first: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
+        second: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
+        **options: Any,
+    ) -> Builder:
+        """Close a loop by a joint between two frames, each (link, Frame or matrix or offset), the link None for the base.
+
+        options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio, offset of a gear.
+        """
+        self.loops.append(loop_between(name, joint, first, second, options))
+        return self
+
+    def near(self, **coordinates: float) -> Builder:
+        """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""
+        self.guess.update({name: float(value) for name, value in coordinates.items()})
+        return self
+
     def model(self) -> Model:
         """The finished, checked model."""
-        return build(self.name, self.links, self.gravity)
+        return build(self.name, self.links, self.gravity, loops=self.loops, guess=self.guess)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import ModelError
-from ramify.model.build import LinkSpec, build, understood, welded
+from ramify.model.build import LinkSpec, build, loop_between, understood, welded
 from ramify.model.frame import Array, Frame, as_frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop
 from ramify.model.model import Attachment, Model
 
 
@@ -90,16 +92,37 @@ def with_contact_points(model: Model, points: Mapping[str, Mapping[str, ArrayLik
     return replace(model, bodies=tuple(bodies))
 
 
+def with_loop(
+    model: Model,
+    name: str,
+    joint: str = "revolute",
+    first: tuple[str | None, Frame | ArrayLike] = (None, (0.0, 0.0, 0.0)),
+    second: tuple[str | None, Frame | ArrayLike] = (None, (0.0, 0.0, 0.0)),
+    guess: Mapping[str, float] | None = None,
+    **options: Any,
+) -> Model:
+    """The model with one more loop, closed by a joint between two frames, each (link, Frame or matrix or offset); None: the base.
+
+    guess: coordinates near which it is closed, by name. options are those of ``ramify.model.loop.Loop``: axis, sequence, planar,
+    length; joints, ratio and offset of a gear. Raises ModelError for what does not fit together.
+    """
+    made = loop_between(name, joint, first, second, options)
+    return replace(model, loops=(*model.loops, made), guess={**model.guess, **(guess or {})})
+
+
 def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> Model:
     """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate; rad or m) and its body merged.
 
     A quaternion is w first, of any length but zero; 0 is the neutral posture of any joint. The body becomes part of its parent (or
     of the base); what hung on it hangs there now. Names of links stay known. Modules that were given lose the body; those found
-    automatically are found anew.
+    automatically are found anew. A joint that is geared locks its partner as well.
 
     Raises ModelError for an unknown joint, for coordinates too few, too many or not finite, and where nothing would move.
     """
     locked = model.joint(joint)
+    gear = next((loop for loop in model.loops if joint in loop.joints), None)
+    if gear is not None:
+        return _locked_pair(model, gear, joint, at)
     frame = locked.placement @ _displacement(locked, at) @ locked.outlet
     if len(model.bodies) == 1:
         raise ModelError(f"{joint!r} is the only joint of {model.name}; a model needs one that moves")
@@ -118,7 +141,22 @@ def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> 
     for link, (b, local) in model.attached.items():
         carrier = built.attached[model.bodies[b].name] if b >= 0 else base
         attached[link] = Attachment(carrier.body, carrier.frame @ local)
-    return replace(built, attached=attached)
+    guess = {name: value for name, value in model.guess.items() if name not in locked.coordinates}
+    return replace(built, attached=attached, loops=model.loops, guess=guess)
+
+
+def _locked_pair(model: Model, gear: Loop, joint: str, at: float | Sequence[float]) -> Model:
+    """Both joints of a gear locked, the other where the gear has it."""
+    value = float(np.asarray(at, dtype=np.float64).reshape(-1)[0])
+    first, second = gear.joints
+    if joint == first:
+        other, there = second, gear.ratio * value + gear.offset
+    elif gear.ratio:
+        other, there = first, (value - gear.offset) / gear.ratio
+    else:
+        raise ModelError(f"{joint!r} is held at {gear.offset:g} by {gear}, whatever {first!r} does; it cannot be locked elsewhere")
+    rest = replace(model, loops=tuple(loop for loop in model.loops if loop is not gear))
+    return with_locked(with_locked(rest, joint, value), other, there)
 
 
 _UPRIGHT = (1.0, 0.0, 0.0, 0.0)

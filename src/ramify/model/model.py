@@ -7,73 +7,38 @@ batch-first: ``(nv,)`` or ``(..., nv)``; inputs broadcast.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError
+from ramify.errors import LoopError, ModelError
 from ramify.model import configuration, locks
+from ramify.model.answers import UDU, Attachment, Energy, Hybrid, Kinematics, Momentum
 from ramify.model.body import Body
 from ramify.model.convert import Coordinates, converter
-from ramify.model.frame import Array, Frame
+from ramify.model.frame import Array
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop, check_loops
 from ramify.model.modules import Module, check_modules, find_modules
 from ramify.model.skeleton import Skeleton, build_skeleton
 
 if TYPE_CHECKING:
     from ramify.codegen.kernel import Kernel
+    from ramify.loops.assemble import State
+    from ramify.loops.report import Constraints
     from ramify.model.checks import Finding
     from ramify.model.explain import Explanation
     from ramify.model.locks import Singularity
     from ramify.trace.count import OpCount
     from ramify.view.named import Named
 
-Wrenches = Mapping[str, ArrayLike] | None
+__all__ = ["UDU", "Attachment", "Energy", "Hybrid", "Kinematics", "Maybe", "Model", "Momentum", "Wrenches"]
+
+Named = Mapping[str, ArrayLike] | None
+Wrenches = Named
 Maybe = ArrayLike | None
-
-
-class Attachment(NamedTuple):
-    """A named link that is (part of) a body: the body's index (-1: the base) and the link's frame in it."""
-
-    body: int
-    frame: Frame
-
-
-class Energy(NamedTuple):
-    """Kinetic and potential energy in J; the potential is zero at the world's origin."""
-
-    kinetic: Array
-    potential: Array
-
-
-class Momentum(NamedTuple):
-    """Linear momentum (kg m/s) and angular momentum (kg m^2/s) about the centre of mass, world frame."""
-
-    linear: Array
-    angular: Array
-
-
-class Hybrid(NamedTuple):
-    """``acceleration`` (..., free) of the free coordinates and ``tau`` (..., prescribed), the forces of the others."""
-
-    acceleration: Array
-    tau: Array
-
-
-class Kinematics(NamedTuple):
-    """World poses of the bodies: ``rotation`` (..., nb, 3, 3) and ``position`` (..., nb, 3)."""
-
-    rotation: Array
-    position: Array
-
-
-class UDU(NamedTuple):
-    """I = U D U': U upper unit triangular (..., nv, nv) in blocks, D (block) diagonal (..., nv, nv)."""
-
-    U: Array
-    D: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +46,7 @@ class Model:
     """A robot. Made by ``rf.load``, ``rf.from_dh``, ``rf.Builder``; changed only by functions that return a new one.
 
     ``attached`` maps every link's name, merged ones too, to its body and frame. ``gravity`` is an acceleration in the world frame.
+    ``loops`` are the joints that close loops, ``guess`` coordinates near which these are closed: see ``assemble``.
     """
 
     name: str
@@ -89,9 +55,13 @@ class Model:
     attached: Mapping[str, Attachment]
     module_groups: tuple[tuple[int, ...], ...] | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
+    guess: Mapping[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _ = self.modules  # given modules are checked at once
+        if self.loops or self.guess:
+            check_loops(self)
 
     def __repr__(self) -> str:
         return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
@@ -127,6 +97,20 @@ class Model:
         if self.module_groups is None:
             return find_modules(self.parents)
         return check_modules(self.module_groups, self.parents, [body.name for body in self.bodies])
+
+    @cached_property
+    def tree(self) -> Model:
+        """The same robot with its loops opened."""
+        return replace(self, loops=(), guess={}) if self.loops else self
+
+    @cached_property
+    def closed_algorithms(self) -> Mapping[str, Any]:
+        """The algorithms that honour the loops, by name; none for a tree."""
+        if not self.loops:
+            return {}
+        from ramify.loops.table import closed
+
+        return closed(self)
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -209,17 +193,33 @@ class Model:
 
     # ---- dynamics ----
 
-    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None) -> Array:
+    def inverse_dynamics(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *, multipliers: bool = False
+    ) -> Any:
         """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
 
-        wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin, world-aligned, in N m and N.
+        wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin, world-aligned, in N m and N. With loops
+        (eq. 8.4) tau is zero where nothing drives, and the shortest of several; with ``multipliers`` (tau, multipliers (..., nc)).
         """
+        if self.loops or multipliers:
+            from ramify.loops.solve import inverse_dynamics
+
+            found = inverse_dynamics(self._closed(), q, v, a, wrenches)
+            return found if multipliers else found[0]
         if wrenches is None:
             return (self._kernels.get("inverse_dynamics") or self.kernel("inverse_dynamics")).call(q, v, a)
         return self.kernel("inverse_dynamics_wrenches")(q, v, a, self._applied(wrenches, q))
 
-    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None) -> Array:
-        """a (..., nv): accelerations under the generalized forces tau (table 6.2). wrenches as in ``inverse_dynamics``."""
+    def forward_dynamics(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *, multipliers: bool = False
+    ) -> Any:
+        """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs. 8.6, 8.7). wrenches and
+        multipliers as in ``inverse_dynamics``.
+        """
+        if multipliers:
+            from ramify.loops.solve import forward_dynamics
+
+            return forward_dynamics(self._closed(), q, v, tau, wrenches)
         if wrenches is None:
             return (self._kernels.get("forward_dynamics") or self.kernel("forward_dynamics")).call(q, v, tau)
         return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches, q))
@@ -275,6 +275,36 @@ class Model:
         """g (..., nv): the forces that hold the robot at rest."""
         return self.kernel("gravity_forces")(q)
 
+    # ---- loops ----
+
+    def constraints(self, q: ArrayLike, v: Maybe = None) -> Constraints:
+        """Constraints(residual, J, Jdot_v, names, rank, mobility, …) of the loops at q (and v, at rest unless told)."""
+        from ramify.loops.report import constraints
+
+        return constraints(self, q, v)
+
+    def assemble(
+        self,
+        independent: Named = None,
+        rates: Named = None,
+        guess: Maybe | Mapping[str, float] = None,
+        accelerations: Named = None,
+    ) -> State:
+        """A consistent State(q, v, a): the loops closed with these values, rates and accelerations of some coordinates, by name.
+
+        Values may be rows (T,): a path, followed from row to row. guess: q (nq), or some coordinates by name; the model's own
+        unless told. Raises LoopError with the gap that remains where the loops cannot be closed, and at dead centres.
+        """
+        from ramify.loops.assemble import assemble
+
+        return assemble(self, independent, rates, guess, accelerations)
+
+    def loop_forces(self, q: ArrayLike, multipliers: ArrayLike) -> Array:
+        """(..., loops, 6): the wrench [moment; force] of each loop's joint on its second link, at that end, world-aligned."""
+        from ramify.loops.solve import loop_forces
+
+        return loop_forces(self._closed(), q, multipliers)
+
     # ---- kinematics ----
 
     def kinematics(self, q: ArrayLike) -> Kinematics:
@@ -326,8 +356,15 @@ class Model:
 
         return zero_moment_point(self, q, v, a, height)
 
-    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None) -> Array:
-        """(..., nb, 6): the whole wrench each joint transmits to its body, at the body's origin, world-aligned."""
+    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, multipliers: Maybe = None) -> Array:
+        """(..., nb, 6): the whole wrench each joint transmits to its body, at the body's origin, world-aligned.
+
+        With loops, their forces act on the bodies: those of the multipliers (..., nc), of inverse dynamics unless given.
+        """
+        if self.loops or multipliers is not None:
+            from ramify.loops.solve import reactions as closed
+
+            return closed(self._closed(), q, v, a, wrenches, multipliers)
         from ramify.compute import reactions
 
         return reactions(self, q, v, a, wrenches)
@@ -419,17 +456,26 @@ class Model:
 
             return self._kernels.setdefault(key, make_kernel(self, name, tier))
 
-    def op_count(self, name: str) -> OpCount:
-        """Operations of a compiled algorithm, after folding and sharing, for this robot."""
+    def op_count(self, name: str, how: Literal["compiled", "written"] = "compiled") -> OpCount:
+        """Operations of an algorithm: after folding and sharing for this robot, or as its text has it, on a general robot like it.
+
+        As written, ``mul`` holds × and ÷, and ``name`` may also be a formulation's (``denoc_inverse``, ``ridim`` ...).
+        """
         from ramify.compute import op_count
 
-        return op_count(self, name)
+        return op_count(self, name, how)
 
     def check(self) -> list[Finding]:
         """What looks wrong in this model: the linter's findings, worst first."""
         from ramify.model.checks import check
 
         return check(self)
+
+    def _closed(self) -> Model:
+        """Itself, where it has loops."""
+        if not self.loops:
+            raise LoopError(f"{self.name} has no loops, and so no multipliers")
+        return self
 
     def _applied(self, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:
         from ramify.compute import applied_wrenches

@@ -9,6 +9,7 @@ centre of mass are conserved too; on an unforced planar joint their parts in the
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -141,7 +142,7 @@ class Audit:
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data for JSON; numbers that are not finite become None."""
-        at = self.first_break
+        at, loops = self.first_break, self.result.loops
         return {
             "passed": self.passed,
             "tolerance": self.tolerance,
@@ -169,6 +170,8 @@ class Audit:
                 "stored": _ends(self.result.contacts.stored),
                 "dissipated": _number(self.result.contacts.dissipated[-1]),
             },
+            "loop_gap": None if loops is None else loops.largest_gap,
+            "constraint_power": None if loops is None else _number(np.abs(loops.power).max()),
             "first_break": at._asdict() if at else None,
         }
 
@@ -190,6 +193,10 @@ class Audit:
         if contacts is not None:
             first, last, heat = contacts.stored[0], contacts.stored[-1], contacts.dissipated[-1]
             lines.append(f"  in the ground {heat:.6g} J dissipated; {first:.6g} J stored at the start, {last:.6g} J at the end")
+        loops = self.result.loops
+        if loops is not None:
+            power = f"constraint forces have a power of {np.abs(loops.power).max():.2g} W at most"
+            lines.append(f"  loops open by {loops.largest_gap:.2g} at most; {power}")
         at = self.first_break
         if at is not None:
             lines.append(f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}")
@@ -271,6 +278,8 @@ def _momentum(result: Result, tolerance: float, absolute: float) -> tuple[Check,
 def _free_directions(result: Result) -> tuple[Array, Array] | None:
     """World axes, as columns, along which and about which nothing acts on the robot but gravity; None where there are none."""
     model = result.model
+    if any(None in (loop.first.link, loop.second.link) for loop in result.model.loops):
+        return None
     if result.contacts is not None or any(result.options.get(key) is not None for key in ("ground", "wrenches")):
         return None
     roots = [body.joint for body in model.bodies if body.parent < 0]
@@ -329,7 +338,7 @@ def _blame(result: Result, energy: Check, row: int) -> tuple[str | None, str]:
     rest = float(energy.error[row]) - float(shares.sum())
     worst = int(np.argmax(np.abs(shares)))
     share, name = float(shares[worst]), result.model.bodies[worst].name
-    if abs(rest) > abs(share):
+    if abs(rest) - (0.0 if result.contacts is None else float(doubt.sum())) > abs(share):  # impacts fall between rows
         return None, f"the work and losses recorded differ by {abs(rest):.3g} J from what the joint forces did; no body is to blame"
     if abs(share) <= doubt[worst]:
         return None, f"no body stands out; {name!r} is off by {share:.3g} J, no more than rows so far apart can tell"
@@ -349,16 +358,16 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     R, r = model.kinematics(q)
     twists = np.stack([np.einsum("tij,tj->ti", model.jacobian(q, body.name), v) for body in model.bodies], axis=1)
     applied = None if result.contacts is None else {b: w[rows] for b, w in result.contacts.wrenches(model, result.q).items()}
-    wrenches = model.reactions(q, v, a, applied)
-    power = (wrenches * twists).sum(axis=2)
+    wrenches, felt, held = _transmitted(result, rows, applied)
+    power = ((wrenches + felt) * twists).sum(axis=2)
     for name, wrench in (applied or {}).items():
         b = next(k for k, body in enumerate(model.bodies) if body.name == name)
         power[:, b] += (wrench * twists[:, b]).sum(axis=1)
     energy = np.empty_like(power)
     damping = _damping(result)
-    misfit = (
-        np.zeros_like(v) if damping is None else (model.inverse_dynamics(q, v, a, applied) - result.tau[rows] + damping * v) * v
-    )
+    misfit = np.zeros_like(v)
+    if damping is not None:
+        misfit = (model.tree.inverse_dynamics(q, v, a, applied) - held - result.tau[rows] + damping * v) * v
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)
@@ -374,6 +383,19 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     work = _integral(t, power)
     thin = np.unique([*range(0, row, 2), row])
     return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
+
+
+def _transmitted(result: Result, rows: slice, applied: Mapping[str, Array] | None) -> tuple[Array, Array, Array]:
+    """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops on the bodies, and the loops'
+    share of the joint forces.
+    """
+    model, q, v, a = result.model, result.q[rows], result.v[rows], result.a[rows]
+    if result.loops is None:
+        wrenches = model.tree.reactions(q, v, a, applied)
+        return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
+    lam = result.loops.multipliers[rows]
+    felt = model.kernel("loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
+    return model.reactions(q, v, a, applied, multipliers=lam), felt, np.einsum("tk,tki->ti", lam, model.constraints(q).J)
 
 
 def _integral(t: Array, rate: Array) -> Array:

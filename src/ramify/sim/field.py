@@ -8,26 +8,28 @@ scalars, so the whole right-hand side, controller and ground included, is compil
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ramify.algorithms import ALGORITHMS
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
-from ramify.compute import fingerprint, plain_text
+from ramify.codegen.native import builtin_entry
+from ramify.compute import algorithm_of, fingerprint, plain_text
 from ramify.errors import SimulationError
 from ramify.model.frame import Array
+from ramify.records import ships_with_ramify
 from ramify.scalar import Scalar
 from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
-    from ramify.contact.ground import Ground
+    from ramify.contact.ground import Ground, Reaction
     from ramify.contact.text import ContactText
     from ramify.control.base import Controller
+    from ramify.control.prescribed import Prescribed
     from ramify.control.robot import RobotText
     from ramify.model.model import Model
 
@@ -48,12 +50,15 @@ def coordinate_rates(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
 class Field:
     """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m, on a ground
     (or none).
+
+    ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
     """
 
     model: Model
     control: Controller | None
     damping: tuple[float, ...]
     ground: Ground | None = None
+    baumgarte: float = 0.0
 
     @property
     def states(self) -> int:
@@ -97,7 +102,7 @@ class Field:
     def _robot(self) -> RobotText:
         from ramify.control.robot import RobotText
 
-        return RobotText(self.model)
+        return RobotText(self.model, self.contact)
 
     @cached_property
     def contact(self) -> ContactText | None:
@@ -115,18 +120,37 @@ class Field:
         that the ground dissipates, where there is one.
         """
         of_q, of_v, of_z, _ = self.parts
-        q, v = list(y[of_q]), list(y[of_v])
+        q, v = self.placed(t, y[of_q], y[of_v])
+        if self.prescribed is not None:
+            a, tau = self._prescribed_motion(t, q, v, u)
+            return a, tau, [], self._heat(q, v)
         tau, rates = ([0.0] * self.model.nv, [0.0] * self.states) if self.sampled else self.torque(t, q, v, y[of_z])
         tau = [a + b for a, b in zip(tau, u, strict=True)]
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
+        a, heat = self.accelerations(q, v, net)
+        return a, tau, rates, heat
+
+    def accelerations(self, q: list[Scalar], v: list[Scalar], net: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """(a, heat'): accelerations (nv) under joint forces ``net``, loops honoured; the power lost in the ground, if any."""
         if self.contact is None:
-            (a,) = plain_text(ALGORITHMS["forward_dynamics"], self.model, ())(q, v, net)
-            return a, tau, rates, []
-        a, felt = self.contact.forward_dynamics(q, v, net)
-        heat: Scalar = 0.0
-        for reaction in felt:
-            heat = heat + reaction.loss
-        return a, tau, rates, [heat]
+            return self._dynamics(q, v, net)[0], []
+        if self.model.loops:
+            _, felt, wrenches = self.contact.reactions(q, v)
+            (a,) = self._dynamics(q, v, net, wrenches)
+        else:
+            a, felt = self.contact.forward_dynamics(q, v, net)
+        return a, [_losses(felt)]
+
+    @cached_property
+    def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
+        """Forward dynamics as a text, under wrenches where there is a ground."""
+        wrenches = self.contact is not None
+        algorithm = algorithm_of(self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics")
+        if self.baumgarte:
+            from ramify.loops.table import forward_dynamics
+
+            algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
+        return plain_text(algorithm, self.model, ())
 
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""
@@ -136,12 +160,37 @@ class Field:
         except ZeroDivisionError:  # as where a base of no mass floats
             who = self.model.name
             raise SimulationError(f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()") from None
-        v = y[of_v]
+        q, v = self.placed(t, y[of_q], y[of_v])
         work: Scalar = 0.0
         loss: Scalar = 0.0
         for f, d, w in zip(tau, self.damping, v, strict=True):
             work, loss = work + f * w, loss + d * (w * w)
-        return [*coordinate_rates(self.model, y[of_q], v), *a, *rates, work, loss, *heat]
+        return [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *heat]
+
+    # ---- motions that are prescribed ----
+
+    @property
+    def prescribed(self) -> Prescribed | None:
+        """The controller, where it moves its coordinates itself."""
+        return self.control if self.control is not None and self.control.prescribes else None  # type: ignore[return-value]
+
+    def placed(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """(q, v), with the coordinates that are prescribed where their motion has them."""
+        if self.prescribed is None:
+            return list(q), list(v)
+        return self.prescribed.placed(self._robot, t, q, v)[:2]
+
+    def _prescribed_motion(
+        self, t: Scalar, q: list[Scalar], v: list[Scalar], u: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """(a, tau): friction is overcome where the motion is prescribed, and acts where it is free."""
+        assert self.prescribed is not None
+        outside = [f - d * w for f, d, w in zip(u, self.damping, v, strict=True)]
+        solved = self.prescribed.solve(self._robot, t, q, v, outside)
+        return solved.a, [f + d * w for f, d, w in zip(solved.tau, self.damping, v, strict=True)]
+
+    def _heat(self, q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
+        return [] if self.contact is None else [_losses(self.contact.reactions(q, v)[1])]
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -162,14 +211,36 @@ class Field:
     def fingerprint(self) -> str:
         """Everything that determines the compiled code."""
         law = repr(self.control)
-        if self.traceable and not (_is_ours(self.control) and _is_ours(self.ground)):
+        if self.traceable and not (ships_with_ramify(self.control) and ships_with_ramify(self.ground)):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
         ground = "" if self.contact is None else self.contact.fingerprint
-        return key_of(fingerprint(self.model), law, repr(self.damping), *filter(None, [ground]))
+        return key_of(fingerprint(self.model), law, repr(self.damping), repr(self.baumgarte), *filter(None, [ground]))
+
+    @cached_property
+    def projection(self) -> Program:
+        """y -> y with its loops closed, for a model that has some."""
+        from ramify.loops.stabilise import projection
+
+        project, n = projection(self.model), self.model.nq
+
+        def text(t: Sequence[Scalar], y: Sequence[Scalar]) -> list[list[Scalar]]:
+            of_q, of_v, _, _ = self.parts
+            q, v = project(y[of_q], y[of_v])
+            return [[*q, *v, *y[n + len(v) :]]]
+
+        return trace("projection", text, self.inputs[:2], (Port("closed", (self.size,)),))
 
     def compiled(self) -> Unrolled:
         """The right-hand side, compiled."""
         return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
+
+    def entry(self, refuse: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
+        """(t (1), y, u) -> y', compiled; what the kernel does not take goes to ``refuse``."""
+        return builtin_entry(self.compiled().compute(1), None, self.inputs, self.output, refuse, ())
+
+    def accelerated(self, t: Array, y: Array, held: Array) -> Array | None:
+        """dv/dt (T, nv) at rows of t (T), y and the forces held from outside, by code of its own; None without such."""
+        return None
 
     def start(self, q: Array, v: Array) -> Array:
         """y (..., size) of a state at the start of a run."""
@@ -180,10 +251,9 @@ class Field:
         return np.concatenate(parts, axis=-1)
 
 
-def _is_ours(part: Any) -> bool:
-    """Whether a controller and all it is made of come with ramify, so that their reprs say all there is."""
-    if isinstance(part, (tuple, list)):
-        return all(map(_is_ours, part))
-    if not is_dataclass(part):
-        return True
-    return type(part).__module__.startswith("ramify.") and all(_is_ours(getattr(part, f.name)) for f in fields(part))
+def _losses(felt: Sequence[Reaction]) -> Scalar:
+    """The power that the ground dissipates."""
+    heat: Scalar = 0.0
+    for reaction in felt:
+        heat = heat + reaction.loss
+    return heat

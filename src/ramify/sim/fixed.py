@@ -41,8 +41,10 @@ def runge_kutta_step(rates: Rates, name: str, t: float, y: Array, dt: float) -> 
     return out
 
 
-def adams_bashforth(rates: Rates, t0: float, y: Array, dt: float, steps: int) -> Iterator[Array]:
-    """Fourth order, one new evaluation per step; the first three steps are Runge-Kutta's."""
+def adams_bashforth(
+    rates: Rates, t0: float, y: Array, dt: float, steps: int, settle: Callable[[Array], Array] = lambda y: y
+) -> Iterator[Array]:
+    """Fourth order, one new evaluation per step; the first three steps are Runge-Kutta's. ``settle`` corrects a new state."""
     past: list[Array] = []
     for step in range(steps):
         t = t0 + step * dt
@@ -52,6 +54,7 @@ def adams_bashforth(rates: Rates, t0: float, y: Array, dt: float, steps: int) ->
         else:
             del past[4:]
             y = y + dt * sum((b * f for b, f in zip(_AB4, past, strict=True)), start=np.zeros_like(y))
+        y = settle(y)
         yield y
 
 

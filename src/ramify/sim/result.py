@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from ramify.contact.record import Contacts
     from ramify.motion import Motion
     from ramify.sim.audit import Audit
+    from ramify.sim.closing import Loops
 
-What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts"]
+What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts", "loops", "walk"]
 """The plots a result offers."""
 
 
@@ -55,7 +56,8 @@ class Result:
     t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the joint forces that acted,
     limits applied; ``work`` as integrated with the state. ``options`` and ``stats`` are what the simulator was told and what it
     counted; ``status`` is "finished", "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
-    where there was one, NaN in columns left free; ``contacts`` is what the contact points felt, where there was a ground.
+    where there was one, NaN in columns left free; ``contacts`` is what the contact points felt, where there was a ground; ``loops``
+    are the gaps and multipliers of closed loops.
     ``recorded`` is the metadata of a run read from a file. Times and states must be finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not increase.
@@ -73,7 +75,7 @@ class Result:
     status: str = "finished"
     desired: Motion | None = None
     contacts: Contacts | None = None
-    loops: Any = None
+    loops: Loops | None = None
     recorded: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
@@ -110,7 +112,8 @@ class Result:
     def columns(self) -> Mapping[str, tuple[str, ...]]:
         """A name per column of ``t``, ``q``, ``v``, ``a`` and ``tau``."""
         of = self.model.velocities
-        return MappingProxyType({"t": ("t",), "q": self.model.coordinates, "v": of, "a": of, "tau": of})
+        loops = {"constraint": self.loops.names} if self.loops is not None else {}
+        return MappingProxyType({"t": ("t",), "q": self.model.coordinates, "v": of, "a": of, "tau": of, **loops})
 
     @cached_property
     def units(self) -> Mapping[str, tuple[str, ...]]:
@@ -228,7 +231,7 @@ class Result:
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", "phase" (v over q), or "contacts".
+        """A Matplotlib figure: "q", "v", "a", "tau", "energy" or "audit" over time, "phase" (v over q), "contacts", "loops", "walk".
 
         joints: names of the joints to draw, all unless told. Where a motion was desired, it is drawn beside what was simulated.
         """

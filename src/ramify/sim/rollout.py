@@ -22,8 +22,9 @@ from ramify.codegen.threads import in_parallel, threads
 from ramify.errors import RamifyError, SimulationError, StateError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
+from ramify.sim.closing import refuse_open, refuse_torn, stabilisation_rate
 from ramify.sim.field import Field, coordinate_rates
-from ramify.sim.rates import accelerations, unit
+from ramify.sim.rates import accelerations, placed, unit
 from ramify.sim.schemes import SCHEMES
 from ramify.trace.program import Port, Program, trace
 
@@ -55,8 +56,8 @@ class _Run(ctypes.Structure):
 class Stepper:
     """The compiled steps of a field under a scheme."""
 
-    def __init__(self, field: Field, scheme: Scheme) -> None:
-        self.field, self.scheme = field, scheme
+    def __init__(self, field: Field, scheme: Scheme, project: bool = False) -> None:
+        self.field, self.scheme, self.project = field, scheme, project
         self._functions: dict[int, tuple[Compiled, Any]] = {}
         self._local = threading.local()
 
@@ -80,7 +81,7 @@ class Stepper:
                     lambda: self._text(width),
                     "steps",
                     host().with_width(width),
-                    f"steps {self.scheme.name} {self.field.fingerprint}",
+                    f"steps {self.scheme.name} {self.field.fingerprint}{' closed' if self.project else ''}",
                 )
                 kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
                 self._functions[width] = made, kind(made.address)
@@ -88,7 +89,9 @@ class Stepper:
 
     def _text(self, width: int) -> str:
         position = self.position if self.scheme.kick else None
-        body, needed = stepper_ir(self.field.program, position, self.layout, self.scheme, host().with_width(width), "steps")
+        closing = self.field.projection if self.project else None
+        target = host().with_width(width)
+        body, needed = stepper_ir(self.field.program, position, self.layout, self.scheme, target, "steps", closing)
         return "\n".join([*sorted(needed), body, ""])
 
     def run(self, y: Array, table: Array, history: Array, settings: _Run) -> tuple[Array, int]:
@@ -125,13 +128,14 @@ def rollout(
     damping: ArrayLike = 0.0,
     every: int | None = None,
     t0: float = 0.0,
+    stabilisation: str | float = "projection",
 ) -> Rollout:
     """Advance a batch of states by fixed steps.
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv),
     held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; ground: a law of rf.contact,
     a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping (nv) in the joints; every:
-    keep every so many steps (None: only the last state).
+    keep every so many steps (None: only the last state); stabilisation of loops as in ``simulate``.
 
     Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds is named with its index.
     """
@@ -144,9 +148,14 @@ def rollout(
             raise SimulationError(f"{name} {value!r} must be a finite{' and positive' if name == 'dt' else ''} number, in s")
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
     check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
-    field = make_field(model, control, damping, ground)
+    field = make_field(model, control, damping, ground, stabilisation)
+    project = bool(model.loops) and stabilisation == "projection"
+    if field.contact is not None:
+        _check_step(field, q.reshape(-1, model.nq), method, dt)
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
+    if model.loops:
+        refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
     states = y.shape[0]
     table, per_state, per_step = _table(model, tau, lead, states, steps)
     samples = steps // every if every else 0
@@ -154,20 +163,24 @@ def rollout(
     if states and steps:
         if field.traceable and not field.sampled and llvm_available() and model.nv <= _MOST_LINKS:
             settings = _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
-            y, flags = _stepper(model, field, SCHEMES[method]).run(y, table, history, settings)
+            y, flags = _stepper(model, field, SCHEMES[method], project).run(y, table, history, settings)
             if flags & HUGE_ANGLE:
                 raise SimulationError("an angle has left the range of a million radians: take it modulo 2 pi, or give a smaller dt")
         else:
             y = _in_python(
-                field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt)
+                field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt), project
             )
     _refuse_divergence(y, history, t0, dt, every)
+    if model.loops:
+        refuse_torn(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
     of_q, of_v, _, _ = field.parts
     if every:
-        rows = history.reshape(*lead, samples, field.size)
-        return Rollout(np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64), rows[..., of_q], rows[..., of_v])
-    rows = y.reshape(*lead, field.size)
-    return Rollout(np.array([t0 + steps * dt]), rows[..., of_q], rows[..., of_v])
+        t = np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64)
+        rows = placed(field, t, history.reshape(*lead, samples, field.size))
+        return Rollout(t, rows[..., of_q], rows[..., of_v])
+    t = np.array([t0 + steps * dt])
+    rows = placed(field, t[0], y.reshape(*lead, field.size))
+    return Rollout(t, rows[..., of_q], rows[..., of_v])
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -180,7 +193,9 @@ def _whole(name: str, value: Any, least: int) -> int:
     return number
 
 
-def make_field(model: Model, control: Any, damping: ArrayLike, ground: Any = None) -> Field:
+def make_field(
+    model: Model, control: Any, damping: ArrayLike, ground: Any = None, stabilisation: str | float = "projection"
+) -> Field:
     """A field, with what the user gave checked."""
     try:
         friction = np.broadcast_to(np.asarray(damping, dtype=np.float64), (model.nv,))
@@ -188,9 +203,24 @@ def make_field(model: Model, control: Any, damping: ArrayLike, ground: Any = Non
         friction = np.full(model.nv, np.nan)
     if not np.isfinite(friction).all() or (friction < 0.0).any():
         raise StateError(f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}")
-    made = Field(model, _controller(control, model), tuple(float(d) for d in friction), _ground(ground, model))
+    rate = stabilisation_rate(stabilisation) if model.loops else 0.0
+    made = Field(model, _controller(control, model), tuple(float(d) for d in friction), _ground(ground, model), rate)
     _ = made.contact  # says what does not fit
     return made
+
+
+_checked: dict[tuple[str, str, float], None] = {}
+
+
+def _check_step(field: Field, q: Array, method: str, dt: float) -> None:
+    """Warn, once, of a step that is too long for the ground."""
+    assert field.contact is not None
+    key = (field.contact.fingerprint, method, float(dt))
+    if key not in _checked:
+        from ramify.contact.stability import warn_of_long_steps
+
+        _checked[key] = None
+        warn_of_long_steps(field.contact, q, method, dt)
 
 
 def _ground(ground: Any, model: Model) -> Any:
@@ -212,13 +242,13 @@ def _controller(control: Any, model: Model) -> Any:
 _known: dict[tuple[str, str], Stepper] = {}
 
 
-def _stepper(model: Model, field: Field, scheme: Scheme) -> Stepper:
+def _stepper(model: Model, field: Field, scheme: Scheme, project: bool) -> Stepper:
     """Steppers of earlier calls are used again."""
-    key = (field.fingerprint, scheme.name)
+    key = (field.fingerprint, f"{scheme.name} {project}")
     if key not in _known:
         if len(_known) >= 64:
             _known.pop(next(iter(_known)))
-        _known[key] = Stepper(field, scheme)
+        _known[key] = Stepper(field, scheme, project)
     return _known[key]
 
 
@@ -254,11 +284,13 @@ def _refuse_divergence(y: Array, history: Array, t0: float, dt: float, every: in
 
 def _in_python(
     field: Field, scheme: Scheme, y: Array, table: Array, strides: tuple[int, int], history: Array,
-    run: tuple[int, int, float, float],
+    run: tuple[int, int, float, float], project: bool = False,
 ) -> Array:  # fmt: skip
     """The same steps with Python between them: for user functions, sampled controllers and very large robots."""
     steps, every, t0, dt = run
     of_q, of_v, _, _ = field.parts
+    from ramify.loops.stabilise import project_rows
+
     model, nv = field.model, field.model.nv
     rates = _batch_rates(field)
     hold = None if field.control is None or field.control.rate_hz is None else 1.0 / field.control.rate_hz
@@ -279,6 +311,8 @@ def _in_python(
             moved[:, of_q] = y[:, of_q] + dt * _coordinate_rates(model, y[:, of_q], moved[:, of_v])
         for i, _ in model.layout.balls:
             moved[:, i : i + 4] /= np.linalg.norm(moved[:, i : i + 4], axis=1, keepdims=True)
+        if project:
+            moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
         y = moved
         if every and (step + 1) % every == 0:
             history[:, (step + 1) // every - 1] = y
@@ -291,7 +325,7 @@ def _torque(field: Field, t: float, y: Array) -> Array:
     assert field.control is not None
     y = unit(field.model, y)
     try:
-        return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z]), dtype=np.float64)
+        return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z], field.contact), dtype=np.float64)
     except RamifyError:
         raise
     except Exception as error:
@@ -310,6 +344,8 @@ def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
     damping = np.array(field.damping)
 
     def rates(t: float, y: Array, u: Array) -> Array:
+        if field.prescribed is not None:
+            return np.stack(np.broadcast_arrays(*field.text(t, list(unit(model, y).T), list(u.T))), axis=1)
         q, v = unit(model, y)[:, of_q], y[:, of_v]
         tau = u if field.control is None or field.sampled else u + _torque(field, t, y)
         if not np.isfinite(tau).all():

@@ -11,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.stability import LIMITS, warn_of_long_steps
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
-from ramify.sim.adaptive import ADAPTIVE, Piece, Progress, first_event, pieces
+from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event, pieces
+from ramify.sim.closing import Closing, Loops, closed_start, observed_loops
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
-from ramify.sim.rates import desired, felt, observed, rates, sample, unit
+from ramify.sim.rates import MOST_LINKS, desired, felt, observed, placed, rates, sample, unit
 from ramify.sim.result import Result, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
+from ramify.sim.sharing import shared
 
 if TYPE_CHECKING:
+    from ramify.contact.record import Contacts
     from ramify.model.model import Model
 
 FIXED = {
@@ -36,7 +40,8 @@ FIXED = {
 }
 CONTACT_STEP = 0.01
 """s: the longest step over a ground unless told, so that a short touch is not stepped over."""
-_RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
+_DRIFT = 200  # steps of a method of several steps before loops are closed again
+RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 
@@ -54,10 +59,12 @@ def simulate(
     dt_out: float = 0.01,
     *,
     step: float | None = None,
-    max_step: float | None = None,
+    max_step: float = np.inf,
     damping: ArrayLike = 0.0,
     events: Mapping[str, Callable[[float, Array, Array], float]] | None = None,
     progress: bool = False,
+    stabilisation: str | float = "projection",
+    at_singularity: str = "stop",
 ) -> Result:
     """Simulate from t = 0 to t_end seconds.
 
@@ -66,20 +73,28 @@ def simulate(
     method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
-    one changes its sign. max_step: the longest step, s; None: 0.01 over a ground, else any. Ctrl-C ends the run and keeps what
-    was computed.
+    one changes its sign. max_step: the longest step, s; over a ground 0.01 unless told. Ctrl-C ends the run and keeps what was
+    computed. stabilisation of loops: "projection" (after each step, in position and velocity), a rate in 1/s (Baumgarte's), or
+    "none". at_singularity: "stop" where loops pass a singular posture (a dead centre), or "pass": go on with the velocity there,
+    and note the time in ``stats``.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
     name = _method(method, step)
-    if max_step is None:
-        max_step = np.inf if ground is None else CONTACT_STEP
+    if ground is not None and max_step == np.inf:
+        max_step = CONTACT_STEP
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
-    field = make_field(model, control, damping, ground)
+    field, note = shared(make_field(model, control, damping, ground, stabilisation), MOST_LINKS), ""
+    if model.loops:
+        q, v, note = closed_start(model, q0, q, v)
+    if field.contact is not None and name in LIMITS and step is not None:
+        warn_of_long_steps(field.contact, q[None], name, step)
     if events is not None and not isinstance(events, Mapping):
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
+    if model.loops:
+        run.closing, run.start_note = Closing(model, stabilisation == "projection", at_singularity), note
     return run.result(q, v)
 
 
@@ -142,6 +157,8 @@ class _Run:
         self.u = np.zeros(field.model.nv)
         self.done = Progress()
         self.status = "finished"
+        self.closing: Closing | None = None
+        self.start_note, self.since = "", 0
         self._bar: Any = None
         self.rates = rates(field, lambda: self.u)
         count = int(np.floor(t_end / dt_out + 1e-9))
@@ -195,9 +212,14 @@ class _Run:
                 if t == 0.0:
                     self.held[0] = self.u.copy()
             for piece in self._pieces(t, y, until):
+                piece = self._closed(piece)
+                if self.closing is not None:
+                    self.closing.watch_step(piece, y)
                 t, y = self._take(piece)
                 self._refuse_runaway(t, y)
                 yield t
+                if self._opened():
+                    break
                 if self.status.startswith("event"):
                     return
                 if self.may_switch and self.done.stiff:
@@ -205,18 +227,36 @@ class _Run:
                     self.switched = f"dop853 until t = {t:.6g} s, then lsoda: the motion is stiff"
                     break
 
+    def _closed(self, piece: Piece) -> Piece:
+        """A step whose states all lie on the loops."""
+        if self.closing is None or not self.closing.project:
+            return piece
+        settle, y = self.closing.settle, piece.y
+        return Piece(piece.start, piece.end, lambda t: settle(y(t)))
+
+    def _opened(self) -> bool:
+        """Whether a method of several steps, which cannot be corrected on its way, has gone far enough to begin again."""
+        if self._settle is None or self.method not in ADAPTIVE or self.method in ONE_STEP or self.done.steps < self.since + _DRIFT:
+            return False
+        self.since = self.done.steps
+        return True
+
     def _refuse_runaway(self, t: float, y: Array) -> None:
         """End a run whose velocities no machine could have, instead of following it with ever smaller steps."""
         v = np.abs(y[self.field.parts[1]])
-        if not v.max(initial=0.0) < _RUNAWAY:
+        if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]
-            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {_RUNAWAY:g} at t = {t:g} s")
+            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {RUNAWAY:g} at t = {t:g} s")
 
     def _pieces(self, t: float, y: Array, until: float) -> Iterator[Piece]:
         """The steps of the method from t to until."""
         if self.method in ADAPTIVE:
-            return pieces(self.rates, t, y, until, self.method, self.rtol, self.atol, self.done, self.max_step)
+            return pieces(self.rates, t, y, until, self.method, self.rtol, self.atol, self.done, self.max_step, self._settle)
         return self._fixed(t, y, until)
+
+    @property
+    def _settle(self) -> Callable[[Array], Array] | None:
+        return self.closing.settle if self.closing is not None and self.closing.project else None
 
     def _take(self, piece: Piece) -> tuple[float, Array]:
         """Keep the output times of a step and look for events; gives the time and the state from which to go on."""
@@ -242,7 +282,7 @@ class _Run:
         count = max(1, int(np.ceil((until - t) / self.step - 1e-9)))
         dt = (until - t) / count
         if self.method == "ab4":
-            rows = adams_bashforth(self.rates, t, y, dt, count)
+            rows = adams_bashforth(self.rates, t, y, dt, count, self._settle or (lambda y: y))
         elif self.method == "energy":
             rows = self._with_energy(t, y, dt, count)
         else:
@@ -267,10 +307,14 @@ class _Run:
                 y = unit(self.field.model, moved)
             else:
                 y = unit(self.field.model, runge_kutta_step(self.rates, self.method, now, y, dt))
+            if self._settle is not None and np.isfinite(y).all():
+                y = self._settle(y)
             yield y
 
     def _with_energy(self, t: float, y: Array, dt: float, count: int) -> Iterator[Array]:
         of_q, of_v, _, _ = self.field.parts
+        if self.field.model.loops:
+            raise SimulationError("the energy-preserving method is for trees; for a robot with loops use dop853 or rk4")
         if self.field.control is not None or any(self.field.damping) or self.field.ground is not None:
             raise SimulationError(
                 "the energy-preserving method is for motion without control and damping, off the ground; use dop853 or rk4"
@@ -284,8 +328,8 @@ class _Run:
 
     def _collect(self, wall: float) -> Result:
         of_q, of_v, _, of_work = self.field.parts
-        y = unit(self.field.model, np.stack(self.rows))
         t, held = np.array(self.times), np.stack(self.held)
+        y = placed(self.field, t, unit(self.field.model, np.stack(self.rows)))
         a, tau = observed(self.field, t, y, held)
         contact, ground = self.field.contact, self.field.ground
         work, loss = y[:, of_work].T
@@ -296,11 +340,26 @@ class _Run:
             "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(), "events": list(self.events),
             "ground": contact.ground.described(ground) if contact is not None and ground is not None else None,
         }  # fmt: skip
-        stats = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
+        if self.closing is not None:
+            how = "projection" if self.closing.project else self.field.baumgarte or "none"
+            options |= {"stabilisation": how, "start": self.start_note or "as given"}
+        stats: dict[str, Any] = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
+        if self.closing is not None:
+            stats["singular_postures"] = list(self.closing.passed)
+        contacts = felt(self.field, y)
         return Result(
             self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(work, loss + y[:, self.field.of_heat].sum(axis=1)), options,
-            stats, self.status, desired(self.field.model, self.field.control, None, t), felt(self.field, y),
+            stats, self.status, desired(self.field.model, self.field.control, None, t), contacts,
+            self._loops(y, tau, contacts),
         )  # fmt: skip
+
+    def _loops(self, y: Array, tau: Array, contacts: Contacts | None) -> Loops | None:
+        if self.closing is None:
+            return None
+        of_q, of_v, _, _ = self.field.parts
+        q, v, model = y[:, of_q], y[:, of_v], self.field.model
+        net = tau - np.array(self.field.damping) * v
+        return observed_loops(model, q, v, net, None if contacts is None else contacts.wrenches(model, q))
 
     def _show(self, t: float | None) -> None:
         """The progress bar: time and energy error; None ends it."""

@@ -22,6 +22,7 @@ import numpy as np
 from ramify.errors import ModelError, RamifyError, SimulationError
 from ramify.model.frame import Array
 from ramify.motion import Motion
+from ramify.sim.closing import Loops
 from ramify.sim.result import Result, Work
 
 if TYPE_CHECKING:
@@ -65,6 +66,13 @@ def variables(result: Result) -> list[Variable]:
             Variable("v_desired", v, result.desired.v, units["v"], "joint velocities asked for"),
             Variable("a_desired", v, _accelerations(result.desired, result), units["a"], "joint accelerations asked for"),
         ]
+    if result.loops is not None:
+        of = ("time", "constraint")
+        found += [
+            Variable("loop_gap", of, result.loops.gap, result.loops.units, "what the loops are open by"),
+            Variable("multipliers", of, result.loops.multipliers, result.loops.forces, "constraint forces of the loops"),
+            Variable("constraint_power", time, result.loops.power, ("W",), "power of the constraint forces"),
+        ]
     return found
 
 
@@ -89,7 +97,11 @@ def _accelerations(desired: Motion, result: Result) -> Array:
 def labels(result: Result) -> dict[str, tuple[str, ...]]:
     """The names along each dimension but time."""
     found = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
-    return found if result.contacts is None else {**found, "contact": result.contacts.names, "axis": ("x", "y", "z")}
+    if result.contacts is not None:
+        found |= {"contact": result.contacts.names, "axis": ("x", "y", "z")}
+    if result.loops is not None:
+        found["constraint"] = result.loops.names
+    return found
 
 
 # ---- writing ----
@@ -230,7 +242,7 @@ def open_result(path: str | os.PathLike[str], model: Model | None = None) -> Res
     try:
         return Result(
             robot, t, wide["q"], wide["v"], wide["a"], wide["tau"], Work(arrays["actuator_work"], arrays["dissipated"]),
-            meta["options"], meta["stats"], meta["status"], desired, _contacts(meta, arrays), recorded=meta,
+            meta["options"], meta["stats"], meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), recorded=meta,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise SimulationError(f"{given}: the run in it is not whole: {error}") from None
@@ -246,6 +258,14 @@ def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts 
     found = {name: arrays[f"contact_{name}"] for name in ("force", "position", "penetration", "slip")}
     found |= {name: arrays[f"ground_{name}"] for name in ("stored", "dissipated")}
     return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **found)
+
+
+def _loops(model: Model, arrays: Mapping[str, Array]) -> Loops | None:
+    if "loop_gap" not in arrays:
+        return None
+    names = tuple(name for loop in model.loops for name in loop.names)
+    units = tuple(unit for loop in model.loops for unit in loop.units)
+    return Loops(names, units, arrays["loop_gap"], arrays["multipliers"], arrays["constraint_power"])
 
 
 def _sizes(model: Model) -> dict[str, int]:

@@ -81,7 +81,7 @@ class Once:
 
 @dataclass(frozen=True)
 class LoopPort:
-    """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"."""
+    """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is an array even of one."""
 
     name: str
     per: str

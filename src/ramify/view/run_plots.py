@@ -12,6 +12,7 @@ import numpy as np
 from ramify.errors import ModelError, RamifyError
 from ramify.model.frame import Array
 from ramify.view.plots import PANELS
+from ramify.view.walking import walk
 
 if TYPE_CHECKING:
     from ramify.sim.result import Result
@@ -39,7 +40,7 @@ TITLES: Final = {"q": "joint coordinates", "v": "joint velocities", "a": "joint 
 def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
     """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib is missing."""
     drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {
-        "energy": _energy, "audit": _audit, "phase": _phase, "contacts": _contacts,
+        "energy": _energy, "audit": _audit, "phase": _phase, "contacts": _contacts, "loops": _loops, "walk": walk,
     }  # fmt: skip
     known = [*TITLES, *drawers]
     if what not in known:
@@ -54,7 +55,14 @@ def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, them
     return figure
 
 
-_WORDS: Final = {"phase": "phase portraits", "audit": "energy audit", "energy": "energy", "contacts": "contact with the ground"}
+_WORDS: Final = {
+    "phase": "phase portraits",
+    "audit": "energy audit",
+    "energy": "energy",
+    "contacts": "contact with the ground",
+    "loops": "closed loops",
+    "walk": "walk",
+}
 
 
 def _style(theme: Theme) -> Any:
@@ -94,10 +102,10 @@ def _chosen(result: Result, joints: Sequence[str] | None, of: str) -> list[int]:
 # ---- panels ----
 
 
-def _panels(count: int) -> tuple[Any, list[Any]]:
+def _panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
     from matplotlib.figure import Figure
 
-    across = min(3, count)
+    across = min(across, count)
     rows = math.ceil(count / across)
     figure = Figure(figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5), layout="constrained")
     axes = list(figure.subplots(rows, across, squeeze=False).ravel())
@@ -200,7 +208,7 @@ def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
         raise RamifyError("this run has no contacts: it had no ground")
     up = np.array(contacts.up)
     aside = contacts.force - contacts.load[..., None] * up
-    figure, axes = _panels(4)
+    figure, axes = _panels(4, across=2)
     shown = [
         ("upward force", "N", contacts.load),
         ("force along the level", "N", np.linalg.norm(aside, axis=2)),
@@ -223,7 +231,7 @@ def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
         panel.set_xlabel("t, s")
         panel.set_xlim(*_span(result))
     if contacts.touching.any():
-        axes[0].legend(loc="best", fontsize="x-small")
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
     _legend(axes[3])
     return figure
 
@@ -251,6 +259,31 @@ def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
     panel.set_ylabel("energy, J")
     panel.margins(x=0.0)
     _legend(panel)
+    return figure
+
+
+def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
+    """Multipliers over time, and how far the loops are open, loop by loop."""
+    loops = result.loops
+    if loops is None:
+        raise RamifyError(f"{result.model.name} has no loops to plot")
+    figure, (forces, gaps) = _panels(2)
+    for i, name in enumerate(loops.names):
+        forces.plot(result.t, loops.multipliers[:, i], color=theme.lines[i % len(theme.lines)], linewidth=1.3, label=name)
+    start = 0
+    for k, loop in enumerate(result.model.loops):
+        gap = np.abs(loops.gap[:, start : start + len(loop.rows)]).max(axis=1)
+        shown = np.where(gap > 0.0, gap, np.nan)  # a logarithm has no place for an exact zero
+        gaps.plot(result.t, shown, color=theme.lines[k % len(theme.lines)], linewidth=1.2, label=loop.name)
+        start += len(loop.rows)
+    gaps.set_yscale("log")
+    for panel, what in ((forces, "multiplier, N or N m"), (gaps, "gap, m or 1")):
+        panel.set_xlabel("t, s")
+        panel.set_ylabel(what)
+        panel.set_xlim(*_span(result))
+    if len(loops.names) <= 12:
+        _legend(forces)
+    _legend(gaps)
     return figure
 
 

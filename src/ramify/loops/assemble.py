@@ -1,0 +1,349 @@
+"""Assembly: from some coordinates to a posture that closes the loops, and from some rates to velocities that keep them closed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import LoopError, StateError
+from ramify.loops.closure import names, reach
+from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes
+from ramify.model.configuration import checked, configuration
+from ramify.model.frame import Array
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+Values = Mapping[str, ArrayLike] | None
+
+_CLOSED = 1e-11  # of the robot's size
+_STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
+_DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still told
+_STARTS = 24
+_STRIDE = 0.3  # rad, or robot's sizes, by which the given coordinates are led at once
+_ASTRAY = 0.1  # the same for what a step may correct; more is another branch
+
+
+@dataclass(frozen=True)
+class State:
+    """A consistent state: q (..., nq), v and a (..., nv); ``q, v, a = state`` works.
+
+    ``gap`` is the largest residual left, in m or rad. ``branch`` tells which of the ways of assembly this is: the sign of the
+    determinant of the dependent coordinates' Jacobian, 0 where there is none. ``margin``: its smallest singular value, as a share
+    of the largest; zero at a dead centre. ``note`` says in words how it was found.
+    """
+
+    q: Array
+    v: Array
+    a: Array
+    gap: float
+    branch: int
+    margin: float
+    note: str
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter((self.q, self.v, self.a))
+
+
+def assemble(model: Model, independent: Values, rates: Values, guess: ArrayLike | Values, accelerations: Values) -> State:
+    """See Model.assemble."""
+    if not model.loops:
+        raise LoopError(f"{model.name} has no loops to assemble; any q will do")
+    work = _Assembly(model, independent or {}, rates or {}, accelerations or {})
+    start = _start(model, guess)
+    if work.rows is None:
+        return work.state(start, 0)
+    return _path(work, start)
+
+
+def _path(work: _Assembly, start: Array) -> State:
+    """States one after the other, each from the one before: the branch is kept."""
+    states: list[State] = []
+    assert work.rows is not None
+    for i in range(work.rows):
+        states.append(work.state(start, i, first=i == 0))
+        before, now = states[max(0, i - 1)], states[i]
+        if before.branch * now.branch < 0:
+            raise LoopError(
+                f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({work.told(i - 1)} to {work.told(i)}): "
+                "the way leads through a dead centre; take other independent coordinates there"
+            )
+        if i + 1 < work.rows:
+            start = work.ahead(now.q, i)
+    stack = [np.stack([getattr(s, part) for s in states]) for part in ("q", "v", "a")]
+    worst = min(states, key=lambda s: s.margin)
+    return State(stack[0], stack[1], stack[2], max(s.gap for s in states), worst.branch, worst.margin, states[0].note)
+
+
+def _start(model: Model, guess: ArrayLike | Values) -> Array:
+    if guess is not None and not isinstance(guess, Mapping):
+        return configuration(model, "guess", guess)
+    q = model.neutral()
+    for name, value in {**model.guess, **(guess or {})}.items():
+        q[_place(model, name, "guess")] = float(np.asarray(value))
+    return q
+
+
+def _place(model: Model, name: str, what: str) -> int:
+    places = {model.coordinates[i]: i for i in model.layout.plain_q}
+    if name not in places:
+        some = ", ".join(list(places)[:20])
+        raise StateError(f"{what} names {name!r}, which is no coordinate of {model.name}; choose among {some}")
+    return places[name]
+
+
+class _Assembly:
+    """Newton's steps in the dependent coordinates; arrays of independent ones are rows of a path."""
+
+    def __init__(
+        self, model: Model, independent: Mapping[str, ArrayLike], rates: Mapping[str, ArrayLike], second: Mapping[str, ArrayLike]
+    ) -> None:
+        self.model = model
+        to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
+        self.names = list(independent)
+        self.in_q = [_place(model, name, "independent") for name in self.names]
+        self.in_v = [to_v[i] for i in self.in_q]
+        self.free = [k for k in range(model.nv) if k not in self.in_v]
+        for what, given in (("rates", rates), ("accelerations", second)):
+            for name in given:
+                if name not in self.names:
+                    raise StateError(f"{what} names {name!r}, which is not among the independent coordinates {self.names}")
+        columns = [[self._number(given.get(name, 0.0), name) for name in self.names] for given in (independent, rates, second)]
+        shapes = {x.shape for column in columns for x in column if x.ndim}
+        if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+            raise StateError(f"independent coordinates must be numbers or rows of one length; got shapes {sorted(shapes)}")
+        self.rows = next(iter(shapes))[0] if shapes else None
+        count = 1 if self.rows is None else self.rows
+        self.given = [
+            np.stack([np.broadcast_to(x, (count,)) for x in column], axis=1) if column else np.zeros((count, 0))
+            for column in columns
+        ]
+        self.sizes, self.size = row_sizes(model), reach(model)
+        self.columns = column_sizes(model)
+        self.kernel = model.kernel("constraints")
+        self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
+        self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = None
+
+    @staticmethod
+    def _number(value: ArrayLike, name: str) -> Array:
+        x = np.asarray(value, dtype=np.float64)
+        if not np.isfinite(x).all():
+            raise StateError(f"the value {value!r} of {name!r} must be finite")
+        return x
+
+    def told(self, row: int) -> str:
+        return (
+            ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.names, self.given[0][row], strict=True)) or "no coordinate given"
+        )
+
+    def ahead(self, q: Array, row: int) -> Array:
+        """A posture to start at for the next row: along the tangent of the way, in short steps, so that the branch is kept."""
+        way = self.given[0][row + 1] - self.given[0][row]
+        pieces = max(1, math.ceil(float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / (_STRIDE * self.size)))
+        for k in range(pieces):
+            step, _, branch = self.velocity(q, way / pieces, np.zeros(len(self.sizes)), "rates", row)
+            moved = self.model.integrate(q, step, 1.0)
+            moved[self.in_q] = self.given[0][row] + way * ((k + 1) / pieces)
+            if k + 1 == pieces:
+                return moved
+            q, gap = self.close(moved)
+            if gap > _CLOSED * self.size:
+                self.refuse(q, gap, row)
+            if branch * self.velocity(q, way / pieces, np.zeros(len(self.sizes)), "rates", row)[2] < 0:
+                raise LoopError(
+                    f"{self.model.name}: the branch changes after row {row} ({self.told(row)}): the way leads through a dead centre"
+                )
+        return q
+
+    # ---- position ----
+
+    def residual(self, q: Array) -> tuple[Array, Array]:
+        """Residual (nc,) and J (nc, nv), rows in m."""
+        r, J, _ = self.kernel(q, np.zeros(self.model.nv))
+        return r * self.sizes, J.reshape(len(r), -1) * self.sizes[:, None]
+
+    def close(self, q: Array, most: int = 60) -> tuple[Array, float]:
+        """The nearest posture with smaller gap (m), by damped Newton steps in the dependent coordinates."""
+        r, J = self.residual(q)
+        damping = 1e-6
+        scale = self.columns[self.free]
+        for _ in range(most):
+            A = J[:, self.free] / scale
+            largest = float(np.linalg.norm(A, 2)) or 1.0
+            if np.abs(r).max() < _CLOSED * self.size * 1e-2 and damping <= 1e-12:
+                break
+            u, s, vt = np.linalg.svd(A, full_matrices=False)
+            weights = s / (s**2 + damping * largest**2 * min(1.0, float(np.abs(r).max()) / self.size))
+            weights[s < RANK * largest] = 0.0
+            step = np.zeros(self.model.nv)
+            step[self.free] = -(vt.T @ (weights * (u.T @ r))) / scale
+            longest = float(np.abs(step * self.columns).max() / self.size)
+            moved = self.model.integrate(q, step * min(1.0, 1.0 / max(longest, 1e-300)), 1.0)
+            r_new, J_new = self.residual(moved)
+            if np.linalg.norm(r_new) < np.linalg.norm(r):
+                q, r, J, damping = moved, r_new, J_new, max(damping * 0.1, 1e-14)
+            elif np.abs(r).max() < _CLOSED * self.size:
+                break
+            else:
+                damping *= 10.0
+                if damping > 1e3:
+                    break
+        return q, float(np.abs(r).max())
+
+    def state(self, start: Array, row: int, first: bool = True) -> State:
+        """The consistent state of a row, from a posture to start at."""
+        values, rates, second = (table[row] for table in self.given)
+        q = np.array(start)
+        q[self.in_q] = values
+        led = self.lead(start, values)
+        found, gap = self.close(q) if led is None else self.close(led)
+        note = "from the guess"
+        if gap > _CLOSED * self.size or self.flipped(found):
+            found, gap, note = self.restart(q, found, gap) if first else (found, gap, note)
+        if gap > _CLOSED * self.size or self.flipped(found):
+            self.refuse(found, gap, row)
+        v, margin, branch = self.velocity(found, rates, np.zeros(len(self.sizes)), "rates", row)
+        _, _, bias = self.kernel(found, v)
+        a, _, _ = self.velocity(found, second, bias, "accelerations", row)
+        residual = self.kernel(found, v)[0]
+        what = {1: "positive", -1: "negative", 0: "no"}[branch]
+        left = len(self.free) - self.rank
+        kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
+        return State(found, v, a, float(np.abs(residual).max(initial=0.0)), branch, margin, note + kept)
+
+    def lead(self, start: Array, values: Array) -> Array | None:
+        """The posture that the mechanism reaches when it is led from the start to these values with its loops closed: so the branch
+        is the start's. None where the start cannot be closed, or the way is blocked.
+        """
+        q, gap = self.close(start)
+        if gap > _CLOSED * self.size or self.flipped(q):
+            return None
+        self.usual = max(self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK)))
+        begin, scale = q[self.in_q], self.columns[self.free]
+        way = values - begin
+        length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
+        done, step = 0.0, min(1.0, _STRIDE / max(length, 1e-300))
+        while done < 1.0:
+            step = min(step, 1.0 - done)
+            _, J = self.residual(q)
+            move = np.zeros(self.model.nv)
+            move[self.in_v] = way * step
+            A = J[:, self.free] / scale
+            move[self.free] = -np.linalg.lstsq(A, J[:, self.in_v] @ move[self.in_v], rcond=RANK)[0] / scale
+            ahead = self.model.integrate(q, move, 1.0)
+            ahead[self.in_q] = begin + way * (done + step)
+            found, gap = self.close(ahead)
+            off = float(np.abs(self.model.difference(ahead, found) * self.columns).max()) / self.size
+            if gap > _CLOSED * self.size or off > _ASTRAY or self.flipped(found):
+                step *= 0.5
+                if step * length < _STRIDE * 1e-3:
+                    return None
+                continue
+            q, done, step = found, done + step, step * 1.5
+        return q
+
+    def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
+        """Other postures to start from, always the same ones."""
+        note = "from the guess"
+        for seed in range(_STARTS):
+            start = self.model.tree.random(seed)[0]
+            start[self.in_q] = q[self.in_q]
+            found, left = self.close(start)
+            if (left < gap and not self.flipped(found)) or self.flipped(best):
+                best, gap, note = found, left, f"from start {seed + 1} of its own, the guess leading nowhere"
+            if gap <= _CLOSED * self.size and not self.flipped(best):
+                break
+        return best, gap, note
+
+    def flipped(self, q: Array) -> bool:
+        """Whether a joint is closed the wrong way round: its rows vanish there as well."""
+        return bool(wrong_way(self.model, q))
+
+    def refuse(self, q: Array, gap: float, row: int) -> None:
+        model = self.model
+        r = self.kernel(q, np.zeros(model.nv))[0]
+        worst = [names(model)[i] for i in np.argsort(-np.abs(r * self.sizes)) if abs(r[i] * self.sizes[i]) > 0.1 * gap]
+        turned = wrong_way(model, q)
+        if gap <= _CLOSED * self.size and turned:
+            raise LoopError(f"{model.name}: {turned[0]} closes only the wrong way round with {self.told(row)}; give another guess")
+        involved = sorted({name.split(".")[0] for name in worst})
+        clash = f"; the loops {', '.join(map(repr, involved))} contradict each other, or" if len(involved) > 1 else ";"
+        raise LoopError(
+            f"{model.name} cannot be assembled with {self.told(row)}: a gap of {gap:.4g} m remains in {', '.join(worst[:6])}"
+            f"{clash} this posture is out of reach; give other independent coordinates or another guess"
+        )
+
+    # ---- velocity and acceleration ----
+
+    def velocity(self, q: Array, given: Array, bias: Array, what: str, row: int) -> tuple[Array, float, int]:
+        """(x, margin, branch): x with J x = -bias and the given values of the independent ones."""
+        model = self.model
+        J, A, (u, s, vt), rank = self._jacobian(q)
+        x = np.zeros(model.nv)
+        x[self.in_v] = given
+        b = -(bias * self.sizes) - J[:, self.in_v] @ given
+        largest = float(s[0]) if len(s) else 1.0
+        counted = s > RANK * largest
+        self.rank = int(counted.sum())
+        told = min(rank, len(s))
+        margin = float(s[told - 1] / largest) if told else 1.0
+        margin = margin if rank >= self.usual else 0.0
+        x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[self.free]
+        left = float(np.abs(J @ x + bias * self.sizes).max(initial=0.0))
+        demand = float(np.abs(b).max(initial=0.0))
+        if left > 1e-8 * max(demand, 1e-12) and left > 1e-9 * self.size:
+            raise LoopError(
+                f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at {self.told(row)}: the loops would open by "
+                f"{left:.3g} m/s{'^2' if what != 'rates' else ''}; it is a dead centre, or more is given than can be free"
+            )
+        if margin < _DEAD and demand > 1e-12:
+            raise LoopError(
+                f"{model.name}: at {self.told(row)} the mechanism stands within {margin:.2g} of a dead centre: {what} of the other "
+                "coordinates are not determined; take other independent coordinates there"
+            )
+        return x, margin, self._branch(A, rank)
+
+    def _jacobian(self, q: Array) -> tuple[Array, Array, tuple[Array, Array, Array], int]:
+        """J with its rows in m, that of the free coordinates without units, its singular values, and the rank of all of J."""
+        if self._known is None or self._known[0] is not q:
+            J = self.residual(q)[1]
+            A = J[:, self.free] / self.columns[self.free]
+            whole = np.linalg.svd(J / self.columns, compute_uv=False)
+            rank = int((whole > RANK * whole[0]).sum())
+            self._known = q, (J, A, np.linalg.svd(A, full_matrices=False), rank)
+        return self._known[1]
+
+    def _branch(self, A: Array, rank: int) -> int:
+        kept = independent_rows(A)
+        if len(kept) != A.shape[1] or len(kept) != rank:
+            return 0
+        return int(np.sign(np.linalg.det(A[kept])))
+
+
+def wrong_way(model: Model, q: Array) -> list[str]:
+    """Loops whose axes or frames are opposed although their rows vanish."""
+    found = []
+    pose = model.tree.kinematics(q)
+    for loop in model.loops:
+        kinds = {row.split("_")[0] for row in loop.rows}
+        if not kinds & {"tilt", "turn"}:
+            continue
+        R = []
+        for end, frame in zip((loop.first, loop.second), loop.frames, strict=True):
+            body, place = (-1, None) if end.link is None else model.attachment(end.link)
+            own = frame.rotation if place is None else place.rotation @ frame.rotation
+            R.append(own if body < 0 else pose.rotation[body] @ own)
+        turn = R[0].T @ R[1]
+        if turn[2, 2] < 0.0 or ("turn" in kinds and np.trace(turn) < 0.0):
+            found.append(str(loop))
+    return found
+
+
+def checked_state(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+    """q and v as arrays, checked."""
+    return configuration(model, "q", q), checked(model, "v", v, model.nv)

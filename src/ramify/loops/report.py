@@ -1,0 +1,106 @@
+"""What the loops of a robot leave free: residuals, Jacobian, rank, mobility, and which constraints say nothing new."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import LoopError
+from ramify.loops.closure import closures, names, once, reach
+from ramify.model.frame import Array
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+RANK = 1e-9
+"""Singular values of the scaled Jacobian below this share of the largest count as zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """The constraints at a state (or a batch of them).
+
+    residual (..., nc), in m or as a sine (see ``units``), zero where the loops are closed; J (..., nc, nv) with J v its rate;
+    Jdot_v (..., nc) the rest of its second derivative; ``names`` a name per row. ``rank`` of J and ``mobility`` = nv - rank, each
+    an int, or an array (...). ``margin`` (...): the smallest singular value that counts, by the largest, lengths measured in the
+    robot's own size: it goes to zero towards a singular posture.
+    """
+
+    residual: Array
+    J: Array
+    Jdot_v: Array
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    rank: Any
+    mobility: Any
+    margin: Any
+    scaled: Array
+
+    @cached_property
+    def redundant(self) -> tuple[str, ...]:
+        """Rows that follow from those before them, by name; of one state."""
+        kept = set(independent_rows(self.scaled))
+        return tuple(name for i, name in enumerate(self.names) if i not in kept)
+
+    @property
+    def gap(self) -> float:
+        """The largest residual."""
+        return float(np.abs(self.residual).max(initial=0.0))
+
+
+def constraints(model: Model, q: ArrayLike, v: ArrayLike | None) -> Constraints:
+    """See Model.constraints."""
+    if not model.loops:
+        raise LoopError(f"{model.name} has no loops; give it some under loops: in its file, or with Builder.loop")
+    residual, flat, bias = model.kernel("constraints")(q, np.zeros(model.nv) if v is None else v)
+    J = flat.reshape(*flat.shape[:-1], residual.shape[-1], model.nv)
+    scaled = scaled_jacobian(model, J)
+    values = np.linalg.svd(scaled, compute_uv=False)
+    counted = values > RANK * np.maximum(values[..., :1], 1e-300)
+    rank = counted.sum(axis=-1)
+    last = np.take_along_axis(values, np.maximum(rank - 1, 0)[..., None], axis=-1)[..., 0]
+    margin = last / np.maximum(values[..., 0], 1e-300)
+    single = J.ndim == 2
+    return Constraints(
+        residual, J, bias, names(model), tuple(unit for loop in model.loops for unit in loop.units),
+        int(rank) if single else rank, model.nv - (int(rank) if single else rank), float(margin) if single else margin, scaled,
+    )  # fmt: skip
+
+
+@once
+def row_sizes(model: Model) -> Array:
+    """(nc,), m per unit of each row."""
+    return np.array([size for closure in closures(model) for size in closure.sizes])
+
+
+@once
+def column_sizes(model: Model) -> Array:
+    """(nv,), m per unit of each velocity: the robot's size for angles."""
+    size = reach(model)
+    return np.array([size if step.rho else 1.0 for joint in model.joints for step in joint.steps])
+
+
+def scaled_jacobian(model: Model, J: Array) -> Array:
+    """J (..., nc, nv) without units: lengths measured in the robot's size."""
+    return J * row_sizes(model)[:, None] / column_sizes(model)
+
+
+def independent_rows(scaled: Array) -> list[int]:
+    """Rows of a matrix that do not follow from those before them."""
+    kept: list[int] = []
+    basis: list[Array] = []
+    largest = float(np.sqrt((scaled**2).sum(axis=1).max(initial=0.0)))
+    for i, row in enumerate(scaled):
+        u = np.array(row)
+        for _ in range(2):
+            for e in basis:
+                u = u - (e @ u) * e
+        length = float(np.linalg.norm(u))
+        if length > RANK * largest:
+            basis.append(u / length)
+            kept.append(i)
+    return kept

@@ -1,0 +1,102 @@
+"""Dynamics of closed systems as the model's methods give them: kernels called, what they tell checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.compute import applied_wrenches
+from ramify.errors import LoopError
+from ramify.loops.closure import names, reach
+from ramify.loops.report import RANK, column_sizes, row_sizes
+from ramify.model.configuration import numbers
+from ramify.model.frame import Array
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+Wrenches = Mapping[str, ArrayLike] | None
+
+_OPEN = 1e-3  # gap, as a share of the robot's size, at which q is called open
+_SLIP = 1e-6
+_UNMET = 1e-7
+
+
+def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
+    """(a, multipliers)."""
+    if wrenches is None:
+        found: tuple[Array, Array] = model.kernel("forward_dynamics_multipliers")(q, v, tau)
+        return found
+    found = model.kernel("forward_dynamics_wrenches_multipliers")(q, v, tau, applied_wrenches(model, wrenches, q))
+    return found
+
+
+def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
+    """(tau, multipliers); LoopError where q is open, where a would open the loops, and where no actuator gives what a needs."""
+    if wrenches is None:
+        found = model.kernel("inverse_dynamics")(q, v, a)
+    else:
+        found = model.kernel("inverse_dynamics_wrenches")(q, v, a, applied_wrenches(model, wrenches, q))
+    tau, lam, wanted, unmet, gap, slip = found
+    size, rows = reach(model), row_sizes(model)
+    _refuse_open(model, gap * rows, _OPEN * size)
+    columns = column_sizes(model)
+    speed = np.abs(np.asarray(v) * columns).max(initial=0.0)
+    moved = np.abs(np.asarray(a) * columns).max(initial=0.0) + speed * speed / size
+    slipping = np.abs(slip * rows)
+    if slipping.max(initial=0.0) > _SLIP * moved + 1e-9 * size:
+        worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
+        raise LoopError(
+            f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: {names(model)[worst]} would move "
+            f"with {slipping.max():.3g} m/s^2; model.assemble(…, rates, accelerations=…) gives accelerations that fit"
+        )
+    missing = np.abs(unmet)
+    if missing.max(initial=0.0) > _UNMET * np.abs(wanted).max(initial=0.0):
+        worst = int(np.argmax(missing.reshape(-1, model.nv).max(axis=0)))
+        raise LoopError(
+            f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: {missing.max():.3g} N or N m are "
+            f"missing at {model.velocities[worst]!r}, of {np.abs(wanted).max():.3g} at most; it is under-actuated, or at a dead "
+            "centre of its drives; mark more joints actuated, or ask for a motion that forward_dynamics gives"
+        )
+    return tau, lam
+
+
+def refuse_overdriven(model: Model, q: ArrayLike, held: Array) -> None:
+    """Refuse accelerations of coordinates (where ``held``) that depend on each other through the loops; the first state tells."""
+    c = model.constraints(np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0])
+    count = int(held.sum())
+    rank = np.linalg.matrix_rank(np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2)))
+    if rank < c.rank + count:
+        raise LoopError(
+            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed accelerations depend on each other by "
+            "the loops; prescribe fewer joints"
+        )
+
+
+def _refuse_open(model: Model, gap: Array, most: float) -> None:
+    """Refuse a posture at which the loops are open by more than ``most`` (m)."""
+    size = np.abs(gap)
+    if size.max(initial=0.0) > most:
+        worst = int(np.argmax(size.reshape(-1, size.shape[-1]).max(axis=0)))
+        raise LoopError(
+            f"the loops of {model.name!r} are open at q: {names(model)[worst]} is off by {size.max():.3g} m; "
+            "model.assemble(…) closes them"
+        )
+
+
+def reactions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches, multipliers: ArrayLike | None) -> Array:
+    """The wrench each joint transmits, the loops' forces among those on its body; multipliers: given, or of inverse dynamics."""
+    lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
+    on_links, _ = model.kernel("loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
+    given = applied_wrenches(model, wrenches or {}, q)
+    found: Array = model.kernel("reactions")(q, v, a, on_links + given)
+    return found[..., list(model.skeleton.last), :]
+
+
+def loop_forces(model: Model, q: ArrayLike, multipliers: ArrayLike) -> Array:
+    """See Model.loop_forces."""
+    _, forces = model.kernel("loop_wrenches")(q, numbers("multipliers", multipliers, len(names(model)), model.name))
+    return np.asarray(forces).reshape(*forces.shape[:-1], len(model.loops), 6)

@@ -1,0 +1,87 @@
+"""The projection of a whole state as one text, and compiled: what a simulation does after each step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ramify.codegen.backend import Unrolled
+from ramify.codegen.cache import key_of
+from ramify.codegen.native import builtin_entry
+from ramify.codegen.target import llvm_available
+from ramify.compute import fingerprint, tree_of
+from ramify.errors import SimulationError
+from ramify.loops.closure import closures, once
+from ramify.loops.project import Projection
+from ramify.loops.table import inertia_weight
+from ramify.model.frame import Array
+from ramify.scalar import Scalar, sqrt
+from ramify.trace.program import Port, trace
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+MOST_LINKS = 60
+"""Degrees of freedom up to which the projection is written out and compiled."""
+
+Text = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scalar], list[Scalar]]]
+
+
+@once
+def projection(model: Model) -> Text:
+    """(q, v) -> (q, v) on the loops, over any scalar, for states near them."""
+    made = Projection(tree_of(model), closures(model), inertia_weight(model))
+    return lambda q, v: made.state(
+        q, v, lambda u: model.skeleton.coordinates(u, (1.0, 0.0, 0.0, 0.0)), lambda u, step: moved(model, u, step)
+    )
+
+
+def moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
+    """q after a small motion ``step`` (nv): to first order in the angles of quaternions, which stay of length one."""
+    out: list[Scalar] = list(q)
+    for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
+        out[i] = q[i] + step[j]
+    for i, j in model.layout.balls:
+        w, x, y, z = q[i : i + 4]
+        a, b, c = (0.5 * step[j + k] for k in range(3))
+        turned = [
+            w - (x * a + y * b + z * c),
+            x + (w * a + y * c - z * b),
+            y + (w * b + z * a - x * c),
+            z + (w * c + x * b - y * a),
+        ]
+        k = 1.0 / sqrt(sum((u * u for u in turned[1:]), turned[0] * turned[0]))
+        out[i : i + 4] = [u * k for u in turned]
+    return out
+
+
+def projector(model: Model) -> Callable[[Array], Array]:
+    """[q, v] (nq + nv) -> [q, v] on the loops: compiled where the robot is not too large."""
+    text, size = projection(model), model.nq + model.nv
+
+    def flat(y: Sequence[Scalar]) -> list[Scalar]:
+        q, v = text(list(y[: model.nq]), list(y[model.nq :]))
+        return [*q, *v]
+
+    def written_out(y: Array) -> Array:
+        found = np.array(flat([float(x) for x in y]), dtype=np.float64)
+        if not np.isfinite(found).all():
+            raise SimulationError(f"the loops of {model.name} cannot be closed again: the state is not finite")
+        return found
+
+    if not llvm_available() or model.nv > MOST_LINKS:
+        return written_out
+    port = Port("y", (size,))
+    program = trace("projection", lambda y: [flat(y)], (port,), (Port("closed", (size,)),))
+    made = Unrolled(lambda: program, lambda: key_of(fingerprint(model), "projection"), "projection")
+    call: Callable[[Array], Array] = builtin_entry(made.compute(1), None, (port,), Port("closed", (size,)), written_out, ())
+    return call
+
+
+def project_rows(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+    """The same for rows of states (N, nq), (N, nv), by the text on arrays."""
+    with np.errstate(all="ignore"):
+        found = projection(model)(list(q.T), list(v.T))
+    return tuple(np.stack([np.broadcast_to(x, q.shape[:1]) for x in part], axis=1) for part in found)  # type: ignore[return-value]

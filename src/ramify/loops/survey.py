@@ -1,0 +1,94 @@
+"""All there is to know about the loops of a robot at a posture: what ``ramify loops`` shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import LoopError, ModelError
+from ramify.loops.closure import names
+from ramify.loops.drawing import as_svg, as_text
+from ramify.loops.graph import Edge, SpanningTree, cut_at, least_cdof
+from ramify.loops.report import Constraints, constraints
+from ramify.loops.subsystems import Plan, plan
+from ramify.model.frame import Array
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The loops of a model at ``q``: ``constraints`` there, the spanning ``tree`` with the joints it cuts, the ``plan`` of the
+    inverse dynamics. ``least`` are the joints that minimum cumulative degree of freedom would cut.
+    """
+
+    q: Array
+    constraints: Constraints
+    tree: SpanningTree
+    least: tuple[str, ...]
+    plan: Plan
+
+    @property
+    def blocks(self) -> tuple[tuple[str, ...], ...]:
+        """The multipliers by name, in the order in which they are found; empty where (8.4) is solved as a whole."""
+        return tuple(tuple(self.constraints.names[k] for k in block.unknowns) for block in self.plan.blocks)
+
+    @property
+    def text(self) -> str:
+        """The graph as text."""
+        return as_text(self.tree)
+
+    @property
+    def svg(self) -> str:
+        """The graph as SVG."""
+        return as_svg(self.tree)
+
+
+def survey(model: Model, q: ArrayLike | None = None) -> Survey:
+    """The loops of a model at q, or at the posture that ``assemble`` finds from the model's own guess.
+
+    Raises LoopError for a model without loops.
+    """
+    if not model.loops:
+        raise LoopError(f"{model.name} has no loops; give it some under loops: in its file, or with Builder.loop")
+    at = model.assemble().q if q is None else np.asarray(q, dtype=np.float64)
+    bodies, edges = graph(model)
+    cut = [edge.name for edge in edges[len(model.bodies) :]]
+    found = constraints(model, at, None)
+    assert found.names == names(model)
+    return Survey(at, found, _renamed(cut_at(bodies, edges, cut)), _least(bodies, edges), plan(model))
+
+
+def _renamed(tree: SpanningTree) -> SpanningTree:
+    return SpanningTree(tree.ways, tree.cut, "as declared")
+
+
+def _least(bodies: list[str], edges: list[Edge]) -> tuple[str, ...]:
+    try:
+        return tuple(edge.name for edge in least_cdof(bodies, edges).cut)
+    except ModelError:  # driven joints alone close a loop
+        return ()
+
+
+def graph(model: Model) -> tuple[list[str], list[Edge]]:
+    """Bodies and joints of a model, those that close loops last. A gear joins no bodies and is left out."""
+    bodies = [body.name for body in model.bodies]
+    edges = [
+        Edge(b.joint.name, bodies[b.parent] if b.parent >= 0 else None, b.name, b.joint.kind, b.joint.dof, b.joint.actuated)
+        for b in model.bodies
+    ]
+    taken = {edge.name for edge in edges}
+    for loop in model.loops:
+        if loop.joints:
+            continue
+        ends = []
+        for end in (loop.first, loop.second):
+            body = -1 if end.link is None else model.attachment(end.link).body
+            ends.append(bodies[body] if body >= 0 else None)
+        name = loop.name if loop.name not in taken else f"loop {loop.name}"
+        edges.append(Edge(name, ends[0], ends[1], loop.kind, loop.freedoms))
+    return bodies, edges

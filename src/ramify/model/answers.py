@@ -1,0 +1,49 @@
+"""What a model answers with: named tuples of arrays."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ramify.model.frame import Array, Frame
+
+
+class Attachment(NamedTuple):
+    """A named link that is (part of) a body: the body's index (-1: the base) and the link's frame in it."""
+
+    body: int
+    frame: Frame
+
+
+class Energy(NamedTuple):
+    """Kinetic and potential energy in J; the potential is zero at the world's origin."""
+
+    kinetic: Array
+    potential: Array
+
+
+class Momentum(NamedTuple):
+    """Linear momentum (kg m/s) and angular momentum (kg m^2/s) about the centre of mass, world frame."""
+
+    linear: Array
+    angular: Array
+
+
+class Hybrid(NamedTuple):
+    """``acceleration`` (..., free) of the free coordinates and ``tau`` (..., prescribed), the forces of the others."""
+
+    acceleration: Array
+    tau: Array
+
+
+class Kinematics(NamedTuple):
+    """World poses of the bodies: ``rotation`` (..., nb, 3, 3) and ``position`` (..., nb, 3)."""
+
+    rotation: Array
+    position: Array
+
+
+class UDU(NamedTuple):
+    """I = U D U': U upper unit triangular (..., nv, nv) in blocks, D (block) diagonal (..., nv, nv)."""
+
+    U: Array
+    D: Array

@@ -1,0 +1,177 @@
+"""Closed loops as data: two frames, and the joint between them that the tree leaves open (section 8.1).
+
+A closing joint is told by what it forbids. Its rows are scalars that vanish where the loop is closed, taken in the frame of the
+first end with z along the joint's axis:
+
+    x, y, z          where the second end's origin lies, in m
+    tilt_x, tilt_y   components of the second end's z axis (its sine), free about z
+    turn_x … turn_z  the whole rotation, as sin(angle) times its axis
+    cross            the cosine between the two axes of a universal joint
+    distance         (d^2 - length^2) / (2 length), the stretch of a rod in m, to first order
+    gear             q_second - ratio q_first - offset
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from ramify.errors import ModelError
+from ramify.model.frame import Frame, align_z
+from ramify.model.joint import AXES, UNIVERSAL_SEQUENCES
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "revolute": ("x", "y", "z", "tilt_x", "tilt_y"),
+    "prismatic": ("x", "y", "turn_x", "turn_y", "turn_z"),
+    "cylindrical": ("x", "y", "tilt_x", "tilt_y"),
+    "universal": ("x", "y", "z", "cross"),
+    "spherical": ("x", "y", "z"),
+    "fixed": ("x", "y", "z", "turn_x", "turn_y", "turn_z"),
+    "point_on_line": ("x", "y"),
+    "distance": ("distance",),
+    "gear": ("gear",),
+}
+"""Closing joints and the rows they forbid. ``planar`` leaves a revolute joint the rows of its plane, x and y."""
+
+LENGTHS: Final = ("x", "y", "z", "distance")
+"""Rows measured in metres; the others are sines, cosines or, for gears, in the unit of the second coordinate."""
+
+_AXIAL: Final = ("revolute", "prismatic", "cylindrical", "point_on_line")
+
+
+@dataclass(frozen=True)
+class LoopEnd:
+    """One side of a closing joint: a ``frame`` on a ``link``, None for the base."""
+
+    link: str | None
+    frame: Frame = field(default_factory=Frame)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A joint that closes a loop.
+
+    ``first`` and ``second`` are the frames it joins. ``axis`` is a unit vector of both (revolute, prismatic, cylindrical,
+    point_on_line: the line through the first end's origin). ``sequence`` names the axes of a universal joint: the first letter one
+    of the first frame, the second one of the second. ``planar``: a revolute joint in a mechanism that moves in its plane anyway.
+    ``length`` in m of a distance. A gear has no ends but two coordinates, ``joints``: second = ratio * first + offset.
+    """
+
+    name: str
+    kind: str
+    first: LoopEnd = field(default_factory=lambda: LoopEnd(None))
+    second: LoopEnd = field(default_factory=lambda: LoopEnd(None))
+    axis: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    sequence: str = ""
+    planar: bool = False
+    length: float = 0.0
+    joints: tuple[str, ...] = ()
+    ratio: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        if not isinstance(self.name, str) or not self.name:
+            raise ModelError("a loop has no name; give every loop a non-empty one")
+        if self.kind not in LOOP_KINDS:
+            raise ModelError(f"{self}: unknown type {self.kind!r}; choose one of {', '.join(LOOP_KINDS)}")
+        size = math.sqrt(sum(float(x) ** 2 for x in self.axis)) if len(self.axis) == 3 else math.nan
+        if not (math.isfinite(size) and size > 1e-9):
+            raise ModelError(f"{self}: axis {list(self.axis)} must be three finite numbers, not all zero")
+        put(self, "axis", tuple(float(x) / (size if abs(size - 1.0) > 1e-15 else 1.0) for x in self.axis))
+        if self.axis != (0.0, 0.0, 1.0) and self.kind not in _AXIAL:
+            raise ModelError(f"{self}: a {self.kind} joint takes no axis; those of type {', '.join(_AXIAL)} do")
+        sequence = (self.sequence or ("YX" if self.kind == "universal" else "")).upper()
+        if (self.kind == "universal") != bool(sequence) or (sequence and sequence not in UNIVERSAL_SEQUENCES):
+            what = (
+                f"choose one of {', '.join(UNIVERSAL_SEQUENCES)}" if self.kind == "universal" else "a universal joint alone has one"
+            )
+            raise ModelError(f"{self}: sequence {self.sequence!r} will not do; {what}")
+        put(self, "sequence", sequence)
+        if self.planar and self.kind != "revolute":
+            raise ModelError(f"{self}: planar belongs to revolute joints, not to {self.kind} ones")
+        if (self.kind == "distance") != (self.length != 0.0) or not 0.0 <= self.length < math.inf:
+            raise ModelError(f"{self}: length {self.length} will not do; a distance has one above 0 in m, other joints have none")
+        if (self.kind == "gear") != bool(self.joints) or (self.joints and len(self.joints) != 2):
+            raise ModelError(
+                f"{self}: joints {list(self.joints)} will not do; a gear couples two coordinates, other loops have none"
+            )
+        if not (math.isfinite(self.ratio) and math.isfinite(self.offset)):
+            raise ModelError(f"{self}: ratio {self.ratio} and offset {self.offset} must be finite")
+        if self.kind != "gear" and (self.ratio, self.offset) != (1.0, 0.0):
+            raise ModelError(f"{self}: ratio and offset belong to gears, not to {self.kind} joints")
+        for end in (self.first, self.second):
+            R = end.frame.rotation
+            sound = np.isfinite(R).all() and np.isfinite(end.frame.position).all() and np.abs(R @ R.T - np.eye(3)).max() < 1e-6
+            if not sound or np.linalg.det(R) < 0.0:
+                raise ModelError(f"{self}: its frame on {end.link or 'the base'!r} is not a finite position and a rotation matrix")
+
+    def __str__(self) -> str:
+        return f"loop {self.name!r}"
+
+    @property
+    def rows(self) -> tuple[str, ...]:
+        """What the joint forbids: see the module's text."""
+        return ("x", "y") if self.planar else LOOP_KINDS[self.kind]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """A name per row: the loop's, and the row's."""
+        return tuple(f"{self.name}.{row}" for row in self.rows)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """A unit per row of the residual."""
+        return tuple("m" if row in LENGTHS else "1" for row in self.rows)
+
+    @property
+    def freedoms(self) -> int:
+        """Degrees of freedom that the closing joint leaves: 6 less its rows, 1 in the plane of a planar one."""
+        return 1 if self.planar else 6 - len(self.rows)
+
+    @property
+    def frames(self) -> tuple[Frame, Frame]:
+        """Both frames turned so that the rows are taken along their axes: z along the joint's axis; a universal joint's own."""
+        if self.kind == "universal":
+            return tuple(  # type: ignore[return-value]
+                end.frame @ Frame(align_z(AXES[letter]))
+                for end, letter in zip((self.first, self.second), self.sequence, strict=True)
+            )
+        turned = Frame(align_z(self.axis))
+        return self.first.frame @ turned, self.second.frame @ turned
+
+
+def check_loops(model: Model) -> None:
+    """Refuse loops whose names clash, and loops and guesses that name what the robot does not have."""
+    links, moving = set(model.attached), {link for link, at in model.attached.items() if at.body >= 0}
+    coordinates = [model.coordinates[i] for i in model.layout.plain_q]
+    for name in model.guess:
+        if name not in coordinates:
+            some = ", ".join(coordinates[:20])
+            raise ModelError(f"{model.name}: guess names {name!r}, which is no coordinate; choose among {some}")
+    seen: set[str] = set()
+    for loop in model.loops:
+        if loop.name in seen:
+            raise ModelError(f"two loops are named {loop.name!r}; names must differ")
+        seen.add(loop.name)
+        for name in loop.joints:
+            if name not in coordinates:
+                some = ", ".join(coordinates[:20])
+                raise ModelError(f"{loop}: there is no coordinate {name!r} to couple; coordinates are {some}")
+        if loop.joints:
+            if loop.joints[0] == loop.joints[1]:
+                raise ModelError(f"{loop}: {loop.joints[0]!r} cannot be geared to itself")
+            continue
+        for end in (loop.first, loop.second):
+            if end.link is not None and end.link not in links:
+                raise ModelError(f"{loop}: no link is named {end.link!r}; links are {', '.join(sorted(links)[:20])}")
+        if loop.first.link not in moving and loop.second.link not in moving:
+            raise ModelError(f"{loop}: both of its ends are on the base, nothing moves between them")
+        if loop.first.link == loop.second.link:
+            raise ModelError(f"{loop}: both of its ends are on {loop.first.link!r}; it must join two links")

@@ -1,0 +1,228 @@
+"""Constraint kinematics and dynamics of closed systems: every closing joint, redundant loops, massless links, all readings."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from closed_systems import KINDS, ROWS, four_bar, tangent, two_arms
+
+import ramify as rf
+from ramify.compute import algorithm_of, plain_text
+from ramify.loops.table import inertia_weight
+from ramify.model.frame import Array
+from ramify.trace.interpret import interpret
+
+BASES = ("free", None, "free_euler")
+IDS = [f"{kind}{'-axis' if 'axis' in options else ''}" for kind, options in KINDS]
+
+
+def full_system(model: rf.Model, q: Array, v: Array, tau: Array, wrenches: Any = None) -> tuple[Array, Array]:
+    """(a, J' lambda) of (8.5), dense, in the sense of least squares where constraints are redundant."""
+    tree = model.tree
+    c = model.constraints(q, v)
+    inverse = np.linalg.inv(tree.mass_matrix(q))
+    phi = tau - tree.inverse_dynamics(q, v, np.zeros(model.nv), wrenches=wrenches)
+    S = c.J @ inverse @ c.J.T
+    lam = np.linalg.lstsq(S, -(c.J @ inverse @ phi + c.Jdot_v), rcond=1e-11)[0]
+    return inverse @ (phi + c.J.T @ lam), c.J.T @ lam
+
+
+# ---- kinematics ----
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
+@pytest.mark.parametrize("base", BASES)
+def test_rows_and_their_derivatives(kind: str, options: Any, base: str | None) -> None:
+    """Residual, J v and J' v by differences, also where the loop is open."""
+    model, closed = two_arms(1, kind, options, base)
+    assert model.constraints(closed).gap < 1e-14
+    q, v = model.tree.random(5)
+    step = 1e-5
+    here = model.constraints(q, v)
+    ahead, behind = (model.constraints(model.integrate(q, v, s), v) for s in (step, -step))
+    scale = 1.0 + np.abs(here.Jdot_v).max()
+    np.testing.assert_allclose((ahead.residual - behind.residual) / (2 * step), here.J @ v, atol=1e-8 * scale)
+    np.testing.assert_allclose((ahead.J @ v - behind.J @ v) / (2 * step), here.Jdot_v, atol=1e-7 * scale)
+    assert len(here.names) == ROWS[kind]
+    assert here.names[0].startswith("tie.")
+
+
+def test_a_gear_is_linear() -> None:
+    robot = rf.Builder("geared").link("a", mass=1.0, com=(1, 0, 0)).link("b", "a", "prismatic", mass=1.0)
+    model = robot.loop("gear", "gear", joints=("a", "b"), ratio=2.5, offset=0.1).model()
+    c = model.constraints([0.4, 1.1], [1.0, 2.0])
+    assert (c.J.tolist(), c.Jdot_v.tolist()) == ([[-2.5, 1.0]], [0.0])
+    assert abs(c.residual[0]) < 1e-15
+    assert (c.rank, c.mobility, c.redundant) == (1, 1, ())
+    a, lam = model.forward_dynamics([0.4, 1.1], [1.0, 2.5], [0.3, -0.2], multipliers=True)
+    assert a[1] == pytest.approx(2.5 * a[0])
+    q, v, tau = np.array([0.4, 1.1]), np.array([1.0, 2.5]), np.array([0.3, -0.2])
+    np.testing.assert_allclose(a, full_system(model, q, v, tau)[0], rtol=1e-12)
+    assert lam.shape == (1,)
+
+
+# ---- dynamics ----
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
+@pytest.mark.parametrize("base", BASES)
+@pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
+def test_forward_dynamics_is_the_full_system(kind: str, options: Any, base: str | None, twice: bool) -> None:
+    """(8.6), (8.7) by recursion against the dense system; the same loop given twice changes nothing and is told by name."""
+    model, q = two_arms(2, kind, options, base, twice)
+    rng = np.random.default_rng(3)
+    v, tau, wrenches = tangent(model, q), rng.normal(size=model.nv), {"e": rng.normal(size=6)}
+    a, lam = model.forward_dynamics(q, v, tau, wrenches=wrenches, multipliers=True)
+    expected, forces = full_system(model, q, v, tau, wrenches)
+    c = model.constraints(q, v)
+    np.testing.assert_allclose(a, expected, atol=1e-11 * np.abs(expected).max())
+    np.testing.assert_allclose(c.J.T @ lam, forces, atol=1e-10 * (1.0 + np.abs(forces).max()))
+    np.testing.assert_allclose(c.J @ a, -c.Jdot_v, atol=1e-10 * (1.0 + np.abs(a).max()))
+    assert c.redundant == (tuple(f"again.{row}" for row in model.loops[1].rows) if twice else ())
+    assert (c.rank, c.mobility) == (ROWS[kind], model.nv - ROWS[kind])
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
+def test_inverse_dynamics_undoes_forward_dynamics(kind: str, options: Any) -> None:
+    """With all joints driven the shortest forces are found: they give the same motion, and are no longer than those given."""
+    model, q = two_arms(4, kind, options, None)
+    v, tau = tangent(model, q), np.random.default_rng(0).normal(size=model.nv)
+    a = model.forward_dynamics(q, v, tau)
+    found = model.inverse_dynamics(q, v, a)
+    np.testing.assert_allclose(model.forward_dynamics(q, v, found), a, atol=1e-10 * (1.0 + np.abs(a).max()))
+    assert np.linalg.norm(found) <= np.linalg.norm(tau) * (1.0 + 1e-12)
+    J = model.constraints(q).J
+    np.testing.assert_allclose(J @ found, 0.0, atol=1e-10 * (1.0 + np.abs(found).max()))  # nothing that the loops would carry alone
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics_multipliers", "inverse_dynamics", "constraints", "inverse_dynamics_whole"])
+@pytest.mark.parametrize("which", ["arms", "bar", "spatial bar", "massless bar"])
+def test_floats_graph_and_kernel_agree(name: str, which: str) -> None:
+    if which == "arms":
+        model, q = two_arms(1, "revolute", {"axis": (1.0, 2.0, 0.5)})
+    else:
+        model = four_bar(planar=which != "spatial bar", turned=True, coupler=0.0 if which == "massless bar" else 5.0)
+        q = model.assemble({"crank": 0.4}).q
+    inputs = [q, tangent(model, q), np.linspace(-1.0, 1.0, model.nv)][: 2 if name == "constraints" else 3]
+    floats = plain_text(algorithm_of(model, name), model, ())(*(x.tolist() for x in inputs))
+    graph = interpret(model.kernel(name).program, [x[None] for x in inputs])
+    kernel = model.kernel(name, tier="unrolled")(*inputs)
+    arrays = model.kernel(name, tier="numpy")(*(np.stack([x, x]) for x in inputs))
+    for a, b, c, d in zip(floats, graph, kernel, arrays, strict=True):
+        scale = 1.0 + np.abs(a).max()
+        np.testing.assert_allclose(np.ravel(b), a, atol=1e-9 * scale)
+        np.testing.assert_allclose(c, a, atol=1e-9 * scale)
+        np.testing.assert_allclose(d[1], a, atol=1e-9 * scale)
+
+
+def test_hybrid_dynamics_honours_loops() -> None:
+    model = rf.load("robotic_leg")
+    state = model.assemble({"crank": 0.7}, {"crank": 3.0}, accelerations={"crank": -2.0})
+    found = model.hybrid_dynamics(state.q, state.v, [-2.0], prescribed=["crank"])
+    np.testing.assert_allclose(found.tau, model.inverse_dynamics(*state)[:1], rtol=1e-9)
+    np.testing.assert_allclose(found.acceleration, state.a[1:], rtol=1e-8, atol=1e-8)
+    with pytest.raises(rf.LoopError, match="1 degrees of freedom: the 2 prescribed"):
+        model.hybrid_dynamics(state.q, state.v, [0.0, 0.0], prescribed=["crank", "rocker"])
+
+
+# ---- redundant, massless ----
+
+
+def test_a_pin_in_space_is_a_pin_in_the_plane() -> None:
+    """Out of the plane the rows are zero, or rounding dust: the same accelerations and forces, the idle rows by name."""
+    flat, at = four_bar(), {"crank": 0.3}
+    state = flat.assemble(at, {"crank": 2.0})
+    expected = flat.forward_dynamics(state.q, state.v, [0.1, 0, 0], multipliers=True)
+    for turned in (False, True):
+        model = four_bar(planar=False, turned=turned)
+        c = model.constraints(state.q)
+        assert (c.rank, c.mobility, c.redundant) == (2, 1, ("pin.z", "pin.tilt_x", "pin.tilt_y"))
+        a, lam = model.forward_dynamics(state.q, state.v, [0.1, 0, 0], multipliers=True)
+        np.testing.assert_allclose(a, expected[0], rtol=1e-10)
+        np.testing.assert_allclose(lam, [*expected[1], 0, 0, 0], rtol=1e-10, atol=1e-9)
+        np.testing.assert_allclose(model.inverse_dynamics(state.q, state.v, a), [0.1, 0, 0], atol=1e-9)
+
+
+def test_massless_links_are_carried_by_their_loop() -> None:
+    model = four_bar(coupler=0.0)
+    assert inertia_weight(model) > 0.0 == inertia_weight(four_bar())
+    q, v, _ = model.assemble({"crank": 0.3}, {"crank": 2.0})
+    c, tau = model.constraints(q, v), np.array([0.5, 0.0, 0.0])
+    M, h = model.tree.mass_matrix(q), model.tree.bias(q, v)
+    K = np.block([[M, -c.J.T], [c.J, np.zeros((2, 2))]])
+    a, lam = model.forward_dynamics(q, v, tau, multipliers=True)
+    np.testing.assert_allclose([*a, *lam], np.linalg.solve(K, [*(tau - h), *-c.Jdot_v]), rtol=1e-11)
+    alone = four_bar(coupler=0.0, rocker=0.0)  # only the crank has mass: a pendulum
+    expected = (0.5 - 1.5 * 9.81 * 0.019 * np.cos(0.3)) / (1.5 * 0.038**2 / 3)
+    assert alone.forward_dynamics(q, v, tau)[0] == pytest.approx(expected, rel=1e-11)
+    with pytest.raises(rf.LoopError, match="moves no mass, and no loop holds it"):
+        four_bar(coupler=0.0, rocker=0.0, crank=0.0).forward_dynamics(q, v, tau)
+
+
+# ---- forces ----
+
+
+@pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
+def test_reactions_balance_every_body(kind: str, options: Any) -> None:
+    """The joint's wrench, those of the joints it carries, the loop's and gravity give the body its momentum's rate."""
+    model, q = two_arms(3, kind, options, None)
+    v = tangent(model, q)
+    tau = np.random.default_rng(1).normal(size=model.nv)
+    a, lam = model.forward_dynamics(q, v, tau, multipliers=True)
+    joints = model.reactions(q, v, a, multipliers=lam)
+    loop = model.loop_forces(q, lam)[0]
+    pose = model.kinematics(q)
+    ends = [model.body_index(end.link) for end in (model.loops[0].first, model.loops[0].second) if end.link]
+    place = pose.position[ends[1]] + pose.rotation[ends[1]] @ model.loops[0].second.frame.position
+    for b, body in enumerate(model.bodies):
+        force, moment = joints[b, 3:].copy(), joints[b, :3].copy()  # about the body's origin
+        for k, other in enumerate(model.bodies):
+            if other.parent == b:
+                force -= joints[k, 3:]
+                moment -= joints[k, :3] + np.cross(pose.position[k] - pose.position[b], joints[k, 3:])
+        for end, sign in zip(ends, (-1.0, 1.0), strict=True):
+            if end == b:
+                force += sign * loop[3:]
+                moment += sign * (loop[:3] + np.cross(place - pose.position[b], loop[3:]))
+        arm = pose.rotation[b] @ body.com
+        force += body.mass * np.array(model.gravity)
+        moment += np.cross(arm, body.mass * np.array(model.gravity))
+        J, rate = model.jacobian(q, body.name, body.com), model.jacobian_rate(q, v, body.name, body.com)
+        dw, dv = np.split(J @ a + rate, 2)
+        w = (J @ v)[:3]
+        inertia = pose.rotation[b] @ body.inertia @ pose.rotation[b].T
+        turn = inertia @ dw + np.cross(w, inertia @ w) + np.cross(arm, body.mass * dv)
+        np.testing.assert_allclose(force, body.mass * dv, atol=1e-9 * (1.0 + np.abs(joints).max()))
+        np.testing.assert_allclose(moment, turn, atol=1e-9 * (1.0 + np.abs(joints).max()))
+
+
+# ---- what is refused ----
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    model = four_bar()
+    q, v, a = model.assemble({"crank": 0.3}, {"crank": 2.0})
+    with pytest.raises(rf.LoopError, match=r"loops of 'bar' are open at q: pin\.x is off by 0\.\d+ m; model\.assemble"):
+        model.inverse_dynamics([0.3, 0.0, 0.0], v, a)
+    with pytest.raises(rf.LoopError, match=r"accelerations do not keep the loops of 'bar' closed: pin\.[xy] would move with"):
+        model.inverse_dynamics(q, v, a + np.array([1.0, 0, 0]))
+    free = four_bar()
+    idle = rf.Builder("idle", free.gravity)
+    idle.links, idle.loops = [], list(free.loops)
+    for body in free.bodies:
+        parent = free.bodies[body.parent].name if body.parent >= 0 else None
+        idle.link(body.name, parent, at=body.joint.placement, mass=body.mass, com=body.com, inertia=body.inertia, actuated=False)
+    with pytest.raises(rf.LoopError, match=r"actuated joints of 'idle' cannot give this motion: .* missing at"):
+        idle.model().inverse_dynamics(q, v, a)
+    falling = idle.model().forward_dynamics(q, v, np.zeros(3))
+    np.testing.assert_allclose(idle.model().inverse_dynamics(q, v, falling), 0.0, atol=1e-9)  # a motion that needs no drive
+    with pytest.raises(rf.LoopError, match="does not know loops"):
+        model.forward_dynamics_derivatives(q, v, np.zeros(3))
+    with pytest.raises(rf.LoopError, match="has no loops, and so no multipliers"):
+        model.tree.forward_dynamics(q, v, np.zeros(3), multipliers=True)
+    with pytest.raises(rf.LoopError, match="has no loops"):
+        model.tree.constraints(q)
+    with pytest.raises(rf.RamifyError, match="straight-line code"):
+        model.kernel("forward_dynamics", tier="rolled")

@@ -1,0 +1,335 @@
+"""Closed systems in motion: assembly, simulation under the torque of inverse dynamics, drift, dead centres, rollouts, results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from closed_systems import four_bar, parallelogram, tangent, two_arms
+
+import ramify as rf
+from ramify.model.frame import Array
+from ramify.sim.audit import audit
+
+TURN = 4.0 / 3.0
+RATE = 1.5 * np.pi
+
+
+def relative_drift(r: rf.Result) -> float:
+    """Change of the energy, as a share of what was exchanged."""
+    kinetic, potential, total = r.energy
+    return float(np.abs(total - total[0]).max() / max(np.ptp(kinetic), np.ptp(potential)))
+
+
+# ---- assembly ----
+
+
+def test_both_branches_are_found_and_told() -> None:
+    model = four_bar()
+    up = model.assemble({"crank": 0.0}, {"crank": RATE})
+    np.testing.assert_allclose(up.q, [0.0, 0.9844, 4.3144], atol=5e-5)
+    np.testing.assert_allclose(up.v, [4.7124, 1.4045, 0.0], atol=5e-5)
+    down = model.assemble({"crank": 0.0}, guess={"rocker": -1.0, "coupler": 2.0})
+    np.testing.assert_allclose(down.q, [0.0, -up.q[1], 2 * np.pi - up.q[2]], atol=1e-9)
+    assert (up.branch, down.branch) == (-1, 1)
+    assert "branch of negative determinant" in up.note
+    assert up.gap < 1e-15
+    q, v, a = up
+    c = model.constraints(q, v)
+    np.testing.assert_allclose(c.J @ v, 0.0, atol=1e-14)
+    np.testing.assert_allclose(c.J @ a, -c.Jdot_v, atol=1e-12)
+
+
+def test_a_path_is_followed_row_by_row() -> None:
+    t = np.linspace(0.0, TURN, 13)  # 30 degrees a row
+    path = four_bar().assemble({"crank": RATE * t}, {"crank": np.full(13, RATE)})
+    fine = four_bar().assemble({"crank": RATE * np.linspace(0.0, TURN, 121)})
+    np.testing.assert_allclose(path.q, fine.q[::10], atol=1e-12)
+    np.testing.assert_allclose(path.q[-1] - path.q[0], [2 * np.pi, 0, 0], atol=1e-12)
+    assert path.gap < 1e-14
+
+
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "fixed", "spherical"])
+def test_an_open_robot_is_closed_from_nearby(kind: str) -> None:
+    model, q = two_arms(2, kind, {})
+    away = model.integrate(q, np.random.default_rng(1).normal(size=model.nv) * 0.05, 1.0)
+    state = model.assemble(guess=away)
+    assert model.constraints(away).gap > 1e-3
+    assert state.gap < 1e-12
+    assert np.abs(model.difference(away, state.q)).max() < 0.5
+    assert "left free" in state.note
+
+
+def test_what_cannot_be_assembled_is_said_with_its_gap() -> None:
+    model = four_bar()
+    reach = r"bar cannot be assembled with crank = 0, rocker = 2\.5: a gap of 0\.1\d* m remains in pin\.x"
+    with pytest.raises(rf.LoopError, match=reach):
+        model.assemble({"crank": 0.0, "rocker": 2.5})
+    torn = rf.with_loop(model, "other", "revolute", ("crank", (0.038, 0.01, 0)), ("coupler", (0.1152, 0, 0)), planar=True)
+    with pytest.raises(rf.LoopError, match=r"a gap of 0\.005 m remains in .*the loops 'other', 'pin' contradict each other"):
+        torn.assemble({"crank": 0.1})
+    with pytest.raises(rf.StateError, match="independent names 'krank', which is no coordinate"):
+        model.assemble({"krank": 0.0})
+    with pytest.raises(rf.StateError, match="rates names 'rocker', which is not among the independent"):
+        model.assemble({"crank": 0.0}, rates={"rocker": 1.0})
+    with pytest.raises(rf.StateError, match="rows of one length"):
+        model.assemble({"crank": np.zeros(3)}, rates={"crank": np.zeros(4)})
+    with pytest.raises(rf.LoopError, match="has no loops to assemble"):
+        model.tree.assemble()
+
+
+def test_dead_centres_are_said() -> None:
+    """The rocker cannot be driven past the ends of its swing, a parallelogram not past the line."""
+    model = four_bar()
+    swing = model.assemble({"crank": np.linspace(0.0, 2 * np.pi, 721)}).q[:, 1]
+    with pytest.raises(rf.LoopError, match=r"dead centre|cannot be assembled"):
+        model.assemble({"rocker": np.linspace(1.0, swing.max() + 0.1, 200)}, {"rocker": np.ones(200)})
+    flat = parallelogram()
+    with pytest.raises(rf.LoopError, match=r"the branch changes between rows 34 and 35 .* through a dead centre"):
+        flat.assemble({"crank": np.linspace(1.0, 4.0, 50)})
+    with pytest.raises(rf.LoopError, match="of a dead centre: rates of the other coordinates are not determined"):
+        flat.assemble({"crank": np.pi}, {"crank": 1.0})
+    assert flat.assemble({"crank": np.pi - 1e-3}).margin < 2e-3
+    over = {"crank": 0.3, "rocker": four_bar().assemble({"crank": 0.3}).q[1]}
+    with pytest.raises(rf.LoopError, match="rates of crank, rocker cannot be kept"):
+        model.assemble(over, {"crank": 1.0, "rocker": 5.0})
+
+
+# ---- simulation ----
+
+
+def torque_of_a_turn(model: rf.Model, joint: str, rows: int = 256) -> Any:
+    """tau(t) of one turn at a constant rate: periodic, so that its Fourier series is exact to rounding."""
+    theta = 2 * np.pi * np.arange(rows) / rows
+    q, v, a = model.assemble({joint: theta}, {joint: np.full(rows, RATE)})
+    tau = model.inverse_dynamics(q, v, a)
+    series, order = np.fft.rfft(tau, axis=0) / rows, np.arange(rows // 2 + 1)
+    series[1:-1] *= 2.0
+
+    def control(t: float, q: Array, v: Array) -> Array:
+        found: Array = (np.exp(1j * order * RATE * t) @ series).real
+        return found
+
+    return control
+
+
+@pytest.mark.parametrize(("name", "loops"), [("four_bar", 1), ("robotic_leg", 3)])
+def test_the_driving_torque_brings_back_the_motion(name: str, loops: int) -> None:
+    model = rf.load(name)
+    assert len(model.loops) == loops
+    start = model.assemble({"crank": 0.0}, {"crank": RATE})
+    r = rf.simulate(
+        model, TURN, start.q, start.v, control=torque_of_a_turn(model, "crank"), rtol=1e-10, atol=1e-12, dt_out=TURN / 40
+    )
+    assert np.abs(r["crank"] - RATE * r.t).max() < 1e-7
+    assert r.loops is not None
+    assert r.loops.largest_gap < 1e-14
+    _, lam = model.inverse_dynamics(*model.assemble({"crank": RATE * r.t}, {"crank": np.full(len(r), RATE)}), multipliers=True)
+    np.testing.assert_allclose(r.loops.multipliers, lam, atol=1e-4 * np.abs(lam).max())
+
+
+def test_three_rrr_is_led_by_its_three_torques() -> None:
+    model = rf.load("three_rrr")
+    start = model.assemble()
+    cranks = ["crank1", "crank2", "crank3"]
+    t = np.linspace(0.0, 0.5, 257)
+    q0 = {name: start.q[model.coordinates.index(name)] for name in cranks}
+    way = {name: q0[name] + 0.1 * np.sin(2 * t * (k + 1)) for k, name in enumerate(cranks)}
+    rates = {name: 0.2 * (k + 1) * np.cos(2 * t * (k + 1)) for k, name in enumerate(cranks)}
+    second = {name: -0.4 * (k + 1) ** 2 * np.sin(2 * t * (k + 1)) for k, name in enumerate(cranks)}
+    state = model.assemble(way, rates, guess=start.q, accelerations=second)
+    tau, lam = model.inverse_dynamics(*state, multipliers=True)
+    moved, again = model.forward_dynamics(state.q, state.v, tau, multipliers=True)
+    np.testing.assert_allclose(moved, state.a, atol=1e-8 * np.abs(state.a).max())
+    np.testing.assert_allclose(again, lam, atol=1e-9 * np.abs(lam).max())
+    from scipy.interpolate import CubicSpline
+
+    control = CubicSpline(t, tau)
+    r = rf.simulate(model, 0.5, state.q[0], state.v[0], control=lambda s, q, v: control(s), rtol=1e-9, atol=1e-11, dt_out=0.125)
+    np.testing.assert_allclose(r.q, state.q[::64], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "posture"), [("slider_crank", {"crank": -0.5}), ("robotic_leg", {"crank": 0.0}), ("spatial_four_bar", {"crank": 0.4})]
+)
+def test_free_fall_keeps_loops_and_energy(name: str, posture: dict[str, float]) -> None:
+    model = rf.load(name)
+    r = rf.simulate(model, 10.0, model.assemble(posture).q, rtol=1e-11, atol=1e-13, dt_out=0.05)
+    assert r.loops is not None
+    assert r.loops.largest_gap < 1e-13
+    assert relative_drift(r) < 1e-9
+    assert np.abs(r.loops.power).max() < 1e-8 * np.abs(r.loops.multipliers).max()
+    assert r.audit.passed
+    assert "loops open by" in str(r.audit)
+
+
+def test_a_thousand_seconds() -> None:
+    """A million compiled steps: the gap stays at rounding, the energy within 1e-8."""
+    model = rf.load("slider_crank")
+    q = model.assemble({"crank": -0.5}).q
+    run = rf.rollout(model, q, np.zeros(3), steps=1_000_000, dt=1e-3, every=10_000)
+    energy = sum(model.energy(run.q, run.v))
+    kinetic = model.energy(run.q, run.v).kinetic
+    assert model.constraints(run.q, run.v).gap < 1e-14
+    assert np.abs(energy - sum(model.energy(q, np.zeros(3)))).max() < 1e-8 * kinetic.max()
+
+
+def test_three_rrr_falls() -> None:
+    """From the posture that the cranks of table 8.4 give."""
+    model = rf.load("three_rrr")
+    cranks = {"crank1": 1.0472, "crank2": 4.1888, "crank3": 5.7596}
+    guess = {"coupler1": -0.8727, "platform": 3.7525, "coupler2": -2.0943, "coupler3": -0.9942}
+    r = rf.simulate(model, 1.0, model.assemble(cranks, guess=guess).q, rtol=1e-10, atol=1e-12)
+    assert r.loops is not None
+    assert r.loops.largest_gap < 1e-14
+    assert relative_drift(r) < 1e-8
+
+
+def test_pins_in_space_fall_like_pins_in_the_plane() -> None:
+    q = four_bar().assemble({"crank": 0.3}).q
+    flat = rf.simulate(four_bar(), 1.0, q, rtol=1e-11, atol=1e-13)
+    space = rf.simulate(four_bar(planar=False, turned=True), 1.0, q, rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(space.q, flat.q, atol=1e-9)
+    assert space.loops is not None
+    assert space.loops.largest_gap < 1e-14
+
+
+def test_massless_couplers_fall() -> None:
+    model = four_bar(coupler=0.0)
+    r = rf.simulate(model, 2.0, model.assemble({"crank": 0.3}).q, rtol=1e-10, atol=1e-12)
+    assert relative_drift(r) < 1e-8
+
+
+@pytest.mark.parametrize(
+    ("options", "gap", "drift"),
+    [
+        ({"method": "rk4", "step": 1e-3}, 1e-15, 1e-6),
+        ({"method": "semi_implicit_euler", "step": 1e-3}, 1e-12, 0.2),
+        ({"method": "ab4", "step": 1e-3}, 1e-15, 1e-3),
+        ({"method": "rk45"}, 1e-15, 1e-6),
+        ({"method": "radau"}, 1e-15, 1e-5),
+        ({"method": "lsoda"}, 1e-15, 1e-5),
+        ({"stabilisation": 20.0}, 1e-8, 1e-6),
+        ({"stabilisation": "none"}, 1e-7, 1e-6),
+        ({"control": lambda t, q, v: np.zeros(3)}, 1e-15, 1e-6),
+        ({"control": lambda t, q, v: np.zeros(3), "stabilisation": 20.0}, 1e-8, 1e-6),
+    ],
+    ids=lambda value: "-".join(map(str, value)) if isinstance(value, dict) else None,
+)
+def test_every_method_keeps_the_loops(options: dict[str, Any], gap: float, drift: float) -> None:
+    model = four_bar()
+    r = rf.simulate(model, 0.5, model.assemble({"crank": 0.3}).q, **options)
+    assert r.loops is not None
+    assert r.loops.largest_gap < gap
+    assert relative_drift(r) < drift
+
+
+def test_baumgarte_closes_what_is_open() -> None:
+    """A gap decays with the rate given: after ten time constants of 1/20 s next to nothing is left."""
+    model = four_bar()
+    q = model.assemble({"crank": 0.3}).q + np.array([0.0, 1e-4, 0.0])
+    run = rf.rollout(model, q, np.zeros(3), steps=500, dt=1e-3, every=50, stabilisation=40.0)
+    gaps = np.abs(model.constraints(run.q, run.v).residual).max(axis=1)
+    assert gaps[0] < 1.2e-5
+    assert gaps[-1] < 1e-9
+    with pytest.raises(rf.SimulationError, match="stabilisation -1 must be 'projection', 'none', or a rate"):
+        rf.simulate(model, 0.1, q, stabilisation=-1)
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
+def test_rollouts_are_the_steps_in_python(method: str) -> None:
+    model, q = two_arms(2, "revolute", {"axis": (1.0, 2.0, 0.5)}, None)
+    v = tangent(model, q) * 0.3
+    q, v = (np.stack([x, x]) for x in (q, v))
+    compiled = rf.rollout(model, q, v, steps=5, dt=2e-3, method=method)
+    python = rf.rollout(model, q, v, steps=5, dt=2e-3, method=method, control=lambda t, q, v: np.zeros_like(v))
+    np.testing.assert_allclose(compiled.q, python.q, atol=1e-12)
+    np.testing.assert_allclose(compiled.v, python.v, atol=1e-10)
+    c = model.constraints(compiled.q, compiled.v)
+    assert c.gap < 1e-12
+    np.testing.assert_allclose(np.einsum("nki,ni->nk", c.J, compiled.v), 0.0, atol=1e-12)
+
+
+def test_a_floating_robot_with_loops_keeps_its_momentum() -> None:
+    model, q = two_arms(2, "spherical", {})
+    model = rf.with_gravity(model, (0.0, 0.0, 0.0))
+    r = rf.simulate(model, 0.5, q, tangent(model, q) * 0.5, rtol=1e-10, atol=1e-12)
+    assert len(r.audit.momentum) == 2
+    assert r.audit.passed
+    np.testing.assert_allclose(r.momentum.linear, r.momentum.linear[:1].repeat(len(r), 0), atol=1e-9)
+    np.testing.assert_allclose(r.momentum.angular, r.momentum.angular[:1].repeat(len(r), 0), atol=1e-9)
+
+
+# ---- starts and ends ----
+
+
+def test_starts_that_do_not_fit() -> None:
+    model = four_bar()
+    q = model.assemble({"crank": 0.3}).q
+    with pytest.raises(rf.LoopError, match=r"q0 of state 0 .* opens the loops of 'bar': pin\.x by 0\.\d+ m"):
+        rf.simulate(model, 1.0, np.zeros(3))
+    with pytest.raises(rf.LoopError, match=r"v0 of state 0 .* opens the loops of 'bar': pin\.y by 0\.0\d+ m/s"):
+        rf.simulate(model, 1.0, q, [1.0, 0.0, 0.0])
+    with pytest.raises(rf.LoopError, match="q0 of state 1 "):
+        rf.rollout(model, [q, np.zeros(3)], np.zeros((2, 3)), steps=1, dt=1e-3)
+    with pytest.raises(rf.SimulationError, match="energy-preserving method is for trees"):
+        rf.simulate(model, 0.1, q, method="energy", step=1e-3)
+    near = rf.simulate(model, 0.02, [0.0, 0.9844, 4.3144])  # as printed
+    assert "q0 moved by 6.7" in near.options["start"]
+    assert rf.simulate(model, 0.02).options["start"] == "assembled near the model's guess"
+    assert rf.simulate(model, 0.02, q).options["start"] == "as given"
+
+
+def test_singular_postures_end_a_run_unless_told() -> None:
+    model = parallelogram()
+    q, v, _ = model.assemble({"crank": 1.0}, {"crank": 2.0})
+    with pytest.raises(
+        rf.SimulationError, match=r"has passed a singular posture before t = 1\.1.*at_singularity='pass'"
+    ) as stopped:
+        rf.simulate(model, 5.0, q, v)
+    assert isinstance(stopped.value.result, rf.Result)
+    assert stopped.value.result.t[-1] < 1.2
+    r = rf.simulate(model, 2.0, q, v, at_singularity="pass")
+    assert len(r.stats["singular_postures"]) == 1
+    np.testing.assert_allclose(r.q, np.outer(1.0 + 2.0 * r.t, [1, -1, 1]), atol=1e-5)  # it goes on as a parallelogram
+    with pytest.raises(rf.SimulationError, match="at_singularity 'go' must be 'stop' or 'pass'"):
+        rf.simulate(model, 0.1, q, v, at_singularity="go")
+
+
+# ---- results ----
+
+
+def test_results_carry_their_loops(tmp_path: Path) -> None:
+    model = four_bar()
+    r = rf.simulate(model, 0.3, model.assemble({"crank": 0.3}).q)
+    assert r.loops is not None
+    assert r.loops.names == ("pin.x", "pin.y")
+    lam = model.forward_dynamics(r.q, r.v, r.tau, multipliers=True)[1]
+    np.testing.assert_allclose(r.loops.multipliers, lam, atol=1e-12)
+    r.save(tmp_path / "run.nc")
+    again = rf.Result.open(tmp_path / "run.nc")
+    assert again.loops is not None
+    assert (again.loops.names, again.loops.units) == (r.loops.names, r.loops.units)
+    np.testing.assert_array_equal(again.loops.gap, r.loops.gap)
+    np.testing.assert_array_equal(again.loops.multipliers, r.loops.multipliers)
+    assert again.model.loops == model.loops
+    assert r.to_xarray()["multipliers"].sel(constraint="pin.y").shape == (31,)
+    r.to_csv(tmp_path / "run.csv")
+    assert "multipliers pin.x [N]" in (tmp_path / "run.csv").read_text().splitlines()[0]
+    figure = r.plot("loops")
+    assert [line.get_label() for line in figure.axes[0].lines] == ["pin.x", "pin.y"]
+    with pytest.raises(rf.RamifyError, match="has no loops to plot"):
+        rf.simulate(model.tree, 0.1).plot("loops")
+
+
+def test_a_broken_run_is_blamed_on_a_body() -> None:
+    """The audit's account per body knows the loops' forces: of a sound run, no body is off by more than its own doubt."""
+    from ramify.sim.audit import _shares
+
+    model = four_bar()
+    r = rf.simulate(model, 0.5, model.assemble({"crank": 0.3}).q, dt_out=1e-3, rtol=1e-10, atol=1e-12)
+    shares, _ = _shares(r, 400)
+    assert np.abs(shares).max() < 1e-6
+    assert not audit(r, 1e-15).passed

@@ -1,0 +1,60 @@
+"""docs/loops.md: its Python runs, its counts are counted, its commands exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from mechanisms import MECHANISMS
+
+import ramify as rf
+from ramify.loops.counting import counts
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "loops.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[f"block{i + 1}" for i in range(len(BLOCKS))])
+def test_blocks_run(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, file in re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE):
+        Path(name).write_text(file)
+    exec(compile(block, PAGE.name, "exec"), {"__name__": "__main__"})
+
+
+def test_the_counts_are_those_of_the_table() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| (.*?) \| (.*?) \| (.*?) \|$", TEXT, re.MULTILINE)
+    assert {row[0] for row in rows} == set(MECHANISMS) - {"hoeken_four_bar"}
+    for name, whole, block, *columns in rows:
+        found = counts(rf.load(name))
+        assert (found.whole, found.block) == (int(whole), int(block))
+        for cost, column in zip(found[:3], columns, strict=True):
+            roots = f" + {cost.sqrt} √" if cost.sqrt else ""
+            assert column == f"{cost.mul} / {cost.add} / {cost.div}{roots}"
+
+
+def test_every_mechanism_is_listed() -> None:
+    for name, loops, mobility in re.findall(r"^\| `(\w+)` \| (\d+) \| (\d+) \| [^/|]* \|$", TEXT, re.MULTILINE):
+        model = rf.load(name)
+        assert len(model.loops) == int(loops)
+        assert model.constraints(model.assemble().q).mobility == int(mobility)
+    assert all(f"| `{name}` |" in TEXT for name in MECHANISMS)
+
+
+def test_commands_and_pictures_exist() -> None:
+    from ramify.cli import app
+
+    for command in re.findall(r"^\$ ramify (\w+)", TEXT, re.MULTILINE):
+        assert command in app
+    for picture in re.findall(r"!\[.*?\]\((.*?)\)", TEXT):
+        assert (PAGE.parent / picture).is_file()
+
+
+def test_the_systems_without_an_order_have_no_count() -> None:
+    robot = rf.Builder("loose")
+    robot.link("a", mass=1, com=(1, 0, 0), inertia=(1, 1, 1)).link("b", at=(1, 0, 0), mass=1, com=(1, 0, 0), inertia=(1, 1, 1))
+    robot.loop("rod", "distance", ("a", (1, 0, 0)), ("b", (1, 0, 0)), length=1.0)
+    with pytest.raises(rf.LoopError, match="cannot be solved one after the other: 1 multipliers for 0 passive equations"):
+        counts(robot.model())
