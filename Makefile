@@ -1,6 +1,7 @@
 # Needs Python 3.11 or newer and make; everything else goes into .venv.
 #   make demo    a page of results in out/index.html
 #   make test    linters, types, spelling and the whole test suite
+#   make docs    the documentation in out/docs/index.html
 #   make lint    only the linters, types and spelling
 #   make bench   ramify against its peers, on this machine
 #   make format  let the formatter rewrite the code
@@ -10,10 +11,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-CODE := src tests examples $(wildcard benchmarks)
+CODE := src tests examples benchmarks docs/conf.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint bench format clean
+.PHONY: help demo test docs lint bench format clean browser
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -27,7 +28,7 @@ $(VENV)/.run: pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run
-	$(PIP) --group dev --group test
+	$(PIP) --group dev --group test --group docs
 	@touch $@
 
 demo: $(VENV)/.run
@@ -37,10 +38,24 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/codespell $(CODE) docs README.md
+	$(BIN)/codespell src tests examples benchmarks docs README.md
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest
+
+# The tests of pages need Chromium: one that is there, named in RAMIFY_BROWSER or found, or Debian's where we may install it.
+# Without one they fail and say so; they are never skipped.
+browser:
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do command -v $$name >/dev/null && exit; done; \
+	if [ -n "$$RAMIFY_BROWSER" ]; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing chromium for the tests of pages" && apt-get update -qq \
+		&& DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; \
+	else echo "no browser found: install Chromium, or name one in RAMIFY_BROWSER; the tests of pages will fail" >&2; fi
+
+docs: $(VENV)/.dev
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs out/docs
+	@echo out/docs/index.html
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py

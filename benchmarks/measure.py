@@ -13,10 +13,21 @@ import tables
 from programs import ALGORITHMS, PEERS, MuJoCo, Peer, Pinocchio, Ramify, Start, States, random_states
 from report import Table, duration, ratio
 from rich.console import Console
-from tables import CHAIN_STATES, COARSE, PEER_SHARE, PINOCCHIO_LINKS, ROLLOUT_STEPS, STATES, UNROLLED_LINKS
+from tables import (
+    CHAIN_STATES,
+    COARSE,
+    GROUND_STEPS,
+    MUJOCO_STEP,
+    PEER_SHARE,
+    PINOCCHIO_LINKS,
+    ROLLOUT_STEPS,
+    STATES,
+    UNROLLED_LINKS,
+)
 from timing import Call, fastest, relative_error
 
 import ramify as rf
+from ramify.contact import Firm, Flat, HuntCrossley
 
 AGREEMENT = 1e-8  # relative, of forces and accelerations
 SAME_SCHEME = 1e-10  # relative, of states after the same steps
@@ -31,6 +42,15 @@ SINGLE_FLOORS = {"kuka_kr5": 0.4, "quadruped": 0.6, "humanoid": 0.7}
 # How many times faster than MuJoCo's rollouts; the order at which the two ways to turn a quaternion come together.
 ROLLOUT_FLOORS = {"kuka_kr5": 15.0, "free_quadruped": 8.0, "free_humanoid": 6.0}
 ROLLOUT_ORDERS = {"rk4": 4, "semi_implicit_euler": 2}
+# On the ground: laws, schemes and steps that are stable for the walker.
+_ROUND = Flat(height=models.FOOT)  # a sphere over a plane is its centre over a plane that much higher
+GROUNDS = (
+    (HuntCrossley(slip_speed=0.05, terrain=_ROUND), "semi_implicit_euler", 1e-3),
+    (HuntCrossley(slip_speed=0.05, terrain=_ROUND), "rk4", 2e-3),
+    (Firm(terrain=_ROUND), "semi_implicit_euler", 1e-4),
+)
+SAME_HEIGHT = 0.02  # m, of the trunks
+GROUND_FLOOR = 10.0
 FLAT = 1.3  # most that the cost per link may vary
 FIRST_CHAIN, COMPILE, LOAD = 2.0, 3.0, 0.05  # seconds
 
@@ -176,6 +196,32 @@ class Bench:
         self.wrong += not agree
         return f"{coarse:.0e}", shown if agree else f"{shown} WRONG"
 
+    # ---- on the ground ----
+
+    def ground(self) -> None:
+        """Rollouts with contact, against MuJoCo's own."""
+        table, model = tables.ground_table(self.effort.rollouts), models.walker()
+        start = models.standing(model, self.effort.rollouts)
+        few: Start = (start[0][::PEER_SHARE], start[1][::PEER_SHARE])
+        ours, peer = Ramify(model), MuJoCo(model, models.FOOT)
+        height = _mean_height(peer.rollout("semi_implicit_euler", few, round(0.1 / MUJOCO_STEP), MUJOCO_STEP))
+        for law, method, dt in GROUNDS:
+            off = _mean_height(ours.rollout(method, few, round(0.1 / dt), dt, ground=law)) - height
+            agree = abs(off) < SAME_HEIGHT
+            self.wrong += not agree
+            calls = {
+                "ramify": ours.rollout(method, start, GROUND_STEPS, dt, ground=law),
+                MuJoCo.name: peer.rollout("semi_implicit_euler", few, GROUND_STEPS, MUJOCO_STEP),
+            }
+            counts = {"ramify": len(start[0]), MuJoCo.name: len(few[0])}
+            times = {k: t / (counts[k] * GROUND_STEPS) for k, t in fastest(calls, self.effort.seconds).items()}
+            gain = times[MuJoCo.name] / times["ramify"]
+            title = f"{law.word.replace('_', ' ')}, {method.replace('_', ' ')}, {dt * 1e3:g} ms"
+            shown = f"{off * 1e3:+.1f} mm{'' if agree else ' WRONG'}"
+            table.add(title, *map(duration, times.values()), ratio(gain), ratio(gain * dt / MUJOCO_STEP), shown)
+            self._at_least(f"rollout on the ground, {title}: times faster than MuJoCo, per step", gain, GROUND_FLOOR)
+        self._show(table)
+
     # ---- chains ----
 
     def chains(self) -> None:
@@ -243,6 +289,10 @@ class Bench:
             self._at_most(
                 f"36-body unrolled kernel, for one state and for batches: {what}", runs["single"] + runs["batch"], bound, duration
             )
+
+
+def _mean_height(call: Call) -> float:
+    return float(call.run()[:, 2].mean())
 
 
 def _settle(model: rf.Model, algorithm: str, patience: float = 60.0) -> None:

@@ -68,6 +68,46 @@ def free_humanoid() -> rf.Model:
     return tree.model()
 
 
+def walker() -> rf.Model:
+    """18 degrees of freedom: a trunk on a free joint and four legs of three links on round feet that stand on the ground."""
+    made = rf.Builder("walker").link("trunk", joint="free", mass=6.0, inertia=(0.05, 0.2, 0.22))
+    for leg, x, y in (
+        ("front_left", 0.2, 0.12),
+        ("front_right", 0.2, -0.12),
+        ("hind_left", -0.2, 0.12),
+        ("hind_right", -0.2, -0.12),
+    ):
+        side = math.copysign(0.06, y)
+        made.link(f"{leg}_hip", "trunk", at=(x, y, 0.0), axis=(1, 0, 0), mass=0.6, com=(0, side / 2, 0), inertia=(1e-3, 1e-3, 1e-3))
+        made.link(
+            f"{leg}_thigh", f"{leg}_hip", at=(0, side, 0), axis=(0, 1, 0), mass=0.9, com=(0, 0, -0.1), inertia=(5e-3, 5e-3, 1e-3)
+        )
+        made.link(
+            f"{leg}_shank", f"{leg}_thigh", at=(0, 0, -0.2), axis=(0, 1, 0), mass=0.3, com=(0, 0, -0.1), inertia=(2e-3, 2e-3, 1e-4),
+            points={f"{leg}_foot": (0, 0, -0.2)},
+        )  # fmt: skip
+    return made.model()
+
+
+FOOT = 0.02  # m, radius of the walker's feet
+STANCE = (0.0, 0.6, -1.2) * 4  # rad, held by springs and dampers in its joints
+SPRING, DAMPER = 60.0, 1.0  # N m/rad, N m s/rad
+
+
+def held() -> rf.control.PD:
+    """The walker's springs and dampers."""
+    return rf.control.PD(rf.motion.Hold(STANCE), kp=SPRING, kd=DAMPER)
+
+
+def standing(model: rf.Model, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """q and v of walkers near their stance, each a little different."""
+    rng = np.random.default_rng(1)
+    q = np.tile(model.neutral(), (count, 1))
+    q[:, 7:] = np.array(STANCE) + 0.05 * rng.normal(size=(count, 12))
+    q[:, 2] = 0.4 * math.cos(0.6) + FOOT
+    return q, 0.1 * rng.normal(size=(count, model.nv))
+
+
 def chain(n: int) -> rf.Model:
     """n equal links on parallel axes."""
     return rf.load("chain", n=n)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
+import models
 import mujoco
 import numpy as np
 import pinocchio as pin
@@ -15,6 +16,7 @@ from mujoco.rollout import Rollout
 from timing import Array, Call
 
 import ramify as rf
+from ramify.contact import Ground
 from ramify.model.body import Body
 
 ALGORITHMS: Final = ("forward_dynamics", "inverse_dynamics")
@@ -59,14 +61,19 @@ class Ramify:
         text = "kernel(q, v, x)" if threads == 1 else f"kernel(q, v, x, threads={threads})"
         return Call(text, {"kernel": kernel, "q": q, "v": v, "x": x}, lambda: kernel(q, v, x, threads=threads))
 
-    def rollout(self, method: str, start: Start, steps: int, dt: float, every: int | None = None) -> Call:
-        """Fixed steps without joint forces; the answer is the last state, ``every=1`` also keeps the way there."""
+    def rollout(
+        self, method: str, start: Start, steps: int, dt: float, every: int | None = None, ground: Ground | None = None
+    ) -> Call:  # fmt: skip
+        """Fixed steps, on a ground with the walker's springs, else without joint forces; the answer is the last state, ``every=1``
+        also keeps the way there.
+        """
         q, v = start
-        names = {"rollout": rf.rollout, "model": self.model, "q": q, "v": v}
-        options = f"steps={steps}, dt={dt!r}, method={method!r}"
+        control = models.held() if ground is not None else None
+        names = {"rollout": rf.rollout, "model": self.model, "q": q, "v": v, "ground": ground, "control": control}
+        options = f"steps={steps}, dt={dt!r}, method={method!r}, ground=ground, control=control"
 
         def last() -> Array:
-            found = rf.rollout(self.model, q, v, steps=steps, dt=dt, method=method)
+            found = rf.rollout(self.model, q, v, steps=steps, dt=dt, method=method, ground=ground, control=control)
             return np.hstack([found.q, found.v])
 
         return Call(f"rollout(model, q, v, {options}, every={every})", names, last)
@@ -128,8 +135,8 @@ class MuJoCo:
         "semi_implicit_euler": int(mujoco.mjtIntegrator.mjINT_EULER),  # velocities first; EULERDAMP is off
     }
 
-    def __init__(self, model: rf.Model) -> None:
-        self.model = to_mujoco(model)
+    def __init__(self, model: rf.Model, feet: float = 0.0) -> None:
+        self.model = to_mujoco(model, feet)
         self.data = mujoco.MjData(self.model)
 
     def single(self, algorithm: str, states: States) -> Call:
@@ -203,14 +210,21 @@ def _pinocchio_joint(body: Body) -> pin.JointModel:
     return getattr(pin, f"JointModel{kind}{letter}")() if letter else unaligned(np.array(step.axis))
 
 
-def to_mujoco(model: rf.Model) -> mujoco.MjModel:
-    """The robot in MuJoCo: bare rigid bodies on frictionless joints, everything else switched off."""
+def to_mujoco(model: rf.Model, feet: float = 0.0) -> mujoco.MjModel:
+    """The robot in MuJoCo: bare rigid bodies on frictionless joints, everything else switched off.
+
+    feet: where it is not zero, the contact points are spheres of that radius (m) over a plane, with MuJoCo's own contact, and the
+    joints have the walker's springs and dampers.
+    """
     spec = mujoco.MjSpec()
     spec.option.gravity = model.gravity
     spec.option.timestep = 1.0
-    for what in ("CONSTRAINT", "CONTACT", "ACTUATION", "SENSOR", "EULERDAMP", "AUTORESET"):
+    spec.compiler.degree = False
+    for what in ("ACTUATION", "SENSOR", "EULERDAMP", "AUTORESET", *(() if feet else ("CONSTRAINT", "CONTACT"))):
         spec.option.disableflags |= int(getattr(mujoco.mjtDisableBit, f"mjDSBL_{what}"))
     made = {-1: spec.worldbody}
+    if feet:
+        spec.worldbody.add_geom(type=mujoco.mjtGeom.mjGEOM_PLANE, size=[0.0, 0.0, 1.0], contype=1, conaffinity=0)
     for index, body in enumerate(model.bodies):
         # MuJoCo's body frame is ramify's at q = 0; the joint's axis is given in it.
         frame = body.joint.placement @ body.joint.outlet
@@ -221,12 +235,18 @@ def to_mujoco(model: rf.Model) -> mujoco.MjModel:
             mass=body.mass, ipos=body.com, inertia=moments, iquat=_quaternion(axes * np.linalg.det(axes)),
         )  # fmt: skip
         made[index] = node
+        for _, place in body.points if feet else ():
+            ball = {"type": mujoco.mjtGeom.mjGEOM_SPHERE, "size": [feet, 0.0, 0.0], "friction": [0.7, 0.005, 0.0001]}
+            node.add_geom(**ball, pos=place, mass=0.0, contype=0, conaffinity=1)
         if body.joint.kind == "free":
             node.add_freejoint(name=body.joint.name)
             continue
         (step,) = body.joint.steps
         kind = mujoco.mjtJoint.mjJNT_HINGE if step.rho else mujoco.mjtJoint.mjJNT_SLIDE
-        node.add_joint(name=body.joint.name, type=kind, axis=inverse.rotation @ np.array(step.axis), pos=inverse.position)
+        sprung = {"stiffness": models.SPRING, "damping": models.DAMPER, "springref": models.STANCE[index - 1]} if feet else {}
+        node.add_joint(
+            name=body.joint.name, type=kind, axis=inverse.rotation @ np.array(step.axis), pos=inverse.position, **sprung
+        )  # fmt: skip
     return spec.compile()
 
 

@@ -38,6 +38,7 @@ def main() -> int:
         rf.threads(1)
         bench.robots()
         bench.rollouts()
+        bench.ground()
         bench.chains()
         bench.first_seconds()
     bench.floors.show(console)

@@ -12,6 +12,8 @@ PINOCCHIO_LINKS = 256  # its workspace takes memory with the cube of the links: 
 UNROLLED_LINKS = 64
 ROLLOUT_STEPS = 50
 PEER_SHARE = 32  # MuJoCo rolls out one in so many states
+GROUND_STEPS = 50
+MUJOCO_STEP = 2e-3  # seconds, MuJoCo's default
 COARSE = 1e-2  # step of the first comparison of rollouts, halved for the second
 
 
@@ -47,6 +49,19 @@ def rollout_table(states: int) -> Table:
         "quaternion differently (ramify by its rate, then normalised; MuJoCo's semi-implicit Euler by the exponential map), so "
         "there it is checked that halving the step makes the difference fall with the right *order*: 4 for RK4; 2 for "
         "semi-implicit Euler, whose own error is of order 1.",
+    )
+
+
+def ground_table(states: int) -> Table:
+    return Table(
+        f"Rollouts of {states} robots on the ground, one thread",
+        ("ground, scheme, step", "ramify", "MuJoCo", "MuJoCo / ramify, per step", "per simulated second", "trunk heights"),
+        f"A quadruped (18, free) with springs and dampers in its joints stands on four round feet for {GROUND_STEPS} steps. Time "
+        "per state and step. ramify: a law of `rf.contact`, a compiled `rf.control.PD`, the last state kept. MuJoCo: the same "
+        "tree, the same springs, four spheres on a plane, its own soft contact (Newton's solver), semi-implicit Euler in steps of "
+        f"{MUJOCO_STEP * 1e3:g} ms; one in {PEER_SHARE} of the states. "
+        "The contact models differ, and so do the motions; *trunk heights*: difference of the mean height of the trunks after "
+        "0.1 s. The book's firm ground is stiff and needs short steps; *per simulated second* counts that.",
     )
 
 

@@ -13,6 +13,7 @@ import ramify as rf
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 
+import measure
 import models
 import programs
 from timing import Call, fastest, relative_error
@@ -54,6 +55,19 @@ def test_rollouts_agree(make: Callable[[], rf.Model], method: str, order: int) -
         assert abs(np.log2(coarse / fine) - order) < 0.3
     else:
         assert coarse < 1e-10
+
+
+def test_walkers_stand_alike_on_the_ground_of_both_programs() -> None:
+    model = models.walker()
+    assert (model.nv, sum(len(body.points) for body in model.bodies)) == (18, 4)
+    start = models.standing(model, 8)
+    theirs = programs.MuJoCo(model, models.FOOT).rollout("semi_implicit_euler", start, 50, 2e-3).run()
+    loads = []
+    for law, method, dt in measure.GROUNDS:
+        ours = programs.Ramify(model).rollout(method, start, round(0.1 / dt), dt, ground=law).run()
+        assert abs(ours[:, 2].mean() - theirs[:, 2].mean()) < 5e-3
+        loads.append(rf.contact.forces(model, law, ours[:, : model.nq], ours[:, model.nq :]).load.sum(axis=1).mean())
+    assert np.allclose(loads, 9.81 * model.mass, rtol=0.4)  # they stand
 
 
 def test_models_are_repeatable() -> None:

@@ -203,6 +203,22 @@ def test_count(run: Run) -> None:
         c = rf.load(row["robot"]).op_count(row["algorithm"])
         assert (row["mul"], row["add"], row["div"], row["sqrt"], row["sincos"]) == (c.mul, c.add, c.div, c.sqrt, c.sincos)
     assert "forward_dynamics" in good(run("count", "kuka_kr5")).out
+    assert {"who": "Saha 1999", "mul": 676, "add": 527} in told[0]["published"]
+    assert {"who": "Lin 1991", "mul": 524, "add": 380} in told[1]["published"]
+
+
+def test_count_as_written(run: Run) -> None:
+    told = good(run("count", "gripper", "--how", "written", "--algorithm", "denoc_inverse", "--json")).json
+    assert (told[0]["how"], told[0]["mul"], told[0]["add"]) == ("written", 294, 252)
+    assert "94n₁ + 58n₂ + 46n₃ − 81" in good(run("count", "gripper")).out
+    assert "hybrid_dynamics" in good(run("count", "quadruped")).out
+    told = good(run("count", "--general", 6, "--json")).json
+    (lin,) = (row for row in told if row["formulation"] == "lin_inertia")
+    assert (lin["mul"], lin["add"], lin["published"]["mul"]) == (524, 380, 524)
+    assert "as written" in good(run("count", "--general", 3)).out
+    answer = run("count", "--plot", "growth.xyz")
+    assert answer.code == 1
+    assert "names no kind of picture" in answer.err
 
 
 def test_export_yaml_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
@@ -244,15 +260,18 @@ def test_export_c_writes_one_pair_per_robot(run: Run, tmp_path: Path) -> None:
 class Balanced(HTMLParser):
     """Every element that opens is closed, in order; nothing is loaded from elsewhere."""
 
-    void = frozenset({"meta", "br", "hr", "img", "link", "input"})
+    void = frozenset({"meta", "br", "hr", "img", "link", "input", "source"})
 
     def __init__(self) -> None:
         super().__init__()
         self.open: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert tag not in {"script", "link", "img", "iframe"}
-        assert not any(name in {"src", "href"} for name, _ in attrs)
+        assert tag not in {"script", "link", "iframe"}
+        for name, value in attrs:
+            if name in {"src", "href", "srcset"}:  # its own pictures, and the reports beside it
+                assert value is not None
+                assert value.startswith("data:image/png;") or value.removesuffix(".html#play") in rf.scenarios()
         if tag not in self.void:
             self.open.append(tag)
 
@@ -336,3 +355,14 @@ def test_a_reader_may_leave_early() -> None:
     assert program.stderr.read() == ""
     program.stderr.close()
     assert program.wait(timeout=60) != 0
+
+
+def test_bench_times_a_robot(run: Run) -> None:
+    data = good(run("bench", "planar_3r", "--algorithm", "bias", "--states", 64, "--json")).json
+    (row,) = data["timings"]
+    assert row["algorithm"] == "bias"
+    assert row["tier"] == "unrolled"
+    assert row["batch"] > 0.0
+    refused = run("bench", "planar_3r", "--algorithm", "jacobian")
+    assert refused.code == 1
+    assert "choose among" in refused.err

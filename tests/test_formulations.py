@@ -12,9 +12,11 @@ import pytest
 from random_trees import random_bodies, random_case
 
 import ramify as rf
-from ramify.formulations import denoc_matrices, general_count, lin, published_count, renaud, saha
+from ramify.formulations import denoc_matrices, elimination, general_count, lin, published_count, renaud, saha
 from ramify.formulations.chain import chain_of, general_chain, rotations
 from ramify.formulations.counting import Counted, Tally, count_operations, stored
+from ramify.formulations.mass_centre import mass_centre_matrices, reverse_gaussian_elimination
+from ramify.formulations.tables import filled
 from ramify.model.model import Model
 from ramify.scalar import cos, sin, sqrt
 
@@ -162,7 +164,7 @@ def test_chains_with_joints_of_several_degrees_of_freedom() -> None:
 def test_the_pivots_of_saha() -> None:
     """m^_i are the diagonal of D in I = U D U' (54)."""
     m, q, _, _ = serial_robot(4)
-    _, pivots = saha.articulated_bodies(saha.links_at(chain_of(m), q))
+    pivots = [joint.pivot for joint in elimination.articulated_bodies(elimination.bodies_at(chain_of(m), q))]
     np.testing.assert_allclose(np.array(pivots, dtype=np.float64), np.diag(m.udu(q).D), rtol=1e-10)
 
 
@@ -240,6 +242,66 @@ def test_print() -> None:
     assert len(d.quantities) == 12 + 4
 
 
+# ---- Saha's mass-centre form ----
+
+
+def test_mass_centre_form() -> None:
+    """40 random arms: the same inertia matrix and forces, M block diagonal, U D U' by elimination and by articulated bodies."""
+    for seed in range(40):
+        m, q, v, a = serial_robot(seed)
+        x = mass_centre_matrices(m, q, v)
+        n = m.nv
+        assert error(x.I, m.mass_matrix(q)) < 1e-11
+        assert error(x.I @ a + x.C @ v + x.origin.gravity, m.inverse_dynamics(q, v, a)) < 1e-11
+        assert error(x.N_l @ x.N_d, x.N) < 1e-11
+        for k in range(n):
+            own = x.M[6 * k : 6 * k + 6, 6 * k : 6 * k + 6]
+            np.testing.assert_allclose(own[3:, 3:], m.bodies[k].mass * np.eye(3), atol=1e-12)
+            np.testing.assert_allclose(own[:3, 3:], 0.0, atol=1e-12)
+        E = np.eye(n)
+        for k in range(n, 1, -1):
+            E = x.E(k).value @ E
+            np.testing.assert_allclose(E @ x.I, x.L(k).value, atol=1e-10)
+            assert not np.triu(x.L(k).value, 1)[:, k - 1 :].any()
+        U, D = m.udu(q)
+        np.testing.assert_allclose(x.U @ x.D @ x.U.T, x.I, atol=1e-10)
+        np.testing.assert_allclose(x.D, D, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(x.U, U, rtol=1e-8, atol=1e-8)
+        for k in range(2, n + 1):
+            for i in range(1, k):
+                assert x.alpha(i, k) == pytest.approx(x.U[i - 1, k - 1], rel=1e-8, abs=1e-8)
+
+
+def test_the_blocks_of_the_mass_centre_form() -> None:
+    """(12)-(15): c leads from mass centre to mass centre, p is [e; e x d] or [0; e]; twists are those of the mass centres."""
+    m = rf.load("stanford_arm")
+    q, v = m.random(5)
+    x = mass_centre_matrices(m, q, v)
+    poses = m.kinematics(q)
+    centre = [poses.rotation[k] @ body.com + poses.position[k] for k, body in enumerate(m.bodies)]
+    R = np.array(m.skeleton.root.rotation)
+    c = R.T @ (centre[0] - centre[3])
+    B = x.B(4, 1).value
+    np.testing.assert_allclose(B[3:, :3] @ np.array([1.0, 2.0, 3.0]), np.cross(c, [1.0, 2.0, 3.0]), atol=1e-12)
+    np.testing.assert_allclose(B @ x.B(1, 1).value, B, atol=1e-12)
+    assert not x.p(3).value[:3].any()  # the sliding joint
+    for k, body in enumerate(m.bodies):
+        point = m.jacobian(q, body.name, body.com) @ v
+        np.testing.assert_allclose(R @ x.t[6 * k + 3 : 6 * k + 6], point[3:], atol=1e-12)
+    assert "eq. (41, 44), 6 x 6: elementary matrix that clears column 6" in str(x.E(6))
+    assert "(2, 4)" in str(x)
+    assert len(x.quantities) == 13
+    with pytest.raises(rf.ModelError, match="has steps 6 to 2"):
+        x.E(1)
+    with pytest.raises(rf.ModelError, match="no matrix of the mass-centre form is called 'Q'"):
+        x["Q"]
+
+
+def test_elimination_of_a_singular_matrix() -> None:
+    with pytest.raises(rf.ModelError, match="the pivot of column 2 is 0; joint 2 moves no inertia"):
+        reverse_gaussian_elimination([[1.0, 0.0], [0.0, 0.0]])
+
+
 # ---- counts ----
 
 
@@ -259,12 +321,13 @@ def test_published_figures() -> None:
 
 
 @pytest.mark.parametrize("n", range(2, 9))
-def test_ridim_costs_less_than_published(n: int) -> None:
-    """The step table of the page on Saha's recursions."""
+def test_ridim_and_rfdsim(n: int) -> None:
+    """The figures of the page on Saha's recursions: multiplications of RIDIM as published, the rest near it."""
     count, paper = general_count("ridim", n), published_count("ridim", n)
-    assert (count.mul, count.add, count.sincos) == (117 * n - 81, 90 * n - 73, n)
-    assert count.mul < paper.mul
-    assert count.add < paper.add
+    assert (count.mul, count.add, count.sincos) == (paper.mul, 92 * n - 39, n)
+    if n > 2:
+        count = general_count("rfdsim", n)
+        assert (count.mul, count.add) == (200 * n - 325, 190 * n - 347)
 
 
 def test_counts_of_unknown_things() -> None:
@@ -339,4 +402,11 @@ def test_pages(page: Path) -> None:
 
 
 def test_there_are_pages() -> None:
-    assert {page.stem for page in DOCS} == {"counting", "denoc", "lin", "renaud", "saha"}
+    assert {page.stem for page in DOCS} >= {"book-counts", "counting", "denoc", "equations", "lin", "quasi", "renaud", "saha", "steps"}
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
+def test_tables_of_the_pages_are_in_step_with_the_code(page: Path) -> None:
+    """Write them anew with: python -m ramify.formulations.tables docs/formulations/*.md"""
+    text = page.read_text(encoding="utf-8")
+    assert filled(text) == text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -298,27 +297,3 @@ def test_unknown_names_are_refused() -> None:
         rf.scenario("nowhere.yaml")
     with pytest.raises(rf.ModelError, match=r"ends in \.yaml"):
         rf.scenario("robot.urdf")
-
-
-# ---- documentation ----
-
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-PAGES = ("simulation.md", "scenarios.md")
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_documentation_runs(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = (DOCS / page).read_text(encoding="utf-8")
-    for name, block in re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
-        Path(name).write_text(block)
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert blocks
-    for block in blocks:
-        exec(compile(block, page, "exec"), {"__name__": "__main__"})
-
-
-def test_every_page_is_linked() -> None:
-    index = (DOCS / "index.md").read_text(encoding="utf-8")
-    for page in ("motion.md", "control.md", "simulation.md", "scenarios.md", "results.md"):
-        assert f"({page})" in index

@@ -10,13 +10,13 @@ from ramify.errors import LoopError, ModelError, RamifyError, SimulationError, S
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from ramify import control, formulations, motion
+    from ramify import contact, control, formulations, motion, view
     from ramify.codegen.threads import threads
     from ramify.io.load import load, robots
     from ramify.io.scenario import scenario, scenarios
     from ramify.loops.mechanism import Mechanism
     from ramify.model.build import Builder, from_dh
-    from ramify.model.edits import with_gravity, with_locked, with_loop, with_payload, with_tool
+    from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_loop, with_payload, with_tool
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
     from ramify.model.model import Model
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ramify.sim.rollout import Rollout, rollout
     from ramify.sim.scenario import Scenario
     from ramify.sim.simulate import simulate
+    from ramify.studies.study import Study, study
 
 _LAZY = {
     "Builder": "ramify.model.build",
@@ -42,7 +43,10 @@ _LAZY = {
     "scenario": "ramify.io.scenario",
     "scenarios": "ramify.io.scenario",
     "simulate": "ramify.sim.simulate",
+    "Study": "ramify.studies.study",
+    "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",
+    "with_contact_points": "ramify.model.edits",
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
     "with_loop": "ramify.model.edits",
@@ -50,13 +54,13 @@ _LAZY = {
     "with_tool": "ramify.model.edits",
 }
 
-_MODULES = ("control", "formulations", "motion")
+_MODULES = ("contact", "control", "formulations", "motion", "view")
 
 __all__ = [
     "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
-    "SimulationError", "StateError", "control", "euler_joint", "euler_joints", "formulations", "from_dh", "load", "motion",
-    "robots", "rollout", "scenario", "scenarios", "simulate", "threads", "with_gravity", "with_locked", "with_loop", "with_payload",
-    "with_tool",
+    "SimulationError", "StateError", "Study", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh",
+    "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
+    "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload", "with_tool",
 ]  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from ramify.dynamics import (
     jacobian,
     kinematics,
     reactions,
+    regressor,
     wrenches,
 )
 from ramify.spatial import Vec3, Wrench
@@ -162,6 +163,10 @@ _ROWS: Final = (
     Algorithm(
         "reactions", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("reactions", "link", 6),),
         lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, as_wrenches(tree, w)),),
+    ),
+    Algorithm(
+        "regressor", _in("q", "v", "a"), tuple(LoopPort(f"Y_{name}", "pair", 1) for name in regressor.PARAMETERS),
+        regressor.regressor,
     ),
 )  # fmt: skip
 

@@ -55,9 +55,11 @@ def _flat(value: Any) -> list[Any]:
     return value.row_major() if isinstance(value, Matrix) else flatten(value)
 
 
-def plain_text(algorithm: Algorithm, model: Model, extras: Sequence[Sequence[float]]) -> Callable[..., list[list[Any]]]:
-    """The algorithm over flat lists of scalars of any kind, for one robot."""
-    tree = tree_of(model)
+def plain_text(
+    algorithm: Algorithm, model: Model, extras: Sequence[Sequence[float]], tree: Tree | None = None
+) -> Callable[..., list[list[Any]]]:
+    """The algorithm over flat lists of scalars of any kind, for one robot; ``tree`` may have other constants than the model."""
+    tree = tree or tree_of(model)
 
     def column(port: LoopPort, scalars: list[Any]) -> list[Any]:
         if port.per in _QUATERNION:
@@ -417,8 +419,14 @@ def _module_blocks(model: Model) -> Array:
     return (index[:, None] == index[None, :]).astype(np.float64)
 
 
-def op_count(model: Model, name: str) -> OpCount:
+def op_count(model: Model, name: str, how: str) -> OpCount:
     """See Model.op_count."""
+    if how == "written":
+        from ramify.formulations.written import written_count
+
+        return written_count(model, name)
+    if how != "compiled":
+        raise RamifyError(f"how={how!r} must be 'compiled' or 'written'")
     return model.kernel(name).op_count
 
 

@@ -51,3 +51,12 @@ def rebuild(template: Any, scalars: Iterator[Scalar]) -> Any:
 def add(a: Any, b: Any) -> Any:
     """Sum of two records of one shape."""
     return rebuild(a, iter([x + y for x, y in zip(flatten(a), flatten(b), strict=True)]))
+
+
+def ships_with_ramify(part: Any) -> bool:
+    """Whether a controller, a ground and all it is made of come with ramify, so that their reprs say all there is."""
+    if isinstance(part, (tuple, list)):
+        return all(map(ships_with_ramify, part))
+    if not is_dataclass(part):
+        return True
+    return type(part).__module__.startswith("ramify.") and all(ships_with_ramify(getattr(part, f.name)) for f in fields(part))

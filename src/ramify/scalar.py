@@ -57,6 +57,11 @@ def sqrt(x: Scalar) -> Scalar:
     return _apply("sqrt", x)
 
 
+def floor(x: Scalar) -> Scalar:
+    """The largest whole number that does not exceed x."""
+    return float(math.floor(x)) if isinstance(x, (float, int)) else _apply("floor", x)
+
+
 def atan2(y: Scalar, x: Scalar) -> Scalar:
     """Angle in radians of the point (x, y)."""
     return _apply("atan2", y, x)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import ramify as rf
-from ramify.cli import dynamics, files, look, loops, simulation  # noqa: F401  each registers its commands
+from ramify.cli import bench, count, dynamics, equations, files, look, loops, simulation, sweep  # noqa: F401  each registers its commands
 from ramify.cli.common import app
 from ramify.cli.output import printable
 

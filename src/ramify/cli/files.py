@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from ramify.cli.common import COUNTED, AsJson, Robot, Settings, app, file_name, load
 from ramify.cli.output import print_json, print_line
+from ramify.errors import SimulationError
 
 
 @app.command
@@ -17,6 +18,9 @@ def export(
     *,
     format: Annotated[Literal["yaml", "c"], Parameter(help="A robot file, or C99 code without dependencies.")] = "yaml",
     algorithm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Algorithms to write as C.")] = None,
+    ground: Annotated[
+        str | None, Parameter(help="With C: also contact_forces and contact_dynamics on this ground, a word or a mapping.")
+    ] = None,
     out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("."),
     force: Annotated[bool, Parameter(negative="", help="Replace files that exist.")] = False,
     settings: Settings = None,
@@ -25,6 +29,8 @@ def export(
     """Write a robot as a YAML file, or its algorithms as one C99 header and source file."""
     m = load(robot, settings)
     texts: dict[Path, str] = {}
+    if format == "yaml" and ground is not None:
+        raise SimulationError("--ground belongs to --format c: a robot file has no ground")
     if format == "yaml":
         from ramify.io.yaml_out import to_yaml
 
@@ -34,6 +40,10 @@ def export(
 
         stem = identifier(m.name)
         programs = [m.kernel(name).program for name in dict.fromkeys(algorithm or COUNTED[:2])]
+        if ground is not None:
+            from ramify.contact import kernel
+
+            programs += [kernel(m, ground, "contact_forces").program, kernel(m, ground, "contact_dynamics").program]
         header, source = c_library(programs, m.name, stem)
         texts |= {out / f"{stem}.h": header, out / f"{stem}.c": source}
     present = [str(path) for path in texts if path.exists()]
@@ -74,10 +84,13 @@ def convert(
 
 @app.command
 def demo(*, out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("out"), json: AsJson = False) -> None:
-    """Write a page that shows what ramify does: out/index.html."""
+    """Simulate a biped and an arm and write their reports, and a page that shows what ramify does: out/index.html."""
+    import sys
+
     from ramify.view.page import write_demo
 
-    page = write_demo(out)
+    told = (lambda text: print(f"{text} …", file=sys.stderr, flush=True)) if sys.stderr.isatty() else None
+    page = write_demo(out, progress=told)
     if json:
         print_json({"page": str(page)})
     else:

@@ -1,14 +1,16 @@
-"""Looking at robots: robots, info, check, count."""
+"""Looking at robots: robots, info, check, view."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import COUNTED, AsJson, Robot, Settings, app, load, summary
+from ramify.cli.common import AsJson, Robot, Settings, app, load, summary
 from ramify.cli.output import print_json, print_line, print_table, several, vector
 
 if TYPE_CHECKING:
@@ -83,24 +85,19 @@ def check(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> i
 
 
 @app.command
-def count(
-    *robots: Annotated[str, Parameter(help="Built-in names or robot files; all built-in robots unless given.")],
-    algorithm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Which algorithms to count.")] = None,
-    settings: Settings = None,
-    json: AsJson = False,
+def view(
+    robot: Robot,
+    *,
+    port: Annotated[int, Parameter(help="Port on this machine; the next free one where it is in use.")] = 8080,
+    browser: Annotated[bool, Parameter(help="Open a window of the browser.")] = True,
 ) -> None:
-    """Count the operations of the algorithms, after folding and sharing, for each robot."""
-    data = []
-    for m in (load(robot, settings) for robot in robots or rf.robots()):
-        for name in algorithm or COUNTED:
-            c = m.op_count(name)
-            counts = {"mul": c.mul, "add": c.add, "div": c.div, "sqrt": c.sqrt, "sincos": c.sincos}
-            data.append({"robot": m.name, "nv": m.nv, "algorithm": name} | counts)
-    if json:
-        print_json(data)
-        return
-    columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos")
-    print_table("Operations", columns, [tuple(row.values()) for row in data])
+    """Show a robot in the browser: sliders, simulations, playback. A robot file is read again when it changes. Ctrl-C ends it."""
+    from ramify.view.live import view as show
+
+    with show(robot, port=port, browser=browser) as viewer, suppress(KeyboardInterrupt):
+        print_line(f"{viewer.model.name}: {viewer.url} (Ctrl-C ends it)")
+        sys.stdout.flush()
+        viewer.wait()
 
 
 def _coordinate_units(joint: Joint) -> list[str]:

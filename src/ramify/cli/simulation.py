@@ -48,6 +48,9 @@ def simulate(
     control: Annotated[
         str | None, Parameter(help='The controller: a word such as computed_torque, or "{type: pd, kp: 100}".')
     ] = None,
+    ground: Annotated[
+        str | None, Parameter(help='The ground: firm, dusty, hunt_crossley, none, or "{law: firm, terrain: {slope_deg: 10}}".')
+    ] = None,
     initial: Annotated[Words, Parameter(help='The start: numbers q, or q and v; or "{q_deg: {joint2: 90}}".')] = None,
     t_end: Annotated[Seconds, Parameter(help="Seconds to simulate; 1 for a robot, as the scenario says otherwise.")] = None,
     method: Annotated[str | None, Parameter(help="auto, dop853, ode45, radau, ode15s, lsoda, rk4, ode5, ab4, energy, ...")] = None,
@@ -59,15 +62,20 @@ def simulate(
     out: Annotated[Path | None, Parameter(help="File of the run: .nc (everything), or .csv.")] = None,
     audit: Annotated[bool, Parameter(negative="", help="Print the audit; exit code 1 where it fails.")] = False,
     plot: Annotated[Path | None, Parameter(help="Plot of the coordinates: .svg, .png or .pdf.")] = None,
+    report: Annotated[Path | None, Parameter(help="Report of the run: one .html file with animation, plots and tables.")] = None,
+    animate: Annotated[Path | None, Parameter(help="Film of the run: .mp4 or .gif.")] = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> int:
     """Simulate a robot or a scenario. What was computed is kept where the run fails or is interrupted with Ctrl-C."""
     if out is not None and out.suffix not in WRITERS:
         raise rf.SimulationError(f"--out {out}: the file must end in {' or '.join(WRITERS)}")
+    for option, path, suffixes in (("--report", report, (".html", ".htm")), ("--animate", animate, (".mp4", ".gif"))):
+        if path is not None and path.suffix.lower() not in suffixes:
+            raise rf.SimulationError(f"{option} {path}: the file must end in {' or '.join(suffixes)}")
     scenario = _scenario(what, settings)
     given = {"t_end": t_end, "method": method, "step": step, "rtol": rtol, "atol": atol, "dt_out": dt_out, "damping": damping}
-    given |= {"motion": trajectory, "control": control, "initial": _start(initial, scenario)}
+    given |= {"motion": trajectory, "control": control, "ground": ground, "initial": _start(initial, scenario)}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     failure: rf.SimulationError | None = None
     try:
@@ -76,7 +84,7 @@ def simulate(
         if error.result is None:
             raise
         failure, result = error, error.result  # type: ignore[assignment]
-    files = _write(result, out, plot)
+    files = _write(result, out, plot, report, animate)
     if json:
         print_json(_data(scenario, result, files, audit))
     else:
@@ -126,7 +134,7 @@ def _start(words: list[str] | None, scenario: Scenario) -> Any:
     return {"q": numbers[:nq]} | ({"v": numbers[nq:]} if len(numbers) > nq else {})
 
 
-def _write(result: Result, out: Path | None, plot: Path | None) -> dict[str, str]:
+def _write(result: Result, out: Path | None, plot: Path | None, report: Path | None, animate: Path | None) -> dict[str, str]:
     files: dict[str, str] = {}
     if out is not None:
         getattr(result, WRITERS[out.suffix])(out)
@@ -134,6 +142,10 @@ def _write(result: Result, out: Path | None, plot: Path | None) -> dict[str, str
     if plot is not None:
         result.plot("q").savefig(plot)
         files["plot"] = str(plot)
+    if report is not None:
+        files["report"] = str(result.report(report))
+    if animate is not None:
+        files["film"] = str(result.animate(animate))
     return files
 
 

@@ -10,7 +10,7 @@ from ramify.trace.program import Program
 
 _C: Final = {
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}", "recip": "1.0 / {0}", "sqrt": "sqrt({0})",
-    "sin": "sin({0})", "cos": "cos({0})", "atan2": "atan2({0}, {1})",
+    "floor": "floor({0})", "sin": "sin({0})", "cos": "cos({0})", "atan2": "atan2({0}, {1})",
     "lt": "{0} < {1}", "le": "{0} <= {1}", "select": "{0} ? {1} : {2}",
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ our own rule and not the compiler's, so that every width gives the same bits.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -18,7 +19,7 @@ ANGLE_LIMIT: Final = 1.0e6
 """Largest angle (rad) the kernels' own sine and cosine take; beyond it the caller reduces the angle first."""
 
 # pi/2 in three parts of 33 bits (the products with a whole number below 2^20 are exact), and the minimax polynomials
-# of sine and cosine on [-pi/4, pi/4]: the constants of Sun's fdlibm.
+# of sine and cosine on [-pi/4, pi/4], and of (x - arctangent of x) / x^3 up to 7/16: the constants of Sun's fdlibm.
 _PI_2 = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _SIN = (
     -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
@@ -28,6 +29,12 @@ _COS = (
     4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015872894767294178e-05,
     -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11,
 )  # fmt: skip
+_ATAN = (
+    3.33333333333329318027e-01, -1.99999999998764832476e-01, 1.42857142725034663711e-01, -1.11111104054623557880e-01,
+    9.09088713343650656196e-02, -7.69187620504482999495e-02, 6.66107313738753120669e-02, -5.83357013379057348645e-02,
+    4.97687799461593236017e-02, -3.65315727442169155270e-02, 1.62858201153657823623e-02,
+)  # fmt: skip
+_TAN_22 = 0.41421356237309503
 _ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest whole number in the low bits
 
 
@@ -117,16 +124,22 @@ class Writer:
         return self._signed(sine, bits, 0), self._signed(cosine, bits, 1)
 
     def angle_of(self, y: str, x: str) -> str:
-        """The angle of the point (x, y), lane by lane from the C library."""
-        self.intrinsics.add("declare double @atan2(double, double)")
-        if self.width == 1:
-            return self.put(f"call double @atan2(double {y}, double {x})")
-        out = "poison"
-        for i in range(self.width):
-            a, b = (self.put(f"extractelement {self.vector} {u}, i64 {i}") for u in (y, x))
-            found = self.put(f"call double @atan2(double {a}, double {b})")
-            out = self.put(f"insertelement {self.vector} {out}, double {found}, i64 {i}")
-        return out
+        """The angle of the point (x, y): arctangent of a quotient below tan(pi/8), then what its octant adds."""
+        width, height = self.call("fabs", x), self.call("fabs", y)
+        steep = self.put(f"fcmp ogt {self.vector} {height}, {width}")
+        small, large = self.pick(steep, width, height), self.pick(steep, height, width)
+        origin = self.put(f"fcmp oeq {self.vector} {large}, {self.const(0.0)}")
+        t = self.binary("fdiv", small, self.pick(origin, self.const(1.0), large))
+        wide = self.put(f"fcmp ogt {self.vector} {t}, {self.const(_TAN_22)}")
+        turned = self.binary("fdiv", self.binary("fsub", t, self.const(1.0)), self.binary("fadd", t, self.const(1.0)))
+        r = self.pick(wide, turned, t)
+        z = self.binary("fmul", r, r)
+        bent = self.multiply_add(self.negated(self.binary("fmul", r, z)), self._polynomial(z, _ATAN), r)
+        angle = self.binary("fadd", bent, self.pick(wide, self.const(0.25 * math.pi), self.const(0.0)))
+        angle = self.pick(steep, self.binary("fsub", self.const(0.5 * math.pi), angle), angle)
+        behind = self.put(f"icmp slt {self.integer} {self.put(f'bitcast {self.vector} {x} to {self.integer}')}, {self.whole(0)}")
+        angle = self.pick(behind, self.binary("fsub", self.const(math.pi), angle), angle)
+        return self.call("copysign", angle, y)
 
     def _polynomial(self, z: str, coefficients: tuple[float, ...]) -> str:
         value = self.const(coefficients[-1])
@@ -157,6 +170,7 @@ _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
     "neg": lambda w, a: w.negated(*a),
     "recip": lambda w, a: w.binary("fdiv", w.const(1.0), *a),
     "sqrt": lambda w, a: w.call("sqrt", *a),
+    "floor": lambda w, a: w.call("floor", *a),
     "atan2": lambda w, a: w.angle_of(*a),
     "lt": lambda w, a: w.put(f"fcmp olt {w.vector} {a[0]}, {a[1]}"),
     "le": lambda w, a: w.put(f"fcmp ole {w.vector} {a[0]}, {a[1]}"),

@@ -6,11 +6,12 @@ from ramify.control.feedforward import Feedforward
 from ramify.control.function import Function
 from ramify.control.gravity import GravityCompensation
 from ramify.control.pd import PD, PID
+from ramify.control.prescribed import Prescribed
 from ramify.control.robot import RobotText
 from ramify.control.sum import Sum
 from ramify.control.torque import Torque, TorqueTable
 
 __all__ = [
-    "PD", "PID", "ComputedTorque", "Controller", "Feedforward", "Function", "GravityCompensation", "RobotText", "Sum", "Torque",
-    "TorqueTable", "as_controller",
+    "PD", "PID", "ComputedTorque", "Controller", "Feedforward", "Function", "GravityCompensation", "Prescribed", "RobotText", "Sum",
+    "Torque", "TorqueTable", "as_controller",
 ]  # fmt: skip

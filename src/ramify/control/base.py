@@ -24,6 +24,7 @@ from ramify.motion.trajectory import Array, Row, row, settle, stacked
 from ramify.scalar import Scalar, select
 
 if TYPE_CHECKING:
+    from ramify.contact.text import ContactText
     from ramify.model.model import Model
 
 Forces = tuple[list[Scalar], list[Scalar]]
@@ -73,6 +74,11 @@ class Controller(ABC):
         """Whether the text can be compiled."""
         return True
 
+    @property
+    def prescribes(self) -> bool:
+        """Whether it moves its coordinates itself instead of pushing them: see ``Prescribed``."""
+        return False
+
     def driven(self, robot: RobotText) -> Driven:
         """The coordinates of the robot that it drives."""
         return robot.driven(self.actuated)
@@ -87,8 +93,11 @@ class Controller(ABC):
             tau[j] = force if limits is None else limited(force, limits[i])
         return tau, rates
 
-    def torque(self, model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None = None) -> Array:
-        """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z (..., states) or its start.
+    def torque(
+        self, model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None = None, ground: Any = None
+    ) -> Array:  # fmt: skip
+        """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z (..., states) or its start;
+        ground: what the robot stands on, as for rf.simulate.
 
         Runs the text on NumPy. Raises StateError where shapes do not fit or a number is not finite, and SimulationError where the
         controller gives one that is not.
@@ -102,7 +111,7 @@ class Controller(ABC):
         parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), own]
         batch = np.broadcast_shapes(times.shape, *(x.shape[:-1] for x in parts))
         columns = [[x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts]
-        tau, _ = self.text(RobotText(model), times if times.ndim else float(times), *columns)
+        tau, _ = self.text(RobotText(model, _contact(model, ground)), times if times.ndim else float(times), *columns)
         out = stacked(tau, batch)
         if not np.isfinite(out).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(out))[0])
@@ -128,6 +137,19 @@ def as_controller(control: Any, model: Model) -> Controller | None:
         control = Function(control)
     control.check(model)
     return control
+
+
+def _contact(model: Model, ground: Any) -> ContactText | None:
+    """The contact of a model with a ground, which may be known already."""
+    if ground is None:
+        return None
+    from ramify.contact.text import ContactText
+    from ramify.contact.words import as_ground
+
+    if isinstance(ground, ContactText):
+        return ground
+    made = as_ground(ground, model)
+    return None if made is None else ContactText(model, made)
 
 
 # ---- gains and limits ----

@@ -18,7 +18,8 @@ class ComputedTorque(Controller):
     """tau = I alpha + h with alpha = a_des + kp e + kd de/dt (eqs. 9.3, 9.4): then dde + kd de + kp e = 0 (eq. 9.5).
 
     Where some coordinates are not driven (a floating base), alpha holds for the driven ones; the accelerations of the others follow
-    from the condition that no force acts there (eqs. 9.8-9.11), by one hybrid recursion.
+    from the condition that no force acts there (eqs. 9.8-9.11), by one hybrid recursion. On a ground its forces are part of h, as
+    in eq. (7.1): the controller feels what its feet press on.
 
     motion: of the driven coordinates, or of all. kp in 1/s^2, kd in 1/s, each a number or one per driven coordinate; kd is
     critical, 2 sqrt(kp), unless given: 49 and 14, the book's gains.
@@ -43,11 +44,13 @@ class ComputedTorque(Controller):
         want = desired(self.motion, robot, driven, t, q, v)
         e, de = errors(want, driven, q, v)
         alpha = sums(want.a, weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot))
-        return driving_forces(robot, driven, q, v, alpha), []
+        return driving_forces(robot, driven, q, v, alpha, robot.felt(q, v)), []
 
 
-def driving_forces(robot: RobotText, driven: Driven, q: Scalars, v: Scalars, a: Scalars) -> list[Scalar]:
-    """The forces that give the driven coordinates the accelerations a while none act on the others."""
+def driving_forces(
+    robot: RobotText, driven: Driven, q: Scalars, v: Scalars, a: Scalars, felt: Scalars | None = None
+) -> list[Scalar]:  # fmt: skip
+    """The forces that give the driven coordinates the accelerations a while none act on the others; ``felt``: from the ground."""
     whole = len(driven) == robot.nv and not robot.model.loops
-    tau = robot.inverse_dynamics(q, v, a) if whole else robot.hybrid(q, v, a, driven)
+    tau = robot.inverse_dynamics(q, v, a, felt) if whole else robot.hybrid(q, v, a, driven, felt)
     return [tau[j] for j in driven.v]

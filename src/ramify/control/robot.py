@@ -11,6 +11,7 @@ from ramify.motion.driven import Actuated, Driven, driven
 from ramify.scalar import Scalar
 
 if TYPE_CHECKING:
+    from ramify.contact.text import ContactText
     from ramify.model.model import Model
 
 Scalars = Sequence[Scalar]
@@ -22,13 +23,14 @@ class RobotText:
 
     q has ``nq`` entries; v, a and the forces have ``nv``. Units and conventions are those of the model's methods of the same names.
     Loops are honoured: forces act at the driven coordinates alone.
+    ``contact``: the robot's contact with a ground, where it stands on one.
     """
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, model: Model, contact: ContactText | None = None) -> None:
+        self.model, self.contact = model, contact
         self.nq, self.nv = model.nq, model.nv
         self._driven: dict[Any, Driven] = {}
-        self._hybrids: dict[tuple[int, ...], Text] = {}
+        self._hybrids: dict[tuple[str, tuple[int, ...]], Text] = {}
 
     def driven(self, actuated: Actuated = None) -> Driven:
         """The driven coordinates: see ramify.motion.driven."""
@@ -37,8 +39,14 @@ class RobotText:
             self._driven[key] = driven(self.model, actuated)
         return self._driven[key]
 
-    def inverse_dynamics(self, q: Scalars, v: Scalars, a: Scalars) -> list[Scalar]:
-        """tau = I a + h (table 6.1)."""
+    def felt(self, q: Scalars, v: Scalars) -> list[Scalar] | None:
+        """The ground's wrenches on the links (6 nv), as force sensors would tell them; None without a ground."""
+        return None if self.contact is None else self.contact.reactions(q, v)[2]
+
+    def inverse_dynamics(self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None) -> list[Scalar]:
+        """tau = I a + h (table 6.1); ``wrenches`` as from ``felt``."""
+        if wrenches is not None:
+            return self._inverse_under(list(q), list(v), list(a), list(wrenches))[0]
         return self._inverse(list(q), list(v), list(a))[0]
 
     def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[Scalar]:
@@ -57,19 +65,25 @@ class RobotText:
             return self._held(q, [0.0] * self.nv)
         return self._gravity(list(q))[0]
 
-    def hybrid(self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None) -> list[Scalar]:
+    def hybrid(
+        self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None, wrenches: Scalars | None = None,
+        forces: Scalars | None = None,
+    ) -> list[Scalar]:  # fmt: skip
         """(nv): the forces that give the coordinates ``joints`` the accelerations a_joints; the others' accelerations (table 7.1).
 
-        joints: the driven coordinates unless told; no force acts on the others. This is eqs. (9.8), (9.9) solved by recursion.
+        joints: the driven coordinates unless told. wrenches: as from ``felt``. forces (nv): on the others, none unless told. This
+        is eqs. (9.8), (9.9) solved by recursion.
         """
         given = self.driven() if joints is None else joints
-        x: list[Scalar] = [0.0] * self.nv
+        x: list[Scalar] = [0.0] * self.nv if forces is None else list(forces)
         for j, a in zip(given.v, a_joints, strict=True):
             x[j] = a
-        if given.v not in self._hybrids:
+        name = "hybrid_dynamics" if wrenches is None else "hybrid_dynamics_wrenches"
+        if (name, given.v) not in self._hybrids:
             prescribed = [float(k in given.v) for k in range(self.nv)]
-            self._hybrids[given.v] = plain_text(algorithm_of(self.model, "hybrid_dynamics"), self.model, [prescribed])
-        return self._hybrids[given.v](list(q), list(v), x)[0]
+            self._hybrids[name, given.v] = plain_text(algorithm_of(self.model, name), self.model, [prescribed])
+        outside = [] if wrenches is None else [list(wrenches)]
+        return self._hybrids[name, given.v](list(q), list(v), x, *outside)[0]
 
     def _held(self, q: Scalars, v: Scalars) -> list[Scalar]:
         """Forces at the driven coordinates, under which these do not accelerate."""
@@ -80,6 +94,10 @@ class RobotText:
     @cached_property
     def _inverse(self) -> Text:
         return plain_text(algorithm_of(self.model, "inverse_dynamics"), self.model, ())
+
+    @cached_property
+    def _inverse_under(self) -> Text:
+        return plain_text(algorithm_of(self.model, "inverse_dynamics_wrenches"), self.model, ())
 
     @cached_property
     def _forward(self) -> Text:
@@ -97,7 +115,7 @@ class RobotText:
 class StillRobot(RobotText):
     """A robot whose algorithms all answer zero: enough to see whether a controller's shapes fit, whatever the posture."""
 
-    def inverse_dynamics(self, q: Scalars, v: Scalars, a: Scalars) -> list[Scalar]:
+    def inverse_dynamics(self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None) -> list[Scalar]:
         return [0.0] * self.nv
 
     def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[Scalar]:
@@ -109,5 +127,8 @@ class StillRobot(RobotText):
     def gravity_forces(self, q: Scalars) -> list[Scalar]:
         return [0.0] * self.nv
 
-    def hybrid(self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None) -> list[Scalar]:
+    def hybrid(
+        self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None, wrenches: Scalars | None = None,
+        forces: Scalars | None = None,
+    ) -> list[Scalar]:  # fmt: skip
         return [0.0] * self.nv

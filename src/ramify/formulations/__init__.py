@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from ramify.formulations.denoc import Denoc, denoc_matrices
-from ramify.formulations.general import general_count, published_count
+from ramify.formulations.general import FORMULATIONS, Formulation, general_count, published_count
+from ramify.formulations.mass_centre import MassCentre, mass_centre_matrices
+from ramify.formulations.steps import StepTable, step_table
+from ramify.formulations.symbolic import Equations, equations
 
-__all__ = ["Denoc", "denoc_matrices", "general_count", "published_count"]
+__all__ = [
+    "FORMULATIONS", "Denoc", "Equations", "Formulation", "MassCentre", "StepTable", "denoc_matrices", "equations", "general_count",
+    "mass_centre_matrices", "published_count", "step_table",
+]  # fmt: skip

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 ORIGIN = Vec3(0.0, 0.0, 0.0)
 Z = Vec3(0.0, 0.0, 1.0)
-Record = TypeVar("Record", Vec3, Sym3)
+Record = TypeVar("Record")
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,11 @@ def chain_of(model: Model, **state: Sequence[Scalar]) -> Chain:
         if len(column) != model.nv:
             raise StateError(f"{name} has {len(column)} entries; {model.name} takes {model.nv}")
     gravity = skeleton.root.rotation.T @ model.gravity
-    return Chain(tuple(_chain_link(link) for link in skeleton.links), Vec3(*(float(g) for g in gravity)))
+    return Chain(tuple(chain_link(link) for link in skeleton.links), Vec3(*(float(g) for g in gravity)))
 
 
-def _chain_link(link: Link) -> ChainLink:
+def chain_link(link: Link) -> ChainLink:
+    """A link of the skeleton as one of a chain: its moments taken about the mass centre."""
     m, h, I = link.M.m, link.M.h, link.M.I  # noqa: E741
     c = h * (1.0 / m) if m > 0.0 else ORIGIN
     xx, yy, zz = h.x * c.x, h.y * c.y, h.z * c.z
@@ -189,5 +190,5 @@ def axes_seen_outward(chain: Chain, R: Sequence[Rotation]) -> list[list[Vec3]]:
 
 
 def in_store(record: Record, like: Scalar) -> Record:
-    """A vector or tensor whose constant entries are kept among run-time numbers such as ``like``: see ``counting.stored``."""
+    """A record whose constant entries are kept among run-time numbers such as ``like``: see ``counting.stored``."""
     return rebuild(record, iter([stored(x, like) for x in flatten(record)]))

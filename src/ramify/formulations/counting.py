@@ -17,7 +17,8 @@ with ``stored``. Nothing is shared or folded beyond these rules: what is written
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -121,6 +122,32 @@ class Counted:
     def _sqrt_(x: Counted) -> Counted:
         x.tally.sqrt += 1
         return Counted(math.sqrt(x.value), x.tally)
+
+
+class Ledger:
+    """Where the operations of a text go: ``with ledger.step("6.8", "w*"):`` charges what is done inside to that row.
+
+    Without a tally (any other scalar than Counted) it does nothing. ``rows`` maps (table, step) to [multiplications, additions].
+    """
+
+    def __init__(self, tally: Tally | None = None) -> None:
+        self.tally = tally
+        self.rows: dict[tuple[str, str], list[int]] = {}
+
+    @contextmanager
+    def step(self, table: str, name: str) -> Iterator[None]:
+        """Charges to one row; rows of the same name add up."""
+        before = (self.tally.mul, self.tally.add) if self.tally else (0, 0)
+        yield
+        if self.tally:
+            row = self.rows.setdefault((table, name), [0, 0])
+            row[0] += self.tally.mul - before[0]
+            row[1] += self.tally.add - before[1]
+
+    @property
+    def total(self) -> tuple[int, int]:
+        """Multiplications and additions of all rows."""
+        return sum(row[0] for row in self.rows.values()), sum(row[1] for row in self.rows.values())
 
 
 def stored(constant: Scalar, like: Scalar) -> Scalar:

@@ -195,7 +195,7 @@ def denoc_matrices(model: Model, q: ArrayLike, v: ArrayLike, level: Level = "lin
         N_l, dN_l, N_d, dN_d = _module_level(N_l, dN_l, N_d, dN_d, groups, above)
     N, N_dot = N_l @ N_d, dN_l @ N_d + N_l @ dN_d
     M = _diagonal([_mass(link, x.R) for link, x in zip(skeleton.links, links, strict=True)])
-    Omega = _diagonal([_diagonal_twice(_cross(x.w)) for x in links])
+    Omega = _diagonal([_diagonal_twice(cross_tensor(x.w)) for x in links])
     E = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0] * n)
     rho = np.tile(np.concatenate([np.zeros(3), -skeleton.root.rotation.T @ model.gravity]), n)
     return Denoc(
@@ -216,7 +216,7 @@ def _rows(group: Sequence[int]) -> list[int]:
     return [6 * k + i for k in group for i in range(6)]
 
 
-def _cross(u: Array) -> Array:
+def cross_tensor(u: Array) -> Array:
     """The cross-product tensor u x 1 (5.3)."""
     return np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
 
@@ -262,7 +262,7 @@ def _mass(link: Link, R: Array) -> Array:
     """M of a link (5.6): inertia tensor about the joint origin, first moment m d, mass."""
     m, I = link.M.m, link.M.I  # noqa: E741
     tensor = np.array([[I.xx, I.xy, I.xz], [I.xy, I.yy, I.yz], [I.xz, I.yz, I.zz]])
-    moment = _cross(R @ _array(link.M.h))
+    moment = cross_tensor(R @ _array(link.M.h))
     return np.block([[R @ tensor @ R.T, moment], [-moment, m * np.eye(3)]])
 
 
@@ -274,8 +274,8 @@ def _link_level(constants: Sequence[Link], parents: Sequence[int], links: Sequen
         j = parents[k]
         while j >= 0:
             N_l[6 * k : 6 * k + 6, 6 * j : 6 * j + 6] = np.eye(6)
-            N_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = _cross(links[j].o - x.o)
-            dN_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = _cross(links[j].v - x.v)
+            N_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = cross_tensor(links[j].o - x.o)
+            dN_l[6 * k + 3 : 6 * k + 6, 6 * j : 6 * j + 3] = cross_tensor(links[j].v - x.v)
             j = parents[j]
         turned = np.cross(x.w, x.e)
         N_d[6 * k : 6 * k + 6, k] = np.concatenate([link.p.rho * x.e, link.p.eta * x.e])

@@ -2,8 +2,8 @@
 
 They differ from ``ramify.dynamics`` in where a link is looked at. Twists and wrenches belong to the mass centres, so the mass
 matrix of a link is block diagonal; B (13) leads from mass centre to mass centre, and p = [e; e x d] for a revolute joint. Frames
-are the classical Denavit-Hartenberg ones: frame i + 1, at the far joint of link i, is fixed to link i and carries its vectors. B is
-applied in two parts, from a mass centre to the joint and from the joint to the next mass centre, each with a vector of one link.
+of RIDIM are the classical Denavit-Hartenberg ones: frame i + 1, at the far joint of link i, is fixed to link i and carries its
+vectors. ``ramify.formulations.elimination`` has the three steps of RFDSIM.
 
 S. K. Saha, Dynamics of serial multibody systems using the decoupled natural orthogonal complement matrices, J. Applied Mechanics
 66 (1999) 986-996; equation numbers are its own. The texts run over any scalar.
@@ -13,18 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from ramify.formulations.chain import ORIGIN, Chain, Z, chain_of, in_store
+from ramify.formulations.counting import Ledger
+from ramify.formulations.elimination import bodies_at, solve
 from ramify.model.link import Turn
 from ramify.scalar import Scalar, cos, sin
-from ramify.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
+from ramify.spatial import Sym3, Twist, Vec3, Wrench
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
-
-T = TypeVar("T", Vec3, ArticulatedInertia)
-_O3 = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -43,34 +42,37 @@ class MassCentreLink:
     d: Vec3
     r: Vec3
 
+    def outward(self, u: Vec3) -> Vec3:
+        """A vector of frame i, seen from frame i + 1: 8M 4A."""
+        return u.rotate_z(self.theta.c, -self.theta.s).rotate_x(self.alpha.c, -self.alpha.s)
+
+    def inward(self, x: Vec3) -> Vec3:
+        """A vector of frame i + 1, seen from frame i: 8M 4A."""
+        return x.rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.theta.c, self.theta.s)
+
     @property
     def p(self) -> Twist:
         """The joint-rate propagation vector (13), (15)."""
         return Twist(self.e, self.e.cross(self.d)) if self.rotational else Twist(ORIGIN, self.e)
 
-    def outward(self, u: Vec3) -> Vec3:
-        """A vector of frame i, seen from frame i + 1: 8M 4A."""
-        return u.rotate_z(self.theta.c, -self.theta.s).rotate_x(self.alpha.c, -self.alpha.s)
-
-    def inward(self, x: T) -> T:
-        """A vector or inertia of frame i + 1, seen from frame i."""
-        return x.rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.theta.c, self.theta.s)
-
-    def wrench_at_joint(self, w: Wrench) -> Wrench:
-        """A wrench at the mass centre, felt at joint i, in frame i: one half of B'."""
-        return Wrench(self.inward(w.n + self.d.cross(w.f)), self.inward(w.f))
-
-    def wrench_from_joint(self, w: Wrench) -> Wrench:
-        """A wrench at joint i + 1, felt at the mass centre: the other half."""
-        return Wrench(w.n + self.r.cross(w.f), w.f)
+    @property
+    def turned_d(self) -> Vec3:
+        """d in frame i: alpha turns it beforehand, theta takes 4M 2A."""
+        return self.d.rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.theta.c, self.theta.s)
 
 
-def links_at(chain: Chain, q: Sequence[Scalar]) -> list[MassCentreLink]:
-    """The links of a chain, its frames moved from each link's own joint to the next one: the last stays where it is."""
+PARALLEL = Turn(1.0, 0.0)
+
+
+def links_at(chain: Chain, q: Sequence[Scalar], tip: Turn = PARALLEL) -> list[MassCentreLink]:
+    """The links of a chain, its frames moved from each link's own joint to the next one.
+
+    Frame n + 1 has no joint and may be chosen at will: it is turned by ``tip``, the angle alpha_n of a DH table.
+    """
     out = []
     for i, (link, qi) in enumerate(zip(chain.links, q, strict=True)):
-        tip = i + 1 == len(chain.links)
-        alpha, o = (Turn(1.0, 0.0), ORIGIN) if tip else (chain.links[i + 1].beta, chain.links[i + 1].o)
+        last = i + 1 == len(chain.links)
+        alpha, o = (tip, ORIGIN) if last else (chain.links[i + 1].beta, chain.links[i + 1].o)
         theta = link.theta0
         if link.rotational:
             c, s = cos(qi), sin(qi)
@@ -86,10 +88,12 @@ def links_at(chain: Chain, q: Sequence[Scalar]) -> list[MassCentreLink]:
     return out
 
 
-def ridim(chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]) -> list[Scalar]:
+def ridim(
+    chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], ledger: Ledger | None = None, tip: Turn = PARALLEL
+) -> list[Scalar]:
     """tau (n): joint forces by a forward and a backward recursion over the links (section 5.1, eq. 32 for gravity)."""
-    links = links_at(chain, q)
-    return _joint_forces(links, _forward(chain, links, v, a))
+    links, ledger = links_at(chain, q, tip), ledger or Ledger()
+    return _joint_forces(links, _forward(chain, links, v, a, ledger), ledger)
 
 
 @dataclass
@@ -101,89 +105,61 @@ class _Rates:
     dv: Vec3
 
 
-def _forward(chain: Chain, links: Sequence[MassCentreLink], v: Sequence[Scalar], a: Sequence[Scalar]) -> list[_Rates]:
-    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base."""
+def _forward(
+    chain: Chain, links: Sequence[MassCentreLink], v: Sequence[Scalar], a: Sequence[Scalar], ledger: Ledger
+) -> list[_Rates]:
+    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base (32)."""
     beta = chain.links[0].beta
     gravity = chain.gravity.rotate_x(beta.c, -beta.s)
-    w, dw, dv = ORIGIN, ORIGIN, in_store(-gravity, links[0].theta.c)
+    w, dw, dv = in_store((ORIGIN, ORIGIN, -gravity), links[0].theta.c)  # one loop for all links, the base's zeros in the arrays
     out: list[_Rates] = []
     for i, (link, vi, ai) in enumerate(zip(links, v, a, strict=True)):
-        if i > 0:  # from the last mass centre to this joint
-            r = links[i - 1].r
-            dv = dv + dw.cross(r) + w.cross(w.cross(r))
-        if link.rotational:
-            dw = Vec3(dw.x + w.y * vi, dw.y - w.x * vi, dw.z + ai)
-            w = Vec3(w.x, w.y, w.z + vi)
-        w, dw, dv = link.outward(w), link.outward(dw), link.outward(dv)
-        dv = dv + dw.cross(link.d) + w.cross(w.cross(link.d))
-        if not link.rotational:
-            dv = dv + w.cross(link.e) * (vi + vi) + link.e * ai
+        if i > 0:
+            with ledger.step("ridim", "acceleration from the last mass centre to the joint, by r"):
+                r = links[i - 1].r
+                dv = dv + dw.cross(r) + w.cross(w.cross(r))
+        with ledger.step("ridim", "angular acceleration"):
+            if link.rotational:
+                dw = Vec3(dw.x + w.y * vi, dw.y - w.x * vi, dw.z + ai)
+            dw = link.outward(dw)
+        with ledger.step("ridim", "angular velocity"):
+            if link.rotational:
+                w = Vec3(w.x, w.y, w.z + vi)
+            w = link.outward(w)
+        with ledger.step("ridim", "acceleration turned, and on to the mass centre, by d"):
+            dv = link.outward(dv)
+            dv = dv + dw.cross(link.d) + w.cross(w.cross(link.d))
+            if not link.rotational:
+                dv = dv + w.cross(link.e) * (vi + vi) + link.e * ai
         out.append(_Rates(w, dw, dv))
     return out
 
 
-def _joint_forces(links: Sequence[MassCentreLink], rates: Sequence[_Rates]) -> list[Scalar]:
-    """gamma_i = M xi + dM/dt nu + B' gamma; tau = p' gamma, read off at the joint (section 5.1, backward recursion)."""
+def _joint_forces(links: Sequence[MassCentreLink], rates: Sequence[_Rates], ledger: Ledger) -> list[Scalar]:
+    """gamma_i = M xi + dM/dt nu + B' gamma and tau = p' gamma (section 5.1, backward recursion)."""
     tau: list[Scalar] = []
-    beyond: Wrench | None = None
-    for link, x in zip(reversed(links), reversed(rates), strict=True):
-        gamma = Wrench(link.I @ x.dw + x.w.cross(link.I @ x.w), x.dv * link.m)
+    gamma: Wrench | None = None
+    for i in reversed(range(len(links))):
+        link, x, beyond = links[i], rates[i], gamma
+        with ledger.step("ridim", "wrench of the link: I dω + ω × Iω, m dv"):
+            gamma = Wrench(link.I @ x.dw + x.w.cross(link.I @ x.w), x.dv * link.m)
         if beyond is not None:
-            gamma = gamma + link.wrench_from_joint(beyond)
-        beyond = link.wrench_at_joint(gamma)
-        tau.append(beyond.n.z if link.rotational else beyond.f.z)
+            with ledger.step("ridim", "c, from mass centre to mass centre (13)"):
+                c = link.r + links[i + 1].turned_d
+            with ledger.step("ridim", "Bᵀ γ"):
+                n, f = links[i + 1].inward(beyond.n), links[i + 1].inward(beyond.f)
+                handed = Wrench(n + c.cross(f), f)
+            with ledger.step("ridim", "Bᵀ γ added"):
+                gamma = gamma + handed
+        with ledger.step("ridim", "τ = pᵀ γ"):
+            tau.append(link.p.dot(gamma))
     return tau[::-1]
 
 
 def rfdsim(chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-    """q'' (n): joint accelerations through I = U D U' in three steps (34)-(37), the articulated bodies by (47)-(50)."""
-    links = links_at(chain, q)
-    h = _joint_forces(links, _forward(chain, links, v, [0.0] * len(links)))
-    phi = [t - x for t, x in zip(tau, h, strict=True)]
-    psi, pivots = articulated_bodies(links)
-    # 1: U tau^ = phi, from the tip inward
-    tau_hat: list[Scalar] = [0.0] * len(links)
-    eta: Wrench | None = None
-    for i in reversed(range(len(links))):
-        tau_hat[i] = phi[i] if eta is None else phi[i] - links[i].p.dot(eta)
-        own = psi[i] * tau_hat[i]
-        eta = own if eta is None else own + eta
-        if i > 0:
-            eta = links[i - 1].wrench_from_joint(links[i].wrench_at_joint(eta))
-    # 2: D tau~ = tau^
-    tau_tilde = [x / m for x, m in zip(tau_hat, pivots, strict=True)]
-    # 3: U' q'' = tau~, from the base outward
-    a: list[Scalar] = []
-    mu: Twist | None = None
-    for i, link in enumerate(links):
-        if mu is None:
-            a.append(tau_tilde[i])
-        else:
-            before = links[i - 1]
-            w = link.outward(mu.w)
-            mu = Twist(w, link.outward(mu.v + mu.w.cross(before.r)) + w.cross(link.d))
-            a.append(tau_tilde[i] - mu.dot(psi[i]))
-        own_motion = Twist(link.p.w * a[i], link.p.v * a[i])
-        mu = own_motion if mu is None else own_motion + mu
-    return a
-
-
-def articulated_bodies(links: Sequence[MassCentreLink]) -> tuple[list[Wrench], list[Scalar]]:
-    """psi_i and the pivots m^_i (47), (48): what the joints feel of the links beyond, these being free to move (50)."""
-    psi: list[Wrench] = []
-    pivots: list[Scalar] = []
-    beyond: ArticulatedInertia | None = None
-    for i in reversed(range(len(links))):
-        link = links[i]
-        M = ArticulatedInertia(link.I, _O3, Sym3(link.m, link.m, link.m, 0.0, 0.0, 0.0))
-        if beyond is not None:
-            M = M + beyond.shift(link.r)
-        psi_hat = M @ link.p
-        pivots.append(link.p.dot(psi_hat))
-        psi.append(psi_hat * (1.0 / pivots[-1]))
-        if i > 0:
-            beyond = link.inward(M.minus_outer(psi_hat, psi[-1]).shift(link.d))
-    return psi[::-1], pivots[::-1]
+    """q'' (n): joint accelerations of I q'' = phi, phi = tau - h, h being the forces of RIDIM at q'' = 0 (section 5.2)."""
+    h = ridim(chain, q, v, [0.0] * len(chain.links))
+    return solve(bodies_at(chain, q), [t - x for t, x in zip(tau, h, strict=True)])
 
 
 def inverse_dynamics(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]) -> list[Scalar]:

@@ -225,7 +225,7 @@ def _tell(given: _Variables, floating: bool, legged: bool, kept: Mapping[str, An
         )
         report.ignored("jacobian.m, inv_kine.m", text)
     if legged:
-        report.note("g_prop", 'the ground is no part of the model; its parameters are in m.metadata["ground"]')
+        report.note("g_prop", "the ground is no part of the model; give ground=rf.contact.Firm.of_redysim(m) to rf.simulate")
     if not floating and "r" not in given:
         report.assumed("r", "an older file without joint types: all joints turn")
     if floating:

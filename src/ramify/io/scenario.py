@@ -17,7 +17,8 @@ import numpy as np
 from ramify.errors import ModelError, RamifyError
 from ramify.io.expression import near, shown
 from ramify.io.mistakes import Map, Mistakes, Path
-from ramify.io.scenario_control import controller
+from ramify.io.scenario_control import controllers
+from ramify.io.scenario_ground import ground_of
 from ramify.io.scenario_motion import Coordinates, motion
 from ramify.io.scenario_schema import Initial, RobotOf, ScenarioPart
 from ramify.io.schema import P, validate
@@ -27,6 +28,8 @@ from ramify.sim.scenario import Scenario
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
+    from ramify.motion import Trajectory
+    from ramify.sim.result import Result
 
 WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
 OPTIONS: Final = ("t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping")
@@ -71,7 +74,7 @@ def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:
         document = parse(read_text(path), Mistakes(given), WANTED)
     except ModelError:
         return False
-    return "links" not in document and bool({"robot", "t_end", "motion", "control", "initial"} & set(document))
+    return "links" not in document and bool({"robot", "t_end", "motion", "control", "ground", "initial"} & set(document))
 
 
 def read_scenario(text: str, file: str = "scenario.yaml", folder: FilePath | None = None, robot: Model | None = None) -> Scenario:
@@ -84,21 +87,33 @@ def read_scenario(text: str, file: str = "scenario.yaml", folder: FilePath | Non
     return _Reader(parse(text, mistakes, WANTED), mistakes, folder, robot, text).scenario()
 
 
+def from_document(document: Map, file: str, robot: Model, text: str, folder: FilePath | None = None) -> Scenario:
+    """A scenario from a document that was read and changed; ``text`` is recorded with its runs. Raises ModelError."""
+    mistakes = Mistakes(file)
+    mistakes.root = document
+    return _Reader(document, mistakes, folder, robot, text).scenario()
+
+
 def changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
-    """A scenario with other parts: ``motion``, ``control`` or ``initial`` as a word, a mapping or YAML text."""
+    """A scenario with other parts: ``motion``, ``control``, ``ground`` or ``initial`` as a word, a mapping or YAML text."""
     document = Map(old.document.at)
     document.update(old.document)
     document.keys_at, document.values_at = dict(old.document.keys_at), dict(old.document.values_at)
     mistakes = Mistakes(f"{old.name}, changed")
     for key, value in changes.items():
-        new = parse(value, mistakes, f"{key} is a word or a mapping such as {{type: ...}}") if _is_mapping(value) else value
+        new = parse(value, mistakes, f"{key} is a word or a mapping such as {{{_kind(key)}: ...}}") if _is_mapping(value) else value
         own = document.get(key)
-        if isinstance(new, str) and isinstance(own, Mapping) and own.get("type") == new:
+        if isinstance(new, str) and isinstance(own, Mapping) and own.get(_kind(key)) == new:
             continue  # the same kind: its numbers stay
         document[key] = new
         document.keys_at[key] = document.values_at[key] = document.at
     mistakes.root = document
     return _Reader(document, mistakes, old.folder, old.robot, old.text).scenario()
+
+
+def _kind(part: str) -> str:
+    """The key that says of what kind a part is."""
+    return "law" if part == "ground" else "type"
 
 
 def _is_mapping(value: object) -> bool:
@@ -126,16 +141,28 @@ class _Reader:
         q, v = self._initial(model)
         read = Coordinates(model, self.mistakes, q)
         moved = motion(read, self.document["motion"], ("motion",)) if "motion" in self.document else None
-        control = controller(read, self.document["control"], ("control",), moved) if "control" in self.document else None
+        ground = ground_of(self.document.get("ground"), ("ground",), self.mistakes, model)
+        q0, v0 = _start(model, q, v, moved)
+        options = {key: getattr(top, key) for key in OPTIONS if getattr(top, key) is not None} if top is not None else {}
+        options |= {"ground": ground} if ground is not None else {}
+
+        def inverse(motion: Trajectory, rows: int) -> Result:
+            """The forces of a motion on a floating base: the same run with its joints prescribed."""
+            from ramify.control import Prescribed
+            from ramify.sim.simulate import simulate
+
+            self.mistakes.raise_if_any()
+            run = {**options, "control": Prescribed(motion), "dt_out": options["t_end"] / max(1, rows - 1)}
+            return simulate(model, q0=q0, v0=v0, **run)
+
+        control = controllers(read, self.document, moved, inverse)
         damping = self.document.get("damping")
         if isinstance(damping, list) and len(damping) != model.nv:
             self.mistakes.add(("damping",), f"{len(damping)} entries; a number, or {model.nv} of them belong here")
         self.mistakes.raise_if_any()
         assert top is not None
-        q0, v0 = _start(model, q, v, moved)
         if model.loops:
             q0, v0 = self._assembled(model, q0, v0, ~np.isnan(q))
-        options = {key: getattr(top, key) for key in OPTIONS if getattr(top, key) is not None}
         return Scenario(
             top.name, model, q0, v0, moved, control, options, top.description, top.source, self.text, self.folder, self.document
         )
@@ -203,6 +230,9 @@ class _Reader:
 
 def _start(model: Model, q: Any, v: Any, moved: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The start: what ``initial`` says, elsewhere what the motion says, elsewhere neutral (or a closed model's guess), at rest."""
+    from ramify.motion import Gait
+    from ramify.motion.driven import driven
+
     q0, v0 = model.neutral(), np.zeros(model.nv)
     for name, value in model.guess.items():
         q0[model.coordinates.index(name)] = value
@@ -210,6 +240,8 @@ def _start(model: Model, q: Any, v: Any, moved: Any) -> tuple[np.ndarray[Any, An
         first = moved.at(0.0)
         if moved.n == model.nv == model.nq:
             q0, v0 = first.q.copy(), first.v.copy()
+        elif isinstance(moved, Gait):
+            q0, v0 = moved.start(model)
         else:
             chosen = driven(model)
             if len(chosen) == moved.n and -1 not in chosen.q:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -215,6 +216,11 @@ def _line(read: Coordinates, part: Any, path: Path) -> rm.Trajectory:
     return rm.PlanarLine(part.start, part.end, part.lengths, part.duration, part.begin, part.elbow)
 
 
+def _gait(read: Coordinates, part: Any, path: Path) -> rm.Trajectory:
+    numbers = {name: getattr(part, name) for name in ("height", "period", "stride", "lift", "sway", "support", "begin")}
+    return rm.Gait.of(read.model, **numbers, steps=math.inf if part.steps is None else part.steps)
+
+
 def _per_joint(read: Coordinates, part: Any, path: Path) -> rm.Trajectory | None:
     made = {name: motion(_of_joint(read, name), raw, (*path, "joints", name)) for name, raw in part.joints.items()}
     if any(one is None for one in made.values()):
@@ -251,5 +257,5 @@ def _sequence(read: Coordinates, part: Any, path: Path) -> rm.Trajectory | None:
 
 _BUILD: Final[Mapping[str, Build]] = {
     "cycloid": _cycloid, "quintic": _quintic, "harmonic": _harmonic, "hold": _hold, "spline": _spline, "table": _table,
-    "planar_line": _line, "per_joint": _per_joint, "sequence": _sequence,
+    "planar_line": _line, "per_joint": _per_joint, "sequence": _sequence, "gait": _gait,
 }  # fmt: skip

@@ -129,6 +129,18 @@ class LinePart(_Timed):
     elbow: Literal[1, -1] = 1
 
 
+class GaitPart(Late):
+    type: Name
+    height: Positive
+    period: Positive
+    stride: Positive
+    lift: Positive
+    sway: NotNegative = 0.0
+    support: Joints | None = None
+    steps: Count | None = None
+    begin: Number = 0.0
+
+
 class PerJointPart(Late):
     type: Name
     joints: dict[str, Any]
@@ -142,7 +154,7 @@ class SequencePart(Late):
 
 MOTIONS: Final[Mapping[str, type[Part]]] = {
     "cycloid": CycloidPart, "quintic": QuinticPart, "harmonic": HarmonicPart, "hold": HoldPart, "spline": SplinePart,
-    "table": TablePart, "planar_line": LinePart, "per_joint": PerJointPart, "sequence": SequencePart,
+    "table": TablePart, "planar_line": LinePart, "per_joint": PerJointPart, "sequence": SequencePart, "gait": GaitPart,
 }  # fmt: skip
 """Motions by the word after ``type``."""
 
@@ -189,11 +201,76 @@ class SumPart(ControlPart):
 
 
 CONTROLS: Final[Mapping[str, type[ControlPart]]] = {
-    "none": ControlPart, "pd": GainPart, "pid": PIDPart, "computed_torque": GainPart, "feedforward": GainPart,
-    "gravity_compensation": GravityPart, "torque": TorquePart, "torque_table": TorqueTablePart, "torques_of_motion": BeforehandPart,
-    "sum": SumPart,
+    "none": ControlPart, "inverse": ControlPart, "pd": GainPart, "pid": PIDPart, "computed_torque": GainPart,
+    "feedforward": GainPart, "gravity_compensation": GravityPart, "torque": TorquePart, "torque_table": TorqueTablePart,
+    "torques_of_motion": BeforehandPart, "sum": SumPart,
 }  # fmt: skip
 """Controllers by the word after ``type``."""
+
+
+class GroundPart(Late):
+    """What all grounds take."""
+
+    law: Name
+    terrain: Any = None
+    points: Joints | None = None
+    friction: NotNegative | None = None
+    chosen: list[Name] | None = None  # in the record of a run: what had been left open
+
+
+class BookGroundPart(GroundPart):
+    stiffness: Positive | None = None
+    damping: NotNegative | None = None
+    overdamping: NotNegative | None = None
+    horizontal_damping: Positive | None = None
+
+
+class FirmPart(BookGroundPart):
+    top_speed: Positive | None = None
+    full_depth: Positive | None = None
+
+
+class DustyPart(BookGroundPart):
+    dust: NotNegative | None = None
+
+
+class HuntCrossleyPart(GroundPart):
+    stiffness: Positive | None = None
+    exponent: Positive | None = None
+    dissipation: NotNegative | None = None
+    slip_speed: Positive | None = None
+
+
+GROUNDS: Final[Mapping[str, type[GroundPart]]] = {"firm": FirmPart, "dusty": DustyPart, "hunt_crossley": HuntCrossleyPart}
+"""Grounds by the word after ``law``."""
+
+
+class TerrainPart(Late):
+    kind: Name | None = None
+    up: Vector | None = None
+
+
+class FlatPart(TerrainPart):
+    height: Number | None = None
+
+
+class SlopePart(FlatPart):
+    slope: Number | None = None
+    slope_deg: Number | None = None
+    heading: Number | None = None
+    heading_deg: Number | None = None
+    normal: Vector | None = None
+
+
+class HeightFieldPart(TerrainPart):
+    heights: Table
+    spacing: Row
+    origin: Pair | None = None
+    interpolate: Literal["linear", "cubic"] | None = None
+
+
+TERRAIN_PARTS: Final[Mapping[str, type[TerrainPart]]] = {"flat": FlatPart, "slope": SlopePart, "height_field": HeightFieldPart}
+"""Terrains by the word after ``kind``; without it the keys tell."""
 
 
 class ScenarioPart(Late):
@@ -206,6 +283,8 @@ class ScenarioPart(Late):
     initial: Any = None
     motion: Any = None
     control: Any = None
+    controls: dict[str, Any] | None = None
+    ground: Any = None
     t_end: Positive
     method: Name = "auto"
     step: Positive | None = None

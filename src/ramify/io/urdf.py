@@ -10,7 +10,7 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
@@ -90,7 +90,8 @@ def read_urdf(path: str | os.PathLike[str], base: str = "fixed") -> Model:
 
     What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError with a line for every mistake found.
     """
-    return parse_urdf(read_bytes(path, MAX_BYTES), os.fspath(path), base)
+    model = parse_urdf(read_bytes(path, MAX_BYTES), os.fspath(path), base)
+    return replace(model, metadata={**model.metadata, "folder": os.path.dirname(os.path.abspath(path))})  # for meshes, when drawn
 
 
 def parse_urdf(data: bytes | str, file: str = "robot.urdf", base: str = "fixed") -> Model:

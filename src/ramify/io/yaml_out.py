@@ -94,7 +94,7 @@ def _loop(loop: Loop) -> Iterator[str]:
         entries.append(f"ratio: {_number(loop.ratio)}, offset: {_number(loop.offset)}")
     yield f"  - name: {_text(loop.name)}"
     yield f"    joint: {{{', '.join(entries)}}}"
-    for side, end in (() if loop.joints else (("first", loop.first), ("second", loop.second))):
+    for side, end in () if loop.joints else (("first", loop.first), ("second", loop.second)):
         link = [] if end.link is None else [f"link: {_text(end.link)}"]
         yield f"    {side}: {{{', '.join([*link, *_frame_entries(end.frame)])}}}"
 

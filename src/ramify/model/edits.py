@@ -69,6 +69,29 @@ def with_tool(
     return replace(changed, attached={**model.attached, name: seat})
 
 
+def with_contact_points(model: Model, points: Mapping[str, Mapping[str, ArrayLike]]) -> Model:
+    """The model with more contact points: {link: {name: (x, y, z)}}, places in m in the link's frame.
+
+    A name that the link's body has already moves that point. Raises ModelError for an unknown link, one of the base (it does not
+    move), and places that are not three finite numbers.
+    """
+    bodies = list(model.bodies)
+    for link, places in points.items():
+        b, frame = model.attachment(link)
+        if b < 0:
+            raise ModelError(f"link {link!r} is part of the base, which does not move; put contact points on a moving link")
+        if not isinstance(places, Mapping):
+            raise ModelError(f"contact points of {link!r} must be a mapping such as {{'foot': (0, 0, 0)}}; got {places!r}")
+        named = dict(bodies[b].points)
+        for name, place in places.items():
+            if not isinstance(name, str) or not name:
+                raise ModelError(f"a contact point on {link!r} has no name; give it a non-empty one")
+            at = frame.rotation @ np.array(_three(f"contact point {name!r} of {link!r}", place)) + frame.position
+            named[name] = _three(name, at)
+        bodies[b] = replace(bodies[b], points=tuple(named.items()))
+    return replace(model, bodies=tuple(bodies))
+
+
 def with_loop(
     model: Model,
     name: str,

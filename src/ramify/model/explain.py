@@ -48,6 +48,12 @@ class Explanation(tuple[Entry, ...]):
         widths = {c: max(len(row[c]) for row in rows) for c in kept}
         return "\n".join("  ".join(row[c].ljust(widths[c]) for c in kept).rstrip() for row in rows)
 
+    def _repr_html_(self) -> str:
+        from ramify.view.tables import table
+
+        kept = [c for c in range(len(_HEADS)) if c < 6 or any(entry.value is not None for entry in self)]
+        return table([_HEADS[c] for c in kept], [[entry.cells()[c] for c in kept] for entry in self])
+
     def __repr__(self) -> str:
         return f"<Explanation of {len(self)} entries; print it>"
 

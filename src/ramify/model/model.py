@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ramify.model.explain import Explanation
     from ramify.model.locks import Singularity
     from ramify.trace.count import OpCount
+    from ramify.view.named import Named
 
 __all__ = ["UDU", "Attachment", "Energy", "Hybrid", "Kinematics", "Maybe", "Model", "Momentum", "Wrenches"]
 
@@ -64,6 +65,17 @@ class Model:
 
     def __repr__(self) -> str:
         return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
+
+    def __str__(self) -> str:
+        """A table of its bodies."""
+        from ramify.view.named import model_text
+
+        return model_text(self)
+
+    def _repr_html_(self) -> str:
+        from ramify.view.tables import model_html
+
+        return model_html(self)
 
     def __getstate__(self) -> dict[str, Any]:
         """Copies and pickles carry the robot, not its compiled kernels."""
@@ -371,6 +383,21 @@ class Model:
 
         return derivatives(self, "forward_dynamics", q, v, tau)
 
+    # ---- identification ----
+
+    @cached_property
+    def inertial_parameters(self) -> Array:
+        """pi (10 nb,): [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of every body, in its own frame and about its own origin."""
+        from ramify.identification import inertial_parameters
+
+        return inertial_parameters(self)
+
+    def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
+        """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in ``inertial_parameters``."""
+        from ramify.identification import regressor
+
+        return regressor(self, q, v, a)
+
     # ---- coordinates ----
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
@@ -390,6 +417,12 @@ class Model:
         from ramify.model.explain import explain
 
         return explain(self, q, v)
+
+    def named(self, values: ArrayLike, title: str = "") -> Named:
+        """An array (nv,), (nq,), (nv, nv) or (6, nv) with the names of the coordinates, to print or to show in a notebook."""
+        from ramify.view.named import named
+
+        return named(self, values, title)
 
     def to_pinocchio(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
         """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order``, ``forms``: see ``ramify.model.convert.converter``."""
@@ -423,11 +456,14 @@ class Model:
 
             return self._kernels.setdefault(key, make_kernel(self, name, tier))
 
-    def op_count(self, name: str) -> OpCount:
-        """Operations of a compiled algorithm, after folding and sharing, for this robot."""
+    def op_count(self, name: str, how: Literal["compiled", "written"] = "compiled") -> OpCount:
+        """Operations of an algorithm: after folding and sharing for this robot, or as its text has it, on a general robot like it.
+
+        As written, ``mul`` holds × and ÷, and ``name`` may also be a formulation's (``denoc_inverse``, ``ridim`` ...).
+        """
         from ramify.compute import op_count
 
-        return op_count(self, name)
+        return op_count(self, name, how)
 
     def check(self) -> list[Finding]:
         """What looks wrong in this model: the linter's findings, worst first."""

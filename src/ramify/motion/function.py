@@ -22,9 +22,9 @@ Formula = Callable[[Any], Any]
 class Function(Trajectory):
     """q(t) as a Python function that gives a number or a list of n numbers, rad or m, for a time in s.
 
-    Written with ``+ - * /``, whole powers and ``ramify.scalar``'s sin, cos, sqrt, atan2 and select, it is differentiated exactly
-    and can be compiled. A function that computes in any other way must come with its rates ``v`` and accelerations ``a``: nothing
-    is differentiated numerically.
+    Written with ``+ - * /``, whole powers and ``ramify.scalar``'s sin, cos, sqrt, atan2, floor and select, it is differentiated
+    exactly and can be compiled. A function that computes in any other way must come with its rates ``v`` and accelerations ``a``:
+    nothing is differentiated numerically.
 
     Raises StateError where q cannot be differentiated and v or a is missing, only one of them is given, or their lengths differ.
     """

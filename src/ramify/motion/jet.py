@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ramify.scalar import Scalar, atan2, cos, select, sin, sqrt
+from ramify.scalar import Scalar, atan2, cos, floor, select, sin, sqrt
 
 
 class Jet:
@@ -72,6 +72,9 @@ class Jet:
         root = sqrt(self.x)
         rate = 0.5 / root
         return self._through(root, rate, -0.5 * rate / self.x)
+
+    def _floor_(self, _: Any) -> Jet:
+        return Jet(floor(self.x))
 
     def _atan2_(self, y: Any, x: Any) -> Jet:
         y, x = jet(y), jet(x)

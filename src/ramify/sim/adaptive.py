@@ -23,6 +23,7 @@ ADAPTIVE: Final = {
 ONE_STEP: Final = ("dop853", "rk45", "ode45", "rk23", "radau")
 """Methods that remember nothing but the last state: it may be corrected between their steps."""
 
+_DIFFERENCE = float(np.sqrt(np.finfo(np.float64).eps))
 _SURE = 15
 """Steps in a row at that boundary after which a motion is called stiff."""
 
@@ -55,7 +56,8 @@ def pieces(
     settle: Callable[[Array], Array] | None = None,
 ) -> Iterator[Piece]:  # fmt: skip
     """The steps from t0 to t1, each with its own interpolation. ``settle`` corrects the state after a step of a one-step method."""
-    solver = _solver(name)(rates, t0, y0, t1, rtol=rtol, atol=atol, max_step=max_step)
+    own = {"jac": lambda t, y: jacobian(rates, t, y)} if name in ("radau", "bdf", "ode15s") else {}
+    solver = _solver(name)(rates, t0, y0, t1, rtol=rtol, atol=atol, max_step=max_step, **own)
     evaluations = done.evaluations
     while solver.status == "running":
         before = solver.t
@@ -70,6 +72,17 @@ def pieces(
             solver.y = settle(solver.y)
             solver.f = rates(float(solver.t), solver.y)
         done.evaluations = evaluations + int(solver.nfev)
+
+
+def jacobian(rates: Rates, t: float, y: Array) -> Array:
+    """df/dy (size, size) by differences; SciPy's own lengthen their step without bound along coordinates that nothing needs."""
+    f = np.array(rates(t, y))
+    columns = np.empty((len(y), len(y)))
+    for i, x in enumerate(y):
+        ahead = y.copy()
+        ahead[i] = x + _DIFFERENCE * max(abs(x), 0.1)
+        columns[:, i] = (rates(t, ahead) - f) / (ahead[i] - x)
+    return columns
 
 
 def _solver(name: str) -> Any:

@@ -1,6 +1,7 @@
 """The audit of a run (appendix C): energy that appears or vanishes is an error, and so is momentum where nothing can change it.
 
-The balance is e(t) = (T + V)(t) - (T + V)(0) - W_act(t) + W_diss(t), zero for an exact solution. Where every body that stands on
+The balance is e(t) = (T + V + S)(t) - (T + V + S)(0) - W_act(t) + W_diss(t), zero for an exact solution; S is what the springs of
+a ground store, and W_diss holds what its damping and friction have turned to heat. Where every body that stands on
 the world does so on an unforced free joint, linear momentum less what gravity gave it, p(t) - m g t, and angular momentum about the
 centre of mass are conserved too; on an unforced planar joint their parts in the plane and about its normal.
 """
@@ -8,6 +9,7 @@ centre of mass are conserved too; on an unforced planar joint their parts in the
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -162,6 +164,12 @@ class Audit:
             "potential": _ends(self.potential),
             "actuator_work": _number(self.actuator[-1]),
             "dissipated": _number(self.dissipated[-1]),
+            "ground": None
+            if self.result.contacts is None
+            else {
+                "stored": _ends(self.result.contacts.stored),
+                "dissipated": _number(self.result.contacts.dissipated[-1]),
+            },
             "loop_gap": None if loops is None else loops.largest_gap,
             "constraint_power": None if loops is None else _number(np.abs(loops.power).max()),
             "first_break": at._asdict() if at else None,
@@ -181,6 +189,10 @@ class Audit:
         moved = ((name, x[0], x[-1]) for name, x in (("kinetic", self.kinetic), ("potential", self.potential)))
         lines += [f"  {name} energy {first:.6g} J at the start, {last:.6g} J at the end" for name, first, last in moved]
         lines.append(f"  work of the actuators {self.actuator[-1]:.6g} J, dissipated {self.dissipated[-1]:.6g} J")
+        contacts = self.result.contacts
+        if contacts is not None:
+            first, last, heat = contacts.stored[0], contacts.stored[-1], contacts.dissipated[-1]
+            lines.append(f"  in the ground {heat:.6g} J dissipated; {first:.6g} J stored at the start, {last:.6g} J at the end")
         loops = self.result.loops
         if loops is not None:
             power = f"constraint forces have a power of {np.abs(loops.power).max():.2g} W at most"
@@ -189,6 +201,11 @@ class Audit:
         if at is not None:
             lines.append(f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        from ramify.view.tables import audit_html
+
+        return audit_html(self)
 
 
 def audit(result: Result, tolerance: float | None = None) -> Audit:
@@ -224,9 +241,10 @@ def _allowed(result: Result) -> tuple[float, float, str]:
 def _energy(result: Result, tolerance: float, absolute: float) -> Check:
     kinetic, potential, total = result.energy
     work, lost = result.work
-    error = total - total[0] - work + lost
+    stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
+    error = total - total[0] + (stored - stored[0]) - work + lost
     with np.errstate(invalid="ignore"):
-        scale = float(np.nanmax([kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost)], initial=0.0))
+        scale = float(np.nanmax([kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored], initial=0.0))
     rounding = 64.0 * EPS * float(np.max(np.abs(potential) + kinetic))
     check = Check("energy", "J", error, scale, tolerance * scale + rounding)
     if check.passed or not absolute:
@@ -320,7 +338,7 @@ def _blame(result: Result, energy: Check, row: int) -> tuple[str | None, str]:
     rest = float(energy.error[row]) - float(shares.sum())
     worst = int(np.argmax(np.abs(shares)))
     share, name = float(shares[worst]), result.model.bodies[worst].name
-    if abs(rest) > abs(share):
+    if abs(rest) - (0.0 if result.contacts is None else float(doubt.sum())) > abs(share):  # impacts fall between rows
         return None, f"the work and losses recorded differ by {abs(rest):.3g} J from what the joint forces did; no body is to blame"
     if abs(share) <= doubt[worst]:
         return None, f"no body stands out; {name!r} is off by {share:.3g} J, no more than rows so far apart can tell"
@@ -339,13 +357,17 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     t, q, v, a = result.t[rows], result.q[rows], result.v[rows], result.a[rows]
     R, r = model.kinematics(q)
     twists = np.stack([np.einsum("tij,tj->ti", model.jacobian(q, body.name), v) for body in model.bodies], axis=1)
-    wrenches, felt, held = _transmitted(result, rows)
+    applied = None if result.contacts is None else {b: w[rows] for b, w in result.contacts.wrenches(model, result.q).items()}
+    wrenches, felt, held = _transmitted(result, rows, applied)
     power = ((wrenches + felt) * twists).sum(axis=2)
+    for name, wrench in (applied or {}).items():
+        b = next(k for k, body in enumerate(model.bodies) if body.name == name)
+        power[:, b] += (wrench * twists[:, b]).sum(axis=1)
     energy = np.empty_like(power)
     damping = _damping(result)
     misfit = np.zeros_like(v)
     if damping is not None:
-        misfit = (model.tree.inverse_dynamics(q, v, a) - held - result.tau[rows] + damping * v) * v
+        misfit = (model.tree.inverse_dynamics(q, v, a, applied) - held - result.tau[rows] + damping * v) * v
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)
@@ -363,17 +385,17 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
 
 
-def _transmitted(result: Result, rows: slice) -> tuple[Array, Array, Array]:
+def _transmitted(result: Result, rows: slice, applied: Mapping[str, Array] | None) -> tuple[Array, Array, Array]:
     """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops on the bodies, and the loops'
     share of the joint forces.
     """
     model, q, v, a = result.model, result.q[rows], result.v[rows], result.a[rows]
     if result.loops is None:
-        wrenches = model.tree.reactions(q, v, a)
+        wrenches = model.tree.reactions(q, v, a, applied)
         return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
     lam = result.loops.multipliers[rows]
     felt = model.kernel("loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
-    return model.reactions(q, v, a, multipliers=lam), felt, np.einsum("tk,tki->ti", lam, model.constraints(q).J)
+    return model.reactions(q, v, a, applied, multipliers=lam), felt, np.einsum("tk,tki->ti", lam, model.constraints(q).J)
 
 
 def _integral(t: Array, rate: Array) -> Array:

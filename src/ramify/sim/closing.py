@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -231,12 +231,13 @@ def _volume(A: Array, pulls: Array, slides: Array) -> float:
     return float(np.linalg.det(np.vstack([pulls @ A, slides])))
 
 
-def observed_loops(model: Model, q: Array, v: Array, net: Array) -> Loops:
-    """The loops at the rows of a run; NaN where the joint forces are not known."""
+def observed_loops(model: Model, q: Array, v: Array, net: Array, wrenches: Mapping[str, Array] | None = None) -> Loops:
+    """The loops at the rows of a run under joint forces ``net`` and wrenches on the bodies; NaN where the forces are not known."""
     c = model.constraints(q, v)
     lam = np.full(c.residual.shape, np.nan)
     known = np.isfinite(net).all(axis=1)
     if known.any():
-        lam[known] = model.forward_dynamics(q[known], v[known], net[known], multipliers=True)[1]
+        felt = None if wrenches is None else {name: w[known] for name, w in wrenches.items()}
+        lam[known] = model.forward_dynamics(q[known], v[known], net[known], felt, multipliers=True)[1]
     power = np.einsum("tk,tki,ti->t", np.nan_to_num(lam), c.J, v)
     return Loops(c.names, c.units, c.residual, lam, power)

@@ -11,11 +11,16 @@ from typing import Final
 
 import numpy as np
 
+from ramify.errors import SimulationError
 from ramify.model.frame import Array
 from ramify.sim.dop853_table import E3, E5, STAGES, A, B, C, D
 
 _STABLE: Final = 6.1
 """Largest |h lambda| at which the method is stable along the negative real axis."""
+
+
+class UnboundedError(SimulationError):
+    """Rates that are not finite: of a motion without bounds, or of a trial step that was too long."""
 
 
 class Dop853:
@@ -51,14 +56,20 @@ class Dop853:
         smallest = 10.0 * abs(np.nextafter(self.t, np.inf) - self.t)
         h = min(max(self.h, smallest), self.max_step)
         rejected = False
+        overflow: UnboundedError | None = None
         while True:
             if h < smallest:
+                if overflow is not None:
+                    raise overflow
                 self.status = "failed"
                 return "the step needed is smaller than the spacing of numbers; the motion may have a singularity here"
             end = min(self.t + h, self.t_end)
             h = end - self.t
-            y, f = self._try(h)
-            error = self._error(y, h)
+            try:
+                y, f = self._try(h)
+                error = self._error(y, h)
+            except UnboundedError as found:  # a shorter step may not leave the range of numbers
+                overflow, error = found, np.inf
             if error < 1.0:
                 break
             h *= max(0.2, 0.9 * error**-0.125) if np.isfinite(error) else 0.2

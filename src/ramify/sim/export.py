@@ -8,6 +8,7 @@ import json
 import os
 from collections.abc import Iterable
 from importlib import import_module
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +18,7 @@ from ramify.errors import RamifyError, SimulationError
 from ramify.model.frame import Array, rotation_about
 from ramify.model.joint import AXES, Joint
 from ramify.sim.result import Energies
-from ramify.sim.store import Variable, variables, whole_file
+from ramify.sim.store import Variable, labels, variables, whole_file
 
 if TYPE_CHECKING:
     from ramify.sim.result import Result
@@ -38,8 +39,10 @@ def _columns(result: Result) -> list[Variable]:
 
 
 def _names(result: Result, variable: Variable) -> tuple[str, ...]:
-    of = {"coordinate": result.columns["q"], "velocity": result.columns["v"], "constraint": result.columns.get("constraint", ())}
-    return of.get(variable.dimensions[-1], ("",))
+    if len(variable.dimensions) == 1:
+        return ("",)
+    along = [labels(result)[dimension] for dimension in variable.dimensions[1:]]
+    return tuple(" ".join(names) for names in product(*along))
 
 
 # ---- tables ----
@@ -101,11 +104,9 @@ def to_xarray(result: Result) -> Any:
             attributes["column_units"] = ", ".join(variable.units)
         where = coordinates if variable.name == "time" else data
         where[variable.name] = (variable.dimensions, np.array(variable.values), attributes)
-    labels = {"coordinate": list(result.columns["q"]), "velocity": list(result.columns["v"])}
-    if result.loops is not None:
-        labels["constraint"] = list(result.loops.names)
+    named = {dimension: list(names) for dimension, names in labels(result).items()}
     texts = {"title": f"simulation of {result.model.name}", "metadata": json.dumps(dict(result.metadata), ensure_ascii=False)}
-    return xarray.Dataset(data, coords={**coordinates, **labels}, attrs=texts)
+    return xarray.Dataset(data, coords={**coordinates, **named}, attrs=texts)
 
 
 # ---- ReDySim ----
@@ -115,8 +116,9 @@ def to_redysim(result: Result, directory: str | os.PathLike[str]) -> None:
     """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
 
     statevar: q, v and the energy of the actuators, AE = -W_act; timevar: t; tor: tau of the joints, without that of a floating
-    base; envar: PE, KE, AE, TE = PE + KE + AE, plus the losses where there are some; mtvar: linear momentum, and angular momentum
-    about the centre of mass. A floating base is written as ReDySim's: place and the angles of Rz Rx Ry, and their rates.
+    base; envar: PE, KE, AE, TE = PE + KE + AE, plus losses and what a ground stores, where there are some; mtvar: linear momentum,
+    and angular momentum about the centre of mass. A floating base is written as ReDySim's: place and the angles of Rz Rx Ry, and
+    their rates.
 
     Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a base are at their gimbal lock.
     """
@@ -127,7 +129,9 @@ def to_redysim(result: Result, directory: str | os.PathLike[str]) -> None:
         kept[result.model.joint_slice(joint.name)] = False
     energy, work = result.energy, -result.work.actuator
     momentum = np.concatenate([result.momentum.linear, result.momentum.angular], axis=1)
-    balance = np.stack([energy.potential, energy.kinetic, work, energy.total + work + result.work.dissipated], axis=1)
+    stored = 0.0 if result.contacts is None else result.contacts.stored
+    total = energy.total + stored + work + result.work.dissipated
+    balance = np.stack([energy.potential, energy.kinetic, work, total], axis=1)
     files = {
         "statevar.dat": np.concatenate([q, v, work[:, None]], axis=1),
         "timevar.dat": result.t[:, None],

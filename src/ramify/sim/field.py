@@ -1,29 +1,35 @@
 """The equations of motion of a controlled robot as one text: y' = f(t, y, u).
 
-The state is y = [q, v, z, work, loss]: coordinates, velocities, the controller's own states, and the work of the actuators and of
-friction, integrated with the rest so that every run can be audited. ``u`` are joint forces from outside: a table, or a sampled
-controller's held output. Everything is a function of scalars, so the whole right-hand side, controller included, is compiled as
-one kernel.
+The state is y = [q, v, z, work, loss], and on a ground one more, heat: coordinates, velocities, the controller's own states, the
+work of the actuators, what friction in the joints and what the ground have dissipated, integrated with the rest so that every run
+can be audited. ``u`` are joint forces from outside: a table, or a sampled controller's held output. Everything is a function of
+scalars, so the whole right-hand side, controller and ground included, is compiled as one kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
+from ramify.codegen.native import builtin_entry
 from ramify.compute import algorithm_of, fingerprint, plain_text
+from ramify.errors import SimulationError
 from ramify.model.frame import Array
+from ramify.records import ships_with_ramify
 from ramify.scalar import Scalar
 from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
+    from ramify.contact.ground import Ground, Reaction
+    from ramify.contact.text import ContactText
     from ramify.control.base import Controller
+    from ramify.control.prescribed import Prescribed
     from ramify.control.robot import RobotText
     from ramify.model.model import Model
 
@@ -42,7 +48,8 @@ def coordinate_rates(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> 
 
 @dataclass(frozen=True)
 class Field:
-    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m.
+    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m, on a ground
+    (or none).
 
     ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
     """
@@ -50,6 +57,7 @@ class Field:
     model: Model
     control: Controller | None
     damping: tuple[float, ...]
+    ground: Ground | None = None
     baumgarte: float = 0.0
 
     @property
@@ -59,13 +67,19 @@ class Field:
 
     @property
     def size(self) -> int:
-        return self.model.nq + self.model.nv + self.states + 2
+        return self.model.nq + self.model.nv + self.states + 2 + (self.ground is not None)
 
     @property
     def parts(self) -> tuple[slice, slice, slice, slice]:
         """Where q, v, z and [work, loss] stand in y."""
         a, b = self.model.nq, self.model.nq + self.model.nv
-        return slice(0, a), slice(a, b), slice(b, b + self.states), slice(b + self.states, self.size)
+        c = b + self.states
+        return slice(0, a), slice(a, b), slice(b, c), slice(c, c + 2)
+
+    @property
+    def of_heat(self) -> slice:
+        """Where the energy that the ground has dissipated stands in y; empty without a ground."""
+        return slice(self.parts[3].stop, self.size)
 
     @property
     def sampled(self) -> bool:
@@ -88,41 +102,95 @@ class Field:
     def _robot(self) -> RobotText:
         from ramify.control.robot import RobotText
 
-        return RobotText(self.model)
+        return RobotText(self.model, self.contact)
 
-    def observe(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """(a, tau, z'): accelerations, joint forces of controller and table, rates of the controller's states."""
+    @cached_property
+    def contact(self) -> ContactText | None:
+        """The contact points on the ground, as texts."""
+        if self.ground is None:
+            return None
+        from ramify.contact.text import ContactText
+
+        return ContactText(self.model, self.ground)
+
+    def observe(
+        self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:
+        """(a, tau, z', heat'): accelerations, joint forces of controller and table, rates of the controller's states, and the power
+        that the ground dissipates, where there is one.
+        """
         of_q, of_v, of_z, _ = self.parts
-        q, v = list(y[of_q]), list(y[of_v])
+        q, v = self.placed(t, y[of_q], y[of_v])
+        if self.prescribed is not None:
+            a, tau = self._prescribed_motion(t, q, v, u)
+            return a, tau, [], self._heat(q, v)
         tau, rates = ([0.0] * self.model.nv, [0.0] * self.states) if self.sampled else self.torque(t, q, v, y[of_z])
         tau = [a + b for a, b in zip(tau, u, strict=True)]
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
-        return self.accelerations(q, v, net), tau, rates
+        a, heat = self.accelerations(q, v, net)
+        return a, tau, rates, heat
 
-    def accelerations(self, q: list[Scalar], v: list[Scalar], net: list[Scalar]) -> list[Scalar]:
-        """a (nv) under joint forces ``net``, loops honoured."""
-        (a,) = self._dynamics(q, v, net)
-        return a
+    def accelerations(self, q: list[Scalar], v: list[Scalar], net: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """(a, heat'): accelerations (nv) under joint forces ``net``, loops honoured; the power lost in the ground, if any."""
+        if self.contact is None:
+            return self._dynamics(q, v, net)[0], []
+        if self.model.loops:
+            _, felt, wrenches = self.contact.reactions(q, v)
+            (a,) = self._dynamics(q, v, net, wrenches)
+        else:
+            a, felt = self.contact.forward_dynamics(q, v, net)
+        return a, [_losses(felt)]
 
     @cached_property
-    def _dynamics(self) -> Callable[..., list[list[Any]]]:
-        algorithm = algorithm_of(self.model, "forward_dynamics")
+    def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
+        """Forward dynamics as a text, under wrenches where there is a ground."""
+        wrenches = self.contact is not None
+        algorithm = algorithm_of(self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics")
         if self.baumgarte:
             from ramify.loops.table import forward_dynamics
 
-            algorithm = forward_dynamics(self.model, self.baumgarte)
+            algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
         return plain_text(algorithm, self.model, ())
 
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""
         of_q, of_v, _, _ = self.parts
-        a, tau, rates = self.observe(t, y, u)
-        v = y[of_v]
+        try:
+            a, tau, rates, heat = self.observe(t, y, u)
+        except ZeroDivisionError:  # as where a base of no mass floats
+            who = self.model.name
+            raise SimulationError(f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()") from None
+        q, v = self.placed(t, y[of_q], y[of_v])
         work: Scalar = 0.0
         loss: Scalar = 0.0
         for f, d, w in zip(tau, self.damping, v, strict=True):
             work, loss = work + f * w, loss + d * (w * w)
-        return [*coordinate_rates(self.model, y[of_q], v), *a, *rates, work, loss]
+        return [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *heat]
+
+    # ---- motions that are prescribed ----
+
+    @property
+    def prescribed(self) -> Prescribed | None:
+        """The controller, where it moves its coordinates itself."""
+        return self.control if self.control is not None and self.control.prescribes else None  # type: ignore[return-value]
+
+    def placed(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        """(q, v), with the coordinates that are prescribed where their motion has them."""
+        if self.prescribed is None:
+            return list(q), list(v)
+        return self.prescribed.placed(self._robot, t, q, v)[:2]
+
+    def _prescribed_motion(
+        self, t: Scalar, q: list[Scalar], v: list[Scalar], u: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """(a, tau): friction is overcome where the motion is prescribed, and acts where it is free."""
+        assert self.prescribed is not None
+        outside = [f - d * w for f, d, w in zip(u, self.damping, v, strict=True)]
+        solved = self.prescribed.solve(self._robot, t, q, v, outside)
+        return solved.a, [f + d * w for f, d, w in zip(solved.tau, self.damping, v, strict=True)]
+
+    def _heat(self, q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
+        return [] if self.contact is None else [_losses(self.contact.reactions(q, v)[1])]
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -143,9 +211,10 @@ class Field:
     def fingerprint(self) -> str:
         """Everything that determines the compiled code."""
         law = repr(self.control)
-        if self.traceable and not _is_ours(self.control):
+        if self.traceable and not (ships_with_ramify(self.control) and ships_with_ramify(self.ground)):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
-        return key_of(fingerprint(self.model), law, repr(self.damping), repr(self.baumgarte))
+        ground = "" if self.contact is None else self.contact.fingerprint
+        return key_of(fingerprint(self.model), law, repr(self.damping), repr(self.baumgarte), *filter(None, [ground]))
 
     @cached_property
     def projection(self) -> Program:
@@ -165,18 +234,26 @@ class Field:
         """The right-hand side, compiled."""
         return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
 
+    def entry(self, refuse: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
+        """(t (1), y, u) -> y', compiled; what the kernel does not take goes to ``refuse``."""
+        return builtin_entry(self.compiled().compute(1), None, self.inputs, self.output, refuse, ())
+
+    def accelerated(self, t: Array, y: Array, held: Array) -> Array | None:
+        """dv/dt (T, nv) at rows of t (T), y and the forces held from outside, by code of its own; None without such."""
+        return None
+
     def start(self, q: Array, v: Array) -> Array:
         """y (..., size) of a state at the start of a run."""
         lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         own = np.asarray(self.control.start if self.control is not None else (), dtype=np.float64)
-        parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, own.reshape(self.states), np.zeros(2))]
+        counters = np.zeros(self.size - self.parts[3].start)
+        parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, own.reshape(self.states), counters)]
         return np.concatenate(parts, axis=-1)
 
 
-def _is_ours(part: Any) -> bool:
-    """Whether a controller and all it is made of come with ramify, so that their reprs say all there is."""
-    if isinstance(part, (tuple, list)):
-        return all(map(_is_ours, part))
-    if not is_dataclass(part):
-        return True
-    return type(part).__module__.startswith("ramify.") and all(_is_ours(getattr(part, f.name)) for f in fields(part))
+def _losses(felt: Sequence[Reaction]) -> Scalar:
+    """The power that the ground dissipates."""
+    heat: Scalar = 0.0
+    for reaction in felt:
+        heat = heat + reaction.loss
+    return heat

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import llvm_available
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.frame import Array
-from ramify.motion.trajectory import Motion
+from ramify.motion.trajectory import Motion, stacked
+from ramify.sim.dop853 import UnboundedError
 from ramify.sim.field import Field, coordinate_rates
 
 if TYPE_CHECKING:
+    from ramify.contact.record import Contacts
     from ramify.control.base import Controller
     from ramify.model.model import Model
     from ramify.motion import Trajectory
@@ -33,10 +34,22 @@ def unit(model: Model, y: Array) -> Array:
     return y
 
 
+def placed(field: Field, t: Array, y: Array) -> Array:
+    """Rows (..., size) at times t (...) with prescribed coordinates exactly where their motion has them."""
+    if field.prescribed is None:
+        return y
+    of_q, of_v, _, _ = field.parts
+    columns = [[y[..., i] for i in range(part.start, part.stop)] for part in (of_q, of_v)]
+    q, v = field.placed(np.broadcast_to(t, y.shape[:-1]), *columns)
+    y = np.array(y)
+    y[..., of_q], y[..., of_v] = stacked(q, y.shape[:-1]), stacked(v, y.shape[:-1])
+    return y
+
+
 def rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
     """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
     if field.traceable and llvm_available() and field.model.nv <= MOST_LINKS:
-        call = builtin_entry(field.compiled().compute(1), None, field.inputs, field.output, _refuse(field), ())
+        call = field.entry(_refuse(field))
         now = np.empty(1)
 
         def compiled(t: float, y: Array) -> Array:
@@ -52,6 +65,8 @@ def _called(field: Field, t: float, y: Array, u: Array) -> Array:
     of_q, of_v, of_z, _ = field.parts
     if not np.isfinite(y).all():
         _not_finite(field, t, y)
+    if field.prescribed is not None:
+        return np.array(field.text(t, unit(field.model, y).tolist(), u.tolist()), dtype=np.float64)
     q, v = np.ascontiguousarray(unit(field.model, y)[of_q]), np.ascontiguousarray(y[of_v])
     tau, own = (np.zeros(len(v)), [0.0] * field.states) if field.sampled else _asked(field, t, q, v, y[of_z])
     force = np.asarray(tau) + u
@@ -59,11 +74,23 @@ def _called(field: Field, t: float, y: Array, u: Array) -> Array:
         joint = int(np.flatnonzero(~np.isfinite(force))[0])
         raise SimulationError(f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
     friction = np.array(field.damping) * v
+    a, heat = accelerations(field, q, v, force - friction)
+    return np.concatenate([coordinate_rates(field.model, y[of_q].tolist(), v.tolist()), a, own, [force @ v, friction @ v], heat])
+
+
+def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, Array]:
+    """(a, heat'): accelerations (..., nv) under net joint forces; the power (..., 1) lost in the ground, (..., 0) without one."""
     if field.baumgarte:
-        a = np.array(field.accelerations(q.tolist(), v.tolist(), (force - friction).tolist()), dtype=np.float64)
-    else:
-        a = field.model.forward_dynamics(q, v, force - friction)
-    return np.concatenate([coordinate_rates(field.model, y[of_q].tolist(), v.tolist()), a, own, [force @ v, friction @ v]])
+        lead, columns = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net))
+        with np.errstate(all="ignore"):
+            found = field.accelerations(*columns)
+        a, heat = (np.stack([np.broadcast_to(x, lead) for x in part], axis=-1) if part else np.zeros((*lead, 0)) for part in found)
+        return a, heat
+    if field.contact is None:
+        return field.model.forward_dynamics(q, v, net), np.zeros((*q.shape[:-1], 0))
+    *_, loss, wrenches = field.contact.forces(q, v)
+    a = field.model.kernel("forward_dynamics_wrenches")(q, v, net, wrenches)
+    return a, loss.sum(axis=-1, keepdims=True)
 
 
 def _asked(field: Field, t: float, q: Array, v: Array, z: Array) -> tuple[Array, list[float]]:
@@ -90,7 +117,7 @@ def _refuse(field: Field) -> Callable[..., Array]:
         if np.isfinite(found).all():
             return found
         bad = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise SimulationError(
+        raise UnboundedError(
             f"the motion is not finite at t = {float(t[0]):g} s: the rate of {_named(field, bad)!r} is {found[bad]}"
         )
 
@@ -99,12 +126,12 @@ def _refuse(field: Field) -> Callable[..., Array]:
 
 def _not_finite(field: Field, t: float, y: Array) -> None:
     bad = int(np.flatnonzero(~np.isfinite(y))[0])
-    raise SimulationError(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
+    raise UnboundedError(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
 
 
 def _named(field: Field, place: int) -> str:
     names = [*field.model.coordinates, *field.model.velocities]
-    return names[place] if place < len(names) else "the controller"
+    return names[place] if place < len(names) else "the controller" if place < field.parts[3].start else "the work"
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
@@ -118,16 +145,31 @@ def sample(field: Field, t: float, y: Array) -> Array:
     return tau
 
 
+def felt(field: Field, y: Array) -> Contacts | None:
+    """What the contact points felt at the samples."""
+    if field.contact is None:
+        return None
+    from ramify.contact.record import contacts
+
+    of_q, of_v, _, _ = field.parts
+    place, force, depth, slip, stored, _, _ = field.contact.forces(y[:, of_q], y[:, of_v])
+    return contacts(field.contact, place, force, depth, slip, stored.sum(axis=-1), y[:, field.of_heat][:, 0])
+
+
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
     of_q, of_v, _, _ = field.parts
+    if field.prescribed is not None:
+        found = field.observe(t, list(y.T), list(held.T))[:2]
+        return stacked(found[0], t.shape), stacked(found[1], t.shape)
     tau = np.array(held)
     if field.control is not None and not field.sampled:
         tau = tau + _forces(field, field.control, t, y)
     net = tau - np.array(field.damping) * y[:, of_v]
     finite = np.isfinite(net).all(axis=1)
     a = np.full_like(net, np.nan)
-    a[finite] = field.model.forward_dynamics(y[finite][:, of_q], y[finite][:, of_v], net[finite])
+    own = field.accelerated(t[finite], y[finite], held[finite])
+    a[finite] = accelerations(field, y[finite][:, of_q], y[finite][:, of_v], net[finite])[0] if own is None else own
     return a, tau
 
 
@@ -137,13 +179,13 @@ def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     rows = y[:, of_q], y[:, of_v], y[:, of_z]
     if control.traceable:
         try:
-            return control.torque(field.model, t, *rows)
+            return control.torque(field.model, t, *rows, ground=field.contact)
         except RamifyError:
             pass
     out = np.full((len(t), field.model.nv), np.nan)
     for i, (q, v, z) in enumerate(zip(*rows, strict=True)):
         try:
-            out[i] = control.torque(field.model, float(t[i]), q, v, z)
+            out[i] = control.torque(field.model, float(t[i]), q, v, z, field.contact)
         except Exception:  # the controller that ended the run may end this as well; its forces are not known then
             continue
     return out

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -24,11 +25,12 @@ from ramify.model.frame import Array
 from ramify.model.model import Model, Momentum
 
 if TYPE_CHECKING:
+    from ramify.contact.record import Contacts
     from ramify.motion import Motion
     from ramify.sim.audit import Audit
     from ramify.sim.closing import Loops
 
-What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "loops"]
+What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts", "loops", "walk"]
 """The plots a result offers."""
 
 
@@ -54,7 +56,8 @@ class Result:
     t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the joint forces that acted,
     limits applied; ``work`` as integrated with the state. ``options`` and ``stats`` are what the simulator was told and what it
     counted; ``status`` is "finished", "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
-    where there was one, NaN in columns left free; ``loops`` are the gaps and multipliers of closed loops.
+    where there was one, NaN in columns left free; ``contacts`` is what the contact points felt, where there was a ground; ``loops``
+    are the gaps and multipliers of closed loops.
     ``recorded`` is the metadata of a run read from a file. Times and states must be finite; a force that is not known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not increase.
@@ -71,7 +74,7 @@ class Result:
     stats: Mapping[str, Any] = field(default_factory=dict)
     status: str = "finished"
     desired: Motion | None = None
-    contacts: Any = None
+    contacts: Contacts | None = None
     loops: Loops | None = None
     recorded: Mapping[str, Any] | None = None
 
@@ -88,6 +91,8 @@ class Result:
         for name in ("q", "v"):
             self._check_finite(name)
         put(self, "work", Work(*(_frozen(f"work.{n}", x, (len(self.t),)) for n, x in zip(Work._fields, self.work, strict=True))))
+        if self.contacts is not None and self.contacts.stored.shape != (len(self.t),):
+            raise StateError(f"contacts has {self.contacts.stored.shape} rows; this result needs {(len(self.t),)}")
         put(self, "options", MappingProxyType(dict(self.options)))
         put(self, "stats", MappingProxyType(dict(self.stats)))
         if self.desired is not None:
@@ -172,6 +177,8 @@ class Result:
             "options": plain(self.options),
             "stats": plain(self.stats),
         }
+        if self.contacts is not None:
+            found["contacts"] = {name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")}
         return MappingProxyType(found)
 
     # ---- files, tables and plots ----
@@ -224,13 +231,43 @@ class Result:
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a" or "tau" over time, "energy", "audit", "phase" (v over q), or "loops".
+        """A Matplotlib figure: "q", "v", "a", "tau", "energy" or "audit" over time, "phase" (v over q), "contacts", "loops", "walk".
 
         joints: names of the joints to draw, all unless told. Where a motion was desired, it is drawn beside what was simulated.
         """
         from ramify.view.run_plots import plot
 
         return plot(self, what, joints=joints, theme=theme, title=title)
+
+    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+        """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit, how to repeat it. Its path.
+
+        title: the heading, the name of the scenario or robot unless told. Raises RamifyError for a name that is no HTML file's.
+        """
+        from ramify.view.report import write_report
+
+        return write_report(self, Path(path), title)
+
+    def animate(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        size: tuple[int, int] = (960, 540),
+        fps: float | None = None,
+        speed: float = 1.0,
+        theme: Literal["light", "dark"] = "light",
+        trail: str | None = None,
+        progress: bool | None = None,
+    ) -> Path:
+        """Write the run as a film, .mp4 or .gif, drawn without a screen. Its path. Needs the extra ``ramify[video]``.
+
+        size: width and height in pixels; fps: pictures per second, 30 (25 for a GIF) unless told; speed: seconds of the run per
+        second of film; trail: name of a point whose path is drawn, such as "flange of link6"; progress: a bar on stderr, where
+        that is a terminal unless told. Raises RamifyError for another suffix, a size or speed that will not do, or a missing extra.
+        """
+        from ramify.view.film import animate
+
+        return animate(self, Path(path), size=size, fps=fps, speed=speed, theme=theme, trail=trail, progress=progress)
 
     # ---- how it shows ----
 

@@ -24,7 +24,7 @@ from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
 from ramify.sim.closing import refuse_open, refuse_torn, stabilisation_rate
 from ramify.sim.field import Field, coordinate_rates
-from ramify.sim.rates import unit
+from ramify.sim.rates import accelerations, placed, unit
 from ramify.sim.schemes import SCHEMES
 from ramify.trace.program import Port, Program, trace
 
@@ -123,7 +123,7 @@ def rollout(
     dt: float,
     tau: ArrayLike | None = None,
     control: Any = None,
-    ground: None = None,
+    ground: Any = None,
     method: str = "rk4",
     damping: ArrayLike = 0.0,
     every: int | None = None,
@@ -133,14 +133,12 @@ def rollout(
     """Advance a batch of states by fixed steps.
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv),
-    held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; method: "rk4", "rk5",
-    "euler" or "semi_implicit_euler"; damping (nv) in the joints; every: keep every so many steps (None: only the last state);
-    stabilisation of loops as in ``simulate``.
+    held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; ground: a law of rf.contact,
+    a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping (nv) in the joints; every:
+    keep every so many steps (None: only the last state); stabilisation of loops as in ``simulate``.
 
     Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds is named with its index.
     """
-    if ground is not None:
-        raise SimulationError("ground contact is not part of this version; leave out ground=")
     if method not in SCHEMES:
         raise SimulationError(f"method {method!r} is not a fixed-step scheme; choose one of {', '.join(SCHEMES)}")
     steps = _whole("steps", steps, 0)
@@ -150,8 +148,10 @@ def rollout(
             raise SimulationError(f"{name} {value!r} must be a finite{' and positive' if name == 'dt' else ''} number, in s")
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
     check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
-    field = make_field(model, control, damping, stabilisation)
+    field = make_field(model, control, damping, ground, stabilisation)
     project = bool(model.loops) and stabilisation == "projection"
+    if field.contact is not None:
+        _check_step(field, q.reshape(-1, model.nq), method, dt)
     lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
     if model.loops:
@@ -165,7 +165,7 @@ def rollout(
             settings = _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
             y, flags = _stepper(model, field, SCHEMES[method], project).run(y, table, history, settings)
             if flags & HUGE_ANGLE:
-                raise SimulationError("an angle has left the range of a million radians; take it modulo 2 pi or use fewer steps")
+                raise SimulationError("an angle has left the range of a million radians: take it modulo 2 pi, or give a smaller dt")
         else:
             y = _in_python(
                 field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt), project
@@ -175,10 +175,12 @@ def rollout(
         refuse_torn(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
     of_q, of_v, _, _ = field.parts
     if every:
-        rows = history.reshape(*lead, samples, field.size)
-        return Rollout(np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64), rows[..., of_q], rows[..., of_v])
-    rows = y.reshape(*lead, field.size)
-    return Rollout(np.array([t0 + steps * dt]), rows[..., of_q], rows[..., of_v])
+        t = np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64)
+        rows = placed(field, t, history.reshape(*lead, samples, field.size))
+        return Rollout(t, rows[..., of_q], rows[..., of_v])
+    t = np.array([t0 + steps * dt])
+    rows = placed(field, t[0], y.reshape(*lead, field.size))
+    return Rollout(t, rows[..., of_q], rows[..., of_v])
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -191,7 +193,9 @@ def _whole(name: str, value: Any, least: int) -> int:
     return number
 
 
-def make_field(model: Model, control: Any, damping: ArrayLike, stabilisation: str | float = "projection") -> Field:
+def make_field(
+    model: Model, control: Any, damping: ArrayLike, ground: Any = None, stabilisation: str | float = "projection"
+) -> Field:
     """A field, with what the user gave checked."""
     try:
         friction = np.broadcast_to(np.asarray(damping, dtype=np.float64), (model.nv,))
@@ -199,8 +203,32 @@ def make_field(model: Model, control: Any, damping: ArrayLike, stabilisation: st
         friction = np.full(model.nv, np.nan)
     if not np.isfinite(friction).all() or (friction < 0.0).any():
         raise StateError(f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}")
-    rate = stabilisation_rate(stabilisation)
-    return Field(model, _controller(control, model), tuple(float(d) for d in friction), rate if model.loops else 0.0)
+    rate = stabilisation_rate(stabilisation) if model.loops else 0.0
+    made = Field(model, _controller(control, model), tuple(float(d) for d in friction), _ground(ground, model), rate)
+    _ = made.contact  # says what does not fit
+    return made
+
+
+_checked: dict[tuple[str, str, float], None] = {}
+
+
+def _check_step(field: Field, q: Array, method: str, dt: float) -> None:
+    """Warn, once, of a step that is too long for the ground."""
+    assert field.contact is not None
+    key = (field.contact.fingerprint, method, float(dt))
+    if key not in _checked:
+        from ramify.contact.stability import warn_of_long_steps
+
+        _checked[key] = None
+        warn_of_long_steps(field.contact, q, method, dt)
+
+
+def _ground(ground: Any, model: Model) -> Any:
+    if ground is None:
+        return None
+    from ramify.contact.words import as_ground
+
+    return as_ground(ground, model)
 
 
 def _controller(control: Any, model: Model) -> Any:
@@ -297,7 +325,7 @@ def _torque(field: Field, t: float, y: Array) -> Array:
     assert field.control is not None
     y = unit(field.model, y)
     try:
-        return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z]), dtype=np.float64)
+        return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z], field.contact), dtype=np.float64)
     except RamifyError:
         raise
     except Exception as error:
@@ -309,12 +337,6 @@ def _coordinate_rates(model: Model, q: Array, v: Array) -> Array:
     return np.stack([np.broadcast_to(x, q.shape[:1]) for x in coordinate_rates(model, list(q.T), list(v.T))], axis=1)
 
 
-def _stabilised(field: Field, q: Array, v: Array, net: Array) -> Array:
-    """Accelerations of a batch with Baumgarte's terms, by the text on arrays."""
-    found = field.accelerations(list(q.T), list(v.T), list(net.T))
-    return np.stack([np.broadcast_to(x, q.shape[:1]) for x in found], axis=1)
-
-
 def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
     """y' for rows of y by calling the robot's kernels."""
     model = field.model
@@ -322,6 +344,8 @@ def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
     damping = np.array(field.damping)
 
     def rates(t: float, y: Array, u: Array) -> Array:
+        if field.prescribed is not None:
+            return np.stack(np.broadcast_arrays(*field.text(t, list(unit(model, y).T), list(u.T))), axis=1)
         q, v = unit(model, y)[:, of_q], y[:, of_v]
         tau = u if field.control is None or field.sampled else u + _torque(field, t, y)
         if not np.isfinite(tau).all():
@@ -329,14 +353,13 @@ def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
             raise SimulationError(
                 f"the controller gave {tau[state, joint]} for {model.velocities[joint]!r} at t = {t:g} s (state {state})"
             )
-        net = tau - damping * v
-        a = _stabilised(field, q, v, net) if field.baumgarte else model.forward_dynamics(q, v, net)
+        a, heat = accelerations(field, q, v, tau - damping * v)
         own = np.zeros((y.shape[0], field.states))
         if field.states and field.control is not None:
             columns = [list(x.T) for x in (q, v, y[:, of_z])]
             own = np.stack(np.broadcast_arrays(*field.torque(t, *columns)[1]), axis=1)
         moved = _coordinate_rates(model, y[:, of_q], v)
         work, loss = (tau * v).sum(axis=1), (damping * v * v).sum(axis=1)
-        return np.concatenate([moved, a, own, work[:, None], loss[:, None]], axis=1)
+        return np.concatenate([moved, a, own, work[:, None], loss[:, None], heat], axis=1)
 
     return rates

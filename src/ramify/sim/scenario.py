@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ramify.io.mistakes import Map
     from ramify.motion import Trajectory
 
-PARTS: Final = ("control", "motion", "initial")
+PARTS: Final = ("control", "motion", "ground", "initial")
 """Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""
 DIRECT: Final = (
     "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "q0", "v0", "events", "progress",
@@ -53,10 +53,10 @@ class Scenario:
     def run(self, **overrides: Any) -> Result:
         """Simulate, with some options replaced by name.
 
-        control, motion, initial: as in a scenario file (a word, a mapping, YAML text); control and motion also as objects of
-        rf.control and rf.motion, control also as a function (t, q, v) -> tau or None. q0, v0: arrays. t_end, method, step,
-        max_step, rtol, atol, dt_out, damping, events, progress: see rf.simulate. A step is dropped where a method without one is
-        chosen.
+        control, motion, ground, initial: as in a scenario file (a word, a mapping, YAML text); the first three also as objects of
+        rf.control, rf.motion and rf.contact, control also as a function (t, q, v) -> tau, control and ground as None. q0, v0:
+        arrays. t_end, method, step, max_step, rtol, atol, dt_out, damping, events, progress: see rf.simulate. A step is dropped
+        where a method without one is chosen.
 
         The scenario's text and the overrides are in the result's ``options["scenario"]``: ``Scenario.again(result)`` repeats it.
         Raises SimulationError for an unknown option and where the run fails (its ``result`` is what was computed), ModelError
@@ -99,6 +99,8 @@ class Scenario:
             ready = changed(ready, words)
         if "control" in given and "control" not in words:
             ready = replace(ready, control=as_controller(control, self.robot))
+        if "ground" in given and "ground" not in words:
+            ready = replace(ready, options={**ready.options, "ground": given["ground"]})
         return ready
 
     @staticmethod

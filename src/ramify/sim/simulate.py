@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.stability import LIMITS, warn_of_long_steps
 from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
@@ -18,12 +19,14 @@ from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event
 from ramify.sim.closing import Closing, Loops, closed_start, observed_loops
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
-from ramify.sim.rates import desired, observed, rates, sample, unit
+from ramify.sim.rates import MOST_LINKS, desired, felt, observed, placed, rates, sample, unit
 from ramify.sim.result import Result, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
+from ramify.sim.sharing import shared
 
 if TYPE_CHECKING:
+    from ramify.contact.record import Contacts
     from ramify.model.model import Model
 
 FIXED = {
@@ -35,8 +38,10 @@ FIXED = {
     "ab4": "ab4",
     "energy": "energy",
 }
+CONTACT_STEP = 0.01
+"""s: the longest step over a ground unless told, so that a short touch is not stepped over."""
 _DRIFT = 200  # steps of a method of several steps before loops are closed again
-_RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
+RUNAWAY = 1e5  # rad/s or m/s: faster than any joint
 METHODS = ("auto", *ADAPTIVE, *FIXED)
 SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 
@@ -47,7 +52,7 @@ def simulate(
     q0: ArrayLike | None = None,
     v0: ArrayLike | None = None,
     control: Any = None,
-    ground: None = None,
+    ground: Any = None,
     method: str = "auto",
     rtol: float = 1e-8,
     atol: float = 1e-10,
@@ -64,23 +69,27 @@ def simulate(
     """Simulate from t = 0 to t_end seconds.
 
     q0 (nq), v0 (nv): the start (neutral, at rest). control: a controller of rf.control, a function (t, q, v) -> tau, or None.
+    ground: a law of rf.contact such as Firm(), a word ("firm", "dusty", "hunt_crossley"), a mapping as in scenario files, or None.
     method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
     Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
-    one changes its sign. Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after each step, in
-    position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity: "stop" where loops pass a singular posture (a
-    dead centre), or "pass": go on with the velocity there, and note the time in ``stats``.
+    one changes its sign. max_step: the longest step, s; over a ground 0.01 unless told. Ctrl-C ends the run and keeps what was
+    computed. stabilisation of loops: "projection" (after each step, in position and velocity), a rate in 1/s (Baumgarte's), or
+    "none". at_singularity: "stop" where loops pass a singular posture (a dead centre), or "pass": go on with the velocity there,
+    and note the time in ``stats``.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
-    if ground is not None:
-        raise SimulationError("ground contact is not part of this version; leave out ground=")
     name = _method(method, step)
+    if ground is not None and max_step == np.inf:
+        max_step = CONTACT_STEP
     _check_times(t_end, dt_out, rtol, atol, step, max_step, name)
     q, v = _state(model, q0, v0)
-    field, note = make_field(model, control, damping, stabilisation), ""
+    field, note = shared(make_field(model, control, damping, ground, stabilisation), MOST_LINKS), ""
     if model.loops:
         q, v, note = closed_start(model, q0, q, v)
+    if field.contact is not None and name in LIMITS and step is not None:
+        warn_of_long_steps(field.contact, q[None], name, step)
     if events is not None and not isinstance(events, Mapping):
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
@@ -235,9 +244,9 @@ class _Run:
     def _refuse_runaway(self, t: float, y: Array) -> None:
         """End a run whose velocities no machine could have, instead of following it with ever smaller steps."""
         v = np.abs(y[self.field.parts[1]])
-        if not v.max(initial=0.0) < _RUNAWAY:
+        if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]
-            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {_RUNAWAY:g} at t = {t:g} s")
+            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {RUNAWAY:g} at t = {t:g} s")
 
     def _pieces(self, t: float, y: Array, until: float) -> Iterator[Piece]:
         """The steps of the method from t to until."""
@@ -306,8 +315,10 @@ class _Run:
         of_q, of_v, _, _ = self.field.parts
         if self.field.model.loops:
             raise SimulationError("the energy-preserving method is for trees; for a robot with loops use dop853 or rk4")
-        if self.field.control is not None or any(self.field.damping):
-            raise SimulationError("the energy-preserving method is for motion without control and damping; use dop853 or rk4")
+        if self.field.control is not None or any(self.field.damping) or self.field.ground is not None:
+            raise SimulationError(
+                "the energy-preserving method is for motion without control and damping, off the ground; use dop853 or rk4"
+            )
         for q, v in energy_preserving(self.field.model, t, y[of_q], y[of_v], dt, count):
             row = y.copy()
             row[of_q], row[of_v] = q, v
@@ -317,14 +328,17 @@ class _Run:
 
     def _collect(self, wall: float) -> Result:
         of_q, of_v, _, of_work = self.field.parts
-        y = unit(self.field.model, np.stack(self.rows))
         t, held = np.array(self.times), np.stack(self.held)
+        y = placed(self.field, t, unit(self.field.model, np.stack(self.rows)))
         a, tau = observed(self.field, t, y, held)
+        contact, ground = self.field.contact, self.field.ground
+        work, loss = y[:, of_work].T
         options = {
             "method": self.switched or self.method, "rtol": self.rtol, "atol": self.atol, "dt_out": self.dt_out,
             "t_end": self.t_end, "step": self.step, "max_step": self.max_step if np.isfinite(self.max_step) else None,
             "control": repr(self.field.control) if self.field.control is not None else "none", "damping": list(self.field.damping),
             "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(), "events": list(self.events),
+            "ground": contact.ground.described(ground) if contact is not None and ground is not None else None,
         }  # fmt: skip
         if self.closing is not None:
             how = "projection" if self.closing.project else self.field.baumgarte or "none"
@@ -332,16 +346,20 @@ class _Run:
         stats: dict[str, Any] = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
         if self.closing is not None:
             stats["singular_postures"] = list(self.closing.passed)
+        contacts = felt(self.field, y)
         return Result(
-            self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats, self.status,
-            desired(self.field.model, self.field.control, None, t), loops=self._loops(y, tau),
+            self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(work, loss + y[:, self.field.of_heat].sum(axis=1)), options,
+            stats, self.status, desired(self.field.model, self.field.control, None, t), contacts,
+            self._loops(y, tau, contacts),
         )  # fmt: skip
 
-    def _loops(self, y: Array, tau: Array) -> Loops | None:
+    def _loops(self, y: Array, tau: Array, contacts: Contacts | None) -> Loops | None:
         if self.closing is None:
             return None
         of_q, of_v, _, _ = self.field.parts
-        return observed_loops(self.field.model, y[:, of_q], y[:, of_v], tau - np.array(self.field.damping) * y[:, of_v])
+        q, v, model = y[:, of_q], y[:, of_v], self.field.model
+        net = tau - np.array(self.field.damping) * v
+        return observed_loops(model, q, v, net, None if contacts is None else contacts.wrenches(model, q))
 
     def _show(self, t: float | None) -> None:
         """The progress bar: time and energy error; None ends it."""
@@ -372,7 +390,13 @@ class _Run:
     def _energy_error(self) -> float:
         of_q, of_v, _, of_work = self.field.parts
         first, last = unit(self.field.model, np.stack([self.rows[0], self.rows[-1]]))
-        total = [sum(self.field.model.energy(y[of_q], y[of_v])) - y[of_work][0] + y[of_work][1] for y in (first, last)]
+        heat = self.field.of_heat
+        total = [
+            sum(self.field.model.energy(y[of_q], y[of_v])) - y[of_work][0] + y[of_work][1] + y[heat].sum() for y in (first, last)
+        ]
+        if self.field.contact is not None:
+            rows = np.stack([first, last])
+            total = total + self.field.contact.forces(rows[:, of_q], rows[:, of_v])[4].sum(axis=-1)
         return abs(float(total[1] - total[0]))
 
 

@@ -1,8 +1,8 @@
 """Runs in files: NetCDF-3 (classic, 64-bit offsets), which any NetCDF reader opens, written whole or not at all.
 
-A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``; variables with ``units``, ``long_name`` and, where
-columns differ, ``column_units``; the names of the columns as text along their dimension; as global attributes the robot (its robot
-file's text), the metadata (JSON) and a digest over all of it. Nothing in it is code.
+A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``, on a ground also ``contact`` and ``axis``; variables with
+``units``, ``long_name`` and, where columns differ, ``column_units``; the names of the columns as text along their dimension; as
+global attributes the robot (its robot file's text), the metadata (JSON) and a digest over all of it. Nothing in it is code.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from ramify.sim.closing import Loops
 from ramify.sim.result import Result, Work
 
 if TYPE_CHECKING:
+    from ramify.contact.record import Contacts
     from ramify.model.model import Model
 
 FORMAT: Final = "ramify result"
@@ -57,6 +58,8 @@ def variables(result: Result) -> list[Variable]:
         Variable("actuator_work", time, result.work.actuator, ("J",), "work of the joint forces since the first row"),
         Variable("dissipated", time, result.work.dissipated, ("J",), "energy lost since the first row"),
     ]
+    if result.contacts is not None:
+        found += _contact_variables(result.contacts)
     if result.desired is not None:
         found += [
             Variable("q_desired", q, result.desired.q, units["q"], "joint coordinates asked for"),
@@ -73,9 +76,32 @@ def variables(result: Result) -> list[Variable]:
     return found
 
 
+def _contact_variables(contacts: Contacts) -> list[Variable]:
+    points, vectors = ("time", "contact"), ("time", "contact", "axis")
+    n = len(contacts)
+    return [
+        Variable("contact_force", vectors, contacts.force, ("N",) * 3 * n, "force of the ground on each contact point, world axes"),
+        Variable("contact_position", vectors, contacts.position, ("m",) * 3 * n, "place of each contact point in the world"),
+        Variable("contact_penetration", points, contacts.penetration, ("m",) * n, "depth of each contact point in the ground"),
+        Variable("contact_slip", vectors, contacts.slip, ("m/s",) * 3 * n, "velocity of each contact point along the ground"),
+        Variable("ground_stored", ("time",), contacts.stored, ("J",), "elastic energy in the ground"),
+        Variable("ground_dissipated", ("time",), contacts.dissipated, ("J",), "energy lost in the ground since the first row"),
+    ]
+
+
 def _accelerations(desired: Motion, result: Result) -> Array:
     given = np.asarray(desired.a, dtype=np.float64)
     return given if given.shape == result.v.shape else np.full(result.v.shape, np.nan)
+
+
+def labels(result: Result) -> dict[str, tuple[str, ...]]:
+    """The names along each dimension but time."""
+    found = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
+    if result.contacts is not None:
+        found |= {"contact": result.contacts.names, "axis": ("x", "y", "z")}
+    if result.loops is not None:
+        found["constraint"] = result.loops.names
+    return found
 
 
 # ---- writing ----
@@ -140,9 +166,7 @@ def save(result: Result, path: str | os.PathLike[str]) -> None:
         )
         data.format_version = np.int32(VERSION)
         data.createDimension("time", len(result))
-        labels = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
-        labels["constraint"] = result.columns.get("constraint", ())
-        for dimension, names in labels.items():
+        for dimension, names in labels(result).items():
             if names:
                 data.createDimension(dimension, len(names))
                 _labels(data, dimension, names)
@@ -218,10 +242,22 @@ def open_result(path: str | os.PathLike[str], model: Model | None = None) -> Res
     try:
         return Result(
             robot, t, wide["q"], wide["v"], wide["a"], wide["tau"], Work(arrays["actuator_work"], arrays["dissipated"]),
-            meta["options"], meta["stats"], meta["status"], desired, loops=_loops(robot, arrays), recorded=meta,
+            meta["options"], meta["stats"], meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), recorded=meta,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise SimulationError(f"{given}: the run in it is not whole: {error}") from None
+
+
+def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts | None:
+    """What the contact points felt, where the file has it."""
+    who = meta.get("contacts")
+    if who is None:
+        return None
+    from ramify.contact.record import Contacts
+
+    found = {name: arrays[f"contact_{name}"] for name in ("force", "position", "penetration", "slip")}
+    found |= {name: arrays[f"ground_{name}"] for name in ("stored", "dissipated")}
+    return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **found)
 
 
 def _loops(model: Model, arrays: Mapping[str, Array]) -> Loops | None:

@@ -17,6 +17,7 @@ MEANING: Final[dict[str, Callable[..., Any]]] = {
     "neg": np.negative,
     "recip": lambda x: 1.0 / x,
     "sqrt": np.sqrt,
+    "floor": np.floor,
     "sin": np.sin,
     "cos": np.cos,
     "atan2": np.arctan2,

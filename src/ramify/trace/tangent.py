@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ramify.records import flatten, rebuild
-from ramify.scalar import Scalar, cos, sin, sqrt
+from ramify.scalar import Scalar, cos, floor, sin, sqrt
 
 
 class Dual:
@@ -55,6 +55,9 @@ class Dual:
 
     def _cos_(self, _: Any) -> Any:
         return dual(cos(self.value), -(sin(self.value) * self.rate))
+
+    def _floor_(self, _: Any) -> Any:
+        return floor(self.value)
 
     def _sqrt_(self, _: Any) -> Any:
         root = sqrt(self.value)

@@ -1,12 +1,16 @@
-"""The demonstration page: one HTML file that needs nothing but itself."""
+"""The demonstration: a page that needs nothing but itself, and the reports of the runs it shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import io
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
 
 import numpy as np
 
@@ -14,6 +18,10 @@ import ramify as rf
 from ramify.model.model import Model
 from ramify.motion import cycloid, example_ends
 from ramify.view.plots import torques_svg
+
+if TYPE_CHECKING:
+    from ramify.sim.result import Result
+    from ramify.sim.scenario import Scenario
 
 EXAMPLE = """\
 import ramify as rf
@@ -24,16 +32,64 @@ tau = m.inverse_dynamics(q, v, 0 * v)
 a = m.forward_dynamics(q, v, tau)  # zero again"""
 
 
-def write_demo(directory: str | Path = "out") -> Path:
-    """Write ``index.html`` into a directory, which is made where it does not exist. Returns the path of the page."""
+RUNS: Final = (("planar_biped_walk", "biped_controlled"), ("kuka_motion",), ("gripper_free_fall",))
+"""Scenarios of the demonstration: of each row the first that this version has."""
+
+
+def write_demo(directory: str | Path = "out", progress: Callable[[str], None] | None = None) -> Path:
+    """Simulate, and write ``index.html`` with a report of every run into a directory, made where it does not exist.
+
+    progress: told what is being done. Returns the path of the page.
+    """
     page = Path(directory) / "index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
-    page.write_text(demo_page(), encoding="utf-8")
+    tell = progress or (lambda _: None)
+    runs = []
+    for names in RUNS:
+        name = next((name for name in names if name in rf.scenarios()), None)
+        if name is not None:
+            tell(f"simulating {name}")
+            scenario = rf.scenario(name)
+            result = scenario.run()
+            result.report(page.parent / f"{name}.html")
+            runs.append(_run_card(scenario, result))
+    tell("counting operations")
+    page.write_text(demo_page(runs), encoding="utf-8", newline="\n")
     return page
 
 
-def demo_page() -> str:
-    """The page: torques of the KUKA KR5 along a cycloid, and the built-in robots with their operation counts."""
+def _run_card(scenario: Scenario, result: Result) -> str:
+    """A picture and a few words that lead to a report."""
+    light, dark = (_thumbnail(result, theme) for theme in ("light", "dark"))
+    picture = ""
+    if light and dark:
+        source = f'<source srcset="{dark}" media="(prefers-color-scheme: dark)">'
+        picture = f'<picture>{source}<img src="{light}" alt="" width="480" height="300"></picture>'
+    verdict = result.audit.verdict
+    words = f"{result.model.nv} degrees of freedom, {result.t[-1]:.3g} s, computed in {result.stats.get('wall_time', 0.0):.2f} s"
+    return (
+        f'<a class="run" href="{quote(scenario.name)}.html#play">{picture}<b>{escape(scenario.name)}</b>'
+        f'<span>{escape(scenario.description)}</span><span class="soft">{escape(words)}; audit {escape(verdict)}</span></a>'
+    )
+
+
+def _thumbnail(result: Result, theme: str) -> str:
+    """A picture of the robot in the middle of a run as a data address; nothing where Pillow is missing."""
+    from importlib.util import find_spec
+
+    if find_spec("PIL") is None:
+        return ""
+    from PIL import Image
+
+    from ramify.view.film import Studio
+
+    file = io.BytesIO()
+    Image.fromarray(Studio(result, 480, 300, theme).shoot(len(result) // 2, words=False)).save(file, "PNG", optimize=True)
+    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+
+
+def demo_page(runs: Sequence[str] = ()) -> str:
+    """The page: the runs, torques of the KUKA KR5 along a cycloid, and the built-in robots with their operation counts."""
     kuka = rf.load("kuka_kr5")
     motion = cycloid(*example_ends(kuka))
     tau = kuka.inverse_dynamics(motion.q, motion.v, motion.a)
@@ -43,6 +99,7 @@ def demo_page() -> str:
     return template.substitute(
         version=escape(rf.__version__),
         example=escape(EXAMPLE),
+        runs="\n".join(runs),
         rows=len(motion.t),
         plot=torques_svg(motion.t, tau, kuka.coordinates, ["N m"] * kuka.nv),
         peaks=html_table(("joint", "largest torque, N m", "at t, s"), peaks),

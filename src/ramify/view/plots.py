@@ -28,7 +28,7 @@ def plot_torques(
     t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str], path: str | Path, *, title: str = ""
 ) -> None:
     """Write a plot of joint torques tau (T, n) over the times t (T,) in s. The file's suffix names the format."""
-    with _style():
+    with style():
         figure = _torques(t, tau, names, units, title)
         kind = Path(path).suffix.lstrip(".").lower()
         known = figure.canvas.get_supported_filetypes()
@@ -39,14 +39,15 @@ def plot_torques(
 
 def torques_svg(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str]) -> str:
     """The same plot as an ``<svg>`` element to be placed in a page, drawn in the text colour around it."""
-    with _style():
+    with style():
         file = io.StringIO()
         _torques(t, tau, names, units).savefig(file, format="svg", metadata=PLAIN, transparent=True)
     svg = file.getvalue()
     return svg[svg.index("<svg") :].replace(INK, "currentColor")
 
 
-def _style() -> Any:
+def style() -> Any:
+    """The look of all plots; RamifyError where there is no Matplotlib."""
     try:
         import matplotlib as mpl
     except ImportError:

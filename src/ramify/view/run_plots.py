@@ -12,6 +12,7 @@ import numpy as np
 from ramify.errors import ModelError, RamifyError
 from ramify.model.frame import Array
 from ramify.view.plots import PANELS
+from ramify.view.walking import walk
 
 if TYPE_CHECKING:
     from ramify.sim.result import Result
@@ -39,7 +40,7 @@ TITLES: Final = {"q": "joint coordinates", "v": "joint velocities", "a": "joint 
 def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
     """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib is missing."""
     drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {
-        "energy": _energy, "audit": _audit, "phase": _phase, "loops": _loops,
+        "energy": _energy, "audit": _audit, "phase": _phase, "contacts": _contacts, "loops": _loops, "walk": walk,
     }  # fmt: skip
     known = [*TITLES, *drawers]
     if what not in known:
@@ -54,7 +55,14 @@ def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, them
     return figure
 
 
-_WORDS: Final = {"phase": "phase portraits", "audit": "energy audit", "energy": "energy", "loops": "closed loops"}
+_WORDS: Final = {
+    "phase": "phase portraits",
+    "audit": "energy audit",
+    "energy": "energy",
+    "contacts": "contact with the ground",
+    "loops": "closed loops",
+    "walk": "walk",
+}
 
 
 def _style(theme: Theme) -> Any:
@@ -94,10 +102,10 @@ def _chosen(result: Result, joints: Sequence[str] | None, of: str) -> list[int]:
 # ---- panels ----
 
 
-def _panels(count: int) -> tuple[Any, list[Any]]:
+def _panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
     from matplotlib.figure import Figure
 
-    across = min(3, count)
+    across = min(across, count)
     rows = math.ceil(count / across)
     figure = Figure(figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5), layout="constrained")
     axes = list(figure.subplots(rows, across, squeeze=False).ravel())
@@ -190,6 +198,44 @@ def _phase(result: Result, chosen: list[int], theme: Theme) -> Any:
     return figure
 
 
+# ---- contact ----
+
+
+def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
+    """What the contact points felt: upward force, friction, depth (negative: above the ground), and the centre of pressure."""
+    contacts = result.contacts
+    if contacts is None:
+        raise RamifyError("this run has no contacts: it had no ground")
+    up = np.array(contacts.up)
+    aside = contacts.force - contacts.load[..., None] * up
+    figure, axes = _panels(4, across=2)
+    shown = [
+        ("upward force", "N", contacts.load),
+        ("force along the level", "N", np.linalg.norm(aside, axis=2)),
+        ("depth in the ground", "mm", 1e3 * np.maximum(contacts.penetration, 0.0)),
+    ]
+    for panel, (name, unit, values) in zip(axes, shown, strict=False):
+        for k, point in enumerate(contacts.names):
+            if contacts.touching[:, k].any():
+                style = ("-", (0, (4, 2)), (0, (1, 1.5)))[k // len(theme.lines) % 3]
+                colour = theme.lines[k % len(theme.lines)]
+                panel.plot(result.t, values[:, k], color=colour, linestyle=style, linewidth=1.2, label=point)
+        panel.set_title(name, loc="left")
+        panel.set_ylabel(unit)
+    for k, axis in enumerate("xyz"):
+        if abs(up[k]) < 0.9:
+            axes[3].plot(result.t, contacts.center_of_pressure[:, k], color=theme.lines[k], linewidth=1.2, label=axis)
+    axes[3].set_title("centre of pressure", loc="left")
+    axes[3].set_ylabel("m")
+    for panel in axes:
+        panel.set_xlabel("t, s")
+        panel.set_xlim(*_span(result))
+    if contacts.touching.any():
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
+    _legend(axes[3])
+    return figure
+
+
 # ---- energy ----
 
 
@@ -204,7 +250,10 @@ def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
     curves += [("dissipated", lost)] if np.any(lost) else []
     for (name, values), colour in zip(curves, (theme.lines[0], theme.lines[1], theme.lines[2], theme.lines[3]), strict=False):
         panel.plot(result.t, values, color=colour, linewidth=1.5, label=name)
-    balance = total - potential[0] - work + lost
+    stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
+    if stored.any():
+        panel.plot(result.t, stored, color=theme.lines[4], linewidth=1.5, label="stored in the ground")
+    balance = total - potential[0] - work + lost + stored
     panel.plot(result.t, balance, color=theme.ink, linewidth=1.2, linestyle=(0, (4, 2)), label="balance: should not change")
     panel.set_xlabel("t, s")
     panel.set_ylabel("energy, J")

@@ -1,0 +1,33 @@
+"""Settings of the documentation: `make docs` builds it into out/docs."""
+
+from __future__ import annotations
+
+import ramify
+
+project = "ramify"
+author = "The ramify developers"
+copyright = "The ramify developers"
+release = version = ramify.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build"]
+myst_enable_extensions = ["deflist", "fieldlist"]
+myst_heading_anchors = 4
+suppress_warnings = ["misc.highlighting_failure"]
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_preserve_defaults = True
+add_module_names = False
+python_maximum_signature_line_length = 100
+
+html_theme = "furo"
+html_title = "ramify"
+html_static_path = ["_static"]
+html_css_files = ["ramify.css"]
+html_show_sphinx = False
+html_copy_source = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"

@@ -1,0 +1,104 @@
+"""What the algorithms cost: count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+import ramify as rf
+from ramify.cli.common import COUNTED, AsJson, Settings, app, load
+from ramify.cli.output import print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+
+@app.command
+def count(
+    *robots: Annotated[str, Parameter(help="Built-in names or robot files; all built-in robots unless given.")],
+    algorithm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Which algorithms to count.")] = None,
+    how: Annotated[
+        Literal["compiled", "written"],
+        Parameter(
+            help="After folding and sharing for the robot at hand; or as the text has it, on a general robot with its joints."
+        ),
+    ] = "compiled",
+    general: Annotated[
+        int | None, Parameter(help="Count every formulation on a general robot of so many revolute joints instead.")
+    ] = None,
+    plot: Annotated[
+        Path | None, Parameter(help="Plot of the growth with n (figs. 6.15, 6.16, 7.30, 7.31): .svg, .png or .pdf.")
+    ] = None,
+    settings: Settings = None,
+    json: AsJson = False,
+) -> None:
+    """Count the operations of the algorithms, algorithm by robot, beside what the literature publishes."""
+    if plot is not None:
+        from ramify.view.growth import plot_growth
+
+        plot_growth(plot)
+    if general is not None:
+        _general(general, json)
+    elif robots or plot is None:
+        _by_robot([load(robot, settings) for robot in robots or rf.robots()], algorithm, how, json)
+    if plot is not None and not json:
+        print_line(f"growth with n: {plot}")
+
+
+def _by_robot(models: list[Model], names: list[str] | None, how: Literal["compiled", "written"], json: bool) -> None:
+    from ramify.formulations.literature import ALGORITHM, PUBLISHED, is_floating, joints_of, tasks_of
+
+    data: list[dict[str, Any]] = []
+    tasks = set()
+    for m in models:
+        task_of = {ALGORITHM[task]: task for task in tasks_of(m)}
+        tasks |= set(task_of.values())
+        for name in names or (*COUNTED, *(["hybrid_dynamics"] if is_floating(m) else [])):
+            c = m.op_count(name, how)
+            row = {"robot": m.name, "nv": m.nv, "algorithm": name, "how": how}
+            row |= {"mul": c.mul, "add": c.add, "div": c.div, "sqrt": c.sqrt, "sincos": c.sincos}
+            found = [(x, x.at(joints_of(m))) for x in PUBLISHED if x.task == task_of.get(name)]
+            data.append(row | {"published": [{"who": x.who, "mul": mul, "add": add} for x, (mul, add) in found]})
+    if json:
+        print_json(data)
+        return
+    columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos", "fewest published", "here")
+    rows = [(*(v for k, v in row.items() if k not in ("how", "published")), *_best(row)) for row in data]
+    print_table(f"Operations, as {how}", columns, rows)
+    printed = [(x.task, x.who, x.mul, x.add) for x in PUBLISHED if x.task in tasks]
+    print_table(
+        "Published; n1, n2, n3 joint variables of joints with one, two, three axes", ("task", "who", "x and /", "+"), printed
+    )
+
+
+def _best(row: dict[str, Any]) -> tuple[str, str]:
+    """The published count with the fewest operations, and ours relative to it."""
+    if not row["published"]:
+        return "", ""
+    best = min(row["published"], key=lambda x: x["mul"] + x["add"])
+    ratio = (row["mul"] + row["div"] + row["add"]) / (best["mul"] + best["add"])
+    return f"{best['mul']}M {best['add']}A, {best['who']}", f"{ratio:.0%}"
+
+
+def _general(n: int, json: bool) -> None:
+    from ramify.formulations import FORMULATIONS, general_count, published_count
+
+    data: list[dict[str, Any]] = []
+    for name, row in FORMULATIONS.items():
+        ours, paper = general_count(name, n), published_count(name, n)
+        data.append({
+            "formulation": name, "what": row.what, "n": n, "mul": ours.mul, "add": ours.add,
+            "published": None if paper is None else {"mul": paper.mul, "add": paper.add, "source": row.source},
+        })  # fmt: skip
+    if json:
+        print_json(data)
+        return
+    columns = ("formulation", "", "x and /", "+", "published x", "+", "where")
+    rows = [(*(x[k] for k in ("formulation", "what", "mul", "add")), *_printed(x["published"])) for x in data]
+    print_table(f"A general robot of {n} revolute joints, as written", columns, rows)
+
+
+def _printed(paper: dict[str, Any] | None) -> tuple[object, object, str]:
+    return ("", "", "") if paper is None else (paper["mul"], paper["add"], paper["source"])

@@ -1,0 +1,14 @@
+"""Contact with the ground: laws for the force on a point, terrains, and what a robot's contact points feel."""
+
+from ramify.contact.firm import Dusty, Firm
+from ramify.contact.ground import Ground, Normal, Reaction
+from ramify.contact.hunt_crossley import HuntCrossley
+from ramify.contact.record import Contacts, forces, kernel
+from ramify.contact.terrain import Flat, HeightField, Slope, Terrain
+from ramify.contact.text import ContactText
+from ramify.contact.words import as_ground
+
+__all__ = [
+    "ContactText", "Contacts", "Dusty", "Firm", "Flat", "Ground", "HeightField", "HuntCrossley", "Normal", "Reaction", "Slope",
+    "Terrain", "as_ground", "forces", "kernel",
+]  # fmt: skip

@@ -1,0 +1,133 @@
+"""Firm and dusty ground: springs and dampers of appendix D, with pseudo-Coulomb friction."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from ramify.contact.ground import Ground, Normal, check_numbers, positive, pseudo_coulomb
+from ramify.contact.terrain import Flat
+from ramify.errors import ModelError, StateError
+from ramify.scalar import Scalar, select
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+SAG = 0.05
+"""m: how deep the whole robot would stand on one point, where no stiffness is given (ReDySim's robots: 0.046 to 0.047 m)."""
+OVERDAMPING = 10.0
+"""zeta of eq. (D.4) in ReDySim's examples."""
+DRAG = 0.5
+"""s: horizontal damping by stiffness, where none is given (ReDySim's robots: 0.5 to 0.67 s)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Book(Ground):
+    """What both grounds of appendix D share.
+
+    stiffness k' (N/m); damping c' (N s/m), or overdamping zeta of c' = 2 zeta sqrt(k' m) with m the robot's mass (eq. D.4);
+    friction mu; horizontal_damping c_h (N s/m) of eq. (D.5).
+    """
+
+    stiffness: Any = None
+    damping: Any = None
+    overdamping: Any = None
+    friction: Any = 0.7
+    horizontal_damping: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_numbers(
+            self, positive=("stiffness", "horizontal_damping"), not_negative=("damping", "overdamping", "friction")
+        )  # fmt: skip
+        if self.damping is not None and self.overdamping is not None:
+            raise StateError(
+                f"{type(self).__name__}: damping {self.damping:g} N s/m and overdamping {self.overdamping:g} say the same; give one"
+            )
+
+    @property
+    def constant_damping(self) -> float:
+        return float(self.damping)
+
+    def grip(self, load: Scalar, slip_squared: Scalar) -> Scalar:
+        return pseudo_coulomb(self.friction, self.horizontal_damping, load, slip_squared)
+
+    def scaled(self, mass: float, weight: float) -> Self:
+        k = weight / SAG if self.stiffness is None else self.stiffness
+        zeta = OVERDAMPING if self.overdamping is None else self.overdamping
+        c = 2.0 * zeta * math.sqrt(k * mass) if self.damping is None else self.damping
+        ch = DRAG * k if self.horizontal_damping is None else self.horizontal_damping
+        return replace(self, stiffness=k, damping=c, overdamping=None, horizontal_damping=ch)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Firm(_Book):
+    """Firm ground (eqs. D.1 - D.5): F = k' d + c d', never negative, at the depth d.
+
+    c is c' while the point sinks; while it rises it grows smoothly from zero at the surface to c' at the depth ``full_depth`` (m),
+    c = c' (3 s^2 - 2 s^3) with s = d / full_depth. Unless given that is c' ``top_speed`` / k', the depth whose spring carries the
+    damping of a point that rises at top_speed (m/s; ReDySim's vz_max). What is left open follows from the robot's mass.
+    """
+
+    word: ClassVar[str] = "firm"
+    top_speed: Any = None
+    full_depth: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_numbers(self, positive=("top_speed", "full_depth"))
+        if self.top_speed is not None and self.full_depth is not None:
+            raise StateError(f"Firm: top_speed and full_depth ({self.full_depth:g} m) say the same; give one")
+
+    @classmethod
+    def of_redysim(cls, model: Model, **others: Any) -> Self:
+        """The ground of a legged robot that was read from ReDySim's files: its ``g_prop``, with other fields as given.
+
+        Raises ModelError for a robot that has none.
+        """
+        given = model.metadata.get("ground")
+        if not isinstance(given, Mapping):
+            raise ModelError(f"{model.name} has no ground of its own; ReDySim's legged robots have, in g_prop")
+        numbers = {name: given[name] for name in ("stiffness", "damping", "friction", "horizontal_damping")}
+        up = [float(i == given["axes"][0]) for i in (1, 2, 3)]
+        return cls(**{**numbers, "top_speed": given["speed_limit"], "terrain": Flat(up=up), **others})
+
+    def normal(self, depth: Scalar, rate: Scalar) -> Normal:
+        k, c = self.stiffness, self.damping
+        d = positive(depth)
+        s = d / self.full_depth
+        s = select(s < 1.0, s, 1.0)
+        rising = c * (s * s * (3.0 - 2.0 * s))
+        force = k * d + select(rate > 0.0, c, rising) * rate
+        force = select(depth > 0.0, positive(force), 0.0)
+        return Normal(force, k * d, 0.5 * k * (d * d))
+
+    def scaled(self, mass: float, weight: float) -> Self:
+        law = super().scaled(mass, weight)
+        speed = 4.5 if self.top_speed is None else self.top_speed
+        depth = speed * law.damping / law.stiffness if self.full_depth is None else self.full_depth
+        return replace(law, top_speed=None, full_depth=depth if depth > 0.0 else 1.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dusty(_Book):
+    """Dusty ground (eq. D.6, corrected): a layer of dust, ``dust`` (m) thick, over a spring.
+
+    A point that sinks feels the damper c' from the surface on and the spring k' (d - dust) below the layer; one that rises feels
+    the spring only. The spring starts from zero at the bottom of the layer, so that what it gives back is what it took.
+    """
+
+    word: ClassVar[str] = "dusty"
+    dust: Any = 0.005
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_numbers(self, not_negative=("dust",))
+
+    def normal(self, depth: Scalar, rate: Scalar) -> Normal:
+        k = self.stiffness
+        d = positive(depth - self.dust)
+        force = k * d + select(depth > 0.0, self.damping * positive(rate), 0.0)
+        return Normal(force, k * d, 0.5 * k * (d * d))

@@ -1,0 +1,236 @@
+"""The shape of the ground: how deep a point of the world is in it, and along which direction the ground pushes.
+
+A terrain gives for a place p the depth d(p), negative above the ground, and the normal N = -grad d. On planes d is the distance
+and N a unit vector. A height field measures d vertically, and N is as long as its slope makes it; because N stays the gradient of
+the depth, a spring in the ground gives back exactly what it took, on any terrain.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Final, Literal, Self
+
+import numpy as np
+
+from ramify.errors import StateError
+from ramify.motion.trajectory import settle
+from ramify.scalar import Scalar, select
+from ramify.spatial import Vec3
+
+Triple = tuple[float, float, float]
+MOST_NODES: Final = 1024
+"""Entries of a height field: all of them are written into the compiled code, once for each point."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Terrain(ABC):
+    """A surface. A kind of terrain is a frozen dataclass that writes ``under``.
+
+    up: the upward direction (3,) in the world; None: against gravity. Ahead is along the world's x (along y where x points up),
+    left completes a right-handed set.
+
+    ``word`` and ``keys`` are its name and those of its fields that are called otherwise in scenario files. Its repr must say all
+    that the surface depends on: compiled code is kept under it.
+    """
+
+    word: ClassVar[str] = ""
+    keys: ClassVar[Mapping[str, str]] = {}
+    up: Any = None
+
+    def __post_init__(self) -> None:
+        if self.up is not None:
+            settle(self, up=_direction(type(self).__name__, "up", self.up))
+
+    @abstractmethod
+    def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
+        """(depth, normal) at a place (m) of the world, over any scalar."""
+
+    def fitted(self, up: Sequence[float]) -> Self:
+        """The terrain with its upward direction settled."""
+        return self if self.up is not None else replace(self, up=tuple(up))
+
+    @property
+    def axes(self) -> tuple[Triple, Triple, Triple]:
+        """(ahead, left, up), unit vectors of the world."""
+        up = np.array((0.0, 0.0, 1.0) if self.up is None else self.up)
+        x = np.array((0.0, 1.0, 0.0) if abs(up[0]) > 0.9 else (1.0, 0.0, 0.0))
+        ahead = x - (x @ up) * up
+        ahead = ahead / np.linalg.norm(ahead)
+        return _triple(ahead), _triple(np.cross(up, ahead)), _triple(up)
+
+    def described(self) -> Mapping[str, Any]:
+        """The mapping that gives this terrain again."""
+        numbers = {self.keys.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        return {"kind": self.word or type(self).__name__, **{name: value for name, value in numbers.items() if value is not None}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flat(Terrain):
+    """A level plane, ``height`` (m) above the world's origin."""
+
+    word: ClassVar[str] = "flat"
+    height: float = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, height=_number("Flat", "height", self.height))
+
+    def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
+        up = Vec3(*self.axes[2])
+        return self.height - up.dot(place), up
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slope(Terrain):
+    """A plane that rises by ``angle`` (rad) towards ``heading`` (rad from ahead, turning left), or the one with a ``normal`` (3,).
+
+    It passes ``height`` (m) above the world's origin.
+    """
+
+    word: ClassVar[str] = "slope"
+    keys: ClassVar[Mapping[str, str]] = {"angle": "slope"}
+    angle: float = 0.0
+    heading: float = 0.0
+    height: float = 0.0
+    normal: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settle(self, **{name: _number("Slope", name, getattr(self, name)) for name in ("angle", "heading", "height")})
+        if abs(self.angle) >= 0.5 * math.pi:
+            raise StateError(f"Slope: angle is {self.angle} rad; it must be within a quarter turn")
+        if self.normal is not None:
+            if self.angle or self.heading:
+                raise StateError("Slope: angle and heading say the same as normal; give one of both")
+            settle(self, normal=_direction("Slope", "normal", self.normal))
+
+    @property
+    def direction(self) -> Triple:
+        """The unit normal, in the world."""
+        if self.normal is not None:
+            return _triple(self.normal)
+        ahead, left, up = (np.array(x) for x in self.axes)
+        uphill = math.cos(self.heading) * ahead + math.sin(self.heading) * left
+        return _triple(math.cos(self.angle) * up - math.sin(self.angle) * uphill)
+
+    def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
+        n, up = Vec3(*self.direction), Vec3(*self.axes[2])
+        return self.height * up.dot(n) - n.dot(place), n
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeightField(Terrain):
+    """Heights (nx, ny) in m over a grid, ``spacing`` (m) apart (one number, or ahead and left), the first at ``origin`` (2,).
+
+    kind: "linear" between the nodes, or "cubic" (Catmull-Rom, smooth slopes). Beyond its edges the ground goes on level with them.
+    """
+
+    word: ClassVar[str] = "height_field"
+    keys: ClassVar[Mapping[str, str]] = {"kind": "interpolate"}
+    heights: Any
+    spacing: Any
+    origin: Any = (0.0, 0.0)
+    kind: Literal["linear", "cubic"] = "linear"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            grid = np.array(self.heights, dtype=np.float64)
+            step = np.broadcast_to(np.array(self.spacing, dtype=np.float64), (2,))
+            origin = np.array(self.origin, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"HeightField: heights, spacing and origin must be numbers; {error}") from None
+        if grid.ndim != 2 or min(grid.shape) < 2 or not np.isfinite(grid).all():
+            raise StateError(f"HeightField: heights must be finite, (nx, ny) with at least 2 each way; the shape is {grid.shape}")
+        if grid.size > MOST_NODES:
+            raise StateError(f"HeightField: {grid.size} heights are more than {MOST_NODES}; take a coarser grid, kind='cubic'")
+        if not (np.isfinite(step).all() and (step > 0.0).all()):
+            raise StateError(f"HeightField: spacing {self.spacing} must be finite and positive, in m")
+        if origin.shape != (2,) or not np.isfinite(origin).all():
+            raise StateError(f"HeightField: origin {self.origin} must be two finite numbers, in m")
+        if self.kind not in ("linear", "cubic"):
+            raise StateError(f"HeightField: kind {self.kind!r} must be 'linear' or 'cubic'")
+        settle(
+            self,
+            heights=tuple(map(tuple, grid.tolist())),
+            spacing=(float(step[0]), float(step[1])),
+            origin=(float(origin[0]), float(origin[1])),
+        )
+
+    def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
+        ahead, left, up = (Vec3(*axis) for axis in self.axes)
+        counts = len(self.heights), len(self.heights[0])
+        weights = _linear if self.kind == "linear" else _cubic
+        along = [
+            _weights(axis.dot(place), start, step, n, weights)
+            for axis, start, step, n in zip((ahead, left), self.origin, self.spacing, counts, strict=True)
+        ]
+        (wx, dx), (wy, dy) = along
+        rows = [_sum(wy, row) for row in self.heights]
+        height, by_x, by_y = _sum(wx, rows), _sum(dx, rows), _sum(wx, [_sum(dy, row) for row in self.heights])
+        return height - up.dot(place), up - ahead * by_x - left * by_y
+
+
+# ---- interpolation: a weight for every node, and its derivative, so that no index is looked up ----
+
+Weight = Callable[[Scalar], tuple[Scalar, Scalar]]
+
+
+def _weights(x: Scalar, start: float, step: float, n: int, of: Weight) -> tuple[list[Scalar], list[Scalar]]:
+    """Weights of n nodes at x, and their derivatives by x; x is held at the edges, nodes beyond them are copies of the last."""
+    u = (x - start) / step
+    inside = select(u > 0.0, select(u < n - 1.0, 1.0, 0.0), 0.0)
+    u = select(u > 0.0, select(u < n - 1.0, u, n - 1.0), 0.0)
+    found = [of(u - float(i)) for i in range(-1, n + 1)]
+    w, d = [pair[0] for pair in found], [pair[1] * (inside / step) for pair in found]
+    return [w[0] + w[1], *w[2:-2], w[-2] + w[-1]], [d[0] + d[1], *d[2:-2], d[-2] + d[-1]]
+
+
+def _linear(u: Scalar) -> tuple[Scalar, Scalar]:
+    """A hat: one at u = 0, zero from |u| = 1 on."""
+    near, rising = select(u * u < 1.0, 1.0, 0.0), u < 0.0
+    return near * select(rising, 1.0 + u, 1.0 - u), near * select(rising, 1.0, -1.0)
+
+
+def _cubic(u: Scalar) -> tuple[Scalar, Scalar]:
+    """Catmull and Rom's: 1.5 |u|^3 - 2.5 u^2 + 1 near, -0.5 |u|^3 + 2.5 u^2 - 4 |u| + 2 up to |u| = 2."""
+    sign = select(u < 0.0, -1.0, 1.0)
+    a = u * sign
+    near, far = a < 1.0, a < 2.0
+    w = select(near, (1.5 * a - 2.5) * a * a + 1.0, select(far, ((-0.5 * a + 2.5) * a - 4.0) * a + 2.0, 0.0))
+    d = select(near, (4.5 * a - 5.0) * a, select(far, (-1.5 * a + 5.0) * a - 4.0, 0.0))
+    return w, d * sign
+
+
+def _sum(weights: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for w, x in zip(weights, values, strict=True):
+        total = total + w * x
+    return total
+
+
+# ---- numbers ----
+
+
+def _triple(value: Any) -> Triple:
+    x, y, z = (0.0 if abs(float(c)) < 1e-15 else float(c) for c in value)
+    return x, y, z
+
+
+def _number(what: str, name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not math.isfinite(value):
+        raise StateError(f"{what}: {name} must be a finite number; it is {value!r}")
+    return float(value)
+
+
+def _direction(what: str, name: str, value: Any) -> Triple:
+    try:
+        found = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        found = np.zeros(3)
+    if found.shape != (3,) or not np.isfinite(found).all() or not found.any():
+        raise StateError(f"{what}: {name} {value!r} must be three finite numbers, not all zero")
+    return _triple(found / np.linalg.norm(found))

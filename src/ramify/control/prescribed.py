@@ -1,0 +1,79 @@
+"""Joints that move as they are told: inverse dynamics over time, the base free (section 7.1.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ramify.control.base import Controller, Forces
+from ramify.control.follow import desired
+from ramify.control.robot import RobotText, Scalars
+from ramify.errors import StateError
+from ramify.motion.driven import Driven
+from ramify.motion.trajectory import Trajectory
+from ramify.scalar import Scalar
+
+
+class Solved(NamedTuple):
+    """The state with the prescribed coordinates in place, all accelerations, and all joint forces."""
+
+    q: list[Scalar]
+    v: list[Scalar]
+    a: list[Scalar]
+    tau: list[Scalar]
+
+
+@dataclass(frozen=True)
+class Prescribed(Controller):
+    """The driven coordinates move exactly as ``motion`` says; the others move freely, and the forces that this takes are found.
+
+    On a floating base this is the inverse dynamics of the book's chapter 7: the base is integrated under gravity and the ground
+    (eq. 7.2), and tau are the torques of the joints. On a fixed base it is inverse dynamics over time. A simulation takes q and v
+    of the driven coordinates from the motion, whatever it started from.
+
+    motion: of the driven coordinates, or of all.
+
+    Raises StateError where the motion does not fit, and for limits or a sampling rate, which a prescribed motion cannot keep.
+    """
+
+    motion: Trajectory
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.motion, Trajectory):
+            raise StateError(f"motion must be a trajectory of ramify.motion; it is a {type(self.motion).__name__}")
+        for name in ("limits", "rate_hz"):
+            if getattr(self, name) is not None:
+                raise StateError(f"{name} does not go with a prescribed motion: its forces are whatever it takes; leave it out")
+
+    @property
+    def traceable(self) -> bool:
+        return self.motion.traceable
+
+    @property
+    def prescribes(self) -> bool:
+        return True
+
+    def placed(self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """(q, v, a of the driven ones): the state with the driven coordinates where the motion has them."""
+        driven = self.driven(robot)
+        want = desired(self.motion, robot, driven, t, q, v)
+        q_all, v_all = list(q), list(v)
+        for i, (at, j) in enumerate(zip(driven.q, driven.v, strict=True)):
+            q_all[at], v_all[j] = want.q[i], want.v[i]
+        return q_all, v_all, want.a
+
+    def solve(self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, forces: Scalars | None = None) -> Solved:
+        """What moves, how, and what it takes; ``forces`` (nv) act on the coordinates that are free."""
+        driven = self.driven(robot)
+        q_all, v_all, a_driven = self.placed(robot, t, q, v)
+        found = robot.hybrid(q_all, v_all, a_driven, driven, robot.felt(q_all, v_all), forces)
+        a: list[Scalar] = list(found)
+        tau: list[Scalar] = [0.0] * robot.nv if forces is None else list(forces)
+        for j, wanted in zip(driven.v, a_driven, strict=True):
+            a[j], tau[j] = wanted, found[j]
+        return Solved(q_all, v_all, a, tau)
+
+    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        tau = self.solve(robot, t, q, v).tau
+        return [tau[j] for j in driven.v], []

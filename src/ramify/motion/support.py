@@ -1,0 +1,112 @@
+"""What a walk is judged by: the zero-moment point (B.1) and the polygon of the points that stand (appendix B.1.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import StateError
+from ramify.motion.trajectory import Array
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+    from ramify.motion.gait import Gait
+    from ramify.sim.result import Result
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """Where the ground must press, and where it can: ``point`` (T, 2), the zero-moment point or the centre of pressure, m;
+    ``polygons``: for each time the support polygon (k, 2), counterclockwise; ``margin`` (T,): how far inside it the point lies, m,
+    negative outside. Feet that stand on one line have no inside: there the margin is minus the distance from that line.
+    """
+
+    t: Array
+    point: Array
+    polygons: tuple[Array, ...]
+    margin: Array
+
+
+def support_polygon(points: ArrayLike) -> Array:
+    """The convex hull (k, 2) of points (n, 2) or (n, 3) of the ground, counterclockwise; of one or two points, those."""
+    given = np.asarray(points, dtype=np.float64)
+    if given.ndim != 2 or given.shape[1] not in (2, 3) or not given.size or not np.isfinite(given).all():
+        raise StateError(f"support_polygon needs finite points (n, 2) or (n, 3), at least one; got shape {given.shape}")
+    unique = np.unique(given[:, :2], axis=0)  # sorted by x, then y
+    lower, upper = (_chain(order) for order in (unique, unique[::-1]))
+    return np.array(lower[:-1] + upper[:-1]) if len(unique) > 1 else unique
+
+
+def _chain(points: Array) -> list[Array]:
+    """One side of the hull: sorted points without those where the way turns right."""
+    out: list[Array] = []
+    for p in points:
+        while len(out) > 1 and _cross(out[-1] - out[-2], p - out[-2]) <= 1e-15:
+            out.pop()
+        out.append(p)
+    return out
+
+
+def _cross(a: Array, b: Array) -> float:
+    return float(a[0] * b[1] - a[1] * b[0])
+
+
+def support_margin(polygon: ArrayLike, point: ArrayLike) -> float:
+    """How far a point (2,) lies inside a polygon (k, 2) as support_polygon gives it, m; outside, minus its distance."""
+    corners, p = np.asarray(polygon, dtype=np.float64), np.asarray(point, dtype=np.float64)[:2]
+    after = np.roll(corners, -1, axis=0)
+    way = after - corners
+    length2 = np.maximum((way * way).sum(axis=1), 1e-300)
+    along = np.clip(((p - corners) * way).sum(axis=1) / length2, 0.0, 1.0)
+    distance = float(np.linalg.norm(corners + along[:, None] * way - p, axis=1).min())
+    inside = len(corners) > 2 and all(_cross(w, p - c) >= 0.0 for w, c in zip(way, corners, strict=True))
+    return distance if inside else -distance
+
+
+def planned_balance(model: Model, gait: Gait, t: ArrayLike) -> Balance:
+    """The zero-moment point of a gait over the polygon of the feet that stand, at the times t (T,), s.
+
+    The gait moves a point mass at the hips without a moment; the robot has heavy legs, so that its own point wanders about.
+    """
+    times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+    m = gait.whole(model, times)
+    zmp = model.zero_moment_point(m.q, m.v, m.a)[:, :2]
+    places, legs = _points(model, gait, m.q)
+    standing = gait.standing(times)
+    polygons = tuple(support_polygon(row[stands[legs]]) for row, stands in zip(places, standing, strict=True))
+    return Balance(times, zmp, polygons, _margins(polygons, zmp))
+
+
+def measured_balance(result: Result) -> Balance:
+    """The centre of pressure of a run over the polygon of the points that touch the ground; NaN in flight.
+
+    Raises StateError where the run had no ground.
+    """
+    contacts = result.contacts
+    if contacts is None:
+        raise StateError("this run had no ground; give rf.simulate one")
+    pressure = contacts.center_of_pressure[:, :2]
+    none = np.full((1, 2), np.nan)
+    rows = zip(contacts.position, contacts.touching, strict=True)
+    polygons = tuple(support_polygon(row[touch]) if touch.any() else none for row, touch in rows)
+    return Balance(result.t, pressure, polygons, _margins(polygons, pressure))
+
+
+def _margins(polygons: tuple[Array, ...], points: Array) -> Array:
+    return np.array([support_margin(polygon, p) for polygon, p in zip(polygons, points, strict=True)])
+
+
+def _points(model: Model, gait: Gait, q: Array) -> tuple[Array, list[int]]:
+    """Places (T, n, 3) of the contact points of the legs, and the leg of each."""
+    hips = [leg.name for leg in gait.legs]
+    R, r = model.kinematics(q)
+    leg, found, owners = -1, [], []
+    for b, body in enumerate(model.bodies):
+        leg = hips.index(body.joint.name) if body.joint.name in hips else leg
+        for _, point in body.points if leg >= 0 else ():
+            found.append(r[:, b] + R[:, b] @ np.array(point))
+            owners.append(leg)
+    return np.stack(found, axis=1), owners

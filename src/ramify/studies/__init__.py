@@ -1,0 +1,1 @@
+"""Studies: one scenario, many runs, kept in a ledger that survives whatever ends them."""

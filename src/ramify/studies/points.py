@@ -1,0 +1,115 @@
+"""The points of a study: values crossed as a grid, or drawn from distributions at random, in a Latin hypercube or by Sobol."""
+
+from __future__ import annotations
+
+import math
+import warnings
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.model.frame import Array
+
+MOST_RUNS: Final = 1_000_000
+"""Runs of a study unless it says ``most_runs``."""
+
+
+@dataclass(frozen=True)
+class Values:
+    """Numbers one after the other."""
+
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """``kind`` "uniform" or "log_uniform" between two numbers, or "normal" with mean and standard deviation, perhaps cut to
+    ``within``.
+    """
+
+    kind: str
+    a: float
+    b: float
+    within: tuple[float, float] = (-math.inf, math.inf)
+
+    def at(self, share: Array) -> Array:
+        """Where the distribution function reaches a share in (0, 1)."""
+        if self.kind == "uniform":
+            return self.a + (self.b - self.a) * share
+        if self.kind == "log_uniform":
+            return np.clip(self.a * (self.b / self.a) ** share, self.a, self.b)
+        from scipy.special import ndtr, ndtri
+
+        low, high = (float(ndtr((end - self.a) / self.b)) for end in self.within)
+        found = self.a + self.b * ndtri(low + (high - low) * np.clip(share, 1e-16, 1.0 - 1e-16))
+        return np.asarray(np.clip(found, *self.within), dtype=np.float64)
+
+
+Varied = Values | Distribution
+
+
+@dataclass(frozen=True)
+class Design:
+    """How points are laid out. ``runs`` points are drawn for the distributions, the same ones in each cell of the grid of values.
+
+    combine: "cross" (every value with every other) or "together" (the first of each, the second of each, ...).
+    """
+
+    design: str = "random"
+    runs: int = 1
+    seed: int = 0
+    combine: str = "cross"
+
+
+def cells(vary: Mapping[str, Varied], design: Design) -> int:
+    """Cells of the grid of listed values."""
+    sizes = [len(one.values) for one in vary.values() if isinstance(one, Values)]
+    return math.prod(sizes) if design.combine == "cross" else max(sizes, default=1)
+
+
+def count(vary: Mapping[str, Varied], design: Design) -> int:
+    """How many runs there are, without making their points."""
+    drawn = any(isinstance(one, Distribution) for one in vary.values())
+    return cells(vary, design) * (design.runs if drawn else 1)
+
+
+def points(vary: Mapping[str, Varied], design: Design) -> Array:
+    """The points (runs, parameters), in the order of ``vary``. The same study gives the same points, bit for bit.
+
+    Random and Sobol points stay the same when more runs are asked for; those of a Latin hypercube do not.
+    """
+    listed = {name: np.array(one.values) for name, one in vary.items() if isinstance(one, Values)}
+    drawn = {name: one for name, one in vary.items() if isinstance(one, Distribution)}
+    n, m = design.runs if drawn else 1, cells(vary, design)
+    columns: dict[str, Array] = {}
+    if listed and design.combine == "cross":
+        places = np.indices([len(values) for values in listed.values()]).reshape(len(listed), -1)
+        columns |= {name: values[place] for (name, values), place in zip(listed.items(), places, strict=True)}
+    else:
+        columns |= listed
+    # Runs of one draw stand together: a study that grows appends whole grids.
+    columns = {name: np.tile(column, n) for name, column in columns.items()}
+    shares = _shares(design, list(drawn))
+    for i, (name, one) in enumerate(drawn.items()):
+        columns[name] = np.repeat(one.at(shares[:, i]), m)
+    if not columns:
+        return np.empty((1, 0))
+    return np.ascontiguousarray(np.stack([columns[name] for name in vary], axis=1), dtype=np.float64)
+
+
+def _shares(design: Design, drawn: Sequence[str]) -> Array:
+    """(runs, parameters) in (0, 1)."""
+    if not drawn:
+        return np.empty((1, 0))
+    if design.design == "random":  # a stream for each name: what is added does not change what is there
+        streams = [np.random.default_rng([design.seed, zlib.crc32(name.encode())]) for name in drawn]
+        return np.stack([stream.random(design.runs) for stream in streams], axis=1)
+    from scipy.stats import qmc
+
+    kind: Any = qmc.Sobol if design.design == "sobol" else qmc.LatinHypercube
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # Sobol points need not be a power of two in number
+        return np.asarray(kind(len(drawn), seed=np.random.default_rng(design.seed)).random(design.runs), dtype=np.float64)

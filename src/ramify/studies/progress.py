@@ -1,0 +1,47 @@
+"""The progress of a study: runs made, their rate, the time that is left."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+
+class Progress:
+    """A bar on the terminal, or nothing."""
+
+    def __init__(self, name: str, total: int, shown: bool) -> None:
+        self._name, self._total, self._shown = name, total, shown
+        self._bar: Any = None
+        self._made = self._aside = 0
+        self._started = time.perf_counter()
+
+    def __enter__(self) -> Progress:
+        if self._shown:
+            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import Progress as Bar
+
+            columns = (
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+                TimeRemainingColumn(),
+            )  # fmt: skip
+            self._bar = Bar(*columns, transient=False)
+            self._task = self._bar.add_task(self._name, total=self._total, rate="")
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    @property
+    def rate(self) -> float:
+        """Runs per second since the start."""
+        return self._made / max(time.perf_counter() - self._started, 1e-9)
+
+    def add(self, made: int, aside: int) -> None:
+        """Some runs have been made, some of them without success."""
+        self._made += made
+        self._aside += aside
+        if self._bar is not None:
+            text = f"{self.rate:.1f} runs/s" + (f", {self._aside} set aside" if self._aside else "")
+            self._bar.update(self._task, completed=self._made, rate=text)

@@ -1,0 +1,263 @@
+"""What makes a run from the values of its parameters: a robot file and a scenario file with numbers put in their places."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path as FilePath
+from typing import TYPE_CHECKING, Any, Final
+
+from ramify.errors import ModelError
+from ramify.io.expression import near
+from ramify.io.mistakes import Map, Mistakes, Path
+from ramify.io.yaml_file import parse
+from ramify.studies.keep import Keep
+from ramify.studies.places import NoPlaceError, copy_map, find, with_value, without
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+    from ramify.sim.scenario import Scenario
+
+PAYLOAD: Final = {"mass": 0.0, "com": [0.0, 0.0, 0.0], "inertia": 0.0}
+"""What a payload on a link may have, see rf.with_payload."""
+ENTRIES: Final = {"x": 0, "y": 1, "z": 2, "0": 0, "1": 1, "2": 2}
+LIBRARIES: Final = ("numpy", "scipy", "llvmlite")
+
+
+def versions() -> dict[str, str]:
+    """Versions that may change the last bit of a result."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    import ramify
+
+    found = {"ramify": ramify.__version__}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "none"
+    return found
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A scenario file and its robot's file, as texts; the paths of the parameters; what is kept of a run.
+
+    Paths start with ``robot.`` (the robot file), ``payload.LINK.`` (mass, com, inertia of a load on a link), or are paths of the
+    scenario file. fixed: values that hold for all runs. The recipe and a row of values say all that a run depends on.
+    """
+
+    scenario_text: str
+    scenario_file: str
+    robot_text: str
+    robot_file: str
+    base: str | None
+    paths: tuple[str, ...]
+    keep: Keep
+    fixed: Mapping[str, float] = field(default_factory=dict)
+    folder: str | None = None
+
+    # ---- documents ----
+
+    @cached_property
+    def _files(self) -> Map:
+        """{robot, payload, scenario}: the files as they are, the scenario's own changes of its robot made."""
+        robot, scenario = parse(self.robot_text, Mistakes(self.robot_file)), parse(self.scenario_text, Mistakes(self.scenario_file))
+        given = scenario.get("robot")
+        if isinstance(given, Mapping):
+            for name, value in given.get("parameters", {}).items():
+                robot = with_value(robot, ("parameters", name), value)
+            if "gravity" in given:
+                robot = with_value(robot, ("gravity",), given["gravity"])
+        return copy_map({"robot": robot, "payload": {}, "scenario": scenario})
+
+    @cached_property
+    def robot(self) -> Model:
+        """The robot as the files have it."""
+        return self._model(self._files)
+
+    @cached_property
+    def _documents(self) -> Map:
+        """The documents with the fixed values, ready for the varied ones."""
+        root = self._files
+        for path in (*self.fixed, *self.paths):
+            root = made_ready(root, path, self.robot)
+        for path, value in self.fixed.items():
+            root = with_value(root, place(root, path), float(value))
+        return root
+
+    @cached_property
+    def places(self) -> tuple[Path, ...]:
+        """Where the parameters stand. Raises NoPlaceError for the first that leads nowhere."""
+        return tuple(place(self._documents, path) for path in self.paths)
+
+    @property
+    def robot_of_file(self) -> Model:
+        """The robot as the files have it, its base not yet changed."""
+        return replace(self, base=None).robot
+
+    def wrong_paths(self) -> dict[str, str]:
+        """The paths that lead nowhere, each with what is wrong about it."""
+        found: dict[str, str] = {}
+        for path in (*self.fixed, *self.paths):
+            try:
+                place(made_ready(self._files, path, self.robot), path)
+            except NoPlaceError as error:
+                found[path] = str(error)
+        return found
+
+    # ---- a run ----
+
+    def _model(self, root: Map) -> Model:
+        from ramify.io.assemble import assemble
+        from ramify.io.base import with_base
+        from ramify.model.edits import with_payload
+
+        mistakes = Mistakes(self.robot_file)
+        mistakes.root = root["robot"]
+        model = assemble(root["robot"], mistakes, {})
+        if self.base is not None:
+            model = with_base(model, self.base)
+        for link, load in root["payload"].items():
+            model = with_payload(model, link, **{**PAYLOAD, **load})
+        return model
+
+    def scenario(self, values: Sequence[float]) -> Scenario:
+        """The scenario of a row of values (in the order of ``paths``). Raises ModelError where some value is impossible."""
+        from ramify.io.scenario import from_document
+
+        root: Any = self._documents
+        for steps, value in zip(self.places, values, strict=True):
+            root = with_value(root, steps, float(value))
+        moved = {steps[0] for steps in self.places}
+        model = self._model(root) if moved & {"robot", "payload"} else self._fixed_robot
+        document = root["scenario"]
+        folder = FilePath(self.folder) if self.folder is not None else None
+        return from_document(document, self.scenario_file, model, json.dumps(document), folder)
+
+    def trial_of_files(self) -> None:
+        """Build the scenario as the files have it. Raises ModelError."""
+        replace(self, paths=(), fixed={}).scenario([])
+
+    @cached_property
+    def _fixed_robot(self) -> Model:
+        return self._model(self._documents)
+
+    # ---- keys ----
+
+    @cached_property
+    def _canonical(self) -> list[str]:
+        """The text of everything that determines a run, cut where the parameters' values belong."""
+        root: Any = self._documents
+        for i, steps in enumerate(self.places):
+            root = with_value(root, steps, f"\0{i}\0")
+        scenario = {key: value for key, value in root["scenario"].items() if key not in ("name", "description", "source", "robot")}
+        robot = {key: value for key, value in root["robot"].items() if key not in ("description", "source")}
+        said = [robot, self.base, root["payload"], scenario, self.keep.said, versions()]
+        text = json.dumps(said, sort_keys=True, default=str)
+        for i in range(len(self.places)):
+            text = text.replace(json.dumps(f"\0{i}\0"), f"\0{i}\0")
+        return text.split("\0")
+
+    def key(self, values: Sequence[float]) -> bytes:
+        """The digest (32 bytes) of all that determines a run: robot, scenario, values, what is kept, versions."""
+        parts = self._canonical
+        cut = [repr(float(values[int(part)])) if i % 2 else part for i, part in enumerate(parts)]
+        return hashlib.sha256("".join(cut).encode()).digest()
+
+    @cached_property
+    def digest(self) -> str:
+        """A name for the recipe: workers keep what they have made of it under this name."""
+        return hashlib.sha256("\0".join(self._canonical + list(self.paths)).encode()).hexdigest()
+
+    def trial(self, path: str, value: float) -> None:
+        """Build the scenario with one parameter at a value, the others as the files have them. Raises ModelError."""
+        others = {name: v for name, v in self.fixed.items() if name != path}
+        replace(self, paths=(path,), fixed=others).scenario([value])
+
+
+def place(root: Map, path: str) -> Path:
+    """Where a parameter stands among the documents."""
+    first, _, rest = path.partition(".")
+    if first == "payload":
+        link, _, what = rest.rpartition(".")
+        link, what, entry = (link, what, ()) if what not in ENTRIES else _of_com(link, what)
+        links = [str(entry["name"]) for entry in root["robot"].get("links", []) if isinstance(entry, dict) and "name" in entry]
+        if what not in PAYLOAD or not link or (link not in links and "templates" not in root["robot"]):
+            choices = [f"payload.{name}.{what}" for name in links for what in ("mass", "com.x", "com.y", "com.z", "inertia")]
+            raise NoPlaceError(f"no number is found at {path!r}{near(path, choices)}")
+        return ("payload", link, what, *entry)
+    if first == "robot" and rest:
+        return ("robot", *find(root["robot"], rest, path))
+    try:
+        return ("scenario", *find(root["scenario"], path, path))
+    except NoPlaceError:
+        if first in root["scenario"] or "." not in path:
+            raise
+        known = ["robot.links.<name>.mass", "payload.<link>.mass", *root["scenario"]]
+        raise NoPlaceError(f"no number is found at {path!r}: the scenario has no {first!r}{near(first, known)}") from None
+
+
+def _of_com(link: str, letter: str) -> tuple[str, str, tuple[int, ...]]:
+    body, _, what = link.rpartition(".")
+    return body, what, (ENTRIES[letter],)
+
+
+def made_ready(root: Map, path: str, model: Model) -> Map:
+    """The documents made ready for a path: words become mappings, a start for all coordinates becomes one for each."""
+    head, *rest = path.split(".")
+    scenario: Any = root["scenario"]
+    if head == "control" and isinstance(scenario.get("control"), str):
+        return with_value(root, ("scenario", "control"), copy_map({"type": scenario["control"]}))
+    if head == "initial" and len(rest) >= 2:
+        return _start_by_name(root, rest[0], ".".join(rest[1:]), model)
+    if head == "payload" and path.rpartition(".")[2] in ENTRIES:
+        link, _, _ = _of_com(path.removeprefix("payload.").rpartition(".")[0], "x")
+        return with_value(root, ("payload", link, "com"), root["payload"].get(link, {}).get("com", [0.0, 0.0, 0.0]))
+    return root
+
+
+def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
+    """``initial.q`` as a mapping from coordinates, so that one of them can be set; the same one in other units is left out."""
+    kind = what.removesuffix("_deg")
+    if kind not in ("q", "v"):
+        return root
+    names = model.coordinates if kind == "q" else model.velocities
+    if name not in names:
+        raise NoPlaceError(f"no number is found at {f'initial.{what}.{name}'!r}{near(name, list(names))}")
+    for key in (kind, f"{kind}_deg"):
+        given = root["scenario"].get("initial", {}).get(key)
+        if given is None:
+            continue
+        if not isinstance(given, dict):
+            column = list(given) if isinstance(given, list) else [given] * len(names)
+            root = with_value(root, ("scenario", "initial", key), copy_map(dict(zip(names, column, strict=False))))
+        if key != what and name in root["scenario"]["initial"][key]:
+            root = without(root, ("scenario", "initial", key, name))
+    if name not in root["scenario"].get("initial", {}).get(what, {}):
+        root = with_value(root, ("scenario", "initial", what, name), 0.0)
+    return root
+
+
+def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str, str, str | None]:
+    """(text, file name, base) of the robot that a scenario's document names; foreign files as the robot file they amount to."""
+    from importlib import resources
+
+    from ramify.io.load import YAML_SUFFIXES, load, robots
+    from ramify.io.yaml_file import read_text
+    from ramify.io.yaml_out import to_yaml
+
+    given = scenario.get("robot")
+    name = given.get("name") if isinstance(given, Mapping) else given
+    base = given.get("base") if isinstance(given, Mapping) else None
+    if not isinstance(name, str):
+        raise ModelError("the scenario names no robot")
+    if name in robots():
+        return (resources.files("ramify") / "robots" / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml", base
+    path = folder / name if folder is not None and not FilePath(name).is_absolute() else FilePath(name)
+    if path.suffix.lower() in YAML_SUFFIXES:
+        return read_text(path), str(name), base
+    return to_yaml(load(path, base=base)), FilePath(name).with_suffix(".yaml").name, None

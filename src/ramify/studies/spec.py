@@ -1,0 +1,317 @@
+"""Study files: a scenario, the parameters to vary, and what to keep. All mistakes are told at once, each with its place."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from importlib import resources
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import BeforeValidator, Field
+
+from ramify.errors import ModelError, RamifyError
+from ramify.io.expression import ExpressionError, evaluate, near, shown
+from ramify.io.mistakes import Map, Mistakes, Path
+from ramify.io.scenario_schema import Late
+from ramify.io.schema import Count, Name, Number, P, Prose, validate
+from ramify.io.yaml_file import parse, read_text
+from ramify.io.yaml_out import to_yaml
+from ramify.model.frame import Array
+from ramify.studies.keep import HISTORIES, Keep
+from ramify.studies.points import MOST_RUNS, Design, Distribution, Values, Varied, count, points
+from ramify.studies.recipe import Recipe, robot_of
+
+WANTED: Final = "a study file is a mapping with the keys name, scenario and vary"
+MANNERS: Final = ("values", "from", "uniform", "log_uniform", "normal")
+"""Ways to vary a parameter, by the key that says so."""
+BESIDES: Final = {"from": ("to", "count", "log"), "normal": ("within",)}
+"""Keys that go with such a key."""
+
+
+def _single(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+class PointsPart(Late):
+    """How points are laid out."""
+
+    design: Literal["random", "latin_hypercube", "sobol"] = "random"
+    runs: Count = 1
+    seed: Number = 0
+    combine: Literal["cross", "together"] = "cross"
+
+
+class HistoryPart(Late):
+    """Quantities kept over time, and every how many rows of output."""
+
+    of: Annotated[list[Name], BeforeValidator(_single)] = Field(default_factory=lambda: ["q", "v"])
+    every: Count = 1
+
+
+class KeepPart(Late):
+    """What is kept of a run."""
+
+    final: bool = True
+    metrics: Annotated[list[Name], BeforeValidator(_single)] = Field(default_factory=list)
+    history: Any = None
+
+
+class StudyPart(Late):
+    """The file itself; its parts are looked at one by one."""
+
+    name: Name
+    description: Prose = ""
+    scenario: Any
+    set: dict[str, Number] = Field(default_factory=dict)
+    vary: dict[str, Any] = Field(default_factory=dict)
+    points: Any = None
+    keep: Any = None
+    most_runs: Count = MOST_RUNS
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A study that can start: its recipe, and the points (runs, parameters) at which it runs."""
+
+    name: str
+    description: str
+    text: str
+    recipe: Recipe
+    points: Array
+
+
+def read_spec(text: str, file: str, folder: FilePath | None, functions: Mapping[str, Callable[[Any], float]] | None = None) -> Spec:
+    """A study from the text of its file. Raises ModelError with all mistakes, before anything is computed."""
+    mistakes = Mistakes(file)
+    return _Reader(parse(text, mistakes, WANTED), mistakes, folder, text, dict(functions or {})).spec()
+
+
+def read_study_file(path: FilePath) -> Spec:
+    """A study from a file."""
+    return read_spec(read_text(path), str(path), path.parent)
+
+
+class _Reader:
+    def __init__(self, document: Map, mistakes: Mistakes, folder: FilePath | None, text: str, functions: dict[str, Any]) -> None:
+        self.document, self.mistakes, self.folder, self.text, self.functions = document, mistakes, folder, text, functions
+
+    def part(self, kind: type[P], raw: object, path: Path) -> P | None:
+        made, wrong = validate(kind, raw, {})
+        for where, text, key in wrong:
+            self.mistakes.add((*path, *where), text, key=key)
+        return made
+
+    def spec(self) -> Spec:
+        top = self.part(StudyPart, self.document, ())
+        raw = self.document.get("vary")
+        vary = {path: self._varied(path, how) for path, how in raw.items()} if isinstance(raw, Mapping) else {}
+        laid, keep = self.part(PointsPart, self.document.get("points", {}), ("points",)), self._keep()
+        if top is None or laid is None or keep is None or None in vary.values():
+            self.mistakes.raise_if_any()
+            raise AssertionError
+        sound: dict[str, Varied] = {path: one for path, one in vary.items() if one is not None}
+        design = Design(laid.design, int(laid.runs), int(laid.seed), laid.combine)
+        self._check_count(sound, design, int(top.most_runs))
+        recipe = self._with_paths(self._recipe(top, tuple(sound), keep))
+        self._check_keep(recipe)
+        self.mistakes.raise_if_any()
+        rows = points(sound, design)
+        self._check_values(recipe, rows)
+        self.mistakes.raise_if_any()
+        return Spec(top.name, top.description, self.text, recipe, rows)
+
+    # ---- parameters ----
+
+    def _varied(self, path: str, how: Any) -> Varied | None:
+        """How one parameter varies; None with its mistakes noted."""
+        place = ("vary", path)
+        if isinstance(how, list):
+            how = {"values": how}
+        if not isinstance(how, Mapping):
+            self.mistakes.add(place, f"{shown(how)} does not vary; give a list, or a mapping with one of {', '.join(MANNERS)}")
+            return None
+        manner = [key for key in MANNERS if key in how]
+        allowed = [*MANNERS] if not manner else [manner[0], *BESIDES.get(manner[0], ())]
+        for key in how:
+            if key not in allowed:
+                self.mistakes.add((*place, key), f"is no key here{near(key, allowed)}", key=True)
+                return None
+        if len(manner) != 1:
+            self.mistakes.add(place, f"one of {', '.join(MANNERS)} belongs here")
+            return None
+        return self._values(how, place) if manner[0] in ("values", "from") else self._distribution(manner[0], how, place)
+
+    def _numbers(self, raw: Any, place: Path, wanted: str, size: int | None = None) -> list[float] | None:
+        if not isinstance(raw, list) or not raw or (size is not None and len(raw) != size):
+            self.mistakes.add(place, f"{shown(raw)} will not do; {wanted} belongs here")
+            return None
+        found: list[float] = []
+        for i, one in enumerate(raw):
+            x = self._number(one, (*place, i))
+            if x is None:
+                return None
+            found.append(x)
+        return found
+
+    def _number(self, raw: Any, place: Path) -> float | None:
+        try:
+            x = evaluate(raw, {})
+            if not math.isfinite(x):
+                raise ExpressionError(f"{x} is not finite")
+            return x
+        except ExpressionError as error:
+            self.mistakes.add(place, f"{error}; a finite number belongs here")
+            return None
+
+    def _values(self, how: Mapping[str, Any], place: Path) -> Values | None:
+        if "values" in how:
+            found = self._numbers(how["values"], (*place, "values") if "values" in how else place, "a list of numbers")
+            return None if found is None else Values(tuple(found))
+        ends = [self._number(how.get(key), (*place, key)) for key in ("from", "to", "count")]
+        low, high, number = ends
+        if low is None or high is None or number is None:
+            return None
+        if number < 1 or number != int(number):
+            self.mistakes.add((*place, "count"), f"{shown(how['count'])} will not do; a whole number, 1 or more, belongs here")
+            return None
+        if number > 1e9:
+            self.mistakes.add((*place, "count"), f"{number:,.0f} values are too many")
+            return None
+        log = how.get("log", False)
+        if log not in (True, False) or (log and not (low > 0.0 and high > 0.0)):
+            self.mistakes.add((*place, "log"), "log: true needs both ends above 0")
+            return None
+        if number > MOST_RUNS:  # refused with the count of all runs below; not made
+            return Values(range(int(number)))  # type: ignore[arg-type]
+        import numpy as np
+
+        spaced = np.geomspace(low, high, int(number)) if log else np.linspace(low, high, int(number))
+        return Values(tuple(float(x) for x in spaced))
+
+    def _distribution(self, kind: str, how: Mapping[str, Any], place: Path) -> Distribution | None:
+        wanted = "a pair [mean, standard deviation]" if kind == "normal" else "a pair [lowest, highest]"
+        pair = self._numbers(how[kind], (*place, kind), wanted, 2)
+        if pair is None:
+            return None
+        a, b = pair
+        if kind == "normal":
+            if not b > 0.0:
+                self.mistakes.add((*place, kind, 1), f"the standard deviation {b} must be above 0")
+                return None
+            ends = self._numbers(how["within"], (*place, "within"), "a pair [lowest, highest]", 2) if "within" in how else None
+            if ends is not None and not ends[0] < ends[1]:
+                self.mistakes.add((*place, "within"), f"the range from {ends[0]} to {ends[1]} is empty")
+                return None
+            return Distribution(kind, a, b, (ends[0], ends[1]) if ends else (-math.inf, math.inf))
+        if not a < b:
+            self.mistakes.add((*place, kind), f"the range from {a} to {b} is empty; the lower end comes first")
+            return None
+        if kind == "log_uniform" and not a > 0.0:
+            self.mistakes.add((*place, kind), f"the range from {a} to {b} has no logarithm; both ends must be above 0")
+            return None
+        return Distribution(kind, a, b)
+
+    def _check_count(self, vary: Mapping[str, Varied], design: Design, most: int) -> None:
+        sizes = {path: len(one.values) for path, one in vary.items() if isinstance(one, Values)}
+        if design.combine == "together" and len({n for n in sizes.values() if n}) > 1:
+            told = ", ".join(f"{path} {n}" for path, n in sizes.items())
+            self.mistakes.stop(("points", "combine"), f"values taken together must be equally many; there are {told}")
+        total = count(vary, design)
+        if total > most:
+            drawn = [str(design.runs)] if any(isinstance(one, Distribution) for one in vary.values()) else []
+            listed = [*map(str, sizes.values())] if design.combine == "cross" else [str(max(sizes.values(), default=1))]
+            told = " x ".join([*listed, *drawn])
+            text = f"{told} = {total:,} runs; a study has at most {most:,} unless the key most_runs says more"
+            self.mistakes.stop(("vary",), text)
+
+    # ---- the scenario ----
+
+    def _keep(self) -> Keep | None:
+        """What is kept; None with its mistakes noted."""
+        part = self.part(KeepPart, self.document.get("keep", {}), ("keep",))
+        if part is None or part.history is None:
+            return None if part is None else Keep(part.final, tuple(part.metrics), functions=self.functions)
+        past = self.part(HistoryPart, part.history, ("keep", "history"))
+        return None if past is None else Keep(part.final, tuple(part.metrics), tuple(past.of), int(past.every), self.functions)
+
+    def _recipe(self, top: StudyPart, paths: tuple[str, ...], keep: Keep) -> Recipe:
+        text, file, folder = self._scenario(top.scenario)
+        try:
+            document = parse(text, Mistakes(file))
+            robot_text, robot_file, base = robot_of(document, folder)
+            made = Recipe(text, file, robot_text, robot_file, base, paths, keep, dict(top.set), str(folder) if folder else None)
+            made.trial_of_files()
+            return made
+        except RamifyError as error:
+            for line in str(error).splitlines():
+                self.mistakes.add(("scenario",), line)
+            self.mistakes.raise_if_any()
+            raise AssertionError from None
+
+    def _scenario(self, given: Any) -> tuple[str, str, FilePath | None]:
+        """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping as in a scenario file."""
+        from ramify.io.scenario import scenarios
+
+        if isinstance(given, Mapping):
+            import json
+
+            return json.dumps({"name": "scenario", **given}), f"{self.mistakes.file}, scenario", self.folder
+        if not isinstance(given, str):
+            self.mistakes.stop(("scenario",), f"{shown(given)} will not do; a name, a path or a mapping belongs here")
+        if given in scenarios():
+            return (resources.files("ramify") / "scenarios" / f"{given}.yaml").read_text(encoding="utf-8"), f"{given}.yaml", None
+        if FilePath(given).suffix.lower() not in (".yaml", ".yml"):
+            self.mistakes.stop(("scenario",), f"no scenario is named {given!r}{near(given, scenarios())}")
+        path = self.folder / given if self.folder is not None else FilePath(given)
+        try:
+            return read_text(path), given, path.parent
+        except ModelError as error:
+            self.mistakes.stop(("scenario",), str(error))
+
+    def _with_paths(self, recipe: Recipe) -> Recipe:
+        """The recipe, its paths checked. A link that comes from a template is found where the robot file is written out."""
+        wrong = recipe.wrong_paths()
+        if any(path.startswith("robot.links.") for path in wrong):
+            whole = replace(recipe, robot_text=to_yaml(recipe.robot_of_file), robot_file=f"{recipe.robot_file}, written out")
+            left = whole.wrong_paths()
+            if len(left) <= len(wrong):
+                recipe, wrong = whole, left
+        for part in ("set", "vary"):
+            for path in self.document.get(part, {}):
+                if path in wrong:
+                    self.mistakes.add((part, path), wrong[path], key=True)
+                elif part == "vary" and path in recipe.fixed:
+                    self.mistakes.add((part, path), "stands under set as well; leave out one of them", key=True)
+        return recipe
+
+    def _check_keep(self, recipe: Recipe) -> None:
+        for i, what in enumerate(recipe.keep.history):
+            if what not in HISTORIES:
+                self.mistakes.add(("keep", "history", "of", i), f"no history is called {what!r}{near(what, [*HISTORIES])}")
+        from ramify.studies.keep import wrong_metric
+
+        for i, name in enumerate(recipe.keep.metrics):
+            try:
+                wrong_metric(name, recipe.robot)
+            except RamifyError as error:
+                self.mistakes.add(("keep", "metrics", i), str(error))
+
+    def _check_values(self, recipe: Recipe, rows: Array) -> None:
+        """Each parameter at its least and its largest value, the others as the files have them."""
+        for path, value in recipe.fixed.items():
+            self._try(recipe, ("set", path), path, value)
+        self.mistakes.raise_if_any()
+        for i, path in enumerate(recipe.paths):
+            for value in dict.fromkeys((float(rows[:, i].min()), float(rows[:, i].max()))):
+                self._try(recipe, ("vary", path), path, value)
+
+    def _try(self, recipe: Recipe, place: Path, path: str, value: float) -> None:
+        try:
+            recipe.trial(path, value)
+        except RamifyError as error:
+            first = str(error).splitlines()[0]
+            _, unknown, hint = first.partition("unknown key")
+            text = f"no number is found at {path!r}: {unknown}{hint}" if unknown else f"{value:g} is impossible: {first}"
+            self.mistakes.add(place, text, key=bool(unknown))

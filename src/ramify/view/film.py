@@ -1,0 +1,248 @@
+"""Pictures and films of a run, made without a screen: PNG, GIF and MP4."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.errors import RamifyError
+from ramify.model.frame import Array, align_z
+from ramify.view import raster
+from ramify.view.geometry import arrow
+from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene
+from ramify.view.terrain import grounded
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+    from ramify.sim.result import Result
+
+Picture = NDArray[np.uint8]
+MOST_FRAMES: Final = 20_000
+FORCE: Final = (0.88, 0.28, 0.24)
+
+
+class Studio:
+    """A robot before a camera. ``shoot`` gives the picture (h, w, 3) at one row of a run."""
+
+    def __init__(self, result: Result, width: int, height: int, look: str = "light", trail: str | None = None) -> None:
+        if look not in raster.LOOKS:
+            raise RamifyError(f"theme {look!r} must be one of {', '.join(raster.LOOKS)}")
+        self.result, self.width, self.height, self.look = result, width, height, raster.LOOKS[look]
+        self.scene = make_scene(result.model)
+        self.R, self.r = self.scene.poses(result.q)
+        self.arrows = contact_arrows(result, self.scene.up)
+        low, high = self.scene.corners(self.R, self.r)
+        self.scene, ground = grounded(self.scene, result, low, high)
+        self.camera = camera(self.scene, low, high, ground)
+        self.follows = floats(result.model)
+        self.way = self.r[:, 0] - self.r[0, 0] if self.follows else np.zeros((len(result), 3))
+        self.way[:, 2] *= ground is None  # over a ground the camera keeps its height
+        self.trail = self._trail(trail)
+        self.fixed: tuple[raster.Lens, raster.Lens, Any] | None = None
+
+    def _trail(self, name: str | None) -> Array | None:
+        if name is None:
+            return None
+        for point in self.scene.points:
+            if point.name == name:
+                found: Array = np.einsum("tij,j->ti", self.R[:, point.body], point.at) + self.r[:, point.body]
+                return found
+        some = ", ".join(point.name for point in self.scene.points[:12])
+        raise RamifyError(f"{self.result.model.name} has no point {name!r} for a trail; there are {some}")
+
+    @cached_property
+    def colours(self) -> Array:
+        """A colour for every triangle, 0 … 1."""
+        rows = []
+        for part in self.scene.parts:
+            text = self.scene.colour(part)
+            rows.append(np.tile([int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)], (len(part.triangles.faces), 1)))
+        return np.concatenate(rows) if rows else np.zeros((0, 3))
+
+    def triangles(self, row: int) -> tuple[Array, Array, NDArray[np.int64], Array]:
+        """Points, normals, faces and colours of everything at a row."""
+        points, normals, faces, count = [np.zeros((0, 3))], [np.zeros((0, 3))], [np.zeros((0, 3), dtype=np.int64)], 0
+        for part in self.scene.parts:
+            R, r = self.scene.part_pose(part, self.R[row], self.r[row])
+            points.append(part.triangles.points @ R.T + r)
+            normals.append(part.triangles.normals @ R.T)
+            faces.append(part.triangles.faces + count)
+            count += len(part.triangles.points)
+        colours = [self.colours]
+        for at, force in self._forces(row):
+            turn = align_z(force / np.linalg.norm(force))
+            points.append(_ARROW.points * np.linalg.norm(force) @ turn.T + at)
+            normals.append(_ARROW.normals @ turn.T)
+            faces.append(_ARROW.faces + count)
+            colours.append(np.tile(FORCE, (len(_ARROW.faces), 1)))
+            count += len(_ARROW.points)
+        return np.concatenate(points), np.concatenate(normals), np.concatenate(faces), np.concatenate(colours)
+
+    def _forces(self, row: int) -> Iterator[tuple[Array, Array]]:
+        """Where contact forces act at a row, and their arrows in m."""
+        if self.arrows is None:
+            return
+        every = np.nan_to_num(self.arrows.force)
+        scale = arrow_scale(self.scene, every)
+        for at, force in zip(self.arrows.position[row], scale * every[row], strict=True):
+            length = float(np.linalg.norm(force))
+            if length > 1e-3 * self.scene.size:
+                yield at, force * min(1.0, LONGEST * self.scene.size / length)
+
+    def lenses(self, row: int) -> tuple[raster.Lens, raster.Lens, Any]:
+        """The lens at a row, a finer one, and the floor as it shows; the same throughout unless the camera follows."""
+        if self.fixed is not None and not self.follows:
+            return self.fixed
+        c = self.camera
+        target = np.array(c.target) + self.way[row]
+        made = [raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height) for k in (1, raster.FINE)]
+        self.fixed = made[0], made[1], raster.ground(made[0], self.look, target, c.size, c.floor, c.cell)
+        return self.fixed
+
+    def shoot(self, row: int, words: bool = True) -> Picture:
+        """The picture at a row, with the time in a corner."""
+        lens, fine, picture = self.lenses(row)
+        points, normals, faces, colours = self.triangles(row)
+        if lens.eye[2] > self.camera.floor:
+            dark = raster.shadow(fine, points, faces, self.camera.floor)
+            picture = raster.blended(picture, dark, np.zeros((len(dark), 3)), self.look.shade)
+        picture = raster.blended(picture, *raster.shaded(fine, points, normals, faces, colours))
+        found = np.clip(255.0 * picture + 0.5, 0, 255).astype(np.uint8)
+        return self._written(found, lens, row, words) if words or self.trail is not None else found
+
+    def _written(self, picture: Picture, lens: raster.Lens, row: int, words: bool) -> Picture:
+        from PIL import Image, ImageDraw, ImageFont
+
+        image = Image.fromarray(picture)
+        if self.trail is not None and row > 0:
+            mask = Image.new("L", (2 * self.width, 2 * self.height))
+            seen = lens.seen(self.trail[: row + 1])
+            ImageDraw.Draw(mask).line([(2 * x, 2 * y) for x, y, near in seen if near > 0.0], fill=255, width=5, joint="curve")
+            colour = tuple(round(255 * c) for c in self.look.trail)
+            image.paste(colour, (0, 0), mask.resize((self.width, self.height), Image.Resampling.BOX))
+        if words:
+            size = max(11, self.height // 26)
+            ink = tuple(round(255 * c) for c in self.look.ink)
+            ImageDraw.Draw(image).text((size, size), f"{self.result.t[row]:.2f} s", fill=ink, font=ImageFont.load_default(size))
+        return np.asarray(image)
+
+
+_ARROW: Final = arrow()
+
+
+def animate(
+    result: Result,
+    path: str | Path,
+    *,
+    size: tuple[int, int] = (960, 540),
+    fps: float | None = None,
+    speed: float = 1.0,
+    theme: str = "light",
+    trail: str | None = None,
+    progress: bool | None = None,
+) -> Path:
+    """See Result.animate."""
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in (".mp4", ".gif"):
+        raise RamifyError(f"{path}: a film ends in .mp4 or .gif")
+    width, height = _size(size)
+    for name, value in (("fps", 30.0 if fps is None else fps), ("speed", speed)):
+        if not (np.isfinite(value) and value > 0.0):
+            raise RamifyError(f"{name} {value!r} must be a positive number")
+    rate = fps if fps is not None else (25.0 if kind == ".gif" else 30.0)
+    _needs("PIL", "pillow")
+    if kind == ".mp4":
+        _needs("imageio_ffmpeg", "imageio-ffmpeg")
+    count = max(1, round((float(result.t[-1]) - float(result.t[0])) * rate / speed))
+    if count > MOST_FRAMES:
+        raise RamifyError(f"{count} pictures are too many for a film; give a larger speed, or fewer fps")
+    times = np.linspace(result.t[0], result.t[-1], count + 1)
+    rows = np.abs(np.searchsorted(result.t, times).clip(0, len(result) - 1))
+    studio = Studio(result, width, height, theme, trail)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shots: Iterable[Picture] = (studio.shoot(int(row)) for row in rows)
+    if sys.stderr.isatty() if progress is None else progress:
+        shots = _told(shots, len(rows), path.name)
+    if kind == ".mp4":
+        _mp4(path, shots, (width, height), rate)
+    else:
+        some = [studio.shoot(int(row)) for row in rows[np.linspace(0, len(rows) - 1, 4).astype(int)]]
+        _gif(path, shots, np.concatenate(some), rate)
+    return path
+
+
+def _size(size: tuple[int, int]) -> tuple[int, int]:
+    try:
+        width, height = (int(n) for n in size)
+    except (TypeError, ValueError):
+        raise RamifyError(f"size {size!r} must be (width, height) in pixels") from None
+    if not (32 <= width <= 4096 and 32 <= height <= 4096):
+        raise RamifyError(f"size {width} x {height} is out of range; 32 to 4096 pixels a side")
+    return width - width % 2, height - height % 2
+
+
+def _needs(module: str, package: str) -> None:
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
+        raise RamifyError(f"films need {package}; install it with: pip install 'ramify[video]'")
+
+
+def _told(shots: Iterable[Picture], count: int, name: str) -> Iterator[Picture]:
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(shots, description=name, total=count, console=Console(stderr=True))
+
+
+def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: float) -> None:
+    import imageio_ffmpeg
+
+    options = ["-preset", "medium", "-crf", "20", "-movflags", "+faststart"]
+    film = imageio_ffmpeg.write_frames(
+        str(path), size, fps=rate, codec="libx264", macro_block_size=2, output_params=options, ffmpeg_log_level="error"
+    )
+    film.send(None)
+    try:
+        for shot in shots:
+            film.send(np.ascontiguousarray(shot))
+    finally:
+        film.close()
+
+
+def _gif(path: Path, shots: Iterable[Picture], sample: Picture, rate: float) -> None:
+    """All pictures in the colours of a sample of them."""
+    from PIL import Image
+
+    palette = Image.fromarray(sample).quantize(224, method=Image.Quantize.MEDIANCUT)
+    first, *others = (Image.fromarray(shot).quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots)
+    pause = max(20, round(100 / rate) * 10)  # ms, in the format's steps of 10
+    first.save(path, save_all=True, append_images=others, duration=pause, loop=0, optimize=False)
+
+
+def picture(
+    result: Result, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 540), theme: str = "light"
+) -> Path:
+    """Write a picture (.png) of the robot at a time of a run, its middle unless told."""
+    from PIL import Image
+
+    at = float(result.t[0] + result.t[-1]) / 2 if time is None else time
+    row = int(np.abs(result.t - at).argmin())
+    Image.fromarray(Studio(result, *_size(size), theme).shoot(row, words=False)).save(path)
+    return Path(path)
+
+
+def still(model: Model, q: Any = None) -> Result:
+    """A robot at rest as a run of one row, to be drawn."""
+    from ramify.sim.result import Result, Work
+
+    zero = np.zeros((1, model.nv))
+    q = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
+    return Result(model, np.zeros(1), q[None], zero, zero, zero, Work(np.zeros(1), np.zeros(1)))

@@ -1,0 +1,189 @@
+"""Triangles: boxes, cylinders, capsules, spheres and arrows, and fewer triangles where there are too many."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.errors import ModelError
+from ramify.model.body import Shape
+from ramify.model.frame import Array, Frame
+
+Indices = NDArray[np.int64]
+LARGEST: Final = 1 << 21
+"""Three numbers below it fit into one of 64 bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Triangles:
+    """``points`` (n, 3) in m, ``normals`` (n, 3) of unit length and ``faces`` (m, 3), counter-clockwise from outside."""
+
+    points: Array
+    normals: Array
+    faces: Indices
+
+    def placed(self, frame: Frame) -> Triangles:
+        """The same triangles, which stood in a frame, seen from the one around it."""
+        R = frame.rotation
+        return Triangles(self.points @ R.T + frame.position, self.normals @ R.T, self.faces)
+
+
+def joined(parts: Iterable[Triangles]) -> Triangles:
+    """All triangles in one."""
+    parts = list(parts)
+    starts = np.cumsum([0, *(len(part.points) for part in parts)])
+    return Triangles(
+        np.concatenate([part.points for part in parts]) if parts else np.zeros((0, 3)),
+        np.concatenate([part.normals for part in parts]) if parts else np.zeros((0, 3)),
+        np.concatenate([part.faces + start for part, start in zip(parts, starts, strict=False)])
+        if parts
+        else np.zeros((0, 3), dtype=np.int64),
+    )
+
+
+def shape_triangles(shape: Shape, around: int = 24) -> Triangles:
+    """The triangles of a shape in the body's frame; round ones have ``around`` corners."""
+    match shape.kind, tuple(float(x) for x in shape.size):
+        case "box", (x, y, z):
+            found = box(x, y, z)
+        case "cylinder", (radius, length):
+            found = turned([(0.0, -length / 2), (radius, -length / 2), (radius, length / 2), (0.0, length / 2)], around)
+        case "sphere", (radius,):
+            found = turned(_arc(radius, 0.0, -90, 90, around), around, smooth=True)
+        case "capsule", (radius, length):
+            ends = [*_arc(radius, -length / 2, -90, 0, around), *_arc(radius, length / 2, 0, 90, around)]
+            found = turned(ends, around, smooth=True)
+        case kind, size:
+            raise ModelError(f"a shape {kind!r} with {len(size)} lengths cannot be drawn; there are box, cylinder, sphere, capsule")
+    return found.placed(shape.frame)
+
+
+def box(x: float, y: float, z: float) -> Triangles:
+    """A box about the origin, its edges along the axes."""
+    points: list[list[float]] = []
+    normals: list[list[float]] = []
+    faces: list[tuple[int, int, int]] = []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            u, v = (axis + 1) % 3, (axis + 2) % 3
+            start = len(points)
+            for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1)):
+                corner = [0.0, 0.0, 0.0]
+                corner[axis], corner[u], corner[v] = sign, a, b * sign
+                points.append(corner)
+                normals.append([sign if i == axis else 0.0 for i in range(3)])
+            faces += [(start, start + 1, start + 2), (start, start + 2, start + 3)]
+    return Triangles(np.array(points) * (x / 2, y / 2, z / 2), np.array(normals), np.array(faces))
+
+
+def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = False) -> Triangles:
+    """The solid that an outline of (radius, z), upwards, makes about z. A smooth outline shares normals along its length."""
+    outline = np.array(outline)  # type: ignore[assignment]
+    along = np.diff(outline, axis=0)
+    flat = np.stack([along[:, 1], -along[:, 0]], axis=1) / np.maximum(np.hypot(*along.T), 1e-300)[:, None]
+    angle = np.linspace(0.0, 2.0 * math.pi, around + 1)
+    c, s = np.cos(angle), np.sin(angle)
+    parts = []
+    for k, (low, high) in enumerate(pairwise(outline)):
+        if smooth:  # the mean of the two bands that meet in a corner of the outline
+            below, above = flat[max(k - 1, 0)] + flat[k], flat[k] + flat[min(k + 1, len(flat) - 1)]
+        else:
+            below = above = flat[k]
+        rings, normals = [], []
+        for (radius, z), normal in ((low, below), (high, above)):
+            n = normal / np.hypot(*normal)
+            rings.append(np.stack([radius * c, radius * s, np.full_like(c, z)], axis=1))
+            normals.append(np.stack([n[0] * c, n[0] * s, np.full_like(c, n[1])], axis=1))
+        i = np.arange(around)
+        lower, upper = i, i + around + 1
+        faces = []
+        if low[0] > 0.0:
+            faces.append(np.stack([lower, lower + 1, upper + 1], axis=1))
+        if high[0] > 0.0:
+            faces.append(np.stack([lower, upper + 1, upper], axis=1))
+        if low[0] <= 0.0 < high[0]:  # a cap at the bottom: the lower ring is one point
+            faces = [np.stack([lower, upper + 1, upper], axis=1)]
+        if high[0] <= 0.0 < low[0]:
+            faces = [np.stack([lower, lower + 1, upper], axis=1)]
+        if faces:
+            parts.append(Triangles(np.concatenate(rings), np.concatenate(normals), np.concatenate(faces)))
+    return joined(parts)
+
+
+def _arc(radius: float, z: float, start: float, end: float, around: int) -> list[tuple[float, float]]:
+    """Corners (radius, z) of a part of a circle about (0, z), between two latitudes in degrees."""
+    count = max(2, round(around * abs(end - start) / 360))
+    angles = np.radians(np.linspace(start, end, count + 1))
+    r = radius * np.cos(angles)
+    r[np.abs(r) < 1e-12 * radius] = 0.0
+    return [(float(a), float(b)) for a, b in zip(r, z + radius * np.sin(angles), strict=True)]
+
+
+def arrow(around: int = 16) -> Triangles:
+    """An arrow of unit length along z, its tip at z = 1."""
+    return turned([(0.0, 0.0), (0.022, 0.0), (0.022, 0.8), (0.06, 0.8), (0.0, 1.0)], around)
+
+
+def smooth_normals(points: Array, faces: Indices, crease_deg: float = 40.0) -> Triangles:
+    """Triangles with normals: shared between faces that meet at less than a crease's angle, else a face's own."""
+    corners = points[faces]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    length = np.linalg.norm(normal, axis=1)
+    keep = length > 0.0
+    faces, normal, length = faces[keep], normal[keep], length[keep]
+    unit = normal / length[:, None]
+    mean = np.zeros_like(points)
+    for k in range(3):
+        np.add.at(mean, faces[:, k], normal)
+    mean /= np.maximum(np.linalg.norm(mean, axis=1), 1e-300)[:, None]
+    soft = np.einsum("fkj,fj->fk", mean[faces], unit) > math.cos(math.radians(crease_deg))
+    own = np.where(soft[..., None], mean[faces], unit[:, None, :]).reshape(-1, 3)
+    corner_points = points[faces].reshape(-1, 3)
+    rows = np.concatenate([np.round(corner_points, 9), np.round(own, 2)], axis=1)
+    _, first, inverse = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return Triangles(corner_points[first], own[first], inverse.reshape(-1, 3).astype(np.int64))
+
+
+def welded(points: Array, faces: Indices, cell: float) -> tuple[Array, Indices]:
+    """Points that share a cell of a grid become one, their mean; faces that collapse are left out."""
+    keys = np.floor((points - points.min(axis=0)) / cell).astype(np.int64)
+    _, inverse = np.unique(_single(keys), return_inverse=True)
+    count = np.bincount(inverse)
+    merged = np.stack([np.bincount(inverse, points[:, k]) / count for k in range(3)], axis=1)
+    found = inverse[faces]
+    apart = (found[:, 0] != found[:, 1]) & (found[:, 1] != found[:, 2]) & (found[:, 2] != found[:, 0])
+    found = found[apart]
+    found = np.take_along_axis(found, (found.argmin(axis=1)[:, None] + np.arange(3)) % 3, axis=1)
+    if len(merged) >= LARGEST:
+        return merged, found
+    _, first = np.unique(_single(found), return_index=True)
+    return merged, found[first]
+
+
+def _single(rows: Indices) -> Indices:
+    """One number per row of three, in the same order; each entry must be below LARGEST."""
+    return (rows[:, 0] << 42) | (rows[:, 1] << 21) | rows[:, 2]
+
+
+def thinned(points: Array, faces: Indices, most: int) -> tuple[Array, Indices]:
+    """The same surface in at most so many triangles: points welded on a grid as fine as that allows."""
+    size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
+    if size == 0.0:
+        return points, faces[:0]
+    points, faces = welded(points, faces, 1e-6 * size)
+    fine, coarse = 1e-6, 1.0
+    if len(faces) <= most:
+        return points, faces
+    for _ in range(9):  # bisection of the size of a cell, on a logarithmic scale
+        middle = math.sqrt(fine * coarse)
+        if len(welded(points, faces, middle * size)[1]) > most:
+            fine = middle
+        else:
+            coarse = middle
+    return welded(points, faces, coarse * size)

@@ -1,0 +1,372 @@
+"""The live viewer: a robot in the browser, with a slider for every degree of freedom, simulations and playback. Built on viser.
+
+The server listens on this machine only. Everything a browser shows is kept here, so any number of them may come and go.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import time
+from contextlib import redirect_stdout
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+import ramify as rf
+from ramify.errors import RamifyError
+from ramify.model.configuration import checked
+from ramify.model.frame import Array
+from ramify.view.offers import CONTROLS, GROUNDS, dials, standing
+from ramify.view.scene import floats, make_scene
+from ramify.view.stage import Stage
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+    from ramify.sim.result import Result
+
+HOST: Final = "127.0.0.1"
+RATE: Final = 30.0  # pictures per second of playback
+LOOK: Final = 0.4  # s between looks at the robot's file
+
+
+class Viewer:
+    """A robot in the browser at ``url``. ``show`` poses it, ``play`` plays a run, ``close`` ends it; also a context manager."""
+
+    def __init__(self, robot: Model | str | os.PathLike[str], *, port: int = 8080) -> None:
+        viser = _viser()
+        self.path = None if isinstance(robot, rf.Model) else Path(os.fspath(robot))
+        self.model = robot if isinstance(robot, rf.Model) else rf.load(robot)
+        self.lock = threading.RLock()
+        self.closed, self.stopping, self.playing = threading.Event(), threading.Event(), threading.Event()
+        self.worker: threading.Thread | None = None
+        self.result: Result | None = None
+        self.q = standing(self.model)
+        self.silent = False  # while values are set from here, their own callbacks stay quiet
+        self.message = ""
+        with redirect_stdout(io.StringIO()):  # viser prints a banner; the address is ours to tell
+            self.server = viser.ViserServer(host=HOST, port=port, label="ramify", verbose=False)
+        self.server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="medium")
+        self._build_panels()
+        self._load(self.model)
+        self.threads = [threading.Thread(target=self._play_loop, daemon=True)]
+        if self.path is not None and self.path.is_file():
+            self.threads.append(threading.Thread(target=self._watch_loop, daemon=True))
+        for thread in self.threads:
+            thread.start()
+
+    # ---- what others call ----
+
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.server.get_port()}"
+
+    def show(self, q: ArrayLike) -> None:
+        """Pose the robot. Raises StateError where q does not fit."""
+        self._pose(checked(self.model, "q", q, self.model.nq))
+
+    def play(self, result: Result, start: bool = True) -> None:
+        """Put a run on the time slider, and play it."""
+        with self.lock:
+            if result.model is not self.model:
+                self._load(result.model)
+            self.result = result
+            self._set(self.clock, "max", max(float(result.t[-1]), 1e-3))
+            self._set(self.clock, "disabled", False)
+            self._seek(float(result.t[0]))
+        if start:
+            self.playing.set()
+
+    def wait(self) -> None:
+        """Stay until the viewer is closed or Ctrl-C is pressed, which closes it."""
+        try:
+            while not self.closed.wait(0.5):
+                pass
+        except KeyboardInterrupt:
+            pass
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """End the server and all that runs."""
+        if self.closed.is_set():
+            return
+        self.closed.set()
+        self.stopping.set()
+        self.playing.clear()
+        for thread in [*self.threads, *([self.worker] if self.worker else [])]:
+            if thread is not threading.current_thread():
+                thread.join(timeout=5.0)
+        with redirect_stdout(io.StringIO()):
+            self.server.stop()
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ramify.Viewer {self.model.name!r}: {'closed' if self.closed.is_set() else self.url}>"
+
+    def _repr_html_(self) -> str:
+        return f'<a href="{self.url}" target="_blank">{escape(self.model.name)}: {self.url}</a>'
+
+    # ---- panels ----
+
+    def _build_panels(self) -> None:
+        gui = self.server.gui
+        self.title = gui.add_html("")
+        self.notice = gui.add_html("", visible=False)
+        with gui.add_folder("Simulation"):
+            self.control = gui.add_dropdown("control", list(CONTROLS))
+            self.duration = gui.add_number("seconds", 3.0, min=0.01, max=600.0, step=0.5)
+            self.ground = gui.add_dropdown("ground", GROUNDS, hint="what the robot's contact points stand on")
+            self.friction = gui.add_number("damping", 0.0, min=0.0, step=0.05, hint="N m s/rad or N s/m in every joint")
+            self.run_button = gui.add_button("Run from this pose", icon=_icon("PLAYER_PLAY"))
+            self.stop_button = gui.add_button("Stop", icon=_icon("PLAYER_STOP"), disabled=True)
+            self.status = gui.add_html(_small("no run yet"))
+        with gui.add_folder("Playback"):
+            self.clock = gui.add_slider("time, s", 0.0, 1.0, 0.001, 0.0, disabled=True)
+            self.play_button = gui.add_button("Play or pause", icon=_icon("PLAYER_PLAY"))
+            self.speed = gui.add_dropdown("speed", ["0.1", "0.25", "0.5", "1", "2", "4"], initial_value="1")
+            self.loop = gui.add_checkbox("loop", True)
+        with gui.add_folder("Show"):
+            self.frames = gui.add_checkbox("frames", False)
+            self.ellipsoids = gui.add_checkbox("inertia ellipsoids", False)
+            self.modules = gui.add_checkbox("modules in colour", True)
+            self.grid = gui.add_checkbox("floor", True)
+        self.joints: Any = None
+        self.run_button.on_click(lambda _: self.run())
+        self.stop_button.on_click(lambda _: self.stop())
+        self.play_button.on_click(lambda _: self.playing.clear() if self.playing.is_set() else self.playing.set())
+        self.clock.on_update(lambda _: self._dragged())
+        for box in (self.frames, self.ellipsoids, self.modules, self.grid):
+            box.on_update(lambda _: self._restyle())
+
+    def _load(self, model: Model) -> None:
+        """Show a robot: its parts and its sliders, at the pose the last one had where it fits."""
+        with self.lock, self.server.atomic():
+            scene = make_scene(model)
+            same = model.coordinates == self.model.coordinates
+            self.model, self.result = model, None
+            self.playing.clear()
+            self.stage = Stage(self.server, scene, standing(model))
+            self._restyle()
+            if self.joints is not None:
+                self.joints.remove()
+            self.joints = self.server.gui.add_folder("Joints", expand_by_default=True)
+            with self.joints:
+                self.zero_button = self.server.gui.add_button("Zero")
+                self.random_button = self.server.gui.add_button("Random")
+                self.dials = [self._dial(*row) for row in dials(model)]
+            self.zero_button.on_click(lambda _: self._pose(standing(self.model)))
+            self.random_button.on_click(lambda _: self._pose(self.model.random(int(time.time_ns() % 2**31))[0]))
+            facts = f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.4g} kg"
+            self.title.content = f'<div style="padding:0.2em 1em"><b>{escape(model.name)}</b><br>{escape(facts)}</div>'
+            self._set(self.clock, "disabled", True)
+            self.ground.disabled = not any(body.points for body in model.bodies)
+            self._set(self.ground, "value", "firm" if floats(model) and not self.ground.disabled and any(model.gravity) else "none")
+            self._tell("; ".join(scene.notes))
+        self._pose(self.q if same else standing(model))
+
+    def _dial(self, name: str, low: float, high: float) -> Any:
+        step = max((high - low) / 1000.0, 1e-4)
+        dial = self.server.gui.add_slider(name, low, high, step, min(max(0.0, low), high))
+        dial.on_update(lambda _: self._dialled())
+        return dial
+
+    def _tell(self, text: str, alarm: bool = False) -> None:
+        """A message above the panels; none where the text is empty."""
+        self.message = text
+        colour = "#c62828" if alarm else "#5d6a79"
+        self.notice.content = (
+            f'<div style="padding:0.2em 1em;color:{colour};white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</div>'
+        )
+        self.notice.visible = bool(text)
+
+    def _set(self, handle: Any, name: str, value: Any) -> None:
+        """Set a value from here: its own callback stays quiet."""
+        with self.lock:
+            before, self.silent = self.silent, True
+            try:
+                if getattr(handle, name) != value:
+                    setattr(handle, name, value)
+            finally:
+                self.silent = before
+
+    # ---- the scene ----
+
+    def _restyle(self) -> None:
+        with self.lock, self.server.atomic():
+            self.stage.style(self.frames.value, self.ellipsoids.value, self.modules.value, self.grid.value)
+
+    def _pose(self, q: Array, dials_too: bool = True) -> None:
+        with self.lock, self.server.atomic():
+            self.q = np.array(q, dtype=np.float64)
+            self.stage.pose(self.q)
+            if dials_too:
+                for dial, value in zip(self.dials, self.model.difference(self.model.neutral(), self.q), strict=True):
+                    self._set(dial, "value", float(min(max(value, dial.min), dial.max)))
+
+    def _dialled(self) -> None:
+        """A slider was moved: the pose is the neutral one, moved along every degree of freedom by its slider's value."""
+        with self.lock:
+            if self.silent:
+                return
+            self.playing.clear()
+            x = np.array([dial.value for dial in self.dials])
+            self._pose(self.model.integrate(self.model.neutral(), x, 1.0), dials_too=False)
+
+    # ---- runs ----
+
+    def run(self) -> None:
+        """Simulate from the pose shown, with the controller chosen, and play what comes out."""
+        with self.lock:
+            if self.worker is not None and self.worker.is_alive():
+                return
+            self.stopping.clear()
+            self.playing.clear()
+            self.stop_button.disabled, self.run_button.disabled = False, True
+            self.status.content = _small("simulating …")
+            model, q, name = self.model, self.q.copy(), str(self.control.value)
+            options: dict[str, Any] = {"t_end": float(self.duration.value), "damping": float(self.friction.value)}
+            options |= {"ground": str(self.ground.value)} if self.ground.value != "none" else {}
+            self.worker = threading.Thread(target=self._simulate, args=(model, q, name, options), daemon=True)
+            self.worker.start()
+
+    def stop(self) -> None:
+        """End the simulation, keeping what was computed, and the playback."""
+        self.stopping.set()
+        self.playing.clear()
+
+    def _simulate(self, model: Model, q: Array, name: str, options: dict[str, Any]) -> None:
+        def stopped(t: float, q: Array, v: Array) -> float:
+            if self.stopping.is_set():
+                raise KeyboardInterrupt  # what rf.simulate takes as a wish to end and keep the rows so far
+            return 1.0
+
+        result, words = None, ""
+        try:
+            control = CONTROLS[name](model, q)
+            result = rf.simulate(
+                model, q0=q, control=control, events={"stop": stopped}, dt_out=0.02, rtol=1e-6, atol=1e-8, **options
+            )
+        except rf.SimulationError as error:
+            result, words = error.result, str(error)  # type: ignore[assignment]
+        except RamifyError as error:
+            words = str(error)
+        with self.lock:
+            self.stop_button.disabled, self.run_button.disabled = True, False
+            if result is not None and model is self.model and not self.closed.is_set():
+                self.play(result, start=not self.stopping.is_set())
+                words = (
+                    words
+                    or f"{result.status}: {result.t[-1]:.4g} s in {result.stats['wall_time']:.2f} s, audit {result.audit.verdict}"
+                )
+            self.status.content = _small(words or "the robot has changed; run again")
+
+    def _seek(self, t: float) -> None:
+        result = self.result
+        if result is None:
+            return
+        k = int(np.searchsorted(result.t, t).clip(0, len(result) - 1))
+        self._set(self.clock, "value", float(min(max(t, 0.0), self.clock.max)))
+        self._pose(result.q[k])
+
+    def _dragged(self) -> None:
+        with self.lock:
+            if not self.silent:
+                self.playing.clear()
+                self._seek(float(self.clock.value))
+
+    def _play_loop(self) -> None:
+        before = time.perf_counter()
+        while not self.closed.is_set():
+            if not self.playing.wait(timeout=0.2):
+                before = time.perf_counter()
+                continue
+            now = time.perf_counter()
+            with self.lock:
+                if self.result is None:
+                    self.playing.clear()
+                    continue
+                t = float(self.clock.value) + (now - before) * float(self.speed.value)
+                end = float(self.result.t[-1])
+                if t > end:
+                    t = 0.0 if self.loop.value else end
+                    if not self.loop.value:
+                        self.playing.clear()
+                self._seek(t)
+            before = now
+            self.closed.wait(1.0 / RATE)
+
+    # ---- the robot's file ----
+
+    def _watch_loop(self) -> None:
+        assert self.path is not None
+        seen = _stamp(self.path)
+        while not self.closed.wait(LOOK):
+            now = _stamp(self.path)
+            if now != seen:
+                seen = now
+                self.reload()
+
+    def reload(self) -> None:
+        """Read the robot's file again. Where it has mistakes they are shown, and the last good robot stays."""
+        assert self.path is not None
+        try:
+            model = rf.load(self.path)
+        except (RamifyError, OSError) as error:
+            self._tell(f"The file was not taken over; the last good robot is shown.\n{error}", alarm=True)
+            return
+        self.stop()
+        self._load(model)
+
+
+def view(robot: Model | Result | str | os.PathLike[str], *, port: int = 8080, browser: bool = False, block: bool = False) -> Viewer:
+    """Show a robot, or a run, in the browser: a server on this machine only, whose address is ``viewer.url``.
+
+    robot: a model, a result, a built-in name, or a robot file, which is read again whenever it changes on disk. port: the next
+    free one is taken where it is in use. browser: open a window. block: stay until Ctrl-C; otherwise the viewer runs beside the
+    program until ``viewer.close()``. Needs the extra ``ramify[view]``; RamifyError without it.
+    """
+    run = robot if isinstance(robot, rf.Result) else None
+    viewer = Viewer(robot.model if isinstance(robot, rf.Result) else robot, port=port)
+    if run is not None:
+        viewer.play(run)
+    if browser:
+        import webbrowser
+
+        webbrowser.open(viewer.url)
+    if block:
+        viewer.wait()
+    return viewer
+
+
+def _viser() -> Any:
+    try:
+        import viser
+    except ImportError:
+        raise RamifyError("the live viewer needs viser; install it with: pip install 'ramify[view]'") from None
+    return viser
+
+
+def _icon(name: str) -> Any:
+    return getattr(_viser().Icon, name, None)
+
+
+def _small(text: str) -> str:
+    return f'<div style="padding:0 1em;font-size:0.85em;overflow-wrap:anywhere">{escape(text)}</div>'
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size

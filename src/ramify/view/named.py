@@ -1,0 +1,73 @@
+"""Arrays with the names of a robot's coordinates on their rows and columns, to print or to show in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.errors import StateError
+from ramify.model.frame import Array
+from ramify.view.tables import matrix_html
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+SIX = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
+
+
+@dataclass(frozen=True, eq=False)
+class Named:
+    """A matrix, a name for each row and each column, and a title."""
+
+    values: Array
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    title: str = ""
+
+    def __str__(self) -> str:
+        heads = ("", *self.columns)
+        body = [(name, *(f"{x + 0.0:.5g}" for x in row)) for name, row in zip(self.rows, self.values, strict=True)]
+        return aligned([heads, *body], self.title)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return matrix_html(self.values, self.rows, self.columns, self.title)
+
+
+def aligned(rows: Sequence[Sequence[str]], title: str = "") -> str:
+    """Rows of text in columns: the first flush left, the others flush right."""
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    lines = [
+        "  ".join(c.ljust(w) if not k else c.rjust(w) for k, (c, w) in enumerate(zip(row, widths, strict=True))) for row in rows
+    ]
+    return "\n".join([*([title] if title else []), *(line.rstrip() for line in lines)])
+
+
+def named(model: Model, values: ArrayLike, title: str = "") -> Named:
+    """See Model.named."""
+    a = np.asarray(values, dtype=np.float64)
+    of = {model.nv: model.velocities, model.nq: model.coordinates}
+    if a.ndim == 1 and len(a) in of:
+        return Named(a[:, None], of[len(a)] if len(a) != model.nv else model.velocities, ("value",), title)
+    if a.ndim == 2 and a.shape[1] == model.nv and a.shape[0] in (model.nv, 6):
+        return Named(a, model.velocities if a.shape[0] == model.nv else SIX, model.velocities, title)
+    sizes = f"({model.nv},), ({model.nq},), ({model.nv}, {model.nv}) or (6, {model.nv})"
+    raise StateError(f"an array of shape {a.shape} has no names here; for {model.name} give one of {sizes}")
+
+
+def model_text(model: Model) -> str:
+    """A robot as a table of its bodies."""
+    module_of = {b: module.index + 1 for module in model.modules for b in module.bodies}
+    rows: list[tuple[str, ...]] = [("body", "on", "module", "joint", "type", "DOF", "mass, kg")]
+    for b, body in enumerate(model.bodies):
+        parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
+        kind = f"{body.joint.kind} {body.joint.sequence}".strip()
+        rows.append((body.name, parent, str(module_of[b]), body.joint.name, kind, str(body.joint.dof), f"{body.mass:.5g}"))
+    shown = rows if len(rows) <= 61 else [*rows[:60], ("…",) * len(rows[0])]
+    head = f"{model.name}: {len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.6g} kg"
+    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in aligned(shown, head))

@@ -1,0 +1,227 @@
+"""The report of a run: one HTML file with an animation, plots and tables, which needs nothing but itself."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+import ramify
+from ramify.errors import RamifyError
+from ramify.model.frame import Array
+from ramify.view.curves import Chart, charts
+from ramify.view.geometry import Triangles, arrow
+from ramify.view.scene import LONGEST, Scene, arrow_scale, camera, contact_arrows, floats, make_scene
+from ramify.view.tables import cards
+from ramify.view.terrain import grounded
+
+if TYPE_CHECKING:
+    from ramify.sim.result import Result
+
+MOST_FRAMES: Final = 2000
+MOST_ROWS: Final = 4000
+"""Times of the animation and rows of the plots; a longer run shows every second, third … of its own."""
+MOST_POSES: Final = 120_000
+"""Times of the animation by bodies: a robot of many bodies has fewer times."""
+MOST_CURVES: Final = 60
+"""Curves of a chart; of more only the first are drawn."""
+SCRIPTS: Final = ("scene.js", "plot.js", "report.js")
+
+
+def write_report(result: Result, path: str | Path, title: str | None = None) -> Path:
+    """See Result.report."""
+    path = Path(path)
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise RamifyError(f"{path}: a report is an HTML file; let its name end in .html")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(report_page(result, title), encoding="utf-8", newline="\n")
+    return path
+
+
+def report_page(result: Result, title: str | None = None) -> str:
+    """The page as a text."""
+    name = title if title is not None else _name(result)
+    scene = make_scene(result.model)
+    script = "\n".join(_text(file) for file in SCRIPTS)
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return Template(_text("report.html")).substitute(
+        version=escape(ramify.__version__),
+        title=escape(f"{name}: a run of {result.model.name}"),
+        heading=escape(name),
+        subtitle=escape(_subtitle(result)),
+        badges=_badges(result),
+        style=_text("report.css"),
+        cards="\n".join(cards(result, scene, _thinning(result))),
+        data=embedded(report_data(result, scene)),
+        digest=f"sha256-{digest}",
+        script=script,
+    )
+
+
+def embedded(data: Any) -> str:
+    """JSON that may stand in a script element: no text in it can end the element or open a comment."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
+    return (
+        text.replace("&", "\\u0026")
+        .replace("<", "\\u003c")
+        .replace(">", "\\u003e")
+        .replace("\u2028", "\\u2028")
+        .replace("\u2029", "\\u2029")
+    )
+
+
+def report_data(result: Result, scene: Scene) -> dict[str, Any]:
+    """What the page's script draws: arrays as base 64, poses at no more than MOST_FRAMES times, z up."""
+    rows, shots = _picked(len(result), MOST_ROWS), _picked(len(result), _most_frames(result))
+    arrays: dict[str, int] = {}
+    plots = [_chart(chart, rows, arrays) for chart in charts(result)]
+    R, r = scene.poses(result.q[shots])
+    forces = contact_arrows(result, scene.up)
+    low, high = scene.corners(R, r)
+    scene, ground = grounded(scene, result, low, high)
+    world = np.eye(4)
+    world[:3, :3] = scene.up
+    return {
+        "t": packed(result.t[rows], "<f8"),
+        "frames": {
+            "t": packed(result.t[shots], "<f8"),
+            "bodies": len(result.model.bodies),
+            "place": packed(r, "<f4"),
+            "turn": packed(np.round(32767.0 * quaternions(R)), "<i2"),
+        },
+        "parts": [
+            {"body": part.body, "kind": part.kind, "colour": scene.colour(part), **triangles(part.triangles)}
+            for part in scene.parts
+        ],
+        "arrow": triangles(arrow()),
+        "points": [{"name": point.name, "body": point.body, "at": point.at} for point in scene.points],
+        "world": world.T.ravel().tolist(),
+        "floats": floats(scene.model),
+        "view": asdict(camera(scene, low, high, ground)) | {"level": ground is not None},
+        "forces": None
+        if forces is None
+        else {
+            "count": len(forces.names),
+            "place": packed(forces.position[shots], "<f4"),
+            "force": packed(np.nan_to_num(forces.force[shots]), "<f4"),
+            "scale": arrow_scale(scene, forces.force),
+            "longest": LONGEST * scene.size,
+        },
+        "plots": plots,
+        "arrays": list(arrays),
+    }
+
+
+# ---- numbers as text ----
+
+
+def packed(values: Any, kind: str) -> str:
+    """Numbers of a kind such as "<f4", in base 64."""
+    return b64encode(np.ascontiguousarray(values, dtype=kind).tobytes()).decode()
+
+
+def triangles(found: Triangles) -> dict[str, Any]:
+    """Points to 16 bits in their own box, normals to 8."""
+    low, high = (found.points.min(axis=0), found.points.max(axis=0)) if len(found.points) else (np.zeros(3), np.zeros(3))
+    centre, scale = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9) / 32767.0
+    wide = len(found.points) > 65535
+    return {
+        "points": packed(_padded(np.round((found.points - centre) / scale)), "<i2"),
+        "normals": packed(_padded(np.round(127.0 * found.normals)), "i1"),
+        "faces": packed(found.faces, "<u4" if wide else "<u2"),
+        "wide": wide,
+        "scale": [scale, *centre.tolist()],
+    }
+
+
+def _padded(values: Array) -> Array:
+    """(n, 3) to (n, 4): graphics cards want four bytes at a time."""
+    return np.concatenate([values, np.zeros((len(values), 1))], axis=1)
+
+
+def quaternions(R: Array) -> Array:
+    """Unit quaternions (T, n, 4), w first, of rotations (T, n, 3, 3); each near the one before it."""
+    from scipy.spatial.transform import Rotation
+
+    q = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat()[:, [3, 0, 1, 2]].reshape(*R.shape[:2], 4)
+    turns = np.sign((q[1:] * q[:-1]).sum(axis=2))
+    q[1:] *= np.cumprod(np.where(turns == 0.0, 1.0, turns), axis=0)[..., None]
+    found: Array = q
+    return found
+
+
+def _picked(count: int, most: int) -> NDArray[np.intp]:
+    """Rows to keep: all, or every k-th and the last."""
+    step = -(-count // most)
+    return np.unique([*range(0, count, step), count - 1])
+
+
+def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict[str, Any]:
+    """A chart as the page has it. Its numbers go into ``arrays``, each once: a phase plane shows what other charts show."""
+    curves = []
+    for curve in chart.curves[:MOST_CURVES]:
+        told: dict[str, Any] = {"name": curve.name}
+        for key, values in (("y", curve.y), ("x", curve.x), ("wanted", curve.wanted), ("wantedX", curve.wanted_x)):
+            if values is not None:
+                told[key] = arrays.setdefault(packed(values[rows], "<f4"), len(arrays))
+        curves.append(told | ({"dashed": True} if curve.dashed else {}))
+    found: dict[str, Any] = {"title": chart.title, "unit": chart.unit, "groups": chart.groups, "curves": curves}
+    found |= {"log": True, "limit": chart.limit if np.isfinite(chart.limit) else 0.0} if chart.log else {}
+    return found | ({"x": {"name": chart.across[0], "unit": chart.across[1]}} if chart.across else {})
+
+
+# ---- words ----
+
+
+def _text(file: str) -> str:
+    return files("ramify.view").joinpath(file).read_text(encoding="utf-8")
+
+
+def _name(result: Result) -> str:
+    record = result.options.get("scenario")
+    return str(record["name"]) if isinstance(record, Mapping) and "name" in record else result.model.name
+
+
+def _subtitle(result: Result) -> str:
+    m = result.model
+    parts = [
+        m.name,
+        f"{len(m.bodies)} bodies",
+        f"{m.nv} degrees of freedom",
+        f"{m.mass:.4g} kg",
+        f"{result.t[-1] - result.t[0]:.4g} s",
+    ]
+    return " · ".join(parts)
+
+
+def _badges(result: Result) -> str:
+    audit = result.audit
+    found = [f'<span class="badge {"good" if audit.passed else "bad"}">audit {escape(audit.verdict)}</span>']
+    if result.status != "finished":
+        kind = "bad" if result.status.startswith("failed") else ""
+        found.append(f'<span class="badge {kind}">{escape(result.status)}</span>')
+    return "".join(found)
+
+
+def _thinning(result: Result) -> Sequence[str]:
+    count, found = len(result), []
+    kept = [len(_picked(count, most)) for most in (MOST_ROWS, _most_frames(result))]
+    if min(kept) < count:
+        found.append(f"Of {count} rows the plots show {kept[0]} and the animation {kept[1]}, evenly spaced; the tables are of all.")
+    if result.model.nq > MOST_CURVES:
+        found.append(f"Plots show no more than {MOST_CURVES} curves each, the first ones.")
+    return found
+
+
+def _most_frames(result: Result) -> int:
+    return max(30, min(MOST_FRAMES, MOST_POSES // max(1, len(result.model.bodies))))

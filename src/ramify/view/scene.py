@@ -1,0 +1,326 @@
+"""What of a robot is drawn, and where it is over time: the one description behind the report, the films and the live viewer.
+
+Scenes have z up: ``up`` turns the robot's world so that gravity points down, whatever axis its file chose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.model.body import Body, Shape
+from ramify.model.frame import Array, Frame, align_z
+from ramify.view.geometry import Triangles, joined, shape_triangles
+from ramify.view.meshes import robot_meshes
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+    from ramify.sim.result import Result
+
+MODULES: Final = ("#3d7ebf", "#e08a3c", "#4c9f70", "#b85c9e", "#8a72c8", "#c9a227", "#4aa8b5", "#c75450")
+"""Colours of the modules, in order and over again."""
+JOINT: Final = "#39424e"
+BASE: Final = "#7b8794"
+GROUND: Final = "#b4bec9"
+LONGEST: Final = 0.9
+"""The longest arrow of a force, in sizes of the robot."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Triangles in the frame of a body (-1: the world), and what they stand for: "link", "joint", "base" or "ground"."""
+
+    body: int
+    kind: str
+    triangles: Triangles
+
+
+@dataclass(frozen=True)
+class Point:
+    """A named point of a body, in its frame, whose trail may be drawn."""
+
+    name: str
+    body: int
+    at: tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """The parts of a robot to draw. ``size`` is its extent at rest in m; ``notes`` say what is not drawn."""
+
+    model: Model
+    parts: tuple[Part, ...]
+    points: tuple[Point, ...]
+    up: Array
+    size: float
+    notes: tuple[str, ...]
+
+    def poses(self, q: ArrayLike) -> tuple[Array, Array]:
+        """Rotations (..., nb, 3, 3) and positions (..., nb, 3) of the bodies, z up."""
+        R, r = self.model.kinematics(q)
+        return self.up @ R, r @ self.up.T
+
+    def part_pose(self, part: Part, R: Array, r: Array) -> tuple[Array, Array]:
+        """The pose of a part, given those of all bodies at one time."""
+        return (R[part.body], r[part.body]) if part.body >= 0 else (self.up, np.zeros(3))
+
+    def colour(self, part: Part) -> str:
+        """Its colour: links by their module, every second one paler, so that one sees where it ends."""
+        if part.kind == "link" and part.body >= 0:
+            hue = MODULES[self.module_of[part.body] % len(MODULES)]
+            return hue if self.depth[part.body] % 2 == 0 else _paler(hue)
+        return {"joint": JOINT, "ground": GROUND}.get(part.kind, BASE)
+
+    @cached_property
+    def module_of(self) -> list[int]:
+        """The module of every body."""
+        found = {b: module.index for module in self.model.modules for b in module.bodies}
+        return [found[b] for b in range(len(self.model.bodies))]
+
+    @cached_property
+    def depth(self) -> list[int]:
+        """How many bodies carry a body."""
+        found: list[int] = []
+        for parent in self.model.parents:
+            found.append(found[parent] + 1 if parent >= 0 else 0)
+        return found
+
+    def corners(self, R: Array, r: Array) -> tuple[Array, Array]:
+        """The least and the largest corner (..., 3) around all parts at poses (..., nb, 3, 3) and (..., nb, 3)."""
+        lows, highs = [], []
+        for part in self.parts:
+            if not len(part.triangles.points):
+                continue
+            low, high = part.triangles.points.min(axis=0), part.triangles.points.max(axis=0)
+            box = np.array([[a, b, c] for a in (low[0], high[0]) for b in (low[1], high[1]) for c in (low[2], high[2])])
+            turn, shift = (R[..., part.body, :, :], r[..., part.body, :]) if part.body >= 0 else (self.up, np.zeros(3))
+            placed = np.einsum("...ij,kj->...ki", turn, box) + shift[..., None, :]
+            lows.append(np.broadcast_to(placed.min(axis=-2), (*r.shape[:-2], 3)))
+            highs.append(np.broadcast_to(placed.max(axis=-2), (*r.shape[:-2], 3)))
+        if not lows:
+            return r.min(axis=-2), r.max(axis=-2)
+        return np.min(lows, axis=0), np.max(highs, axis=0)
+
+
+def _paler(colour: str) -> str:
+    return "#" + "".join(f"{round(0.62 * int(colour[i : i + 2], 16) + 0.38 * 255):02x}" for i in (1, 3, 5))
+
+
+def make_scene(model: Model) -> Scene:
+    """The scene of a robot: its shapes and meshes; a link that has neither is a rod from joint to joint."""
+    notes: list[str] = []
+    meshes: dict[int, list[Triangles]] = {}
+    for owner, triangles in robot_meshes(model, notes):
+        meshes.setdefault(owner, []).append(triangles)
+    size = _extent(model)
+    parts: list[Part] = []
+    for b, body in enumerate(model.bodies):
+        drawn = meshes.get(b) or [shape_triangles(shape) for shape in body.shapes]
+        if drawn:
+            parts.append(Part(b, "link", joined(drawn)))
+            ties = [] if b in meshes else list(_ties(model, b, size))
+            parts += [Part(b, "joint", joined(ties))] if ties else []
+        else:
+            rods, hinge = _plain(model, b, size)
+            parts += [Part(b, "link", joined(rods))] if rods else []
+            parts += [Part(b, "joint", hinge)] if hinge is not None else []
+    base = meshes.get(-1) or [
+        _foot(body, size, upright(model))
+        for body in model.bodies
+        if body.parent < 0 and body.joint.kind not in ("free", "free_euler", "planar")
+    ]
+    parts += [Part(-1, "base", joined(base))] if base else []
+    return Scene(model, tuple(parts), _points(model), upright(model), size, tuple(notes))
+
+
+def upright(model: Model) -> Array:
+    """The rotation (3, 3) that takes the opposite of gravity to z; none without gravity."""
+    g = np.array(model.gravity)
+    strength = float(np.linalg.norm(g))
+    return align_z(-g / strength).T if strength > 0.0 else np.eye(3)
+
+
+def _extent(model: Model) -> float:
+    """The size of the robot at q = 0: the largest distance between its points, at least a centimetre."""
+    R, r = model.kinematics(model.neutral())
+    points = [r]
+    for b, body in enumerate(model.bodies):
+        own = [body.com, *(np.array(at) for _, at in body.points)]
+        own += [shape.frame.position + s * shape.frame.rotation @ _half(shape) for shape in body.shapes for s in (-1.0, 1.0)]
+        points.append(np.array(own) @ R[b].T + r[b])
+    every = np.concatenate([np.zeros((1, 3)) if not floats(model) else r[:1], *points])
+    return max(float(np.linalg.norm(np.ptp(every, axis=0))), 0.01)
+
+
+def _half(shape: Shape) -> Array:
+    """Half the edges of the box around a shape, in its own frame."""
+    match shape.kind, shape.size:
+        case "box", (x, y, z):
+            return np.array([x, y, z]) / 2
+        case "sphere", (radius, *_):
+            return np.full(3, radius)
+        case kind, (radius, length, *_):
+            return np.array([radius, radius, length / 2 + (radius if kind == "capsule" else 0.0)])
+    raise AssertionError(shape)
+
+
+def _ties(model: Model, b: int, size: float) -> Iterator[Triangles]:
+    """Thin rods from the joints of a body to its shapes, where these leave a gap."""
+    body = model.bodies[b]
+    ends = [] if body.joint.kind in ("free", "free_euler", "planar") else [body.joint.outlet.inverse().position]
+    ends += [other.joint.placement.position for other in model.bodies if other.parent == b]
+    for end in ends:
+        near = [_nearest(shape, end) for shape in body.shapes]
+        at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]
+        if np.linalg.norm(at - end) > 0.015 * size:
+            yield rod(end, at, 0.008 * size)
+
+
+def _nearest(shape: Shape, point: Array) -> Array:
+    """The point of the box around a shape that is nearest to another."""
+    frame, half = shape.frame, _half(shape)
+    found: Array = frame.rotation @ np.clip(frame.rotation.T @ (point - frame.position), -half, half) + frame.position
+    return found
+
+
+def rod(start: Array, end: Array, radius: float) -> Triangles:
+    """A capsule from one point to another."""
+    length = float(np.linalg.norm(end - start))
+    frame = Frame(align_z((end - start) / length), (start + end) / 2)
+    return shape_triangles(Shape("capsule", (min(radius, 0.2 * length), length), frame))
+
+
+def floats(model: Model) -> bool:
+    """Whether nothing holds the robot to the world."""
+    return all(body.joint.kind in ("free", "free_euler", "planar") for body in model.bodies if body.parent < 0)
+
+
+def _plain(model: Model, b: int, size: float) -> tuple[list[Triangles], Triangles | None]:
+    """A body without shapes: rods from its joint to those it carries, or to its far end, and the joint itself."""
+    body = model.bodies[b]
+    inlet = body.joint.outlet.inverse()
+    start = inlet.position
+    ends = [other.joint.placement.position for other in model.bodies if other.parent == b]
+    ends += [np.array(at) for _, at in body.points] if not ends else []
+    if not ends and body.mass > 0.0:
+        ends = [start + 2.0 * (body.com - start)]
+    radius = 0.012 * size
+    rods = []
+    for end in ends:
+        if np.linalg.norm(end - start) > 1e-3 * size:
+            rods.append(rod(start, end, radius))
+    if not rods and body.mass > 0.0:
+        rods.append(shape_triangles(Shape("sphere", (1.8 * radius,), Frame(position=body.com))))
+    return rods, _hinge(body, inlet, radius)
+
+
+def _hinge(body: Body, inlet: Frame, radius: float) -> Triangles | None:
+    """The joint of a body: a drum about its axis, a slide along it, or a ball."""
+    along = Frame(inlet.rotation @ align_z(np.array(body.joint.axis)), inlet.position)
+    match body.joint.kind:
+        case "revolute" | "helical" | "cylindrical":
+            return shape_triangles(Shape("cylinder", (1.7 * radius, 4.0 * radius), along))
+        case "prismatic":
+            return shape_triangles(Shape("box", (3.2 * radius, 3.2 * radius, 6.0 * radius), along))
+        case "universal" | "spherical" | "ball":
+            return shape_triangles(Shape("sphere", (1.9 * radius,), inlet))
+    return None
+
+
+def _foot(body: Body, size: float, up: Array) -> Triangles:
+    """Where a robot is fixed to the world: a drum on its first joint's axis, or a disc under the joint."""
+    place = body.joint.placement
+    if body.joint.kind in ("revolute", "helical", "cylindrical"):
+        turn = place.rotation @ align_z(np.array(body.joint.axis))
+    else:
+        turn = up.T
+    return shape_triangles(Shape("cylinder", (0.035 * size, 0.024 * size), Frame(turn, place.position)))
+
+
+def _points(model: Model) -> tuple[Point, ...]:
+    found = [Point(f"{name} of {body.name}", b, at) for b, body in enumerate(model.bodies) for name, at in body.points]
+    carried = {body.parent for body in model.bodies}
+    for b, body in enumerate(model.bodies):
+        if b not in carried and not body.points:
+            start = body.joint.outlet.inverse().position
+            far = start + 2.0 * (body.com - start)
+            found.append(Point(f"end of {body.name}", b, (float(far[0]), float(far[1]), float(far[2]))))
+    found += [Point(body.name, b, (0.0, 0.0, 0.0)) for b, body in enumerate(model.bodies)]
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Arrows:
+    """Forces to draw, z up: names (n), positions (T, n, 3) in m and forces (T, n, 3) in N."""
+
+    names: tuple[str, ...]
+    position: Array
+    force: Array
+
+
+def arrow_scale(scene: Scene, force: Array) -> float:
+    """Metres per newton: the robot's weight is an arrow of a third of its size; without gravity the largest force a half."""
+    weight = scene.model.mass * float(np.linalg.norm(scene.model.gravity))
+    largest = float(np.linalg.norm(np.nan_to_num(force), axis=-1).max(initial=0.0))
+    return scene.size / (3.0 * weight) if weight > 0.0 else 0.5 * scene.size / max(largest, 1e-9)
+
+
+def contact_arrows(result: Result, up: Array) -> Arrows | None:
+    """The contact forces of a run, where it has any."""
+    contacts: Any = result.contacts
+    force, position = getattr(contacts, "force", None), getattr(contacts, "position", None)
+    if force is None or position is None or np.shape(force) != np.shape(position) or np.ndim(force) != 3 or not np.shape(force)[1]:
+        return None
+    names = tuple(str(name) for name in getattr(contacts, "names", range(np.shape(force)[1])))
+    return Arrows(names, np.asarray(position) @ up.T, np.asarray(force) @ up.T)
+
+
+def floor_height(scene: Scene, low: Array, high: Array, ground: float | None) -> float:
+    """Where the floor is drawn, m: on the ground where there is one; at zero for a robot that is above it for the most part.
+
+    Else under the robot. low, high (T,): its lowest and highest point over time. A robot that falls without a ground has its floor
+    where it started.
+    """
+    if ground is not None:
+        return ground
+    least = float(low[0]) if floats(scene.model) else float(low.min())
+    standing = least > -0.03 * scene.size or (not floats(scene.model) and float(np.mean(low + high)) > 0.0)
+    return 0.0 if standing else least - 0.02 * scene.size
+
+
+@dataclass(frozen=True)
+class Camera:
+    """Where a scene is seen from: ``yaw`` and ``pitch`` (rad) around a ``target`` (m); ``size`` is what must be seen, m.
+
+    ``floor`` is the floor's height and ``cell`` the width of its squares, m.
+    """
+
+    target: tuple[float, float, float]
+    size: float
+    yaw: float
+    pitch: float
+    floor: float
+    cell: float
+
+
+def camera(scene: Scene, low: Array, high: Array, ground: float | None = None) -> Camera:
+    """The camera of a run: around the robot as it starts where it floats, else around all that it does.
+
+    low, high (T, 3): the corners around the robot over time; ground: the height of the ground, where there is one.
+    """
+    first, last = (low[0], high[0]) if floats(scene.model) else (low.min(axis=0), high.max(axis=0))
+    extent = last - first
+    size = max(float(np.linalg.norm(extent)), 0.5 * scene.size)
+    yaw, pitch = -1.02, 0.26
+    for axis in (0, 1):  # a robot that stays in a vertical plane is seen from its front, where z of its file's world comes out
+        if extent[axis] < 0.2 * extent.max():
+            front = np.sign(scene.up[axis, 2]) or (-1.0 if axis else 1.0)
+            yaw, pitch = (front * np.pi / 2 + 0.22, 0.13) if axis else ((0.0 if front > 0 else np.pi) + 0.22, 0.13)
+    cell = float(min((k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5)), key=lambda c: abs(np.log(c / (0.12 * size)))))
+    x, y, z = ((first + last) / 2).tolist()
+    return Camera((x, y, z), size, float(yaw), pitch, floor_height(scene, low[:, 2], high[:, 2], ground), cell)

@@ -1,0 +1,207 @@
+"""Tables of a model, a run and an audit in HTML; every name and number is escaped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ramify.sim.result import plain
+from ramify.view.curves import pretty
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+    from ramify.sim.audit import Audit
+    from ramify.sim.result import Result
+    from ramify.view.scene import Scene
+
+LONGEST: Final = 120_000
+"""Characters of a robot's file that a report repeats."""
+
+
+def text(cell: object) -> str:
+    """A cell: numbers to four digits."""
+    return f"{cell + 0.0:.4g}" if isinstance(cell, float) else str(cell)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:
+    """A table; the columns ``right`` are set flush right."""
+    kind = [' class="number"' if k in right else "" for k in range(len(columns))]
+    head = "".join(f"<th{k}>{escape(column)}</th>" for k, column in zip(kind, columns, strict=True))
+    body = "".join("<tr>" + "".join(f"<td{k}>{_cell(c)}</td>" for k, c in zip(kind, row, strict=True)) + "</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+def _cell(cell: object) -> str:
+    return cell if isinstance(cell, Markup) else escape(text(cell))
+
+
+def facts(rows: Mapping[str, object]) -> str:
+    """A table of two columns: what, and what it is."""
+    body = "".join(f'<tr><th>{escape(k)}</th><td class="long">{_cell(v)}</td></tr>' for k, v in rows.items())
+    return f"<table><tbody>{body}</tbody></table>"
+
+
+def model_table(model: Model, colours: Sequence[str] = ()) -> str:
+    """The bodies of a robot with their joints; ``colours`` of the modules put a dot before each name."""
+    module_of = {b: module.index for module in model.modules for b in module.bodies}
+    rows = []
+    for b, body in enumerate(model.bodies):
+        joint = body.joint
+        dot = f'<span class="dot" style="background:{colours[module_of[b] % len(colours)]}"></span>' if colours else ""
+        limits = ", ".join(f"{low:.4g} … {high:.4g}" for low, high in joint.limits) or "–"
+        kind = f"{joint.kind} {joint.sequence}".strip()
+        parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
+        rows.append(
+            (Markup(dot + escape(body.name)), parent, module_of[b] + 1, joint.name, kind, joint.dof, limits, float(body.mass))
+        )
+    columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
+    return table(columns, rows, right=(2, 5, 7))
+
+
+def model_html(model: Model) -> str:
+    """How a notebook shows a robot."""
+    g = ", ".join(f"{x + 0.0:.4g}" for x in model.gravity)
+    facts_of = f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.6g} kg, gravity ({g}) m/s²"
+    head = f"<b>{escape(model.name)}</b>: {facts_of}"
+    if len(model.bodies) > 60:
+        return f"<div>{head}</div>"
+    return f"<div>{head}{model_table(model)}</div>"
+
+
+def audit_table(audit: Audit) -> str:
+    """The checks of an audit and where the energy went."""
+    rows = []
+    for check in audit.checks:
+        verdict = Markup(f'<span class="{"good" if check.passed else "bad"}">{"passed" if check.passed else "failed"}</span>')
+        unit = pretty(check.unit)
+        rows.append((check.name, verdict, f"{check.largest:.3g} {unit}", f"{audit.t[check.worst]:.5g} s", f"{check.relative:.2g}"))
+    checks = table(("conserved", "verdict", "largest error", "at", "of its scale"), rows, right=(2, 3, 4))
+    moved = {
+        "kinetic energy": f"{audit.kinetic[0]:.6g} → {audit.kinetic[-1]:.6g} J",
+        "potential energy": f"{audit.potential[0]:.6g} → {audit.potential[-1]:.6g} J",
+        "work of the actuators": f"{audit.actuator[-1]:.6g} J",
+        "dissipated": f"{audit.dissipated[-1]:.6g} J",
+        "tolerance": f"{audit.tolerance:.3g} ({audit.basis})",
+    }
+    if not audit.momentum:
+        moved["momentum"] = "not conserved in this run, not checked"
+    if audit.first_break is not None:
+        at = audit.first_break
+        moved["first break"] = f"{at.quantity} at t = {at.time:.6g} s: {at.reason}"
+    return checks + facts(moved)
+
+
+def audit_html(audit: Audit) -> str:
+    """How a notebook shows an audit."""
+    return f"<div><b>audit of {escape(audit.result.model.name)}: {escape(audit.verdict)}</b>{audit_table(audit)}</div>"
+
+
+# ---- the cards of a report ----
+
+
+def cards(result: Result, scene: Scene, remarks: Sequence[str]) -> list[str]:
+    """The sections under the plots, each an element."""
+    from ramify.view.scene import MODULES
+
+    found = [
+        card("Audit", audit_table(result.audit)),
+        card("The run", facts(_run(result))),
+        card("Robot", _about(result.model) + model_table(result.model, MODULES), wide=True),
+        card("Repeat it", _repeat(result), wide=True),
+    ]
+    notes = [*remarks, *scene.notes]
+    if notes:
+        found.append(card("Notes", "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>", wide=True))
+    return found
+
+
+def card(title: str, content: str, wide: bool = False) -> str:
+    return f'<section class="card{" wide" if wide else ""}"><h2>{escape(title)}</h2>{content}</section>'
+
+
+def _about(model: Model) -> str:
+    words = [str(model.metadata[key]) for key in ("description", "source") if model.metadata.get(key)]
+    return f'<p class="soft">{escape(". ".join(words))}</p>' if words else ""
+
+
+def _run(result: Result) -> dict[str, object]:
+    meta = result.metadata
+    options, stats = meta.get("options", {}), meta.get("stats", {})
+    rows: dict[str, object] = {"time": f"{result.t[0]:.6g} … {result.t[-1]:.6g} s, {len(result)} rows", "status": result.status}
+    rows["method"] = ", ".join(
+        [str(options.get("method", "?"))] + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)]
+    )
+    if options.get("control") not in (None, "none"):
+        shown = str(options["control"])
+        rows["control"] = shown if len(shown) < 180 else shown[:180] + " …"
+    if np.any(np.asarray(options.get("damping", 0.0), dtype=np.float64)):
+        rows["damping"] = json.dumps(options["damping"])
+    if isinstance(options.get("ground"), Mapping):
+        rows["ground"] = ", ".join(
+            f"{k.replace('_', ' ')} {text(v)}" for k, v in options["ground"].items() if isinstance(v, (str, float))
+        )
+    rows["steps"] = ", ".join(f"{k.replace('_', ' ')} {text(v)}" for k, v in stats.items() if isinstance(v, (int, float)))
+    if result.desired is not None:
+        off = np.abs(result.q - result.desired.q)
+        if np.isfinite(off).any():
+            worst = int(np.nanargmax(np.nanmax(np.where(np.isfinite(off), off, -1.0), axis=0)))
+            unit = pretty(result.units["q"][worst])
+            rows["largest error from the desired motion"] = f"{np.nanmax(off[:, worst]):.3g} {unit}, {result.columns['q'][worst]}"
+    rows["computed by"] = ", ".join(f"{k} {v}" for k, v in meta.get("versions", {}).items()) + f" on {meta.get('platform', '?')}"
+    rows["robot's SHA-256"] = str(meta.get("robot_sha256", "?"))[:16] + " …"
+    return rows
+
+
+def _repeat(result: Result) -> str:
+    """Python that runs it again, and the files that this takes."""
+    from ramify.io.yaml_out import to_yaml
+
+    options = result.metadata.get("options", {})
+    record = options.get("scenario")
+    robot = to_yaml(result.model)
+    parts = []
+    if isinstance(record, Mapping):
+        overrides = ", ".join(f"{k}={v!r}" for k, v in dict(record.get("overrides", {})).items())
+        code = ["import ramify as rf", "", "# run.yaml is the scenario below; a built-in one can be named instead of its file"]
+        code += ['r = rf.scenario("run.yaml").run(' + overrides + ")", "print(r.audit)"]
+        parts.append(_file("scenario, run.yaml", str(record.get("text", "")), "scenario"))
+    else:
+        kept = ("t_end", "q0", "v0", "method", "rtol", "atol", "dt_out", "step", "damping")
+        given = {k: options[k] for k in kept if options.get(k) is not None}
+        if not np.any(np.asarray(given.get("damping", 0.0), dtype=np.float64)):
+            given.pop("damping", None)
+        words = ",\n    ".join(f"{k}={plain(v)!r}" for k, v in given.items())
+        control = options.get("control")
+        code = ["import ramify as rf", "", 'm = rf.load("robot.yaml")  # the file below', f"r = rf.simulate(m,\n    {words},"]
+        code += [f"    # control: {' '.join(str(control).split())[:600]}"] if control not in (None, "none") else []
+        code += [f"    # ground: {json.dumps(options['ground'])[:600]}"] if options.get("ground") is not None else []
+        code += [")", "print(r.audit)"]
+    parts.insert(0, _code("\n".join(code), "again"))
+    parts.append(_file("robot, robot.yaml", robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here", "robot"))
+    return "".join(parts)
+
+
+def _code(code: str, key: str) -> str:
+    button = f'<button type="button" class="copy" data-copy="{key}">copy</button>'
+    return f'<div class="code">{button}<pre id="{key}">{escape(code)}</pre></div>'
+
+
+def _file(title: str, content: str, key: str) -> str:
+    return f"<details><summary>{escape(title)}</summary>{_code(content, key)}</details>" if content else ""
+
+
+def matrix_html(values: Any, rows: Sequence[str], columns: Sequence[str], title: str = "") -> str:
+    """A matrix with names on its rows and columns."""
+    head = f"<b>{escape(title)}</b>" if title else ""
+    body = [(name, *(float(x) for x in row)) for name, row in zip(rows, np.asarray(values), strict=True)]
+    return head + table(("", *columns), body, right=range(1, len(columns) + 1))

@@ -1,0 +1,93 @@
+"""A browser without a screen for the tests of pages: Chromium as the system has it, driven by Playwright."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+SWITCHES = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+SCREENSHOTS = Path(__file__).resolve().parent.parent / "out" / "screenshots"
+
+
+def find_browser() -> str:
+    """The path of Chromium; the test fails, rather than being skipped, where there is none."""
+    named = os.environ.get("RAMIFY_BROWSER")
+    found = named or next((path for path in map(shutil.which, NAMES) if path), None)
+    if found is None:
+        pytest.fail("no browser: install Chromium (apt-get install chromium), or name one in RAMIFY_BROWSER")
+    return found
+
+
+@contextmanager
+def chromium(*switches: str) -> Iterator[Any]:
+    """A running browser."""
+    from playwright.sync_api import sync_playwright
+
+    path = find_browser()
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=[*SWITCHES, *switches])
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def visit(
+    browser: Any, address: str, *, width: int = 1200, height: int = 800, scheme: str = "light", before: str = "", home: str = ""
+) -> Iterator[Any]:
+    """A page that must not complain: errors, warnings of its console and requests to a network fail the test.
+
+    before: a script that runs before the page's own; home: where requests may go all the same (warnings are let pass then).
+    """
+    context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    page = context.new_page()
+    trouble: list[str] = []
+    bad = ("error",) if home else ("error", "warning")
+    page.on("console", lambda message: trouble.append(message.text) if message.type in bad else None)
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.on("dialog", lambda dialog: (trouble.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on(
+        "request",
+        lambda request: (
+            None if request.url.startswith(("file:", "data:", "blob:", home or "file:")) else trouble.append(request.url)
+        ),
+    )
+    if before:
+        page.add_init_script(before)
+    try:
+        page.goto(address)
+        yield page
+        assert trouble == [], trouble
+    finally:
+        context.close()
+
+
+def pixels(png: bytes) -> Any:
+    """A picture (h, w, 3) from the bytes of a PNG file."""
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+
+def keep(page: Any, name: str, **options: Any) -> Any:
+    """A screenshot, kept in out/screenshots, as an array."""
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    return pixels(page.screenshot(path=SCREENSHOTS / f"{name}.png", **options))
+
+
+def until(page: Any, expression: str, seconds: float = 30.0) -> None:
+    """Wait until an expression is true; Playwright's own waiting evaluates text in the page, which a report forbids."""
+    for _ in range(round(seconds / 0.05)):
+        if page.evaluate(f"Boolean({expression})"):
+            return
+        page.wait_for_timeout(50)
+    pytest.fail(f"still false after {seconds} s: {expression}")

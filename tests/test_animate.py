@@ -1,0 +1,275 @@
+"""Films and pictures: what the renderer draws against closed forms, and the files it makes."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import imageio_ffmpeg
+import numpy as np
+import pytest
+from PIL import Image
+
+import ramify as rf
+from ramify.model.body import Shape
+from ramify.model.frame import Frame, from_rpy
+from ramify.sim.result import Result
+from ramify.view import raster
+from ramify.view.film import Studio, picture, still
+from ramify.view.geometry import Triangles, arrow, shape_triangles, smooth_normals, thinned
+from ramify.view.meshes import read_dae, read_obj, read_stl, robot_meshes
+from ramify.view.scene import make_scene, upright
+
+
+def volume(found: Triangles) -> float:
+    """By the divergence theorem; negative where faces look inwards, wrong where the surface has holes."""
+    a, b, c = np.moveaxis(found.points[found.faces], 1, 0)
+    return float((a * np.cross(b, c)).sum() / 6.0)
+
+
+SOLIDS = [
+    (Shape("box", (1.0, 2.0, 3.0)), 6.0, 1e-12),
+    (Shape("cylinder", (0.5, 2.0)), math.pi * 0.25 * 2.0, 0.02),
+    (Shape("sphere", (0.7,)), 4.0 / 3.0 * math.pi * 0.343, 0.04),
+    (Shape("capsule", (0.3, 1.5)), math.pi * 0.09 * 1.5 + 4.0 / 3.0 * math.pi * 0.027, 0.03),
+]
+
+
+@pytest.mark.parametrize(("shape", "expected", "tolerance"), SOLIDS, ids=lambda x: getattr(x, "kind", None))
+def test_solids_are_closed_and_look_outwards(shape: Shape, expected: float, tolerance: float) -> None:
+    frame = Frame(from_rpy(0.3, -0.4, 1.0), np.array([1.0, -2.0, 0.5]))
+    found = shape_triangles(Shape(shape.kind, shape.size, frame))
+    assert volume(found) == pytest.approx(expected, rel=tolerance)
+    assert np.allclose(np.linalg.norm(found.normals, axis=1), 1.0)
+    a, b, c = np.moveaxis(found.points[found.faces], 1, 0)
+    own = np.cross(b - a, c - a)
+    assert ((own * found.normals[found.faces].mean(axis=1)).sum(axis=1) > 0.0).all()
+
+
+def test_the_arrow_has_unit_length() -> None:
+    assert arrow().points[:, 2].min() == 0.0
+    assert arrow().points[:, 2].max() == 1.0
+    assert volume(arrow()) > 0.0
+
+
+def test_a_ball_covers_its_disc() -> None:
+    """Seen from a distance d, a ball of radius r is a disc of the angular radius asin(r / d)."""
+    lens = raster.Lens.around(np.zeros(3), 1.0, 0.3, 0.4, 400, 400)
+    ball = shape_triangles(Shape("sphere", (0.25,)), around=64)
+    at, colours = raster.shaded(lens, ball.points, ball.normals, ball.faces, np.full((len(ball.faces), 3), 0.5))
+    radius = lens.focus * math.tan(math.asin(0.25 / raster.DISTANCE))
+    assert len(at) == pytest.approx(math.pi * radius**2, rel=0.01)
+    x, y = at % 400 + 0.5 - 200, at // 400 + 0.5 - 200
+    assert np.hypot(x, y).max() < radius + 0.5
+    assert abs(x.mean()) < 0.5
+    assert abs(y.mean()) < 0.5
+    top, bottom = colours[y < -0.6 * radius].mean(), colours[y > 0.6 * radius].mean()
+    assert top > bottom + 0.1  # lit from above
+
+
+def test_nearer_triangles_hide_farther_ones() -> None:
+    lens = raster.Lens.around(np.zeros(3), 1.0, 0.0, 0.0, 200, 200)  # looks along -x
+    square = np.array([[0.0, -0.2, -0.2], [0.0, 0.2, -0.2], [0.0, 0.2, 0.2], [0.0, -0.2, 0.2]])
+    ahead = np.array([0.3, 0.0, 0.0])
+    points = np.concatenate([square - ahead, 0.5 * square + ahead])
+    faces = np.array([[4, 5, 6], [4, 6, 7], [0, 1, 2], [0, 2, 3]])  # the nearer one is given first
+    red, blue = [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]
+    at, colours = raster.shaded(lens, points, np.tile([1.0, 0.0, 0.0], (8, 1)), faces, np.array([red, red, blue, blue]))
+    middle = at == 100 * 200 + 100
+    assert colours[middle, 0] > 0.4
+    assert colours[middle, 2] < 0.3
+    assert (colours[:, 2] > 0.4).any()
+
+
+def test_triangles_that_share_an_edge_leave_no_gap() -> None:
+    rng = np.random.default_rng(1)
+    nodes = np.stack(np.meshgrid(np.arange(12), np.arange(12), indexing="ij"), axis=-1).astype(float) * 10.0
+    nodes[1:-1, 1:-1] += rng.uniform(-3, 3, (10, 10, 2))
+    corners = [
+        [nodes[i, j], nodes[i + 1, j], nodes[i + 1, j + 1]] for i in range(11) for j in range(11)
+    ] + [[nodes[i, j], nodes[i + 1, j + 1], nodes[i, j + 1]] for i in range(11) for j in range(11)]  # fmt: skip
+    _, x, y = raster.covered(np.array(corners), 110, 110)
+    count = np.zeros((110, 110), dtype=int)
+    np.add.at(count, (y, x), 1)
+    assert (count == 1).all()
+
+
+# ---- scenes ----
+
+
+def test_every_built_in_robot_can_be_drawn() -> None:
+    for name in rf.robots():
+        shot = Studio(still(rf.load(name)), 96, 72).shoot(0, words=False)
+        empty = np.abs(shot.astype(int) - shot[0, 0]).max(axis=2) < 12
+        assert 0.005 < 1.0 - empty.mean() < 0.9, name
+
+
+def test_gravity_points_down() -> None:
+    for name in ("kuka_kr5", "two_link", "redysim_pppr"):
+        m = rf.load(name)
+        assert np.allclose(upright(m) @ np.array(m.gravity), [0.0, 0.0, -9.81])
+
+
+def test_robots_without_shapes_get_rods_and_joints() -> None:
+    builder = rf.Builder("bare").link("a", mass=1.0, com=(0.5, 0, 0), inertia=(0, 0.1, 0.1))
+    builder.link("b", "a", "prismatic", at=(1, 0, 0), axis=(1, 0, 0), mass=1.0, com=(0.2, 0, 0))
+    builder.link("c", "b", "spherical", at=(0.4, 0, 0), mass=1.0)
+    scene = make_scene(builder.model())
+    assert {(part.body, part.kind) for part in scene.parts} >= {
+        (0, "link"),
+        (0, "joint"),
+        (1, "link"),
+        (1, "joint"),
+        (2, "link"),
+        (2, "joint"),
+    }
+    rod = next(part.triangles for part in scene.parts if (part.body, part.kind) == (0, "link"))
+    assert rod.points[:, 0].max() == pytest.approx(1.0, abs=0.05)  # as far as the joint it carries
+
+
+# ---- meshes ----
+
+CUBE = [[x, y, z] for x in (0.0, 1.0) for y in (0.0, 1.0) for z in (0.0, 1.0)]
+SIDES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+
+
+def obj_cube() -> bytes:
+    rows = [f"v {x} {y} {z}" for x, y, z in CUBE] + ["f " + " ".join(f"{i + 1}//1" for i in side) for side in SIDES]
+    return "\n".join(["# a cube", *rows]).encode()
+
+
+def stl_cube(binary: bool) -> bytes:
+    points, faces = read_obj(obj_cube())
+    if binary:
+        rows = np.zeros(len(faces), np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]))
+        rows["p"] = points[faces]
+        return b"solid it is not".ljust(80) + len(faces).to_bytes(4, "little") + rows.tobytes()
+    lines = ["solid cube"]
+    for face in points[faces]:
+        lines += ["facet normal 0 0 0", " outer loop", *(f"  vertex {x} {y} {z}" for x, y, z in face), " endloop", "endfacet"]
+    return "\n".join([*lines, "endsolid cube"]).encode()
+
+
+def dae_cube() -> bytes:
+    numbers = " ".join(f"{x} {y} {z}" for x, y, z in CUBE)
+    corners = " ".join(f"{i} 0" for side in SIDES for i in side)
+    return f"""<?xml version="1.0"?><COLLADA xmlns="urn:x" version="1.4.1"><asset><unit meter="0.5"/></asset><library_geometries>
+    <geometry id="g"><mesh><source id="p"><float_array count="24">{numbers}</float_array></source>
+    <vertices id="v"><input semantic="POSITION" source="#p"/></vertices>
+    <polylist count="6"><input semantic="VERTEX" source="#v" offset="0"/><input semantic="NORMAL" source="#n" offset="1"/>
+    <vcount>4 4 4 4 4 4</vcount><p>{corners}</p></polylist></mesh></geometry></library_geometries>
+    <library_visual_scenes><visual_scene><node><translate>0 0 2</translate><rotate>0 0 1 90</rotate>
+    <instance_geometry url="#g"/></node></visual_scene></library_visual_scenes></COLLADA>""".encode()
+
+
+@pytest.mark.parametrize(
+    ("points", "faces", "size", "corner"),
+    [
+        (*read_obj(obj_cube()), 1.0, (0.0, 0.0, 0.0)),
+        (*read_stl(stl_cube(True)), 1.0, (0.0, 0.0, 0.0)),
+        (*read_stl(stl_cube(False)), 1.0, (0.0, 0.0, 0.0)),
+        (*read_dae(dae_cube()), 0.5, (-0.5, 0.0, 1.0)),
+    ],
+    ids=["obj", "binary stl", "ascii stl", "dae"],
+)
+def test_meshes_are_read(points: Any, faces: Any, size: float, corner: tuple[float, ...]) -> None:
+    assert np.allclose(points.min(axis=0), corner)
+    assert np.allclose(np.ptp(points, axis=0), size)
+    assert volume(smooth_normals(*thinned(points, faces, 100))) == pytest.approx(size**3)
+
+
+def test_fine_meshes_are_thinned() -> None:
+    ball = shape_triangles(Shape("sphere", (1.0,)), around=200)
+    points, faces = thinned(ball.points, ball.faces, 2000)
+    assert 500 < len(faces) <= 2000
+    assert volume(Triangles(points, points, faces)) == pytest.approx(4.0 / 3.0 * math.pi, rel=0.05)
+
+
+URDF = """<robot name="r"><link name="base"><visual><geometry><mesh filename="package://pack/base.obj"/></geometry></visual></link>
+<link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>
+<visual><origin xyz="0 0 1"/><geometry><mesh filename="arm.stl" scale="0.1 0.1 -0.1"/></geometry></visual>
+<visual><geometry><mesh filename="lost.stl"/></geometry></visual>
+<visual><geometry><mesh filename="odd.glb"/></geometry></visual></link>
+<joint name="j" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>"""
+
+
+def test_meshes_of_a_urdf_file(tmp_path: Path) -> None:
+    folder = tmp_path / "pack" / "urdf"
+    folder.mkdir(parents=True)
+    (folder / "r.urdf").write_text(URDF)
+    (folder / "arm.stl").write_bytes(stl_cube(True))
+    (folder.parent / "base.obj").write_bytes(obj_cube())
+    m = rf.load(folder / "r.urdf")
+    notes: list[str] = []
+    found = dict(robot_meshes(m, notes))
+    assert volume(found[-1]) == pytest.approx(1.0)
+    assert volume(found[0]) == pytest.approx(1e-3)  # mirrored by its scale, and still looking outwards
+    assert np.allclose([found[0].points.min(axis=0), found[0].points.max(axis=0)], [[0, 0, 0.9], [0.1, 0.1, 1.0]])
+    (note,) = notes
+    assert note.startswith("2 of 4 meshes are not drawn: lost.stl: no such file or directory; odd.glb: .glb")
+    scene = make_scene(m)
+    assert {part.body for part in scene.parts} == {-1, 0}
+    assert str(tmp_path) not in repr(scene.notes)
+
+
+# ---- files ----
+
+
+@pytest.fixture(scope="module")
+def biped() -> Result:
+    return rf.scenario("biped_controlled").run()
+
+
+def test_mp4_of_a_biped(biped: Result, tmp_path: Path) -> None:
+    path = biped.animate(tmp_path / "run.mp4", size=(321, 181), fps=20)
+    frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))
+    assert frames == 11
+    assert seconds == pytest.approx(0.55, abs=0.06)
+    read = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    shots = (
+        np.frombuffer(subprocess.run(read, capture_output=True, check=True).stdout, np.uint8).reshape(11, 180, 320, 3).astype(int)
+    )
+    assert np.abs(shots[0] - shots[-1]).max() > 60
+    assert len(np.unique(shots[0].reshape(-1, 3), axis=0)) > 100
+
+
+def test_gif_with_trail_speed_and_theme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = rf.scenario("kuka_motion").run()
+    path = run.animate(tmp_path / "run.gif", size=(160, 100), speed=2.0, theme="dark", trail="flange of link6", progress=True)
+    assert "run.gif" in capsys.readouterr().err
+    with Image.open(path) as film:
+        assert film.n_frames == 13  # type: ignore[attr-defined]
+        assert film.info["duration"] == 40
+        assert film.size == (160, 100)
+        film.seek(12)
+        last = np.asarray(film.convert("RGB")).astype(int)
+    assert last.mean() < 90
+    assert ((last[..., 0] > 150) & (last[..., 1] < 120)).sum() > 30  # the trail
+
+
+def test_picture_of_a_robot(tmp_path: Path) -> None:
+    path = picture(still(rf.load("hexapod")), tmp_path / "hexapod.png", size=(200, 120))
+    with Image.open(path) as shown:
+        assert shown.size == (200, 120)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"path": "run.avi"}, r"run\.avi: a film ends in \.mp4 or \.gif"),
+        ({"fps": 0.0}, "fps 0.0 must be a positive number"),
+        ({"speed": -1.0}, "speed -1.0 must be a positive number"),
+        ({"speed": 1e-6}, "too many for a film"),
+        ({"size": (10, 10)}, "10 x 10 is out of range"),
+        ({"size": "wide"}, "must be \\(width, height\\) in pixels"),
+        ({"theme": "pink"}, "theme 'pink' must be one of light, dark"),
+        ({"trail": "nose"}, "no point 'nose' for a trail; there are end of"),
+    ],
+)
+def test_refusals(biped: Result, tmp_path: Path, options: dict[str, Any], message: str) -> None:
+    path = options.pop("path", "run.gif")
+    with pytest.raises(rf.RamifyError, match=message):
+        biped.animate(tmp_path / path, **options)
+    assert list(tmp_path.iterdir()) == []

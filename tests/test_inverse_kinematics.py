@@ -1,0 +1,131 @@
+"""Numerical inverse kinematics: targets that are met, limits that are kept, what is out of reach."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.motion import Gait, Target, inverse_kinematics
+
+KUKA = rf.load("kuka_kr5")
+TIP = KUKA.bodies[-1].name
+
+
+def poses(model: rf.Model, rows: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    q = np.random.default_rng(3).uniform(-1.5, 1.5, size=(rows, model.nq))
+    R, r = model.kinematics(q)
+    return q, R[:, -1], r[:, -1]
+
+
+def test_random_poses_are_met_in_one_batch() -> None:
+    _, R, r = poses(KUKA, 100)
+    found = inverse_kinematics(KUKA, Target(TIP, r, R))
+    assert found.converged.all()
+    assert found.position_error.max() < 1e-10
+    assert found.rotation_error.max() < 1e-10
+    Rs, rs = KUKA.kinematics(found.q)
+    np.testing.assert_allclose(rs[:, -1], r, atol=1e-10)
+    np.testing.assert_allclose(Rs[:, -1], R, atol=1e-9)
+    assert found.iterations.max() < 300
+
+
+def test_a_point_of_a_body_and_the_short_form() -> None:
+    point = np.array([0.1, -0.05, 0.2])
+    q, R, r = poses(KUKA, 1)
+    wanted = r[0] + R[0] @ point
+    found = inverse_kinematics(KUKA, Target(TIP, wanted, point=point), q[0] + 0.2)
+    Rs, rs = KUKA.kinematics(found.q)
+    np.testing.assert_allclose(rs[-1] + Rs[-1] @ point, wanted, atol=1e-10)
+    assert found.q.shape == (6,)
+    assert inverse_kinematics(KUKA, {TIP: r[0]}).position_error[0] < 1e-10
+
+
+def test_the_answer_stays_near_the_guess() -> None:
+    q, _, r = poses(KUKA, 1)
+    near = inverse_kinematics(KUKA, {TIP: r[0]}, q[0]).q
+    np.testing.assert_array_equal(near, q[0])
+    moved = inverse_kinematics(KUKA, {TIP: r[0] + [0.0, 0.0, 1e-3]}, q[0]).q
+    assert np.abs(moved - q[0]).max() < 0.05
+
+
+def test_it_agrees_with_legs_in_closed_form() -> None:
+    model = rf.load("spatial_biped")
+    gait = Gait.of(model, height=0.92, period=0.5, stride=0.3, lift=0.1, sway=0.08)
+    t = np.linspace(0.0, 1.0, 21)
+    m, ankles = gait.at(t), gait.ankles(t)
+    guess = m.q.copy()
+    guess[:, 6:] = 0.0
+    guess[:, [9, 15]], guess[:, [8, 14]] = 0.6, -0.3  # knees backwards
+    level = np.eye(3)
+    found = inverse_kinematics(model, [Target("right_foot", ankles[:, 0], level), Target("left_foot", ankles[:, 1], level)], guess)
+    np.testing.assert_allclose(found.q, m.q, atol=1e-8)
+    np.testing.assert_array_equal(found.q[:, :6], m.q[:, :6])  # a floating base is not moved unless asked
+
+
+def test_a_floating_base_moves_where_it_is_asked_to() -> None:
+    model = rf.load("quadruped", base="free")
+    feet = {f"{x}_{y}_shank": (x, y) for x in ("rear", "front") for y in ("left", "right")}
+    places = {name: [0.5 if x == "front" else -0.5, 0.25 if y == "left" else -0.25, 0.0] for name, (x, y) in feet.items()}
+    targets = [Target(name, place, point=[0.0, 0.0, -0.3]) for name, place in places.items()]
+    targets += [Target("trunk", [0.1, 0.02, 0.45], np.eye(3))]
+    guess = model.neutral()
+    guess[2] = 0.5
+    guess[7:] = np.tile([0.0, -0.5, 1.0], 4)
+    found = inverse_kinematics(model, targets, guess, joints=[joint.name for joint in model.joints])
+    assert np.linalg.norm(found.q[3:7]) == pytest.approx(1.0)
+    np.testing.assert_allclose(found.q[:3], [0.1, 0.02, 0.45], atol=1e-9)
+
+
+def test_limits_are_kept_and_may_be_in_the_way() -> None:
+    model = rf.load("planar_3r")
+    tip, reach = Target(model.bodies[-1].name, point=[1.0, 0.0, 0.0], position=[1.5, 1.2, 0.0]), np.tile([-2.0, 2.0], (3, 1))
+    free = inverse_kinematics(model, tip, [0.3, 0.3, 0.3], limits=reach)
+    assert (np.abs(free.q) <= 2.0).all()
+    tight = np.array([[-0.1, 0.1]] * 3)
+    held = inverse_kinematics(model, tip, limits=tight, strict=False)
+    assert not held.converged
+    assert (np.abs(held.q) <= 0.1).all()
+    np.testing.assert_allclose(held.q, 0.1)  # as far as it goes
+    with pytest.raises(rf.StateError, match="limits"):
+        inverse_kinematics(model, tip, limits=tight)
+
+
+def test_weights_decide_between_targets_that_exclude_each_other() -> None:
+    model = rf.load("planar_3r")
+    body = model.bodies[-1].name
+    a, b = np.array([1.0, 1.0, 0.0]), np.array([1.0, 2.0, 0.0])
+    found = inverse_kinematics(model, [Target(body, a, weight=3.0), Target(body, b)], [0.3, 0.3, 0.3], strict=False, restarts=0)
+    np.testing.assert_allclose(found.position_error, [0.1, 0.9], atol=1e-6)  # 9 : 1
+
+
+def test_what_is_out_of_reach_is_said() -> None:
+    with pytest.raises(rf.StateError, match=rf"target 0 \('{TIP}'\) is not met, 3\.\d+ m remain"):
+        inverse_kinematics(KUKA, {TIP: [5.0, 0.0, 0.0]})
+    _, _, r = poses(KUKA, 3)
+    r[1] = [9.0, 0.0, 0.0]
+    with pytest.raises(rf.StateError, match="of state 1"):
+        inverse_kinematics(KUKA, {TIP: r})
+    nearest = inverse_kinematics(KUKA, {TIP: r}, strict=False)
+    assert nearest.converged.tolist() == [True, False, True]
+    at = KUKA.kinematics(nearest.q).position[1, -1]
+    assert at[0] / np.linalg.norm(at) > 0.9  # stretched towards it
+
+
+@pytest.mark.parametrize(
+    ("targets", "said"),
+    [
+        ([], "at least one"),
+        ([Target(TIP)], "wants nothing"),
+        ([Target("elbow", [0.0, 0.0, 0.0])], "no link 'elbow'"),
+        ([Target(TIP, [0.0, np.nan, 0.0])], "finite"),
+        ([Target(TIP, [0.0, 0.0])], "needs"),
+        ([Target(TIP, rotation=np.ones((3, 3)))], "right angles"),
+        ([Target(TIP, [0.0, 0.0, 0.0], weight=0.0)], "weight"),
+        ([[0.0, 0.0, 0.0]], "Target"),
+        ([Target(TIP, np.zeros((2, 3))), Target(TIP, np.zeros((3, 3)))], "do not fit together"),
+    ],
+)
+def test_strange_targets(targets: list[object], said: str) -> None:
+    with pytest.raises(rf.RamifyError, match=said):
+        inverse_kinematics(KUKA, targets)  # type: ignore[arg-type]

@@ -1,0 +1,471 @@
+"""Reports: what the file holds, what it does not, and how it behaves in a browser."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from browsing import chromium, keep, pixels, until, visit
+
+import ramify as rf
+from ramify.model.model import Model
+from ramify.sim.result import Result, Work
+from ramify.view.curves import charts
+from ramify.view.report import MOST_FRAMES, MOST_ROWS, embedded, quaternions, report_page
+
+EVIL = "<script>alert(1)</script>"
+
+
+def moving(model: Model, t_end: float, dt: float = 0.01, **more: Any) -> Result:
+    """A run that nobody integrated: every coordinate swings by itself."""
+    t = np.arange(0.0, t_end + dt / 2, dt)
+    w = 1.0 + 0.3 * np.arange(model.nv)
+    x, v, a = (
+        np.stack([f(w[i] * t) * w[i] ** k for i in range(model.nv)], axis=1) for k, f in enumerate((np.sin, np.cos, _minus_sin))
+    )
+    q = np.stack([model.integrate(model.neutral(), row, 1.0) for row in x]) if model.nq != model.nv else model.neutral() + x
+    zero = np.zeros(len(t))
+    return Result(model, t, q, v, a, model.inverse_dynamics(q, v, a), Work(zero, zero), **more)
+
+
+def _minus_sin(x: Any) -> Any:
+    return -np.sin(x)
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    data: dict[str, Any] = json.loads(found.group(1))
+    return data
+
+
+def unpacked(text: str, kind: str) -> Any:
+    return np.frombuffer(base64.b64decode(text), kind)
+
+
+@pytest.fixture(scope="module")
+def kuka() -> Result:
+    return rf.scenario("kuka_motion").run()
+
+
+@pytest.fixture(scope="module")
+def kuka_page(kuka: Result) -> str:
+    return report_page(kuka)
+
+
+# ---- the file ----
+
+
+class Reader(HTMLParser):
+    """Tags that are closed in order, and all that leads out of the file."""
+
+    void = frozenset({"meta", "input", "br", "path", "circle"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.leads: list[str] = []
+        self.text = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.leads += [value or "" for name, value in attrs if name in {"src", "href", "srcset", "action"} or name.startswith("on")]
+        if tag not in self.void:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        pass
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open[-1:] != ["script"]:
+            self.text += data
+
+
+def test_one_file_that_stands_alone(kuka: Result, kuka_page: str, tmp_path: Path) -> None:
+    path = kuka.report(tmp_path / "deep" / "run.html")
+    assert path.read_text(encoding="utf-8") == kuka_page
+    reader = Reader()
+    reader.feed(kuka_page)
+    assert reader.open == []
+    assert reader.leads == []
+    assert "http://" not in kuka_page
+    assert "https://" not in kuka_page
+    assert "audit passed" in reader.text
+    assert 'rf.scenario("run.yaml").run()' in reader.text
+    assert len(kuka_page) < 300_000
+
+
+def test_only_its_own_script_may_run(kuka_page: str) -> None:
+    script = kuka_page[kuka_page.rindex("<script>") + 8 : kuka_page.rindex("</script>")]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert f"default-src 'none'; script-src 'sha256-{digest}'" in kuka_page
+
+
+def test_poses_are_those_of_the_run(kuka: Result, kuka_page: str) -> None:
+    frames = data_of(kuka_page)["frames"]
+    R, r = kuka.model.kinematics(kuka.q)
+    place = unpacked(frames["place"], "<f4").reshape(r.shape)
+    turn = unpacked(frames["turn"], "<i2").reshape(len(kuka), -1, 4) / 32767.0
+    assert np.array_equal(unpacked(frames["t"], "<f8"), kuka.t)
+    assert np.allclose(place, r, atol=1e-6)
+    w, x, y, z = np.moveaxis(turn, -1, 0)
+    third = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=-1)  # R e3
+    assert np.allclose(third, R[..., 2], atol=2e-4)
+
+
+def test_quaternions_do_not_jump() -> None:
+    from ramify.model.frame import rotation_about
+
+    R = np.stack([rotation_about((0.6, 0.0, 0.8), angle) for angle in np.linspace(0.0, 20.0, 400)])[:, None]
+    q = quaternions(R)
+    assert np.abs(np.diff(q, axis=0)).max() < 0.06
+    assert np.allclose(np.abs(q[:, 0, 0]), np.abs(np.cos(np.linspace(0.0, 10.0, 400))))
+
+
+def test_curves_are_those_of_the_run(kuka: Result, kuka_page: str) -> None:
+    data = data_of(kuka_page)
+    arrays = [unpacked(text, "<f4") for text in data["arrays"]]
+    plots = {plot["title"]: plot for plot in data["plots"]}
+    forces = plots["Joint forces"]
+    assert forces["unit"] == "N·m"
+    for k, curve in enumerate(forces["curves"]):
+        assert curve["name"] == kuka.columns["tau"][k]
+        assert np.array_equal(arrays[curve["y"]], kuka.tau[:, k].astype("<f4"))
+    desired = arrays[plots["Joint coordinates"]["curves"][0]["wanted"]]
+    assert kuka.desired is not None
+    assert np.array_equal(desired, kuka.desired.q[:, 0].astype("<f4"))
+    balance = next(curve for curve in plots["Energy"]["curves"] if curve["name"] == "balance")
+    assert np.abs(arrays[balance["y"]]).max() < 1e-5
+    phase = plots["Phase plane: v over q"]
+    assert phase["x"] == {"name": "q", "unit": "rad"}
+    assert np.array_equal(arrays[phase["curves"][0]["x"]], kuka.q[:, 0].astype("<f4"))
+
+
+def test_long_runs_stay_small(tmp_path: Path) -> None:
+    biped = moving(rf.load("planar_biped"), 10.0).report(tmp_path / "biped.html")
+    assert biped.stat().st_size < 3_000_000
+    quadruped = moving(rf.load("quadruped"), 30.0).report(tmp_path / "quadruped.html")
+    assert quadruped.stat().st_size < 5_000_000
+    page = report_page(moving(rf.load("two_link"), 100.0))
+    data = data_of(page)
+    assert len(unpacked(data["t"], "<f8")) <= MOST_ROWS + 1
+    frames = unpacked(data["frames"]["t"], "<f8")
+    assert len(frames) <= MOST_FRAMES + 1
+    assert frames[-1] == 100.0
+    assert "Of 10001 rows the plots show" in page
+    chain = moving(rf.load("chain", n=300), 2.0)
+    assert len(report_page(chain)) < 6_000_000
+
+
+def test_names_are_text(tmp_path: Path) -> None:
+    page = report_page(moving(evil_robot(), 0.2))
+    assert EVIL not in page
+    assert EVIL.replace("<", "&lt;").replace(">", "&gt;") in page
+    assert "\\u003cscript\\u003ealert(1)" in page
+    assert data_of(page)["plots"][0]["curves"][0]["name"] == EVIL
+    assert "</" not in embedded({"a": "</script><!--"})
+    for shown in (
+        evil_robot()._repr_html_(),
+        moving(evil_robot(), 0.1).audit._repr_html_(),
+        moving(evil_robot(), 0.1)._repr_html_(),
+    ):
+        assert "&lt;script&gt;" in shown
+        assert EVIL not in shown
+
+
+def evil_robot() -> Model:
+    builder = rf.Builder(EVIL)
+    builder.link(
+        EVIL, joint_name=EVIL, mass=1.0, com=(0.5, 0.0, 0.0), inertia=(0.0, 0.1, 0.1), axis=(0, 1, 0), points={EVIL: (1, 0, 0)}
+    )
+    return builder.model()
+
+
+def test_contact_forces_and_loops() -> None:
+    m = rf.load("planar_biped")
+    run = moving(m, 0.5)
+    force = np.zeros((len(run), 2, 3))
+    force[:, 1, 2] = 9.0
+    place = np.tile([0.3, 0.0, 0.0], (len(run), 2, 1))
+    contacts = SimpleNamespace(
+        names=("toe", "heel"), force=force, position=place, penetration=force[..., 2] * 1e-4, stored=np.zeros(len(run))
+    )
+    loops = SimpleNamespace(gap=np.full((len(run), 1), 1e-9), names=("loop",))
+    object.__setattr__(run, "contacts", contacts)
+    object.__setattr__(run, "loops", loops)
+    found = {chart.title: chart for chart in charts(run)}
+    assert [curve.name for curve in found["Contact forces, normal"].curves] == ["toe", "heel"]
+    assert np.array_equal(found["Contact forces, normal"].curves[1].y, np.full(len(run), 9.0))
+    assert np.allclose(found["Penetration"].curves[1].y, 0.9)
+    assert found["Gaps of the loops"].curves[0].y.max() == 1e-9
+
+
+def test_ground_is_drawn() -> None:
+    from ramify.contact import Firm, Slope
+
+    fall = rf.scenario("biped_fall")
+    slope = Firm(terrain=Slope(angle=0.2))
+    run = rf.simulate(fall.robot, 0.05, q0=fall.q0, ground=slope)
+    data = data_of(report_page(run))
+    assert data["forces"]["count"] == len(run.contacts.names)  # type: ignore[union-attr]
+    (patch,) = [part for part in data["parts"] if part["kind"] == "ground"]
+    scale, *centre = patch["scale"]
+    points = unpacked(patch["points"], "<i2").reshape(-1, 4)[:, :3] * scale + centre
+    assert np.allclose(points[:, 2], np.tan(0.2) * points[:, 0], atol=1e-3)
+    assert data["view"]["level"]
+
+
+def test_refusals(kuka: Result, tmp_path: Path) -> None:
+    with pytest.raises(rf.RamifyError, match=r"run\.pdf: a report is an HTML file"):
+        kuka.report(tmp_path / "run.pdf")
+
+
+# ---- in a browser ----
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def file(kuka: Result, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return kuka.report(tmp_path_factory.mktemp("report") / "run.html").as_uri()
+
+
+def ready(page: Any) -> None:
+    until(page, "window.report && report.scene")
+
+
+def scene_pixels(page: Any) -> Any:
+    """What the WebGL canvas holds."""
+    page.wait_for_timeout(100)
+    text = page.evaluate("(report.scene.draw(), document.getElementById('scene').toDataURL())")
+    return pixels(base64.b64decode(text.partition(",")[2])).astype(int)
+
+
+def time_of(page: Any) -> float:
+    return float(page.evaluate("report.page.now.time"))
+
+
+def test_animation_plays_and_scrubs(browser: Any, file: str) -> None:
+    with visit(browser, file) as page:
+        ready(page)
+        first = scene_pixels(page)
+        assert len(np.unique(first.reshape(-1, 3), axis=0)) > 200  # neither blank nor flat
+        blue = (first[..., 2] > first[..., 0] + 50).mean()
+        assert 0.005 < blue < 0.5
+        page.click("#play")
+        until(page, "report.page.now.time > 0.1")
+        page.click("#play")
+        stopped = time_of(page)
+        page.wait_for_timeout(150)
+        assert time_of(page) == stopped
+        assert np.abs(scene_pixels(page) - first).max() > 60
+        page.locator("#time").fill("0.5")
+        assert time_of(page) == pytest.approx(0.5)
+        until(page, "document.getElementById('clock').textContent == '0.50 s'")
+        assert page.get_attribute("#time", "aria-valuetext") == "0.500 seconds of 1.000"
+
+
+def test_keyboard(browser: Any, file: str) -> None:
+    with visit(browser, file) as page:
+        ready(page)
+        page.keyboard.press("End")
+        assert time_of(page) == 1.0
+        page.keyboard.press("ArrowLeft")
+        assert time_of(page) == pytest.approx(0.99)
+        page.keyboard.press("Shift+ArrowLeft")
+        assert time_of(page) == pytest.approx(0.89)
+        page.keyboard.press("Home")
+        assert time_of(page) == 0.0
+        page.focus("#time")
+        page.keyboard.press("ArrowRight")
+        assert time_of(page) == pytest.approx(0.01)
+        page.keyboard.press("Space")
+        assert page.evaluate("report.page.playing")
+        page.keyboard.press("Space")
+        assert not page.evaluate("report.page.playing")
+        page.keyboard.press("j")
+        assert page.is_checked("#frames")
+        page.keyboard.press("+")
+        assert page.evaluate("report.page.speed") == 2
+        page.keyboard.press("d")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+        page.focus("#play")
+        page.keyboard.press("Space")  # once, not twice
+        assert page.evaluate("report.page.playing")
+
+
+def test_plots_follow_the_cursor(browser: Any, file: str) -> None:
+    marked = """(k) => { const c = report.plots[k].marks, copy = new OffscreenCanvas(c.width, c.height);
+      const on = copy.getContext('2d', { willReadFrequently: true }); on.drawImage(c, 0, 0);
+      const d = on.getImageData(0, 0, c.width, c.height).data;
+      const sums = new Array(c.width).fill(0); for (let i = 0; i < d.length; i += 4) if (d[i + 3]) sums[(i / 4) % c.width]++;
+      return sums.indexOf(Math.max(...sums)) / c.width; }"""
+    with visit(browser, file) as page:
+        ready(page)
+        seen = []
+        for time in (0.0, 0.5, 1.0):
+            page.evaluate("(t) => report.page.seek(t)", time)
+            page.wait_for_timeout(150)
+            seen.append(page.evaluate(marked, 0))
+        assert seen[0] < 0.15
+        assert 0.4 < seen[1] < 0.7
+        assert seen[2] > 0.9
+        box = page.locator("figure.plot .marks").first.bounding_box()
+        page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + 0.5 * box["height"])
+        clicked = time_of(page)
+        assert 0.6 < clicked < 0.85
+        values = page.evaluate("report.plots[0].curves.map((c) => c.value.textContent)")
+        page.keyboard.press("Home")
+        page.wait_for_timeout(100)
+        assert page.evaluate("report.plots[0].curves.map((c) => c.value.textContent)") != values
+
+
+def test_legend_tabs_trail_and_camera(browser: Any, file: str) -> None:
+    with visit(browser, file) as page:
+        ready(page)
+        button = page.locator("figure.plot .legend button").first
+        button.click()
+        assert button.get_attribute("aria-pressed") == "false"
+        assert not page.evaluate("report.plots[0].curves[0].shown")
+        button.click()
+        for tab in page.locator("#tabs button").all():
+            tab.click()
+            assert page.locator("figure.plot:visible").count() >= 1
+        page.focus("#tabs button >> nth=0")
+        page.keyboard.press("ArrowRight")
+        assert page.locator("#tabs [aria-selected=true]").inner_text() == "Coordinates"
+        page.evaluate("report.page.seek(1)")
+        before = scene_pixels(page)
+        page.select_option("#trail", label="flange of link6")
+        assert np.abs(scene_pixels(page) - before).max() > 60
+        box = page.locator("#scene").bounding_box()
+        page.mouse.move(box["x"] + 200, box["y"] + 200)
+        yaw = page.evaluate("report.scene.camera.yaw")
+        page.mouse.down()
+        page.mouse.move(box["x"] + 300, box["y"] + 240)
+        page.mouse.up()
+        assert page.evaluate("report.scene.camera.yaw") == pytest.approx(yaw - 0.8)
+        far = page.evaluate("report.scene.camera.far")
+        page.mouse.wheel(0, 200)
+        until(page, f"report.scene.camera.far > {far}")
+        page.click("[data-view=home]")
+        assert page.evaluate("report.scene.camera.far") == pytest.approx(far)
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "scheme"), [("light", (1440, 900), "light"), ("dark", (1440, 900), "dark"), ("phone", (390, 844), "light")]
+)
+def test_looks(browser: Any, file: str, name: str, size: tuple[int, int], scheme: str) -> None:
+    with visit(browser, file, width=size[0], height=size[1], scheme=scheme) as page:
+        ready(page)
+        page.evaluate("report.page.seek(0.55)")
+        page.wait_for_timeout(200)
+        shot = keep(page, f"report-{name}", full_page=True)
+        assert (shot.mean() < 90) == (scheme == "dark")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # nothing sticks out
+
+
+def test_print_shows_everything(browser: Any, file: str, tmp_path: Path) -> None:
+    with visit(browser, file, width=720, height=1000, scheme="dark") as page:
+        ready(page)
+        paper = page.pdf()
+        assert paper.startswith(b"%PDF")
+        assert len(paper) > 50_000
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.locator("#strip img").count() == 6
+        assert page.locator("figure.plot:visible").count() == page.evaluate("report.plots.length")
+        page.wait_for_timeout(200)
+        assert keep(page, "report-print", full_page=True).mean() > 200  # dark on white, whatever the screen had
+        page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.locator("#strip img").count() == 0
+
+
+def test_scripts_in_names_do_not_run(browser: Any, tmp_path: Path) -> None:
+    path = moving(evil_robot(), 0.3).report(tmp_path / "evil.html")
+    with visit(browser, path.as_uri()) as page:
+        ready(page)
+        assert page.title().startswith(EVIL)
+        assert page.locator("h1").inner_text() == EVIL
+        assert page.locator("figure.plot .legend button span").first.inner_text() == EVIL
+        assert page.locator("#trail option").nth(1).inner_text() == f"{EVIL} of {EVIL}"
+
+
+def test_without_webgl_the_plots_still_work(browser: Any, file: str) -> None:
+    without = """const own = HTMLCanvasElement.prototype.getContext;
+      HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {
+        return kind === "webgl2" ? null : own.call(this, kind, ...rest); };"""
+    with visit(browser, file, before=without) as page:
+        until(page, "window.report")
+        assert "WebGL 2" in page.locator("#nogl").inner_text()
+        page.keyboard.press("End")
+        assert time_of(page) == 1.0
+        assert page.locator("figure.plot:visible").count() == 3
+
+
+def test_big_run_opens(browser: Any, tmp_path: Path) -> None:
+    path = moving(rf.load("quadruped"), 30.0).report(tmp_path / "big.html")
+    with visit(browser, path.as_uri()) as page:
+        ready(page)
+        for share in np.linspace(0.0, 1.0, 6):
+            page.locator("#time").fill(str(share))
+        assert time_of(page) == pytest.approx(30.0)
+
+
+def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
+    from ramify.view.page import write_demo
+
+    told: list[str] = []
+    index = write_demo(tmp_path / "out", progress=told.append)
+    assert len(told) == 4
+    for scheme in ("light", "dark"):
+        with visit(browser, index.as_uri(), scheme=scheme) as page:
+            assert page.locator("a.run").count() == 3
+            assert page.evaluate(
+                "[...document.querySelectorAll('.run img')].every((image) => image.complete && image.naturalWidth == 480)"
+            )
+            keep(page, f"demo-{scheme}", full_page=True)
+    with visit(browser, index.as_uri()) as page:
+        page.locator("a.run").nth(0).click()
+        ready(page)
+        until(page, "report.page.now.time > 0.02")  # it starts to play
+        assert len(np.unique(scene_pixels(page).reshape(-1, 3), axis=0)) > 200
+
+
+def test_a_robot_at_rest_opens(browser: Any, tmp_path: Path) -> None:
+    from ramify.view.film import still
+
+    with visit(browser, still(rf.load("hexapod")).report(tmp_path / "still.html").as_uri()) as page:
+        ready(page)
+        page.keyboard.press("Space")
+        page.keyboard.press("End")
+        assert time_of(page) == 0.0
+        assert len(np.unique(scene_pixels(page).reshape(-1, 3), axis=0)) > 200
+
+
+def test_contact_forces_are_drawn(browser: Any, tmp_path: Path) -> None:
+    run = rf.scenario("biped_fall").run(t_end=0.2)
+    path = run.report(tmp_path / "fall.html")
+    with visit(browser, path.as_uri()) as page:
+        ready(page)
+        page.evaluate("report.page.seek(0.15)")
+        page.wait_for_timeout(100)
+        keep(page, "report-contact")
+        shown = scene_pixels(page)
+        page.click("#forces")
+        assert np.abs(shown - scene_pixels(page)).max() > 60

@@ -1,0 +1,369 @@
+"""Studies run in this process: what is kept, what is repeated, what comes out."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.studies import work as working
+from ramify.studies.ledger import Ledger
+
+SWING = {"name": "swing", "robot": "two_link", "t_end": 0.2, "rtol": 1e-7, "initial": {"q_deg": [10, 20]}}
+LINK = rf.load("two_link").bodies[-1].name
+FIRST, SECOND = rf.load("two_link").coordinates
+
+
+def study(ledger: Path, runs: int = 6, **changed: Any) -> rf.Study:
+    parts: dict[str, Any] = {
+        "name": "swings",
+        "scenario": SWING,
+        "vary": {f"payload.{LINK}.mass": {"uniform": [0.1, 2]}, f"initial.q_deg.{FIRST}": {"uniform": [-40, 40]}},
+        "points": {"runs": runs, "seed": 5},
+        "keep": {
+            "metrics": ["max_speed", f"max_speed.{SECOND}", "energy_error", f"position.{LINK}"],
+            "history": {"of": ["q", "energy"]},
+        },
+    }
+    return rf.study(ledger=ledger, **(parts | changed))
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> rf.Study:
+    s = study(tmp_path_factory.mktemp("study") / "swings.db")
+    count = s.run(engine="serial")
+    assert (count.planned, count.done, count.waiting) == (6, 6, 0)
+    return s
+
+
+def test_rows_are_the_runs_of_the_scenario(done: rf.Study) -> None:
+    table = done.table()
+    for number in (0, 4):
+        mass, angle = done.points[number]
+        robot = rf.with_payload(rf.load("two_link"), LINK, mass)
+        r = rf.simulate(robot, 0.2, np.deg2rad([angle, 20]), rtol=1e-7)
+        assert table[f"final.q.{FIRST}"][number] == r.q[-1, 0]
+        assert table[f"final.v.{SECOND}"][number] == r.v[-1, 1]
+        assert table["max_speed"][number] == np.abs(r.v).max()
+        assert table[f"max_speed.{SECOND}"][number] == np.abs(r.v[:, 1]).max()
+        place = robot.kinematics(r.q[-1]).position[-1]
+        assert [table[f"position.{LINK}.{x}"][number] for x in "xyz"] == pytest.approx(place, abs=1e-12)
+        assert table["energy_error"][number] == pytest.approx(np.abs(r.energy.total - r.energy.total[0]).max(), abs=1e-10)
+        columns, rows = done.history(number)
+        assert columns == ["t", f"q.{FIRST}", f"q.{SECOND}", "energy.kinetic", "energy.potential"]
+        assert np.array_equal(rows[:, 1:3], r.q)
+        assert rows[:, 3] == pytest.approx(r.energy.kinetic, abs=1e-12)
+
+
+def test_a_run_is_made_again_from_its_row(done: rf.Study) -> None:
+    r = done.result(3)
+    _, rows = done.history(3)
+    assert np.array_equal(r.q, rows[:, 1:3])
+    again = rf.Scenario.again(r)
+    assert np.array_equal(again.q, r.q)
+    with pytest.raises(rf.SimulationError, match="no run 6; its runs are 0 to 5"):
+        done.result(6)
+
+
+def test_open_needs_the_ledger_alone(done: rf.Study) -> None:
+    s = rf.Study.open(done.ledger)
+    assert np.array_equal(s.points, done.points)
+    assert s.columns == done.columns
+    assert s.run(engine="serial").done == 6
+    assert np.array_equal(s.result(2).q, done.result(2).q)
+
+
+def test_finished_runs_are_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    original = working._outcomes
+
+    def counted(recipe: Any, task: Any) -> Any:
+        made.extend(task.numbers)
+        return original(recipe, task)
+
+    monkeypatch.setattr(working, "_outcomes", counted)
+    study(tmp_path / "s.db", 4).run(engine="serial")
+    assert made == [0, 1, 2, 3]
+    assert study(tmp_path / "s.db", 7).run(engine="serial").planned == 7  # extended
+    assert made[4:] == [4, 5, 6]
+    changed = study(tmp_path / "s.db", 7, set={"damping": 0.1})  # another study in the same ledger
+    assert changed.run(engine="serial").done == 7
+    assert len(made) == 14
+    study(tmp_path / "s.db", 5).run(engine="serial")  # and back
+    assert len(made) == 14
+
+
+def test_equal_points_are_run_once(tmp_path: Path) -> None:
+    s = study(tmp_path / "s.db", vary={"damping": [0.1, 0.2, 0.1]}, points={})
+    assert s.run(engine="serial").done == 3
+    found = s.table()[f"final.q.{FIRST}"]
+    assert found[0] == found[2] != found[1]
+    with Ledger(s.ledger) as ledger:
+        assert ledger._db.execute("SELECT count(*) FROM runs").fetchone() == (2,)
+
+
+def test_a_run_that_fails_is_set_aside(tmp_path: Path) -> None:
+    def fussy(result: rf.Result) -> float:
+        if result.q[0, 0] > 0:
+            raise ValueError("not from there")
+        return 1.0
+
+    s = study(tmp_path / "s.db", metrics={"fussy": fussy})
+    bad = np.flatnonzero(s.points[:, 1] > 0)
+    count = s.run(engine="serial")
+    assert (count.failed, count.done) == (len(bad), 6 - len(bad))
+    assert [(number, status) for number, status, _ in s.errors()] == [(i, "failed") for i in bad]
+    assert s.errors()[0][2] == "ValueError: not from there"
+    assert np.isnan(s.table()["fussy"][bad]).all()
+    assert s.run(engine="serial").failed == len(bad)
+    opened = rf.Study.open(s.ledger)
+    assert opened.run(engine="serial").done == count.done  # nothing to do: the function is not needed
+    with pytest.raises(rf.SimulationError, match=r"metrics fussy; give them, unchanged, to Study.open\(metrics=\)"):
+        opened.run(engine="serial", again=["failed"])
+    assert rf.Study.open(s.ledger, metrics={"fussy": fussy}).run(engine="serial", again=["failed"]).failed == len(bad)
+
+
+def test_values_that_are_impossible_together_fail_by_themselves(tmp_path: Path) -> None:
+    vary = {"t_end": [0.05, 0.1], "dt_out": [0.01, 1e-10]}
+    scenario = SWING | {"t_end": 0.005}  # each value by itself will do
+    s = study(tmp_path / "s.db", scenario=scenario, vary=vary, points={}, keep={})
+    s.run(engine="serial")
+    assert s.table()["status"].tolist() == ["done", "failed", "done", "failed"]
+    assert "too many to hold" in s.errors()[0][2]
+
+
+# ---- fixed steps: lanes ----
+
+FIXED = SWING | {"method": "rk4", "step": 0.002, "t_end": 0.3}
+
+
+def test_lanes_agree_with_single_runs(tmp_path: Path) -> None:
+    control = {"type": "pd", "kp": 30, "kd": 4}
+    motion = {"type": "cycloid", "end_deg": 40, "duration": 0.25}
+    scenario = FIXED | {"control": control, "motion": motion, "damping": 0.1}
+    vary = {
+        f"payload.{LINK}.mass": {"uniform": [0.1, 2]},
+        "control.kp": {"uniform": [10, 90]},
+        "motion.duration": {"uniform": [0.1, 0.3]},
+    }
+    s = study(tmp_path / "s.db", 11, scenario=scenario, vary=vary, keep={"metrics": ["work", "loss", "max_error", "max_torque"]})
+    s.run(engine="serial")
+    table = s.table()
+    for number in (0, 10):
+        r = s.scenario(number).run()
+        assert table[f"final.q.{FIRST}"][number] == pytest.approx(r.q[-1, 0], abs=1e-12)
+        assert table["work"][number] == pytest.approx(r.work.actuator[-1], abs=1e-12)
+        assert table["loss"][number] == pytest.approx(r.work.dissipated[-1], abs=1e-12)
+        assert table["max_error"][number] == pytest.approx(np.abs(r.q - r.desired.q).max(), abs=1e-12)  # type: ignore[union-attr]
+        assert table["max_torque"][number] == pytest.approx(np.abs(r.tau).max(), abs=1e-11)
+        again = s.result(number)  # by itself in the lanes: the same bits
+        assert again.q[-1, 0] == table[f"final.q.{FIRST}"][number]
+        np.testing.assert_allclose(again.a, r.a, atol=1e-9 * np.abs(r.a).max())
+        assert np.array_equal(again.t, r.t) or np.allclose(again.t, r.t, rtol=1e-14)
+
+
+def test_a_run_that_leaves_the_bounds_hurts_no_other(tmp_path: Path) -> None:
+    vary = {f"initial.v.{FIRST}": [0.0, 3e6, 1.0]}
+    keep = {"final": True}
+    s = study(tmp_path / "s.db", scenario=FIXED, vary=vary, points={}, keep=keep)
+    count = s.run(engine="serial")
+    assert (count.done, count.failed) == (2, 1)
+    alone = study(tmp_path / "t.db", scenario=FIXED, vary={f"initial.v.{FIRST}": [1.0]}, points={}, keep=keep)
+    alone.run(engine="serial")
+    name = f"final.q.{SECOND}"
+    assert alone.table()[name][0] == s.table()[name][2]
+    assert "t = " in s.errors()[0][2]
+
+
+# ---- out of the ledger ----
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".zarr", ".nc"])
+def test_exports_hold_every_number(done: rf.Study, tmp_path: Path, suffix: str) -> None:
+    target = tmp_path / f"out{suffix}"
+    done.export(target)
+    done.export(target)  # over the old one
+    wanted = done.table()
+    names = [*done.parameters, *done.columns]
+    if suffix == ".csv":
+        with open(target, encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        found: Any = {name: np.array([float(row[name]) for row in rows]) for name in names}
+    elif suffix == ".parquet":
+        parquet = pytest.importorskip("pyarrow.parquet")
+        table = parquet.read_table(target)
+        found = {name: table[name].to_numpy() for name in names}
+        assert table["history.energy.kinetic"][2].as_py() == done.history(2)[1][:, 3].tolist()
+    else:
+        xarray = pytest.importorskip("xarray")
+        data = xarray.open_zarr(target) if suffix == ".zarr" else xarray.open_dataset(target, engine="scipy")
+        found = {name: data[name].values for name in names}
+        assert np.array_equal(data["history"].values[2], done.history(2)[1])
+        data.close()
+    for name in names:
+        assert np.array_equal(found[name], wanted[name])
+    assert [path.name for path in tmp_path.iterdir()] == [target.name]
+
+
+def test_tables_of_other_libraries(done: rf.Study) -> None:
+    frame = done.to_pandas()
+    assert frame.shape[0] == 6
+    assert np.array_equal(frame["max_speed"], done.table()["max_speed"])
+    assert done.to_xarray()["history"].dims == ("run", "row", "column")
+
+
+def test_unknown_formats_and_numbers_are_refused(done: rf.Study, tmp_path: Path) -> None:
+    with pytest.raises(rf.SimulationError, match=r"exported to \.csv, \.parquet, \.zarr, \.nc"):
+        done.export(tmp_path / "x.xls")
+    with pytest.raises(rf.SimulationError, match="did you mean 'max_speed'"):
+        done.plot(["max_sped"])
+
+
+def test_pictures(done: rf.Study) -> None:
+    figure = done.plot()
+    shown = [text.get_text() for panel in figure.axes for text in (panel.title, panel.xaxis.label, panel._left_title)]
+    assert any("energy_error, J" in text for text in shown)
+    assert done.parameters[0] in shown
+
+
+def test_the_page_is_whole_and_escaped(tmp_path: Path) -> None:
+    s = study(tmp_path / "s.db", 2, name="a<b", description="<script>alert(1)</script>")
+    s.run(engine="serial")
+    s.page(tmp_path / "s.html", reports=[1])
+    text = (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+    assert "http:" not in text.replace("http://www.w3.org", "")
+    assert "href='s_runs/run_1.html'" in text
+    assert "run_0.html" not in text
+    assert "<html" in (tmp_path / "s_runs" / "run_1.html").read_text(encoding="utf-8").lower()
+
+
+def test_reports_are_made_when_they_are_asked_for(done: rf.Study) -> None:
+    from ramify.studies.serve import server
+
+    made = server(done)
+    thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    try:
+        base = f"http://127.0.0.1:{made.server_port}"
+        assert made.server_address[0] == "127.0.0.1"
+        assert "href='/run/4'" in urllib.request.urlopen(base).read().decode()
+        assert "<html" in urllib.request.urlopen(f"{base}/run/4").read().decode().lower()
+        for wrong in ("/run/99", "/run/x", "/../etc"):
+            with pytest.raises(urllib.error.HTTPError, match="404") as caught:
+                urllib.request.urlopen(base + wrong)
+            caught.value.close()
+    finally:
+        made.shutdown()
+        thread.join()
+        made.server_close()
+
+
+# ---- documentation ----
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def test_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    files = re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    for name, block in files:
+        Path(name).write_text(block, encoding="utf-8")
+        assert len(rf.study(name)) == 16
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    assert files
+    assert blocks
+    for block in blocks:
+        exec(compile(block, "studies.md", "exec"), {"__name__": "__main__"})
+    assert "(studies.md)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+
+
+def test_the_example_is_sound() -> None:
+    assert len(rf.study(ROOT / "examples" / "payload_study.yaml")) == 256
+
+
+# ---- the command line ----
+
+
+def command(*words: str) -> int:
+    from ramify.cli import main
+
+    with pytest.raises(SystemExit) as caught:
+        main(words)
+    return int(caught.value.code or 0)
+
+
+FILE = f"""name: swings
+scenario: swing.yaml
+vary:
+  payload.{LINK}.mass: [0.5, 1.5]
+"""
+
+
+def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "swing.yaml").write_text(json.dumps(SWING), encoding="utf-8")
+    (tmp_path / "s.yaml").write_text(FILE, encoding="utf-8")
+    file, ledger = str(tmp_path / "s.yaml"), str(tmp_path / "s.db")
+    assert command("sweep", file, "--check") == 0
+    assert "swings: 2 runs" in capsys.readouterr().out
+    assert not Path(ledger).exists()
+    assert command("sweep", file, "--engine", "serial", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["done"] == 2
+    (tmp_path / "s.yaml").unlink()
+    (tmp_path / "swing.yaml").unlink()
+    assert command("sweep", "resume", ledger, "--jobs", "1") == 0
+    assert "2 of 2 runs done" in capsys.readouterr().out
+    assert command("sweep", "status", ledger, "--check", "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["done"], said["integrity"]) == (2, "ok")
+    for words in (
+        ("export", ledger, "x.csv"),
+        ("plot", ledger, "x.svg"),
+        ("plot", ledger, "x.html"),
+        ("report", ledger, "1", "x.nc"),
+    ):
+        assert command("sweep", *words[:-1], str(tmp_path / words[-1])) == 0
+        assert (tmp_path / words[-1]).stat().st_size > 100
+    assert len(rf.Result.open(tmp_path / "x.nc")) == 21
+    assert command("sweep", "report", ledger, "0") == 0
+    assert (tmp_path / "s_runs" / "run_0.html").exists()
+    capsys.readouterr()
+    assert command("sweep", "status", str(tmp_path / "no.db")) == 1
+    assert "there is no such ledger" in capsys.readouterr().err
+
+
+def test_a_wrong_file_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "swing.yaml").write_text(json.dumps(SWING), encoding="utf-8")
+    (tmp_path / "s.yaml").write_text(
+        FILE.replace("mass: [0.5, 1.5]", "mass: {from: 0, to: 1, count: 1000000000}"), encoding="utf-8"
+    )
+    assert command("sweep", str(tmp_path / "s.yaml")) == 1
+    assert "s.yaml:4:3: vary: 1000000000 = 1,000,000,000 runs" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.yaml", "swing.yaml"]
+
+
+def test_engines_that_are_not_there(done: rf.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    s = study(tmp_path / "s.db", 2)
+    for engine, more, said in (
+        ("slurm", {}, "choose one of serial, processes, dask, ray"),
+        ("serial", {"scheduler": "tcp://x"}, "a scheduler belongs to"),
+        ("processes", {"jobs": 0}, "must be a whole number"),
+        ("dask", {}, "needs the address of its scheduler"),
+    ):
+        with pytest.raises(rf.SimulationError, match=said):
+            s.run(engine=engine, **more)
+    monkeypatch.setitem(sys.modules, "joblib", None)
+    with pytest.raises(rf.SimulationError, match=r"pip install 'ramify\[study\]'"):
+        s.run(2)

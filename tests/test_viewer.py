@@ -1,0 +1,210 @@
+"""The live viewer: sliders, runs, files that change, browsers that come and go."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from browsing import chromium, keep, visit
+from test_report import EVIL, evil_robot
+
+import ramify as rf
+from ramify.view.live import Viewer
+from ramify.view.offers import CONTROLS, dials, standing
+from ramify.view.stage import ellipsoid
+
+PORT = 8510
+
+
+def wait(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def viewer() -> Iterator[Viewer]:
+    with rf.view(rf.load("two_link"), port=PORT) as found:
+        yield found
+
+
+def positions(viewer: Viewer) -> Any:
+    return np.array([node.position for node in viewer.stage.nodes])
+
+
+# ---- without a browser ----
+
+
+def test_sliders_and_poses(viewer: Viewer) -> None:
+    assert viewer.server.get_host() == "127.0.0.1"
+    assert viewer.url in repr(viewer)
+    viewer.dials[0].value = 0.3
+    wait(lambda: viewer.q[0] == 0.3)
+    expected = viewer.stage.scene.poses(np.array([0.3, 0.0]))[1]
+    assert np.allclose(positions(viewer), expected)
+    viewer.show([-1.0, 0.5])
+    assert [dial.value for dial in viewer.dials] == [-1.0, 0.5]
+    assert np.allclose(positions(viewer), viewer.stage.scene.poses(np.array([-1.0, 0.5]))[1])
+    with pytest.raises(rf.StateError, match="q"):
+        viewer.show([1.0])
+
+
+def test_what_is_shown(viewer: Viewer) -> None:
+    viewer.frames.value = True
+    viewer.ellipsoids.value = True
+    viewer.modules.value = False
+    viewer.grid.value = False
+    stage = viewer.stage
+    wait(
+        lambda: (
+            all(node.show_axes for node in stage.nodes) and all(blob.visible for blob in stage.blobs) and not stage.floor.visible
+        )
+    )
+    wait(lambda: tuple(stage.parts[0][1].color) == (0x8F, 0xA3, 0xB8))
+
+
+@pytest.mark.parametrize("control", list(CONTROLS))
+def test_runs_are_simulated_and_played(viewer: Viewer, control: str) -> None:
+    viewer.show([0.5, 0.5])
+    viewer.control.value = control
+    viewer.duration.value = 0.4
+    viewer.run()
+    wait(lambda: viewer.result is not None)
+    result = viewer.result
+    assert result is not None
+    assert result.t[-1] == 0.4
+    moved = np.abs(result.q[-1] - result.q[0]).max()
+    assert (moved < 1e-6) == (control in ("gravity compensation", "hold this pose: computed torque"))
+    wait(lambda: "audit passed" in viewer.status.content)
+    start = viewer.clock.value
+    wait(lambda: viewer.clock.value != start)  # it plays
+    viewer.clock.value = 0.2  # dragged
+    wait(lambda: not viewer.playing.is_set() and np.allclose(viewer.q, result.q[np.searchsorted(result.t, 0.2)]))
+
+
+def test_a_run_can_be_stopped(viewer: Viewer) -> None:
+    viewer.show([1.0, 1.0])
+    viewer.duration.value = 600.0
+    viewer.run()
+    time.sleep(0.5)
+    viewer.stop()
+    wait(lambda: not viewer.run_button.disabled)
+    assert viewer.result is None or viewer.result.t[-1] < 600.0
+    assert not viewer.playing.is_set()
+
+
+def test_what_goes_wrong_is_told(viewer: Viewer) -> None:
+    viewer.friction.value = -1.0
+    viewer.run()
+    wait(lambda: "damping" in viewer.status.content)
+    assert not viewer.run_button.disabled
+
+
+def test_a_result_is_played() -> None:
+    run = rf.scenario("gripper_free_fall").run(t_end=0.5)
+    with rf.view(run, port=PORT) as viewer:
+        assert viewer.clock.max == 0.5
+        wait(lambda: viewer.clock.value > 0.0)
+    assert "closed" in repr(viewer)
+
+
+def test_a_file_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "robot.yaml"
+    text = "name: first\nlinks:\n  - {name: a, frame: {}, mass: 1, com: [1, 0, 0]}\n"
+    path.write_text(text)
+    with rf.view(path, port=PORT) as viewer:
+        assert viewer.model.name == "first"
+        viewer.show([0.7])
+        path.write_text("name: first\nlinks:\n  - {name: a, frame: {}, mass: -1}\n")
+        wait(lambda: "mass" in viewer.message)
+        assert "last good robot" in viewer.message
+        assert "robot.yaml:3" in viewer.message
+        assert viewer.notice.visible
+        assert viewer.model.mass == 1.0
+        path.unlink()
+        wait(lambda: "no such file" in viewer.message.lower())
+        path.write_text(text.replace("mass: 1", "mass: 3"))
+        wait(lambda: viewer.model.mass == 3.0)
+        wait(lambda: not viewer.notice.visible and viewer.q[0] == 0.7)  # the message goes, the pose stays
+        path.write_text(
+            text.replace("first", "second") + "  - {name: b, parent: a, frame: {xyz: [1, 0, 0]}, mass: 1, com: [1, 0, 0]}\n"
+        )
+        wait(lambda: viewer.model.nv == 2 and len(viewer.dials) == 2)
+
+
+def test_robots_that_float_stand_on_the_ground() -> None:
+    m = rf.load("planar_biped")
+    R, r = m.kinematics(standing(m))
+    heights = [float((R[b] @ np.array(at) + r[b])[2]) for b, body in enumerate(m.bodies) for _, at in body.points]
+    assert min(heights) == pytest.approx(0.0, abs=1e-12)
+    assert np.array_equal(standing(rf.load("kuka_kr5")), np.zeros(6))
+    with rf.view(m, port=PORT) as viewer:
+        assert viewer.ground.value == "firm"
+
+
+def test_sliders_keep_to_limits() -> None:
+    builder = rf.Builder("limited").link("a", mass=1.0, com=(1, 0, 0), limits=[(-0.5, 2.0)])
+    builder.link("b", "a", "ball", mass=1.0, inertia=(1, 1, 1))
+    assert dials(builder.model())[0] == ("a", -0.5, 2.0)
+    assert len(dials(builder.model())) == 4
+    with rf.view(builder.model(), port=PORT) as viewer:
+        viewer.dials[2].value = 0.6
+        wait(lambda: bool(np.allclose(viewer.q[1:], [np.cos(0.3), 0.0, np.sin(0.3), 0.0])))
+
+
+def test_inertia_ellipsoids_have_the_inertia() -> None:
+    """A uniform ellipsoid of semi-axes a, b, c has m/5 (b^2 + c^2) about a, and so on."""
+    body = rf.Builder("one").link("a", mass=2.0, com=(0.1, 0.2, 0.3), inertia=(0.4 * 13, 0.4 * 10, 0.4 * 5)).model().bodies[0]
+    found = ellipsoid(body)
+    assert found is not None
+    assert np.allclose(found.points.max(axis=0) - body.com, [1.0, 2.0, 3.0], rtol=0.02)
+
+
+def test_the_command_ends_cleanly() -> None:
+    command = [sys.executable, "-m", "ramify", "view", "two_link", "--no-browser", "--port", str(PORT + 40)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("two_link: http://127.0.0.1:")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert out == err == ""
+
+
+# ---- with browsers ----
+
+
+def test_browsers_come_and_go() -> None:
+    with chromium() as browser, rf.view(evil_robot(), port=PORT) as viewer:
+        viewer.server.scene.configure_environment_map(None)  # reflections and shadows take minutes without a graphics card
+        viewer.server.scene.configure_default_lights(True, cast_shadow=False)
+        with visit(browser, viewer.url, width=820, height=200, home=viewer.url) as page:
+            page.get_by_text(EVIL).first.wait_for()  # the name, as text
+            page.get_by_text("Run from this pose").wait_for()
+            with visit(browser, viewer.url, width=820, height=200, home=viewer.url) as other:
+                other.get_by_text("Run from this pose").wait_for()
+                wait(lambda: len(viewer.server.get_clients()) == 2)
+                viewer.duration.value = 2.0
+                other.get_by_text("Run from this pose").click()
+                wait(lambda: viewer.result is not None)
+                viewer.clock.value = 0.5  # and there it stays
+                wait(lambda: not viewer.playing.is_set())
+            wait(lambda: len(viewer.server.get_clients()) == 1)
+            viewer.playing.set()
+            before = viewer.clock.value
+            wait(lambda: viewer.clock.value != before)  # goes on without the one that has left
+            viewer.playing.clear()
+            page.get_by_text("audit passed").wait_for()
+            page.set_viewport_size({"width": 1000, "height": 640})  # for the picture alone: without a graphics card pixels are dear
+            shot = keep(page, "viewer", timeout=120_000)
+            assert len(np.unique(shot.reshape(-1, 3), axis=0)) > 100
+        wait(lambda: len(viewer.server.get_clients()) == 0)
+        viewer.show([0.1])

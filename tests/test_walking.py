@@ -1,0 +1,322 @@
+"""Walking: joints prescribed, uncontrolled and under control, against the figures of chapters 7 and 9 and of ReDySim."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.cli import main
+from ramify.control import ComputedTorque, Prescribed
+from ramify.io.scenario import read_scenario
+from ramify.motion import Cycloid, Function, Gait, Hold, measured_balance
+
+WALKS = ("planar_biped_walk", "spatial_biped_walk", "quadruped_trot", "hexapod_tripod")
+
+
+@cache
+def run(name: str, control: str, t_end: float) -> rf.Result:
+    return rf.scenario(name).run(control=control, t_end=t_end)
+
+
+def gait_of(name: str) -> Gait:
+    motion = rf.scenario(name).motion
+    assert isinstance(motion, Gait)
+    return motion
+
+
+def advanced(r: rf.Result) -> float:
+    return float(r.q[-1, 0] - r.q[0, 0])
+
+
+def tilt(r: rf.Result) -> float:
+    """Largest of the trunk's Euler angles, in degrees."""
+    return float(np.degrees(np.abs(r.q[:, 3:6]).max()))
+
+
+def energy_error(r: rf.Result) -> float:
+    contacts = r.contacts
+    assert contacts is not None
+    total = r.energy.total + contacts.stored
+    return float(np.abs(total - total[0] - r.work.actuator + r.work.dissipated).max())
+
+
+# ---- inverse dynamics over time (sections 7.2 - 7.4) ----
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "way", "degrees", "joules"),
+    [
+        ("planar_biped_walk", 1.0, 0.30, 3.0, 8.48e-4),
+        ("spatial_biped_walk", 0.5, 0.30, 2.0, 3.6e-3),
+        ("quadruped_trot", 1.0, 0.30, 2.0, 6.28e-5),
+        ("hexapod_tripod", 0.5, 0.40, 0.3, 3.31e-2),
+    ],
+)
+def test_the_book_s_steps(name: str, seconds: float, way: float, degrees: float, joules: float) -> None:
+    r = run(name, "inverse", seconds)
+    assert advanced(r) == pytest.approx(way, rel=0.1)
+    assert tilt(r) < degrees
+    assert energy_error(r) < joules
+    assert r.audit.passed
+    np.testing.assert_array_equal(r.q[:, 6:], gait_of(name).at(r.t).q[:, 6:])  # the joints are where they are told to be
+    assert not r.tau[:, :6].any()
+    assert r.tau[:, 6:].any(axis=0).sum() >= 6
+
+
+@pytest.mark.parametrize("name", WALKS)
+def test_forces_and_motion_of_a_prescribed_run_fit(name: str) -> None:
+    r = run(name, "inverse", 0.5 if name in ("spatial_biped_walk", "hexapod_tripod") else 1.0)
+    assert r.contacts is not None
+    wrenches = r.contacts.wrenches(r.model, r.q)
+    needed = r.model.inverse_dynamics(r.q, r.v, r.a, wrenches)
+    scale = np.abs(r.tau).max()
+    np.testing.assert_allclose(needed, r.tau, atol=1e-9 * scale)
+    assert (r.contacts.load >= 0.0).all()  # the ground never pulls
+    balance = measured_balance(r)
+    assert np.nanmin(balance.margin) > -1e-9  # the ground presses where the robot touches it
+
+
+def test_the_hexapod_as_in_redysim() -> None:
+    """Its own run of the inverse dynamics: 1.53 m in 2 s, within 0.9 degrees, energy within 2.8e-3 J."""
+    r = run("hexapod_tripod", "inverse", 2.0)
+    assert advanced(r) >= 1.53
+    assert tilt(r) < 0.3
+    assert energy_error(r) < 1e-5
+
+
+# ---- under control (chapter 9) ----
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "degrees"),
+    [("planar_biped_walk", 4.0, 3.0), ("spatial_biped_walk", 2.0, 2.0), ("quadruped_trot", 4.0, 2.0), ("hexapod_tripod", 2.0, 0.3)],
+)
+def test_computed_torque_walks_on(name: str, seconds: float, degrees: float) -> None:
+    r = run(name, "computed_torque", seconds)
+    gait = gait_of(name)
+    assert r.status == "finished"
+    assert advanced(r) == pytest.approx(seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.06)
+    assert tilt(r) < degrees
+    assert np.ptp(r.q[:, 2]) < 0.02  # it does not fall
+    assert np.degrees(np.abs(r.q[:, 6:] - gait.at(r.t).q[:, 6:]).max()) < 1e-3
+    assert energy_error(r) < 1e-5
+    assert r.desired is not None
+    if name == "quadruped_trot":  # ReDySim's own run: 0.58 m in 2 s, within 4.2 degrees, energy within 2.9e-4 J
+        assert r.q[r.t <= 2.0 + 1e-9][-1, 0] - r.q[0, 0] >= 0.58
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds", "degrees", "off"),
+    [
+        ("planar_biped_walk", 4.0, 5.0, 5.0),
+        ("spatial_biped_walk", 2.0, 2.0, 0.5),
+        ("quadruped_trot", 4.0, 2.0, 0.5),
+        ("hexapod_tripod", 2.0, 0.3, 0.1),
+    ],
+)
+def test_feedforward_walks_on(name: str, seconds: float, degrees: float, off: float) -> None:
+    r = run(name, "feedforward", seconds)
+    gait = gait_of(name)
+    assert advanced(r) == pytest.approx(seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.08)
+    assert tilt(r) < degrees
+    assert np.degrees(np.abs(r.q[:, 6:] - gait.at(r.t).q[:, 6:]).max()) < off
+    assert energy_error(r) < 1e-5
+
+
+def test_computed_torque_is_the_prescribed_motion() -> None:
+    """With the ground's forces in h (eq. 7.1), errors obey eq. (9.5): from none, none come."""
+    one, other = run("hexapod_tripod", "inverse", 0.5), run("hexapod_tripod", "computed_torque", 0.5)
+    np.testing.assert_allclose(one.q, other.q, atol=1e-6)
+    np.testing.assert_allclose(one.tau, other.tau, atol=1e-3 * np.abs(one.tau).max())
+
+
+def test_without_control_it_falls() -> None:
+    r = run("quadruped_trot", "none", 0.4)
+    assert not r.tau.any()
+    assert r.q[-1, 2] < 0.3
+    assert r.audit.passed
+
+
+def test_torques_of_the_motion_alone_do_not_do() -> None:
+    """Section 7.2.2: stored torques without feedback; the spatial biped leaves its motion after about 0.1 s."""
+    text = rf.scenario("spatial_biped_walk").text.replace("t_end: 2", "t_end: 0.2")
+    r = read_scenario(text).run(control="{type: torques_of_motion, rows: 81}")
+    off = np.degrees(np.abs(r.q[:, 6:] - gait_of("spatial_biped_walk").at(r.t).q[:, 6:]).max(axis=1))
+    assert off[r.t <= 0.05].max() < 1.0
+    assert off[-1] > 5.0
+
+
+def test_another_ground() -> None:
+    r = rf.scenario("hexapod_tripod").run(ground="hunt_crossley", t_end=1.0)
+    assert advanced(r) == pytest.approx(0.8, rel=0.06)
+    assert tilt(r) < 1.0
+    slope = {"law": "firm", "stiffness": 30000, "overdamping": 7, "terrain": {"slope_deg": 3}}
+    r = rf.scenario("hexapod_tripod").run(ground=slope, t_end=1.0)
+    assert np.degrees(r.q[-1, 3:5]).tolist() == pytest.approx([-3.0, 0.0], abs=0.2)  # level with the slope, nose up
+    assert r.q[-1, 2] - np.tan(np.radians(3.0)) * r.q[-1, 0] == pytest.approx(0.55, abs=2e-3)
+
+
+# ---- prescribed motions by themselves ----
+
+
+def test_a_fixed_base_gives_inverse_dynamics_over_time() -> None:
+    model = rf.load("kuka_kr5")
+    motion = Cycloid(np.zeros(6), np.full(6, 1.0), 0.5)
+    r = rf.simulate(model, 0.5, control=Prescribed(motion), damping=0.3)
+    m = motion.at(r.t)
+    np.testing.assert_array_equal(r.q, m.q)
+    np.testing.assert_allclose(r.tau, model.inverse_dynamics(m.q, m.v, m.a) + 0.3 * m.v, atol=1e-9)
+    np.testing.assert_allclose(r.a, m.a, atol=1e-12)
+    assert r.audit.passed
+    assert r.work.dissipated[-1] > 0.0
+
+
+def test_a_floating_base_moves_against_its_joints() -> None:
+    model = rf.load("space_3_link")
+    k = len([joint for joint in model.joints if joint.actuated])
+    motion = Cycloid(np.zeros(k), np.linspace(0.5, 1.0, k), 1.0)
+    r = rf.simulate(model, 1.0, control=Prescribed(motion), rtol=1e-11, atol=1e-13)
+    free = model.nv - k
+    found = model.hybrid_dynamics(r.q, r.v, motion.at(r.t).a)
+    np.testing.assert_allclose(r.a[:, :free], found.acceleration, atol=1e-9)
+    np.testing.assert_allclose(r.tau[:, free:], found.tau, atol=1e-9)
+    assert np.abs(r.momentum.linear).max() < 1e-8  # nothing from outside
+    assert r.audit.passed
+
+
+def test_only_some_joints_may_be_prescribed() -> None:
+    model = rf.load("planar_3r")
+    r = rf.simulate(model, 0.5, [0.3, 0.0, 0.0], control=Prescribed(Hold([0.0]), actuated=["joint2"]))
+    assert not r.q[:, 1].any()
+    assert np.abs(r.q[-1, [0, 2]] - [0.3, 0.0]).min() > 0.05
+    assert not r.tau[:, [0, 2]].any()
+    assert r.audit.passed
+
+
+def test_prescribed_motions_without_a_compiler_and_in_rollouts() -> None:
+    model = rf.load("quadruped")
+    plain = Gait.of(model, height=0.5, period=1.0, stride=0.3, lift=0.09)
+    untraceable = Function(*(lambda t, i=i: list(np.moveaxis(plain.at(t)[i], -1, 0)) for i in (1, 2, 3)))
+    assert not untraceable.traceable
+    q, v = plain.start(model)
+    q[2] -= 1e-3  # all feet in the ground: at its surface rounding decides
+    ground = rf.contact.Firm(stiffness=5000.0, overdamping=3.0)
+    one = rf.simulate(model, 0.01, q, v, control=Prescribed(plain), ground=ground, method="rk4", step=5e-4)
+    other = rf.simulate(model, 0.01, q, v, control=Prescribed(untraceable), ground=ground, method="rk4", step=5e-4)
+    np.testing.assert_allclose(one.q, other.q, atol=1e-12)
+    np.testing.assert_allclose(one.tau, other.tau, atol=1e-9)
+    starts = np.tile(q, (9, 1))
+    starts[:, 2] -= np.linspace(0.0, 1e-3, 9)
+    many = rf.rollout(model, starts, v, steps=20, dt=5e-4, control=Prescribed(plain), ground=ground, every=10)
+    np.testing.assert_allclose(many.q[0, -1], one.q[-1], atol=1e-12)
+    np.testing.assert_array_equal(many.q[:, :, 6:], np.broadcast_to(plain.at(many.t).q[:, 6:], (9, 2, 12)))
+
+
+def test_what_a_prescribed_motion_refuses() -> None:
+    model = rf.load("planar_3r")
+    with pytest.raises(rf.StateError, match="limits"):
+        Prescribed(Hold([0.0] * 3), limits=1.0)
+    with pytest.raises(rf.StateError, match="rate_hz"):
+        Prescribed(Hold([0.0] * 3), rate_hz=100.0)
+    with pytest.raises(rf.StateError, match="trajectory"):
+        Prescribed(3.0)  # type: ignore[arg-type]
+    with pytest.raises(rf.StateError, match="3 driven"):
+        rf.simulate(model, 0.1, control=Prescribed(Hold([0.0] * 2)))
+
+
+def test_controllers_feel_the_ground() -> None:
+    """One step of forward dynamics under computed torque gives exactly the accelerations that the law asks for."""
+    s = rf.scenario("quadruped_trot")
+    gait = gait_of("quadruped_trot")
+    ground = s.options["ground"]
+    law = ComputedTorque(gait)
+    q, v = gait.start(s.robot)
+    q[2] -= 0.01
+    q[7] += 0.02
+    tau = law.torque(s.robot, 0.0, q, v, ground=ground)
+    felt = rf.contact.forces(s.robot, ground, q, v)
+    a = s.robot.forward_dynamics(q, v, tau, felt.wrenches(s.robot, q))
+    wanted = gait.at(0.0).a[6:] + 49.0 * (gait.at(0.0).q - q)[6:] + 14.0 * (gait.at(0.0).v - v)[6:]
+    np.testing.assert_allclose(a[6:], wanted, atol=1e-8)
+    assert np.abs(law.torque(s.robot, 0.0, q, v) - tau).max() > 1.0
+
+
+# ---- files and the command line ----
+
+SMALL = """name: small
+robot: quadruped
+motion: {type: gait, height: 0.5, period: 1, stride: 0.3, lift: 0.09}
+control: inverse
+ground: firm
+t_end: 0.05
+"""
+
+
+def test_a_small_file_runs() -> None:
+    s = read_scenario(SMALL)
+    r = s.run()
+    assert r.audit.passed
+    np.testing.assert_array_equal(s.q0, gait_of("quadruped_trot").start(s.robot)[0])
+    again = rf.Scenario.again(r)
+    np.testing.assert_array_equal(again.q, r.q)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("lift: 0.09", "lift: 0", "small.yaml:3:"),
+        ("stride: 0.3, ", "", "small.yaml:3:9: motion.stride: is missing"),
+        ("height: 0.5", "height: 0.59", "small.yaml:3:9: motion: rear_right_hip cannot reach"),
+        ("lift: 0.09", "lift: 0.09, support: [knee]", "no leg of quadruped has a joint or body 'knee'"),
+        ("lift: 0.09", "lift: 0.09, hight: 1", "small.yaml:3:"),
+        ("robot: quadruped", "robot: kuka_kr5", "small.yaml:3:9: motion: leg at 'link2'"),
+        ("control: inverse", "control: inverse\ncontrols: {computed_torque: {kp: -3}}", "small.yaml:5:"),
+        ("control: inverse", "control: inverse\ncontrols: {computed_tork: {kp: 3}}", "computed_torque"),
+        ("control: inverse", "control: inverse\ncontrols: {pd: 3}", "small.yaml:5:16: controls.pd: 3 will not do"),
+        ("control: inverse", "control: {type: inverse, limits: 3}", "limits"),
+        ("motion: {type: gait, height: 0.5, period: 1, stride: 0.3, lift: 0.09}\n", "", "inverse follows a motion"),
+    ],
+)
+def test_mistakes_carry_their_place(old: str, new: str, said: str) -> None:
+    with pytest.raises(rf.ModelError) as told:
+        read_scenario(SMALL.replace(old, new), "small.yaml")
+    assert said in str(told.value)
+
+
+def test_controls_by_name_have_the_file_s_gains() -> None:
+    s = rf.scenario("spatial_biped_walk")
+    assert isinstance(s.control, Prescribed)
+    r = s.run(control="computed_torque", t_end=0.02)
+    assert "kp=(200.0,)" in r.options["control"]
+    assert "kd=(40.0,)" in r.options["control"]
+    other = s.run(control="{type: computed_torque, kp: 100}", t_end=0.02)
+    assert "kp=(100.0,)" in other.options["control"]
+
+
+def test_the_page_s_examples_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", (root / "docs" / "walking.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 5
+    for block in blocks:
+        exec(compile(block, "walking.md", "exec"), {})
+
+
+def test_a_plot_of_a_walk_needs_a_ground() -> None:
+    assert len(run("hexapod_tripod", "inverse", 0.5).plot("walk").axes) == 4
+    with pytest.raises(rf.RamifyError, match="no ground"):
+        rf.simulate(rf.load("planar_3r"), 0.1).plot("walk")
+
+
+def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["simulate", "hexapod_tripod", "--control", "computed_torque", "--t-end", "0.05", "--audit", "--json"])
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert (stop.value.code or 0) == 0
+    assert told["audit"]["passed"] is True
