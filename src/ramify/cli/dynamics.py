@@ -44,8 +44,8 @@ def inverse_dynamics(
     q1 = fill("--to", end, q0 + (last - first))
     motion = cycloid(q0, q1, duration, steps + 1)
     if m.loops:
-        rows = [dict(zip(chosen.names, x.T, strict=True)) for x in (motion.q, motion.v, motion.a)]
-        q, v, a = m.assemble(rows[0], rates=rows[1], accelerations=rows[2])
+        led = [dict(zip(chosen.names, x.T, strict=True)) for x in (motion.q, motion.v, motion.a)]
+        q, v, a = m.assemble(led[0], rates=led[1], accelerations=led[2])
         motion = motion._replace(q=q, v=v, a=a)
     tau = m.inverse_dynamics(motion.q, motion.v, motion.a)
     units = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
