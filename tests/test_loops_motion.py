@@ -262,6 +262,20 @@ def test_a_floating_robot_with_loops_keeps_its_momentum() -> None:
     np.testing.assert_allclose(r.momentum.angular, r.momentum.angular[:1].repeat(len(r), 0), atol=1e-9)
 
 
+def test_a_prescribed_crank_is_inverse_dynamics_over_time() -> None:
+    model = four_bar()
+    start = model.assemble({"crank": 0.3})
+    r = rf.simulate(model, 0.5, start.q, control=rf.control.Prescribed(rf.motion.Cycloid([0.3], [1.3], 0.5)), dt_out=0.05)
+    assert r.desired is not None
+    want = [{"crank": column[:, 0]} for column in (r.desired.q, r.desired.v, r.desired.a)]
+    state = model.assemble(want[0], want[1], guess=start.q, accelerations=want[2])
+    np.testing.assert_allclose(r.q, state.q, atol=1e-7)
+    np.testing.assert_allclose(r.tau, model.inverse_dynamics(*state), atol=1e-6)
+    both = rf.control.Prescribed(rf.motion.Hold([0.3, 0.9]), actuated=["crank", "rocker"])
+    with pytest.raises(rf.LoopError, match="1 degrees of freedom: the 2 prescribed accelerations depend on each other"):
+        rf.simulate(model, 0.1, start.q, control=both)
+
+
 # ---- starts and ends ----
 
 

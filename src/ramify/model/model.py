@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = ["UDU", "Attachment", "Energy", "Hybrid", "Kinematics", "Maybe", "Model", "Momentum", "Wrenches"]
 
-Named = Mapping[str, ArrayLike] | None
-Wrenches = Named
+ByName = Mapping[str, ArrayLike] | None
+Wrenches = ByName
 Maybe = ArrayLike | None
 
 
@@ -285,10 +285,10 @@ class Model:
 
     def assemble(
         self,
-        independent: Named = None,
-        rates: Named = None,
+        independent: ByName = None,
+        rates: ByName = None,
         guess: Maybe | Mapping[str, float] = None,
-        accelerations: Named = None,
+        accelerations: ByName = None,
     ) -> State:
         """A consistent State(q, v, a): the loops closed with these values, rates and accelerations of some coordinates, by name.
 

@@ -130,7 +130,7 @@ def arrow(around: int = 16) -> Triangles:
     return turned([(0.0, 0.0), (0.022, 0.0), (0.022, 0.8), (0.06, 0.8), (0.0, 1.0)], around)
 
 
-def smooth_normals(points: Array, faces: Indices, crease_deg: float = 40.0) -> Triangles:
+def smooth_normals(points: Array, faces: Indices, crease_deg: float = 55.0) -> Triangles:
     """Triangles with normals: shared between faces that meet at less than a crease's angle, else a face's own."""
     corners = points[faces]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
