@@ -18,9 +18,8 @@ off = np.ptp(pen[line, 1])
 
 print(f"start {state.q[0].round(4) + 0.0} rad, rates {state.v[0].round(4) + 0.0} rad/s, gap {state.gap:.1e} m")
 print(f"the pen stays within {1e3 * off:.2f} mm of a line over {1e3 * np.ptp(pen[line, 0]):.0f} mm")
-print(
-    f"torque between {tau[:, 0].min():.3f} and {tau[:, 0].max():.3f} N m; pin force up to {np.hypot(*multipliers.T).max():.1f} N"
-)
+pull = np.hypot(*multipliers.T)
+print(f"driving torque between {tau[:, 0].min():.3f} and {tau[:, 0].max():.3f} N m; pin force up to {pull.max():.1f} N")
 
 try:
     import matplotlib
@@ -42,9 +41,7 @@ left.plot(*(1e3 * pose.position[0, :2, :2].T), "^", ms=8, color="black")
 left.set(aspect="equal", xlabel="x, mm", ylabel="y, mm", title="four postures of a turn")
 left.legend(frameon=False, loc="lower left")
 right.plot(np.degrees(angle), tau[:, 0], color="#34506e", label="torque, N m")
-right.plot(
-    np.degrees(angle), np.hypot(*multipliers.T) / 100.0, color="#b3261e", lw=1.0, ls="--", label="force in the cut pin, 100 N"
-)
+right.plot(np.degrees(angle), pull / 100.0, color="#b3261e", lw=1.0, ls="--", label="force in the cut pin, 100 N")
 right.set(xlabel="crank angle, deg", title="at 45 rpm", xticks=range(0, 361, 90))
 right.axhline(0.0, color="black", lw=0.6)
 right.legend(frameon=False)

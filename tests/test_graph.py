@@ -334,3 +334,17 @@ def test_the_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_the_command_refuses(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("loops", *words) == 1
     assert message in capsys.readouterr().err
+
+
+def test_inverse_and_forward_dynamics_keep_the_loops(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    csv = tmp_path / "tau.csv"
+    assert run("id", "four_bar", "--steps", "10", "--to", "1", "--no-plot", "--out", str(csv), "--json") == 0
+    data, model = json.loads(capsys.readouterr().out), rf.load("four_bar")
+    assert [c["end"] for c in data["coordinates"]] == pytest.approx(model.assemble({"crank": 1.0}).q.tolist(), abs=1e-12)
+    assert len(csv.read_text().splitlines()) == 12
+    assert run("fd", "four_bar", "--json") == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["q"] == pytest.approx([0.0, 0.9844, 4.3144], abs=5e-5)
+    assert data["a"] == pytest.approx(model.forward_dynamics(data["q"], np.zeros(3), np.zeros(3)).tolist())
+    assert run("fd", "four_bar", "--q", "0") == 1
+    assert "opens the loops of 'four_bar': pin.x by 0.1029 m" in capsys.readouterr().err

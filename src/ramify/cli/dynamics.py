@@ -25,16 +25,28 @@ def inverse_dynamics(
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
-    """Inverse dynamics along a cycloidal motion (eq. 6.14): writes the joint torques as CSV and as a plot."""
+    """Inverse dynamics along a cycloidal motion (eq. 6.14): writes the joint torques as CSV and as a plot.
+
+    Of a robot with loops the driven coordinates move so, and the others follow.
+    """
     import numpy as np
 
     from ramify.motion import cycloid, example_ends
+    from ramify.motion.driven import driven
 
     m = load(robot, settings)
     first, last = example_ends(m)
+    if m.loops:
+        chosen = driven(m)
+        home = m.assemble().q
+        first, last = home[list(chosen.q)], home[list(chosen.q)] + (last - first)[list(chosen.v)]
     q0 = fill("--from", start, first)
     q1 = fill("--to", end, q0 + (last - first))
     motion = cycloid(q0, q1, duration, steps + 1)
+    if m.loops:
+        led = [dict(zip(chosen.names, x.T, strict=True)) for x in (motion.q, motion.v, motion.a)]
+        q, v, a = m.assemble(led[0], rates=led[1], accelerations=led[2])
+        motion = motion._replace(q=q, v=v, a=a)
     tau = m.inverse_dynamics(motion.q, motion.v, motion.a)
     units = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
     files = {"csv": named(out, m)}
@@ -63,7 +75,7 @@ def inverse_dynamics(
 def forward_dynamics(
     robot: Robot, *, q: Numbers = None, v: Numbers = None, tau: Numbers = None, settings: Settings = None, json: AsJson = False
 ) -> None:
-    """Accelerations at a state under joint forces; what is not given is zero.
+    """Accelerations at a state under joint forces; what is not given is zero (of a robot with loops, q closes them).
 
     Parameters
     ----------
@@ -76,9 +88,13 @@ def forward_dynamics(
     """
     import numpy as np
 
+    from ramify.sim.closing import refuse_open
+
     m = load(robot, settings)
     still = np.zeros(m.nv)
-    state = [fill("--q", q, m.neutral()), fill("--v", v, still), fill("--tau", tau, still)]
+    state = [fill("--q", q, m.assemble().q if m.loops else m.neutral()), fill("--v", v, still), fill("--tau", tau, still)]
+    if m.loops:
+        refuse_open(m, state[0][None], state[1][None])
     values = [_list(x) for x in (*state, m.forward_dynamics(*state))]
     if json:
         names = {"robot": m.name, "coordinates": list(m.coordinates), "velocities": list(m.velocities)}

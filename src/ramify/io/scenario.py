@@ -209,8 +209,8 @@ class _Reader:
         return q, v
 
     def _assembled(self, model: Model, q: Any, v: Any, given: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """A start that closes the loops: the driven coordinates and their rates as they are, the others near those given,
-        or near the model's guess.
+        """A start that closes the loops: the driven coordinates and their rates as they are, the others found near those given, or
+        near the model's guess.
         """
         chosen = driven(model)
         places = list(zip(chosen.names, chosen.q, chosen.v, strict=True))
