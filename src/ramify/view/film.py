@@ -15,7 +15,7 @@ from ramify.errors import RamifyError
 from ramify.model.frame import Array, align_z
 from ramify.view import raster
 from ramify.view.geometry import arrow
-from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene
+from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene, rest
 from ramify.view.terrain import grounded
 
 if TYPE_CHECKING:
@@ -244,5 +244,5 @@ def still(model: Model, q: Any = None) -> Result:
     from ramify.sim.result import Result, Work
 
     zero = np.zeros((1, model.nv))
-    q = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
+    q = rest(model) if q is None else np.asarray(q, dtype=np.float64)
     return Result(model, np.zeros(1), q[None], zero, zero, zero, Work(np.zeros(1), np.zeros(1)))
