@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+from typing import Any
+
 import ramify
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 project = "ramify"
 author = "The ramify developers"
@@ -11,7 +17,7 @@ release = version = ramify.__version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_copybutton"]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build"]
+exclude_patterns = ["_build", "_gallery"]
 myst_enable_extensions = ["deflist", "fieldlist"]
 myst_heading_anchors = 4
 suppress_warnings = ["misc.highlighting_failure"]
@@ -31,3 +37,15 @@ html_show_sphinx = False
 html_copy_source = False
 pygments_style = "friendly"
 pygments_dark_style = "monokai"
+
+
+def setup(app: Any) -> None:
+    """The gallery is drawn before the pages are read; ``-D gallery=planar_3r`` draws only some robots."""
+    app.add_config_value("gallery", "", "env")
+    app.connect("config-inited", _draw_gallery)
+
+
+def _draw_gallery(app: Any, config: Any) -> None:
+    import gallery
+
+    gallery.write(Path(__file__).parent / "_gallery", config.gallery.split(",") if config.gallery else ramify.robots())

@@ -79,6 +79,13 @@ def test_dynamics_knows_neither_graphs_nor_compilers() -> None:
     assert not broken(i for i in IMPORTS if i.by == "dynamics" and i.part in {"trace", "codegen", "compute", "cli", "io", "view"})
 
 
+def test_the_texts_of_loops_know_neither_graphs_nor_compilers() -> None:
+    texts = {"closure", "constraints", "forward", "inverse", "linear", "project", "rows"}
+    above = {"trace", "codegen", "compute", "algorithms", "sim", "cli", "io", "view"}
+    assert not broken(i for i in IMPORTS if i.by == "loops" and i.path.stem in texts and i.part in above)
+    assert not broken(i for i in IMPORTS if i.by == "model" and i.part == "loops" and not i.inside)
+
+
 def test_trace_knows_no_mechanics() -> None:
     assert not broken(i for i in IMPORTS if i.by == "trace" and i.part in MECHANICS | {"codegen", "compute"})
 

@@ -307,6 +307,10 @@ def test_determinants_and_quotients() -> None:
 def test_what_is_refused() -> None:
     with pytest.raises(rf.ModelError, match="quaternion"):
         equations(rf.load("quadruped", base="free"))
+    four_bar = rf.load("four_bar")
+    with pytest.raises(rf.ModelError, match=r"four_bar has closed loops.* m\.tree"):
+        equations(four_bar)
+    assert equations(four_bar.tree).n == four_bar.nv
     with pytest.raises(rf.RamifyError, match="seconds is 0"):
         equations(rf.load("two_link"), seconds=0.0)
     with pytest.raises(rf.RamifyError, match="no part of the equations is called 'K'; choose one of M, C, g, U, D, inverse"):
@@ -367,6 +371,8 @@ def test_command_leaves_out_what_takes_long(run: Run) -> None:  # noqa: F811
     assert "g1 = " in answer.out
     assert "D is left out: D of kuka_kr5 in closed form takes longer than 0.3 s; give it more with --seconds" in answer.err
     assert "inverse is left out" in answer.err
+    opened = run("equations", "four_bar", "--part", "g")
+    assert (opened.code, opened.err) == (0, "ramify: the loops of four_bar are opened: what follows is of its tree\n")
     large = run("equations", "hexapod")
     assert large.code == 1
     assert "18 degrees of freedom: its closed forms fill megabytes" in large.err

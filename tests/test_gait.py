@@ -12,6 +12,7 @@ import ramify as rf
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache import key_of
 from ramify.motion import Gait, InvertedPendulum, Leg, Trajectory, legs, planned_balance, support_margin, support_polygon
+from ramify.motion.leg import soles
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 
@@ -81,12 +82,8 @@ def test_joints_reproduce_hips_and_ankles(name: str) -> None:
     np.testing.assert_allclose(r[:, 0], gait.trunk(t)[0], atol=1e-10)
     np.testing.assert_allclose(r[:, 0, 2] + gait.legs[0].hip[2], BOOK[name]["height"], atol=1e-12)
     ankles = gait.ankles(t)
-    leg = -1
-    for b, body in enumerate(model.bodies):
-        leg += any(body.joint.name == one.name for one in gait.legs)
-        if not body.points:
-            continue
-        end = r[:, b] if gait.legs[leg].ankle else r[:, b] + R[:, b] @ np.array(body.points[0][1])
+    for leg, b, point in soles(model, gait.legs):
+        end = r[:, b] if gait.legs[leg].ankle else r[:, b] + R[:, b] @ point
         np.testing.assert_allclose(end, ankles[:, leg], atol=1e-10)
         if gait.legs[leg].ankle:
             np.testing.assert_allclose(R[:, b], np.broadcast_to(np.eye(3), R[:, b].shape), atol=1e-12)  # feet stay level
@@ -190,7 +187,8 @@ def test_a_start_on_any_base(base: str) -> None:
     w = gait.pendulum.rate
     assert v[0] == pytest.approx(w * 0.15 / math.tanh(0.25 * w))
     R, r = model.kinematics(q)
-    places = [r[b] + R[b] @ np.array(p) for b, body in enumerate(model.bodies) for _, p in body.points]
+    places = [r[b] + R[b] @ point for _, b, point in soles(model, gait.legs)]
+    assert len(places) == 8
     np.testing.assert_allclose(np.array(places)[:, 2], 0.0, atol=1e-12)
     for b, body in enumerate(model.bodies):  # the foot that stands does not move
         if body.name == "right_foot":

@@ -226,3 +226,19 @@ def test_what_does_not_fit_is_refused() -> None:
         model.tree.constraints(q)
     with pytest.raises(rf.RamifyError, match="straight-line code"):
         model.kernel("forward_dynamics", tier="rolled")
+
+
+def test_the_linter_knows_loops() -> None:
+    def codes(model: rf.Model) -> set[str]:
+        return {finding.code for finding in model.check()}
+
+    assert not codes(four_bar()) & {"loops-open", "redundant-constraints", "actuation", "singular-loops", "zero-inertia"}
+    assert "redundant-constraints" in codes(four_bar(planar=False))
+    massless = codes(four_bar(coupler=0.0))
+    assert "massless-in-loop" in massless
+    assert "zero-inertia" not in massless
+    long = rf.with_loop(four_bar(), "rod", "distance", ("crank", (0.038, 0, 0)), (None, (-0.0895, 0, 0)), length=0.2)
+    assert "loops-open" in codes(long)
+    assert "actuation" in codes(
+        rf.with_loop(four_bar(), "rod", "distance", ("crank", (0.038, 0, 0)), (None, (-0.0895, 0, 0)), length=0.1)
+    )

@@ -43,6 +43,14 @@ def kept(s: rf.Study) -> list[tuple[bytes, str | None, bytes]]:
         return [(row.key, row.status, row.numbers.tobytes()) for row in ledger.rows()]
 
 
+def done(s: rf.Study) -> int:
+    """Runs that are done; none before there is a ledger."""
+    try:
+        return s.status().done
+    except rf.SimulationError:
+        return 0
+
+
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> rf.Study:
     s = study(tmp_path_factory.mktemp("calm"), 150)
@@ -96,15 +104,9 @@ def test_kills_of_workers_and_parents(calm: rf.Study, tmp_path: Path) -> None:
         (tmp_path / "go.py").write_text(code, encoding="utf-8")
         return subprocess.Popen([sys.executable, str(tmp_path / "go.py"), str(tmp_path / "s.yaml")], stderr=subprocess.DEVNULL)
 
-    def done() -> int:
-        try:
-            return s.status().done
-        except rf.SimulationError:
-            return 0
-
     def wait(more: int) -> None:
         end = time.monotonic() + 60
-        while done() < more and process.poll() is None and time.monotonic() < end:
+        while done(s) < more and process.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
 
     process = started()
@@ -113,8 +115,13 @@ def test_kills_of_workers_and_parents(calm: rf.Study, tmp_path: Path) -> None:
     if below:  # on a very fast machine all is done by now
         os.kill(below[0], signal.SIGKILL)
     wait(60)
+    below = workers(process.pid)
     process.kill()
     process.wait()
+    end = time.monotonic() + 30
+    while any(map(alive, below)) and time.monotonic() < end:  # orphans do not stay
+        time.sleep(0.05)
+    assert not any(map(alive, below))
     before = kept(s)
     process = started()
     assert process.wait(timeout=120) == 0
@@ -135,6 +142,28 @@ def workers(pid: int) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_an_interrupted_study_says_what_it_has(tmp_path: Path) -> None:
+    s = study(tmp_path, 3000)
+    words = [sys.executable, "-m", "ramify", "sweep", str(tmp_path / "s.yaml"), "--jobs", "2"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    end = time.monotonic() + 60
+    while time.monotonic() < end and process.poll() is None:
+        time.sleep(0.02)
+        if done(s):
+            break
+    os.killpg(process.pid, signal.SIGINT)  # as the terminal does
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert f"ramify: interrupted; {s.status().done} of 3000 runs are in".encode() in said
 
 
 class _Fragile:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from statistics import NormalDist
 
@@ -63,6 +64,8 @@ def test_a_study_file() -> None:
         ("[0, 30]", "{from: 0, to: 1, count: 1000000000}", "study.yaml:4:3", "8,000,000,000 runs"),
         ("seed: 3", "seeds: 3", "study.yaml:7:19", "did you mean 'seed'"),
         ("max_speed", "max_sped", "study.yaml:8:18", "did you mean 'max_speed'"),
+        ("max_speed", "initial.q_deg.joint2", "study.yaml:8:18", "a parameter is called so as well"),
+        ("position.link6", "max_speed", "study.yaml:8:29", "stands twice"),
         ("position.link6", "position.link7", "study.yaml:8:29", "link7"),
         ("of: q", "of: p", "study.yaml:8:60", "no history is called 'p'"),
         ("kuka_free_fall", "kuka_fall", "study.yaml:2:11", "did you mean 'kuka_free_fall'"),
@@ -175,3 +178,11 @@ def test_keys_change_with_everything_that_matters() -> None:
     for old, new in (("max_speed", "steps"), ("every: 10", "every: 5"), ("points:", "set: {rtol: 1e-9}\npoints:")):
         assert read(TEXT.replace(old, new)).recipe.key(row) != base.recipe.key(row)
     assert base.recipe.key([1.0, 13.0, np.nextafter(0.0, 1.0)]) != base.recipe.key(row)
+
+
+def test_recipes_travel_light() -> None:
+    recipe = read(TEXT).recipe
+    text = pickle.dumps(recipe)
+    assert len(text) < len(recipe.robot_text) + len(recipe.scenario_text) + 2000
+    again = pickle.loads(text)
+    assert again.key([1.0, 13.0, 0.0]) == recipe.key([1.0, 13.0, 0.0])

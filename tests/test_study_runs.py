@@ -142,6 +142,45 @@ def test_values_that_are_impossible_together_fail_by_themselves(tmp_path: Path) 
     assert "too many to hold" in s.errors()[0][2]
 
 
+def test_robots_with_quaternions_share_their_code(tmp_path: Path) -> None:
+    robot = rf.load("space_3_link", base="free")
+    link, joint = robot.bodies[-1].name, robot.velocities[-1]
+    scenario = {"robot": {"name": "space_3_link", "base": "free"}, "t_end": 0.3, "initial": {"v": {joint: 1.0}}}
+    for number, more in enumerate(({}, {"method": "rk4", "step": 0.01})):
+        vary = {f"payload.{link}.mass": {"uniform": [0.1, 2]}, f"initial.v.{joint}": {"uniform": [-2, 2]}}
+        s = study(tmp_path / f"{number}.db", 3, scenario=scenario | more, vary=vary, keep={})
+        assert s.run(engine="serial").done == 3
+        table = s.table()
+        r = rf.simulate(rf.with_payload(robot, link, s.points[1, 0]), 0.3, v0=np.eye(robot.nv)[-1] * s.points[1, 1], **more)
+        found = [table[f"final.q.{name}"][1] for name in robot.coordinates]
+        assert found == (pytest.approx(r.q[-1], abs=1e-13) if more else r.q[-1].tolist())
+
+
+def test_a_study_of_one_run(tmp_path: Path) -> None:
+    s = study(tmp_path / "s.db", vary={}, points={}, keep={"metrics": ["steps"]})
+    assert s.run(engine="serial").done == 1
+    assert s.table()["steps"][0] == s.result(0).stats["steps"]
+    s.page(tmp_path / "s.html")
+
+
+def test_robots_of_another_size_are_set_aside(tmp_path: Path) -> None:
+    scenario = {"robot": {"name": "chain", "parameters": {"n": 2}}, "t_end": 0.02}
+    s = study(tmp_path / "s.db", scenario=scenario, vary={"robot.parameters.n": [2, 3]}, points={}, keep={})
+    assert s.run(engine="serial").done == 1
+    assert "this robot has 3 degrees of freedom, that of the files 2" in s.errors()[0][2]
+
+
+def test_robots_of_other_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    from ramify.io.urdf_out import to_urdf
+
+    Path("arm.urdf").write_text(to_urdf(rf.load("two_link")), encoding="utf-8")
+    s = study(
+        tmp_path / "s.db", scenario=SWING | {"robot": "arm.urdf"}, vary={f"robot.links.{LINK}.mass": [3.25]}, points={}, keep={}
+    )
+    assert s.scenario(0).robot.bodies[-1].mass == 3.25 if s.run(engine="serial").done else False
+
+
 # ---- fixed steps: lanes ----
 
 FIXED = SWING | {"method": "rk4", "step": 0.002, "t_end": 0.3}

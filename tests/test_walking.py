@@ -88,7 +88,7 @@ def test_the_hexapod_as_in_redysim() -> None:
     r = run("hexapod_tripod", "inverse", 2.0)
     assert advanced(r) >= 1.53
     assert tilt(r) < 0.3
-    assert energy_error(r) < 1e-5
+    assert energy_error(r) < 5e-5
 
 
 # ---- under control (chapter 9) ----
@@ -106,7 +106,7 @@ def test_computed_torque_walks_on(name: str, seconds: float, degrees: float) -> 
     assert tilt(r) < degrees
     assert np.ptp(r.q[:, 2]) < 0.02  # it does not fall
     assert np.degrees(np.abs(r.q[:, 6:] - gait.at(r.t).q[:, 6:]).max()) < 1e-3
-    assert energy_error(r) < 1e-5
+    assert energy_error(r) < 5e-5
     assert r.desired is not None
     if name == "quadruped_trot":  # ReDySim's own run: 0.58 m in 2 s, within 4.2 degrees, energy within 2.9e-4 J
         assert r.q[r.t <= 2.0 + 1e-9][-1, 0] - r.q[0, 0] >= 0.58
@@ -127,7 +127,7 @@ def test_feedforward_walks_on(name: str, seconds: float, degrees: float, off: fl
     assert advanced(r) == pytest.approx(seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.08)
     assert tilt(r) < degrees
     assert np.degrees(np.abs(r.q[:, 6:] - gait.at(r.t).q[:, 6:]).max()) < off
-    assert energy_error(r) < 1e-5
+    assert energy_error(r) < 5e-5
 
 
 def test_computed_torque_is_the_prescribed_motion() -> None:
@@ -227,6 +227,8 @@ def test_what_a_prescribed_motion_refuses() -> None:
         Prescribed(Hold([0.0] * 3), rate_hz=100.0)
     with pytest.raises(rf.StateError, match="trajectory"):
         Prescribed(3.0)  # type: ignore[arg-type]
+    with pytest.raises(rf.StateError, match="prescribes"):
+        rf.control.Sum([Prescribed(Hold([0.0] * 3)), rf.control.Torque(1.0)])
     with pytest.raises(rf.StateError, match="3 driven"):
         rf.simulate(model, 0.1, control=Prescribed(Hold([0.0] * 2)))
 
@@ -275,7 +277,7 @@ def test_a_small_file_runs() -> None:
         ("stride: 0.3, ", "", "small.yaml:3:9: motion.stride: is missing"),
         ("height: 0.5", "height: 0.59", "small.yaml:3:9: motion: rear_right_hip cannot reach"),
         ("lift: 0.09", "lift: 0.09, support: [knee]", "no leg of quadruped has a joint or body 'knee'"),
-        ("lift: 0.09", "lift: 0.09, hight: 1", "small.yaml:3:"),
+        ("lift: 0.09", "lift: 0.09, strid: 1", "small.yaml:3:"),
         ("robot: quadruped", "robot: kuka_kr5", "small.yaml:3:9: motion: leg at 'link2'"),
         ("control: inverse", "control: inverse\ncontrols: {computed_torque: {kp: -3}}", "small.yaml:5:"),
         ("control: inverse", "control: inverse\ncontrols: {computed_tork: {kp: 3}}", "computed_torque"),

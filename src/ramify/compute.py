@@ -133,6 +133,8 @@ class _RolledInverse:
 
 def algorithm_of(model: Model, name: str) -> Algorithm:
     """The algorithm of that name: of the tree, or, for a model with loops, the one that honours them."""
+    if isinstance(name, str) and name in ALGORITHMS and not (model.loops and name.startswith(_CONCERNED)):
+        return ALGORITHMS[name]
     known = {**ALGORITHMS, **model.closed_algorithms}
     if not isinstance(name, str) or name not in known:
         near = difflib.get_close_matches(str(name), known, 3)
@@ -143,6 +145,8 @@ def algorithm_of(model: Model, name: str) -> Algorithm:
     return known[name]
 
 
+_CONCERNED = ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics")
+"""Algorithms that loops change; the others are about the tree alone."""
 _OPEN_ONLY = ("inverse_dynamics_tangent", "forward_dynamics_tangent")
 """Algorithms of trees that would give wrong numbers for a closed system."""
 
@@ -176,7 +180,7 @@ def make_kernel(model: Model, name: str, tier: str | None, which: Which = None) 
 
     starts = tuple(i for i, _ in model.layout.balls)
     unrolled = Unrolled(program, lambda: f"{_fingerprint(tree, extras, name)}{_loop_fingerprint(model)}", name, starts)
-    closed = name in model.closed_algorithms
+    closed = algorithm is not ALGORITHMS.get(name)
     size = links if all(p.per != "pair" for p in algorithm.outputs) else _pairs(tree) // (_MOST_PAIRS // _MOST_LINKS)
     first: Backend
     better: Unrolled | None = None

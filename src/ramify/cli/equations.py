@@ -38,6 +38,9 @@ def equations(
     Exit code 1 where a part has been left out.
     """
     m = load(robot, settings)
+    if m.loops:
+        print(f"ramify: the loops of {m.name} are opened: what follows is of its tree", file=sys.stderr)
+        m = m.tree
     if steps is not None:
         _print_steps(m, steps, format, json)
         return 0

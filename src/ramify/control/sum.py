@@ -35,6 +35,8 @@ class Sum(Controller):
         for i, part in enumerate(parts):
             if not isinstance(part, Controller):
                 raise StateError(f"Sum: part {i} is a {type(part).__name__}, not a controller")
+            if part.prescribes:
+                raise StateError(f"Sum: part {i} prescribes a motion; such joints take no further forces, leave it by itself")
         if not parts:
             raise StateError("Sum needs at least one controller")
         rate = parts[0].rate_hz if self.rate_hz is None else self.rate_hz

@@ -65,6 +65,14 @@ class Chain:
         return [sum(link.m for link in self.links[j:]) for j in range(len(self.links))]
 
 
+def refuse_loops(model: Model) -> None:
+    """ModelError for a robot with closed loops, whose equations are not those of its tree alone."""
+    if model.loops:
+        raise ModelError(
+            f"{model.name} has closed loops, which this formulation leaves out; ask for the robot with its loops opened, m.tree"
+        )
+
+
 def chain_of(model: Model, **state: Sequence[Scalar]) -> Chain:
     """The chain of a model; ModelError where it branches or has a joint other than revolute and prismatic ones.
 

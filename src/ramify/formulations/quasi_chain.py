@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ramify.errors import ModelError, StateError
-from ramify.formulations.chain import ORIGIN, Chain
+from ramify.formulations.chain import ORIGIN, Chain, refuse_loops
 from ramify.model.joint import Step
 from ramify.model.skeleton import rigid_inertia
 from ramify.scalar import Scalar, cos, sin
@@ -139,7 +139,11 @@ def joint_motions(chain: QuasiChain, q: Sequence[Scalar], v: Sequence[Scalar], a
 
 
 def quasi_chain_of(model: Model, **state: Sequence[Scalar]) -> QuasiChain:
-    """The chain of a serial model, any of its joints; ModelError where it branches, StateError for columns of a wrong length."""
+    """The chain of a serial model, any of its joints.
+
+    ModelError where it branches or has loops, StateError for columns of a wrong length.
+    """
+    refuse_loops(model)
     bodies = []
     for i, body in enumerate(model.bodies):
         if body.parent != i - 1:

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ramify.errors import ModelError, RamifyError
+from ramify.formulations.chain import refuse_loops
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
@@ -337,10 +338,11 @@ _TABLES: Final = {"inverse_dynamics": _inverse, "forward_dynamics": _forward}
 def step_table(model: Model, name: str) -> StepTable:
     """The steps of ``inverse_dynamics`` or ``forward_dynamics`` for a robot.
 
-    RamifyError for another name, ModelError for joints with quaternions.
+    RamifyError for another name, ModelError for joints with quaternions and for loops.
     """
     if name not in _TABLES:
         raise RamifyError(f"there is no step table of {name!r}; choose one of {', '.join(_TABLES)}")
+    refuse_loops(model)
     modules = _modules(model)
     links = {x.label: x for m in modules for x in m.links}
     names = [model.bodies[b].name for module in model.modules for b in module.bodies]

@@ -19,6 +19,7 @@ from ramify.compute import tree_of
 from ramify.dynamics.tree import Matrix, Tree
 from ramify.errors import ModelError, RamifyError
 from ramify.formulations import documents as forms
+from ramify.formulations.chain import refuse_loops
 from ramify.formulations.closed_forms import Coordinate
 from ramify.formulations.parameters import named_tree, used_variables
 from ramify.formulations.waves import Quotient, Space, TooLongError, Waves, determinant, quotient, waves
@@ -238,8 +239,10 @@ def equations(model: Model, symbols: bool = False, seconds: float = 30.0) -> Equ
     """The equations of motion of a robot in closed form.
 
     ``symbols``: lengths, masses and inertias get names in place of their numbers (l1, m1, I1 ...: ``formulations.parameters``).
-    ``seconds``: the time that each part may take. ModelError for joints with quaternions; RamifyError where time is too short.
+    ``seconds``: the time that each part may take. ModelError for joints with quaternions and for loops; RamifyError where time
+    is too short.
     """
+    refuse_loops(model)
     if model.skeleton.balls:
         raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
     if not model.nv:

@@ -24,9 +24,9 @@ Values = Mapping[str, ArrayLike] | None
 _CLOSED = 1e-11  # of the robot's size
 _STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
 _DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still told
+_ASTRAY = 0.1  # what one of these may have to be corrected by; more is another branch
+_NEAR = 1e-3  # gap, as a share of the size, within which Newton's own steps are the best
 _STARTS = 24
-_STRIDE = 0.3  # rad, or robot's sizes, by which the given coordinates are led at once
-_ASTRAY = 0.1  # the same for what a step may correct; more is another branch
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,7 @@ class _Assembly:
     def close(self, q: Array, most: int = 60) -> tuple[Array, float]:
         """The nearest posture with smaller gap (m), by damped Newton steps in the dependent coordinates."""
         r, J = self.residual(q)
-        damping = 1e-6
+        damping = 1e-6 if np.abs(r).max() > _NEAR * self.size else 1e-14
         scale = self.columns[self.free]
         for _ in range(most):
             A = J[:, self.free] / scale
@@ -200,8 +200,7 @@ class _Assembly:
         values, rates, second = (table[row] for table in self.given)
         q = np.array(start)
         q[self.in_q] = values
-        led = self.lead(start, values)
-        found, gap = self.close(q) if led is None else self.close(led)
+        found, gap = (self.lead(start, values) if first else None) or self.close(q)
         note = "from the guess"
         if gap > _CLOSED * self.size or self.flipped(found):
             found, gap, note = self.restart(q, found, gap) if first else (found, gap, note)
@@ -216,9 +215,9 @@ class _Assembly:
         kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
         return State(found, v, a, float(np.abs(residual).max(initial=0.0)), branch, margin, note + kept)
 
-    def lead(self, start: Array, values: Array) -> Array | None:
-        """The posture that the mechanism reaches when it is led from the start to these values with its loops closed: so the branch
-        is the start's. None where the start cannot be closed, or the way is blocked.
+    def lead(self, start: Array, values: Array) -> tuple[Array, float] | None:
+        """The posture that the mechanism reaches when it is led from the start to these values with its loops closed, so that the
+        branch is the start's; and its gap (m). None where the start cannot be closed, or the way is blocked.
         """
         q, gap = self.close(start)
         if gap > _CLOSED * self.size or self.flipped(q):
@@ -245,7 +244,7 @@ class _Assembly:
                     return None
                 continue
             q, done, step = found, done + step, step * 1.5
-        return q
+        return q, gap
 
     def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
         """Other postures to start from, always the same ones."""

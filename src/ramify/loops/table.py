@@ -39,7 +39,6 @@ def forward_dynamics(model: Model, rate: float, wrenches: bool = False) -> Algor
 class _Table:
     def __init__(self, model: Model) -> None:
         self.model, self.loops, self.nc = model, closures(model), count(model)
-        self.weight = inertia_weight(model)
 
     def rows(self) -> dict[str, Algorithm]:
         order = plan(self.model)
@@ -72,7 +71,7 @@ class _Table:
 
     def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, tau: Any, *given: Any) -> tuple[Any, ...]:
-            a, lam = forward.forward_dynamics(tree, self.loops, q, v, tau, _felt(tree, q, given), rate, self.weight)
+            a, lam = forward.forward_dynamics(tree, self.loops, q, v, tau, _felt(tree, q, given), rate, inertia_weight(self.model))
             return (a, lam) if multipliers else (a,)
 
         counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
@@ -91,7 +90,8 @@ class _Table:
     def hybrid(self, name: str, wrenches: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
             *given, prescribed = rest
-            return (forward.hybrid_dynamics(tree, self.loops, q, v, x, prescribed, _felt(tree, q, tuple(given)), self.weight),)
+            felt, weight = _felt(tree, q, tuple(given)), dense_weight(self.model)
+            return (forward.hybrid_dynamics(tree, self.loops, q, v, x, prescribed, felt, weight),)
 
         row = _algorithm(name, ("q", "v", "x"), wrenches, {"y": -1}, text, divides=True)
         return replace(row, extras=("prescribed",))
@@ -125,9 +125,9 @@ def inertia_weight(model: Model) -> float:
 
     Raises LoopError where something without mass moves that no loop holds.
     """
-    if _smallest_pivot(model, "udu") > _SINGULAR:
+    weight = dense_weight(model)
+    if not weight:
         return 0.0
-    weight = model.mass or 1.0
     tree, loops = tree_of(model), closures(model)
     for seed in range(3):
         q = model.skeleton.coordinates(model.tree.random(seed)[0].tolist(), (1.0, 0.0, 0.0, 0.0))
@@ -144,10 +144,16 @@ def inertia_weight(model: Model) -> float:
     return weight
 
 
-def _smallest_pivot(model: Model, name: str) -> float:
+@once
+def dense_weight(model: Model) -> float:
+    """The same, whatever the loops hold."""
+    return 0.0 if _smallest_pivot(model) > _SINGULAR else model.mass or 1.0
+
+
+def _smallest_pivot(model: Model) -> float:
     """The smallest pivot of I = U D U' at some postures, as a share of the diagonal of I."""
     least = np.inf
-    text = plain_text(ALGORITHMS[name], model, ())
+    text = plain_text(ALGORITHMS["udu"], model, ())
     matrix = plain_text(ALGORITHMS["mass_matrix"], model, ())
     for seed in range(3):
         q = model.tree.random(seed)[0].tolist()

@@ -18,6 +18,7 @@ from ramify.model.body import Body
 from ramify.model.euler import euler_joint
 from ramify.model.frame import Array
 from ramify.model.joint import SPHERICAL_SEQUENCES, Joint
+from ramify.model.loop_checks import carried_by_loops, loop_findings
 from ramify.model.model import Model
 from ramify.records import add
 from ramify.spatial import ArticulatedInertia
@@ -163,7 +164,10 @@ def _singular(model: Model) -> Iterator[Finding]:
         names, here = body.joint.velocities, range(start, start + body.joint.dof)
         start += body.joint.dof
         never = [name for name, k in zip(names, here, strict=True) if anywhere[k] <= _SINGULAR]
-        if never:
+        if never and carried_by_loops(model):
+            text = f"{', '.join(never)} moves no inertia of its own; its loop carries it, at the cost of a dense factorization"
+            yield Finding("note", body.joint.name, "massless-in-loop", text)
+        elif never:
             yield Finding("error", body.joint.name, "zero-inertia", _no_inertia(model, index, never))
         elif any(at_zero[k] <= _SINGULAR for k in here) and not _symmetric(body):
             text = "at q = 0 this coordinate moves no inertia, and forward dynamics divides by zero: start from another posture"
@@ -303,6 +307,10 @@ def _vector(u: Array) -> str:
     return f"({', '.join(f'{x + 0.0:.4g}' for x in u)})"
 
 
+def _loops(model: Model) -> Iterator[Finding]:
+    yield from (Finding(level, model.name, code, text) for level, code, text in loop_findings(model))
+
+
 CHECKS: Final[tuple[Callable[[Model], Iterator[Finding]], ...]] = (
-    _masses, _tensors, _frames, _singular, _sequences, _angles, _lengths, _gravity
+    _masses, _tensors, _frames, _singular, _sequences, _angles, _lengths, _gravity, _loops
 )  # fmt: skip

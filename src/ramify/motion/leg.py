@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ramify.errors import ModelError
+from ramify.model.frame import Array
 from ramify.scalar import Scalar, atan2, cos, sin, sqrt
 
 if TYPE_CHECKING:
@@ -108,7 +110,7 @@ def _leg(chain: list[Body]) -> Leg:
     return Leg(chain[0].joint.name, at, -float(knee_at[2]), -float(end[2]), hips, "".join(ankle), sole)
 
 
-def _lowest(body: Body) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def _lowest(body: Body) -> Array:
     """The lowest point of contact of a body, in its frame."""
     if not body.points:
         _refuse(body, "has no points of contact; give it the points that touch the ground")
@@ -124,6 +126,22 @@ def _letter(body: Body, axis: tuple[float, float, float], rho: float) -> str:
 
 def _refuse(body: Body, why: str) -> None:
     raise ModelError(f"leg at {body.name!r}: it {why}. For other legs use ramify.motion.inverse_kinematics and a Spline")
+
+
+def soles(model: Model, found: Sequence[Leg]) -> list[tuple[int, int, Array]]:
+    """(leg, body, point (3,) in its frame) of every point on which a leg stands: the lowest ones of its last body."""
+    out: list[tuple[int, int, Array]] = []
+    hips = [leg.name for leg in found]
+    ends: dict[int, int] = {}
+    leg = -1
+    for b, body in enumerate(model.bodies):
+        leg = hips.index(body.joint.name) if body.joint.name in hips else leg
+        if leg >= 0:
+            ends[leg] = b
+    for leg, b in ends.items():
+        low = _lowest(model.bodies[b])[2]
+        out += [(leg, b, np.array(point)) for _, point in model.bodies[b].points if point[2] < low + 1e-9]
+    return out
 
 
 def reaches(leg: Leg, x: float, y: float, z: float) -> bool:

@@ -18,7 +18,7 @@ class InvertedPendulum:
     (B.7), here written about the middle of the step, where they can be seen:
 
         x_h(u) = x_h(0) sinh(w (T/2 - u)) / sinh(w T/2),   x_h(0) = -stride/2: odd, x_h(T) = -x_h(0) and the rates are equal
-        y_h(u) = y_h(0) cosh(w (T/2 - u)) / cosh(w T/2),   |y_h(0)| = sway:   even, y_h(T) = y_h(0) and the rates are opposite
+        y_h(u) = y_h(0) cosh(w (T/2 - u)) / cosh(w T/2),   abs(y_h(0)) = sway:   even, y_h(T) = y_h(0) and the rates are opposite
 
     Its rates at the start are those of (B.9) with the minus sign that belongs there. x_h, y_h are measured from the support.
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import StateError
+from ramify.motion.leg import soles
 from ramify.motion.trajectory import Array
 
 if TYPE_CHECKING:
@@ -100,13 +101,7 @@ def _margins(polygons: tuple[Array, ...], points: Array) -> Array:
 
 
 def _points(model: Model, gait: Gait, q: Array) -> tuple[Array, list[int]]:
-    """Places (T, n, 3) of the contact points of the legs, and the leg of each."""
-    hips = [leg.name for leg in gait.legs]
+    """Places (T, n, 3) of the points on which the legs stand, and the leg of each."""
     R, r = model.kinematics(q)
-    leg, found, owners = -1, [], []
-    for b, body in enumerate(model.bodies):
-        leg = hips.index(body.joint.name) if body.joint.name in hips else leg
-        for _, point in body.points if leg >= 0 else ():
-            found.append(r[:, b] + R[:, b] @ np.array(point))
-            owners.append(leg)
-    return np.stack(found, axis=1), owners
+    found = soles(model, gait.legs)
+    return np.stack([r[:, b] + R[:, b] @ point for _, b, point in found], axis=1), [leg for leg, _, _ in found]

@@ -17,6 +17,7 @@ from ramify.model.frame import Array
 if TYPE_CHECKING:
     from ramify.model.model import Model
     from ramify.sim.adaptive import Piece
+    from ramify.sim.field import Field
 
 STABILISATIONS: Final = ("projection", "none")
 """Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""
@@ -111,6 +112,18 @@ def refuse_open(model: Model, q: Array, v: Array) -> None:
                 f"{what} of state {bad[0]} ({bad.size} of {len(q)} in all) opens the loops of {model.name!r}: {name} by "
                 f"{worst[bad[0]]:.4g} {unit}; model.assemble(…) gives states that close them"
             )
+
+
+def refuse_contradiction(field: Field, q: Array) -> None:
+    """Refuse a prescribed motion of coordinates that depend on each other through the loops."""
+    if field.prescribed is None or not q.size:
+        return
+    from ramify.control.robot import RobotText
+    from ramify.loops.solve import refuse_overdriven
+
+    held = np.zeros(field.model.nv, dtype=bool)
+    held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
+    refuse_overdriven(field.model, q, held)
 
 
 def refuse_torn(model: Model, q: Array, v: Array) -> None:

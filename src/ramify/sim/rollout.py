@@ -22,7 +22,7 @@ from ramify.codegen.threads import in_parallel, threads
 from ramify.errors import RamifyError, SimulationError, StateError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
-from ramify.sim.closing import refuse_open, refuse_torn, stabilisation_rate
+from ramify.sim.closing import refuse_contradiction, refuse_open, refuse_torn, stabilisation_rate
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.rates import accelerations, placed, unit
 from ramify.sim.schemes import SCHEMES
@@ -135,7 +135,8 @@ def rollout(
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv),
     held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; ground: a law of rf.contact,
     a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping (nv) in the joints; every:
-    keep every so many steps (None: only the last state); stabilisation of loops as in ``simulate``.
+    keep every so many steps (None: only the last state); stabilisation of loops as in ``simulate``, but
+    singular postures on the way are not looked for.
 
     Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds is named with its index.
     """
@@ -156,6 +157,7 @@ def rollout(
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
     if model.loops:
         refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
+        refuse_contradiction(field, y[:1, : model.nq])
     states = y.shape[0]
     table, per_state, per_step = _table(model, tau, lead, states, steps)
     samples = steps // every if every else 0

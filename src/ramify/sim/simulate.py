@@ -16,7 +16,7 @@ from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
 from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event, pieces
-from ramify.sim.closing import Closing, Loops, closed_start, observed_loops
+from ramify.sim.closing import Closing, Loops, closed_start, observed_loops, refuse_contradiction
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
 from ramify.sim.rates import MOST_LINKS, desired, felt, observed, placed, rates, sample, unit
@@ -88,6 +88,7 @@ def simulate(
     field, note = shared(make_field(model, control, damping, ground, stabilisation), MOST_LINKS), ""
     if model.loops:
         q, v, note = closed_start(model, q0, q, v)
+        refuse_contradiction(field, q)
     if field.contact is not None and name in LIMITS and step is not None:
         warn_of_long_steps(field.contact, q[None], name, step)
     if events is not None and not isinstance(events, Mapping):

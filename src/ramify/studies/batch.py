@@ -57,7 +57,7 @@ def steps_of(scenario: Scenario) -> Steps | None:
         return None
     if control is not None and (not control.traceable or control.rate_hz is not None):
         return None
-    if getattr(scenario, "ground", None) is not None or getattr(scenario.robot, "loops", ()):
+    if getattr(scenario, "ground", None) is not None or getattr(scenario.robot, "loops", None):
         return None
     if set(options) - {"t_end", "method", "step", "rtol", "atol", "dt_out", "damping", "max_step"}:
         return None  # an option that the lanes know nothing of

@@ -118,7 +118,7 @@ def _processes(jobs: int | None, _: str | None) -> Engine:
 
         get_reusable_executor().shutdown(wait=True)
 
-    born = {"initializer": live_with, "initargs": (os.getpid(),)}
+    born: dict[str, Any] = {"initializer": live_with, "initargs": (os.getpid(),)}
     return Joblib(jobs or _cores(), lambda: parallel_config(backend="loky"), ("BrokenProcessPool",), close, **born)
 
 

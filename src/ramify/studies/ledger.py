@@ -80,6 +80,8 @@ class Ledger:
             tables = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
             if known != _APPLICATION and (known or tables):
                 raise SimulationError(f"{self.path} is a database of another program, not the ledger of a study")
+            if self._db.execute("PRAGMA user_version").fetchone()[0] > FORMAT:
+                raise SimulationError(f"{self.path} was written by a newer version of ramify")
             if writer:
                 self._db.execute("PRAGMA journal_mode = WAL")
                 self._db.execute("PRAGMA synchronous = FULL")

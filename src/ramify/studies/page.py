@@ -43,7 +43,12 @@ def write_report(study: Study, number: int, target: Path) -> None:
     known = (".html", ".nc", ".csv", ".svg", ".png", ".pdf")
     if target.suffix not in known:
         raise SimulationError(f"{target}: a report is written as {', '.join(known)}")
-    result = study.result(number)
+    try:
+        result: Any = study.result(number)
+    except SimulationError as error:
+        if error.result is None:
+            raise
+        result = error.result  # what was computed until it failed
     target.parent.mkdir(parents=True, exist_ok=True)
     if target.suffix == ".html":
         if hasattr(result, "report"):

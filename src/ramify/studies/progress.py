@@ -17,6 +17,7 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self._shown:
+            from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar
 
@@ -24,7 +25,7 @@ class Progress:
                 TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
                 TimeRemainingColumn(),
             )  # fmt: skip
-            self._bar = Bar(*columns, transient=False)
+            self._bar = Bar(*columns, console=Console(stderr=True))
             self._task = self._bar.add_task(self._name, total=self._total, rate="")
             self._bar.start()
         return self

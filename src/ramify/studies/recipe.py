@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
@@ -59,6 +59,10 @@ class Recipe:
     keep: Keep
     fixed: Mapping[str, float] = field(default_factory=dict)
     folder: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone travel to the workers; what follows from them is made there, once."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
 
     # ---- documents ----
 

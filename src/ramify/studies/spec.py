@@ -293,6 +293,9 @@ class _Reader:
         from ramify.studies.keep import wrong_metric
 
         for i, name in enumerate(recipe.keep.metrics):
+            if name in recipe.paths or recipe.keep.metrics.index(name) < i:
+                what = "a parameter is called so as well" if name in recipe.paths else "stands twice"
+                self.mistakes.add(("keep", "metrics", i), f"{what}; leave out one of them")
             try:
                 wrong_metric(name, recipe.robot)
             except RamifyError as error:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ramify.errors import RamifyError
+from ramify.errors import ModelError, RamifyError
 from ramify.model.frame import Array
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ramify.studies.recipe import Recipe
 
 LONGEST_ERROR: Final = 2000
+_OTHER: Final = "this robot has {} degrees of freedom, that of the files {}; the runs of a study have the same columns"
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,8 @@ def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
             if isinstance(scenario, Exception):
                 raise scenario
             result = ready if ready is not None else scenario.run()
+            if (result.model.nq, result.model.nv) != (recipe.robot.nq, recipe.robot.nv):
+                raise ModelError(_OTHER.format(result.model.nv, recipe.robot.nv))
             kept = recipe.keep.numbers(result).tobytes(), recipe.keep.rows(result).tobytes()
             said = ("done", "")
         except Exception as error:

@@ -80,7 +80,8 @@ def _tilt(axes: Any, result: Result, theme: Theme) -> None:
 def _loads(axes: Any, result: Result, theme: Theme) -> None:
     contacts = result.contacts
     assert contacts is not None
-    bodies = list(dict.fromkeys(contacts.bodies))
+    touched = contacts.touching.any(axis=0)
+    bodies = list(dict.fromkeys(body for body, touches in zip(contacts.bodies, touched, strict=True) if touches))
     for i, body in enumerate(bodies):
         own = np.array([b == body for b in contacts.bodies])
         style = "-" if i < len(theme.lines) else "--"

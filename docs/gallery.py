@@ -1,0 +1,66 @@
+"""An animation of every built-in robot, made when the site is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+import ramify as rf
+from ramify.model.joint import Step
+from ramify.sim.result import Work
+
+FRAMES = 30
+SECONDS = 3.0
+
+
+def swing(robot: rf.Model) -> rf.Result:
+    """A gentle swing of all joints, or of the driven ones where loops tie the others to them."""
+    t = np.linspace(0.0, SECONDS, FRAMES, endpoint=False)
+    if robot.loops:
+        q = _closed(robot, t)
+    else:
+        start = robot.neutral()
+        first = robot.bodies[0].joint
+        still = first.dof if first.kind in ("free", "free_euler") or not first.actuated else 0
+        reach = [0.0 if k < still else (0.35 if step.unit == "rad" else 0.1) for k, step in enumerate(_steps(robot))]
+        phase = np.sin(2.0 * np.pi * (t[:, None] / SECONDS + np.linspace(0.0, 0.5, robot.nv)))
+        q = np.stack([robot.integrate(start, row * np.array(reach), 1.0) for row in phase])
+    nothing = np.zeros((len(t), robot.nv))
+    return rf.Result(robot, t, q, nothing, nothing, nothing, Work(0.0 * t, 0.0 * t))
+
+
+def _closed(robot: rf.Model, t: np.ndarray) -> np.ndarray:
+    from ramify.motion.driven import driven
+
+    state = robot.assemble()
+    chosen = driven(robot)
+    steps = _steps(robot)
+    reach = [(0.3 if steps[j].unit == "rad" else 0.1) / len(chosen) for j in chosen.v]
+    found, near = [], state.q
+    for now in t:
+        phases = [2.0 * np.pi * now / SECONDS + k for k in range(len(chosen))]
+        wanted = {n: state.q[i] + r * np.sin(p) for n, i, r, p in zip(chosen.names, chosen.q, reach, phases, strict=True)}
+        near = robot.assemble(wanted, guess=near).q
+        found.append(near)
+    return np.stack(found)
+
+
+def _steps(robot: rf.Model) -> list[Step]:
+    return [step for joint in robot.joints for step in joint.steps]
+
+
+def write(folder: Path, robots: Sequence[str]) -> None:
+    """``<robot>.gif`` for each, and ``robots.md``, the part of the page that shows them."""
+    folder.mkdir(exist_ok=True)
+    lines = []
+    for name in robots:
+        robot = rf.load(name)
+        picture = folder / f"{name}.gif"
+        if not picture.exists():
+            swing(robot).animate(picture, size=(320, 240), fps=FRAMES / SECONDS, progress=False)
+        about = str(robot.metadata.get("description", ""))
+        size = f"{robot.nv} degrees of freedom, {robot.mass:.4g} kg"
+        lines += [f"## {name}", "", f"![{name}](_gallery/{name}.gif)", "", f"{about.rstrip('.')}. {size}.", ""]
+    (folder / "robots.md").write_text("\n".join(lines), encoding="utf-8")
