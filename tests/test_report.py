@@ -201,7 +201,9 @@ def test_contact_forces_and_loops() -> None:
     contacts = SimpleNamespace(
         names=("toe", "heel"), force=force, position=place, penetration=force[..., 2] * 1e-4, stored=np.zeros(len(run))
     )
-    loops = SimpleNamespace(gap=np.full((len(run), 1), 1e-9), names=("loop",))
+    loops = SimpleNamespace(
+        gap=np.full((len(run), 1), 1e-9), names=("loop",), multipliers=np.full((len(run), 1), 5.0), forces=("N",)
+    )
     object.__setattr__(run, "contacts", contacts)
     object.__setattr__(run, "loops", loops)
     found = {chart.title: chart for chart in charts(run)}
@@ -209,6 +211,7 @@ def test_contact_forces_and_loops() -> None:
     assert np.array_equal(found["Contact forces, normal"].curves[1].y, np.full(len(run), 9.0))
     assert np.allclose(found["Penetration"].curves[1].y, 0.9)
     assert found["Gaps of the loops"].curves[0].y.max() == 1e-9
+    assert found["Forces of the loops"].unit == "N"
 
 
 def test_ground_is_drawn() -> None:
@@ -428,14 +431,14 @@ def test_big_run_opens(browser: Any, tmp_path: Path) -> None:
 
 
 def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
-    from ramify.view.page import write_demo
+    from ramify.view.page import RUNS, write_demo
 
     told: list[str] = []
     index = write_demo(tmp_path / "out", progress=told.append)
-    assert len(told) == 4
+    assert len(told) == len(RUNS) + 1
     for scheme in ("light", "dark"):
         with visit(browser, index.as_uri(), scheme=scheme) as page:
-            assert page.locator("a.run").count() == 3
+            assert page.locator("a.run").count() == len(RUNS)
             assert page.evaluate(
                 "[...document.querySelectorAll('.run img')].every((image) => image.complete && image.naturalWidth == 480)"
             )

@@ -160,6 +160,18 @@ def test_sliders_keep_to_limits() -> None:
         wait(lambda: bool(np.allclose(viewer.q[1:], [np.cos(0.3), 0.0, np.sin(0.3), 0.0])))
 
 
+def test_sliders_keep_loops_closed() -> None:
+    m = rf.load("four_bar")
+    with rf.view(m, port=PORT) as viewer:
+        assert np.abs(m.constraints(viewer.q, np.zeros(m.nv)).residual).max() < 1e-8
+        before = viewer.q.copy()
+        viewer.dials[0].value = float(before[0] + 0.2)
+        wait(lambda: viewer.q[0] != before[0])
+        assert viewer.q[0] == pytest.approx(before[0] + 0.2)
+        assert np.abs(m.constraints(viewer.q, np.zeros(m.nv)).residual).max() < 1e-8
+        assert np.abs(viewer.q[1:] - before[1:]).max() > 1e-3  # the others have followed
+
+
 def test_inertia_ellipsoids_have_the_inertia() -> None:
     """A uniform ellipsoid of semi-axes a, b, c has m/5 (b^2 + c^2) about a, and so on."""
     body = rf.Builder("one").link("a", mass=2.0, com=(0.1, 0.2, 0.3), inertia=(0.4 * 13, 0.4 * 10, 0.4 * 5)).model().bodies[0]

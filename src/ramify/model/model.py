@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ramify.model.explain import Explanation
     from ramify.model.locks import Singularity
     from ramify.trace.count import OpCount
-    from ramify.view.named import Named
+    from ramify.view.named import NamedArray
 
 __all__ = ["UDU", "Attachment", "Energy", "Hybrid", "Kinematics", "Maybe", "Model", "Momentum", "Wrenches"]
 
@@ -312,7 +312,7 @@ class Model(Structure):
 
         return explain(self, q, v)
 
-    def named(self, values: ArrayLike, title: str = "") -> Named:
+    def named(self, values: ArrayLike, title: str = "") -> NamedArray:
         """An array (nv,), (nq,), (nv, nv) or (6, nv) with the names of the coordinates, to print or to show in a notebook."""
         from ramify.view.named import named
 

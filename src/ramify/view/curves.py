@@ -167,6 +167,12 @@ def _loops(result: Result) -> list[Chart]:
     values = np.abs(np.asarray(gap, dtype=np.float64)).reshape(len(result), -1)
     names = [str(name) for name in getattr(result.loops, "names", ())]
     names = names if len(names) == values.shape[1] else [f"gap {i + 1}" for i in range(values.shape[1])]
-    return [
-        Chart("Gaps of the loops", "m or rad", ("Loops",), tuple(Curve(n, values[:, i]) for i, n in enumerate(names)), log=True)
-    ]
+    gaps = tuple(Curve(name, values[:, i]) for i, name in enumerate(names))
+    found = [Chart("Gaps of the loops", "m or 1", ("Loops",), gaps, log=True)]
+    forces: Any = getattr(result.loops, "multipliers", None)
+    if np.shape(forces) == values.shape:
+        units = getattr(result.loops, "forces", ("N or N m",) * len(names))
+        for unit, columns in _by_unit(units).items():
+            curves = tuple(Curve(names[i], forces[:, i]) for i in columns)
+            found.insert(0, Chart("Forces of the loops", pretty(unit), ("Loops",), curves))
+    return found

@@ -15,7 +15,7 @@ from ramify.errors import RamifyError
 from ramify.model.frame import Array, align_z
 from ramify.view import raster
 from ramify.view.geometry import arrow
-from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene
+from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene, rest
 from ramify.view.terrain import grounded
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ class Studio:
         self.way = self.r[:, 0] - self.r[0, 0] if self.follows else np.zeros((len(result), 3))
         self.way[:, 2] *= ground is None  # over a ground the camera keeps its height
         self.trail = self._trail(trail)
+        self.ground: raster.Ground | None = None
         self.fixed: tuple[raster.Lens, raster.Lens, Any] | None = None
 
     def _trail(self, name: str | None) -> Array | None:
@@ -96,13 +97,15 @@ class Studio:
                 yield at, force * min(1.0, LONGEST * self.scene.size / length)
 
     def lenses(self, row: int) -> tuple[raster.Lens, raster.Lens, Any]:
-        """The lens at a row, a finer one, and the floor as it shows; the same throughout unless the camera follows."""
+        """The lens at a row, a finer one, and sky and floor as they show."""
         if self.fixed is not None and not self.follows:
             return self.fixed
         c = self.camera
         target = np.array(c.target) + self.way[row]
-        made = [raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height) for k in (1, raster.FINE)]
-        self.fixed = made[0], made[1], raster.ground(made[0], self.look, target, c.size, c.floor, c.cell)
+        lens, fine = (raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height) for k in (1, raster.FINE))
+        if self.ground is None or abs(self.ground.drop - (c.floor - lens.eye[2])) > 1e-9:
+            self.ground = raster.Ground(lens, self.look, target, c.size, c.floor, c.cell)
+        self.fixed = lens, fine, self.ground.picture(lens.eye)
         return self.fixed
 
     def shoot(self, row: int, words: bool = True) -> Picture:
@@ -244,5 +247,5 @@ def still(model: Model, q: Any = None) -> Result:
     from ramify.sim.result import Result, Work
 
     zero = np.zeros((1, model.nv))
-    q = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
+    q = rest(model) if q is None else np.asarray(q, dtype=np.float64)
     return Result(model, np.zeros(1), q[None], zero, zero, zero, Work(np.zeros(1), np.zeros(1)))

@@ -182,12 +182,12 @@ class Viewer:
 
     def _tell(self, text: str, alarm: bool = False) -> None:
         """A message above the panels; none where the text is empty."""
-        self.message = text
         colour = "#c62828" if alarm else "#5d6a79"
         self.notice.content = (
             f'<div style="padding:0.2em 1em;color:{colour};white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</div>'
         )
         self.notice.visible = bool(text)
+        self.message = text
 
     def _set(self, handle: Any, name: str, value: Any) -> None:
         """Set a value from here: its own callback stays quiet."""
@@ -210,8 +210,12 @@ class Viewer:
             self.q = np.array(q, dtype=np.float64)
             self.stage.pose(self.q)
             if dials_too:
-                for dial, value in zip(self.dials, self.model.difference(self.model.neutral(), self.q), strict=True):
+                for dial, value in zip(self.dials, self._along(), strict=True):
                     self._set(dial, "value", float(min(max(value, dial.min), dial.max)))
+
+    def _along(self) -> Array:
+        """How far the pose is from the neutral one along every degree of freedom: what the sliders show."""
+        return self.model.difference(self.model.neutral(), self.q)
 
     def _dialled(self) -> None:
         """A slider was moved: the pose is the neutral one, moved along every degree of freedom by its slider's value."""
@@ -220,7 +224,22 @@ class Viewer:
                 return
             self.playing.clear()
             x = np.array([dial.value for dial in self.dials])
-            self._pose(self.model.integrate(self.model.neutral(), x, 1.0), dials_too=False)
+            if self.model.loops:
+                self._close(x)
+            else:
+                self._pose(self.model.integrate(self.model.neutral(), x, 1.0), dials_too=False)
+
+    def _close(self, x: Array) -> None:
+        """The same for a robot with loops: the slider that moved leads, the other coordinates follow as the loops have it."""
+        now = [float(np.clip(value, dial.min, dial.max)) for dial, value in zip(self.dials, self._along(), strict=True)]
+        leader = int(np.abs(x - now).argmax())
+        try:
+            q = np.asarray(self.model.assemble({self.model.velocities[leader]: float(x[leader])}, guess=self.q).q)
+            self._tell("")
+        except RamifyError as error:
+            self._tell(str(error), alarm=True)
+            q = self.q
+        self._pose(q)
 
     # ---- runs ----
 

@@ -20,7 +20,7 @@ SIX = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z"
 
 
 @dataclass(frozen=True, eq=False)
-class Named:
+class NamedArray:
     """A matrix, a name for each row and each column, and a title."""
 
     values: Array
@@ -48,14 +48,14 @@ def aligned(rows: Sequence[Sequence[str]], title: str = "") -> str:
     return "\n".join([*([title] if title else []), *(line.rstrip() for line in lines)])
 
 
-def named(model: Model, values: ArrayLike, title: str = "") -> Named:
+def named(model: Model, values: ArrayLike, title: str = "") -> NamedArray:
     """See Model.named."""
     a = np.asarray(values, dtype=np.float64)
     of = {model.nv: model.velocities, model.nq: model.coordinates}
     if a.ndim == 1 and len(a) in of:
-        return Named(a[:, None], of[len(a)] if len(a) != model.nv else model.velocities, ("value",), title)
+        return NamedArray(a[:, None], of[len(a)] if len(a) != model.nv else model.velocities, ("value",), title)
     if a.ndim == 2 and a.shape[1] == model.nv and a.shape[0] in (model.nv, 6):
-        return Named(a, model.velocities if a.shape[0] == model.nv else SIX, model.velocities, title)
+        return NamedArray(a, model.velocities if a.shape[0] == model.nv else SIX, model.velocities, title)
     sizes = f"({model.nv},), ({model.nq},), ({model.nv}, {model.nv}) or (6, {model.nv})"
     raise StateError(f"an array of shape {a.shape} has no names here; for {model.name} give one of {sizes}")
 

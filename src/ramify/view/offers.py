@@ -10,7 +10,7 @@ import numpy as np
 
 import ramify as rf
 from ramify.model.frame import Array
-from ramify.view.scene import floats
+from ramify.view.scene import floats, rest
 
 if TYPE_CHECKING:
     from ramify.control.base import Controller
@@ -38,8 +38,8 @@ CONTROLS: Final[dict[str, Callable[[Any, Array], Any]]] = {
 
 
 def standing(model: Model) -> Array:
-    """q (nq): every joint at zero, a floating robot with contact points raised until the lowest of them is at height zero."""
-    q = model.neutral()
+    """q (nq): every joint at zero, loops closed; a floating robot with contact points stands on the lowest of them."""
+    q = rest(model)
     root = model.bodies[0].joint
     if not floats(model) or root.kind == "planar" or not any(body.points for body in model.bodies) or not any(model.gravity):
         return q

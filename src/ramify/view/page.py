@@ -32,7 +32,12 @@ tau = m.inverse_dynamics(q, v, 0 * v)
 a = m.forward_dynamics(q, v, tau)  # zero again"""
 
 
-RUNS: Final = (("planar_biped_walk", "biped_controlled"), ("kuka_motion",), ("gripper_free_fall",))
+RUNS: Final = (
+    ("planar_biped_walk", "biped_controlled"),
+    ("kuka_motion",),
+    ("hexapod_tripod", "gripper_free_fall"),
+    ("robotic_leg_turn", "stanford_motion"),
+)
 """Scenarios of the demonstration: of each row the first that this version has."""
 
 

@@ -153,34 +153,49 @@ def shadow(lens: Lens, points: Array, faces: Pixels, floor: float) -> Pixels:
     return np.flatnonzero(mask)
 
 
-def ground(lens: Lens, look: Look, centre: Array, size: float, floor: float, cell: float) -> Image:
-    """Sky and floor, its squares fading with the distance from a centre."""
-    x, y = np.meshgrid(np.arange(lens.width) + 0.5 - lens.width / 2, np.arange(lens.height) + 0.5 - lens.height / 2)
-    ray = np.stack([x / lens.focus, -y / lens.focus, -np.ones_like(x)], axis=-1) @ lens.turn
-    reach = 8.0 * size
-    drop = floor - lens.eye[2]
-    along = np.where(ray[..., 2] * drop > 0.0, drop / np.where(ray[..., 2] == 0.0, 1.0, ray[..., 2]), np.inf)
-    at = np.where(
-        np.isfinite(along)[..., None], lens.eye[:2] + np.where(np.isfinite(along), along, 0.0)[..., None] * ray[..., :2], 1e9
-    )
-    far = np.hypot(at[..., 0] - centre[0], at[..., 1] - centre[1]) / reach
-    fade = np.clip((1.0 - far) / 0.85, 0.0, 1.0)
-    fade = fade * fade * (3.0 - 2.0 * fade)
-    fine, bold = _lines(at / cell), _lines(at / (5.0 * cell))
-    k = (np.maximum(0.30 * fine, 0.5 * bold) * fade)[..., None]
-    cover = np.maximum(k, 0.85 * fade[..., None])
-    plate = np.array(look.plate) * (1.0 - k) + np.array(look.grid) * k
-    found: Image = (np.array(look.paper) * (1.0 - cover) + plate * cover).astype(np.float32)
-    return found
+class Ground:
+    """Sky and floor before a lens, the floor's squares fading with the distance from a centre below what is looked at.
 
+    All that does not change while the lens moves along the floor is computed once: only the squares move then.
+    """
 
-def _lines(at: Array) -> Array:
-    """How much of a pixel the lines of a grid of unit squares cover, each about a pixel wide."""
-    wide = [np.abs(np.gradient(at[..., i], axis=0)) + np.abs(np.gradient(at[..., i], axis=1)) + 1e-9 for i in (0, 1)]
-    apart = [np.abs((at[..., i] - 0.5) % 1.0 - 0.5) / wide[i] for i in (0, 1)]
-    dense = np.clip((0.5 - np.maximum(*wide)) / 0.45, 0.0, 1.0)
-    out: Array = (1.0 - np.minimum(np.minimum(*apart), 1.0)) * dense
-    return out
+    def __init__(self, lens: Lens, look: Look, centre: Array, size: float, floor: float, cell: float) -> None:
+        self.look, self.cell = look, cell
+        self.drop = floor - lens.eye[2]
+        x, y = np.meshgrid(np.arange(lens.width) + 0.5 - lens.width / 2, np.arange(lens.height) + 0.5 - lens.height / 2)
+        ray = np.stack([x / lens.focus, -y / lens.focus, -np.ones_like(x)], axis=-1) @ lens.turn
+        hit = ray[..., 2] * self.drop > 0.0
+        along = np.where(hit, self.drop / np.where(ray[..., 2] == 0.0, 1.0, ray[..., 2]), 0.0)
+        away = np.where(hit[..., None], along[..., None] * ray[..., :2], 1e6 * size)
+        far = np.hypot(*np.moveaxis(away + lens.eye[:2] - centre[:2], -1, 0)) / (8.0 * size)
+        fade = np.clip((1.0 - far) / 0.85, 0.0, 1.0)
+        self.fade = (fade * fade * (3.0 - 2.0 * fade)).astype(np.float32)
+        wide = [np.abs(np.gradient(away[..., i], axis=0)) + np.abs(np.gradient(away[..., i], axis=1)) + 1e-9 for i in (0, 1)]
+        self.rows = slice(int(np.argmax(self.fade.any(axis=1))), lens.height)  # above them there is only sky
+        self.wide = [wide[i][self.rows].astype(np.float32) for i in (0, 1)]
+        self.away = [away[self.rows, :, i].astype(np.float32) for i in (0, 1)]
+
+    def picture(self, eye: Array) -> Image:
+        """The picture from an eye at the same height, turned the same way."""
+        found = np.empty((*self.fade.shape, 3), dtype=np.float32)
+        found[:] = self.look.paper
+        rows, fade = self.rows, self.fade[self.rows]
+        k = np.maximum(0.30 * self._lines(eye, self.cell), 0.5 * self._lines(eye, 5.0 * self.cell)) * fade
+        cover = np.maximum(k, np.float32(0.85) * fade)
+        for i, (paper, plate, grid) in enumerate(zip(self.look.paper, self.look.plate, self.look.grid, strict=True)):
+            found[rows, :, i] += cover * ((plate - paper) + (grid - plate) * k)
+        return found
+
+    def _lines(self, eye: Array, cell: float) -> Image:
+        """How much of a pixel the lines of squares cover, each about a pixel wide; none where squares are smaller than pixels."""
+        scale = np.float32(1.0 / cell)
+        apart = []
+        for i in (0, 1):
+            at = self.away[i] * scale + np.float32(eye[i] / cell % 1.0)
+            apart.append(np.abs(at - np.round(at)) / (self.wide[i] * scale))
+        dense = np.clip((0.5 - scale * np.maximum(*self.wide)) / 0.45, 0.0, 1.0)
+        out: Image = (1.0 - np.minimum(np.minimum(*apart), 1.0)) * dense
+        return out
 
 
 def blended(picture: Image, at: Pixels, colours: Array, alpha: float = 1.0) -> Image:

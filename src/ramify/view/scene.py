@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.errors import RamifyError
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Array, Frame, align_z
 from ramify.view.geometry import Triangles, joined, shape_triangles
@@ -135,6 +136,7 @@ def make_scene(model: Model) -> Scene:
         if body.parent < 0 and body.joint.kind not in ("free", "free_euler", "planar")
     ]
     parts += [Part(-1, "base", joined(base))] if base else []
+    parts += _closing(model, size)
     return Scene(model, tuple(parts), _points(model), upright(model), size, tuple(notes))
 
 
@@ -146,8 +148,8 @@ def upright(model: Model) -> Array:
 
 
 def _extent(model: Model) -> float:
-    """The size of the robot at q = 0: the largest distance between its points, at least a centimetre."""
-    R, r = model.kinematics(model.neutral())
+    """The size of the robot at rest: the largest distance between its points, at least a centimetre."""
+    R, r = model.kinematics(rest(model))
     points = [r]
     for b, body in enumerate(model.bodies):
         own = [body.com, *(np.array(at) for _, at in body.points)]
@@ -155,6 +157,39 @@ def _extent(model: Model) -> float:
         points.append(np.array(own) @ R[b].T + r[b])
     every = np.concatenate([np.zeros((1, 3)) if not floats(model) else r[:1], *points])
     return max(float(np.linalg.norm(np.ptp(every, axis=0))), 0.01)
+
+
+def rest(model: Model) -> Array:
+    """q (nq): every joint at zero; loops closed, where they can be."""
+    if not model.loops:
+        return model.neutral()
+    try:
+        return np.asarray(model.assemble().q, dtype=np.float64)
+    except RamifyError:
+        return model.neutral()
+
+
+def _closing(model: Model, size: float) -> Iterator[Part]:
+    """The joints that close loops: drums on their axes, balls where they have none."""
+    for loop in model.loops:
+        if loop.kind in ("gear", "distance"):
+            continue
+        body, frame = model.attached[loop.first.link] if loop.first.link is not None else (-1, Frame())
+        place = frame @ loop.first.frame
+        turn = place.rotation @ align_z(np.array(loop.axis))
+        drum = Shape("cylinder", (0.014 * size, 0.03 * size), Frame(turn, place.position))
+        ball = Shape("sphere", (0.016 * size,), Frame(position=place.position))
+        yield Part(body, "joint", shape_triangles(drum if loop.kind in ("revolute", "cylindrical") else ball))
+
+
+def _ends(model: Model, b: int) -> list[Array]:
+    """Where other bodies hang on a body, in its frame: their joints, and the joints that close loops."""
+    found = [other.joint.placement.position for other in model.bodies if other.parent == b]
+    for loop in model.loops:
+        for end in (loop.first, loop.second):
+            if loop.kind != "gear" and end.link is not None and model.attached[end.link].body == b:
+                found.append((model.attached[end.link].frame @ end.frame).position)
+    return found
 
 
 def _half(shape: Shape) -> Array:
@@ -173,8 +208,7 @@ def _ties(model: Model, b: int, size: float) -> Iterator[Triangles]:
     """Thin rods from the joints of a body to its shapes, where these leave a gap."""
     body = model.bodies[b]
     ends = [] if body.joint.kind in ("free", "free_euler", "planar") else [body.joint.outlet.inverse().position]
-    ends += [other.joint.placement.position for other in model.bodies if other.parent == b]
-    for end in ends:
+    for end in [*ends, *_ends(model, b)]:
         near = [_nearest(shape, end) for shape in body.shapes]
         at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]
         if np.linalg.norm(at - end) > 0.015 * size:
@@ -205,7 +239,7 @@ def _plain(model: Model, b: int, size: float) -> tuple[list[Triangles], Triangle
     body = model.bodies[b]
     inlet = body.joint.outlet.inverse()
     start = inlet.position
-    ends = [other.joint.placement.position for other in model.bodies if other.parent == b]
+    ends = _ends(model, b)
     ends += [np.array(at) for _, at in body.points] if not ends else []
     if not ends and body.mass > 0.0:
         ends = [start + 2.0 * (body.com - start)]
@@ -239,7 +273,7 @@ def _foot(body: Body, size: float, up: Array) -> Triangles:
         turn = place.rotation @ align_z(np.array(body.joint.axis))
     else:
         turn = up.T
-    return shape_triangles(Shape("cylinder", (0.035 * size, 0.024 * size), Frame(turn, place.position)))
+    return shape_triangles(Shape("cylinder", (0.026 * size, 0.022 * size), Frame(turn, place.position)))
 
 
 def _points(model: Model) -> tuple[Point, ...]:
