@@ -19,7 +19,7 @@ off = np.ptp(pen[line, 1])
 print(f"start {state.q[0].round(4) + 0.0} rad, rates {state.v[0].round(4) + 0.0} rad/s, gap {state.gap:.1e} m")
 print(f"the pen stays within {1e3 * off:.2f} mm of a line over {1e3 * np.ptp(pen[line, 0]):.0f} mm")
 print(
-    f"driving torque between {tau[:, 0].min():.3f} and {tau[:, 0].max():.3f} N m; pin force up to {np.hypot(*multipliers.T).max():.1f} N"
+    f"torque between {tau[:, 0].min():.3f} and {tau[:, 0].max():.3f} N m; pin force up to {np.hypot(*multipliers.T).max():.1f} N"
 )
 
 try:

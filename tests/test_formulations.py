@@ -402,7 +402,17 @@ def test_pages(page: Path) -> None:
 
 
 def test_there_are_pages() -> None:
-    assert {page.stem for page in DOCS} >= {"book-counts", "counting", "denoc", "equations", "lin", "quasi", "renaud", "saha", "steps"}
+    assert {page.stem for page in DOCS} >= {
+        "book-counts",
+        "counting",
+        "denoc",
+        "equations",
+        "lin",
+        "quasi",
+        "renaud",
+        "saha",
+        "steps",
+    }
 
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)

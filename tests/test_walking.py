@@ -277,7 +277,7 @@ def test_a_small_file_runs() -> None:
         ("stride: 0.3, ", "", "small.yaml:3:9: motion.stride: is missing"),
         ("height: 0.5", "height: 0.59", "small.yaml:3:9: motion: rear_right_hip cannot reach"),
         ("lift: 0.09", "lift: 0.09, support: [knee]", "no leg of quadruped has a joint or body 'knee'"),
-        ("lift: 0.09", "lift: 0.09, hight: 1", "small.yaml:3:"),
+        ("lift: 0.09", "lift: 0.09, strid: 1", "small.yaml:3:"),
         ("robot: quadruped", "robot: kuka_kr5", "small.yaml:3:9: motion: leg at 'link2'"),
         ("control: inverse", "control: inverse\ncontrols: {computed_torque: {kp: -3}}", "small.yaml:5:"),
         ("control: inverse", "control: inverse\ncontrols: {computed_tork: {kp: 3}}", "computed_torque"),

@@ -208,9 +208,8 @@ class _Reader:
         v = read.all(part, "v", ("initial",), of_q=False)
         return q, v
 
-
     def _assembled(self, model: Model, q: Any, v: Any, given: Any) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """A start that closes the loops: with the driven coordinates and their rates as they are, the others found near those given,
+        """A start that closes the loops: the driven coordinates and their rates as they are, the others near those given,
         or near the model's guess.
         """
         chosen = driven(model)

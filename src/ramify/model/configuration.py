@@ -17,6 +17,7 @@ from ramify.model.frame import Array
 
 if TYPE_CHECKING:
     from ramify.model.model import Model
+    from ramify.model.structure import Structure
 
 UNIT_TOLERANCE = 1e-4
 """A quaternion whose length is this close to one is normalised; any other is refused."""
@@ -30,7 +31,7 @@ class Layout(NamedTuple):
     balls: list[tuple[int, int]]
 
 
-def layout(model: Model) -> Layout:
+def layout(model: Structure) -> Layout:
     """Where the entries of q and v stand."""
     out = Layout([], [], [])
     i = j = 0

@@ -81,7 +81,7 @@ class Gait(Trajectory):
         """The gait of a robot with a floating trunk and legs of two links (see ``legs``).
 
         height: of the hips over the ground (z_h), m; period: of a step (T), s; stride: the way of a step (l_s), m; lift: how high a
-        foot is lifted (h_f), m; sway: distance of the feet from the middle, for bipeds (abs(y_h(0))), m; support: the legs that stand
+        foot is lifted (h_f), m; sway: of a biped's feet from the middle (abs(y_h(0))), m; support: the legs that stand
         first, each by the name of one of its joints or bodies; every other leg unless given (diagonals, tripods).
 
         Raises ModelError where the robot's legs are of another kind, StateError where a number does not fit.
