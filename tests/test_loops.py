@@ -161,6 +161,20 @@ def test_massless_links_are_carried_by_their_loop() -> None:
         four_bar(coupler=0.0, rocker=0.0, crank=0.0).forward_dynamics(q, v, tau)
 
 
+def test_loops_that_contradict_each_other_are_named() -> None:
+    model, q = two_arms(2, "fixed", {})
+    tie = model.loops[0]
+    shifted = tie.first.frame @ rf.Frame(position=np.array([0.0, 0.01, 0.0]))
+    torn = rf.with_loop(model, "again", "fixed", ("b", shifted), ("f", tie.second.frame))
+    c = torn.constraints(q)
+    assert c.redundant == tuple(f"again.{row}" for row in tie.rows)
+    assert c.conflicting == ("again.y",)
+    assert model.constraints(q).conflicting == ()
+    same = rf.with_loop(model, "again", "fixed", ("b", tie.first.frame), ("f", tie.second.frame))
+    assert same.constraints(q).conflicting == ()
+    assert same.constraints(model.tree.random(9)[0]).conflicting == ()  # open, but not in conflict
+
+
 # ---- forces ----
 
 

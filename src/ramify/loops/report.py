@@ -16,6 +16,7 @@ from ramify.model.frame import Array
 if TYPE_CHECKING:
     from ramify.model.model import Model
 
+_CONTRADICTION = 1e-9
 RANK = 1e-9
 """Singular values of the scaled Jacobian below this share of the largest count as zero."""
 
@@ -27,7 +28,8 @@ class Constraints:
     residual (..., nc), in m or as a sine (see ``units``), zero where the loops are closed; J (..., nc, nv) with J v its rate;
     Jdot_v (..., nc) the rest of its second derivative; ``names`` a name per row. ``rank`` of J and ``mobility`` = nv - rank, each
     an int, or an array (...). ``margin`` (...): the smallest singular value that counts, by the largest, lengths measured in the
-    robot's own size: it goes to zero towards a singular posture.
+    robot's own size: it goes to zero towards a singular posture. ``scaled`` is J without units, ``sizes`` (nc) are
+    m per unit of each row.
     """
 
     residual: Array
@@ -39,12 +41,25 @@ class Constraints:
     mobility: Any
     margin: Any
     scaled: Array
+    sizes: Array
 
     @cached_property
     def redundant(self) -> tuple[str, ...]:
         """Rows that follow from those before them, by name; of one state."""
         kept = set(independent_rows(self.scaled))
         return tuple(name for i, name in enumerate(self.names) if i not in kept)
+
+    @cached_property
+    def conflicting(self) -> tuple[str, ...]:
+        """Redundant rows that contradict those they follow from: these cannot all be closed near this posture; of one state."""
+        kept = independent_rows(self.scaled)
+        r = self.residual * self.sizes
+        rest = [i for i in range(len(r)) if i not in kept]
+        if not rest:
+            return ()
+        shares = np.linalg.lstsq(self.scaled[kept].T, self.scaled[rest].T, rcond=None)[0].T
+        apart = np.abs(r[rest] - shares @ r[kept])
+        return tuple(self.names[i] for i, gap in zip(rest, apart, strict=True) if gap > _CONTRADICTION * self.sizes.max())
 
     @property
     def gap(self) -> float:
@@ -65,9 +80,11 @@ def constraints(model: Model, q: ArrayLike, v: ArrayLike | None) -> Constraints:
     last = np.take_along_axis(values, np.maximum(rank - 1, 0)[..., None], axis=-1)[..., 0]
     margin = last / np.maximum(values[..., 0], 1e-300)
     single = J.ndim == 2
+    if single:
+        rank, margin = int(rank), float(margin)
     return Constraints(
         residual, J, bias, names(model), tuple(unit for loop in model.loops for unit in loop.units),
-        int(rank) if single else rank, model.nv - (int(rank) if single else rank), float(margin) if single else margin, scaled,
+        rank, model.nv - rank, margin, scaled, row_sizes(model),
     )  # fmt: skip
 
 
