@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -62,9 +62,8 @@ def _surface(terrain: Mapping[str, Any]) -> Any:
     """The terrain of a description; None for a kind that is not known here."""
     from ramify.contact import HeightField, Slope
 
-    try:
-        if "heights" in terrain:
-            return HeightField(**terrain)
-        return Slope(**{key: value for key, value in terrain.items() if key != "kind"}) if terrain.get("kind") == "slope" else None
-    except (TypeError, ValueError):
-        return None
+    for kind in (Slope, HeightField):
+        if terrain.get("kind") == kind.word:
+            keys = {f.name: kind.keys.get(f.name, f.name) for f in fields(kind)}
+            return kind(**{name: terrain[key] for name, key in keys.items() if key in terrain})
+    return None
