@@ -54,4 +54,7 @@ class Page:
         return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-PAGES = [Page(ROOT / "README.md"), *(Page(path) for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "_gallery")]
+PAGES = [
+    Page(ROOT / "README.md"),
+    *(Page(path) for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "_gallery"),
+]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 import types
 from collections.abc import Callable
@@ -193,18 +192,6 @@ def test_points_may_be_added_anywhere() -> None:
     twice = rf.with_contact_points(arm, {"link3": {"tip": (0.5, 0.0, 0.0)}, "link1": {"tip": (1.0, 0.0, 0.0)}})
     assert ContactText(twice, Firm()).names == ("link1.tip", "link3.tip")
     assert ContactText(twice, Firm(points="link3.tip")).places == ((0.5, 0.0, 0.0),)
-
-
-BLOCKS = re.findall(
-    r"^```python\n(.*?)^```",
-    (Path(__file__).resolve().parent.parent / "docs" / "ground.md").read_text(encoding="utf-8"),
-    re.DOTALL | re.MULTILINE,
-)
-
-
-@pytest.mark.parametrize("block", BLOCKS, ids=[f"block{i + 1}" for i in range(len(BLOCKS))])
-def test_the_page_on_the_ground_runs(block: str) -> None:
-    exec(compile(block, "ground.md", "exec"), {"__name__": "__main__"})
 
 
 BAD: list[tuple[Callable[[], Any], str]] = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -322,16 +321,3 @@ def test_examples_end_where_the_joints_can_go() -> None:
     start, end = example_ends(robot.model())
     assert start.tolist() == [0.0, 0.0]
     assert end.tolist() == [np.pi / 3, 0.1]
-
-
-DOCS = Path(__file__).resolve().parent.parent / "docs"
-BLOCKS = [
-    (page, block)
-    for page in ("motion.md", "control.md")
-    for block in re.findall(r"^```python\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
-]
-
-
-@pytest.mark.parametrize(("page", "block"), BLOCKS, ids=[f"{page} {i}" for i, (page, _) in enumerate(BLOCKS)])
-def test_documentation_runs(page: str, block: str) -> None:
-    exec(compile(block, page, "exec"), {"__name__": "__main__"})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import re
 import sys
 import threading
 import urllib.error
@@ -312,21 +311,6 @@ def test_reports_are_made_when_they_are_asked_for(done: rf.Study) -> None:
 # ---- documentation ----
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def test_documentation_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
-    files = re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    for name, block in files:
-        Path(name).write_text(block, encoding="utf-8")
-        assert len(rf.study(name)) == 16
-    blocks = re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
-    assert files
-    assert blocks
-    for block in blocks:
-        exec(compile(block, "studies.md", "exec"), {"__name__": "__main__"})
-    assert "(studies.md)" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
 
 
 def test_the_example_is_sound() -> None:

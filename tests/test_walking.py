@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -300,14 +298,6 @@ def test_controls_by_name_have_the_file_s_gains() -> None:
     assert "kd=(40.0,)" in r.options["control"]
     other = s.run(control="{type: computed_torque, kp: 100}", t_end=0.02)
     assert "kp=(100.0,)" in other.options["control"]
-
-
-def test_the_page_s_examples_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (root / "docs" / "walking.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 5
-    for block in blocks:
-        exec(compile(block, "walking.md", "exec"), {})
 
 
 def test_a_plot_of_a_walk_needs_a_ground() -> None:
