@@ -119,9 +119,7 @@ def throughput(runs: int) -> None:
             f"two workers: {runs / wall_2:7.1f} runs/s, {wall_2:.1f} s, processor {cpu_2:.1f} s (start of the processes included)"
         )
         busy = two.status().seconds / wall_2 / 2
-        print(
-            f"of two perfect workers: {wall_1 / wall_2 / 2:.1%} by the clock; workers at work {busy:.1%} of it, start included"
-        )
+        print(f"of two perfect workers: {wall_1 / wall_2 / 2:.1%} by the clock; workers at work {busy:.1%} of it, start included")
         print(f"processor time of one worker over that of two and their parent: {cpu_1 / cpu_2:.1%}")
         print("peak memory: " + ", ".join(f"{what} {mb:.0f} MB" for what, mb in peak.items()))
         print(f"ledger: {two.ledger.stat().st_size / 1e6:.1f} MB; bit for bit the same: {same(serial, two)}")
