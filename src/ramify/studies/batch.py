@@ -55,9 +55,9 @@ def steps_of(scenario: Scenario) -> Steps | None:
     name = "rk4" if method == "auto" and step is not None else FIXED.get(method, "")
     if name not in SCHEMES or step is None or scenario.robot.nv > MOST_LINKS or not llvm_available():
         return None
-    if control is not None and (not control.traceable or control.rate_hz is not None):
+    if control is not None and (not control.traceable or control.rate_hz is not None or control.prescribes):
         return None
-    if getattr(scenario, "ground", None) is not None or getattr(scenario.robot, "loops", None):
+    if scenario.robot.loops:
         return None
     if set(options) - {"t_end", "method", "step", "rtol", "atol", "dt_out", "damping", "max_step"}:
         return None  # an option that the lanes know nothing of
