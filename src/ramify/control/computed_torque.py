@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ramify.control.base import Controller, Forces
-from ramify.control.follow import desired, errors, following, sums, weighted
+from ramify.control.base import Forces
+from ramify.control.follow import Follower, desired, errors, sums, weighted
 from ramify.control.robot import RobotText, Scalars
 from ramify.motion.driven import Driven
-from ramify.motion.trajectory import Trajectory, settle
 from ramify.scalar import Scalar
 
 
 @dataclass(frozen=True)
-class ComputedTorque(Controller):
+class ComputedTorque(Follower):
     """tau = I alpha + h with alpha = a_des + kp e + kd de/dt (eqs. 9.3, 9.4): then dde + kd de + kp e = 0 (eq. 9.5).
 
     Where some coordinates are not driven (a floating base), alpha holds for the driven ones; the accelerations of the others follow
@@ -26,19 +24,6 @@ class ComputedTorque(Controller):
 
     Raises StateError where motion or gains do not fit.
     """
-
-    motion: Trajectory
-    kp: Any = 49.0
-    kd: Any = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        kp, kd = following(self.motion, self.kp, self.kd, 2.0)
-        settle(self, kp=kp, kd=kd)
-
-    @property
-    def traceable(self) -> bool:
-        return self.motion.traceable
 
     def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
         want = desired(self.motion, robot, driven, t, q, v)

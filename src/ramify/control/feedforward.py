@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar
 
-from ramify.control.base import Controller, Forces
+from ramify.control.base import Forces
 from ramify.control.computed_torque import driving_forces
-from ramify.control.follow import desired, errors, following, sums, weighted
+from ramify.control.follow import Follower, desired, errors, sums, weighted
 from ramify.control.robot import RobotText, Scalars
 from ramify.motion.driven import Driven
-from ramify.motion.trajectory import Trajectory, settle
 from ramify.scalar import Scalar
 
 
 @dataclass(frozen=True)
-class Feedforward(Controller):
+class Feedforward(Follower):
     """tau = tau_ID + kp e + kd de/dt, tau_ID being the inverse dynamics of the desired motion (eqs. 9.12, 9.13).
 
     On a floating base tau_ID comes from the hybrid recursion, the base being free. A motion of all coordinates says where the base
@@ -27,18 +26,7 @@ class Feedforward(Controller):
     Raises StateError where motion or gains do not fit.
     """
 
-    motion: Trajectory
-    kp: Any = 49.0
-    kd: Any = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        kp, kd = following(self.motion, self.kp, self.kd, 1.0)
-        settle(self, kp=kp, kd=kd)
-
-    @property
-    def traceable(self) -> bool:
-        return self.motion.traceable
+    ratio: ClassVar[float] = 1.0
 
     def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
         want = desired(self.motion, robot, driven, t, q, v)

@@ -3,14 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from ramify.control.base import gains, spread
+from ramify.control.base import Controller, gains, spread
 from ramify.control.robot import RobotText, Scalars
 from ramify.errors import StateError
 from ramify.motion.driven import Driven
-from ramify.motion.trajectory import Row, Trajectory
+from ramify.motion.trajectory import Row, Trajectory, settle
 from ramify.scalar import Scalar
+
+
+@dataclass(frozen=True)
+class Follower(Controller):
+    """A controller that follows a motion with the gains kp and kd; kd is ``ratio`` times the root of kp unless given.
+
+    Raises StateError where motion or gains do not fit.
+    """
+
+    ratio: ClassVar[float] = 2.0
+    motion: Trajectory
+    kp: Any = 49.0
+    kd: Any = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kp, kd = following(self.motion, self.kp, self.kd, self.ratio)
+        settle(self, kp=kp, kd=kd)
+
+    @property
+    def traceable(self) -> bool:
+        return self.motion.traceable
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramify.control.base import Controller, Forces, gains
-from ramify.control.follow import desired, errors, following, sums, weighted
+from ramify.control.follow import Follower, desired, errors, following, sums, weighted
 from ramify.control.robot import RobotText, Scalars
 from ramify.motion.driven import Driven
 from ramify.motion.trajectory import Trajectory, settle
@@ -14,7 +14,7 @@ from ramify.scalar import Scalar
 
 
 @dataclass(frozen=True)
-class PD(Controller):
+class PD(Follower):
     """tau = kp e + kd de/dt, with e = q_des - q: ReDySim's own controller, of 49 and 14.
 
     motion: of the driven coordinates, or of all. kp in N m/rad or N/m, kd in N m s/rad or N s/m, each a number or one per driven
@@ -22,19 +22,6 @@ class PD(Controller):
 
     Raises StateError where motion or gains do not fit.
     """
-
-    motion: Trajectory
-    kp: Any = 49.0
-    kd: Any = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        kp, kd = following(self.motion, self.kp, self.kd, 2.0)
-        settle(self, kp=kp, kd=kd)
-
-    @property
-    def traceable(self) -> bool:
-        return self.motion.traceable
 
     def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
         e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
