@@ -11,7 +11,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-CODE := src tests examples benchmarks docs/conf.py
+CODE := src tests examples benchmarks docs/conf.py docs/gallery.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test docs lint bench format clean browser
