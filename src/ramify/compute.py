@@ -431,6 +431,12 @@ def op_count(model: Model, name: str, how: str) -> OpCount:
         return written_count(model, name)
     if how != "compiled":
         raise RamifyError(f"how={how!r} must be 'compiled' or 'written'")
+    if name not in ALGORITHMS:
+        from ramify.formulations.general import FORMULATIONS
+
+        if name in FORMULATIONS:
+            remedy = "how='written' (on the command line: --how written)"
+            raise RamifyError(f"{name} is a formulation, which is not compiled; count it as written: {remedy}")
     return model.kernel(name).op_count
 
 

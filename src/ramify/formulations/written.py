@@ -10,6 +10,7 @@ from ramify.choices import extra_columns
 from ramify.compute import plain_text, tree_of
 from ramify.dynamics.tree import Tree
 from ramify.errors import RamifyError
+from ramify.formulations.chain import refuse_loops
 from ramify.formulations.counting import Tally
 from ramify.formulations.general import FORMULATIONS
 from ramify.model.frame import cos_sin
@@ -59,8 +60,9 @@ def _general_pose(k: int) -> Pose:
 def written_count(model: Model, name: str) -> OpCount:
     """Operations that the text of an algorithm or of a formulation executes on a general robot with the joints of a model.
 
-    ``mul`` holds × and ÷. RamifyError for an unknown name; ModelError where a formulation has no place for the robot.
+    ``mul`` holds × and ÷. RamifyError for an unknown name; ModelError where a formulation has no place for the robot, or its loops.
     """
+    refuse_loops(model)
     if name in FORMULATIONS:
         of = FORMULATIONS[name].of
         if of is None:
