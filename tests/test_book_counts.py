@@ -214,11 +214,19 @@ def test_formulas_as_they_are_printed() -> None:
 
 
 def test_robots_that_published_formulas_are_not_for() -> None:
-    reasons = {"four_bar": "closed loops", "stanford_arm": "'joint3' is prismatic", "gripper": "", "quadruped": "", "redysim_rp": "turn"}
+    reasons = {
+        "four_bar": "closed loops",
+        "stanford_arm": "'joint3' is prismatic",
+        "gripper": "",
+        "quadruped": "",
+        "redysim_rp": "turn",
+    }
     for robot, reason in reasons.items():
         why = why_not_comparable(rf.load(robot))
         assert reason in why
         assert bool(reason) == bool(why)
+    with pytest.raises(rf.ModelError, match="four_bar: closed loops"):
+        compare(rf.load("four_bar"))
 
 
 def test_written_counts_of_every_algorithm() -> None:

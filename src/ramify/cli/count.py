@@ -40,7 +40,7 @@ def count(
         given = {"robots": robots, "--algorithm": algorithm, "--how": how != "compiled", "--set": settings}
         for name, value in given.items():
             if value:
-                raise rf.RamifyError(f"--general counts every formulation as written, on robots of its own; {name} has no place beside it")
+                raise rf.RamifyError(f"--general counts all formulations, on robots of its own; {name} has no place beside it")
     if plot is not None:
         from ramify.view.growth import plot_growth
 
@@ -54,7 +54,7 @@ def count(
 
 
 def _asked_for(robots: tuple[str, ...], settings: Settings, how: str) -> list[Model]:
-    """The robots by name, or all built-in ones; of these, closed loops are left out, and this is said, where they cannot be counted."""
+    """The robots by name, or all built-in ones; of these, closed loops are left out, and this is said, as written."""
     models = [load(robot, settings) for robot in robots or rf.robots()]
     closed = [m.name for m in models if m.loops] if how == "written" and not robots else []
     if closed:

@@ -201,4 +201,4 @@ def published_count(name: str, n: int) -> OpCount | None:
     if row.mul is None or row.add is None:
         return None
     mul, add = (round(a * n * n + b * n + c) for a, b, c in (row.mul, row.add))
-    return OpCount(mul, add, 0, 0, general_count(name, n).sincos)
+    return OpCount(mul, add, 0, 0, general_count(name, 2).sincos * n // 2)  # in proportion to n

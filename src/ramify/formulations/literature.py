@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal
 
+from ramify.errors import ModelError
 from ramify.trace.count import OpCount
 
 if TYPE_CHECKING:
@@ -116,7 +117,10 @@ PUBLISHED: Final = (
     ),
     Published("inertia matrix", "Lin 1991", Formula((38.5,) * 3, -85, 10.5), Formula((39,) * 3, -70, 6)),
     Published("inertia matrix", "Renaud, in Lin 1991", Formula((22.5,) * 3, -68, 13.5), Formula((26,) * 3, -64, 9)),
-    Published("inertia matrix", "Lin 1988", Formula((Fraction(-107, 3),) * 3, 19, 16.5, Fraction(7, 6)), Formula((-28.5,) * 3, 14, 13.5, 1)),
+    Published(
+        "inertia matrix", "Lin 1988", Formula((Fraction(-107, 3),) * 3, 19, 16.5, Fraction(7, 6)),
+        Formula((-28.5,) * 3, 14, 13.5, 1),
+    ),
     Published("inertia matrix", "Walker, Orin, in Lin 1991", Formula((53,) * 3, -74, 11), Formula((52,) * 3, -62, 8)),
     Published("inertia matrix", "Fijany, Bejczy 1989", Formula((115.5,) * 3, -175, 4.5), Formula((88,) * 3, -134, 4)),
     Published("bias vector", "Lin 1991, beside the matrix", Formula((5.5,) * 3, 3, 12.5), Formula((1,) * 3, 0, 9)),
@@ -212,8 +216,11 @@ def pair(count: OpCount) -> tuple[int, int]:
 def compare(model: Model, how: Literal["compiled", "written"] = "compiled", joints: Joints | None = None) -> list[Comparison]:
     """The tasks of a model beside all that is published for as many joints.
 
-    ``joints``: n1, n2, n3 of the published robot where they are not the model's own.
+    ``joints``: n1, n2, n3 of the published robot where they are not the model's own. ModelError where they are not given and no
+    published formula is for such a robot.
     """
+    if joints is None and (why := why_not_comparable(model)):
+        raise ModelError(f"{model.name}: {why}")
     joints = joints or joints_of(model)
     out = []
     for task in tasks_of(model):

@@ -105,9 +105,14 @@ def _per_link(text: Callable[[Chain], tuple[OpCount, Ledger]]) -> str:
     for key, row in six.rows.items():
         link = row[0] - five.rows[key][0], row[1] - five.rows[key][1]
         rows.append((key[1], link, (row[0] - 6 * link[0], row[1] - 6 * link[1])))
-    total: list[Pair] = [(sum(row[i][0] for row in rows), sum(row[i][1] for row in rows)) for i in (1, 2)]
-    rows.append(("**sum**", total[0], total[1]))
-    return _table(("step", "a link", "at the ends"), [(name, *(_pair(x).replace("-", "−") for x in pairs)) for name, *pairs in rows])
+    rows.append(("**sum**", _sum(link for _, link, _ in rows), _sum(ends for _, _, ends in rows)))
+    cells = [(name, _pair(link), _pair(ends).replace("-", "−")) for name, link, ends in rows]
+    return _table(("step", "a link", "at the ends"), cells)
+
+
+def _sum(pairs: Iterable[Pair]) -> Pair:
+    each = list(pairs)
+    return sum(pair[0] for pair in each), sum(pair[1] for pair in each)
 
 
 def compiled() -> str:

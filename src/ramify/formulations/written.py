@@ -57,6 +57,14 @@ def _general_pose(k: int) -> Pose:
     return Pose(Mat3(c * d, -s * d, t, s, c, 0.12, -c * t, s * t, d), Vec3(0.21, 0.32, 0.43))
 
 
+def compilable(name: str) -> str:
+    """The name itself; RamifyError where it is a formulation's, which is counted as written only."""
+    if name in FORMULATIONS and name not in ALGORITHMS:
+        remedy = "how='written' (on the command line: --how written)"
+        raise RamifyError(f"{name} is a formulation, which is not compiled; count it as written: {remedy}")
+    return name
+
+
 def written_count(model: Model, name: str) -> OpCount:
     """Operations that the text of an algorithm or of a formulation executes on a general robot with the joints of a model.
 
