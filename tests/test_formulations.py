@@ -15,12 +15,13 @@ from random_trees import random_bodies, random_case
 import ramify as rf
 from ramify.formulations import FORMULATIONS, denoc_matrices, elimination, general_count, lin, published_count, quasi, renaud, saha
 from ramify.formulations.book_tree import tree_of
-from ramify.formulations.chain import chain_of, general_chain, rotations
+from ramify.formulations.chain import chain_of, general_chain, in_store, rotations
 from ramify.formulations.counting import Counted, Tally, count_operations, stored
 from ramify.formulations.mass_centre import mass_centre_matrices, reverse_gaussian_elimination
 from ramify.formulations.tables import filled
 from ramify.model.model import Model
 from ramify.scalar import cos, sin, sqrt
+from ramify.spatial import Sym3, Vec3
 
 DOCS = sorted((Path(__file__).resolve().parent.parent / "docs" / "formulations").glob("*.md"))
 QUARTERS = (0.0, np.pi / 2, -np.pi / 2, np.pi)
@@ -417,6 +418,30 @@ def test_ridim_and_rfdsim(n: int) -> None:
         assert (count.mul, count.add) == (76, 50)
 
 
+def test_where_the_published_additions_of_ridim_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's table: vectors turned by matrices with given entries, then also a base at rest whose zeros are known."""
+
+    def entries(link: saha.MassCentreLink) -> list[list[Any]]:
+        (c, s), (ca, sa) = (link.theta.c, link.theta.s), (link.alpha.c, link.alpha.s)
+        before = c.tally.mul
+        rows = [[c, s, 0.0], [-s * ca, c * ca, sa], [s * sa, -(c * sa), ca]]
+        c.tally.mul = before  # given
+        return rows
+
+    def turned(rows: Any, u: Vec3, like: Any) -> Vec3:
+        return in_store(Vec3(*(a * u.x + b * u.y + c * u.z for a, b, c in rows)), like)
+
+    monkeypatch.setattr(saha.MassCentreLink, "outward", lambda x, u: turned(entries(x), u, x.theta.c))
+    monkeypatch.setattr(saha.MassCentreLink, "inward", lambda x, u: turned(zip(*entries(x), strict=True), u, x.theta.c))
+    for n in (3, 6):
+        count = general_count("ridim", n)
+        assert (count.mul, count.add) == (120 * n - 44, 97 * n - 41)
+    monkeypatch.setattr(saha, "in_store", lambda record, like: (*record[:2], in_store(record[2], like)))
+    for n in (3, 6):
+        count = general_count("ridim", n)
+        assert (count.mul, count.add) == (120 * n - 58, 97 * n - 55)
+
+
 @pytest.mark.parametrize("name", FORMULATIONS)
 def test_general_robots_stay_general(name: str) -> None:
     """No constant of a long chain happens to be 0 or 1: the counts are the polynomials of short ones."""
@@ -443,8 +468,6 @@ def test_counts_of_unknown_things() -> None:
 
 def test_parts_of_the_count() -> None:
     """The costs that figure 3 of the paper prints beside its steps."""
-    from ramify.spatial import Sym3, Vec3
-
     tally = Tally()
     R = rotations(general_chain(1), [tally.number(0.4)])[0]
     assert (tally.mul, tally.add, len(tally.angles)) == (4, 0, 1)
