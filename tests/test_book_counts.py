@@ -16,7 +16,7 @@ from ramify.formulations import FORMULATIONS, book_fixed, book_floating, general
 from ramify.formulations.appendix import solve_symmetric
 from ramify.formulations.book_count import run, step_table
 from ramify.formulations.book_tree import general_tree, tree_of
-from ramify.formulations.literature import BOOK, PUBLISHED, SEED_ROBOTS, compare
+from ramify.formulations.literature import BOOK, PUBLISHED, SEED_ROBOTS, compare, why_not_comparable
 from ramify.model.joint import Joint
 from ramify.model.model import Model
 from ramify.spatial import Vec3, Wrench
@@ -181,6 +181,19 @@ def test_published_totals() -> None:
     for (task, joints), right in totals.items():
         (row,) = (x for x in PUBLISHED if x.task == task and x.who == BOOK)
         assert row.at(joints) == right
+    other = {  # tables I and II of Lin for two, six and eight joints
+        ("inertia matrix", "Walker, Orin, in Lin 1991"): ((76, 74), (640, 538), (1054, 866)),
+        ("inertia matrix", "Renaud, in Lin 1991"): ((31, 24), (553, 416), (976, 720)),
+        ("inertia matrix", "Lin 1988"): ((23, 19), (651, 545), (1387, 1162)),
+        ("inertia matrix", "Fijany, Bejczy 1989"): ((74, 58), (680, 538), (1037, 826)),
+        ("inertia matrix", "Lin 1991"): ((34, 32), (524, 380), (895, 626)),
+        ("bias vector", "Khalil, Kleinfinger 1987"): ((73, 62), (477, 422), (679, 602)),
+        ("bias vector", "Balafoutis et al. 1988"): ((117, 96), (489, 420), (675, 582)),
+        ("bias vector", "Lin 1991, beside the matrix"): ((64, 38), (486, 330), (847, 584)),
+    }
+    for (task, who), figures in other.items():
+        (row,) = (x for x in PUBLISHED if x.task == task and x.who == who)
+        assert tuple(row.at((n, 0, 0)) for n in (2, 6, 8)) == figures
     others = {"Lilly, Orin 1991": (2377, 1855), "Featherstone 1983": (2190, 1915), "Saha 1999": (2077, 1955)}
     for who, right in others.items():
         (row,) = (x for x in PUBLISHED if x.task == "forward" and x.who == who)
@@ -192,6 +205,28 @@ def test_compiled_counts_are_below_all_that_is_published() -> None:
         for row in compare(rf.load(robot), joints=joints):
             assert row.below_all
             assert row.saved > 0.1
+
+
+def test_formulas_as_they_are_printed() -> None:
+    printed = {(x.task, x.who): (str(x.mul), str(x.add)) for x in PUBLISHED}
+    assert printed["bias vector", "Lin 1991, beside the matrix"] == ("12½n² + 5½n + 3", "9n² + n")
+    assert printed["inertia matrix", "Lin 1988"] == ("1⅙n³ + 16½n² − 35⅔n + 19", "n³ + 13½n² − 28½n + 14")
+
+
+def test_robots_that_published_formulas_are_not_for() -> None:
+    reasons = {
+        "four_bar": "closed loops",
+        "stanford_arm": "'joint3' is prismatic",
+        "gripper": "",
+        "quadruped": "",
+        "redysim_rp": "turn",
+    }
+    for robot, reason in reasons.items():
+        why = why_not_comparable(rf.load(robot))
+        assert reason in why
+        assert bool(reason) == bool(why)
+    with pytest.raises(rf.ModelError, match="four_bar: closed loops"):
+        compare(rf.load("four_bar"))
 
 
 def test_written_counts_of_every_algorithm() -> None:
@@ -229,4 +264,6 @@ def test_growth(tmp_path: Path) -> None:
     assert n == [6, 12, 18, 24, 30]
     assert np.ptp(np.diff(counted)) == 0  # linear in n
     plot_growth(tmp_path / "growth.svg")
+    with pytest.raises(rf.RamifyError, match=r"nowhere.g\.svg cannot be written: there is no folder"):
+        plot_growth(tmp_path / "nowhere" / "g.svg")
     assert "counted here" in (tmp_path / "growth.svg").read_text(encoding="utf-8")

@@ -221,6 +221,20 @@ def test_count_as_written(run: Run) -> None:
     assert "names no kind of picture" in answer.err
 
 
+def test_count_compares_like_with_like(run: Run) -> None:
+    """No published formula is for closed loops or for joints that slide; one convention for the percentage."""
+    for robot, why in (("four_bar", "closed loops"), ("stanford_arm", "is prismatic")):
+        told = good(run("count", robot, "--json")).json
+        assert all(row["published"] == [] for row in told)
+        answer = good(run("count", robot))
+        assert f"{robot} is compared with nothing" in answer.out
+        assert why in answer.out
+        assert "Published;" not in answer.out
+    answer = good(run("count", "kuka_kr5", "--algorithm", "inverse_dynamics"))
+    assert "fewer by" in answer.out
+    assert "41%" in answer.out  # as in the documentation
+
+
 def test_export_yaml_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
     assert good(run("export", "spatial_biped_fixed", "--out", "robots", "--json")).json["files"]
     path = tmp_path / "robots" / "spatial_biped_fixed.yaml"
@@ -314,6 +328,14 @@ BAD = [
     (["id", "kuka_kr5", "--out", "no/such/place.csv"], "no/such/place.csv"),
     (["id", "kuka_kr5", "--steps", "2", "--plot", "torques.xyz"], "torques.xyz"),
     (["count", "kuka_kr5", "--algorithm", "magic"], "magic"),
+    (["count", "kuka_kr5", "--algorithm", "denoc_forward"], "--how written"),
+    (["count", "four_bar", "--how", "written"], "closed loops"),
+    (["count", "--general", "100000000"], "up to 200 joints"),
+    (["count", "--general", "6", "kuka_kr5"], "robots has no place beside it"),
+    (["count", "--general", "6", "--how", "written"], "--how has no place beside it"),
+    (["count", "--plot", "no/such/growth.svg"], "no/such/growth.svg cannot be written"),
+    (["equations", "planar_3r", "--steps", "inverse_dynamics", "--part", "M"], "--part has no place beside it"),
+    (["equations", "planar_3r", "--steps", "inverse_dynamics", "--symbols"], "--symbols has no place beside it"),
     (["export", "kuka_kr5", "--format", "c", "--algorithm", "magic"], "magic"),
     (["export", "kuka_kr5", "--format", "pascal"], "pascal"),
     (["nonsense"], "nonsense"),

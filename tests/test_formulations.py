@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ import pytest
 from random_trees import random_bodies, random_case
 
 import ramify as rf
-from ramify.formulations import denoc_matrices, elimination, general_count, lin, published_count, renaud, saha
-from ramify.formulations.chain import chain_of, general_chain, rotations
+from ramify.formulations import FORMULATIONS, denoc_matrices, elimination, general_count, lin, published_count, quasi, renaud, saha
+from ramify.formulations.book_tree import tree_of
+from ramify.formulations.chain import chain_of, general_chain, in_store, rotations
 from ramify.formulations.counting import Counted, Tally, count_operations, stored
 from ramify.formulations.mass_centre import mass_centre_matrices, reverse_gaussian_elimination
 from ramify.formulations.tables import filled
 from ramify.model.model import Model
 from ramify.scalar import cos, sin, sqrt
+from ramify.spatial import Sym3, Vec3
 
 DOCS = sorted((Path(__file__).resolve().parent.parent / "docs" / "formulations").glob("*.md"))
 QUARTERS = (0.0, np.pi / 2, -np.pi / 2, np.pi)
@@ -164,8 +167,10 @@ def test_chains_with_joints_of_several_degrees_of_freedom() -> None:
 def test_the_pivots_of_saha() -> None:
     """m^_i are the diagonal of D in I = U D U' (54)."""
     m, q, _, _ = serial_robot(4)
-    pivots = [joint.pivot for joint in elimination.articulated_bodies(elimination.bodies_at(chain_of(m), q))]
-    np.testing.assert_allclose(np.array(pivots, dtype=np.float64), np.diag(m.udu(q).D), rtol=1e-10)
+    joints = elimination.articulated_bodies(elimination.bodies_at(chain_of(m), q)).joints
+    D = np.diag(m.udu(q).D)
+    np.testing.assert_allclose([float(joint.pivot) for joint in joints], D, rtol=1e-10)
+    np.testing.assert_allclose([float(joint.reciprocal) for joint in joints], 1.0 / D, rtol=1e-10)
 
 
 def test_any_scalar() -> None:
@@ -199,6 +204,73 @@ def test_what_is_no_chain() -> None:
         lin.bias_forces(arm, [0.0] * 6, [0.0] * 5)
 
 
+FORMS: dict[str, Any] = {
+    "lin.mass_matrix": lambda m, q: lin.mass_matrix(m, q),
+    "lin.bias_forces": lambda m, q: lin.bias_forces(m, q, [0.1] * m.nv),
+    "renaud.mass_matrix": lambda m, q: renaud.mass_matrix(m, q),
+    "saha.inverse_dynamics": lambda m, q: saha.inverse_dynamics(m, q, [0.1] * m.nv, [0.2] * m.nv),
+    "saha.forward_dynamics": lambda m, q: saha.forward_dynamics(m, q, [0.1] * m.nv, [0.2] * m.nv),
+    "quasi.mass_matrix": lambda m, q: quasi.mass_matrix(m, q),
+    "quasi.forward_dynamics": lambda m, q: quasi.forward_dynamics(m, q, [0.1] * m.nv, [0.2] * m.nv),
+}
+BAD_STATES: list[tuple[Any, str]] = [
+    ([0.0, np.nan, 0.0], r"q\[1\] is nan, which is not finite"),
+    (np.array([0.0, 0.0, np.inf]), r"q\[2\] is inf"),
+    ([0.0, 0.0, np.array([1.0, np.nan])], r"q\[2\] is nan at \[1\] of its batch"),
+    (np.zeros((3, 3)), r"q has shape \(3, 3\); .* list\(q.T\)"),
+    (np.zeros((3, 1)), r"q has shape \(3, 1\)"),
+    (np.array(1.0), r"q has shape \(\)"),
+    ([[0.0], [0.0], [0.0]], r"q\[0\] is \[0.0\], which is no scalar"),
+    ([0.0, "1", 0.0], r"q\[1\] is '1', which is no scalar"),
+    ([0.0, None, 0.0], r"q\[1\] is None"),
+    ("abc", "q is 'abc'; .* takes a list of 3 scalars"),
+    (1.0, "q is 1.0; .* takes a list of 3 scalars"),
+    ({0: 1.0, 1: 1.0, 2: 1.0}, "q is a dictionary"),
+    ([0.0, 0.0], "q has 2 entries; planar_3r takes 3"),
+    ([0.0, np.zeros(2), np.zeros(3)], "batches of different shapes"),
+    ([np.array(["a"]), 0.0, 0.0], r"q\[0\] is an array of <U1"),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bad_states_are_named(form: str) -> None:
+    m = rf.load("planar_3r")
+    for q, message in BAD_STATES:
+        with pytest.raises(rf.StateError, match=message):
+            FORMS[form](m, q)
+
+
+def test_symbols_and_batches_are_scalars() -> None:
+    """What computes passes: SymPy's symbols, traced expressions, integers; a batch is a list of its columns."""
+    import sympy as sp
+
+    m = rf.load("planar_3r")
+    q = np.random.default_rng(3).normal(size=(4, 3))
+    for form in FORMS.values():
+        form(m, list(sp.symbols("x y z")))
+        form(m, [1, np.float64(2.0), np.int64(3)])
+        np.testing.assert_allclose(np.array(form(m, list(q[0])), float), np.array(form(m, q[0]), float))
+    H = lin.mass_matrix(m, list(q.T))
+    np.testing.assert_allclose(np.broadcast_to(H[0][0], 4), m.mass_matrix(q)[:, 0, 0], atol=1e-12)
+
+
+def test_closed_loops_are_not_dropped() -> None:
+    m = rf.load("four_bar")
+    q, v = m.tree.neutral(), np.zeros(3)
+    texts = [
+        lambda: denoc_matrices(m, q, v),
+        lambda: mass_centre_matrices(m, q, v),
+        lambda: tree_of(m),
+        lambda: chain_of(m),
+        lambda: m.op_count("inverse_dynamics", how="written"),
+        lambda: m.op_count("denoc_inverse", how="written"),
+    ]
+    for text in [*texts, *(partial(form, m, q) for form in FORMS.values())]:
+        with pytest.raises(rf.ModelError, match=r"closed loops.*m\.tree"):
+            text()
+    assert m.tree.op_count("inverse_dynamics", how="written").mul > 0
+
+
 def test_denoc_says_what_is_wrong() -> None:
     m = rf.load("gripper")
     q, v = m.random(0)
@@ -213,6 +285,19 @@ def test_denoc_says_what_is_wrong() -> None:
         denoc_matrices(m, q, v).forces([np.nan] * 4)
     with pytest.raises(rf.ModelError, match="no DeNOC matrix is called 'K'"):
         _ = denoc_matrices(m, q, v)["K"]
+    with pytest.raises(rf.StateError, match=r"v\[2\] is nan"):
+        denoc_matrices(m, q, [0.0, 0.0, np.nan, 0.0])
+    with pytest.raises(rf.StateError, match="q must be 4 finite numbers; it is"):
+        denoc_matrices(m, ["a", "b", "c", "d"], v)
+    for i, j in ((9, 9), (0, 4), (-1, 0)):
+        with pytest.raises(rf.ModelError, match="gripper has links 0 to 3"):
+            denoc_matrices(m, q, v).block("N_l", i, j)
+    with pytest.raises(rf.ModelError, match="t is a vector"):
+        denoc_matrices(m, q, v).block("t", 0, 0)
+    x = mass_centre_matrices(m, q, v)
+    for outside in (lambda: x.B(9, 1), lambda: x.B(1, 0), lambda: x.p(5), lambda: x.alpha(1, 5)):
+        with pytest.raises(rf.ModelError, match="gripper has links 1 to 4"):
+            outside()
 
 
 def test_a_joint_that_moves_no_inertia() -> None:
@@ -322,12 +407,49 @@ def test_published_figures() -> None:
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_ridim_and_rfdsim(n: int) -> None:
-    """The figures of the page on Saha's recursions: multiplications of RIDIM as published, the rest near it."""
+    """The figures of the page on Saha's recursions: multiplications as published, the additions near it."""
     count, paper = general_count("ridim", n), published_count("ridim", n)
     assert (count.mul, count.add, count.sincos) == (paper.mul, 92 * n - 39, n)
     if n > 2:
+        count, paper = general_count("rfdsim", n), published_count("rfdsim", n)
+        assert (count.mul, count.add) == (paper.mul, paper.add + 2)
+    else:
         count = general_count("rfdsim", n)
-        assert (count.mul, count.add) == (200 * n - 325, 190 * n - 347)
+        assert (count.mul, count.add) == (76, 50)
+
+
+def test_where_the_published_additions_of_ridim_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's table: vectors turned by matrices with given entries, then also a base at rest whose zeros are known."""
+
+    def entries(link: saha.MassCentreLink) -> list[list[Any]]:
+        (c, s), (ca, sa) = (link.theta.c, link.theta.s), (link.alpha.c, link.alpha.s)
+        before = c.tally.mul
+        rows = [[c, s, 0.0], [-s * ca, c * ca, sa], [s * sa, -(c * sa), ca]]
+        c.tally.mul = before  # given
+        return rows
+
+    def turned(rows: Any, u: Vec3, like: Any) -> Vec3:
+        return in_store(Vec3(*(a * u.x + b * u.y + c * u.z for a, b, c in rows)), like)
+
+    monkeypatch.setattr(saha.MassCentreLink, "outward", lambda x, u: turned(entries(x), u, x.theta.c))
+    monkeypatch.setattr(saha.MassCentreLink, "inward", lambda x, u: turned(zip(*entries(x), strict=True), u, x.theta.c))
+    for n in (3, 6):
+        count = general_count("ridim", n)
+        assert (count.mul, count.add) == (120 * n - 44, 97 * n - 41)
+    monkeypatch.setattr(saha, "in_store", lambda record, like: (*record[:2], in_store(record[2], like)))
+    for n in (3, 6):
+        count = general_count("ridim", n)
+        assert (count.mul, count.add) == (120 * n - 58, 97 * n - 55)
+
+
+@pytest.mark.parametrize("name", FORMULATIONS)
+def test_general_robots_stay_general(name: str) -> None:
+    """No constant of a long chain happens to be 0 or 1: the counts are the polynomials of short ones."""
+    sizes = np.array([3.0, 4.0, 5.0])
+    for part in ("mul", "add"):
+        exact = np.polyfit(sizes, [getattr(general_count(name, int(n)), part) for n in sizes], 2)
+        for n in (40, 64):
+            assert getattr(general_count(name, n), part) == round(float(np.polyval(exact, n)), 4)
 
 
 def test_counts_of_unknown_things() -> None:
@@ -335,12 +457,17 @@ def test_counts_of_unknown_things() -> None:
         general_count("kane", 6)
     with pytest.raises(rf.RamifyError, match="two revolute joints or more"):
         general_count("lin_bias", 1)
+    with pytest.raises(rf.RamifyError, match="up to 200 joints"):
+        general_count("ridim", 100_000_000)
+    for bad in (2.5, "6", None, True):
+        with pytest.raises(rf.RamifyError, match="the number of joints is an integer"):
+            general_count("lin_inertia", bad)  # type: ignore[arg-type]
+    with pytest.raises(rf.RamifyError, match=r"lin_inertia is a formulation.*how='written'"):
+        rf.load("kuka_kr5").op_count("lin_inertia")
 
 
 def test_parts_of_the_count() -> None:
     """The costs that figure 3 of the paper prints beside its steps."""
-    from ramify.spatial import Sym3, Vec3
-
     tally = Tally()
     R = rotations(general_chain(1), [tally.number(0.4)])[0]
     assert (tally.mul, tally.add, len(tally.angles)) == (4, 0, 1)

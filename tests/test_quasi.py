@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,6 +141,17 @@ def test_example_of_the_paper() -> None:
         M = k * np.array([[5 / 3 + np.cos(b), 1 / 3 + np.cos(b) / 2], [1 / 3 + np.cos(b) / 2, 1 / 3]])
         turning = k * np.sin(b) / 2 * np.array([-(2 * w1 + w2) * w2, w1 * w1])
         np.testing.assert_allclose(torques(t), M @ [a1, a2] + turning, atol=1e-12)
+
+
+def test_torques_of_the_page() -> None:
+    """The table of the page, to its last figure."""
+    text = (Path(__file__).resolve().parent.parent / "docs" / "formulations" / "quasi.md").read_text(encoding="utf-8")
+    chain = quasi_chain_of(rf.with_gravity(rf.load("two_link"), (0.0, 0.0, 0.0)))
+    line = PlanarLine((0.305, 0.305), (0.915, 0.915), (0.915, 0.915))
+    times = {"0": 0.0, "π/4": math.pi / 4, "π/2": math.pi / 2, "π": math.pi}
+    for name, t in times.items():
+        first, second = quasi.control(chain, *line.text(t))
+        assert f"| {name} | {first:.4f} | {second:.4f} |".replace("-", "−") in text
 
 
 @pytest.mark.parametrize("n", range(2, 9))

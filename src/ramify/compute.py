@@ -425,13 +425,13 @@ def _module_blocks(model: Model) -> Array:
 
 def op_count(model: Model, name: str, how: str) -> OpCount:
     """See Model.op_count."""
-    if how == "written":
-        from ramify.formulations.written import written_count
+    from ramify.formulations.written import compilable, written_count
 
+    if how == "written":
         return written_count(model, name)
     if how != "compiled":
         raise RamifyError(f"how={how!r} must be 'compiled' or 'written'")
-    return model.kernel(name).op_count
+    return model.kernel(compilable(name)).op_count
 
 
 def fingerprint(model: Model) -> str:

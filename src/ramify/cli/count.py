@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -35,25 +36,42 @@ def count(
     json: AsJson = False,
 ) -> None:
     """Count the operations of the algorithms, algorithm by robot, beside what the literature publishes."""
+    if general is not None:
+        given = {"robots": robots, "--algorithm": algorithm, "--how": how != "compiled", "--set": settings}
+        for name, value in given.items():
+            if value:
+                raise rf.RamifyError(f"--general counts all formulations, on robots of its own; {name} has no place beside it")
     if plot is not None:
         from ramify.view.growth import plot_growth
 
         plot_growth(plot)
     if general is not None:
         _general(general, json)
-    elif robots or plot is None:
-        _by_robot([load(robot, settings) for robot in robots or rf.robots()], algorithm, how, json)
+    elif robots or algorithm or how != "compiled" or plot is None:
+        _by_robot(_asked_for(robots, settings, how), algorithm, how, json)
     if plot is not None and not json:
         print_line(f"growth with n: {plot}")
 
 
+def _asked_for(robots: tuple[str, ...], settings: Settings, how: str) -> list[Model]:
+    """The robots by name, or all built-in ones; of these, closed loops are left out, and this is said, as written."""
+    models = [load(robot, settings) for robot in robots or rf.robots()]
+    closed = [m.name for m in models if m.loops] if how == "written" and not robots else []
+    if closed:
+        print(f"ramify: left out, for they have closed loops: {', '.join(closed)}", file=sys.stderr)
+    return [m for m in models if m.name not in closed]
+
+
 def _by_robot(models: list[Model], names: list[str] | None, how: Literal["compiled", "written"], json: bool) -> None:
-    from ramify.formulations.literature import ALGORITHM, PUBLISHED, is_floating, joints_of, tasks_of
+    from ramify.formulations.literature import ALGORITHM, PUBLISHED, is_floating, joints_of, tasks_of, why_not_comparable
 
     data: list[dict[str, Any]] = []
     tasks = set()
+    alone: dict[str, str] = {}
     for m in models:
-        task_of = {ALGORITHM[task]: task for task in tasks_of(m)}
+        if why := why_not_comparable(m):
+            alone[m.name] = why
+        task_of = {} if why else {ALGORITHM[task]: task for task in tasks_of(m)}
         tasks |= set(task_of.values())
         for name in names or (*COUNTED, *(["hybrid_dynamics"] if is_floating(m) else [])):
             c = m.op_count(name, how)
@@ -64,22 +82,27 @@ def _by_robot(models: list[Model], names: list[str] | None, how: Literal["compil
     if json:
         print_json(data)
         return
-    columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos", "fewest published", "here")
+    columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos", "fewest published", "fewer by")
     rows = [(*(v for k, v in row.items() if k not in ("how", "published")), *_best(row)) for row in data]
     print_table(f"Operations, as {how}", columns, rows)
+    for robot, why in alone.items():
+        print_line(f"{robot} is compared with nothing: {why}")
     printed = [(x.task, x.who, x.mul, x.add) for x in PUBLISHED if x.task in tasks]
+    if not printed:
+        return
     print_table(
         "Published; n1, n2, n3 joint variables of joints with one, two, three axes", ("task", "who", "x and /", "+"), printed
     )
 
 
 def _best(row: dict[str, Any]) -> tuple[str, str]:
-    """The published count with the fewest operations, and ours relative to it."""
+    """The published count with the fewest operations, and the share of it that ours does without, M + A."""
+    from ramify.formulations.literature import best_of, fewer_by
+
     if not row["published"]:
         return "", ""
-    best = min(row["published"], key=lambda x: x["mul"] + x["add"])
-    ratio = (row["mul"] + row["div"] + row["add"]) / (best["mul"] + best["add"])
-    return f"{best['mul']}M {best['add']}A, {best['who']}", f"{ratio:.0%}"
+    who, best = best_of([(x["who"], (x["mul"], x["add"])) for x in row["published"]])
+    return f"{best[0]}M {best[1]}A, {who}", f"{fewer_by((row['mul'] + row['div'], row['add']), best):.0%}"
 
 
 def _general(n: int, json: bool) -> None:

@@ -29,7 +29,9 @@ def equations(
         Literal["inverse_dynamics", "forward_dynamics"] | None,
         Parameter(help="Instead, the steps of this recursion, between the robot's modules and within them."),
     ] = None,
-    seconds: Annotated[float, Parameter(help="Time that each part may take; a part that needs more is left out.")] = 20.0,
+    seconds: Annotated[
+        float | None, Parameter(help="Time that each part may take, 20 unless given; a part that needs more is left out.")
+    ] = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> int:
@@ -37,6 +39,11 @@ def equations(
 
     Exit code 1 where a part has been left out.
     """
+    if steps is not None:
+        for option, given in (("--part", part), ("--symbols", symbols), ("--seconds", seconds is not None)):
+            if given:
+                raise rf.RamifyError(f"--steps writes a recursion, not closed forms; {option} has no place beside it")
+    seconds = 20.0 if seconds is None else seconds
     m = load(robot, settings)
     if m.loops:
         print(f"ramify: the loops of {m.name} are opened: what follows is of its tree", file=sys.stderr)

@@ -136,7 +136,8 @@ _ENDS: Final[dict[str, tuple[tuple[str, Pair, str], ...]]] = {
         (
             "link on the fixed base", (19, 8),
             "printed without steps, as that of a link without children. No choice of rows of table 6.9 adds up to 19M 8A;"
-            " ψ, φ̂, φ̃, η and μ make 11M 8A",
+            " ψ, φ̂, φ̃, η and μ make 11M 8A: the additions as printed, so that 19M may be a slip, 8M too many. Of these, ψ and η"
+            " (10M 6A) are worked out for the first link as for all, and nothing reads them",
         ),
     ),
     "denoc_floating_inverse": (

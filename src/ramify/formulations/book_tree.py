@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ramify.errors import ModelError, RamifyError, StateError
+from ramify.errors import ModelError, RamifyError
 from ramify.formulations.appendix import (
     Hat,
     articulated_turn_z,
@@ -26,7 +26,7 @@ from ramify.formulations.appendix import (
     wrench_z,
 )
 from ramify.formulations.appendix import Products as _Products
-from ramify.formulations.chain import ORIGIN
+from ramify.formulations.chain import ORIGIN, check_column, refuse_loops
 from ramify.model.link import Link, Turn
 from ramify.scalar import Scalar, cos, sin
 from ramify.spatial import RigidInertia, Sym3, Twist, Vec3, Wrench
@@ -156,9 +156,8 @@ class BookTree:
         return tuple(any(other.parent == k for other in self.links) for k in range(len(self.links)))
 
     def by_link(self, column: Sequence[Scalar], name: str = "q") -> list[list[Scalar]]:
-        """The entries of a column by link; StateError where there are too few or too many."""
-        if len(column) != self.n:
-            raise StateError(f"{name} has {len(column)} entries; the robot takes {self.n}")
+        """The entries of a column by link; StateError where it is not n scalars."""
+        check_column(name, column, self.n, "the robot")
         rest = iter(column)
         return [[next(rest) for _ in link.axes] for link in self.links]
 
@@ -173,8 +172,9 @@ class BookTree:
 def tree_of(model: Model) -> BookTree:
     """A model of revolute, universal and spherical (Euler-angle) joints, on a fixed base or a floating one.
 
-    ModelError for any other joint.
+    ModelError for any other joint, and for a robot with closed loops.
     """
+    refuse_loops(model)
     skeleton = model.skeleton
     floating = model.bodies[0].joint.kind in ("free", "free_euler")
     links: list[BookLink] = []
@@ -234,7 +234,7 @@ def general_tree(axes: Sequence[int], parents: Sequence[int] | None = None, floa
 
 
 def _general_body(x: float) -> RigidInertia:
-    c, m = Vec3(0.11 + x, 0.07 - 0.02 * x, 0.05 + 0.01 * x), 1.5 + x
+    c, m = Vec3(0.11 + x, 0.07 + 0.021 * x, 0.05 + 0.011 * x), 1.5 + x  # none of them comes to 0 or 1, however long the chain
     return RigidInertia(m, c * m, Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013))
 
 

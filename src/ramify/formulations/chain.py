@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
 from ramify.errors import ModelError, StateError
 from ramify.formulations.counting import stored
 from ramify.model.link import Link, Turn
@@ -74,12 +76,13 @@ def refuse_loops(model: Model) -> None:
 
 
 def chain_of(model: Model, **state: Sequence[Scalar]) -> Chain:
-    """The chain of a model; ModelError where it branches or has a joint other than revolute and prismatic ones.
+    """The chain of a model; ModelError where it branches, has loops or a joint other than revolute and prismatic ones.
 
-    StateError where a column of ``state`` (q, v ...) has not one entry per joint.
+    StateError where a column of ``state`` (q, v ...) has not one scalar per joint: see ``check_column``.
 
     A joint of several degrees of freedom that is a run of such joints (universal, spherical, ``free_euler`` ...) will do.
     """
+    refuse_loops(model)
     skeleton = model.skeleton
     for k, (parent, link) in enumerate(zip(skeleton.parents, skeleton.links, strict=True)):
         name = model.velocities[k]
@@ -88,10 +91,41 @@ def chain_of(model: Model, **state: Sequence[Scalar]) -> Chain:
         if skeleton.ball[k] or (link.p.rho, link.p.eta) not in ((1.0, 0.0), (0.0, 1.0)):
             raise ModelError(f"{model.name}: {name!r} is neither revolute nor prismatic; this formulation has no other joints")
     for name, column in state.items():
-        if len(column) != model.nv:
-            raise StateError(f"{name} has {len(column)} entries; {model.name} takes {model.nv}")
+        check_column(name, column, model.nv, model.name)
     gravity = skeleton.root.rotation.T @ model.gravity
     return Chain(tuple(chain_link(link) for link in skeleton.links), Vec3(*(float(g) for g in gravity)))
+
+
+def check_column(name: str, column: Sequence[Scalar], n: int, robot: str) -> None:
+    """StateError, naming the entry, where a column (q, v ...) of a state is not n scalars.
+
+    A scalar is a finite number, a symbol or any other object that computes (``Expr``, ``Counted`` ...), or an array that holds one
+    entry for each state of a batch: ``list(q.T)`` for q (batch, n). An array (batch, n) by itself would be read row for column.
+    """
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        remedy = f"; for a batch give a list of its columns, list({name}.T)" if column.ndim == 2 else ""
+        raise StateError(f"{name} has shape {column.shape}; {robot} takes ({n},){remedy}")
+    if isinstance(column, (str, bytes)) or not hasattr(column, "__len__") or not hasattr(column, "__getitem__"):
+        raise StateError(f"{name} is {column!r:.60}; {robot} takes a list of {n} scalars")
+    if isinstance(column, dict):
+        raise StateError(f"{name} is a dictionary; {robot} takes a list of {n} scalars")
+    if len(column) != n:
+        raise StateError(f"{name} has {len(column)} entries; {robot} takes {n}")
+    for i, x in enumerate(column):
+        if x is None or isinstance(x, (str, bytes, list, tuple, dict, set)):
+            raise StateError(f"{name}[{i}] is {x!r:.60}, which is no scalar")
+        if isinstance(x, (float, complex, np.inexact)) and not np.isfinite(x):
+            raise StateError(f"{name}[{i}] is {x}, which is not finite")
+        if isinstance(x, np.ndarray) and x.dtype != object:
+            if x.dtype.kind not in "fiubc":
+                raise StateError(f"{name}[{i}] is an array of {x.dtype}, which are no numbers")
+            bad = np.argwhere(~np.isfinite(x))
+            if len(bad):
+                place = tuple(int(k) for k in bad[0])
+                raise StateError(f"{name}[{i}] is {x[place]} at {list(place)} of its batch, which is not finite")
+    shapes = {x.shape for x in column if isinstance(x, np.ndarray) and x.ndim}
+    if len(shapes) > 1:
+        raise StateError(f"{name} has batches of different shapes: {', '.join(map(str, sorted(shapes)))}")
 
 
 def chain_link(link: Link) -> ChainLink:
@@ -112,7 +146,7 @@ def general_chain(n: int, joints: str = "") -> Chain:
     for i, kind in enumerate(joints or "R" * n):
         k = 0.1 * (i + 1)
         beta, m = Turn(math.cos(0.7 + k), math.sin(0.7 + k)), 1.5 + k
-        c = Vec3(0.11 + k, 0.07 - 0.02 * k, 0.05 + 0.01 * k)
+        c = Vec3(0.11 + k, 0.07 + 0.021 * k, 0.05 + 0.011 * k)  # steps that meet neither 0 nor 1, however long the chain
         I = Sym3(0.31 + k, 0.42 + k, 0.53 + k, 0.011, 0.012, 0.013)  # noqa: E741
         links.append(ChainLink(kind == "R", beta, Turn(1.0, 0.0), Vec3(0.35 + k, 0.0, 0.15 + k), m, c, I))
     return Chain(tuple(links), Vec3(1.7, 2.9, -9.2))

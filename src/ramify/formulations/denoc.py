@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import ModelError, StateError
+from ramify.formulations.chain import refuse_loops
 from ramify.model.frame import Array
 from ramify.model.link import Link
 from ramify.spatial import Vec3
@@ -154,6 +155,11 @@ class Denoc:
     def block(self, name: str, i: int, j: int) -> Array:
         """The block of group i (rows) and group j (columns) of a matrix: six rows per link, or one column per joint rate."""
         matrix = self[name].value
+        if matrix.ndim != 2:
+            raise ModelError(f"{name} is a vector; only matrices have blocks")
+        for index in (i, j):
+            if not 0 <= index < len(self.groups):
+                raise ModelError(f"{name} has no block {i}, {j}; {self.robot} has {self.level}s 0 to {len(self.groups) - 1}")
         sides = zip((self.groups[i], self.groups[j]), matrix.shape, strict=True)
         return matrix[np.ix_(*(group if size == len(self.v) else _rows(group) for group, size in sides))]
 
@@ -176,8 +182,10 @@ class _Link:
 def denoc_matrices(model: Model, q: ArrayLike, v: ArrayLike, level: Level = "link") -> Denoc:
     """The DeNOC matrices at q (n), v (n), for links or for the modules of the model.
 
-    ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin. StateError for wrong shapes.
+    ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for closed loops. StateError for
+    wrong shapes and numbers that are not finite.
     """
+    refuse_loops(model)
     skeleton = model.skeleton
     if skeleton.balls:
         raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
@@ -205,9 +213,15 @@ def denoc_matrices(model: Model, q: ArrayLike, v: ArrayLike, level: Level = "lin
 
 
 def _state(x: ArrayLike, n: int, name: str) -> Array:
-    a = np.asarray(x, dtype=np.float64)
-    if a.shape != (n,) or not np.isfinite(a).all():
+    try:
+        a = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise StateError(f"{name} must be {n} finite numbers; it is {x!r:.60}") from None
+    if a.shape != (n,):
         raise StateError(f"{name} must be {n} finite numbers; its shape is {a.shape}")
+    bad = np.flatnonzero(~np.isfinite(a))
+    if len(bad):
+        raise StateError(f"{name} must be {n} finite numbers; {name}[{bad[0]}] is {a[bad[0]]}")
     return a
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramify.formulations.chain import ORIGIN, Chain, Z
-from ramify.formulations.counting import Ledger
+from ramify.formulations.chain import ORIGIN, Chain, Z, in_store
+from ramify.formulations.counting import Ledger, stored
 from ramify.model.link import Turn
 from ramify.scalar import Scalar, cos, sin
 from ramify.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
@@ -74,51 +74,65 @@ def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[Body]:
 
 @dataclass(frozen=True)
 class Joint:
-    """What elimination leaves of a joint: psi (48) at the mass centre of its link, and the pivot m^ (47)."""
+    """What elimination leaves of a joint: psi (48) at the mass centre of its link, the pivot m^ (47) and its reciprocal."""
 
     psi: Wrench
     pivot: Scalar
+    reciprocal: Scalar
 
 
-def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> list[Joint]:
+@dataclass(frozen=True)
+class Elimination:
+    """U and D of I = U D U' by joint; ``moved`` is B p_1, the twist that joint 1 gives to body 2 (None where there is none)."""
+
+    joints: list[Joint]
+    moved: Twist | None
+
+
+def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> Elimination:
     """psi_i and m^_i of all joints: what each feels of the links beyond, these being free to move (47)-(50).
 
-    Of the first link only the pivot is asked for. It is found from B p_1, the motion that joint 1 gives to body 2.
+    Of the first link only the pivot is asked for. It is found from B p_1, the motion that joint 1 gives to body 2. The pivots are
+    held in one array, that of the last link, a constant, among them: each has its reciprocal taken (section 5.2, step 2).
     """
     ledger = ledger or Ledger()
     out: list[Joint] = []
-    M = bodies[-1].M
+    M, like = bodies[-1].M, bodies[0].theta.c
     for i in reversed(range(1, len(bodies))):
         body = bodies[i]
         with ledger.step(TABLE, "ψ̂ = M̂ p (47)"):
             psi_hat = M @ body.p
         with ledger.step(TABLE, "m̂ = pᵀ ψ̂ (47)"):
             pivot = body.p.dot(psi_hat)
-        with ledger.step(TABLE, "ψ = ψ̂ / m̂ (48)"):
-            n, f = psi_hat.n, psi_hat.f
-            psi = Wrench(Vec3(n.x / pivot, n.y / pivot, n.z / pivot), Vec3(f.x / pivot, f.y / pivot, f.z / pivot))
+        with ledger.step(TABLE, "1 / m̂ (§5.2, step 2)"):
+            reciprocal = 1.0 / stored(pivot, like)
+        with ledger.step(TABLE, "ψ = ψ̂ (1 / m̂) (48)"):
+            psi = psi_hat * (1.0 / pivot if i + 1 == len(bodies) else reciprocal)  # that of the last link is a constant
         with ledger.step(TABLE, "M̂ − ψ̂ψᵀ (50)"):
             M = M.minus_outer(psi_hat, psi)
-        out.append(Joint(psi, pivot))
+        out.append(Joint(psi, pivot, reciprocal))
         if i > 1:
             with ledger.step(TABLE, "Bᵀ M̂ B (50)"):
                 M = body.inertia(M)
             with ledger.step(TABLE, "M̂ = M + Bᵀ M̂ B (50), the sum"):
-                M = bodies[i - 1].M + M
-    first = bodies[0]
+                own = bodies[i - 1].M
+                M = ArticulatedInertia(own.A, own.B, in_store(own.C, like)) + M  # m 1 with its zeros, a symmetric block
+    first, moved = bodies[0], None
     pivot = first.p.dot(first.M @ first.p)
     if len(bodies) > 1:
         with ledger.step(TABLE, "first joint: m̂ = pᵀ M p + (B p)ᵀ M̂ (B p)"):
             moved = bodies[1].twist(first.p)
             pivot = pivot + moved.dot(M @ moved)
-    out.append(Joint(Wrench(ORIGIN, ORIGIN), pivot))
-    return out[::-1]
+    with ledger.step(TABLE, "1 / m̂ (§5.2, step 2)"):
+        out.append(Joint(Wrench(ORIGIN, ORIGIN), pivot, 1.0 / stored(pivot, like)))
+    return Elimination(out[::-1], moved)
 
 
 def solve(bodies: Sequence[Body], phi: Sequence[Scalar], ledger: Ledger | None = None) -> list[Scalar]:
     """q'' (n) of U D U' q'' = phi in three steps (34)-(37); the paper takes phi as given."""
     ledger = ledger or Ledger()
-    joints = articulated_bodies(bodies, ledger)
+    eliminated = articulated_bodies(bodies, ledger)
+    joints = eliminated.joints
     # 1: U tau^ = phi, from the tip inward
     tau_hat: list[Scalar] = list(phi)
     eta: Wrench | None = None
@@ -133,22 +147,24 @@ def solve(bodies: Sequence[Body], phi: Sequence[Scalar], ledger: Ledger | None =
             with ledger.step(TABLE, "Bᵀ η (35)"):
                 eta = bodies[i].wrench(eta)
     # 2: D tau~ = tau^
-    with ledger.step(TABLE, "τ̃ = τ̂ / m̂"):
-        tau_tilde = [x / joint.pivot for x, joint in zip(tau_hat, joints, strict=True)]
+    with ledger.step(TABLE, "τ̃ = τ̂ (1 / m̂)"):
+        tau_tilde = [x * joint.reciprocal for x, joint in zip(tau_hat, joints, strict=True)]
     # 3: U' q'' = tau~, from the base outward
-    a: list[Scalar] = []
+    a: list[Scalar] = [tau_tilde[0]]
     mu: Twist | None = None
-    for i, body in enumerate(bodies):
-        a.append(tau_tilde[i])
-        if mu is not None:
+    for i in range(1, len(bodies)):
+        body, before = bodies[i], bodies[i - 1]
+        if mu is None and eliminated.moved is not None:
+            with ledger.step(TABLE, "μ of body 2 = (B p) q̈, with B p of the first pivot"):
+                mu = Twist(eliminated.moved.w * a[0], eliminated.moved.v * a[0])
+        elif mu is not None:
+            with ledger.step(TABLE, "μ = p q̈ + μ (37)"):
+                mu = Twist(before.p.w * a[i - 1], before.p.v * a[i - 1]) + mu
             with ledger.step(TABLE, "B μ (37)"):
                 mu = body.twist(mu)
-            with ledger.step(TABLE, "q̈ = τ̃ − ψᵀ μ (36)"):
-                a[i] = tau_tilde[i] - mu.dot(joints[i].psi)
-        if i + 1 < len(bodies):
-            with ledger.step(TABLE, "μ = p q̈ + μ (37)"):
-                own_motion = Twist(body.p.w * a[i], body.p.v * a[i])
-                mu = own_motion if mu is None else own_motion + mu
+        assert mu is not None
+        with ledger.step(TABLE, "q̈ = τ̃ − ψᵀ μ (36)"):
+            a.append(tau_tilde[i] - mu.dot(joints[i].psi))
     return a
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from ramify.errors import ModelError, RamifyError
 from ramify.formulations import elimination, lin, quasi, renaud, saha
 from ramify.formulations.book_count import Recursion, is_floating, run
@@ -168,18 +170,27 @@ FORMULATIONS: Final = {row.name: row for row in _ROWS}
 """All formulations that are counted, by name."""
 
 
+MOST: Final = 200
+"""The most joints of a general robot: each operation is executed, and those of some formulations grow with n²."""
+
+
 def _row(name: str, n: int) -> Formulation:
     if name not in FORMULATIONS:
         raise RamifyError(f"no formulation is called {name!r}; choose one of {', '.join(FORMULATIONS)}")
+    if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
+        raise RamifyError(f"n is {n!r}; the number of joints is an integer")
     if n < 2:
         raise RamifyError(f"n is {n}; the counts are for robots of two revolute joints or more")
+    if n > MOST:
+        raise RamifyError(f"n is {n}; robots of up to {MOST} joints are counted: from 3 on the counts are polynomials in n")
     return FORMULATIONS[name]
 
 
 def general_count(name: str, n: int) -> OpCount:
-    """Operations of a formulation on a general robot of n >= 2 revolute joints, each executed operation counted.
+    """Operations of a formulation on a general robot of n revolute joints, 2 to 200, each executed operation counted.
 
-    ``mul`` holds × and ÷, ``add`` + and −; :mod:`ramify.formulations.counting` gives the rules. RamifyError for an unknown name.
+    ``mul`` holds × and ÷, ``add`` + and −; :mod:`ramify.formulations.counting` gives the rules. RamifyError for an unknown name
+    or another n.
     """
     return _row(name, n).count(n)
 
@@ -190,4 +201,4 @@ def published_count(name: str, n: int) -> OpCount | None:
     if row.mul is None or row.add is None:
         return None
     mul, add = (round(a * n * n + b * n + c) for a, b, c in (row.mul, row.add))
-    return OpCount(mul, add, 0, 0, general_count(name, n).sincos)
+    return OpCount(mul, add, 0, 0, general_count(name, 2).sincos * n // 2)  # in proportion to n

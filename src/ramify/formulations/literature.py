@@ -1,7 +1,7 @@
 """Operation counts that the literature publishes, and the counts of this program beside them.
 
-Formulas are those that the source documents print (Saha 1999, tables 1, 2; the book, tables 6.11, 6.12, 7.6, 7.7), with slips
-mended. n1, n2, n3 are the joint variables that belong to joints of one, two and three axes, n is their sum.
+Formulas are those that the source documents print (Saha 1999, tables 1, 2; Lin 1991, tables I, II; the book, tables 6.11, 6.12,
+7.6, 7.7), with slips mended. n1, n2, n3 are the joint variables that belong to joints of one, two and three axes, n is their sum.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, Literal
 
+from ramify.errors import ModelError
 from ramify.trace.count import OpCount
 
 if TYPE_CHECKING:
@@ -51,9 +52,18 @@ class Formula:
         each: list[tuple[Coefficient, str]] = [(self.k[i], name) for i, name in enumerate(("n₁", "n₂", "n₃"))]
         linear: list[tuple[Coefficient, str]] = [(self.k[0], "n")] if len(set(self.k)) == 1 else each
         terms: list[tuple[Coefficient, str]] = [(self.cubic, "n³"), (self.square, "n²"), *linear]
-        text = " + ".join(f"{_number(k)}{name}" for k, name in terms if k)
+        text = _joined([(k, name) for k, name in terms if k])
         sign = "−" if self.constant < 0 else "+"
         return f"{text} {sign} {_number(abs(Fraction(self.constant)))}" if self.constant else text
+
+
+def _joined(terms: Sequence[tuple[Coefficient, str]]) -> str:
+    """Terms of a polynomial with their signs; a coefficient 1 goes without saying."""
+    text = ""
+    for k, name in terms:
+        sign = ("−" if k < 0 else "") if not text else (" − " if k < 0 else " + ")
+        text += f"{sign}{'' if abs(k) == 1 else _number(abs(Fraction(k)))}{name}"
+    return text
 
 
 def _number(k: Coefficient) -> str:
@@ -107,10 +117,25 @@ PUBLISHED: Final = (
     ),
     Published("inertia matrix", "Lin 1991", Formula((38.5,) * 3, -85, 10.5), Formula((39,) * 3, -70, 6)),
     Published("inertia matrix", "Renaud, in Lin 1991", Formula((22.5,) * 3, -68, 13.5), Formula((26,) * 3, -64, 9)),
+    Published(
+        "inertia matrix", "Lin 1988", Formula((Fraction(-107, 3),) * 3, 19, 16.5, Fraction(7, 6)),
+        Formula((-28.5,) * 3, 14, 13.5, 1),
+    ),
+    Published("inertia matrix", "Walker, Orin, in Lin 1991", Formula((53,) * 3, -74, 11), Formula((52,) * 3, -62, 8)),
+    Published("inertia matrix", "Fijany, Bejczy 1989", Formula((115.5,) * 3, -175, 4.5), Formula((88,) * 3, -134, 4)),
     Published("bias vector", "Lin 1991, beside the matrix", Formula((5.5,) * 3, 3, 12.5), Formula((1,) * 3, 0, 9)),
+    _every("bias vector", "Balafoutis et al. 1988", (93, -69), (81, -66)),
+    _every("bias vector", "Khalil, Kleinfinger 1987", (101, -129), (90, -118)),
     Published("floating inverse", BOOK, Formula((164, 113, 96), 60), Formula((156, 101, 82 + 2 * THIRD), 66)),
+    Published("floating inverse", "Balafoutis, Patel 1991", Formula((104,) * 3, -51, 11.5), Formula((113.5,) * 3, -53, 5.5)),
+    Published("floating inverse", "Featherstone 1987", Formula((161,) * 3, -49, 10), Formula((141,) * 3, -36, 6)),
+    Published("floating inverse", "Saha 1999, Bhangale et al. 2004", Formula((162,) * 3, -2, 11), Formula((141,) * 3, -42, 7)),
     Published("floating forward", BOOK, Formula((209, 139.5, 116 + THIRD), 60), Formula((201, 130, 106 + THIRD), 72)),
-    _every("floating forward", "McMillan, Orin 1998", (224, 158), (205, 131)),
+    _every("floating forward", "McMillan et al. 1995", (224, 158), (205, 131)),
+    Published(
+        "floating forward", "McMillan, Orin 1998", Formula((175 + THIRD,) * 3, 137, 17.5, Fraction(1, 6)),
+        Formula((160 + Fraction(5, 6),) * 3, 91, 13, Fraction(1, 6)),
+    ),
 )  # fmt: skip
 
 
@@ -127,11 +152,34 @@ def is_floating(model: Model) -> bool:
     return model.bodies[0].joint.kind in ("free", "free_euler")
 
 
+def why_not_comparable(model: Model) -> str:
+    """Why no published formula is for such a robot: its loops are closed, or a joint does more than turn; else an empty text."""
+    if model.loops:
+        return "closed loops; published counts are for open chains and trees"
+    if model.nv < 2:
+        return "a single joint; published counts are for two or more"
+    for b, body in enumerate(model.bodies):
+        own = body.joint
+        if (b > 0 or not is_floating(model)) and (own.dof > 3 or any(step.eta for step in own.steps)):
+            return f"{own.name!r} is {own.kind}; published counts are for joints that turn"
+    return ""
+
+
 def tasks_of(model: Model) -> tuple[Task, ...]:
     """Inverse and forward dynamics on the base that a model has; on a fixed base also the inertia matrix and the bias vector."""
     return (
         ("floating inverse", "floating forward") if is_floating(model) else ("inverse", "forward", "inertia matrix", "bias vector")
     )
+
+
+def best_of(published: Sequence[tuple[str, tuple[int, int]]]) -> tuple[str, tuple[int, int]]:
+    """The published count with the fewest operations, multiplications and additions together."""
+    return min(published, key=lambda row: sum(row[1]))
+
+
+def fewer_by(ours: tuple[int, int], other: tuple[int, int]) -> float:
+    """Share of another count's operations, M + A, that ours does without."""
+    return 1.0 - sum(ours) / sum(other)
 
 
 @dataclass(frozen=True)
@@ -147,12 +195,12 @@ class Comparison:
     @property
     def best(self) -> tuple[str, tuple[int, int]]:
         """The published count with the fewest operations."""
-        return min(self.published, key=lambda row: sum(row[1]))
+        return best_of(self.published)
 
     @property
     def saved(self) -> float:
         """Share of the best published count's operations that ours does without."""
-        return 1.0 - sum(self.ours) / sum(self.best[1])
+        return fewer_by(self.ours, self.best[1])
 
     @property
     def below_all(self) -> bool:
@@ -168,8 +216,11 @@ def pair(count: OpCount) -> tuple[int, int]:
 def compare(model: Model, how: Literal["compiled", "written"] = "compiled", joints: Joints | None = None) -> list[Comparison]:
     """The tasks of a model beside all that is published for as many joints.
 
-    ``joints``: n1, n2, n3 of the published robot where they are not the model's own.
+    ``joints``: n1, n2, n3 of the published robot where they are not the model's own. ModelError where they are not given and no
+    published formula is for such a robot.
     """
+    if joints is None and (why := why_not_comparable(model)):
+        raise ModelError(f"{model.name}: {why}")
     joints = joints or joints_of(model)
     out = []
     for task in tasks_of(model):

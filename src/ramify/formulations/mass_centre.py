@@ -108,13 +108,20 @@ class MassCentre:
 
     def B(self, i: int, j: int) -> Quantity:
         """B_ij (13): from the twist of link j to what it gives link i; links count from 1, as in the paper."""
+        self._check("B", i, j)
         value = self.N_l[6 * i - 6 : 6 * i, 6 * j - 6 : 6 * j]
         return Quantity(f"B_{i},{j}", "13", "twist propagation [[1, 0], [c x 1, 1]] from mass centre to mass centre", value)
 
     def p(self, i: int) -> Quantity:
         """p_i (13), (15): the twist that joint i gives its link at unit rate."""
+        self._check("p", i)
         value = self.N_d[6 * i - 6 : 6 * i, i - 1]
         return Quantity(f"p_{i}", "13, 15", "joint-rate propagation [e; e x d] (turning) or [0; e] (sliding)", value)
+
+    def _check(self, name: str, *links: int) -> None:
+        for i in links:
+            if not 1 <= i <= len(self.I):
+                raise ModelError(f"{name}_{','.join(map(str, links))}: {self.origin.robot} has links 1 to {len(self.I)}")
 
     @cached_property
     def elimination(self) -> Elimination:
@@ -157,6 +164,7 @@ class MassCentre:
 
     def alpha(self, i: int, k: int) -> float:
         """alpha_ik = p_i' psi_ik (46)-(48) from the articulated body k: the entry (i, k) of U by mechanics, not by elimination."""
+        self._check("alpha", i, k)
         p_k, M = self.p(k).value, self.articulated[k - 1].value
         psi = M @ p_k / (p_k @ M @ p_k)
         return float(self.p(i).value @ self.B(k, i).value.T @ psi)
@@ -180,7 +188,7 @@ class MassCentre:
 
 
 def mass_centre_matrices(model: Model, q: ArrayLike, v: ArrayLike) -> MassCentre:
-    """Saha's matrices at q (n), v (n). ModelError for joints with quaternions, StateError for wrong shapes."""
+    """Saha's matrices at q (n), v (n). ModelError for joints with quaternions and for closed loops; StateError for wrong shapes."""
     d = denoc_matrices(model, q, v)
     size = len(d.M)
     T, inverse, T_dot = np.eye(size), np.eye(size), np.zeros((size, size))

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ramify.errors import ModelError, StateError
-from ramify.formulations.chain import ORIGIN, Chain, refuse_loops
+from ramify.errors import ModelError
+from ramify.formulations.chain import ORIGIN, Chain, check_column, refuse_loops
 from ramify.model.joint import Step
 from ramify.model.skeleton import rigid_inertia
 from ramify.scalar import Scalar, cos, sin
@@ -141,7 +141,7 @@ def joint_motions(chain: QuasiChain, q: Sequence[Scalar], v: Sequence[Scalar], a
 def quasi_chain_of(model: Model, **state: Sequence[Scalar]) -> QuasiChain:
     """The chain of a serial model, any of its joints.
 
-    ModelError where it branches or has loops, StateError for columns of a wrong length.
+    ModelError where it branches or has loops, StateError for columns that are not as many scalars.
     """
     refuse_loops(model)
     bodies = []
@@ -157,9 +157,7 @@ def quasi_chain_of(model: Model, **state: Sequence[Scalar]) -> QuasiChain:
         K = Mat3(*(float(x) for x in seat.rotation.ravel()))
         bodies.append(QuasiBody(K, Vec3(*(float(x) for x in seat.position)), joint.steps, float(body.mass), M.h, M.I))
     for name, column in state.items():
-        right = model.nq if name == "q" else model.nv
-        if len(column) != right:
-            raise StateError(f"{name} has {len(column)} entries; {model.name} takes {right}")
+        check_column(name, column, model.nq if name == "q" else model.nv, model.name)
     return QuasiChain(tuple(bodies), Vec3(*(float(g) for g in model.gravity)))
 
 

@@ -99,19 +99,20 @@ def totals() -> str:
 
 
 def _per_link(text: Callable[[Chain], tuple[OpCount, Ledger]]) -> str:
-    """Steps of a serial recursion: for a link in the middle, and what is left at the ends."""
-    four, five = text(general_chain(5))[1], text(general_chain(6))[1]
-    rows: list[tuple[str, str]] = []
-    total = [0, 0]
-    for key, row in five.rows.items():
-        before = four.rows[key]
-        pair = row[0] - before[0], row[1] - before[1]
-        total = [total[0] + pair[0], total[1] + pair[1]]
-        if pair != (0, 0):
-            rows.append((key[1], _pair(pair)))
-    ends = five.total[0] - 6 * total[0], five.total[1] - 6 * total[1]
-    rows += [("**a link**", _pair((total[0], total[1]))), ("**both ends together**", _pair(ends).replace("-", "−"))]
-    return _table(("step", "counted"), rows)
+    """Steps of a serial recursion: for a link in the middle, and what the n links together have more or less than n such."""
+    five, six = text(general_chain(5))[1], text(general_chain(6))[1]
+    rows: list[tuple[str, Pair, Pair]] = []
+    for key, row in six.rows.items():
+        link = row[0] - five.rows[key][0], row[1] - five.rows[key][1]
+        rows.append((key[1], link, (row[0] - 6 * link[0], row[1] - 6 * link[1])))
+    rows.append(("**sum**", _sum(link for _, link, _ in rows), _sum(ends for _, _, ends in rows)))
+    cells = [(name, _pair(link), _pair(ends).replace("-", "−")) for name, link, ends in rows]
+    return _table(("step", "a link", "at the ends"), cells)
+
+
+def _sum(pairs: Iterable[Pair]) -> Pair:
+    each = list(pairs)
+    return sum(pair[0] for pair in each), sum(pair[1] for pair in each)
 
 
 def compiled() -> str:

@@ -10,6 +10,7 @@ from ramify.choices import extra_columns
 from ramify.compute import plain_text, tree_of
 from ramify.dynamics.tree import Tree
 from ramify.errors import RamifyError
+from ramify.formulations.chain import refuse_loops
 from ramify.formulations.counting import Tally
 from ramify.formulations.general import FORMULATIONS
 from ramify.model.frame import cos_sin
@@ -56,11 +57,20 @@ def _general_pose(k: int) -> Pose:
     return Pose(Mat3(c * d, -s * d, t, s, c, 0.12, -c * t, s * t, d), Vec3(0.21, 0.32, 0.43))
 
 
+def compilable(name: str) -> str:
+    """The name itself; RamifyError where it is a formulation's, which is counted as written only."""
+    if name in FORMULATIONS and name not in ALGORITHMS:
+        remedy = "how='written' (on the command line: --how written)"
+        raise RamifyError(f"{name} is a formulation, which is not compiled; count it as written: {remedy}")
+    return name
+
+
 def written_count(model: Model, name: str) -> OpCount:
     """Operations that the text of an algorithm or of a formulation executes on a general robot with the joints of a model.
 
-    ``mul`` holds × and ÷. RamifyError for an unknown name; ModelError where a formulation has no place for the robot.
+    ``mul`` holds × and ÷. RamifyError for an unknown name; ModelError where a formulation has no place for the robot, or its loops.
     """
+    refuse_loops(model)
     if name in FORMULATIONS:
         of = FORMULATIONS[name].of
         if of is None:

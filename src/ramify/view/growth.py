@@ -52,6 +52,8 @@ def plot_growth(path: str | Path) -> None:
         kind, known = Path(path).suffix.lstrip(".").lower(), figure.canvas.get_supported_filetypes()
         if kind not in known:
             raise RamifyError(f"{path}: the suffix names no kind of picture; choose one of {', '.join(sorted(known))}")
+        if not Path(path).absolute().parent.is_dir():
+            raise RamifyError(f"{path} cannot be written: there is no folder {Path(path).parent}")
         grid: Any = figure.subplots(len(FIGURES), len(PANELS), sharex=True, sharey="row", squeeze=False)
         for row, (title, task, recursion) in zip(grid, FIGURES, strict=True):
             for axes, (panel, pattern) in zip(row, PANELS, strict=True):
