@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
@@ -23,6 +24,10 @@ from ramify.spatial import Vec3
 Triple = tuple[float, float, float]
 MOST_NODES: Final = 1024
 """Entries of a height field: all of them are written into the compiled code, once for each point."""
+ROUNDING: Final = 0.02
+"""Part of the spacing, to either side of a grid line, over which the crease of a linear height field is rounded. On a sharp one a
+foot would chatter: the direction of the force would jump from step to step.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +130,9 @@ class Slope(Terrain):
 class HeightField(Terrain):
     """Heights (nx, ny) in m over a grid, ``spacing`` (m) apart (one number, or ahead and left), the first at ``origin`` (2,).
 
-    kind: "linear" between the nodes, or "cubic" (Catmull-Rom, smooth slopes). Beyond its edges the ground goes on level with them.
+    kind: "linear" between the nodes, or "cubic" (Catmull-Rom through the nodes, level at the edges). Beyond its edges the ground
+    goes on level with them. Slopes are continuous: the creases of a linear field are rounded by parabolas over ``ROUNDING`` of the
+    spacing to either side, which moves a node by a quarter of that part of its second difference.
     """
 
     word: ClassVar[str] = "height_field"
@@ -165,7 +172,7 @@ class HeightField(Terrain):
         counts = len(self.heights), len(self.heights[0])
         weights = _linear if self.kind == "linear" else _cubic
         along = [
-            _weights(axis.dot(place), start, step, n, weights)
+            weights(axis.dot(place), start, step, n)
             for axis, start, step, n in zip((ahead, left), self.origin, self.spacing, counts, strict=True)
         ]
         (wx, dx), (wy, dy) = along
@@ -176,33 +183,53 @@ class HeightField(Terrain):
 
 # ---- interpolation: a weight for every node, and its derivative, so that no index is looked up ----
 
-Weight = Callable[[Scalar], tuple[Scalar, Scalar]]
+def _linear(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
+    """Weights of n nodes at x, and their derivatives by x: straight between the nodes, level beyond the edges, creases rounded.
+
+    Between node i and i + 1 a ramp r_i climbs from zero to one; the nodes weigh 1 - r_0, r_0 - r_1, ..., r_(n-2).
+    """
+    u = _held((x - start) / step, -1.0, float(n))
+    bends = [_bend(u - float(i)) for i in range(n)]
+    ramps = [(a - b, (da - db) / step) for (a, da), (b, db) in pairwise(bends)]
+    ends = [(1.0, 0.0), *ramps, (0.0, 0.0)]
+    return [a - b for (a, _), (b, _) in pairwise(ends)], [da - db for (_, da), (_, db) in pairwise(ends)]
 
 
-def _weights(x: Scalar, start: float, step: float, n: int, of: Weight) -> tuple[list[Scalar], list[Scalar]]:
-    """Weights of n nodes at x, and their derivatives by x; x is held at the edges, nodes beyond them are copies of the last."""
+def _bend(u: Scalar) -> tuple[Scalar, Scalar]:
+    """max(u, 0) and its derivative, with a parabola for |u| < ROUNDING."""
+    h = u + ROUNDING
+    left, right = u > -ROUNDING, u < ROUNDING
+    curved = h * (0.5 / ROUNDING)
+    return select(left, select(right, 0.5 * h * curved, u), 0.0), select(left, select(right, curved, 1.0), 0.0)
+
+
+def _cubic(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
+    """Weights of n nodes at x, and their derivatives by x. A node beyond an edge is the mirror image of the one within: the slope
+    is zero at the edge, and the level ground there joins without a crease.
+    """
     u = (x - start) / step
     inside = select(u > 0.0, select(u < n - 1.0, 1.0, 0.0), 0.0)
-    u = select(u > 0.0, select(u < n - 1.0, u, n - 1.0), 0.0)
-    found = [of(u - float(i)) for i in range(-1, n + 1)]
+    u = _held(u, 0.0, n - 1.0)
+    found = [_catmull_rom(u - float(i)) for i in range(-1, n + 1)]
     w, d = [pair[0] for pair in found], [pair[1] * (inside / step) for pair in found]
-    return [w[0] + w[1], *w[2:-2], w[-2] + w[-1]], [d[0] + d[1], *d[2:-2], d[-2] + d[-1]]
+    for weights in (w, d):
+        weights[2] = weights[2] + weights[0]
+        weights[-3] = weights[-3] + weights[-1]
+    return w[1:-1], d[1:-1]
 
 
-def _linear(u: Scalar) -> tuple[Scalar, Scalar]:
-    """A hat: one at u = 0, zero from |u| = 1 on."""
-    near, rising = select(u * u < 1.0, 1.0, 0.0), u < 0.0
-    return near * select(rising, 1.0 + u, 1.0 - u), near * select(rising, 1.0, -1.0)
-
-
-def _cubic(u: Scalar) -> tuple[Scalar, Scalar]:
-    """Catmull and Rom's: 1.5 |u|^3 - 2.5 u^2 + 1 near, -0.5 |u|^3 + 2.5 u^2 - 4 |u| + 2 up to |u| = 2."""
+def _catmull_rom(u: Scalar) -> tuple[Scalar, Scalar]:
+    """1.5 |u|^3 - 2.5 u^2 + 1 near, -0.5 |u|^3 + 2.5 u^2 - 4 |u| + 2 up to |u| = 2; and the derivative."""
     sign = select(u < 0.0, -1.0, 1.0)
     a = u * sign
     near, far = a < 1.0, a < 2.0
     w = select(near, (1.5 * a - 2.5) * a * a + 1.0, select(far, ((-0.5 * a + 2.5) * a - 4.0) * a + 2.0, 0.0))
     d = select(near, (4.5 * a - 5.0) * a, select(far, (-1.5 * a + 5.0) * a - 4.0, 0.0))
     return w, d * sign
+
+
+def _held(u: Scalar, low: float, high: float) -> Scalar:
+    return select(u > low, select(u < high, u, high), low)
 
 
 def _sum(weights: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
