@@ -21,6 +21,8 @@ from ramify.motion.trajectory import settle
 from ramify.scalar import Scalar, select
 from ramify.spatial import Vec3
 
+_LEAST_RISE: Final = 1e-6
+"""Cosine between a normal and the upward direction, at least: a steeper plane is a wall."""
 Triple = tuple[float, float, float]
 MOST_NODES: Final = 1024
 """Entries of a height field: all of them are written into the compiled code, once for each point."""
@@ -54,7 +56,9 @@ class Terrain(ABC):
         """(depth, normal) at a place (m) of the world, over any scalar."""
 
     def fitted(self, up: Sequence[float]) -> Self:
-        """The terrain with its upward direction settled."""
+        """The terrain with its upward direction settled; ``up`` is that against gravity. Raises StateError for a ceiling."""
+        if self.up is not None and float(np.dot(self.up, up)) < _LEAST_RISE:
+            raise StateError(f"{type(self).__name__}: up {list(self.up)} does not point up: gravity pulls against {list(up)}")
         return self if self.up is not None else replace(self, up=tuple(up))
 
     @property
@@ -121,6 +125,16 @@ class Slope(Terrain):
         uphill = math.cos(self.heading) * ahead + math.sin(self.heading) * left
         return _triple(math.cos(self.angle) * up - math.sin(self.angle) * uphill)
 
+    def fitted(self, up: Sequence[float]) -> Self:
+        made = super().fitted(up)
+        rises = float(np.dot(made.direction, made.axes[2]))
+        if rises < _LEAST_RISE:
+            raise StateError(
+                f"Slope: normal {list(made.direction)} does not point up, along {list(made.axes[2])}: a wall or a ceiling is no "
+                f"ground{'; turn its sign' if rises < -_LEAST_RISE else ''}"
+            )
+        return made
+
     def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
         n, up = Vec3(*self.direction), Vec3(*self.axes[2])
         return self.height * up.dot(n) - n.dot(place), n
@@ -148,12 +162,18 @@ class HeightField(Terrain):
             grid = np.array(self.heights, dtype=np.float64)
             step = np.broadcast_to(np.array(self.spacing, dtype=np.float64), (2,))
             origin = np.array(self.origin, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise StateError(f"HeightField: heights, spacing and origin must be numbers; {error}") from None
-        if grid.ndim != 2 or min(grid.shape) < 2 or not np.isfinite(grid).all():
-            raise StateError(f"HeightField: heights must be finite, (nx, ny) with at least 2 each way; the shape is {grid.shape}")
+        except (TypeError, ValueError):
+            raise StateError(f"HeightField: {_amiss(self.heights)}") from None
+        if grid.ndim != 2 or min(grid.shape) < 2:
+            raise StateError(f"HeightField: heights must be (nx, ny) with at least 2 each way; the shape is {grid.shape}")
+        if not np.isfinite(grid).all():
+            i, j = np.argwhere(~np.isfinite(grid))[0].tolist()
+            raise StateError(f"HeightField: heights[{i}][{j}] is {grid[i, j]}; it must be finite, in m")
         if grid.size > MOST_NODES:
-            raise StateError(f"HeightField: {grid.size} heights are more than {MOST_NODES}; take a coarser grid, kind='cubic'")
+            raise StateError(
+                f"HeightField: {grid.size} heights are more than {MOST_NODES}; take a coarser grid (kind='cubic' smooths between "
+                "its nodes)"
+            )
         if not (np.isfinite(step).all() and (step > 0.0).all()):
             raise StateError(f"HeightField: spacing {self.spacing} must be finite and positive, in m")
         if origin.shape != (2,) or not np.isfinite(origin).all():
@@ -182,6 +202,7 @@ class HeightField(Terrain):
 
 
 # ---- interpolation: a weight for every node, and its derivative, so that no index is looked up ----
+
 
 def _linear(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
     """Weights of n nodes at x, and their derivatives by x: straight between the nodes, level beyond the edges, creases rounded.
@@ -240,6 +261,18 @@ def _sum(weights: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
 
 
 # ---- numbers ----
+
+
+def _amiss(heights: Any) -> str:
+    """Why the numbers of a height field make no arrays."""
+    try:
+        lengths = [len(row) for row in heights]
+    except TypeError:
+        lengths = []
+    odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
+    if odd is not None:
+        return f"heights[{odd}] has {lengths[odd]} entries, heights[0] has {lengths[0]}; all rows must be as long"
+    return "heights (nx, ny), spacing (one or two) and origin (2,) must be numbers"
 
 
 def _triple(value: Any) -> Triple:
