@@ -194,6 +194,13 @@ def test_points_may_be_added_anywhere() -> None:
     assert ContactText(twice, Firm(points="link3.tip")).places == ((0.5, 0.0, 0.0),)
 
 
+def two_tips() -> rf.Model:
+    made = rf.Builder("two")
+    for name in "ab":
+        made = made.link(name, joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1), parent=None, points={"tip": (0, 0, 0)})
+    return made.model()
+
+
 BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: Firm(stiffness=-1.0), "stiffness is -1"),
     (lambda: Firm(stiffness="hard"), "stiffness must be a number"),
@@ -219,6 +226,15 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: rf.simulate(ball(), 0.1, ground="firm", method="energy", step=0.01), "off the ground"),
     (lambda: rf.with_contact_points(ball(), {"block": {"a": (0, 0)}}), "three finite numbers"),
     (lambda: rf.with_contact_points(ball(), {"brick": {"a": (0, 0, 0)}}), "brick"),
+    (lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Slope(normal=(0, 0, -1)))), "turn its sign"),
+    (lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Slope(normal=(1, 0, 0)))), "normal [1.0, 0.0, 0.0] does not point up"),
+    (lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Flat(up=(0, 0, -1)))), "up [0.0, 0.0, -1.0] does not point up"),
+    (lambda: rf.simulate(ball(), 0.1, ground={"law": "firm", "terrain": {"slop_deg": 10}}), "did you mean 'slope_deg'"),
+    (lambda: rf.simulate(ball(), 0.1, ground={"law": "firm", "terrain": {"height_s": [[0]]}}), "did you mean 'height"),
+    (lambda: HeightField(heights=[[0, 0], [0]], spacing=1.0), "heights[1] has 1 entries, heights[0] has 2"),
+    (lambda: HeightField(heights=[[0, "a"], [0, 0]], spacing=1.0), "must be numbers"),
+    (lambda: HeightField(heights=[[0, 0], [0, math.nan]], spacing=1.0), "heights[1][1] is nan"),
+    (lambda: rf.contact.forces(two_tips(), "firm", two_tips().neutral(), [0] * 12)["tip"], "say which: a.tip, b.tip"),
     (lambda: rf.contact.forces(ball(), None, [0] * 7, [0] * 6), "there is no ground"),
 ]
 

@@ -205,6 +205,14 @@ def test_a_start_on_any_base(base: str) -> None:
         ({"height": 0.61}, "rear_right_hip cannot reach its foot"),
         ({"stride": 0.8}, "cannot reach"),
         ({"lift": 0.0}, "lift"),
+        ({"lift": 0.52}, "m below it, which is too high: lower the lift"),
+        ({"lift": 0.496}, "m below it, which is too high: lower the lift"),
+        ({"lift": 5.0}, "m above it, which is too high: lower the lift"),
+        ({"lift": "a"}, "lift 'a' must be a finite and positive number"),
+        ({"height": "a"}, "height 'a' must be a number"),
+        ({"period": None}, "period None must be a number"),
+        ({"steps": "a"}, "steps 'a'"),
+        ({"begin": "a"}, "begin 'a'"),
         ({"steps": 0}, "steps"),
         ({"steps": 1.5}, "steps"),
         ({"begin": math.inf}, "begin"),
@@ -217,6 +225,26 @@ def test_a_start_on_any_base(base: str) -> None:
 def test_gaits_that_cannot_be(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(rf.StateError, match=said):
         gait_of("quadruped", **changes)
+
+
+def test_a_foot_may_be_lifted_almost_to_the_hip() -> None:
+    _, gait = gait_of("quadruped", lift=0.49)
+    m = gait.at(np.linspace(0.0, 2.0, 4001))
+    assert np.abs(np.diff(m.q, axis=0)).max() < 0.1
+    assert np.isfinite(m.v).all()
+
+
+def test_who_stands_is_told_as_the_feet_move() -> None:
+    _, gait = gait_of("quadruped", period=0.1)
+    t = 0.1 * np.arange(200)  # where rounding decides which step it is
+    t = np.unique(np.concatenate([t, np.nextafter(t, np.inf), np.nextafter(t, 0.0)]))
+    standing = gait.standing(t)
+    for leg in range(len(gait.legs)):
+        jump = np.diff(standing[:, leg].astype(int)) != 0
+        x, _, z = gait.ankles(t)[:, leg].T
+        assert jump.sum() > 100
+        assert np.abs(z).max() < 1e-12
+        assert np.abs(np.diff(x)[standing[1:, leg] & standing[:-1, leg]]).max() < 1e-12
 
 
 def test_robots_that_have_no_such_legs() -> None:

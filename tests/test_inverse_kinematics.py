@@ -106,6 +106,11 @@ def test_what_is_out_of_reach_is_said() -> None:
     r[1] = [9.0, 0.0, 0.0]
     with pytest.raises(rf.StateError, match="of state 1"):
         inverse_kinematics(KUKA, {TIP: r})
+    quadruped = rf.load("quadruped")
+    lifted = {quadruped.bodies[0].name: [0.0, 0.1, 0.7]}
+    with pytest.raises(rf.StateError, match="floating base 'base' stays where it is unless joints= names it"):
+        inverse_kinematics(quadruped, lifted, restarts=0)
+    np.testing.assert_allclose(inverse_kinematics(quadruped, lifted, joints=["base"]).q[:3], [0.0, 0.1, 0.7], atol=1e-9)
     nearest = inverse_kinematics(KUKA, {TIP: r}, strict=False)
     assert nearest.converged.tolist() == [True, False, True]
     at = KUKA.kinematics(nearest.q).position[1, -1]

@@ -209,6 +209,26 @@ def test_a_controller_with_states_of_its_own() -> None:
     assert r.tau[-1, 0] == pytest.approx(2.0 * 9.81 * np.sin(0.7), rel=1e-3)
 
 
+@pytest.mark.parametrize("base", ["free", "free_euler"])
+def test_a_number_for_damping_leaves_a_floating_base_alone(base: Any) -> None:
+    """Friction between links is inner: a robot in free flight keeps its momentum. Rows of damping are taken as they stand."""
+    model = rf.load("space_3_link", base=base)
+    v0 = 0.5 * np.cos(np.arange(model.nv))
+    run = rf.simulate(model, 1.0, v0=v0, damping=0.1, **TIGHT)
+    assert run.options["damping"] == [0.0] * 6 + [0.1] * (model.nv - 6)
+    weight = model.mass * np.array(model.gravity)
+    linear = run.momentum.linear - run.t[:, None] * weight
+    assert np.abs(linear - linear[0]).max() < 1e-8
+    assert run.work.dissipated[-1] > 1e-3
+    assert len(run.audit.momentum) == 2
+    assert run.audit.passed
+    dragged = rf.simulate(model, 1.0, v0=v0, damping=np.full(model.nv, 0.1), **TIGHT)
+    assert dragged.options["damping"] == [0.1] * model.nv
+    assert np.abs(dragged.momentum.linear[-1] - dragged.momentum.linear[0] - weight).max() > 1e-3
+    far = rf.rollout(model, model.neutral(), v0, steps=1000, dt=1e-3, damping=0.1)
+    assert np.abs(far.q - run.q[-1]).max() < 1e-8
+
+
 def test_a_floating_base_with_a_function() -> None:
     """Quaternions leave their length between the stages of a step; neither kernels nor functions may see that."""
     model = rf.load("space_3_link", base="free")

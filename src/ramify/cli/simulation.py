@@ -58,7 +58,9 @@ def simulate(
     rtol: Annotated[float | None, Parameter(help="Relative tolerance of an adaptive method.")] = None,
     atol: Annotated[float | None, Parameter(help="Absolute tolerance of an adaptive method.")] = None,
     dt_out: Annotated[Seconds, Parameter(help="Seconds between rows of output.")] = None,
-    damping: Annotated[float | None, Parameter(help="Viscous friction in all joints, N m s/rad or N s/m.")] = None,
+    damping: Annotated[
+        float | None, Parameter(help="Viscous friction in the joints, not of a floating base: N m s/rad, N s/m.")
+    ] = None,
     out: Annotated[Path | None, Parameter(help="File of the run: .nc (everything), or .csv.")] = None,
     audit: Annotated[bool, Parameter(negative="", help="Print the audit; exit code 1 where it fails.")] = False,
     plot: Annotated[Path | None, Parameter(help="Plot of the coordinates: .svg, .png or .pdf.")] = None,

@@ -103,7 +103,7 @@ class Ground(ABC):
         """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction against its gravity."""
         g = np.array(model.gravity)
         size = float(np.linalg.norm(g))
-        up = tuple(float(x) for x in -g / size) if size > 0.0 else (0.0, 0.0, 1.0)
+        up = tuple(float(x) for x in -g / size) if size > 0.0 else self.terrain.axes[2]
         law = self.scaled(model.mass, model.mass * (size if size > 0.0 else 9.81))
         return replace(law, terrain=self.terrain.fitted(up))
 

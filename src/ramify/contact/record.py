@@ -64,6 +64,9 @@ class Contacts:
             return self.force[..., self.names.index(name), :]
         if name in self.bodies:
             return self.force[..., [b == name for b in self.bodies], :].sum(axis=-2)
+        alike = [full for full in self.names if full.endswith(f".{name}")]
+        if alike:
+            raise SimulationError(f"contact point {name!r} is ambiguous, several bodies have one; say which: {', '.join(alike)}")
         raise SimulationError(f"no contact point and no body with one is called {name!r}; there are {', '.join(self.names)}")
 
     @cached_property

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
@@ -20,9 +21,15 @@ from ramify.motion.trajectory import settle
 from ramify.scalar import Scalar, select
 from ramify.spatial import Vec3
 
+_LEAST_RISE: Final = 1e-6
+"""Cosine between a normal and the upward direction, at least: a steeper plane is a wall."""
 Triple = tuple[float, float, float]
 MOST_NODES: Final = 1024
 """Entries of a height field: all of them are written into the compiled code, once for each point."""
+ROUNDING: Final = 0.02
+"""Part of the spacing, to either side of a grid line, over which the crease of a linear height field is rounded. On a sharp one a
+foot would chatter: the direction of the force would jump from step to step.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +56,9 @@ class Terrain(ABC):
         """(depth, normal) at a place (m) of the world, over any scalar."""
 
     def fitted(self, up: Sequence[float]) -> Self:
-        """The terrain with its upward direction settled."""
+        """The terrain with its upward direction settled; ``up`` is that against gravity. Raises StateError for a ceiling."""
+        if self.up is not None and float(np.dot(self.up, up)) < _LEAST_RISE:
+            raise StateError(f"{type(self).__name__}: up {list(self.up)} does not point up: gravity pulls against {list(up)}")
         return self if self.up is not None else replace(self, up=tuple(up))
 
     @property
@@ -116,6 +125,16 @@ class Slope(Terrain):
         uphill = math.cos(self.heading) * ahead + math.sin(self.heading) * left
         return _triple(math.cos(self.angle) * up - math.sin(self.angle) * uphill)
 
+    def fitted(self, up: Sequence[float]) -> Self:
+        made = super().fitted(up)
+        rises = float(np.dot(made.direction, made.axes[2]))
+        if rises < _LEAST_RISE:
+            raise StateError(
+                f"Slope: normal {list(made.direction)} does not point up, along {list(made.axes[2])}: a wall or a ceiling is no "
+                f"ground{'; turn its sign' if rises < -_LEAST_RISE else ''}"
+            )
+        return made
+
     def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
         n, up = Vec3(*self.direction), Vec3(*self.axes[2])
         return self.height * up.dot(n) - n.dot(place), n
@@ -125,7 +144,9 @@ class Slope(Terrain):
 class HeightField(Terrain):
     """Heights (nx, ny) in m over a grid, ``spacing`` (m) apart (one number, or ahead and left), the first at ``origin`` (2,).
 
-    kind: "linear" between the nodes, or "cubic" (Catmull-Rom, smooth slopes). Beyond its edges the ground goes on level with them.
+    kind: "linear" between the nodes, or "cubic" (Catmull-Rom through the nodes, level at the edges). Beyond its edges the ground
+    goes on level with them. Slopes are continuous: the creases of a linear field are rounded by parabolas over ``ROUNDING`` of the
+    spacing to either side, which moves a node by a quarter of that part of its second difference.
     """
 
     word: ClassVar[str] = "height_field"
@@ -141,12 +162,18 @@ class HeightField(Terrain):
             grid = np.array(self.heights, dtype=np.float64)
             step = np.broadcast_to(np.array(self.spacing, dtype=np.float64), (2,))
             origin = np.array(self.origin, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise StateError(f"HeightField: heights, spacing and origin must be numbers; {error}") from None
-        if grid.ndim != 2 or min(grid.shape) < 2 or not np.isfinite(grid).all():
-            raise StateError(f"HeightField: heights must be finite, (nx, ny) with at least 2 each way; the shape is {grid.shape}")
+        except (TypeError, ValueError):
+            raise StateError(f"HeightField: {_amiss(self.heights)}") from None
+        if grid.ndim != 2 or min(grid.shape) < 2:
+            raise StateError(f"HeightField: heights must be (nx, ny) with at least 2 each way; the shape is {grid.shape}")
+        if not np.isfinite(grid).all():
+            i, j = np.argwhere(~np.isfinite(grid))[0].tolist()
+            raise StateError(f"HeightField: heights[{i}][{j}] is {grid[i, j]}; it must be finite, in m")
         if grid.size > MOST_NODES:
-            raise StateError(f"HeightField: {grid.size} heights are more than {MOST_NODES}; take a coarser grid, kind='cubic'")
+            raise StateError(
+                f"HeightField: {grid.size} heights are more than {MOST_NODES}; take a coarser grid (kind='cubic' smooths between "
+                "its nodes)"
+            )
         if not (np.isfinite(step).all() and (step > 0.0).all()):
             raise StateError(f"HeightField: spacing {self.spacing} must be finite and positive, in m")
         if origin.shape != (2,) or not np.isfinite(origin).all():
@@ -165,7 +192,7 @@ class HeightField(Terrain):
         counts = len(self.heights), len(self.heights[0])
         weights = _linear if self.kind == "linear" else _cubic
         along = [
-            _weights(axis.dot(place), start, step, n, weights)
+            weights(axis.dot(place), start, step, n)
             for axis, start, step, n in zip((ahead, left), self.origin, self.spacing, counts, strict=True)
         ]
         (wx, dx), (wy, dy) = along
@@ -176,33 +203,54 @@ class HeightField(Terrain):
 
 # ---- interpolation: a weight for every node, and its derivative, so that no index is looked up ----
 
-Weight = Callable[[Scalar], tuple[Scalar, Scalar]]
+
+def _linear(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
+    """Weights of n nodes at x, and their derivatives by x: straight between the nodes, level beyond the edges, creases rounded.
+
+    Between node i and i + 1 a ramp r_i climbs from zero to one; the nodes weigh 1 - r_0, r_0 - r_1, ..., r_(n-2).
+    """
+    u = _held((x - start) / step, -1.0, float(n))
+    bends = [_bend(u - float(i)) for i in range(n)]
+    ramps = [(a - b, (da - db) / step) for (a, da), (b, db) in pairwise(bends)]
+    ends = [(1.0, 0.0), *ramps, (0.0, 0.0)]
+    return [a - b for (a, _), (b, _) in pairwise(ends)], [da - db for (_, da), (_, db) in pairwise(ends)]
 
 
-def _weights(x: Scalar, start: float, step: float, n: int, of: Weight) -> tuple[list[Scalar], list[Scalar]]:
-    """Weights of n nodes at x, and their derivatives by x; x is held at the edges, nodes beyond them are copies of the last."""
+def _bend(u: Scalar) -> tuple[Scalar, Scalar]:
+    """max(u, 0) and its derivative, with a parabola for |u| < ROUNDING."""
+    h = u + ROUNDING
+    left, right = u > -ROUNDING, u < ROUNDING
+    curved = h * (0.5 / ROUNDING)
+    return select(left, select(right, 0.5 * h * curved, u), 0.0), select(left, select(right, curved, 1.0), 0.0)
+
+
+def _cubic(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
+    """Weights of n nodes at x, and their derivatives by x. A node beyond an edge is the mirror image of the one within: the slope
+    is zero at the edge, and the level ground there joins without a crease.
+    """
     u = (x - start) / step
     inside = select(u > 0.0, select(u < n - 1.0, 1.0, 0.0), 0.0)
-    u = select(u > 0.0, select(u < n - 1.0, u, n - 1.0), 0.0)
-    found = [of(u - float(i)) for i in range(-1, n + 1)]
+    u = _held(u, 0.0, n - 1.0)
+    found = [_catmull_rom(u - float(i)) for i in range(-1, n + 1)]
     w, d = [pair[0] for pair in found], [pair[1] * (inside / step) for pair in found]
-    return [w[0] + w[1], *w[2:-2], w[-2] + w[-1]], [d[0] + d[1], *d[2:-2], d[-2] + d[-1]]
+    for weights in (w, d):
+        weights[2] = weights[2] + weights[0]
+        weights[-3] = weights[-3] + weights[-1]
+    return w[1:-1], d[1:-1]
 
 
-def _linear(u: Scalar) -> tuple[Scalar, Scalar]:
-    """A hat: one at u = 0, zero from |u| = 1 on."""
-    near, rising = select(u * u < 1.0, 1.0, 0.0), u < 0.0
-    return near * select(rising, 1.0 + u, 1.0 - u), near * select(rising, 1.0, -1.0)
-
-
-def _cubic(u: Scalar) -> tuple[Scalar, Scalar]:
-    """Catmull and Rom's: 1.5 |u|^3 - 2.5 u^2 + 1 near, -0.5 |u|^3 + 2.5 u^2 - 4 |u| + 2 up to |u| = 2."""
+def _catmull_rom(u: Scalar) -> tuple[Scalar, Scalar]:
+    """1.5 |u|^3 - 2.5 u^2 + 1 near, -0.5 |u|^3 + 2.5 u^2 - 4 |u| + 2 up to |u| = 2; and the derivative."""
     sign = select(u < 0.0, -1.0, 1.0)
     a = u * sign
     near, far = a < 1.0, a < 2.0
     w = select(near, (1.5 * a - 2.5) * a * a + 1.0, select(far, ((-0.5 * a + 2.5) * a - 4.0) * a + 2.0, 0.0))
     d = select(near, (4.5 * a - 5.0) * a, select(far, (-1.5 * a + 5.0) * a - 4.0, 0.0))
     return w, d * sign
+
+
+def _held(u: Scalar, low: float, high: float) -> Scalar:
+    return select(u > low, select(u < high, u, high), low)
 
 
 def _sum(weights: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
@@ -213,6 +261,18 @@ def _sum(weights: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
 
 
 # ---- numbers ----
+
+
+def _amiss(heights: Any) -> str:
+    """Why the numbers of a height field make no arrays."""
+    try:
+        lengths = [len(row) for row in heights]
+    except TypeError:
+        lengths = []
+    odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
+    if odd is not None:
+        return f"heights[{odd}] has {lengths[odd]} entries, heights[0] has {lengths[0]}; all rows must be as long"
+    return "heights (nx, ny), spacing (one or two) and origin (2,) must be numbers"
 
 
 def _triple(value: Any) -> Triple:

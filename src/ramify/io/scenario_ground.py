@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
 NONE: Final = "none"
 """The word for no ground."""
+_MARKS: Final[Mapping[str, set[str]]] = {
+    "height_field": {"heights", "spacing", "origin", "interpolate"},
+    "slope": {"slope_deg", "slope", "heading_deg", "heading", "normal"},
+}
+"""Keys that tell which terrain is meant where no kind is given."""
 
 
 def read_ground(raw: object, model: Model) -> Ground | None:
@@ -70,8 +75,14 @@ def _terrain(raw: object, path: Path, mistakes: Mistakes) -> Terrain | None:
     if isinstance(raw, str):
         raw = {"kind": raw}
     if isinstance(raw, Mapping) and "kind" not in raw:
-        kind = "height_field" if "heights" in raw else "slope" if {"slope_deg", "slope", "normal"} & set(raw) else "flat"
+        kind = next((word for word, marks in _MARKS.items() if marks & set(raw)), "flat")
         part = raw
+        every = list(dict.fromkeys(key for one in TERRAIN_PARTS.values() for key in one.model_fields))
+        strange = [key for key in raw if key not in every]
+        for key in strange:
+            mistakes.add((*path, str(key)), f"no terrain has this key{near(str(key), every)}", key=True)
+        if strange:
+            return None
     elif isinstance(raw, Mapping):
         kind, part = raw["kind"], raw
     else:

@@ -14,7 +14,7 @@ from ramify.errors import StateError
 from ramify.motion.jet import Jet, jet
 from ramify.motion.leg import Leg, legs, reaches
 from ramify.motion.pendulum import InvertedPendulum
-from ramify.motion.trajectory import Array, Motion, Texts, Trajectory, settle, stacked
+from ramify.motion.trajectory import Array, Motion, Texts, Trajectory, is_number, settle, stacked
 from ramify.scalar import Scalar, cos, floor, select
 
 if TYPE_CHECKING:
@@ -54,12 +54,13 @@ class Gait(Trajectory):
 
     def __post_init__(self) -> None:
         settle(self, legs=tuple(self.legs), support=tuple(self.support))
-        if not (math.isfinite(self.lift) and self.lift > 0.0):
-            raise StateError(f"lift {self.lift} m must be finite and positive")
-        if not (self.steps == math.inf or (self.steps >= 1 and float(self.steps).is_integer())):
-            raise StateError(f"steps {self.steps} must be a whole number of at least 1, or infinity")
-        if not math.isfinite(self.begin):
-            raise StateError(f"begin {self.begin} s must be finite")
+        if not (is_number(self.lift) and self.lift > 0.0):
+            raise StateError(f"lift {self.lift!r} must be a finite and positive number, in m")
+        if not (self.steps == math.inf or (is_number(self.steps) and self.steps >= 1 and float(self.steps).is_integer())):
+            raise StateError(f"steps {self.steps!r} must be a whole number of at least 1, or infinity")
+        if not is_number(self.begin):
+            raise StateError(f"begin {self.begin!r} must be a finite number, in s")
+        settle(self, lift=float(self.lift), begin=float(self.begin))
         names = [leg.name for leg in self.legs]
         for name in self.support:
             if name not in names:
@@ -93,7 +94,7 @@ class Gait(Trajectory):
         given = [support] if isinstance(support, str) else support
         standing = _alternate(found) if given is None else _named(model, found, given)
         base = model.joints[0].kind == "free_euler"
-        return cls(found, InvertedPendulum(height, period, stride, sway, size), float(lift), standing, steps, begin, base)
+        return cls(found, InvertedPendulum(height, period, stride, sway, size), lift, standing, steps, begin, base)
 
     # ---- a trajectory ----
 
@@ -116,12 +117,8 @@ class Gait(Trajectory):
     def _moved(self, t: Scalar) -> tuple[Place, list[Place]]:
         """Places of the trunk's origin and of all ankles in the world, m, as jets."""
         p = self.pendulum
-        since = t - self.begin
-        step = floor(since * (1.0 / p.period))
-        if not math.isinf(self.steps):
-            step = select(step < self.steps, step, self.steps - 1.0)  # the end belongs to the last step
-        u = since - step * p.period
-        first = step - 2.0 * floor(0.5 * step) < 0.5  # whether those of ``support`` stand
+        step, first = self._step(t)
+        u = (t - self.begin) - step * p.period
         now = Jet(u, 1.0)
         x, y = p.hip(u)
         here = step * p.stride  # where the standing feet are
@@ -135,6 +132,13 @@ class Gait(Trajectory):
             ahead, up = (_either(first, a, b, stands) for a, b in zip((here, 0.0), swing, strict=True))
             ankles.append((ahead + leg.hip[0], self._aside(leg), up + leg.sole))
         return trunk, ankles
+
+    def _step(self, t: Scalar) -> tuple[Scalar, Scalar]:
+        """(number of the step at a time, whether those of ``support`` stand in it)."""
+        step = floor((t - self.begin) * (1.0 / self.pendulum.period))
+        if not math.isinf(self.steps):
+            step = select(step < self.steps, step, self.steps - 1.0)  # the end belongs to the last step
+        return step, step - 2.0 * floor(0.5 * step) < 0.5
 
     def _aside(self, leg: Leg) -> float:
         """Where a foot stands beside the middle, m."""
@@ -156,10 +160,13 @@ class Gait(Trajectory):
                 place = [jet(a).x - (jet(b).x + h) for a, b, h in zip(ankle, trunk, leg.hip, strict=True)]
                 if not reaches(leg, *place):
                     far = math.sqrt(sum(x * x for x in place))
-                    raise StateError(
-                        f"{leg.name} cannot reach its foot {t - self.begin:.3g} s after the start: it is {far:.4g} m from the hip; "
-                        f"the leg is {leg.reach:.4g} m long and must stay bent: lower the height, the stride or the lift"
-                    )
+                    if far < leg.reach:
+                        side = "above" if place[2] > 0.0 else "below"
+                        why = f" and {abs(place[2]):.4g} m {side} it, which is too high: lower the lift, or raise the height"
+                    else:
+                        why = f"; the leg is {leg.reach:.4g} m long and must stay bent: lower the height, the stride or the lift"
+                    when = f"{t - self.begin:.3g} s after the start"
+                    raise StateError(f"{leg.name} cannot reach its foot {when}: it is {far:.4g} m from the hip{why}")
 
     # ---- what a walk is judged by ----
 
@@ -178,8 +185,7 @@ class Gait(Trajectory):
 
     def standing(self, t: ArrayLike) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which legs stand at the times t (...): (..., legs)."""
-        step = np.minimum(np.floor((np.asarray(t, dtype=np.float64) - self.begin) / self.pendulum.period), self.steps - 1.0)
-        first = step % 2.0 < 0.5
+        first = np.asarray(self._step(np.asarray(t, dtype=np.float64))[1])
         return np.stack([first if leg.name in self.support else ~first for leg in self.legs], axis=-1)
 
     def start(self, model: Model) -> tuple[Array, Array]:

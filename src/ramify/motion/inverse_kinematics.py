@@ -111,9 +111,16 @@ def _refuse(problem: _Problem, away: Array, turned: Array, error: Array, lead: t
     worst = int(np.argmax(away[row] + turned[row]))
     parts = [f"{x:.4g} {unit}" for x, unit in ((away[row, worst], "m"), (turned[row, worst], "rad")) if x > 0.1 * tolerance]
     state = f" of state {row if len(lead) == 1 else tuple(int(i) for i in np.unravel_index(row, lead))}" if lead else ""
+    moving = set(problem.moving.tolist())
+    fixed = [
+        repr(j.name)
+        for j in problem.model.joints
+        if j.kind in ("free", "free_euler") and not moving & set(range(problem.model.nv)[problem.model.joint_slice(j.name)])
+    ]
+    base = f"The floating base {', '.join(fixed)} stays where it is unless joints= names it. " if fixed else ""
     raise StateError(
         f"inverse kinematics: target {worst} ({problem.targets[worst].body!r}){state} is not met, {' and '.join(parts)} remain; it "
-        f"may be out of reach of the {len(problem.moving)} coordinates that move and their limits. Try another guess, or "
+        f"may be out of reach of the {len(problem.moving)} coordinates that move and their limits. {base}Try another guess, or "
         "strict=False for the nearest posture"
     )
 

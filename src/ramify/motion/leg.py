@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 HIPS: Final = ("Y", "XY", "ZXY")
 ANKLES: Final = ("", "Y", "YX")
+CLEARANCE: Final = 0.01
+"""Part of its length by which an ankle stays below its hip: level with the hip, the angles of the leg jump by half a turn."""
 
 
 @dataclass(frozen=True)
@@ -145,5 +147,5 @@ def soles(model: Model, found: Sequence[Leg]) -> list[tuple[int, int, Array]]:
 
 
 def reaches(leg: Leg, x: float, y: float, z: float) -> bool:
-    """Whether the ankle can be brought to (x, y, z) with the knee bent."""
-    return abs(leg.thigh - leg.shank) < math.sqrt(x * x + y * y + z * z) < leg.reach
+    """Whether the ankle can be brought to (x, y, z), below the hip by a hundredth of the leg or more, with the knee bent."""
+    return z <= -CLEARANCE * leg.reach and abs(leg.thigh - leg.shank) < math.sqrt(x * x + y * y + z * z) < leg.reach

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ramify.errors import StateError
 from ramify.motion.jet import Jet
+from ramify.motion.trajectory import is_number
 from ramify.scalar import Scalar
 
 
@@ -35,8 +36,8 @@ class InvertedPendulum:
         for name in ("height", "period", "stride", "sway", "gravity"):
             value = getattr(self, name)
             least = "not negative" if name == "sway" else "positive"
-            if not (math.isfinite(value) and (value > 0.0 or (name == "sway" and value == 0.0))):
-                raise StateError(f"{name} {value} must be finite and {least}")
+            if not (is_number(value) and (value > 0.0 or (name == "sway" and value == 0.0))):
+                raise StateError(f"{name} {value!r} must be a number, finite and {least}")
             object.__setattr__(self, name, float(value))
         if self._reach > 20.0:
             raise StateError(

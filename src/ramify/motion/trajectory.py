@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -148,6 +149,11 @@ def span(begin: float, duration: float, endless: bool = False) -> tuple[float, f
     if not (duration > 0.0 and (endless or math.isfinite(duration))):
         raise StateError(f"duration {duration} s must be {'' if endless else 'finite and '}positive")
     return float(begin), float(duration)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a user gave one finite number."""
+    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def settle(record: object, **values: object) -> None:

@@ -134,7 +134,8 @@ def rollout(
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv),
     held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; ground: a law of rf.contact,
-    a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping (nv) in the joints; every:
+    a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping as in
+    ``simulate``; every:
     keep every so many steps (None: only the last state); stabilisation of loops as in ``simulate``, but
     singular postures on the way are not looked for.
 
@@ -198,13 +199,19 @@ def _whole(name: str, value: Any, least: int) -> int:
 def make_field(
     model: Model, control: Any, damping: ArrayLike, ground: Any = None, stabilisation: str | float = "projection"
 ) -> Field:
-    """A field, with what the user gave checked."""
+    """A field, with what the user gave checked. damping: (nv) as it stands, or one number for all joints but floating bases."""
     try:
-        friction = np.broadcast_to(np.asarray(damping, dtype=np.float64), (model.nv,))
+        given = np.asarray(damping, dtype=np.float64)
+        friction = np.broadcast_to(given, (model.nv,)).copy()
     except (TypeError, ValueError):
+        given = np.empty(model.nv)
         friction = np.full(model.nv, np.nan)
     if not np.isfinite(friction).all() or (friction < 0.0).any():
         raise StateError(f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}")
+    if given.size < model.nv:  # one number: friction in joints, not between a floating base and the air
+        for joint in model.joints:
+            if joint.kind in ("free", "free_euler"):
+                friction[model.joint_slice(joint.name)] = 0.0
     rate = stabilisation_rate(stabilisation) if model.loops else 0.0
     made = Field(model, _controller(control, model), tuple(float(d) for d in friction), _ground(ground, model), rate)
     _ = made.contact  # says what does not fit

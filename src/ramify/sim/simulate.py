@@ -72,11 +72,11 @@ def simulate(
     ground: a law of rf.contact such as Firm(), a word ("firm", "dusty", "hunt_crossley"), a mapping as in scenario files, or None.
     method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
-    Output every ``dt_out`` seconds. damping (nv) acts in the joints. events: {name: function of (t, q, v)}; the run ends where
-    one changes its sign. max_step: the longest step, s; over a ground 0.01 unless told. Ctrl-C ends the run and keeps what was
-    computed. stabilisation of loops: "projection" (after each step, in position and velocity), a rate in 1/s (Baumgarte's), or
-    "none". at_singularity: "stop" where loops pass a singular posture (a dead centre), or "pass": go on with the velocity there,
-    and note the time in ``stats``.
+    Output every ``dt_out`` seconds. damping: (nv) in the joints, or a number for all of them but floating bases. events: {name:
+    function of (t, q, v)}; the run ends where one changes its sign. max_step: the longest step, s; over a ground 0.01 unless told.
+    Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after each step, in position and
+    velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity: "stop" where loops pass a singular posture (a dead centre),
+    or "pass": go on with the velocity there, and note the time in ``stats``.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
     """
