@@ -27,11 +27,9 @@ Seconds = Annotated[float | None, Parameter()]
 @app.command
 def scenarios(*, json: AsJson = False) -> None:
     """List the scenarios that come with ramify."""
-    listed = [rf.scenario(name) for name in rf.scenarios()]
-    data = [
-        {"name": s.name, "robot": s.robot.name, "t_end": s.options["t_end"], "description": s.description, "source": s.source}
-        for s in listed
-    ]
+    from ramify.io.scenario import summaries
+
+    data = summaries()
     if json:
         print_json(data)
         return

@@ -47,6 +47,19 @@ def _built_in() -> tuple[str, ...]:
     return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
 
 
+def summaries() -> list[dict[str, Any]]:
+    """Name, robot, end, description and source of every scenario that comes with ramify; nothing is built."""
+    folder, found = resources.files("ramify") / "scenarios", []
+    for name in _built_in():
+        head = parse((folder / f"{name}.yaml").read_text(encoding="utf-8"), Mistakes(name), WANTED)
+        made, wrong = validate(ScenarioPart, head, {})
+        assert made is not None, wrong
+        robot = head["robot"]["name"] if isinstance(head["robot"], Mapping) else head["robot"]
+        about = {"description": made.description, "source": made.source}
+        found.append({"name": made.name, "robot": robot, "t_end": made.t_end, **about})
+    return found
+
+
 def scenario(name_or_path: str | os.PathLike[str]) -> Scenario:
     """A scenario: one that comes with ramify by its name, or one from the path of a ``.yaml`` file.
 
