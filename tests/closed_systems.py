@@ -105,7 +105,7 @@ def parallelogram() -> rf.Model:
 
 
 def folding_twins() -> rf.Model:
-    """Two slider-cranks side by side in one model, not connected, their rods as long as their cranks: both fold at the same moment."""
+    """Two slider-cranks in one model, not connected, their rods as long as their cranks: both fold at the same moment."""
     one = rf.load("slider_crank", rod=1.0)
     robot = rf.Builder("twins", gravity=one.gravity)
     for side in "ab":

@@ -326,7 +326,7 @@ def test_two_loops_that_fold_at_once_are_seen() -> None:
 
 @pytest.mark.parametrize(("control", "amplitude"), [("Prescribed", 0.3), ("Prescribed", 0.5), ("ComputedTorque", 0.5)])
 def test_the_dead_centre_of_a_drive_ends_a_run(control: str, amplitude: float) -> None:
-    """A slider that is driven until the linkage is stretched (2.5 m), or further: which way the crank turns then, nothing decides."""
+    """A slider is driven until the linkage is stretched (2.5 m), or further: which way the crank turns, nothing decides."""
     model = rf.load("slider_crank")
     start = model.assemble({"slider": 2.2}, {"slider": amplitude}, guess=model.assemble({"crank": -1.2}).q)
     motion = rf.motion.Function(lambda t: [2.2 + amplitude * sin(t)])
@@ -337,7 +337,7 @@ def test_the_dead_centre_of_a_drive_ends_a_run(control: str, amplitude: float) -
     assert isinstance(r, rf.Result)
     assert r.t[-1] == pytest.approx(np.arcsin(0.3 / amplitude), abs=0.011)
     assert r.loops is not None
-    assert r.loops.largest_gap < 1e-9
+    assert r.loops.largest_gap < 1e-8  # rtol
     if amplitude == 0.3:
         assert "where the loops do not follow the drive of 'slider'" in str(stopped.value)
     else:

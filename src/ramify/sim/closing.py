@@ -139,8 +139,8 @@ def refuse_torn(model: Model, q: Array, v: Array) -> None:
 class Closing:
     """What a run does for the loops after each step.
 
-    ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``). The others must then be held by the
-    loops alone, and where they are not the drive stands in a dead centre of its own.
+    ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``). The others must then be held by
+    the loops alone, and where they are not the drive stands in a dead centre of its own.
     """
 
     def __init__(self, model: Model, project: bool, at_singularity: str = "stop", held: Sequence[int] = ()) -> None:
@@ -198,8 +198,8 @@ class Closing:
     def watch_step(self, piece: Piece, before: Array) -> None:
         """End a run that meets, or has passed, a posture at which the loops do not determine the motion.
 
-        J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end of the step, and closer wherever it
-        has changed so much since the last look that it may have lost its rank in between (see loops/hold.py).
+        J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end of the step, and closer wherever
+        it has changed so much since the last look that it may have lost its rank in between (see loops/hold.py).
         """
         t, y = piece.end, piece.y(piece.end)
         if self._last is None:
@@ -210,7 +210,7 @@ class Closing:
                 now = piece.start + (t - piece.start) * k / (far + 1)
                 self._watch(piece, now, self._jacobian(now, piece.y(now)))
             self._watch(piece, t, self._jacobian(t, y))
-        except _Met as met:
+        except _SingularError as met:
             self._meet(met)
 
     def _begin(self, t: float, y: Array) -> None:
@@ -220,7 +220,8 @@ class Closing:
 
     def _watch(self, piece: Piece, t: float, A: Array) -> None:
         """From the last look to the state at t, in ever shorter steps where need be."""
-        assert self._anchor is not None and self._last is not None
+        assert self._anchor is not None
+        assert self._last is not None
         ahead = [(t, A)]
         while ahead:
             t, A = ahead[-1]
@@ -234,7 +235,7 @@ class Closing:
                 self._renew(t, A)
                 self._sure = True
             elif t - before <= 1e-12 * max(1.0, abs(t)) or len(ahead) > 60:
-                raise _Met(t, f"has passed a singular posture before t = {t:.6g} s")
+                raise _SingularError(t, f"has passed a singular posture before t = {t:.6g} s")
             else:
                 middle = 0.5 * (before + t)
                 ahead.append((middle, self._jacobian(middle, piece.y(middle))))
@@ -248,16 +249,16 @@ class Closing:
         told = f"margin {found.margin:.2g}"
         if found.rank != self._rank:
             told += f", {len(self._left) - found.rank} degrees of freedom instead of {len(self._left) - self._rank}"
-        raise _Met(t, f"stands in a singular posture at t = {t:.6g} s ({told})")
+        raise _SingularError(t, f"stands in a singular posture at t = {t:.6g} s ({told})")
 
-    def _meet(self, met: _Met) -> None:
+    def _meet(self, met: _SingularError) -> None:
         """Stop at a singular posture, or note it and look anew after the step."""
         if self.stop:
             driven = ", ".join(repr(self.model.velocities[k]) for k in self.held)
             whose = f" where the loops do not follow the drive of {driven}" if driven else ""
             raise SimulationError(
-                f"{self.model.name} {met.what}{whose}: where loops lose their hold, at a dead centre, the branch that is followed is "
-                "not theirs to decide; end the run before it, add what decides (a second crank, a spring), or go on with the "
+                f"{self.model.name} {met.what}{whose}: where loops lose their hold, at a dead centre, the branch that is followed "
+                "is not theirs to decide; end the run before it, add what decides (a second crank, a spring), or go on with the "
                 "velocity: at_singularity='pass'"
             )
         self._last = None
@@ -274,7 +275,7 @@ class Closing:
         return f"; it stands close to a dead centre, with a margin of {margin:.2g}" if margin < _CLOSE else ""
 
 
-class _Met(Exception):
+class _SingularError(Exception):
     """A singular posture on the way: when, and in words."""
 
     def __init__(self, t: float, what: str) -> None:
@@ -293,12 +294,8 @@ def decided(field: Field, q: Array) -> tuple[int, ...]:
 
     parts = field.control.parts if isinstance(field.control, Sum) else (field.control,)
     robot = RobotText(field.model)
-    held = {
-        j
-        for part in parts
-        if part is not None and (part.prescribes or isinstance(part, ComputedTorque))
-        for j in part.driven(robot).v
-    }
+    drives = [part for part in parts if part is not None and (part.prescribes or isinstance(part, ComputedTorque))]
+    held = {j for part in drives for j in part.driven(robot).v}
     A = jacobians(field.model, q)
     left = [k for k in range(field.model.nv) if k not in held]
     return tuple(sorted(held)) if held and Hold.at(A[:, left]).rank == Hold.at(A).rank else ()
