@@ -324,6 +324,27 @@ def test_two_loops_that_fold_at_once_are_seen() -> None:
     assert len(one.stats["singular_postures"]) == 1
 
 
+def test_rollouts_name_the_states_that_fold() -> None:
+    """The second state rises first, and falls too late; the third goes round."""
+    model = rf.load("slider_crank", rod=1.0)
+    crank, rate = [-1.2, -1.2, -1.2], [0.0, 1.5, 9.0]
+    starts = [model.assemble({"crank": x}, {"crank": u}) for x, u in zip(crank, rate, strict=True)]
+    q, v = np.stack([s.q for s in starts]), np.stack([s.v for s in starts])
+    for options in ({}, {"every": 100}, {"control": lambda t, q, v: np.zeros_like(v)}, {"tau": np.zeros((3, 830, 3))}):
+        with pytest.warns(RuntimeWarning, match=r"2 of 3 states of 'slider_crank' pass a singular posture .*\(states 0, 2\)"):
+            run = rf.rollout(model, q, v, steps=830, dt=1e-3, **options)
+        assert run.singular is not None
+        assert run.singular.tolist() == [True, False, True]
+        last = run.q[:, -1] if "every" in options else run.q
+        np.testing.assert_allclose(last[1], rf.simulate(model, 0.8 if "every" in options else 0.83, q[1], v[1]).q[-1], atol=1e-6)
+    fine = rf.rollout(model, q[:2], v[:2], steps=800, dt=1e-3)
+    assert fine.singular is not None
+    assert not fine.singular.any()
+    twins = folding_twins()
+    with pytest.warns(RuntimeWarning, match="1 of 1 states of 'twins'"):
+        rf.rollout(twins, twins.assemble({"cranka": -1.2, "crankb": -1.2}).q, np.zeros(6), steps=900, dt=1e-3)
+
+
 @pytest.mark.parametrize(("control", "amplitude"), [("Prescribed", 0.3), ("Prescribed", 0.5), ("ComputedTorque", 0.5)])
 def test_the_dead_centre_of_a_drive_ends_a_run(control: str, amplitude: float) -> None:
     """A slider is driven until the linkage is stretched (2.5 m), or further: which way the crank turns, nothing decides."""
