@@ -98,6 +98,43 @@ def test_dead_centres_are_said() -> None:
         model.assemble(over, {"crank": 1.0, "rocker": 5.0})
 
 
+def test_ways_past_a_dead_centre_are_told() -> None:
+    """Rod and crank of one length fold where the slider is at zero: beyond, the slider is on the other side."""
+    model = rf.load("slider_crank", rod=1.0)
+    near, beyond = model.assemble({"crank": -1.2}), model.assemble({"crank": 1.2})
+    assert near.note == "from the guess; branch of positive determinant"
+    assert beyond.note.startswith("from the guess, past a dead centre on the way, where the branch of the guess ends; branch of neg")
+    with pytest.raises(rf.LoopError, match=r"changes after row 0, before crank = -3\.2: the way leads through a dead centre"):
+        model.assemble({"crank": [-1.2, -4.2]})
+    twins = folding_twins()  # two signs change, their product does not
+    rows = np.linspace(-1.2, -4.0, 50)
+    with pytest.raises(rf.LoopError, match="the branch changes between rows 33 and 34"):
+        twins.assemble({"cranka": rows, "crankb": rows})
+    with pytest.raises(rf.LoopError, match=r"at crank = 3\.14159 the mechanism stands within .* of a dead centre"):
+        parallelogram().assemble({"crank": [np.pi - 0.3, np.pi + 0.3]}, guess=[np.pi - 0.3, 0.3 - np.pi, np.pi - 0.3])
+
+
+def test_whole_turns_are_not_walked() -> None:
+    model = four_bar()
+    state, one = model.assemble({"crank": 2000 * np.pi + 0.3}), model.assemble({"crank": 0.3})
+    np.testing.assert_allclose(state.q - one.q, [2000 * np.pi, 0.0, 0.0], atol=1e-11)
+    rows = model.assemble({"crank": [0.3, 2000 * np.pi + 0.3]})
+    np.testing.assert_allclose(rows.q, [one.q, state.q], atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"independent": {"crank": "a"}}, "the value 'a' of 'crank' must be finite, a number or a row of them"),
+        ({"independent": {"crank": []}}, "the value of 'crank' has no rows"),
+        ({"guess": {"crank": "a"}}, "guess: the value 'a' of 'crank' must be a number"),
+    ],
+)
+def test_values_that_are_no_numbers(given: dict[str, Any], what: str) -> None:
+    with pytest.raises(rf.StateError, match=what):
+        four_bar().assemble(**given)
+
+
 # ---- simulation ----
 
 
