@@ -12,7 +12,7 @@ from ramify.compute import applied_wrenches
 from ramify.errors import LoopError
 from ramify.loops.closure import names, reach
 from ramify.loops.report import RANK, column_sizes, row_sizes
-from ramify.model.configuration import numbers
+from ramify.model.configuration import configuration, numbers
 from ramify.model.frame import Array
 
 if TYPE_CHECKING:
@@ -74,6 +74,13 @@ def refuse_overdriven(model: Model, q: ArrayLike, held: Array) -> None:
             f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed accelerations depend on each other by "
             "the loops; prescribe fewer joints"
         )
+
+
+def refuse_open(model: Model, q: ArrayLike) -> None:
+    """Refuse postures (..., nq) at which the loops are open."""
+    at = configuration(model, "q", q)
+    gap, _, _ = model.kernel("constraints")(at, np.zeros((*at.shape[:-1], model.nv)))
+    _refuse_open(model, gap * row_sizes(model), _OPEN * reach(model))
 
 
 def _refuse_open(model: Model, gap: Array, most: float) -> None:

@@ -303,11 +303,13 @@ def decided(field: Field, q: Array) -> tuple[int, ...]:
 
 def observed_loops(model: Model, q: Array, v: Array, net: Array, wrenches: Mapping[str, Array] | None = None) -> Loops:
     """The loops at the rows of a run under joint forces ``net`` and wrenches on the bodies; NaN where the forces are not known."""
+    from ramify.loops.solve import forward_dynamics
+
     c = model.constraints(q, v)
     lam = np.full(c.residual.shape, np.nan)
     known = np.isfinite(net).all(axis=1)
     if known.any():
         felt = None if wrenches is None else {name: w[known] for name, w in wrenches.items()}
-        lam[known] = model.forward_dynamics(q[known], v[known], net[known], felt, multipliers=True)[1]
+        lam[known] = forward_dynamics(model, q[known], v[known], net[known], felt)[1]
     power = np.einsum("tk,tki,ti->t", np.nan_to_num(lam), c.J, v)
     return Loops(c.names, c.units, c.residual, lam, power)
