@@ -103,7 +103,9 @@ def test_ways_past_a_dead_centre_are_told() -> None:
     model = rf.load("slider_crank", rod=1.0)
     near, beyond = model.assemble({"crank": -1.2}), model.assemble({"crank": 1.2})
     assert near.note == "from the guess; branch of positive determinant"
-    assert beyond.note.startswith("from the guess, past a dead centre on the way, where the branch of the guess ends; branch of neg")
+    assert beyond.note.startswith(
+        "from the guess, past a dead centre on the way, where the branch of the guess ends; branch of neg"
+    )
     with pytest.raises(rf.LoopError, match=r"changes after row 0, before crank = -3\.2: the way leads through a dead centre"):
         model.assemble({"crank": [-1.2, -4.2]})
     twins = folding_twins()  # two signs change, their product does not
@@ -314,13 +316,29 @@ def test_a_prescribed_crank_is_inverse_dynamics_over_time() -> None:
         rf.simulate(model, 0.1, start.q, control=both)
 
 
+@pytest.mark.parametrize("law", ["ComputedTorque", "Feedforward"])
+def test_desires_that_contradict_the_loops_are_refused(law: str) -> None:
+    model = four_bar()
+    start = model.assemble({"crank": 0.3})
+    rocker = float(start.q[1])
+    follow = getattr(rf.control, law)
+    hold = follow(rf.motion.Hold([0.3, rocker]), actuated=["crank", "rocker"])
+    assert np.abs(rf.simulate(model, 0.05, start.q, control=hold).q - start.q).max() < 1e-3
+    apart = follow(rf.motion.Cycloid([0.3, rocker], [0.8, rocker], 0.5), actuated=["crank", "rocker"])
+    told = r"1 degrees of freedom: the 2 driven coordinates depend on each other .* contradicts them: at t = 0\.\d+ s it wants"
+    with pytest.raises(rf.LoopError, match=told):
+        rf.simulate(model, 0.5, start.q, control=apart)
+    with pytest.raises(rf.LoopError, match="contradicts them"):
+        rf.rollout(model, start.q, start.v, steps=500, dt=1e-3, control=apart)
+
+
 def test_dynamics_of_an_open_posture_are_refused() -> None:
     model = four_bar()
     q = model.assemble({"crank": 0.3}).q
     assert np.isfinite(model.forward_dynamics([q, q], np.zeros((2, 3)), np.zeros((2, 3)))).all()
     for options in ({}, {"multipliers": True}):
         with pytest.raises(rf.LoopError, match=r"the loops of 'bar' are open at q: pin\.[xy] is off by 0\.\d+ m; model\.assemble"):
-            model.forward_dynamics([q, q + [0.0, 0.1, 0.0]], np.zeros((2, 3)), np.zeros((2, 3)), **options)
+            model.forward_dynamics([q, q + np.array([0.0, 0.1, 0.0])], np.zeros((2, 3)), np.zeros((2, 3)), **options)
 
 
 # ---- starts and ends ----

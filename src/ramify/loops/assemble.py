@@ -315,7 +315,9 @@ class _Assembly:
         worst = [names(model)[i] for i in np.argsort(-np.abs(r * self.sizes)) if abs(r[i] * self.sizes[i]) > 0.1 * gap]
         turned = wrong_way(model, q)
         if gap <= _CLOSED * self.size and turned:
-            raise LoopError(f"{model.name}: {turned[0]} closes only the wrong way round with {self.told(values)}; give another guess")
+            raise LoopError(
+                f"{model.name}: {turned[0]} closes only the wrong way round with {self.told(values)}; give another guess"
+            )
         involved = sorted({name.rsplit(".", 1)[0] for name in worst})
         clash = f"; the loops {', '.join(map(repr, involved))} contradict each other, or" if len(involved) > 1 else ";"
         raise LoopError(
@@ -348,8 +350,8 @@ class _Assembly:
             )
         if margin < _DEAD and demand > 1e-12:
             raise LoopError(
-                f"{model.name}: at {self.told(values)} the mechanism stands within {margin:.2g} of a dead centre: {what} of the other "
-                "coordinates are not determined; take other independent coordinates there"
+                f"{model.name}: at {self.told(values)} the mechanism stands within {margin:.2g} of a dead centre: {what} of the "
+                "other coordinates are not determined; take other independent coordinates there"
             )
         return x, margin, self._branch(A, rank)
 

@@ -111,11 +111,9 @@ class Model(Structure):
         multipliers as in ``inverse_dynamics``.
         """
         if self.loops or multipliers:
-            from ramify.loops.solve import forward_dynamics, refuse_open
+            from ramify.loops.solve import closed_accelerations, forward_dynamics
 
-            refuse_open(self._closed(), q)
-            if multipliers:
-                return forward_dynamics(self, q, v, tau, wrenches)
+            return (forward_dynamics if multipliers else closed_accelerations)(self._closed(), q, v, tau, wrenches)
         if wrenches is None:
             return (self._kernels.get("forward_dynamics") or self.kernel("forward_dynamics")).call(q, v, tau)
         return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches, q))

@@ -26,6 +26,8 @@ STABILISATIONS: Final = ("projection", "none")
 _NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
 _SLOW = 1e-3  # the same for rates
 _STRIDE = 0.1  # rad or m between two looks
+_ASKED = 9  # times at which a motion of too many coordinates is asked whether it fits the loops
+_APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
 _TORN = 1e-4  # share of the robot's size that projection may leave open
 _CLOSE = 1e-2  # margin below which a run that fails is told of a dead centre
 
@@ -116,9 +118,17 @@ def refuse_open(model: Model, q: Array, v: Array) -> None:
             )
 
 
-def refuse_contradiction(field: Field, q: Array) -> None:
-    """Refuse a prescribed motion of coordinates that depend on each other through the loops."""
-    if field.prescribed is None or not q.size:
+def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
+    """Refuse a prescribed motion of coordinates that depend on each other through the loops, and a motion to follow until t_end
+    that would open them.
+    """
+    if not q.size:
+        return
+    if field.prescribed is None:
+        from ramify.control.sum import Sum
+
+        for part in field.control.parts if isinstance(field.control, Sum) else (field.control,):
+            _refuse_impossible(field.model, part, q.reshape(-1, field.model.nq)[0], t_end)
         return
     from ramify.control.robot import RobotText
     from ramify.loops.solve import refuse_overdriven
@@ -126,6 +136,43 @@ def refuse_contradiction(field: Field, q: Array) -> None:
     held = np.zeros(field.model.nv, dtype=bool)
     held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
     refuse_overdriven(field.model, q, held)
+
+
+def _refuse_impossible(model: Model, control: object, q: Array, t_end: float) -> None:
+    """Refuse to follow a motion of more coordinates than can be free, where it does not agree with the loops at times until t_end:
+    as many coordinates as can be free are led along it, and the others must be where it wants them, to a hundredth of a radian or
+    of the robot's size.
+    """
+    from ramify.control.computed_torque import ComputedTorque
+    from ramify.control.feedforward import Feedforward
+    from ramify.control.robot import RobotText
+    from ramify.loops.closure import reach
+    from ramify.loops.hold import jacobians
+    from ramify.loops.report import column_sizes
+
+    if not isinstance(control, (ComputedTorque, Feedforward)):
+        return
+    driven = control.driven(RobotText(model))
+    A, rank, free = jacobians(model, q), Hold.at(jacobians(model, q)).rank, list[int]()
+    for k in driven.v:
+        left = [j for j in range(model.nv) if j not in (*free, k)]
+        free += [k] if Hold.at(A[:, left]).rank == rank else []
+    if len(free) == len(driven) or -1 in driven.q:
+        return
+    own, sizes = [driven.v.index(k) for k in free], column_sizes(model)[list(driven.v)] / reach(model)
+    for t in np.linspace(0.0, t_end, _ASKED):
+        wanted = control.motion.at(float(t)).q
+        if len(wanted) == model.nv == model.nq:
+            wanted = wanted[list(driven.v)]
+        q = model.assemble({model.coordinates[driven.q[i]]: wanted[i] for i in own}, guess=q).q
+        off = np.abs(q[list(driven.q)] - wanted) * sizes
+        if off.max() > _APART:
+            i = int(np.argmax(off))
+            raise LoopError(
+                f"{model.name!r} has {model.nv - rank} degrees of freedom: the {len(driven)} driven coordinates depend on each "
+                f"other by the loops, and the motion contradicts them: at t = {t:.4g} s it wants {driven.names[i]!r} at "
+                f"{wanted[i]:.4g}, which is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a motion from model.assemble(…)"
+            )
 
 
 def refuse_torn(model: Model, q: Array, v: Array) -> None:
@@ -303,13 +350,13 @@ def decided(field: Field, q: Array) -> tuple[int, ...]:
 
 def observed_loops(model: Model, q: Array, v: Array, net: Array, wrenches: Mapping[str, Array] | None = None) -> Loops:
     """The loops at the rows of a run under joint forces ``net`` and wrenches on the bodies; NaN where the forces are not known."""
-    from ramify.loops.solve import forward_dynamics
+    from ramify.loops.solve import multipliers
 
     c = model.constraints(q, v)
     lam = np.full(c.residual.shape, np.nan)
     known = np.isfinite(net).all(axis=1)
     if known.any():
         felt = None if wrenches is None else {name: w[known] for name, w in wrenches.items()}
-        lam[known] = forward_dynamics(model, q[known], v[known], net[known], felt)[1]
+        lam[known] = multipliers(model, q[known], v[known], net[known], felt)[1]
     power = np.einsum("tk,tki,ti->t", np.nan_to_num(lam), c.J, v)
     return Loops(c.names, c.units, c.residual, lam, power)

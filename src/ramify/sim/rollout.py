@@ -161,7 +161,7 @@ def rollout(
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
     if model.loops:
         refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
-        refuse_contradiction(field, y[:1, : model.nq])
+        refuse_contradiction(field, y[:1, : model.nq], t0 + steps * dt)
     states = y.shape[0]
     table, per_state, per_step = _table(model, tau, lead, states, steps)
     samples = steps // every if every else 0

@@ -88,7 +88,7 @@ def simulate(
     field, note = shared(make_field(model, control, damping, ground, stabilisation), MOST_LINKS), ""
     if model.loops:
         q, v, note = closed_start(model, q0, q, v)
-        refuse_contradiction(field, q)
+        refuse_contradiction(field, q, t_end)
     if field.contact is not None and name in LIMITS and step is not None:
         warn_of_long_steps(field.contact, q[None], name, step)
     if events is not None and not isinstance(events, Mapping):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.loops.hold import NEAR, SINGULAR, jacobians, lets_go
 from ramify.loops.report import RANK
@@ -41,7 +42,7 @@ class Watch:
     def _jacobians(self, q: Array) -> Array:
         return jacobians(self.model, np.ascontiguousarray(q))[..., self._left]
 
-    def _anchor(self, which: Array, A: Array) -> None:
+    def _anchor(self, which: NDArray[np.intp], A: Array) -> None:
         """Measure some states from where they are now."""
         u, s, vt = np.linalg.svd(A, full_matrices=False)
         counted = s > RANK * s[:, :1]
@@ -52,7 +53,7 @@ class Watch:
         weight = np.where(counted, 1.0 / np.where(counted, s, 1.0), 0.0)
         self._at[which], self._pulls[which], self._back[which] = A, u.transpose(0, 2, 1), vt.transpose(0, 2, 1) * weight[:, None]
 
-    def _change(self, which: Array | slice, A: Array) -> Array:
+    def _change(self, which: NDArray[np.intp] | slice, A: Array) -> Array:
         found: Array = self._pulls[which] @ (A - self._at[which]) @ self._back[which]
         return found
 
