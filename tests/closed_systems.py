@@ -102,3 +102,19 @@ def parallelogram() -> rf.Model:
     robot.link("rocker", at=(0.2, 0, 0), mass=1.0, com=(0.05, 0, 0), inertia=(0, 1e-3, 1e-3), actuated=False)
     robot.loop("pin", "revolute", ("coupler", (0.2, 0, 0)), ("rocker", (0.1, 0, 0)), planar=True)
     return robot.near(crank=1.0, coupler=-1.0, rocker=1.0).model()
+
+
+def folding_twins() -> rf.Model:
+    """Two slider-cranks in one model, not connected, their rods as long as their cranks: both fold at the same moment."""
+    one = rf.load("slider_crank", rod=1.0)
+    robot = rf.Builder("twins", gravity=one.gravity)
+    for side in "ab":
+        for body in one.bodies:
+            joint, parent = body.joint, one.bodies[body.parent].name + side if body.parent >= 0 else None
+            robot.link(
+                body.name + side, parent, joint.kind, at=joint.placement, mass=body.mass, com=body.com, inertia=body.inertia,
+                actuated=joint.actuated,
+            )  # fmt: skip
+        (pin,) = one.loops
+        robot.loop(f"pin{side}", "revolute", (f"slider{side}", pin.first.frame), (f"rod{side}", pin.second.frame), planar=True)
+    return robot.near(**{name + side: value for side in "ab" for name, value in one.guess.items()}).model()

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from closed_systems import four_bar, parallelogram, tangent, two_arms
+from closed_systems import folding_twins, four_bar, parallelogram, tangent, two_arms
 
 import ramify as rf
 from ramify.model.frame import Array
+from ramify.scalar import sin
 from ramify.sim.audit import audit
 
 TURN = 4.0 / 3.0
@@ -95,6 +96,45 @@ def test_dead_centres_are_said() -> None:
     over = {"crank": 0.3, "rocker": four_bar().assemble({"crank": 0.3}).q[1]}
     with pytest.raises(rf.LoopError, match="rates of crank, rocker cannot be kept"):
         model.assemble(over, {"crank": 1.0, "rocker": 5.0})
+
+
+def test_ways_past_a_dead_centre_are_told() -> None:
+    """Rod and crank of one length fold where the slider is at zero: beyond, the slider is on the other side."""
+    model = rf.load("slider_crank", rod=1.0)
+    near, beyond = model.assemble({"crank": -1.2}), model.assemble({"crank": 1.2})
+    assert near.note == "from the guess; branch of positive determinant"
+    assert beyond.note.startswith(
+        "from the guess, past a dead centre on the way, where the branch of the guess ends; branch of neg"
+    )
+    with pytest.raises(rf.LoopError, match=r"changes after row 0, before crank = -3\.2: the way leads through a dead centre"):
+        model.assemble({"crank": [-1.2, -4.2]})
+    twins = folding_twins()  # two signs change, their product does not
+    rows = np.linspace(-1.2, -4.0, 50)
+    with pytest.raises(rf.LoopError, match="the branch changes between rows 33 and 34"):
+        twins.assemble({"cranka": rows, "crankb": rows})
+    with pytest.raises(rf.LoopError, match=r"after row 0, before crank = 3\.14159: the way leads through"):
+        parallelogram().assemble({"crank": [np.pi - 0.3, np.pi + 0.3]}, guess=[np.pi - 0.3, 0.3 - np.pi, np.pi - 0.3])
+
+
+def test_whole_turns_are_not_walked() -> None:
+    model = four_bar()
+    state, one = model.assemble({"crank": 2000 * np.pi + 0.3}), model.assemble({"crank": 0.3})
+    np.testing.assert_allclose(state.q - one.q, [2000 * np.pi, 0.0, 0.0], atol=1e-11)
+    rows = model.assemble({"crank": [0.3, 2000 * np.pi + 0.3]})
+    np.testing.assert_allclose(rows.q, [one.q, state.q], atol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        ({"independent": {"crank": "a"}}, "the value 'a' of 'crank' must be finite, a number or a row of them"),
+        ({"independent": {"crank": []}}, "the value of 'crank' has no rows"),
+        ({"guess": {"crank": "a"}}, "guess: the value 'a' of 'crank' must be a number"),
+    ],
+)
+def test_values_that_are_no_numbers(given: dict[str, Any], what: str) -> None:
+    with pytest.raises(rf.StateError, match=what):
+        four_bar().assemble(**given)
 
 
 # ---- simulation ----
@@ -276,6 +316,31 @@ def test_a_prescribed_crank_is_inverse_dynamics_over_time() -> None:
         rf.simulate(model, 0.1, start.q, control=both)
 
 
+@pytest.mark.parametrize("law", ["ComputedTorque", "Feedforward"])
+def test_desires_that_contradict_the_loops_are_refused(law: str) -> None:
+    model = four_bar()
+    start = model.assemble({"crank": 0.3})
+    rocker = float(start.q[1])
+    follow = getattr(rf.control, law)
+    hold = follow(rf.motion.Hold([0.3, rocker]), actuated=["crank", "rocker"])
+    assert np.abs(rf.simulate(model, 0.05, start.q, control=hold).q - start.q).max() < 1e-3
+    apart = follow(rf.motion.Cycloid([0.3, rocker], [0.8, rocker], 0.5), actuated=["crank", "rocker"])
+    told = r"1 degrees of freedom: the 2 driven coordinates depend on each other .* contradicts them: at t = 0\.\d+ s it wants"
+    with pytest.raises(rf.LoopError, match=told):
+        rf.simulate(model, 0.5, start.q, control=apart)
+    with pytest.raises(rf.LoopError, match="contradicts them"):
+        rf.rollout(model, start.q, start.v, steps=500, dt=1e-3, control=apart)
+
+
+def test_dynamics_of_an_open_posture_are_refused() -> None:
+    model = four_bar()
+    q = model.assemble({"crank": 0.3}).q
+    assert np.isfinite(model.forward_dynamics([q, q], np.zeros((2, 3)), np.zeros((2, 3)))).all()
+    for options in ({}, {"multipliers": True}):
+        with pytest.raises(rf.LoopError, match=r"the loops of 'bar' are open at q: pin\.[xy] is off by 0\.\d+ m; model\.assemble"):
+            model.forward_dynamics([q, q + np.array([0.0, 0.1, 0.0])], np.zeros((2, 3)), np.zeros((2, 3)), **options)
+
+
 # ---- starts and ends ----
 
 
@@ -299,10 +364,8 @@ def test_starts_that_do_not_fit() -> None:
 def test_singular_postures_end_a_run_unless_told() -> None:
     model = parallelogram()
     q, v, _ = model.assemble({"crank": 1.0}, {"crank": 2.0})
-    with pytest.raises(
-        rf.SimulationError, match=r"has passed a singular posture before t = 1\.1.*at_singularity='pass'"
-    ) as stopped:
-        rf.simulate(model, 5.0, q, v)
+    with pytest.raises(rf.SimulationError, match=r"singular posture at t = 1\.0708 s .*at_singularity='pass'") as stopped:
+        rf.simulate(model, 5.0, q, v)  # at (pi - 1) / 2
     assert isinstance(stopped.value.result, rf.Result)
     assert stopped.value.result.t[-1] < 1.2
     r = rf.simulate(model, 2.0, q, v, at_singularity="pass")
@@ -310,6 +373,60 @@ def test_singular_postures_end_a_run_unless_told() -> None:
     np.testing.assert_allclose(r.q, np.outer(1.0 + 2.0 * r.t, [1, -1, 1]), atol=1e-5)  # it goes on as a parallelogram
     with pytest.raises(rf.SimulationError, match="at_singularity 'go' must be 'stop' or 'pass'"):
         rf.simulate(model, 0.1, q, v, at_singularity="go")
+
+
+def test_two_loops_that_fold_at_once_are_seen() -> None:
+    """Both determinants change their sign, their product does not."""
+    model = folding_twins()
+    start = model.assemble({"cranka": -1.2, "crankb": -1.2})
+    with pytest.raises(rf.SimulationError, match=r"twins stands in a singular posture at t = 0\.823973 s"):
+        rf.simulate(model, 1.0, start.q)
+    alone = rf.load("slider_crank", rod=1.0)
+    r = rf.simulate(model, 1.0, start.q, at_singularity="pass")
+    one = rf.simulate(alone, 1.0, alone.assemble({"crank": -1.2}).q, at_singularity="pass")
+    np.testing.assert_allclose(r.stats["singular_postures"], one.stats["singular_postures"], atol=1e-6)
+    assert len(one.stats["singular_postures"]) == 1
+
+
+def test_rollouts_name_the_states_that_fold() -> None:
+    """The second state rises first, and falls too late; the third goes round."""
+    model = rf.load("slider_crank", rod=1.0)
+    crank, rate = [-1.2, -1.2, -1.2], [0.0, 1.5, 9.0]
+    starts = [model.assemble({"crank": x}, {"crank": u}) for x, u in zip(crank, rate, strict=True)]
+    q, v = np.stack([s.q for s in starts]), np.stack([s.v for s in starts])
+    for options in ({}, {"every": 100}, {"control": lambda t, q, v: np.zeros_like(v)}, {"tau": np.zeros((3, 830, 3))}):
+        with pytest.warns(RuntimeWarning, match=r"2 of 3 states of 'slider_crank' pass a singular posture .*\(states 0, 2\)"):
+            run = rf.rollout(model, q, v, steps=830, dt=1e-3, **options)
+        assert run.singular is not None
+        assert run.singular.tolist() == [True, False, True]
+        last = run.q[:, -1] if "every" in options else run.q
+        np.testing.assert_allclose(last[1], rf.simulate(model, 0.8 if "every" in options else 0.83, q[1], v[1]).q[-1], atol=1e-6)
+    fine = rf.rollout(model, q[:2], v[:2], steps=800, dt=1e-3)
+    assert fine.singular is not None
+    assert not fine.singular.any()
+    twins = folding_twins()
+    with pytest.warns(RuntimeWarning, match="1 of 1 states of 'twins'"):
+        rf.rollout(twins, twins.assemble({"cranka": -1.2, "crankb": -1.2}).q, np.zeros(6), steps=900, dt=1e-3)
+
+
+@pytest.mark.parametrize(("control", "amplitude"), [("Prescribed", 0.3), ("Prescribed", 0.5), ("ComputedTorque", 0.5)])
+def test_the_dead_centre_of_a_drive_ends_a_run(control: str, amplitude: float) -> None:
+    """A slider is driven until the linkage is stretched (2.5 m), or further: which way the crank turns, nothing decides."""
+    model = rf.load("slider_crank")
+    start = model.assemble({"slider": 2.2}, {"slider": amplitude}, guess=model.assemble({"crank": -1.2}).q)
+    motion = rf.motion.Function(lambda t: [2.2 + amplitude * sin(t)])
+    drive = getattr(rf.control, control)(motion, actuated=["slider"])
+    with pytest.raises(rf.SimulationError, match="dead centre") as stopped:
+        rf.simulate(model, 3.0, start.q, start.v, control=drive)
+    r = stopped.value.result
+    assert isinstance(r, rf.Result)
+    assert r.t[-1] == pytest.approx(np.arcsin(0.3 / amplitude), abs=0.011)
+    assert r.loops is not None
+    assert r.loops.largest_gap < 1e-8  # rtol
+    if amplitude == 0.3:
+        assert "where the loops do not follow the drive of 'slider'" in str(stopped.value)
+    else:
+        assert "it stands close to a dead centre, with a margin of" in str(stopped.value)
 
 
 # ---- results ----
@@ -336,6 +453,14 @@ def test_results_carry_their_loops(tmp_path: Path) -> None:
     assert [line.get_label() for line in figure.axes[0].lines] == ["pin.x", "pin.y"]
     with pytest.raises(rf.RamifyError, match="has no loops to plot"):
         rf.simulate(model.tree, 0.1).plot("loops")
+
+
+@pytest.mark.parametrize("name", ["robotic_leg", "slider_crank", "three_rrr"])
+def test_loose_runs_have_a_verdict(name: str) -> None:
+    """What atol lets through is measured by the inertia of the opened tree, whatever the actuators can do."""
+    r = rf.simulate(rf.load(name), 2.0, method="rk45", rtol=1e-3, atol=1e-3, at_singularity="pass")
+    assert r.audit.passed
+    assert r.audit.energy.limit > 1.1 * r.audit.tolerance * r.audit.energy.scale
 
 
 def test_a_broken_run_is_blamed_on_a_body() -> None:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ramify.errors import LoopError, StateError
 from ramify.loops.closure import names, reach
+from ramify.loops.hold import NEAR, Hold, lets_go
 from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes
 from ramify.model.configuration import checked, configuration
 from ramify.model.frame import Array
@@ -65,16 +66,18 @@ def _path(work: _Assembly, start: Array) -> State:
     """States one after the other, each from the one before: the branch is kept."""
     states: list[State] = []
     assert work.rows is not None
+    last = start
     for i in range(work.rows):
         states.append(work.state(start, i, first=i == 0))
-        before, now = states[max(0, i - 1)], states[i]
-        if before.branch * now.branch < 0:
+        now = states[i]
+        if i and work.parted(last, now.q):
+            rows = [work.told(work.given[0][k]) for k in (i - 1, i)]
             raise LoopError(
-                f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({work.told(i - 1)} to {work.told(i)}): "
+                f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({rows[0]} to {rows[1]}): "
                 "the way leads through a dead centre; take other independent coordinates there"
             )
         if i + 1 < work.rows:
-            start = work.ahead(now.q, i)
+            last, start = work.ahead(now.q, i)
     stack = [np.stack([getattr(s, part) for s in states]) for part in ("q", "v", "a")]
     worst = min(states, key=lambda s: s.margin)
     return State(stack[0], stack[1], stack[2], max(s.gap for s in states), worst.branch, worst.margin, states[0].note)
@@ -85,7 +88,11 @@ def _start(model: Model, guess: ArrayLike | Values) -> Array:
         return configuration(model, "guess", guess)
     q = model.neutral()
     for name, value in {**model.guess, **(guess or {})}.items():
-        q[_place(model, name, "guess")] = float(np.asarray(value))
+        place = _place(model, name, "guess")
+        try:
+            q[place] = float(np.asarray(value))
+        except (TypeError, ValueError):
+            raise StateError(f"guess: the value {value!r} of {name!r} must be a number") from None
     return q
 
 
@@ -125,40 +132,70 @@ class _Assembly:
         ]
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns = column_sizes(model)
+        self.turning = self._turning()
+        self.crossed = False  # whether the last way led past a dead centre
         self.kernel = model.kernel("constraints")
         self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
         self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = None
 
+    def _turning(self) -> Array:
+        """(k,): independent coordinates that come back after a turn: those of revolute joints, but for gears, which count turns."""
+        geared = {name for loop in self.model.loops for name in loop.joints}
+        steps = [step for joint in self.model.joints for step in joint.steps]
+        plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in self.in_v]
+        return np.array([is_plain and name not in geared for is_plain, name in zip(plain, self.names, strict=True)], dtype=bool)
+
     @staticmethod
     def _number(value: ArrayLike, name: str) -> Array:
-        x = np.asarray(value, dtype=np.float64)
+        try:
+            x = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            x = np.array(np.nan)
+        if x.size == 0:
+            raise StateError(f"the value of {name!r} has no rows; give a number, or one or more of them")
         if not np.isfinite(x).all():
-            raise StateError(f"the value {value!r} of {name!r} must be finite")
+            raise StateError(f"the value {value!r} of {name!r} must be finite, a number or a row of them")
         return x
 
-    def told(self, row: int) -> str:
-        return (
-            ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.names, self.given[0][row], strict=True)) or "no coordinate given"
-        )
+    def told(self, values: Array) -> str:
+        return ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True)) or "no coordinate given"
 
-    def ahead(self, q: Array, row: int) -> Array:
-        """A posture to start at for the next row: along the tangent of the way, in short steps, so that the branch is kept."""
-        way = self.given[0][row + 1] - self.given[0][row]
+    def way(self, begin: Array, end: Array) -> Array:
+        """From some values of the independent coordinates to others, whole turns left out where a turn changes nothing."""
+        way = end - begin
+        return way - 2.0 * np.pi * np.where(self.turning, np.trunc(way / (2.0 * np.pi)), 0.0)
+
+    def parted(self, q: Array, other: Array) -> bool:
+        """Whether a short way between two postures leads through a dead centre, where the given coordinates decide all others."""
+        hold = Hold.at(self._jacobian(q)[1])
+        if hold.rank != len(self.free):
+            return False
+        change = hold.change(self._jacobian(other)[1])
+        return float(np.linalg.norm(change)) >= NEAR and bool(lets_go(change))
+
+    def ahead(self, q: Array, row: int) -> tuple[Array, Array]:
+        """(last, next): a posture to start at for the next row, along the tangent of the way in short steps, so that the branch is
+        kept; and the last one on the way that is closed.
+        """
+        begin = self.given[0][row]
+        way = self.way(begin, self.given[0][row + 1])
         pieces = max(1, math.ceil(float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / (_STRIDE * self.size)))
         for k in range(pieces):
-            step, _, branch = self.velocity(q, way / pieces, np.zeros(len(self.sizes)), "rates", row)
+            step, _, _ = self.velocity(q, way / pieces, np.zeros(len(self.sizes)), "rates", begin + way * (k / pieces))
             moved = self.model.integrate(q, step, 1.0)
-            moved[self.in_q] = self.given[0][row] + way * ((k + 1) / pieces)
+            now = moved[self.in_q] = begin + way * ((k + 1) / pieces)
             if k + 1 == pieces:
-                return moved
+                break
+            before = q
             q, gap = self.close(moved)
             if gap > _CLOSED * self.size:
-                self.refuse(q, gap, row)
-            if branch * self.velocity(q, way / pieces, np.zeros(len(self.sizes)), "rates", row)[2] < 0:
+                self.refuse(q, gap, now)
+            if self.parted(before, q):
                 raise LoopError(
-                    f"{self.model.name}: the branch changes after row {row} ({self.told(row)}): the way leads through a dead centre"
+                    f"{self.model.name}: the branch changes after row {row}, before {self.told(now)}: the way leads through a dead "
+                    "centre; take other independent coordinates there"
                 )
-        return q
+        return q, moved
 
     # ---- position ----
 
@@ -200,15 +237,16 @@ class _Assembly:
         values, rates, second = (table[row] for table in self.given)
         q = np.array(start)
         q[self.in_q] = values
+        self.crossed = False
         found, gap = (self.lead(start, values) if first else None) or self.close(q)
-        note = "from the guess"
+        note = "from the guess" + (", past a dead centre on the way, where the branch of the guess ends" if self.crossed else "")
         if gap > _CLOSED * self.size or self.flipped(found):
             found, gap, note = self.restart(q, found, gap) if first else (found, gap, note)
         if gap > _CLOSED * self.size or self.flipped(found):
-            self.refuse(found, gap, row)
-        v, margin, branch = self.velocity(found, rates, np.zeros(len(self.sizes)), "rates", row)
+            self.refuse(found, gap, values)
+        v, margin, branch = self.velocity(found, rates, np.zeros(len(self.sizes)), "rates", values)
         _, _, bias = self.kernel(found, v)
-        a, _, _ = self.velocity(found, second, bias, "accelerations", row)
+        a, _, _ = self.velocity(found, second, bias, "accelerations", values)
         residual = self.kernel(found, v)[0]
         what = {1: "positive", -1: "negative", 0: "no"}[branch]
         left = len(self.free) - self.rank
@@ -224,7 +262,7 @@ class _Assembly:
             return None
         self.usual = max(self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK)))
         begin, scale = q[self.in_q], self.columns[self.free]
-        way = values - begin
+        way = self.way(begin, values)
         length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
         done, step = 0.0, min(1.0, _STRIDE / max(length, 1e-300))
         while done < 1.0:
@@ -243,8 +281,16 @@ class _Assembly:
                 if step * length < _STRIDE * 1e-3:
                     return None
                 continue
+            if self.parted(q, found):
+                if step * length > _STRIDE * 1e-3:
+                    step *= 0.5
+                    continue
+                self.crossed = True
             q, done, step = found, done + step, step * 1.5
-        return q, gap
+        if np.array_equal(q[self.in_q], values):
+            return q, gap
+        q[self.in_q] = values  # with its whole turns
+        return self.close(q)
 
     def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
         """Other postures to start from, always the same ones."""
@@ -263,23 +309,25 @@ class _Assembly:
         """Whether a joint is closed the wrong way round: its rows vanish there as well."""
         return bool(wrong_way(self.model, q))
 
-    def refuse(self, q: Array, gap: float, row: int) -> None:
+    def refuse(self, q: Array, gap: float, values: Array) -> None:
         model = self.model
         r = self.kernel(q, np.zeros(model.nv))[0]
         worst = [names(model)[i] for i in np.argsort(-np.abs(r * self.sizes)) if abs(r[i] * self.sizes[i]) > 0.1 * gap]
         turned = wrong_way(model, q)
         if gap <= _CLOSED * self.size and turned:
-            raise LoopError(f"{model.name}: {turned[0]} closes only the wrong way round with {self.told(row)}; give another guess")
-        involved = sorted({name.split(".")[0] for name in worst})
+            raise LoopError(
+                f"{model.name}: {turned[0]} closes only the wrong way round with {self.told(values)}; give another guess"
+            )
+        involved = sorted({name.rsplit(".", 1)[0] for name in worst})
         clash = f"; the loops {', '.join(map(repr, involved))} contradict each other, or" if len(involved) > 1 else ";"
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.told(row)}: a gap of {gap:.4g} m remains in {', '.join(worst[:6])}"
+            f"{model.name} cannot be assembled with {self.told(values)}: a gap of {gap:.4g} m remains in {', '.join(worst[:6])}"
             f"{clash} this posture is out of reach; give other independent coordinates or another guess"
         )
 
     # ---- velocity and acceleration ----
 
-    def velocity(self, q: Array, given: Array, bias: Array, what: str, row: int) -> tuple[Array, float, int]:
+    def velocity(self, q: Array, given: Array, bias: Array, what: str, values: Array) -> tuple[Array, float, int]:
         """(x, margin, branch): x with J x = -bias and the given values of the independent ones."""
         model = self.model
         J, A, (u, s, vt), rank = self._jacobian(q)
@@ -297,13 +345,13 @@ class _Assembly:
         demand = float(np.abs(b).max(initial=0.0))
         if left > 1e-8 * max(demand, 1e-12) and left > 1e-9 * self.size:
             raise LoopError(
-                f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at {self.told(row)}: the loops would open by "
+                f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at {self.told(values)}: the loops would open by "
                 f"{left:.3g} m/s{'^2' if what != 'rates' else ''}; it is a dead centre, or more is given than can be free"
             )
         if margin < _DEAD and demand > 1e-12:
             raise LoopError(
-                f"{model.name}: at {self.told(row)} the mechanism stands within {margin:.2g} of a dead centre: {what} of the other "
-                "coordinates are not determined; take other independent coordinates there"
+                f"{model.name}: at {self.told(values)} the mechanism stands within {margin:.2g} of a dead centre: {what} of the "
+                "other coordinates are not determined; take other independent coordinates there"
             )
         return x, margin, self._branch(A, rank)
 

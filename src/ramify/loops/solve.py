@@ -26,12 +26,29 @@ _UNMET = 1e-7
 
 
 def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
-    """(a, multipliers)."""
-    if wrenches is None:
-        found: tuple[Array, Array] = model.kernel("forward_dynamics_multipliers")(q, v, tau)
-        return found
-    found = model.kernel("forward_dynamics_wrenches_multipliers")(q, v, tau, applied_wrenches(model, wrenches, q))
+    """(a, multipliers); LoopError where q is open."""
+    found = multipliers(model, q, v, tau, wrenches)
+    refuse_open(model, q)
     return found
+
+
+def closed_accelerations(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> Array:
+    """a alone; LoopError where q is open."""
+    name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
+    found: Array = model.kernel(name)(q, v, tau, *given)
+    refuse_open(model, q)
+    return found
+
+
+def multipliers(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
+    """(a, multipliers), whether q is closed or not."""
+    name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
+    found: tuple[Array, Array] = model.kernel(f"{name}_multipliers")(q, v, tau, *given)
+    return found
+
+
+def _under(model: Model, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> tuple[str, tuple[Array, ...]]:
+    return "forward_dynamics_wrenches", (applied_wrenches(model, wrenches, q),)
 
 
 def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
@@ -72,8 +89,13 @@ def refuse_overdriven(model: Model, q: ArrayLike, held: Array) -> None:
     if rank < c.rank + count:
         raise LoopError(
             f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed accelerations depend on each other by "
-            "the loops; prescribe fewer joints"
+            "the loops; drive fewer joints"
         )
+
+
+def refuse_open(model: Model, q: ArrayLike) -> None:
+    """Refuse postures (..., nq) at which the loops are open."""
+    _refuse_open(model, model.kernel("loop_gaps")(q), _OPEN * reach(model))
 
 
 def _refuse_open(model: Model, gap: Array, most: float) -> None:
@@ -87,16 +109,16 @@ def _refuse_open(model: Model, gap: Array, most: float) -> None:
         )
 
 
-def reactions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches, multipliers: ArrayLike | None) -> Array:
-    """The wrench each joint transmits, the loops' forces among those on its body; multipliers: given, or of inverse dynamics."""
-    lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if multipliers is None else multipliers
+def reactions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches, given: ArrayLike | None) -> Array:
+    """The wrench each joint transmits, the loops' forces among those on its body; multipliers as given, or of inverse dynamics."""
+    lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
     on_links, _ = model.kernel("loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
-    given = applied_wrenches(model, wrenches or {}, q)
-    found: Array = model.kernel("reactions")(q, v, a, on_links + given)
+    applied = applied_wrenches(model, wrenches or {}, q)
+    found: Array = model.kernel("reactions")(q, v, a, on_links + applied)
     return found[..., list(model.skeleton.last), :]
 
 
-def loop_forces(model: Model, q: ArrayLike, multipliers: ArrayLike) -> Array:
+def loop_forces(model: Model, q: ArrayLike, lam: ArrayLike) -> Array:
     """See Model.loop_forces."""
-    _, forces = model.kernel("loop_wrenches")(q, numbers("multipliers", multipliers, len(names(model)), model.name))
+    _, forces = model.kernel("loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
     return np.asarray(forces).reshape(*forces.shape[:-1], len(model.loops), 6)

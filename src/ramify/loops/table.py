@@ -45,6 +45,7 @@ class _Table:
         work = None if order.refused else order
         found = [
             self.constraints(),
+            self.gaps(),
             *(
                 self.forward(f"forward_dynamics{wrenches}{lam}", 0.0, bool(wrenches), bool(lam))
                 for wrenches in ("", "_wrenches")
@@ -68,6 +69,15 @@ class _Table:
 
         counts = {"residual": self.nc, "J": self.nc * n, "Jdot_v": self.nc}
         return _algorithm("constraints", ("q", "v"), False, counts, text)
+
+    def gaps(self) -> Algorithm:
+        """The residuals in m, by themselves: what is asked before other things are."""
+
+        def text(tree: Any, q: Any) -> tuple[Any, ...]:
+            rows = constraints(tree, self.loops, q, displacements(tree, q), None)
+            return ([row.value * row.size for row in rows],)
+
+        return _algorithm("loop_gaps", ("q",), False, {"gap": self.nc}, text)
 
     def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, tau: Any, *given: Any) -> tuple[Any, ...]:

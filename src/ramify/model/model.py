@@ -110,10 +110,10 @@ class Model(Structure):
         """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs. 8.6, 8.7). wrenches and
         multipliers as in ``inverse_dynamics``.
         """
-        if multipliers:
-            from ramify.loops.solve import forward_dynamics
+        if self.loops or multipliers:
+            from ramify.loops.solve import closed_accelerations, forward_dynamics
 
-            return forward_dynamics(self._closed(), q, v, tau, wrenches)
+            return (forward_dynamics if multipliers else closed_accelerations)(self._closed(), q, v, tau, wrenches)
         if wrenches is None:
             return (self._kernels.get("forward_dynamics") or self.kernel("forward_dynamics")).call(q, v, tau)
         return self.kernel("forward_dynamics_wrenches")(q, v, tau, self._applied(wrenches, q))

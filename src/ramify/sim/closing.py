@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.errors import LoopError, SimulationError, StateError
+from ramify.loops.hold import SINGULAR, Hold
 from ramify.model.frame import Array
 
 if TYPE_CHECKING:
@@ -25,7 +26,10 @@ STABILISATIONS: Final = ("projection", "none")
 _NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
 _SLOW = 1e-3  # the same for rates
 _STRIDE = 0.1  # rad or m between two looks
-_SINGULAR = 1e-6  # margin below which a posture counts as singular
+_ASKED = 9  # times at which a motion of too many coordinates is asked whether it fits the loops
+_APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
+_TORN = 1e-4  # share of the robot's size that projection may leave open
+_CLOSE = 1e-2  # margin below which a run that fails is told of a dead centre
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,9 +118,17 @@ def refuse_open(model: Model, q: Array, v: Array) -> None:
             )
 
 
-def refuse_contradiction(field: Field, q: Array) -> None:
-    """Refuse a prescribed motion of coordinates that depend on each other through the loops."""
-    if field.prescribed is None or not q.size:
+def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
+    """Refuse a prescribed motion of coordinates that depend on each other through the loops, and a motion to follow until t_end
+    that would open them.
+    """
+    if not q.size:
+        return
+    if field.prescribed is None:
+        from ramify.control.sum import Sum
+
+        for part in field.control.parts if isinstance(field.control, Sum) else (field.control,):
+            _refuse_impossible(field.model, part, q.reshape(-1, field.model.nq)[0], t_end)
         return
     from ramify.control.robot import RobotText
     from ramify.loops.solve import refuse_overdriven
@@ -124,6 +136,43 @@ def refuse_contradiction(field: Field, q: Array) -> None:
     held = np.zeros(field.model.nv, dtype=bool)
     held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
     refuse_overdriven(field.model, q, held)
+
+
+def _refuse_impossible(model: Model, control: object, q: Array, t_end: float) -> None:
+    """Refuse to follow a motion of more coordinates than can be free, where it does not agree with the loops at times until t_end:
+    as many coordinates as can be free are led along it, and the others must be where it wants them, to a hundredth of a radian or
+    of the robot's size.
+    """
+    from ramify.control.computed_torque import ComputedTorque
+    from ramify.control.feedforward import Feedforward
+    from ramify.control.robot import RobotText
+    from ramify.loops.closure import reach
+    from ramify.loops.hold import jacobians
+    from ramify.loops.report import column_sizes
+
+    if not isinstance(control, (ComputedTorque, Feedforward)):
+        return
+    driven = control.driven(RobotText(model))
+    A, rank, free = jacobians(model, q), Hold.at(jacobians(model, q)).rank, list[int]()
+    for k in driven.v:
+        left = [j for j in range(model.nv) if j not in (*free, k)]
+        free += [k] if Hold.at(A[:, left]).rank == rank else []
+    if len(free) == len(driven) or -1 in driven.q:
+        return
+    own, sizes = [driven.v.index(k) for k in free], column_sizes(model)[list(driven.v)] / reach(model)
+    for t in np.linspace(0.0, t_end, _ASKED):
+        wanted = control.motion.at(float(t)).q
+        if len(wanted) == model.nv == model.nq:
+            wanted = wanted[list(driven.v)]
+        q = model.assemble({model.coordinates[driven.q[i]]: wanted[i] for i in own}, guess=q).q
+        off = np.abs(q[list(driven.q)] - wanted) * sizes
+        if off.max() > _APART:
+            i = int(np.argmax(off))
+            raise LoopError(
+                f"{model.name!r} has {model.nv - rank} degrees of freedom: the {len(driven)} driven coordinates depend on each "
+                f"other by the loops, and the motion contradicts them: at t = {t:.4g} s it wants {driven.names[i]!r} at "
+                f"{wanted[i]:.4g}, which is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a motion from model.assemble(…)"
+            )
 
 
 def refuse_torn(model: Model, q: Array, v: Array) -> None:
@@ -135,15 +184,22 @@ def refuse_torn(model: Model, q: Array, v: Array) -> None:
 
 
 class Closing:
-    """What a run does for the loops after each step."""
+    """What a run does for the loops after each step.
 
-    def __init__(self, model: Model, project: bool, at_singularity: str = "stop") -> None:
+    ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``). The others must then be held by
+    the loops alone, and where they are not the drive stands in a dead centre of its own.
+    """
+
+    def __init__(self, model: Model, project: bool, at_singularity: str = "stop", held: Sequence[int] = ()) -> None:
         if at_singularity not in ("stop", "pass"):
             raise SimulationError(f"at_singularity {at_singularity!r} must be 'stop' or 'pass'")
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
         self.passed: list[float] = []  # s
-        self._frames: tuple[Array, Array] | None = None
-        self._volume, self._rank = 0.0, 0
+        self.held = tuple(held)
+        self._left = [k for k in range(model.nv) if k not in self.held]
+        self._anchor: Hold | None = None
+        self._last: tuple[float, Array] | None = None  # time of the last look, J there
+        self._rank, self._sure, self._clear = 0, False, True
 
     @cached_property
     def _settle(self) -> Callable[[Array], Array]:
@@ -166,91 +222,141 @@ class Closing:
 
         return scaled_jacobian(self.model, np.ones((sum(len(loop.rows) for loop in self.model.loops), self.model.nv)))
 
-    def watch_step(self, piece: Piece, before: Array) -> None:
-        """Look at the loops within a step, once for every tenth of a radian (or a metre) that a joint moves, and at its end."""
-        if self._frames is None:
-            self.watch(piece.start, before)
-        t, y = piece.end, piece.y(piece.end)
-        far = float(np.abs(y - before)[: self.model.nq].max(initial=0.0))
-        for k in range(1, min(int(far / _STRIDE), 64) + 1):
-            now = piece.start + (t - piece.start) * k / (int(far / _STRIDE) + 1)
-            self.watch(now, piece.y(now))
-        self.watch(t, y)
+    def _jacobian(self, t: float, y: Array) -> Array:
+        """J without units and without the columns that are held; loops that projection does not close are refused."""
+        residual, flat, _ = self.model.kernel("constraints")(y[: self.model.nq], np.zeros(self.model.nv))
+        if self.project:
+            self._refuse_torn(t, residual)
+        found: Array = (flat.reshape(self._scale.shape) * self._scale)[:, self._left]
+        return found
 
-    def watch(self, t: float, y: Array) -> None:
+    def _refuse_torn(self, t: float, residual: Array) -> None:
+        from ramify.loops.closure import names, reach
+        from ramify.loops.report import row_sizes
+
+        gap = np.abs(residual * row_sizes(self.model))
+        if not gap.max(initial=0.0) <= _TORN * reach(self.model):
+            name = names(self.model)[int(np.argmax(gap))]
+            raise SimulationError(
+                f"the loops of {self.model.name!r} do not close any more at t = {t:.6g} s: {name} is off by {gap.max():.3g} m; the "
+                "steps are too long, or what is asked for is out of reach"
+            )
+
+    def watch_step(self, piece: Piece, before: Array) -> None:
         """End a run that meets, or has passed, a posture at which the loops do not determine the motion.
 
-        The directions that the loops leave free, and those in which they pull, are carried along from step to step; where the
-        volume of J between them changes its sign, J has lost its rank in between.
+        J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end of the step, and closer wherever
+        it has changed so much since the last look that it may have lost its rank in between (see loops/hold.py).
         """
-        _, flat, _ = self.model.kernel("constraints")(y[: self.model.nq], np.zeros(self.model.nv))
-        A = flat.reshape(self._scale.shape) * self._scale
-        if self._frames is not None:
-            volume = _volume(A, *self._frames)
-            if volume > 0.5 * self._volume:
-                return
-        self._look(t, A)
+        t, y = piece.end, piece.y(piece.end)
+        if self._last is None:
+            self._begin(piece.start, before)
+        far = min(int(float(np.abs(y - before)[: self.model.nq].max(initial=0.0)) / _STRIDE), 64)
+        try:
+            for k in range(1, far + 1):
+                now = piece.start + (t - piece.start) * k / (far + 1)
+                self._watch(piece, now, self._jacobian(now, piece.y(now)))
+            self._watch(piece, t, self._jacobian(t, y))
+        except _SingularError as met:
+            self._meet(met)
 
-    def _look(self, t: float, A: Array) -> None:
-        """The same by singular values; the frames are renewed."""
-        from ramify.loops.report import RANK
+    def _begin(self, t: float, y: Array) -> None:
+        A = self._jacobian(t, y)
+        self._anchor, self._last = Hold.at(A), (t, A)
+        self._rank, self._sure = self._anchor.rank, False
 
-        u, s, vt = np.linalg.svd(A)
-        rank = int((s > RANK * s[0]).sum())
-        margin = float(s[rank - 1] / s[0])
-        if self._frames is None:
-            self._rank, self._frames = rank, (u[:, :rank].T, vt[rank:])
-            if _volume(A, *self._frames) < 0.0:
-                self._frames = u[:, :rank].T * np.array([[-1.0], *[[1.0]] * (rank - 1)]), vt[rank:]
-            self._volume = _volume(A, *self._frames)
-            return
-        free = self.model.nv - self._rank
-        if rank != self._rank or margin < _SINGULAR:
-            self._meet(
-                t,
-                f"{self.model.name} stands in a singular posture at t = {t:.6g} s (margin {margin:.2g}, {self.model.nv - rank} "
-                f"degrees of freedom instead of {free})",
-            )
-            return
-        pulls, slides = _carried(self._frames[0], u[:, :rank].T), _carried(self._frames[1], vt[rank:])
-        volume = _volume(A, pulls, slides)
-        if volume <= 0.0:
-            self._meet(t, f"{self.model.name} has passed a singular posture before t = {t:.6g} s")
-            return
-        self._frames, self._volume = (pulls, slides), volume
+    def _watch(self, piece: Piece, t: float, A: Array) -> None:
+        """From the last look to the state at t, in ever shorter steps where need be."""
+        assert self._anchor is not None
+        assert self._last is not None
+        ahead = [(t, A)]
+        while ahead:
+            t, A = ahead[-1]
+            if self._sure and self._anchor.reaches(A):
+                self._last = ahead.pop()
+                continue
+            before, last = self._last
+            self._renew(before, last)
+            if self._anchor.reaches(A):
+                self._last = ahead.pop()
+                self._renew(t, A)
+                self._sure = True
+            elif t - before <= 1e-12 * max(1.0, abs(t)) or len(ahead) > 60:
+                raise _SingularError(t, f"has passed a singular posture before t = {t:.6g} s")
+            else:
+                middle = 0.5 * (before + t)
+                ahead.append((middle, self._jacobian(middle, piece.y(middle))))
 
-    def _meet(self, t: float, what: str) -> None:
-        """Stop at a singular posture, or note it and look anew from there."""
+    def _renew(self, t: float, A: Array) -> None:
+        """Follow from here on what holds here."""
+        found = Hold.at(A)
+        if found.rank == self._rank and found.margin >= SINGULAR:
+            self._anchor, self._clear = found, self._clear or found.margin > _CLOSE
+            return
+        told = f"margin {found.margin:.2g}"
+        if found.rank != self._rank:
+            told += f", {len(self._left) - found.rank} degrees of freedom instead of {len(self._left) - self._rank}"
+        raise _SingularError(t, f"stands in a singular posture at t = {t:.6g} s ({told})")
+
+    def _meet(self, met: _SingularError) -> None:
+        """Stop at a singular posture, or note it and look anew after the step."""
         if self.stop:
+            driven = ", ".join(repr(self.model.velocities[k]) for k in self.held)
+            whose = f" where the loops do not follow the drive of {driven}" if driven else ""
             raise SimulationError(
-                f"{what}: where loops lose their hold, at a dead centre, the branch that is followed is not theirs to decide; end "
-                "the run before it, add what decides (a second crank, a spring), or go on with the velocity: at_singularity='pass'"
+                f"{self.model.name} {met.what}{whose}: where loops lose their hold, at a dead centre, the branch that is followed "
+                "is not theirs to decide; end the run before it, add what decides (a second crank, a spring), or go on with the "
+                "velocity: at_singularity='pass'"
             )
-        self._frames = None
-        if not self.passed or t - self.passed[-1] > 1e-9:
-            self.passed.append(t)
+        self._last = None
+        if self._clear:  # once, however long it takes to get away
+            self.passed.append(met.t)
+        self._clear = False
+
+    @property
+    def suspicion(self) -> str:
+        """A hint for a run that fails: a dead centre, where the last look was close to one; else nothing."""
+        if self._last is None:
+            return ""
+        margin = Hold.at(self._last[1]).margin
+        return f"; it stands close to a dead centre, with a margin of {margin:.2g}" if margin < _CLOSE else ""
 
 
-def _carried(old: Array, new: Array) -> Array:
-    """The frame of the rows of ``new`` that is nearest to that of ``old``."""
-    if not len(new):
-        return new
-    u, _, w = np.linalg.svd(old @ new.T)
-    found: Array = u @ w @ new
-    return found
+class _SingularError(Exception):
+    """A singular posture on the way: when, and in words."""
+
+    def __init__(self, t: float, what: str) -> None:
+        super().__init__(what)
+        self.t, self.what = t, what
 
 
-def _volume(A: Array, pulls: Array, slides: Array) -> float:
-    return float(np.linalg.det(np.vstack([pulls @ A, slides])))
+def decided(field: Field, q: Array) -> tuple[int, ...]:
+    """The velocities whose accelerations the controller decides, as far as the loops leave them free at q: those of a prescribed
+    motion and of computed torque; none where the controller adds forces and no more, or drives what depends on each other.
+    """
+    from ramify.control.computed_torque import ComputedTorque
+    from ramify.control.robot import RobotText
+    from ramify.control.sum import Sum
+    from ramify.loops.hold import jacobians
+
+    parts = field.control.parts if isinstance(field.control, Sum) else (field.control,)
+    robot = RobotText(field.model)
+    drives = [part for part in parts if part is not None and (part.prescribes or isinstance(part, ComputedTorque))]
+    held = {j for part in drives for j in part.driven(robot).v}
+    A = jacobians(field.model, q)
+    left = [k for k in range(field.model.nv) if k not in held]
+    return tuple(sorted(held)) if held and Hold.at(A[:, left]).rank == Hold.at(A).rank else ()
 
 
 def observed_loops(model: Model, q: Array, v: Array, net: Array, wrenches: Mapping[str, Array] | None = None) -> Loops:
     """The loops at the rows of a run under joint forces ``net`` and wrenches on the bodies; NaN where the forces are not known."""
+    from ramify.loops.solve import multipliers
+
     c = model.constraints(q, v)
     lam = np.full(c.residual.shape, np.nan)
     known = np.isfinite(net).all(axis=1)
     if known.any():
         felt = None if wrenches is None else {name: w[known] for name, w in wrenches.items()}
-        lam[known] = model.forward_dynamics(q[known], v[known], net[known], felt, multipliers=True)[1]
+        lam[known] = multipliers(model, q[known], v[known], net[known], felt)[1]
     power = np.einsum("tk,tki,ti->t", np.nan_to_num(lam), c.J, v)
     return Loops(c.names, c.units, c.residual, lam, power)

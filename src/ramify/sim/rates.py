@@ -87,7 +87,7 @@ def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, 
         a, heat = (np.stack([np.broadcast_to(x, lead) for x in part], axis=-1) if part else np.zeros((*lead, 0)) for part in found)
         return a, heat
     if field.contact is None:
-        return field.model.forward_dynamics(q, v, net), np.zeros((*q.shape[:-1], 0))
+        return field.model.kernel("forward_dynamics")(q, v, net), np.zeros((*q.shape[:-1], 0))
     *_, loss, wrenches = field.contact.forces(q, v)
     a = field.model.kernel("forward_dynamics_wrenches")(q, v, net, wrenches)
     return a, loss.sum(axis=-1, keepdims=True)

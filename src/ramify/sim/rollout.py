@@ -22,10 +22,11 @@ from ramify.codegen.threads import in_parallel, threads
 from ramify.errors import RamifyError, SimulationError, StateError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
-from ramify.sim.closing import refuse_contradiction, refuse_open, refuse_torn, stabilisation_rate
+from ramify.sim.closing import decided, refuse_contradiction, refuse_open, refuse_torn, stabilisation_rate
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.rates import accelerations, placed, unit
 from ramify.sim.schemes import SCHEMES
+from ramify.sim.watching import Watch
 from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
@@ -37,12 +38,13 @@ _MOST_LINKS = 80  # beyond it the right-hand side is called batch by batch inste
 @dataclass(frozen=True)
 class Rollout:
     """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples, nv). Without a history: the
-    last state only.
+    last state only. ``singular`` (...): of a robot with loops, which states have met a singular posture on their way.
     """
 
     t: Array
     q: Array
     v: Array
+    singular: Array | None = None
 
 
 class _Run(ctypes.Structure):
@@ -134,10 +136,11 @@ def rollout(
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv),
     held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; ground: a law of rf.contact,
-    a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping as in
-    ``simulate``; every:
-    keep every so many steps (None: only the last state); stabilisation of loops as in ``simulate``, but
-    singular postures on the way are not looked for.
+    a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping as in ``simulate``; every:
+    keep every so many steps (None: only the last state); stabilisation of loops as in ``simulate``.
+
+    States of a robot with loops that meet a singular posture go on; they are named in a RuntimeWarning and told in ``singular``.
+    They are looked at about every tenth of a radian (or metre) of the fastest joint; the way in between is taken as straight.
 
     Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds is named with its index.
     """
@@ -158,32 +161,49 @@ def rollout(
     y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
     if model.loops:
         refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
-        refuse_contradiction(field, y[:1, : model.nq])
+        refuse_contradiction(field, y[:1, : model.nq], t0 + steps * dt)
     states = y.shape[0]
     table, per_state, per_step = _table(model, tau, lead, states, steps)
     samples = steps // every if every else 0
     history = np.empty((states, samples, field.size))
+    watch = Watch(model, y[:, : model.nq], decided(field, y[0, : model.nq]), dt) if model.loops and states and steps else None
     if states and steps:
         if field.traceable and not field.sampled and llvm_available() and model.nv <= _MOST_LINKS:
-            settings = _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
-            y, flags = _stepper(model, field, SCHEMES[method], project).run(y, table, history, settings)
+            stepper = _stepper(model, field, SCHEMES[method], project)
+            if watch is None:
+                y, flags = stepper.run(y, table, history, _Run(steps, every or 0, samples, per_state, per_step, t0, dt))
+            else:
+                y, flags = _watched(
+                    stepper, watch, y, table, history, _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
+                )
             if flags & HUGE_ANGLE:
                 raise SimulationError("an angle has left the range of a million radians: take it modulo 2 pi, or give a smaller dt")
         else:
             y = _in_python(
-                field, SCHEMES[method], y, table.reshape(-1), (per_state, per_step), history, (steps, every or 0, t0, dt), project
+                field,
+                SCHEMES[method],
+                y,
+                table.reshape(-1),
+                (per_state, per_step),
+                history,
+                (steps, every or 0, t0, dt),
+                project,
+                watch,
             )
     _refuse_divergence(y, history, t0, dt, every)
     if model.loops:
         refuse_torn(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
+    singular = None if watch is None else watch.met.reshape(lead)
+    if watch is not None:
+        watch.warn()
     of_q, of_v, _, _ = field.parts
     if every:
         t = np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64)
         rows = placed(field, t, history.reshape(*lead, samples, field.size))
-        return Rollout(t, rows[..., of_q], rows[..., of_v])
+        return Rollout(t, rows[..., of_q], rows[..., of_v], singular)
     t = np.array([t0 + steps * dt])
     rows = placed(field, t[0], y.reshape(*lead, field.size))
-    return Rollout(t, rows[..., of_q], rows[..., of_v])
+    return Rollout(t, rows[..., of_q], rows[..., of_v], singular)
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -278,6 +298,24 @@ def _table(model: Model, tau: ArrayLike | None, lead: tuple[int, ...], states: i
     return np.ascontiguousarray(full).reshape(states, steps, model.nv), steps * model.nv, model.nv
 
 
+def _watched(stepper: Stepper, watch: Watch, y: Array, table: Array, history: Array, run: _Run) -> tuple[Array, int]:
+    """The steps of a stepper in stretches, with a look at the loops after each."""
+    of_q, of_v, _, _ = stepper.field.parts
+    done, flags, none = 0, 0, np.empty((len(y), 0, y.shape[1]))
+    while done < run.steps:
+        count = min(watch.steps(y[:, of_v]), run.steps - done)
+        if run.every:
+            count = min(count, run.every - done % run.every)
+        part = _Run(count, 0, 0, run.table_state, run.table_step, run.t0 + done * run.dt, run.dt)
+        forces = table[..., done:, :] if run.table_step else table
+        y, now = stepper.run(y, forces, none, part)
+        done, flags = done + count, flags | now
+        watch.look(y[:, of_q])
+        if run.every and done % run.every == 0:
+            history[:, done // run.every - 1] = y
+    return y, flags
+
+
 def _refuse_divergence(y: Array, history: Array, t0: float, dt: float, every: int | None) -> None:
     bad = np.flatnonzero(~np.isfinite(y).all(axis=1))
     if bad.size:
@@ -293,7 +331,7 @@ def _refuse_divergence(y: Array, history: Array, t0: float, dt: float, every: in
 
 def _in_python(
     field: Field, scheme: Scheme, y: Array, table: Array, strides: tuple[int, int], history: Array,
-    run: tuple[int, int, float, float], project: bool = False,
+    run: tuple[int, int, float, float], project: bool = False, watch: Watch | None = None,
 ) -> Array:  # fmt: skip
     """The same steps with Python between them: for user functions, sampled controllers and very large robots."""
     steps, every, t0, dt = run
@@ -304,6 +342,7 @@ def _in_python(
     rates = _batch_rates(field)
     hold = None if field.control is None or field.control.rate_hz is None else 1.0 / field.control.rate_hz
     held, due = np.zeros((y.shape[0], nv)), t0
+    look = 0 if watch is None else watch.steps(y[:, of_v])
     for step in range(steps):
         t = t0 + step * dt
         start = np.arange(y.shape[0]) * strides[0] + step * strides[1]
@@ -323,6 +362,9 @@ def _in_python(
         if project:
             moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
         y = moved
+        if watch is not None and step + 1 in (look, steps):
+            watch.look(y[:, of_q])
+            look = step + 1 + watch.steps(y[:, of_v])
         if every and (step + 1) % every == 0:
             history[:, (step + 1) // every - 1] = y
     return y

@@ -16,7 +16,7 @@ from ramify.errors import RamifyError, SimulationError
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.frame import Array
 from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event, pieces
-from ramify.sim.closing import Closing, Loops, closed_start, observed_loops, refuse_contradiction
+from ramify.sim.closing import Closing, Loops, closed_start, decided, observed_loops, refuse_contradiction
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
 from ramify.sim.rates import MOST_LINKS, desired, felt, observed, placed, rates, sample, unit
@@ -88,14 +88,14 @@ def simulate(
     field, note = shared(make_field(model, control, damping, ground, stabilisation), MOST_LINKS), ""
     if model.loops:
         q, v, note = closed_start(model, q0, q, v)
-        refuse_contradiction(field, q)
+        refuse_contradiction(field, q, t_end)
     if field.contact is not None and name in LIMITS and step is not None:
         warn_of_long_steps(field.contact, q[None], name, step)
     if events is not None and not isinstance(events, Mapping):
         raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
     if model.loops:
-        run.closing, run.start_note = Closing(model, stabilisation == "projection", at_singularity), note
+        run.closing, run.start_note = Closing(model, stabilisation == "projection", at_singularity, decided(field, q)), note
     return run.result(q, v)
 
 
@@ -181,7 +181,10 @@ class _Run:
         except KeyboardInterrupt:
             self.status = "interrupted"
         except RamifyError as error:
-            self.status, failure = f"failed: {error}", error
+            hint = "" if self.closing is None or "dead centre" in str(error) else self.closing.suspicion
+            failure = SimulationError(f"{error}{hint}") if hint else error
+            failure.__cause__ = error.__cause__
+            self.status = f"failed: {failure}"
         except Exception as error:
             self.status = f"failed: {error!r}"
             failure = SimulationError(f"the run stopped at t = {self.times[-1]:g} s: {error!r}")
