@@ -96,7 +96,7 @@ class Reader(HTMLParser):
 
 
 def test_one_file_that_stands_alone(kuka: Result, kuka_page: str, tmp_path: Path) -> None:
-    path = kuka.report(tmp_path / "deep" / "run.html")
+    path = kuka.report(tmp_path / "run.html")
     assert path.read_text(encoding="utf-8") == kuka_page
     reader = Reader()
     reader.feed(kuka_page)
@@ -250,6 +250,14 @@ def test_ground_is_drawn() -> None:
 
 
 def test_refusals(kuka: Result, tmp_path: Path) -> None:
+    with pytest.raises(rf.RamifyError, match=r"there is no directory '.*deep'; make it first"):
+        kuka.report(tmp_path / "deep" / "run.html")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(rf.RamifyError, match=r"folder\.html cannot be written: Is a directory"):
+        kuka.report(tmp_path / "folder.html")
+    with pytest.raises(rf.RamifyError, match="title 3 is not a text"):
+        kuka.report(tmp_path / "run.html", title=3)  # type: ignore[arg-type]
     with pytest.raises(rf.RamifyError, match=r"run\.pdf: a report is an HTML file"):
         kuka.report(tmp_path / "run.pdf")
 
