@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -112,7 +113,8 @@ def test_one_file_that_stands_alone(kuka: Result, kuka_page: str, tmp_path: Path
 def test_what_it_says_repeats_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scenario that names a robot file: the report holds both files, and its lines run with those alone."""
     home, away = tmp_path / "home", tmp_path / "away"
-    home.mkdir(), away.mkdir()
+    home.mkdir()
+    away.mkdir()
     (home / "mybot.yaml").write_text("name: bot\nlinks:\n  - {name: a, frame: {}, mass: 1.25, com: [0.3, 0, 0]}\n")
     (home / "fall.yaml").write_text("name: fall\nrobot: {name: mybot.yaml, gravity: [1.62, 1, 0]}\nt_end: 0.5\n")
     first = rf.scenario(home / "fall.yaml").run()
@@ -426,7 +428,7 @@ def drawn_plots(paper: bytes) -> int:
         middle = areas.shape[1] // 2
         for half in (areas[:, :middle], areas[:, middle:]):
             tall = [down for down, across in filter(None, find_objects(half)) if across.stop - across.start > 0.6 * middle]
-            found += len(tall) - sum(b.start < a.stop + 80 for a, b in zip(tall, tall[1:], strict=False))  # a limit and its error
+            found += len(tall) - sum(b.start < a.stop + 80 for a, b in pairwise(tall))  # a limit and its error
     return found
 
 

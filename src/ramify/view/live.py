@@ -355,9 +355,9 @@ class Viewer:
 def view(robot: Model | Result | str | os.PathLike[str], *, port: int = 8080, browser: bool = False, block: bool = False) -> Viewer:
     """Show a robot, or a run, in the browser: a server on this machine only, whose address is ``viewer.url``.
 
-    robot: a model, a result, a built-in name, or a robot file, which is read again whenever it changes on disk. port: the next
-    free one is taken where it is in use, any with 0. browser: open a window. block: stay until Ctrl-C; otherwise the viewer runs beside the
-    program until ``viewer.close()``. Needs the extra ``ramify[view]``; RamifyError without it.
+    robot: a model, a result, a built-in name, or a robot file, which is read again whenever it changes on disk. port: the next free
+    one where it is in use; 0 for any. browser: open a window. block: stay until Ctrl-C; otherwise the viewer runs beside the
+    program until ``viewer.close()``. Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
     """
     run = robot if isinstance(robot, rf.Result) else None
     viewer = Viewer(robot.model if isinstance(robot, rf.Result) else robot, port=port)

@@ -176,7 +176,7 @@ def _repeat(result: Result) -> str:
     parts = []
     if isinstance(record, Mapping):
         overrides = ", ".join(f"{k}={v!r}" for k, v in dict(record.get("overrides", {})).items())
-        own = ', robot="robot.yaml"' if len(robot) < LONGEST else ""  # a robot that is cut short below is the one the scenario names
+        own = ', robot="robot.yaml"' if len(robot) < LONGEST else ""  # one that is cut below is left to the scenario's own word
         code = ["import ramify as rf", "", "# the scenario and the robot are the files below"]
         code += [f'r = rf.scenario("run.yaml"{own}).run({overrides})', "print(r.audit)"]
         parts.append(_file("scenario, run.yaml", str(record.get("text", "")), "scenario"))
