@@ -74,6 +74,11 @@ def test_long_names_are_shortened() -> None:
 def test_curves_of_loops_differ() -> None:
     run = rf.simulate(rf.load("stewart_platform"), t_end=0.02)
     figure = run.plot("loops")
+    figure.savefig(io.BytesIO(), format="png")
+    boxes = [legend.get_window_extent() for legend in figure.legends]
+    assert len(boxes) == 2
+    assert not boxes[0].overlaps(boxes[1])
+    assert not any("$" in label.get_text() for panel in figure.axes for label in panel.get_yticklabels(which="both"))
     for panel in figure.axes:
         strokes = [(line.get_color(), str(line._unscaled_dash_pattern)) for line in panel.lines]
         assert len(strokes) > 5

@@ -279,6 +279,15 @@ def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
     return figure
 
 
+def _logarithmic(panel: Any) -> None:
+    """Decades upwards, with plain labels: those of Matplotlib are formulas, which these figures do not set."""
+    from matplotlib.ticker import LogFormatter
+
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter(LogFormatter())
+    panel.yaxis.set_minor_formatter(LogFormatter())
+
+
 def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
     """Multipliers over time, and how far the loops are open, loop by loop."""
     loops = result.loops
@@ -294,12 +303,14 @@ def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
         gaps.plot(result.t, shown, linewidth=1.2, label=short(loop.name), **stroke(theme, k))
         start += len(loop.rows)
     if gaps.lines and any(np.isfinite(line.get_ydata()).any() for line in gaps.lines):
-        gaps.set_yscale("log")
+        _logarithmic(gaps)
     for panel, what in ((forces, "multiplier, N or N m"), (gaps, "gap, m or 1")):
         panel.set_xlabel("t, s")
         panel.set_ylabel(what)
         panel.set_xlim(*_span(result))
-    if len(loops.names) <= 20:  # beside the panels: no legend lies over a curve
+    lines = (len(loops.names) if len(loops.names) <= 20 else 0) + len(result.model.loops)
+    figure.set_size_inches(10.2, max(2.8, 0.19 * (lines + 4)))  # room beside the panels, where legends lie over no curve
+    if len(loops.names) <= 20:
         figure.legend(*forces.get_legend_handles_labels(), loc="outside right upper", title="multipliers")
     if len(result.model.loops) <= 12:
         figure.legend(*gaps.get_legend_handles_labels(), loc="outside right lower", title="gaps")
@@ -326,7 +337,7 @@ def _audit(result: Result, chosen: list[int], theme: Theme) -> Any:
         if check.first is not None:
             panel.axvline(result.t[check.first], color=theme.alarm, linewidth=1.2, label=f"breaks at {result.t[check.first]:.4g} s")
         if np.isfinite(shown).any() or check.limit > 0.0:
-            panel.set_yscale("log")
+            _logarithmic(panel)
         panel.set_title(f"{check.name}: {'passed' if check.passed else 'failed'}", loc="left")
         panel.set_xlabel("t, s")
         panel.set_ylabel(what)
