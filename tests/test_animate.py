@@ -259,6 +259,7 @@ def test_picture_of_a_robot(tmp_path: Path) -> None:
     ("options", "message"),
     [
         ({"path": "run.avi"}, r"run\.avi: a film ends in \.mp4 or \.gif"),
+        ({"path": "deep/run.gif"}, "there is no directory '.*deep'; make it first"),
         ({"fps": 0.0}, "fps 0.0 must be a positive number"),
         ({"speed": -1.0}, "speed -1.0 must be a positive number"),
         ({"speed": 1e-6}, "too many for a film"),

@@ -217,6 +217,16 @@ def test_a_fixed_step_has_no_rtol(arm: Result) -> None:
     assert changed(arm, options={"rtol": 1e-9, "step": None, "damping": 0.3}).audit.tolerance < 1e-6
 
 
+def test_unknown_forces_fail_though_the_work_is_known(arm: Result) -> None:
+    tau = arm.tau.copy()
+    tau[40, 1] = np.nan
+    found = changed(arm, tau=tau).audit
+    assert not found.passed
+    assert found.first_break is not None
+    assert found.first_break.row == 40
+    assert found.first_break.reason == "tau of 'joint2' is not finite"
+
+
 def test_nan_forces_fail_where_they_stand(arm: Result) -> None:
     tau, work = np.array(arm.tau), np.array(arm.work.actuator)
     tau[70:, 2] = np.nan

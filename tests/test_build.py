@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -358,3 +360,30 @@ def test_bodies_cannot_be_changed_behind_a_model() -> None:
 def test_strange_values_are_model_errors(call: Any) -> None:
     with pytest.raises(rf.ModelError):
         call()
+
+
+BAD_NAMES = ("a\nb", "a\u202eb", "a\0", " ", "x" * 201)
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_builders_and_files_refuse_the_same_names(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "robot.yaml"
+    path.write_text(f"name: r\nlinks:\n  - {{name: {json.dumps(name)}, frame: {{}}, mass: 1}}\n")
+    builders = [
+        rf.Builder(name).link("a", mass=1.0),
+        rf.Builder("r").link(name, joint_name="j", mass=1.0),
+        rf.Builder("r").link("a", joint_name=name, mass=1.0),
+        rf.Builder("r").link("a", mass=1.0, points={name: (0, 0, 0)}),
+    ]
+    for make in (lambda: rf.load(path), *(builder.model for builder in builders)):
+        with pytest.raises(rf.ModelError, match="a name has 1 to 200 printable characters") as caught:
+            make()
+        assert str(caught.value).isprintable()
+
+
+def test_messages_about_files_hold_no_control_characters(tmp_path: Path) -> None:
+    path = tmp_path / "robot.yaml"
+    path.write_text(f"name: r\nlinks:\n  - {{name: a, frame: {{}}, mass: 1, {json.dumps('k' + chr(0x202E) + chr(27))}: 1}}\n")
+    with pytest.raises(rf.ModelError, match=r"k\\u202e\\x1b.*unknown key") as caught:
+        rf.load(path)
+    assert str(caught.value).isprintable()

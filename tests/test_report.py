@@ -6,8 +6,12 @@ import base64
 import hashlib
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
+from html import unescape
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -93,7 +97,7 @@ class Reader(HTMLParser):
 
 
 def test_one_file_that_stands_alone(kuka: Result, kuka_page: str, tmp_path: Path) -> None:
-    path = kuka.report(tmp_path / "deep" / "run.html")
+    path = kuka.report(tmp_path / "run.html")
     assert path.read_text(encoding="utf-8") == kuka_page
     reader = Reader()
     reader.feed(kuka_page)
@@ -102,8 +106,26 @@ def test_one_file_that_stands_alone(kuka: Result, kuka_page: str, tmp_path: Path
     assert "http://" not in kuka_page
     assert "https://" not in kuka_page
     assert "audit passed" in reader.text
-    assert 'rf.scenario("run.yaml").run()' in reader.text
+    assert 'rf.scenario("run.yaml", robot="robot.yaml").run()' in reader.text
     assert len(kuka_page) < 300_000
+
+
+def test_what_it_says_repeats_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A scenario that names a robot file: the report holds both files, and its lines run with those alone."""
+    home, away = tmp_path / "home", tmp_path / "away"
+    home.mkdir()
+    away.mkdir()
+    (home / "mybot.yaml").write_text("name: bot\nlinks:\n  - {name: a, frame: {}, mass: 1.25, com: [0.3, 0, 0]}\n")
+    (home / "fall.yaml").write_text("name: fall\nrobot: {name: mybot.yaml, gravity: [1.62, 1, 0]}\nt_end: 0.5\n")
+    first = rf.scenario(home / "fall.yaml").run()
+    page = report_page(first)
+    shown = {key: unescape(text) for key, text in re.findall(r'<pre id="(\w+)">(.*?)</pre>', page, re.DOTALL)}
+    (away / "run.yaml").write_text(shown["scenario"])
+    (away / "robot.yaml").write_text(shown["robot"])
+    (away / "again.py").write_text(shown["again"] + '\nprint(*r.q[-1], sep=",")\n')
+    monkeypatch.chdir(away)
+    said = subprocess.run([sys.executable, "again.py"], capture_output=True, text=True, check=True).stdout
+    assert [float(x) for x in said.splitlines()[-1].split(",")] == first.q[-1].tolist()
 
 
 def test_only_its_own_script_may_run(kuka_page: str) -> None:
@@ -230,6 +252,14 @@ def test_ground_is_drawn() -> None:
 
 
 def test_refusals(kuka: Result, tmp_path: Path) -> None:
+    with pytest.raises(rf.RamifyError, match=r"there is no directory '.*deep'; make it first"):
+        kuka.report(tmp_path / "deep" / "run.html")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(rf.RamifyError, match=r"folder\.html cannot be written: Is a directory"):
+        kuka.report(tmp_path / "folder.html")
+    with pytest.raises(rf.RamifyError, match="title 3 is not a text"):
+        kuka.report(tmp_path / "run.html", title=3)  # type: ignore[arg-type]
     with pytest.raises(rf.RamifyError, match=r"run\.pdf: a report is an HTML file"):
         kuka.report(tmp_path / "run.pdf")
 
@@ -310,6 +340,9 @@ def test_keyboard(browser: Any, file: str) -> None:
         page.focus("#play")
         page.keyboard.press("Space")  # once, not twice
         assert page.evaluate("report.page.playing")
+        page.click("#tabs button >> nth=1")
+        page.keyboard.press("Space")  # the tab has the focus now
+        assert not page.evaluate("report.page.playing")
 
 
 def test_plots_follow_the_cursor(browser: Any, file: str) -> None:
@@ -383,12 +416,29 @@ def test_looks(browser: Any, file: str, name: str, size: tuple[int, int], scheme
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # nothing sticks out
 
 
+def drawn_plots(paper: bytes) -> int:
+    """How many plots the pages show: strong colours that reach, as curves do, over most of half a page."""
+    import pypdfium2
+    from scipy.ndimage import binary_dilation, find_objects, label
+
+    found = 0
+    for sheet in pypdfium2.PdfDocument(paper):
+        colours = sheet.render(scale=2).to_numpy()[..., :3].astype(int)
+        areas = label(binary_dilation(np.ptp(colours, axis=2) > 60, iterations=5))[0]
+        middle = areas.shape[1] // 2
+        for half in (areas[:, :middle], areas[:, middle:]):
+            tall = [down for down, across in filter(None, find_objects(half)) if across.stop - across.start > 0.6 * middle]
+            found += len(tall) - sum(b.start < a.stop + 80 for a, b in pairwise(tall))  # a limit and its error
+    return found
+
+
 def test_print_shows_everything(browser: Any, file: str, tmp_path: Path) -> None:
     with visit(browser, file, width=720, height=1000, scheme="dark") as page:
         ready(page)
+        count = page.evaluate("report.plots.length")
         paper = page.pdf()
         assert paper.startswith(b"%PDF")
-        assert len(paper) > 50_000
+        assert drawn_plots(paper) == count
         page.emulate_media(media="print")
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert page.locator("#strip img").count() == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -55,3 +56,57 @@ def test_plots_of_chosen_joints_and_of_many(free: Result, tmp_path: Path) -> Non
     for wrong in ({"what": "nonsense"}, {"theme": "blue"}, {"joints": ["nonsense"]}, {"joints": names[0]}, {"joints": []}):
         with pytest.raises(rf.RamifyError):
             free.plot(**wrong)  # type: ignore[arg-type]
+
+
+def test_long_names_are_shortened() -> None:
+    """A figure with names of 200 characters still has its panels; Matplotlib's warning that it has not would be an error."""
+    builder = rf.Builder("r" * 200)
+    for k in range(3):
+        builder.link(f"{k}" + "x" * 198 + f"{k}", f"{k - 1}" + "x" * 198 + f"{k - 1}" if k else None, mass=1.0, com=(1, 0, 0))
+    run = rf.simulate(builder.model(), t_end=0.1)
+    for what in ("q", "phase", "energy", "audit"):
+        figure = run.plot(what)
+        figure.savefig(io.BytesIO(), format="png")
+        assert all(axes.get_position().width > 0.15 for axes in figure.axes if axes.get_visible())
+    assert run.plot("q").axes[1].get_title(loc="left") == "1" + "x" * 13 + "…" + "x" * 12 + "1"
+
+
+def test_curves_of_loops_differ() -> None:
+    run = rf.simulate(rf.load("stewart_platform"), t_end=0.02)
+    figure = run.plot("loops")
+    figure.savefig(io.BytesIO(), format="png")
+    boxes = [legend.get_window_extent() for legend in figure.legends]
+    assert len(boxes) == 2
+    assert not boxes[0].overlaps(boxes[1])
+    assert not any("$" in label.get_text() for panel in figure.axes for label in panel.get_yticklabels(which="both"))
+    for panel in figure.axes:
+        strokes = [(line.get_color(), str(line._unscaled_dash_pattern)) for line in panel.lines]
+        assert len(strokes) > 5
+        assert len(set(strokes)) == min(len(strokes), 20)
+        assert panel.get_legend() is None  # beside the panels
+
+
+def test_a_run_of_one_row_is_plotted() -> None:
+    from ramify.view.film import still
+
+    figure = still(rf.load("two_link")).plot("audit")
+    figure.savefig(io.BytesIO(), format="png")
+    assert len(figure.axes) == 1
+
+
+def test_no_centre_of_pressure_without_load() -> None:
+    from dataclasses import replace
+
+    from ramify.view.curves import pressed
+
+    run = rf.scenario("biped_fall").run(t_end=0.1)
+    assert run.contacts is not None
+    force = run.contacts.force.copy()
+    force[0] = 0.0
+    force[0, 0, 2] = 1e-9
+    shown = pressed(replace(run, contacts=replace(run.contacts, force=force)))
+    assert shown is not None
+    assert np.isnan(shown[0]).all()
+    bearing = run.contacts.load.sum(axis=1) > 1.0
+    assert bearing.any()
+    assert np.array_equal(shown[1:][bearing[1:]], run.contacts.center_of_pressure[1:][bearing[1:]])

@@ -302,6 +302,11 @@ def test_reports_are_made_when_they_are_asked_for(done: rf.Study) -> None:
             with pytest.raises(urllib.error.HTTPError, match="404") as caught:
                 urllib.request.urlopen(base + wrong)
             caught.value.close()
+        assert "href='/run/4'" in urllib.request.urlopen(f"http://localhost:{made.server_port}/").read().decode()
+        for host in ("evil.example", f"evil.example:{made.server_port}", "127.0.0.1.evil.example", ""):
+            with pytest.raises(urllib.error.HTTPError, match="403") as caught:
+                urllib.request.urlopen(urllib.request.Request(base, headers={"Host": host}))
+            caught.value.close()
     finally:
         made.shutdown()
         thread.join()
@@ -365,6 +370,8 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert command("sweep", "status", str(tmp_path / "no.db")) == 1
     assert "there is no such ledger" in capsys.readouterr().err
+    assert command("sweep", "report", ".", "2") == 1
+    assert capsys.readouterr().err.startswith("ramify: ")
 
 
 def test_a_wrong_file_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

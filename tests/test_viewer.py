@@ -108,6 +108,37 @@ def test_what_goes_wrong_is_told(viewer: Viewer) -> None:
     assert not viewer.run_button.disabled
 
 
+def test_what_cannot_be_shown_is_refused() -> None:
+    m = rf.load("two_link")
+    for port in (99999, -1, 8080.0, True, "8080"):
+        with pytest.raises(rf.RamifyError, match="must be a whole number from 0"):
+            rf.view(m, port=port)  # type: ignore[arg-type]
+    for robot in (3, None):
+        with pytest.raises(rf.ModelError, match="a robot is loaded by its name or the path of its file"):
+            rf.view(robot, port=PORT)  # type: ignore[arg-type]
+
+
+def test_errors_nobody_foresaw_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    path = tmp_path / "robot.yaml"
+    text = "name: first\nlinks:\n  - {name: a, frame: {}, mass: 1, com: [1, 0, 0]}\n"
+    path.write_text(text)
+    with rf.view(path, port=PORT) as viewer:
+        with monkeypatch.context() as patched:
+            patched.setattr(rf, "simulate", broken)
+            viewer.run()
+            wait(lambda: "ZeroDivisionError: by nothing" in viewer.status.content)
+            assert not viewer.run_button.disabled
+        with monkeypatch.context() as patched:
+            patched.setattr(rf, "load", broken)
+            path.write_text(text + "# touched\n")
+            wait(lambda: "ZeroDivisionError: by nothing" in viewer.message)
+        path.write_text(text.replace("mass: 1", "mass: 3"))
+        wait(lambda: viewer.model.mass == 3.0)  # the watcher lives
+
+
 def test_a_result_is_played() -> None:
     run = rf.scenario("gripper_free_fall").run(t_end=0.5)
     with rf.view(run, port=PORT) as viewer:

@@ -68,11 +68,15 @@ def simulate(
     json: AsJson = False,
 ) -> int:
     """Simulate a robot or a scenario. What was computed is kept where the run fails or is interrupted with Ctrl-C."""
+    from ramify.view.files import must_have_folder
+
     if out is not None and out.suffix not in WRITERS:
         raise rf.SimulationError(f"--out {out}: the file must end in {' or '.join(WRITERS)}")
     for option, path, suffixes in (("--report", report, (".html", ".htm")), ("--animate", animate, (".mp4", ".gif"))):
         if path is not None and path.suffix.lower() not in suffixes:
             raise rf.SimulationError(f"{option} {path}: the file must end in {' or '.join(suffixes)}")
+        if path is not None:
+            must_have_folder(path)
     scenario = _scenario(what, settings)
     given = {"t_end": t_end, "method": method, "step": step, "rtol": rtol, "atol": atol, "dt_out": dt_out, "damping": damping}
     given |= {"motion": trajectory, "control": control, "ground": ground, "initial": _start(initial, scenario)}

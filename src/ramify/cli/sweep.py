@@ -116,8 +116,9 @@ def report(
     """Make one run once more from its row, bit for bit, and write its report."""
     from ramify.studies.page import report_path, write_report
 
+    study = rf.Study.open(ledger)
     target = out if out is not None else report_path(ledger, number)
-    write_report(rf.Study.open(ledger), number, target)
+    write_report(study, number, target)
     print_line(f"written: {target}")
 
 

@@ -14,7 +14,6 @@ from ramify.io.links import Note, frame_of, link_spec, renamed
 from ramify.io.loop_schema import read_loops
 from ramify.io.mirror import mirrored
 from ramify.io.mistakes import Map, Mistakes, Path
-from ramify.io.rules import MAX_NAME
 from ramify.io.schema import LinkPart, P, RobotPart, TemplatePart, UsePart, clashes, validate
 from ramify.io.whole import OWN, read_whole
 from ramify.loops.mechanism import without
@@ -23,6 +22,7 @@ from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.model import Model
+from ramify.model.names import MAX_NAME
 
 MAX_LINKS: Final = 20_000
 MAX_NESTING: Final = 32

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from ramify.errors import ModelError
+from ramify.model.names import escaped
 
 MOST: Final = 50
 """Mistakes that one error lists."""
@@ -75,7 +76,8 @@ class Mistakes:
         """Note a mistake at a path of the document, or at a position. The same one in another copy of a template is noted once."""
         place = (at or locate(self.root, path, key), path, text)
         where = ".".join(map(str, path)) + (f" (link {link!r})" if link else "")
-        self._found.setdefault(place, f"{self.file}:{place[0]}: " + (f"{where}: " if where else "") + text)
+        line = f"{self.file}:{place[0]}: " + (f"{escaped(where)}: " if where else "") + escaped(text, keep="\n")
+        self._found.setdefault(place, line)
         if len(self._found) >= ENOUGH:
             self.raise_if_any()
 

@@ -22,13 +22,13 @@ from ramify.io.mjcf_gate import check_mjcf
 from ramify.io.mjcf_loops import equalities
 from ramify.io.names import fresh
 from ramify.io.report import ImportReport
-from ramify.io.rules import NAME, is_name
 from ramify.io.urdf_values import shown, some
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
 from ramify.model.model import Model
+from ramify.model.names import NAME, is_name
 
 BASES: Final = ("fixed", "free", "free_euler")
 _FREE, _BALL, _SLIDE, _HINGE = range(4)  # mjtJoint

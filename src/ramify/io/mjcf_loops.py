@@ -9,9 +9,9 @@ import numpy as np
 
 from ramify.io.names import fresh
 from ramify.io.report import ImportReport
-from ramify.io.rules import is_name
 from ramify.model.frame import Frame, from_quaternion
 from ramify.model.loop import Loop, LoopEnd
+from ramify.model.names import is_name
 
 _CONNECT, _WELD, _JOINT = 0, 1, 2  # mjtEq
 _SITE: Final = 6  # mjtObj

@@ -60,21 +60,26 @@ def summaries() -> list[dict[str, Any]]:
     return found
 
 
-def scenario(name_or_path: str | os.PathLike[str]) -> Scenario:
+def scenario(name_or_path: str | os.PathLike[str], *, robot: Model | str | os.PathLike[str] | None = None) -> Scenario:
     """A scenario: one that comes with ramify by its name, or one from the path of a ``.yaml`` file.
 
+    robot: a model, a built-in name or a robot file, instead of the robot that the scenario names.
     Raises ModelError for an unknown name and for a file with mistakes: one line for each, with file, line, column and key.
     """
+    from ramify.io.load import load
+    from ramify.model.model import Model
+
     given = os.fspath(name_or_path)
+    instead = robot if robot is None or isinstance(robot, Model) else load(robot)
     if given in _built_in():
         entry = resources.files("ramify") / "scenarios" / f"{given}.yaml"
-        return read_scenario(entry.read_text(encoding="utf-8"), entry.name)
+        return read_scenario(entry.read_text(encoding="utf-8"), entry.name, robot=instead)
     path = FilePath(given)
     if path.suffix.lower() not in (".yaml", ".yml"):
         if path.suffix or len(path.parts) != 1 or os.path.lexists(path):
             raise ModelError(f"{given} is no scenario file; such a file ends in .yaml or .yml")
         raise ModelError(f"no scenario is named {given!r}{near(given, scenarios())}")
-    return read_scenario(read_text(path), given, path.parent)
+    return read_scenario(read_text(path), given, path.parent, instead)
 
 
 def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:

@@ -15,8 +15,8 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ramify.io.expression import ExpressionError, evaluate, near, shown
 from ramify.io.mistakes import Path
-from ramify.io.rules import NAME, is_name
 from ramify.model.joint import AXES, JOINT_KINDS
+from ramify.model.names import NAME, is_name
 
 
 def wrong(text: str) -> PydanticCustomError:

@@ -23,7 +23,7 @@ from ramify.io.files import read_bytes
 from ramify.io.mistakes import Mistakes, Position
 from ramify.io.names import fresh
 from ramify.io.report import ImportReport
-from ramify.io.rules import NAME, dust, is_name
+from ramify.io.rules import dust
 from ramify.io.urdf_values import Values, inside, shown, some
 from ramify.io.xml_file import parse_xml
 from ramify.model.body import Shape
@@ -32,6 +32,7 @@ from ramify.model.frame import Array, Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.model import Model
+from ramify.model.names import NAME, is_name
 
 MAX_BYTES: Final = 8 << 20
 MAX_LINKS: Final = 20_000

@@ -16,6 +16,7 @@ from ramify.model.frame import Array, Frame, as_frame, classical_dh, modified_dh
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.model import Attachment, Model
+from ramify.model.names import NAME, is_name
 
 EARTH = (0.0, 0.0, -9.81)
 
@@ -60,7 +61,7 @@ def build(
     not finite.
     """
     specs = list(links)
-    _check_names(specs)
+    _check_names(name, specs, loops)
     with understood(f"robot {name!r}"):
         _check_numbers(specs, gravity)
     ordered = _parents_first(specs)
@@ -98,16 +99,28 @@ def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
                 raise ModelError(f"joint {spec.joint.name!r}: its frame is not a finite position and a rotation matrix")
 
 
-def _check_names(specs: Sequence[LinkSpec]) -> None:
+def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -> None:
+    _check_name("robot", robot)
+    for loop in loops:
+        _check_name("loop", loop.name)
+    for point, _ in (point for spec in specs for point in spec.points):
+        _check_name("point", point)
     for what, names in (("link", [s.name for s in specs]), ("joint", [s.joint.name for s in specs])):
         for name in names:
             if not isinstance(name, str) or not name:
                 raise ModelError(f"a {what} has no name; give every {what} a non-empty one")
+            _check_name(what, name)
         seen: set[str] = set()
         for name in names:
             if name in seen:
                 raise ModelError(f"two {what}s are named {name!r}; names must differ")
             seen.add(name)
+
+
+def _check_name(what: str, name: object) -> None:
+    if not isinstance(name, str) or not is_name(name):
+        shown = repr(name)
+        raise ModelError(f"a {what} is named {shown if len(shown) <= 60 else f'{shown[:57]}…'}; {NAME}")
 
 
 def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:

@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 
 def server(study: Study, port: int = 0) -> ThreadingHTTPServer:
-    """A server on 127.0.0.1; ``server_port`` is its port, ``serve_forever`` runs it."""
+    """A server on 127.0.0.1; ``server_port`` is its port, ``serve_forever`` runs it.
+
+    It answers to its own address alone: a page from elsewhere whose name was made to point here is refused.
+    """
     one_at_a_time = Lock()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", self.headers.get("Host", "")):
+                self._answer(403, "this server answers to 127.0.0.1 and localhost alone\n", "text/plain")
+                return
             wanted = re.fullmatch(r"/run/(\d{1,9})", self.path)
             try:
                 if self.path == "/":

@@ -152,11 +152,22 @@ def _contacts(result: Result) -> list[Chart]:
     for title, unit, values in rows:
         groups = ("Overview", "Contacts") if values is normal else ("Contacts",)
         found.append(Chart(title, unit, groups, tuple(Curve(name, values[:, i]) for i, name in enumerate(names))))
-    centre = np.asarray(getattr(contacts, "center_of_pressure", ()), dtype=np.float64)
-    if centre.ndim == 2 and centre.shape[0] == len(result):
+    centre = pressed(result)
+    if centre is not None:
         curves = tuple(Curve("xyz"[i], centre[:, i]) for i in range(min(3, centre.shape[1])))
         found.append(Chart("Centre of pressure", "m", ("Contacts",), curves))
     return found
+
+
+def pressed(result: Result) -> Array | None:
+    """The centre of pressure (T, 3) as plots show it: NaN where the ground bears under a thousandth of the weight, since a first
+    touch has a centre that means nothing. None for a run without one."""
+    centre = np.asarray(getattr(result.contacts, "center_of_pressure", ()), dtype=np.float64)
+    if result.contacts is None or centre.ndim != 2 or centre.shape[0] != len(result):
+        return None
+    borne = result.contacts.total_force @ np.array(result.contacts.up)
+    weight = result.model.mass * float(np.linalg.norm(result.model.gravity))
+    return np.where((borne > 1e-3 * weight)[:, None], centre, np.nan)
 
 
 def _loops(result: Result) -> list[Chart]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from ramify.errors import RamifyError
 from ramify.model.frame import Array, align_z
 from ramify.view import raster
+from ramify.view.files import must_have_folder, writing
 from ramify.view.geometry import arrow
 from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene, rest
 from ramify.view.terrain import grounded
@@ -155,6 +156,7 @@ def animate(
     kind = path.suffix.lower()
     if kind not in (".mp4", ".gif"):
         raise RamifyError(f"{path}: a film ends in .mp4 or .gif")
+    must_have_folder(path)
     width, height = _size(size)
     for name, value in (("fps", 30.0 if fps is None else fps), ("speed", speed)):
         if not (np.isfinite(value) and value > 0.0):
@@ -169,15 +171,15 @@ def animate(
     times = np.linspace(result.t[0], result.t[-1], count + 1)
     rows = np.abs(np.searchsorted(result.t, times).clip(0, len(result) - 1))
     studio = Studio(result, width, height, theme, trail)
-    path.parent.mkdir(parents=True, exist_ok=True)
     shots: Iterable[Picture] = (studio.shoot(int(row)) for row in rows)
     if sys.stderr.isatty() if progress is None else progress:
         shots = _told(shots, len(rows), path.name)
-    if kind == ".mp4":
-        _mp4(path, shots, (width, height), rate)
-    else:
-        some = [studio.shoot(int(row)) for row in rows[np.linspace(0, len(rows) - 1, 4).astype(int)]]
-        _gif(path, shots, np.concatenate(some), rate)
+    with writing(path):
+        if kind == ".mp4":
+            _mp4(path, shots, (width, height), rate)
+        else:
+            some = [studio.shoot(int(row)) for row in rows[np.linspace(0, len(rows) - 1, 4).astype(int)]]
+            _gif(path, shots, np.concatenate(some), rate)
     return path
 
 

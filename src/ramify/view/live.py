@@ -38,8 +38,11 @@ class Viewer:
     """A robot in the browser at ``url``. ``show`` poses it, ``play`` plays a run, ``close`` ends it; also a context manager."""
 
     def __init__(self, robot: Model | str | os.PathLike[str], *, port: int = 8080) -> None:
+        if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
+            raise RamifyError(f"port {port!r} must be a whole number from 0 (any free port) to 65535")
         viser = _viser()
-        self.path = None if isinstance(robot, rf.Model) else Path(os.fspath(robot))
+        self.path = Path(robot) if isinstance(robot, str | os.PathLike) else None
+        self.seen = _stamp(self.path) if self.path is not None else None  # before it is read: no change is missed
         self.model = robot if isinstance(robot, rf.Model) else rf.load(robot)
         self.lock = threading.RLock()
         self.closed, self.stopping, self.playing = threading.Event(), threading.Event(), threading.Event()
@@ -277,8 +280,8 @@ class Viewer:
             )
         except rf.SimulationError as error:
             result, words = error.result, str(error)  # type: ignore[assignment]
-        except RamifyError as error:
-            words = str(error)
+        except Exception as error:  # whatever it was, it is told, and another run may be started
+            words = _words(error)
         with self.lock:
             self.stop_button.disabled, self.run_button.disabled = True, False
             if result is not None and model is self.model and not self.closed.is_set():
@@ -328,11 +331,10 @@ class Viewer:
 
     def _watch_loop(self) -> None:
         assert self.path is not None
-        seen = _stamp(self.path)
         while not self.closed.wait(LOOK):
             now = _stamp(self.path)
-            if now != seen:
-                seen = now
+            if now != self.seen:
+                self.seen = now
                 self.reload()
 
     def reload(self) -> None:
@@ -340,19 +342,22 @@ class Viewer:
         assert self.path is not None
         try:
             model = rf.load(self.path)
-        except (RamifyError, OSError) as error:
-            self._tell(f"The file was not taken over; the last good robot is shown.\n{error}", alarm=True)
+        except Exception as error:  # whatever it was, it is told, and the file is watched on
+            self._tell(f"The file was not taken over; the last good robot is shown.\n{_words(error)}", alarm=True)
             return
         self.stop()
-        self._load(model)
+        try:
+            self._load(model)
+        except Exception as error:
+            self._tell(f"The file was read, but the robot cannot be shown.\n{_words(error)}", alarm=True)
 
 
 def view(robot: Model | Result | str | os.PathLike[str], *, port: int = 8080, browser: bool = False, block: bool = False) -> Viewer:
     """Show a robot, or a run, in the browser: a server on this machine only, whose address is ``viewer.url``.
 
-    robot: a model, a result, a built-in name, or a robot file, which is read again whenever it changes on disk. port: the next
-    free one is taken where it is in use. browser: open a window. block: stay until Ctrl-C; otherwise the viewer runs beside the
-    program until ``viewer.close()``. Needs the extra ``ramify[view]``; RamifyError without it.
+    robot: a model, a result, a built-in name, or a robot file, which is read again whenever it changes on disk. port: the next free
+    one where it is in use; 0 for any. browser: open a window. block: stay until Ctrl-C; otherwise the viewer runs beside the
+    program until ``viewer.close()``. Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
     """
     run = robot if isinstance(robot, rf.Result) else None
     viewer = Viewer(robot.model if isinstance(robot, rf.Result) else robot, port=port)
@@ -377,6 +382,10 @@ def _viser() -> Any:
 
 def _icon(name: str) -> Any:
     return getattr(_viser().Icon, name, None)
+
+
+def _words(error: Exception) -> str:
+    return str(error) if isinstance(error, RamifyError | OSError) else f"{type(error).__name__}: {error}"
 
 
 def _small(text: str) -> str:

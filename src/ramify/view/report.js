@@ -243,19 +243,19 @@
     }
   }
 
+  const plays = (on) => on.id === "play" || on.getAttribute("role") === "tab";  // arrows or a click have chosen the tab already
   document.addEventListener("keydown", (event) => {
     const on = event.target, kind = on.tagName;
     if (event.ctrlKey || event.metaKey || event.altKey || kind === "SELECT" || kind === "TEXTAREA") return;
     if (kind === "INPUT" && on.type !== "range" && event.key === " ") return;
-    if ((kind === "BUTTON" || kind === "SUMMARY") && event.key === " " && on.id !== "play") return;
-    if (event.key === " " && on.id === "play") event.preventDefault();
+    if ((kind === "BUTTON" || kind === "SUMMARY") && event.key === " " && !plays(on)) return;
     const act = keys[event.key] || keys[event.key.toLowerCase()];
     if (!act) return;
     event.preventDefault();
     act(event.shiftKey);
   });
   document.addEventListener("keyup", (event) => {  // the button's own press must not follow ours
-    if (event.key === " " && event.target.id === "play") event.preventDefault();
+    if (event.key === " " && plays(event.target)) event.preventDefault();
   });
 
   // ---- print: everything at once, in the light colours, with a strip of pictures in place of the animation ----

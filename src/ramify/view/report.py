@@ -20,6 +20,7 @@ import ramify
 from ramify.errors import RamifyError
 from ramify.model.frame import Array
 from ramify.view.curves import Chart, charts
+from ramify.view.files import must_have_folder, writing
 from ramify.view.geometry import Triangles, arrow
 from ramify.view.scene import LONGEST, Scene, arrow_scale, camera, contact_arrows, floats, make_scene
 from ramify.view.tables import cards
@@ -43,8 +44,11 @@ def write_report(result: Result, path: str | Path, title: str | None = None) -> 
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise RamifyError(f"{path}: a report is an HTML file; let its name end in .html")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(report_page(result, title), encoding="utf-8", newline="\n")
+    if title is not None and not isinstance(title, str):
+        raise RamifyError(f"title {title!r} is not a text")
+    must_have_folder(path)
+    with writing(path):
+        path.write_text(report_page(result, title), encoding="utf-8", newline="\n")
     return path
 
 

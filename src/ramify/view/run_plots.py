@@ -11,6 +11,7 @@ import numpy as np
 
 from ramify.errors import ModelError, RamifyError
 from ramify.model.frame import Array
+from ramify.view.curves import pressed
 from ramify.view.plots import PANELS
 from ramify.view.walking import walk
 
@@ -51,7 +52,8 @@ def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, them
     chosen = _chosen(result, joints, "q" if what in ("q", "phase") else "v")
     with _style(colours):
         figure = drawers[what](result, chosen, colours) if what in drawers else _series(result, what, chosen, colours)
-        figure.suptitle(title if title is not None else f"{result.model.name}: {TITLES.get(what, _WORDS.get(what, what))}")
+        words = f"{short(result.model.name)}: {TITLES.get(what, _WORDS.get(what, what))}"
+        figure.suptitle(title if title is not None else words)
     return figure
 
 
@@ -116,6 +118,22 @@ def _panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
     return figure, axes[:count]
 
 
+LONGEST: Final = 28
+"""Characters of a name that a figure has room for."""
+
+
+def short(name: str) -> str:
+    """A name as a figure shows it: of a long one the beginning and the end."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-(LONGEST // 2 - 1) :]}"
+
+
+def stroke(theme: Theme, k: int) -> dict[str, Any]:
+    """Colour and dashes of curve k: where the colours are used up they come again with other dashes."""
+    count = len(theme.lines)
+    dashes = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+    return {"color": theme.lines[k % count], "linestyle": dashes[k // count % len(dashes)]}
+
+
 def _unit(text: str) -> str:
     return text.replace("^2", "²")
 
@@ -138,7 +156,7 @@ def _series(result: Result, what: str, chosen: list[int], theme: Theme) -> Any:
         if wanted is not None and np.isfinite(wanted[:, i]).any():
             panel.plot(result.t, wanted[:, i], color=theme.lines[1], linewidth=2.4, linestyle=(0, (3, 2)), label="desired")
         panel.plot(result.t, values[:, i], color=theme.lines[0], linewidth=1.4, label="simulated")
-        panel.set_title(names[i], loc="left")
+        panel.set_title(short(names[i]), loc="left")
         panel.set_ylabel(f"{what}, {_unit(units[i])}")
         panel.set_xlabel("t, s")
         panel.margins(x=0.0)
@@ -191,7 +209,7 @@ def _phase(result: Result, chosen: list[int], theme: Theme) -> Any:
             panel.plot(result.desired.q[:, i], result.desired.v[:, j], color=theme.lines[1], linestyle=(0, (3, 2)), label="desired")
         panel.plot(result.q[:, i], result.v[:, j], color=theme.lines[0], linewidth=1.3, label="simulated")
         panel.plot(result.q[:1, i], result.v[:1, j], "o", color=theme.ink, markersize=4, label="start")
-        panel.set_title(result.columns["q"][i], loc="left")
+        panel.set_title(short(result.columns["q"][i]), loc="left")
         panel.set_xlabel(f"q, {_unit(result.units['q'][i])}")
         panel.set_ylabel(f"v, {_unit(result.units['v'][j])}")
     _legend(axes[0])
@@ -217,14 +235,13 @@ def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
     for panel, (name, unit, values) in zip(axes, shown, strict=False):
         for k, point in enumerate(contacts.names):
             if contacts.touching[:, k].any():
-                style = ("-", (0, (4, 2)), (0, (1, 1.5)))[k // len(theme.lines) % 3]
-                colour = theme.lines[k % len(theme.lines)]
-                panel.plot(result.t, values[:, k], color=colour, linestyle=style, linewidth=1.2, label=point)
+                panel.plot(result.t, values[:, k], linewidth=1.2, label=short(point), **stroke(theme, k))
         panel.set_title(name, loc="left")
         panel.set_ylabel(unit)
+    centre = pressed(result)
     for k, axis in enumerate("xyz"):
-        if abs(up[k]) < 0.9:
-            axes[3].plot(result.t, contacts.center_of_pressure[:, k], color=theme.lines[k], linewidth=1.2, label=axis)
+        if centre is not None and abs(up[k]) < 0.9:
+            axes[3].plot(result.t, centre[:, k], color=theme.lines[k], linewidth=1.2, label=axis)
     axes[3].set_title("centre of pressure", loc="left")
     axes[3].set_ylabel("m")
     for panel in axes:
@@ -262,6 +279,15 @@ def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
     return figure
 
 
+def _logarithmic(panel: Any) -> None:
+    """Decades upwards, with plain labels: those of Matplotlib are formulas, which these figures do not set."""
+    from matplotlib.ticker import LogFormatter
+
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter(LogFormatter())
+    panel.yaxis.set_minor_formatter(LogFormatter())
+
+
 def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
     """Multipliers over time, and how far the loops are open, loop by loop."""
     loops = result.loops
@@ -269,21 +295,25 @@ def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
         raise RamifyError(f"{result.model.name} has no loops to plot")
     figure, (forces, gaps) = _panels(2)
     for i, name in enumerate(loops.names):
-        forces.plot(result.t, loops.multipliers[:, i], color=theme.lines[i % len(theme.lines)], linewidth=1.3, label=name)
+        forces.plot(result.t, loops.multipliers[:, i], linewidth=1.3, label=short(name), **stroke(theme, i))
     start = 0
     for k, loop in enumerate(result.model.loops):
         gap = np.abs(loops.gap[:, start : start + len(loop.rows)]).max(axis=1)
         shown = np.where(gap > 0.0, gap, np.nan)  # a logarithm has no place for an exact zero
-        gaps.plot(result.t, shown, color=theme.lines[k % len(theme.lines)], linewidth=1.2, label=loop.name)
+        gaps.plot(result.t, shown, linewidth=1.2, label=short(loop.name), **stroke(theme, k))
         start += len(loop.rows)
-    gaps.set_yscale("log")
+    if gaps.lines and any(np.isfinite(line.get_ydata()).any() for line in gaps.lines):
+        _logarithmic(gaps)
     for panel, what in ((forces, "multiplier, N or N m"), (gaps, "gap, m or 1")):
         panel.set_xlabel("t, s")
         panel.set_ylabel(what)
         panel.set_xlim(*_span(result))
-    if len(loops.names) <= 12:
-        _legend(forces)
-    _legend(gaps)
+    lines = (len(loops.names) if len(loops.names) <= 20 else 0) + len(result.model.loops)
+    figure.set_size_inches(10.2, max(2.8, 0.19 * (lines + 4)))  # room beside the panels, where legends lie over no curve
+    if len(loops.names) <= 20:
+        figure.legend(*forces.get_legend_handles_labels(), loc="outside right upper", title="multipliers")
+    if len(result.model.loops) <= 12:
+        figure.legend(*gaps.get_legend_handles_labels(), loc="outside right lower", title="gaps")
     return figure
 
 
@@ -306,7 +336,8 @@ def _audit(result: Result, chosen: list[int], theme: Theme) -> Any:
         panel.axhline(check.limit / scale, color=theme.lines[2], linestyle=(0, (4, 2)), label="limit")
         if check.first is not None:
             panel.axvline(result.t[check.first], color=theme.alarm, linewidth=1.2, label=f"breaks at {result.t[check.first]:.4g} s")
-        panel.set_yscale("log")
+        if np.isfinite(shown).any() or check.limit > 0.0:
+            _logarithmic(panel)
         panel.set_title(f"{check.name}: {'passed' if check.passed else 'failed'}", loc="left")
         panel.set_xlabel("t, s")
         panel.set_ylabel(what)

@@ -61,11 +61,15 @@ def model_table(model: Model, colours: Sequence[str] = ()) -> str:
         limits = ", ".join(f"{low:.4g} … {high:.4g}" for low, high in joint.limits) or "–"
         kind = f"{joint.kind} {joint.sequence}".strip()
         parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
-        rows.append(
-            (Markup(dot + escape(body.name)), parent, module_of[b] + 1, joint.name, kind, joint.dof, limits, float(body.mass))
-        )
+        own, carrier, name = (Markup(f'<span class="name">{escape(x)}</span>') for x in (body.name, parent, joint.name))
+        rows.append((Markup(dot + own), carrier, module_of[b] + 1, name, kind, joint.dof, limits, float(body.mass)))
     columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
     return table(columns, rows, right=(2, 5, 7))
+
+
+def scrolled(content: str) -> str:
+    """A box that scrolls sideways where its content is wider than the page."""
+    return f'<div style="overflow-x:auto">{content}</div>'
 
 
 def model_html(model: Model) -> str:
@@ -75,7 +79,7 @@ def model_html(model: Model) -> str:
     head = f"<b>{escape(model.name)}</b>: {facts_of}"
     if len(model.bodies) > 60:
         return f"<div>{head}</div>"
-    return f"<div>{head}{model_table(model)}</div>"
+    return f"<div>{head}{scrolled(model_table(model))}</div>"
 
 
 def audit_table(audit: Audit) -> str:
@@ -172,8 +176,9 @@ def _repeat(result: Result) -> str:
     parts = []
     if isinstance(record, Mapping):
         overrides = ", ".join(f"{k}={v!r}" for k, v in dict(record.get("overrides", {})).items())
-        code = ["import ramify as rf", "", "# run.yaml is the scenario below; a built-in one can be named instead of its file"]
-        code += ['r = rf.scenario("run.yaml").run(' + overrides + ")", "print(r.audit)"]
+        own = ', robot="robot.yaml"' if len(robot) < LONGEST else ""  # one that is cut below is left to the scenario's own word
+        code = ["import ramify as rf", "", "# the scenario and the robot are the files below"]
+        code += [f'r = rf.scenario("run.yaml"{own}).run({overrides})', "print(r.audit)"]
         parts.append(_file("scenario, run.yaml", str(record.get("text", "")), "scenario"))
     else:
         kept = ("t_end", "q0", "v0", "method", "rtol", "atol", "dt_out", "step", "damping")
@@ -204,4 +209,4 @@ def matrix_html(values: Any, rows: Sequence[str], columns: Sequence[str], title:
     """A matrix with names on its rows and columns."""
     head = f"<b>{escape(title)}</b>" if title else ""
     body = [(name, *(float(x) for x in row)) for name, row in zip(rows, np.asarray(values), strict=True)]
-    return head + table(("", *columns), body, right=range(1, len(columns) + 1))
+    return head + scrolled(table(("", *columns), body, right=range(1, len(columns) + 1)))

@@ -78,26 +78,28 @@ def _tilt(axes: Any, result: Result, theme: Theme) -> None:
 
 
 def _loads(axes: Any, result: Result, theme: Theme) -> None:
+    from ramify.view.run_plots import short, stroke
+
     contacts = result.contacts
     assert contacts is not None
     touched = contacts.touching.any(axis=0)
     bodies = list(dict.fromkeys(body for body, touches in zip(contacts.bodies, touched, strict=True) if touches))
     for i, body in enumerate(bodies):
         own = np.array([b == body for b in contacts.bodies])
-        style = "-" if i < len(theme.lines) else "--"
-        axes.plot(
-            result.t, contacts.load[:, own].sum(axis=1), style, color=theme.lines[i % len(theme.lines)], label=body, linewidth=1.0
-        )
+        axes.plot(result.t, contacts.load[:, own].sum(axis=1), label=short(body), linewidth=1.0, **stroke(theme, i))
     _finish(axes, "load on the feet, N")
 
 
 def _pressure(axes: Any, result: Result, theme: Theme) -> None:
     from ramify.motion.support import measured_balance
+    from ramify.view.curves import pressed
 
     balance = measured_balance(result)
     ends = np.array([(polygon[:, 0].min(), polygon[:, 0].max()) for polygon in balance.polygons])
     axes.fill_between(result.t, ends[:, 0], ends[:, 1], color=theme.lines[0], alpha=0.25, linewidth=0.0, label="support")
-    axes.plot(result.t, balance.point[:, 0], color=theme.lines[1], linewidth=1.0, label="centre of pressure")
+    centre = pressed(result)
+    assert centre is not None
+    axes.plot(result.t, centre[:, 0], color=theme.lines[1], linewidth=1.0, label="centre of pressure")
     _finish(axes, "along x, m")
 
 
