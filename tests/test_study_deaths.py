@@ -78,7 +78,8 @@ def test_order_does_not_matter(calm: rf.Study, tmp_path: Path) -> None:
     assert kept(s)[120:] == kept(calm)[120:]
 
 
-def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path, jobs: int) -> None:
     def deadly(result: rf.Result) -> float:
         if result.q[0, 0] > 0.6:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -89,7 +90,7 @@ def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path) -> None:
         "vary": {"initial.q.joint1": [0.1, 0.2, 0.7, 0.3, 0.4]},
     }
     s = rf.study(**parts, metrics={"deadly": deadly}, ledger=tmp_path / "s.db")
-    count = s.run(2)
+    count = s.run(jobs)
     assert (count.done, count.killed, count.waiting) == (4, 1, 0)
     assert s.errors() == [(2, "killed", KILLED)]
     assert s.table()["deadly"][[0, 1, 3, 4]].tolist() == [0.1, 0.2, 0.3, 0.4]

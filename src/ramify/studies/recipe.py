@@ -172,11 +172,6 @@ class Recipe:
         cut = [repr(float(values[int(part)])) if i % 2 else part for i, part in enumerate(parts)]
         return hashlib.sha256("".join(cut).encode()).digest()
 
-    @cached_property
-    def digest(self) -> str:
-        """A name for the recipe: workers keep what they have made of it under this name."""
-        return hashlib.sha256("\0".join(self._canonical + list(self.paths)).encode()).hexdigest()
-
     def trial(self, path: str, value: float) -> None:
         """Build the scenario with one parameter at a value, the others as the files have them. Raises ModelError."""
         others = {name: v for name, v in self.fixed.items() if name != path}

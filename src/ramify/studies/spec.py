@@ -290,8 +290,25 @@ class _Reader:
         for i, what in enumerate(recipe.keep.history):
             if what not in HISTORIES:
                 self.mistakes.add(("keep", "history", "of", i), f"no history is called {what!r}{near(what, [*HISTORIES])}")
-        from ramify.studies.keep import wrong_metric
+        from ramify.studies.keep import code_of, wrong_metric
 
+        taken = {"run", "status", "seconds", *recipe.paths}
+        try:
+            taken |= set(replace(recipe.keep, functions={}).columns(recipe.robot))
+        except RamifyError:
+            pass  # told below
+        for name, function in recipe.keep.functions.items():
+            if not isinstance(name, str) or not name:
+                self.mistakes.add((), f"metric {name!r}: the name of a metric is a text, not an empty one")
+            elif name in taken:
+                self.mistakes.add((), f"metric {name!r}: a column of the study is called so already; choose another name")
+            if not callable(function):
+                self.mistakes.add((), f"metric {name!r}: {shown(function)} is no function")
+                continue
+            try:
+                code_of(function)
+            except RamifyError as error:
+                self.mistakes.add((), f"metric {name!r}: {error}")
         for i, name in enumerate(recipe.keep.metrics):
             if name in recipe.paths or recipe.keep.metrics.index(name) < i:
                 what = "a parameter is called so as well" if name in recipe.paths else "stands twice"

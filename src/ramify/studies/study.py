@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,7 @@ class Study:
         with Ledger(self.ledger, writer=True) as ledger:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
-            tasks = _Tasks(ledger.waiting(again), len(self.parameters), self.recipe.digest)
+            tasks = _Tasks(ledger.waiting(again), len(self.parameters), uuid.uuid4().hex)
             missing = [name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)]
             if tasks.total and missing:
                 text = f"{self.ledger} does not hold the functions of its metrics {', '.join(missing)}"
