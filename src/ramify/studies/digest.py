@@ -1,8 +1,8 @@
 """Digests of Python functions: the same for the same code and the same data, in whatever process; another for any change.
 
-A metric's numbers depend on its code, on what it closes over, on its defaults, on the state of the object it belongs to, and on the
-globals it reads. All of that goes into its digest, function by function. What installed libraries hold goes in by name: their versions
-are known otherwise.
+A metric's numbers depend on its code, on what it closes over, on its defaults, on the state of the object it belongs to, and on
+the globals it reads. All of that goes into its digest, function by function. Modules, and what belongs to installed libraries, go
+in by name.
 """
 
 from __future__ import annotations
@@ -110,8 +110,9 @@ class _Digest:
         return [self.of(type(what), where), *self._all((maker, given, *rest), where), *said]
 
 
-_NO_MATTER: Final = frozenset(
-    "__dict__ __weakref__ __doc__ __module__ __firstlineno__ __static_attributes__ __slots__ __annotations__ _abc_impl".split()
+_NO_MATTER: Final = (
+    *("__dict__", "__weakref__", "__doc__", "__module__", "__firstlineno__", "__static_attributes__", "__slots__"),
+    *("__annotations__", "_abc_impl"),
 )
 """Members of a class that say nothing about what it does."""
 

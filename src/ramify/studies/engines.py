@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from ramify.errors import RamifyError, SimulationError
 from ramify.studies.recipe import Recipe
@@ -166,7 +166,7 @@ def _processes(jobs: int | None, _: str | None) -> Engine:
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
         pool = get_reusable_executor(lanes, timeout=300, initializer=live_with, initargs=(os.getpid(),), env=one)
         made[:] = [pool]
-        return pool.submit  # type: ignore[no-any-return]
+        return cast("Callable[..., Any]", pool.submit)
 
     def close() -> None:
         for pool in made:

@@ -27,8 +27,8 @@ _OTHER: Final = "this robot has {} degrees of freedom, that of the files {}; the
 
 @dataclass(frozen=True)
 class Task:
-    """Some runs: their numbers in the plan and their values, (runs, parameters). ``token`` names the recipe, anew whenever a study is
-    run: functions of Python in it may have changed.
+    """Some runs: their numbers in the plan and their values, (runs, parameters). ``token`` names the recipe, anew whenever a study
+    is run: functions of Python in it may have changed.
     """
 
     token: str
