@@ -9,12 +9,17 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import ramify as rf
+from ramify.studies.engines import KILLED, engine
 from ramify.studies.ledger import Ledger
+from ramify.studies.work import Task
 
 pytest.importorskip("joblib")
 
@@ -45,34 +50,80 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> rf.Study:
     return s
 
 
+@contextmanager
+def cluster(folder: Path, workers: int, *options: str) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+    """A scheduler and worker processes: its address, and the processes of the workers."""
+    quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    quiet["env"] = os.environ | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
+    file = folder / "scheduler.json"
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
+        started.append(subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", *words], **quiet))
+        address = _address(file)
+        for _ in range(workers):
+            words = [address, "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder), *options]
+            started.append(subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", *words], **quiet))
+        _wait_for_workers(address, workers)
+        yield address, started[1:]
+    finally:
+        for process in reversed(started):
+            process.terminate()  # a nanny takes its worker along
+        for process in reversed(started):
+            try:
+                process.wait(10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
 def test_dask(calm: rf.Study, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Two worker processes and a scheduler of their own; one worker is killed once the first runs are in the ledger."""
     pytest.importorskip("distributed")
     caplog.set_level(logging.CRITICAL)
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    base = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-    file = tmp_path / "scheduler.json"
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-        started.append(subprocess.Popen([*base, *words], cwd=tmp_path, **quiet))  # type: ignore[call-overload]
-        address = _address(file)
-        for _ in range(2):
-            words = [address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", str(tmp_path)]
-            started.append(subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", *words], cwd=tmp_path, **quiet))  # type: ignore[call-overload]
-        _wait_for_workers(address, 2)
+    with cluster(tmp_path, 2, "--no-nanny") as (address, workers):
         s = study(tmp_path, "s")
-        killer = threading.Thread(target=_kill_when_started, args=(s, started[2]))
+        killer = threading.Thread(target=_kill_when_started, args=(s, workers[1]))
         killer.start()
         count = s.run(engine="dask", scheduler=address)
         killer.join()
         assert count.done == RUNS
-        assert started[2].wait(10) == -signal.SIGKILL
+        assert workers[1].wait(10) == -signal.SIGKILL
         assert kept(s) == kept(calm)
-    finally:
-        for process in reversed(started):
-            process.kill()
-            process.wait()
+
+
+def test_dask_sets_aside_what_kills_its_worker(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that kills its worker, a task that cannot be done, and a cluster whose workers are gone: all of them end."""
+    pytest.importorskip("distributed")
+    caplog.set_level(logging.CRITICAL)
+
+    def deadly(result: rf.Result) -> float:
+        if result.q[0, 0] > 0.6:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return float(result.q[0, 0])
+
+    parts: dict[str, Any] = {
+        "scenario": {"robot": "two_link", "t_end": 0.02},
+        "vary": {"initial.q.joint1": [0.1, 0.7, 0.3, 0.4]},
+    }
+    s = rf.study(**parts, metrics={"deadly": deadly}, ledger=tmp_path / "s.db")
+    with cluster(tmp_path, 1) as (address, workers):
+        count = s.run(engine="dask", scheduler=address)
+        assert (count.done, count.killed, count.waiting) == (3, 1, 0)
+        assert s.errors() == [(1, "killed", KILLED)]
+        assert s.table()["deadly"][[0, 2, 3]].tolist() == [0.1, 0.3, 0.4]
+
+        by = engine("dask", scheduler=address)
+        with pytest.raises(rf.SimulationError, match="a worker could not do its task: AttributeError"):
+            list(by.run(s.recipe, iter([None])))  # type: ignore[list-item]
+        monkeypatch.setattr("ramify.studies.engines.BEREFT", 0.5)
+        workers[0].terminate()
+        workers[0].wait(20)
+        with pytest.raises(rf.SimulationError, match=r"has had no workers for 0.5 s.* then resume the study"):
+            list(by.run(s.recipe, iter([Task("u", (0,), s.points[:1])])))
+        by.close()
 
 
 def _address(file: Path) -> str:

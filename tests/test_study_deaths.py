@@ -8,7 +8,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +81,8 @@ def test_order_does_not_matter(calm: rf.Study, tmp_path: Path) -> None:
     assert kept(s)[120:] == kept(calm)[120:]
 
 
-def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path, jobs: int) -> None:
     def deadly(result: rf.Result) -> float:
         if result.q[0, 0] > 0.6:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -89,7 +93,7 @@ def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path) -> None:
         "vary": {"initial.q.joint1": [0.1, 0.2, 0.7, 0.3, 0.4]},
     }
     s = rf.study(**parts, metrics={"deadly": deadly}, ledger=tmp_path / "s.db")
-    count = s.run(2)
+    count = s.run(jobs)
     assert (count.done, count.killed, count.waiting) == (4, 1, 0)
     assert s.errors() == [(2, "killed", KILLED)]
     assert s.table()["deadly"][[0, 1, 3, 4]].tolist() == [0.1, 0.2, 0.3, 0.4]
@@ -269,3 +273,52 @@ def test_a_done_run_is_never_overwritten(calm: rf.Study, tmp_path: Path) -> None
         ledger.record([(before[1][0], Outcome(0, "done", "", b"\0" * 8, b"", 0.0, ""))])
     with Ledger(tmp_path / "s.db") as ledger:
         assert [(row.key, row.status, row.numbers.tobytes()) for row in ledger.rows()] == before
+
+
+def test_a_ledger_in_a_folder_that_cannot_be_written_is_read(calm: rf.Study) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        shutil.copy(calm.ledger, folder / "s.db")
+        wanted = calm.table()["max_speed"].tolist()
+        folder.chmod(0o555)
+        with plain_user():
+            s = rf.Study.open(folder / "s.db")
+            assert s.status().done == 150
+            assert s.table()["max_speed"].tolist() == wanted
+            with pytest.raises(rf.SimulationError, match=rf"the folder {name} cannot be written"):
+                s.run(engine="serial")
+        folder.chmod(0o755)
+        (folder / "s.db-wal").write_bytes(b"something")
+        folder.chmod(0o555)
+        with plain_user(), pytest.raises(rf.SimulationError, match=r"its last runs are still in s.db-wal .* copy both files"):
+            rf.Study.open(folder / "s.db")
+        folder.chmod(0o755)
+    with pytest.raises(rf.SimulationError, match=rf"the folder {name} does not exist"):
+        Ledger(Path(name) / "s.db", writer=True)
+
+
+@contextmanager
+def plain_user() -> Iterator[None]:
+    """Folders that cannot be written can be written by root."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def test_a_ledger_that_is_refused_is_not_held(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "s.db") as other:
+        other.execute("CREATE TABLE t (x)")
+    other.close()
+    held: list[rf.SimulationError] = []
+    for _ in range(2):  # the second one is not told of another writer
+        with pytest.raises(rf.SimulationError, match="of another program") as caught:
+            Ledger(tmp_path / "s.db", writer=True)
+        held.append(caught.value)  # with its traceback, and so with the ledger
+    lock = sqlite3.connect(tmp_path / "s.db.lock", timeout=0.0)
+    lock.execute("BEGIN EXCLUSIVE")
+    lock.close()

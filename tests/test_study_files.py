@@ -60,8 +60,13 @@ def test_a_study_file() -> None:
         ("within: [10, 16]", "within: [16, 10]", "study.yaml:5:53", "is empty"),
         ("[0, 30]", "7", "study.yaml:6:25", "does not vary"),
         ("[0, 30]", "{from: 0, to: 1, count: 1.5}", "study.yaml:6:49", "a whole number"),
-        ("runs: 8", "runs: 1000000000", "study.yaml:4:3", "2 x 1000000000 = 2,000,000,000 runs; a study has at most 1,000,000"),
+        ("runs: 8", "runs: 1000000000", "study.yaml:7:16", "2 x 1000000000 = 2,000,000,000 runs; a study has at most 1,000,000"),
         ("[0, 30]", "{from: 0, to: 1, count: 1000000000}", "study.yaml:4:3", "8,000,000,000 runs"),
+        ("seed: 3", "seed: -1", "study.yaml:7:25", "-1 will not do; a whole number, 0 or more"),
+        ("seed: 3", "seed: 1.5", "study.yaml:7:25", "1.5 will not do; a whole number, 0 or more"),
+        ("uniform: [0, 5]", "uniform: [-1.0e-9, 5]", "study.yaml:4:23", "-1e-09 is impossible"),
+        ("within: [10, 16]", "within: [-1, 16]", "study.yaml:5:27", "-1 is impossible"),
+        ("robot.links.link3.mass", "initial.q.joint2", "study.yaml:6:3", "initial.q.joint2 is the same coordinate"),
         ("seed: 3", "seeds: 3", "study.yaml:7:19", "did you mean 'seed'"),
         ("max_speed", "max_sped", "study.yaml:8:18", "did you mean 'max_speed'"),
         ("max_speed", "initial.q_deg.joint2", "study.yaml:8:18", "a parameter is called so as well"),
@@ -154,6 +159,27 @@ def test_distributions() -> None:
     bell = NormalDist()
     assert np.median(cut) == pytest.approx(bell.inv_cdf((bell.cdf(-1.0) + bell.cdf(0.5)) / 2), abs=1e-4)
     assert np.median(Distribution("log_uniform", 1e-2, 1e2).at(share)) == pytest.approx(1.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(("low", "high"), [(9.0, 10.0), (-10.0, -9.0), (40.0, 41.0), (3.0, np.inf), (-np.inf, -2.0)])
+def test_normal_tails(low: float, high: float) -> None:
+    """Cut to a tail, against SciPy's truncated normal distribution."""
+    truncnorm = pytest.importorskip("scipy.stats").truncnorm
+    share = np.linspace(0.01, 0.99, 25)
+    assert Distribution("normal", 5.0, 2.0, (5.0 + 2.0 * low, 5.0 + 2.0 * high)).at(share) == pytest.approx(
+        truncnorm.ppf(share, low, high, loc=5.0, scale=2.0), rel=1e-9
+    )
+
+
+def test_long_spacings_have_their_values() -> None:
+    text = """name: n
+scenario: {robot: two_link, t_end: 0.1}
+vary: {damping: {from: 0, to: 1, count: 1500001}}
+"""
+    with pytest.raises(rf.ModelError, match="1500001 = 1,500,001 runs; a study has at most 1,000,000"):
+        read(text)
+    found = read(text + "most_runs: 2000000").points[:, 0]
+    assert np.array_equal(found, np.linspace(0.0, 1.0, 1500001))
 
 
 def test_python_and_file_are_the_same_study(tmp_path: Path) -> None:

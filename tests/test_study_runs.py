@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sqlite3
 import sys
 import threading
 import urllib.error
@@ -17,6 +18,7 @@ import pytest
 import ramify as rf
 from ramify.studies import work as working
 from ramify.studies.ledger import Ledger
+from ramify.studies.recipe import versions
 
 SWING = {"name": "swing", "robot": "two_link", "t_end": 0.2, "rtol": 1e-7, "initial": {"q_deg": [10, 20]}}
 LINK = rf.load("two_link").bodies[-1].name
@@ -159,14 +161,18 @@ def test_a_study_of_one_run(tmp_path: Path) -> None:
     s = study(tmp_path / "s.db", vary={}, points={}, keep={"metrics": ["steps"]})
     assert s.run(engine="serial").done == 1
     assert s.table()["steps"][0] == s.result(0).stats["steps"]
+    assert rf.Study.open(s.ledger).points.shape == (1, 0)
     s.page(tmp_path / "s.html")
 
 
-def test_robots_of_another_size_are_set_aside(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["vary", "set"])
+def test_robots_of_another_size_are_refused(tmp_path: Path, part: str) -> None:
     scenario = {"robot": {"name": "chain", "parameters": {"n": 2}}, "t_end": 0.02}
-    s = study(tmp_path / "s.db", scenario=scenario, vary={"robot.parameters.n": [2, 3]}, points={}, keep={})
-    assert s.run(engine="serial").done == 1
-    assert "this robot has 3 degrees of freedom, that of the files 2" in s.errors()[0][2]
+    how = {"vary": {"robot.parameters.n": [2, 3]}} if part == "vary" else {"vary": {}, "set": {"robot.parameters.n": 3}}
+    with pytest.raises(
+        rf.ModelError, match=rf"{part}.robot.parameters.n: with 3 the robot has 3 degrees of freedom, .* 2; the runs"
+    ):
+        study(tmp_path / "s.db", scenario=scenario, points={}, keep={}, **how)
 
 
 def test_robots_of_other_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,12 +288,40 @@ def test_the_page_is_whole_and_escaped(tmp_path: Path) -> None:
     assert "<script" not in text
     assert "&lt;script&gt;" in text
     assert "http:" not in text.replace("http://www.w3.org", "")
-    assert "href='s_runs/run_1.html'" in text
-    assert "run_0.html" not in text
-    assert "<html" in (tmp_path / "s_runs" / "run_1.html").read_text(encoding="utf-8").lower()
+    mark = s.recipe.key(s.points[1]).hex()[:12]
+    assert f"href='s_runs/run_1_{mark}.html'" in text
+    assert "run_0_" not in text
+    assert "<html" in (tmp_path / "s_runs" / f"run_1_{mark}.html").read_text(encoding="utf-8").lower()
+    changed = study(tmp_path / "s.db", 2, set={"damping": 0.1})
+    changed.run(engine="serial")
+    changed.page(tmp_path / "s.html")
+    assert "href=" not in (tmp_path / "s.html").read_text(encoding="utf-8")  # that report is of another run
 
 
-def test_reports_are_made_when_they_are_asked_for(done: rf.Study) -> None:
+def test_another_plan_is_never_taken_for_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    s = study(tmp_path / "s.db", 2)
+    s.run(engine="serial")
+    before = s.result(1)
+    other = study(tmp_path / "s.db", vary={"damping": [0.1, 0.2]}, points={})
+    same_shape = study(tmp_path / "s.db", 2, set={"damping": 0.1})
+    for wrong in (other, same_shape):
+        with pytest.raises(rf.SimulationError, match="holds another plan than this study"):
+            wrong.result(1)
+    other.run(engine="serial")
+    for ask in (s.result, s.scenario):
+        with pytest.raises(rf.SimulationError, match=r"holds another plan .* open the ledger's with rf.Study.open"):
+            ask(1)
+    s.page(tmp_path / "s.html")  # what the ledger holds
+    assert "damping" in (tmp_path / "s.html").read_text(encoding="utf-8")
+    s.run(engine="serial")
+    monkeypatch.setattr("ramify.studies.study.versions", lambda: {"ramify": "99"})
+    monkeypatch.setattr("ramify.studies.recipe.versions", lambda: {"ramify": "99"})
+    later = rf.Study.open(tmp_path / "s.db")
+    assert np.array_equal(later.result(1).q, before.q)  # the plan is the same one, made with other versions
+    assert later.other_versions() == {"ramify": (rf.__version__, "99")}
+
+
+def test_reports_are_made_when_they_are_asked_for(done: rf.Study, monkeypatch: pytest.MonkeyPatch) -> None:
     from ramify.studies.serve import server
 
     made = server(done)
@@ -296,17 +330,28 @@ def test_reports_are_made_when_they_are_asked_for(done: rf.Study) -> None:
     try:
         base = f"http://127.0.0.1:{made.server_port}"
         assert made.server_address[0] == "127.0.0.1"
-        assert "href='/run/4'" in urllib.request.urlopen(base).read().decode()
+        link = f"/run/4/{done.recipe.key(done.points[4]).hex()[:12]}"
+        assert f"href='{link}'" in urllib.request.urlopen(base).read().decode()
+        assert "<html" in urllib.request.urlopen(base + link).read().decode().lower()
         assert "<html" in urllib.request.urlopen(f"{base}/run/4").read().decode().lower()
-        for wrong in ("/run/99", "/run/x", "/../etc"):
+        for wrong in ("/run/99", "/run/x", "/run/4/abcdef", "/../etc"):
             with pytest.raises(urllib.error.HTTPError, match="404") as caught:
                 urllib.request.urlopen(base + wrong)
             caught.value.close()
-        assert "href='/run/4'" in urllib.request.urlopen(f"http://localhost:{made.server_port}/").read().decode()
+        assert "href='/run/4/" in urllib.request.urlopen(f"http://localhost:{made.server_port}/").read().decode()
         for host in ("evil.example", f"evil.example:{made.server_port}", "127.0.0.1.evil.example", ""):
             with pytest.raises(urllib.error.HTTPError, match="403") as caught:
                 urllib.request.urlopen(urllib.request.Request(base, headers={"Host": host}))
             caught.value.close()
+
+        def broken(*_: object) -> None:
+            raise ZeroDivisionError("at once")
+
+        monkeypatch.setattr("ramify.studies.serve.page", broken)
+        with pytest.raises(urllib.error.HTTPError, match="500") as caught:
+            urllib.request.urlopen(base)
+        assert caught.value.read() == b"this page could not be made: ZeroDivisionError: at once\n"
+        caught.value.close()
     finally:
         made.shutdown()
         thread.join()
@@ -366,12 +411,20 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert (tmp_path / words[-1]).stat().st_size > 100
     assert len(rf.Result.open(tmp_path / "x.nc")) == 21
     assert command("sweep", "report", ledger, "0") == 0
-    assert (tmp_path / "s_runs" / "run_0.html").exists()
+    (made,) = (tmp_path / "s_runs").iterdir()
+    assert made.name.startswith("run_0_")
     capsys.readouterr()
     assert command("sweep", "status", str(tmp_path / "no.db")) == 1
     assert "there is no such ledger" in capsys.readouterr().err
-    assert command("sweep", "report", ".", "2") == 1
-    assert capsys.readouterr().err.startswith("ramify: ")
+    assert command("sweep", "report", str(tmp_path), "2") == 1
+    assert "there is no such ledger" in capsys.readouterr().err
+    assert command("sweep", "plot", ledger, str(tmp_path / "x.foo")) == 1
+    assert "x.foo: a summary is written as .html, .svg, .png, .pdf" in capsys.readouterr().err
+    with sqlite3.connect(ledger) as db:
+        db.execute("UPDATE facts SET value = ? WHERE name = 'versions'", (json.dumps({**versions(), "numpy": "0.1"}),))
+    db.close()
+    assert command("sweep", "resume", ledger, "--engine", "serial") == 0
+    assert "was made with numpy 0.1 (now " in capsys.readouterr().err
 
 
 def test_a_wrong_file_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 sweep = App(name="sweep", help="Run a study: one scenario, many runs, kept in a ledger from which it can be resumed.")
 app.command(sweep)
 
+PICTURES = (".svg", ".png", ".pdf")
 StudyFile = Annotated[Path, Parameter(name="STUDY.yaml", help="A study file.")]
 LedgerFile = Annotated[Path, Parameter(name="LEDGER.db", help="The ledger of a study.")]
 Jobs = Annotated[int | None, Parameter(help="Local processes; all cores unless told.")]
@@ -101,8 +102,10 @@ def plot(
     study = rf.Study.open(ledger)
     if out.suffix == ".html":
         study.page(out, reports or [])
-    else:
+    elif out.suffix.lower() in PICTURES:
         study.plot(columns).savefig(out)
+    else:
+        raise rf.SimulationError(f"{out}: a summary is written as .html, {', '.join(PICTURES)}")
     print_line(f"written: {out}")
 
 
@@ -134,6 +137,8 @@ def serve(ledger: LedgerFile, /, *, port: Annotated[int, Parameter(help="Port; a
 
 
 def _go(study: Study, jobs: int | None, engine: str, scheduler: str | None, again: tuple[str, ...], json: bool) -> int:
+    if study.ledger.is_file():
+        _tell_versions(study)
     try:
         count = study.run(jobs, engine, scheduler, progress=sys.stderr.isatty() and not json, again=again)
     except KeyboardInterrupt:
@@ -145,6 +150,17 @@ def _go(study: Study, jobs: int | None, engine: str, scheduler: str | None, agai
     else:
         _tell(study, count)
     return int(count.done != count.planned)
+
+
+def _tell_versions(study: Study) -> None:
+    try:
+        others = study.other_versions()
+    except rf.SimulationError:
+        return  # no study in it yet, or nothing that can be read: the run itself says what is wrong
+    if others:
+        told = ", ".join(f"{name} {before} (now {now})" for name, (before, now) in others.items())
+        text = f"{study.ledger} was made with {told}; results may differ in the last bits, so its runs are computed again"
+        print(f"ramify: {text}", file=sys.stderr)
 
 
 def _tell(study: Study, count: Count) -> None:

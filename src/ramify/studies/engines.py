@@ -1,4 +1,4 @@
-"""Who does the work: this process, local processes, or a cluster that is running. The engines are joblib's.
+"""Who does the work: this process, local processes, or a cluster that is running.
 
 An engine takes tasks and gives back their outcomes in any order. A task whose worker dies does not end the others: its runs are
 tried once more, each by itself, and the one that kills its worker again is set aside.
@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Any, Final, Protocol
+from queue import Empty, SimpleQueue
+from typing import Any, Final, Protocol, cast
 
-from ramify.errors import SimulationError
+from ramify.errors import RamifyError, SimulationError
 from ramify.studies.recipe import Recipe
 from ramify.studies.work import Outcome, Task, live_with, work
 
 ENGINES: Final = ("serial", "processes", "dask", "ray")
 PATIENCE: Final = 10.0
 """Seconds that a scheduler has to answer."""
+BEREFT: Final = 30.0
+"""Seconds that a cluster may be without workers: a nanny starts a new one meanwhile."""
 KILLED: Final = "the run ended its worker, twice (killed, out of memory, or a crash); it is set aside"
 
 
@@ -50,15 +54,60 @@ class Serial:
         """Nothing to do."""
 
 
-class Joblib:
-    """Workers of a backend of joblib. ``lists``: for backends that give nothing before all is done, so many tasks at a time."""
+class Pool:
+    """Workers that take calls one by one and answer with futures: local processes, or those of a Dask cluster.
+
+    ``submit``: made anew for each run of the engine, since a broken pool stays broken; ``deaths``: names of the exceptions of a
+    future whose worker died; ``check``: called now and then while nothing comes back, raises where nothing can come any more.
+    """
 
     def __init__(
-        self, lanes: int, config: Callable[[], AbstractContextManager[Any]], deaths: tuple[str, ...], close: Callable[[], Any],
-        lists: bool = False, **options: Any,
+        self, lanes: int, submit: Callable[[], Callable[..., Any]], deaths: tuple[str, ...], close: Callable[[], Any],
+        check: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        self.lanes, self.close, self._config, self._deaths, self._lists = lanes, close, config, deaths, lists
-        self._options = options
+        self.lanes, self.close, self._submit, self._deaths, self._check = lanes, close, submit, deaths, check
+
+    def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
+        submit, out, ready = self._submit(), set[Any](), SimpleQueue[Any]()
+        calls = iter(tasks)
+        try:
+            while True:
+                for task in islice(calls, 2 * self.lanes - len(out)):
+                    future = submit(work, recipe, task)
+                    out.add(future)
+                    future.add_done_callback(ready.put)
+                if not out:
+                    return
+                try:
+                    future = ready.get(timeout=1.0)
+                except Empty:
+                    self._check()
+                    continue
+                try:
+                    outcomes = future.result(timeout=PATIENCE)
+                except TimeoutError:  # the worker that held the result is gone: it is being made again
+                    future.add_done_callback(ready.put)
+                    continue
+                out.remove(future)
+                yield outcomes
+        except (GeneratorExit, RamifyError):
+            raise
+        except Exception as error:
+            if any(kind.__name__ in self._deaths for kind in type(error).__mro__):
+                raise WorkerDiedError(str(error)) from error
+            raise SimulationError(f"a worker could not do its task: {type(error).__name__}: {error}") from error
+        finally:
+            for future in out:
+                future.cancel()
+
+
+class Joblib:
+    """Workers of a backend of joblib that gives nothing before all is done: so many tasks at a time."""
+
+    def __init__(
+        self, lanes: int, config: Callable[[], AbstractContextManager[Any]], deaths: tuple[str, ...], close: Callable[[], Any]
+    ) -> None:
+        self.lanes, self.close, self._config, self._deaths = lanes, close, config, deaths
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
         from joblib import Parallel, delayed
@@ -66,12 +115,8 @@ class Joblib:
         calls = (delayed(work)(recipe, task) for task in tasks)
         try:
             with self._config():
-                if self._lists:
-                    while wave := list(islice(calls, 2 * self.lanes)):
-                        yield from Parallel(n_jobs=self.lanes)(wave)
-                else:
-                    settings: dict[str, Any] = {"pre_dispatch": 2 * self.lanes, "batch_size": 1, **self._options}
-                    yield from Parallel(n_jobs=max(2, self.lanes), return_as="generator_unordered", **settings)(calls)
+                while wave := list(islice(calls, 2 * self.lanes)):
+                    yield from Parallel(n_jobs=self.lanes)(wave)
         except GeneratorExit:
             raise
         except Exception as error:
@@ -84,7 +129,8 @@ def engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> 
     """An engine by name.
 
     "processes": local ones, ``jobs`` of them (all cores unless told); "dask": the workers of the scheduler at an address such as
-    tcp://127.0.0.1:8786; "ray": those of a Ray cluster, this machine's unless an address is given; "serial": this process.
+    tcp://127.0.0.1:8786; "ray": those of a Ray cluster, this machine's unless an address is given; "serial": this process, which a
+    run that crashes takes with it.
     Raises SimulationError for an unknown name, and where a library is missing or the cluster cannot be reached.
     """
     if name not in ENGINES:
@@ -93,9 +139,10 @@ def engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> 
         raise SimulationError(f"jobs {jobs!r} must be a whole number, 1 or more")
     if scheduler is not None and name not in ("dask", "ray"):
         raise SimulationError(f"a scheduler belongs to the engines dask and ray, not to {name!r}")
-    if name == "serial" or (name == "processes" and (jobs or _cores()) == 1):
+    if name == "serial":
         return Serial()
-    _need("joblib", "study")
+    if name != "dask":
+        _need("joblib", "study")
     return {"processes": _processes, "dask": _dask, "ray": _ray}[name](jobs, scheduler)
 
 
@@ -111,15 +158,21 @@ def _need(module: str, extra: str) -> None:
 
 
 def _processes(jobs: int | None, _: str | None) -> Engine:
-    from joblib import parallel_config
+    lanes, made = jobs or _cores(), list[Any]()
 
-    def close() -> None:
+    def submit() -> Callable[..., Any]:
         from joblib.externals.loky import get_reusable_executor
 
-        get_reusable_executor().shutdown(wait=True)
+        one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        pool = get_reusable_executor(lanes, timeout=300, initializer=live_with, initargs=(os.getpid(),), env=one)
+        made[:] = [pool]
+        return cast("Callable[..., Any]", pool.submit)
 
-    born: dict[str, Any] = {"initializer": live_with, "initargs": (os.getpid(),)}
-    return Joblib(jobs or _cores(), lambda: parallel_config(backend="loky"), ("BrokenProcessPool",), close, **born)
+    def close() -> None:
+        for pool in made:
+            pool.shutdown(wait=True, kill_workers=True)
+
+    return Pool(lanes, submit, ("BrokenProcessPool",), close)
 
 
 def _dask(jobs: int | None, scheduler: str | None) -> Engine:
@@ -127,16 +180,33 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
     if scheduler is None:
         raise SimulationError("the engine dask needs the address of its scheduler, such as tcp://127.0.0.1:8786")
     from distributed import Client
-    from joblib import parallel_config
 
     try:
-        client: Any = Client(scheduler, timeout=PATIENCE, set_as_default=True)  # type: ignore[no-untyped-call,unused-ignore]
+        client: Any = Client(scheduler, timeout=PATIENCE, set_as_default=False)  # type: ignore[no-untyped-call,unused-ignore]
         threads = sum(client.nthreads().values())
     except (OSError, TimeoutError, ValueError) as error:
         raise SimulationError(f"no Dask scheduler answers at {scheduler}: {error}") from None
     if not threads:
+        client.close()
         raise SimulationError(f"the Dask scheduler at {scheduler} has no workers yet")
-    return Joblib(jobs or threads, lambda: parallel_config(backend="dask"), ("KilledWorker",), client.close)
+    seen = [time.monotonic()]
+
+    def check() -> None:
+        """Dask itself waits for new workers, and for a scheduler that comes back, without end."""
+        try:
+            if client.status == "running" and client.nthreads():
+                seen[0] = time.monotonic()
+        except (OSError, TimeoutError):
+            pass
+        if time.monotonic() - seen[0] > BEREFT:
+            text = f"the Dask cluster at {scheduler} has had no workers for {BEREFT:g} s, or its scheduler is gone"
+            raise SimulationError(f"{text}; what was made is in the ledger: start workers (with nannies), then resume the study")
+
+    def submit() -> Callable[..., Any]:
+        seen[0] = time.monotonic()
+        return lambda *call: client.submit(*call, pure=False)
+
+    return Pool(jobs or threads, submit, ("KilledWorker",), client.close, check)
 
 
 def _ray(jobs: int | None, scheduler: str | None) -> Engine:
@@ -150,14 +220,14 @@ def _ray(jobs: int | None, scheduler: str | None) -> Engine:
     register_ray()
     lanes = jobs or int(ray.cluster_resources().get("CPU", 1))
     deaths = ("WorkerCrashedError", "RayActorError")
-    return Joblib(lanes, lambda: parallel_config(backend="ray", n_jobs=lanes), deaths, ray.shutdown, lists=True)
+    return Joblib(lanes, lambda: parallel_config(backend="ray", n_jobs=lanes), deaths, ray.shutdown)
 
 
 # ---- deaths ----
 
 
 class _Handed:
-    """Tasks on their way: those handed out and not yet back. joblib asks for the next one from threads of its own."""
+    """Tasks on their way: those handed out and not yet back. Engines may ask for the next one from threads of their own."""
 
     def __init__(self, tasks: Iterator[Task]) -> None:
         self._tasks, self._lock = tasks, threading.Lock()

@@ -191,16 +191,7 @@ class Missing:
 
 
 def code_of(function: Any) -> str:
-    """A digest of a function: its name and its code, so that a changed one counts as another."""
-    import hashlib
+    """A digest of a function and of all that it depends on, so that a changed one counts as another. Raises ModelError."""
+    from ramify.studies.digest import digest
 
-    if isinstance(function, Missing):
-        return function.code
-    code = getattr(function, "__code__", None)
-    said = (getattr(function, "__qualname__", repr(function)), *(_said(code) if code is not None else ()))
-    return hashlib.sha256(repr(said).encode()).hexdigest()
-
-
-def _said(code: Any) -> tuple[Any, ...]:
-    inner = tuple(_said(c) if hasattr(c, "co_code") else repr(c) for c in code.co_consts)
-    return code.co_code.hex(), inner, code.co_names
+    return function.code if isinstance(function, Missing) else digest(function)

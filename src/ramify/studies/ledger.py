@@ -69,29 +69,57 @@ class Ledger:
 
     def __init__(self, path: str | os.PathLike[str], writer: bool = False) -> None:
         self.path = Path(path)
+        self._db: Any = None
         self._lock: sqlite3.Connection | None = None
         if not writer and not self.path.is_file():
             raise SimulationError(f"{self.path}: there is no such ledger; start the study first")
-        with self._told():
-            if writer:
-                self._lock = self._only_writer()
-            self._db = sqlite3.connect(self.path, isolation_level=None, timeout=30.0, check_same_thread=False)
-            known = self._db.execute("PRAGMA application_id").fetchone()[0]
-            tables = self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-            if known != _APPLICATION and (known or tables):
-                raise SimulationError(f"{self.path} is a database of another program, not the ledger of a study")
-            if self._db.execute("PRAGMA user_version").fetchone()[0] > FORMAT:
-                raise SimulationError(f"{self.path} was written by a newer version of ramify")
-            if writer:
-                self._db.execute("PRAGMA journal_mode = WAL")
-                self._db.execute("PRAGMA synchronous = FULL")
-                with self._transaction():
-                    self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
-                    self._db.execute(f"PRAGMA user_version = {FORMAT}")
-                    for statement in _TABLES.split(";\n"):
-                        self._db.execute(statement)
-            elif known == 0:
-                raise SimulationError(f"{self.path} holds no study yet")
+        try:
+            with self._told():
+                if writer:
+                    self._lock = self._only_writer()
+                self._open(writer)
+        except BaseException:
+            self._let_go()
+            raise
+
+    def _open(self, writer: bool) -> None:
+        self._db = sqlite3.connect(self.path, isolation_level=None, timeout=30.0, check_same_thread=False)
+        try:
+            known, tables = self._seen()
+        except sqlite3.OperationalError as error:
+            if writer or "locked" in str(error):
+                raise
+            self._db.close()
+            self._db = self._unchanging(error)
+            known, tables = self._seen()
+        if known != _APPLICATION and (known or tables):
+            raise SimulationError(f"{self.path} is a database of another program, not the ledger of a study")
+        if self._db.execute("PRAGMA user_version").fetchone()[0] > FORMAT:
+            raise SimulationError(f"{self.path} was written by a newer version of ramify")
+        if writer:
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = FULL")
+            with self._transaction():
+                self._db.execute(f"PRAGMA application_id = {_APPLICATION}")
+                self._db.execute(f"PRAGMA user_version = {FORMAT}")
+                for statement in _TABLES.split(";\n"):
+                    self._db.execute(statement)
+        elif known == 0:
+            raise SimulationError(f"{self.path} holds no study yet")
+
+    def _seen(self) -> tuple[int, int]:
+        """(application, number of tables) of the file."""
+        known = self._db.execute("PRAGMA application_id").fetchone()[0]
+        return known, self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+
+    def _unchanging(self, error: sqlite3.Error) -> sqlite3.Connection:
+        """The ledger in a folder that cannot be written, where SQLite cannot keep its notes on readers."""
+        log = self.path.with_name(f"{self.path.name}-wal")
+        if log.is_file() and log.stat().st_size:
+            text = f"its folder cannot be written, and its last runs are still in {log.name} ({error})"
+            raise SimulationError(f"{self.path}: {text}; copy both files to a folder that can be written")
+        address = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 
     def _only_writer(self) -> sqlite3.Connection:
         """A lock beside the ledger that the system lets go of when its holder dies."""
@@ -100,6 +128,10 @@ class Ledger:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             lock.close()
+            if "unable to open" in str(error) or "readonly" in str(error):
+                folder = self.path.absolute().parent
+                what = "cannot be written" if folder.is_dir() else "does not exist"
+                raise SimulationError(f"{self.path}: the folder {folder} {what} ({error}); a ledger is a new file there") from None
             if "locked" not in str(error):
                 raise
             raise SimulationError(f"{self.path} is being written by another process; a ledger has one writer") from None
@@ -138,10 +170,14 @@ class Ledger:
         except sqlite3.Error:
             pass  # the log stays beside the ledger, and is read with it
         finally:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        if self._db is not None:
             self._db.close()
-            if self._lock is not None:
-                self._lock.close()
-                self._lock = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     def __enter__(self) -> Ledger:
         return self

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS: Final = 500
 """Runs that a page lists; the export has them all."""
+MARK: Final = 12
+"""Digits of a run's key that stand in an address."""
 
 STYLE: Final = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:75rem;margin:2rem auto;padding:0 1rem;color:#1a2b3c;background:#fff}"
@@ -33,9 +36,15 @@ STYLE: Final = (
 )
 
 
-def report_path(ledger: Path, number: int) -> Path:
-    """Where the summary beside a ledger looks for the report of a run."""
-    return ledger.with_name(f"{ledger.stem}_runs") / f"run_{number}.html"
+def report_path(path: Path, number: int) -> Path:
+    """Where the summary beside a ledger looks for the report of a run. Raises SimulationError where there is no such run."""
+    with Ledger(path) as ledger:
+        return _report_path(path, number, ledger.row(number).key.hex()[:MARK])
+
+
+def _report_path(path: Path, number: int, mark: str) -> Path:
+    """``mark``, the beginning of the run's key, tells it from a run of the same number in another plan."""
+    return path.with_name(f"{path.stem}_runs") / f"run_{number}_{mark}.html"
 
 
 def write_report(study: Study, number: int, target: Path) -> None:
@@ -66,8 +75,8 @@ def write_page(study: Study, target: Path, reports: Sequence[int] = ()) -> None:
     for number in reports:
         write_report(study, number, report_path(study.ledger, number))
 
-    def link(number: int) -> str | None:
-        page = report_path(study.ledger, number)
+    def link(number: int, mark: str) -> str | None:
+        page = _report_path(study.ledger, number, mark)
         return os.path.relpath(page, target.parent).replace(os.sep, "/") if page.exists() else None
 
     _write(target, page(study, link))
@@ -84,13 +93,19 @@ def _write(target: Path, text: str) -> None:
         passing.unlink(missing_ok=True)
 
 
-def page(study: Study, link: Callable[[int], str | None]) -> str:
-    """The summary. link: the address of a run's report, None where there is none yet."""
+Link = Callable[[int, str], str | None]
+"""The address of the report of a run, by its number and the beginning of its key; None where there is none yet."""
+
+
+def page(study: Study, link: Link) -> str:
+    """The summary of what the ledger holds."""
+    study = study.open(study.ledger)  # it may have been run from a changed study since
     found, count, path = table(study.ledger), study.status(), study.ledger
     done = found["status"] == "done"
     columns = drawn_columns(path, found, None)
     with Ledger(path) as ledger:
         said = ledger.fact("versions")
+        marks = [row.key.hex()[:MARK] for row in islice(ledger.rows(), MOST_ROWS)]
     command = f"ramify sweep report {path.name} RUN"
     parts = [
         f"<h1>{escape(study.name)}</h1>",
@@ -105,7 +120,7 @@ def page(study: Study, link: Callable[[int], str | None]) -> str:
         f"<h2>Runs</h2><p>A number leads to the run's report where it has been made. Any run is made once more, bit for bit, with "
         f"<code>{escape(command)}</code>; <code>ramify sweep serve {escape(path.name)}</code> shows this page with reports made "
         f"when they are asked for.</p>",
-        _runs(found, [*study.parameters, *columns], link),
+        _runs(found, [*study.parameters, *columns], marks, link),
         f"<h2>The study</h2><pre>{escape(study.text)}</pre>",
     ]  # fmt: skip
     return _html(study.name, parts)
@@ -140,10 +155,10 @@ def _aside(study: Study) -> str:
     return "<h2>Set aside</h2>" + _table(("run", "status", "error"), rows) if rows else ""
 
 
-def _runs(found: dict[str, Any], columns: Sequence[str], link: Callable[[int], str | None]) -> str:
+def _runs(found: dict[str, Any], columns: Sequence[str], marks: Sequence[str], link: Link) -> str:
     def rows() -> Iterable[list[str]]:
         for i, number in enumerate(found["run"][:MOST_ROWS].tolist()):
-            address = link(number)
+            address = link(number, marks[i])
             label = f"<a href='{escape(address)}'>{number}</a>" if address is not None else str(number)
             yield [label, escape(str(found["status"][i])), *(f"{found[name][i]:.6g}" for name in columns)]
 

@@ -21,7 +21,12 @@ MOST_RUNS: Final = 1_000_000
 class Values:
     """Numbers one after the other."""
 
-    values: tuple[float, ...]
+    values: Sequence[float] | Array
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The least and the largest number that may come."""
+        return ()
 
 
 @dataclass(frozen=True)
@@ -35,6 +40,11 @@ class Distribution:
     b: float
     within: tuple[float, float] = (-math.inf, math.inf)
 
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The least and the largest number that may come."""
+        return self.within if self.kind == "normal" else (self.a, self.b)
+
     def at(self, share: Array) -> Array:
         """Where the distribution function reaches a share in (0, 1)."""
         if self.kind == "uniform":
@@ -43,9 +53,23 @@ class Distribution:
             return np.clip(self.a * (self.b / self.a) ** share, self.a, self.b)
         from scipy.special import ndtr, ndtri
 
-        low, high = (float(ndtr((end - self.a) / self.b)) for end in self.within)
-        found = self.a + self.b * ndtri(low + (high - low) * np.clip(share, 1e-16, 1.0 - 1e-16))
-        return np.asarray(np.clip(found, *self.within), dtype=np.float64)
+        low, high = ((end - self.a) / self.b for end in self.within)
+        inner = np.clip(share, 1e-16, 1.0 - 1e-16)
+        if low > 0.0:  # above the mean a share of the whole is all but 1: the mirrored tail has its digits
+            z = -_lower_tail(-high, -low, 1.0 - inner)
+        elif high < 0.0:
+            z = _lower_tail(low, high, inner)
+        else:
+            z = ndtri(ndtr(low) + (ndtr(high) - ndtr(low)) * inner)
+        return np.asarray(np.clip(self.a + self.b * z, *self.within), dtype=np.float64)
+
+
+def _lower_tail(low: float, high: float, share: Array) -> Array:
+    """Where the normal distribution cut to low < z < high < 0 reaches a share; by logarithms, since tails are small."""
+    from scipy.special import log_ndtr, ndtri_exp
+
+    top = log_ndtr(high)
+    return np.asarray(ndtri_exp(top + np.log(share + (1.0 - share) * np.exp(log_ndtr(low) - top))))
 
 
 Varied = Values | Distribution

@@ -154,33 +154,33 @@ class Recipe:
 
     @cached_property
     def _canonical(self) -> list[str]:
+        return self._cut(versions())
+
+    def _cut(self, made_with: Mapping[str, str]) -> list[str]:
         """The text of everything that determines a run, cut where the parameters' values belong."""
         root: Any = self._documents
         for i, steps in enumerate(self.places):
             root = with_value(root, steps, f"\0{i}\0")
         scenario = {key: value for key, value in root["scenario"].items() if key not in ("name", "description", "source", "robot")}
         robot = {key: value for key, value in root["robot"].items() if key not in ("description", "source")}
-        said = [robot, self.base, root["payload"], scenario, self.keep.said, versions()]
+        said = [robot, self.base, root["payload"], scenario, self.keep.said, made_with]
         text = json.dumps(said, sort_keys=True, default=str)
         for i in range(len(self.places)):
             text = text.replace(json.dumps(f"\0{i}\0"), f"\0{i}\0")
         return text.split("\0")
 
-    def key(self, values: Sequence[float]) -> bytes:
-        """The digest (32 bytes) of all that determines a run: robot, scenario, values, what is kept, versions."""
-        parts = self._canonical
+    def key(self, values: Sequence[float], made_with: Mapping[str, str] | None = None) -> bytes:
+        """The digest (32 bytes) of all that determines a run: robot, scenario, values, what is kept, versions (those of now unless
+        told).
+        """
+        parts = self._canonical if made_with is None else self._cut(made_with)
         cut = [repr(float(values[int(part)])) if i % 2 else part for i, part in enumerate(parts)]
         return hashlib.sha256("".join(cut).encode()).digest()
 
-    @cached_property
-    def digest(self) -> str:
-        """A name for the recipe: workers keep what they have made of it under this name."""
-        return hashlib.sha256("\0".join(self._canonical + list(self.paths)).encode()).hexdigest()
-
-    def trial(self, path: str, value: float) -> None:
-        """Build the scenario with one parameter at a value, the others as the files have them. Raises ModelError."""
+    def trial(self, path: str, value: float) -> Model:
+        """Build the scenario with one parameter at a value, the others as the files have them; its robot. Raises ModelError."""
         others = {name: v for name, v in self.fixed.items() if name != path}
-        replace(self, paths=(path,), fixed=others).scenario([value])
+        return replace(self, paths=(path,), fixed=others).scenario([value]).robot
 
 
 def place(root: Map, path: str) -> Path:

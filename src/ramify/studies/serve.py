@@ -9,7 +9,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from ramify.errors import RamifyError
+from ramify.errors import RamifyError, SimulationError
+from ramify.studies.ledger import Ledger
 from ramify.studies.page import page, write_report
 
 if TYPE_CHECKING:
@@ -28,21 +29,29 @@ def server(study: Study, port: int = 0) -> ThreadingHTTPServer:
             if not re.fullmatch(r"(127\.0\.0\.1|localhost)(:\d{1,5})?", self.headers.get("Host", "")):
                 self._answer(403, "this server answers to 127.0.0.1 and localhost alone\n", "text/plain")
                 return
-            wanted = re.fullmatch(r"/run/(\d{1,9})", self.path)
+            wanted = re.fullmatch(r"/run/(\d{1,9})(?:/([0-9a-f]+))?", self.path)
             try:
                 if self.path == "/":
-                    self._answer(200, page(study, lambda number: f"/run/{number}"))
+                    self._answer(200, page(study, lambda number, mark: f"/run/{number}/{mark}"))
                 elif wanted:
-                    self._answer(200, self._report(int(wanted[1])))
+                    self._answer(200, self._report(int(wanted[1]), wanted[2] or ""))
                 else:
                     self._answer(404, "there is / and there is /run/NUMBER\n", "text/plain")
             except RamifyError as error:
                 self._answer(404, f"{error}\n", "text/plain")
+            except OSError:
+                raise  # whoever asked has gone
+            except Exception as error:
+                self._answer(500, f"this page could not be made: {type(error).__name__}: {error}\n", "text/plain")
 
-        def _report(self, number: int) -> str:
+        def _report(self, number: int, mark: str) -> str:
             with one_at_a_time, tempfile.TemporaryDirectory() as folder:
                 target = Path(folder) / "run.html"
-                write_report(study, number, target)
+                now = study.open(study.ledger)  # what the ledger holds at this moment
+                with Ledger(study.ledger) as ledger:
+                    if not ledger.row(number).key.hex().startswith(mark):
+                        raise SimulationError(f"the study has changed, run {number} is another one now; load the summary again")
+                write_report(now, number, target)
                 return target.read_text(encoding="utf-8")
 
         def _answer(self, code: int, text: str, kind: str = "text/html") -> None:

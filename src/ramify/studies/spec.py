@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path as FilePath
@@ -105,6 +106,7 @@ class _Reader:
 
     def spec(self) -> Spec:
         top = self.part(StudyPart, self.document, ())
+        self.most = int(top.most_runs) if top is not None else MOST_RUNS
         raw = self.document.get("vary")
         vary = {path: self._varied(path, how) for path, how in raw.items()} if isinstance(raw, Mapping) else {}
         laid, keep = self.part(PointsPart, self.document.get("points", {}), ("points",)), self._keep()
@@ -112,13 +114,15 @@ class _Reader:
             self.mistakes.raise_if_any()
             raise AssertionError
         sound: dict[str, Varied] = {path: one for path, one in vary.items() if one is not None}
+        if laid.seed < 0 or laid.seed != int(laid.seed):
+            self.mistakes.stop(("points", "seed"), f"{laid.seed:g} will not do; a whole number, 0 or more, belongs here")
         design = Design(laid.design, int(laid.runs), int(laid.seed), laid.combine)
-        self._check_count(sound, design, int(top.most_runs))
+        self._check_count(sound, design)
         recipe = self._with_paths(self._recipe(top, tuple(sound), keep))
         self._check_keep(recipe)
         self.mistakes.raise_if_any()
         rows = points(sound, design)
-        self._check_values(recipe, rows)
+        self._check_values(recipe, sound, rows)
         self.mistakes.raise_if_any()
         return Spec(top.name, top.description, self.text, recipe, rows)
 
@@ -183,12 +187,12 @@ class _Reader:
         if log not in (True, False) or (log and not (low > 0.0 and high > 0.0)):
             self.mistakes.add((*place, "log"), "log: true needs both ends above 0")
             return None
-        if number > MOST_RUNS:  # refused with the count of all runs below; not made
-            return Values(range(int(number)))  # type: ignore[arg-type]
+        if number > self.most:  # refused with the count of all runs, which is not less; not made
+            return Values(range(int(number)))
         import numpy as np
 
         spaced = np.geomspace(low, high, int(number)) if log else np.linspace(low, high, int(number))
-        return Values(tuple(float(x) for x in spaced))
+        return Values(spaced)
 
     def _distribution(self, kind: str, how: Mapping[str, Any], place: Path) -> Distribution | None:
         wanted = "a pair [mean, standard deviation]" if kind == "normal" else "a pair [lowest, highest]"
@@ -213,18 +217,18 @@ class _Reader:
             return None
         return Distribution(kind, a, b)
 
-    def _check_count(self, vary: Mapping[str, Varied], design: Design, most: int) -> None:
+    def _check_count(self, vary: Mapping[str, Varied], design: Design) -> None:
         sizes = {path: len(one.values) for path, one in vary.items() if isinstance(one, Values)}
         if design.combine == "together" and len({n for n in sizes.values() if n}) > 1:
             told = ", ".join(f"{path} {n}" for path, n in sizes.items())
             self.mistakes.stop(("points", "combine"), f"values taken together must be equally many; there are {told}")
         total = count(vary, design)
-        if total > most:
+        if total > self.most:
             drawn = [str(design.runs)] if any(isinstance(one, Distribution) for one in vary.values()) else []
             listed = [*map(str, sizes.values())] if design.combine == "cross" else [str(max(sizes.values(), default=1))]
             told = " x ".join([*listed, *drawn])
-            text = f"{told} = {total:,} runs; a study has at most {most:,} unless the key most_runs says more"
-            self.mistakes.stop(("vary",), text)
+            text = f"{told} = {total:,} runs; a study has at most {self.most:,} unless the key most_runs says more"
+            self.mistakes.stop(("points", "runs") if drawn and design.runs > self.most else ("vary",), text)
 
     # ---- the scenario ----
 
@@ -278,8 +282,12 @@ class _Reader:
             left = whole.wrong_paths()
             if len(left) <= len(wrong):
                 recipe, wrong = whole, left
+        starts: dict[str, str] = {}
         for part in ("set", "vary"):
             for path in self.document.get(part, {}):
+                same = starts.setdefault(path.replace("_deg.", ".", 1), path) if path.startswith("initial.") else path
+                if same != path:
+                    self.mistakes.add((part, path), f"{same} is the same coordinate; leave out one of them", key=True)
                 if path in wrong:
                     self.mistakes.add((part, path), wrong[path], key=True)
                 elif part == "vary" and path in recipe.fixed:
@@ -290,8 +298,23 @@ class _Reader:
         for i, what in enumerate(recipe.keep.history):
             if what not in HISTORIES:
                 self.mistakes.add(("keep", "history", "of", i), f"no history is called {what!r}{near(what, [*HISTORIES])}")
-        from ramify.studies.keep import wrong_metric
+        from ramify.studies.keep import code_of, wrong_metric
 
+        taken = {"run", "status", "seconds", *recipe.paths}
+        with suppress(RamifyError):  # told below
+            taken |= set(replace(recipe.keep, functions={}).columns(recipe.robot))
+        for name, function in recipe.keep.functions.items():
+            if not isinstance(name, str) or not name:
+                self.mistakes.add((), f"metric {name!r}: the name of a metric is a text, not an empty one")
+            elif name in taken:
+                self.mistakes.add((), f"metric {name!r}: a column of the study is called so already; choose another name")
+            if not callable(function):
+                self.mistakes.add((), f"metric {name!r}: {shown(function)} is no function")
+                continue
+            try:
+                code_of(function)
+            except RamifyError as error:
+                self.mistakes.add((), f"metric {name!r}: {error}")
         for i, name in enumerate(recipe.keep.metrics):
             if name in recipe.paths or recipe.keep.metrics.index(name) < i:
                 what = "a parameter is called so as well" if name in recipe.paths else "stands twice"
@@ -301,18 +324,23 @@ class _Reader:
             except RamifyError as error:
                 self.mistakes.add(("keep", "metrics", i), str(error))
 
-    def _check_values(self, recipe: Recipe, rows: Array) -> None:
-        """Each parameter at its least and its largest value, the others as the files have them."""
+    def _check_values(self, recipe: Recipe, vary: Mapping[str, Varied], rows: Array) -> None:
+        """Each parameter at its least and its largest value and at the ends of its range, the others as the files have them."""
         for path, value in recipe.fixed.items():
             self._try(recipe, ("set", path), path, value)
         self.mistakes.raise_if_any()
         for i, path in enumerate(recipe.paths):
-            for value in dict.fromkeys((float(rows[:, i].min()), float(rows[:, i].max()))):
+            ends = [end for end in vary[path].ends if math.isfinite(end)]
+            for value in dict.fromkeys((*ends, float(rows[:, i].min()), float(rows[:, i].max()))):
                 self._try(recipe, ("vary", path), path, value)
 
     def _try(self, recipe: Recipe, place: Path, path: str, value: float) -> None:
         try:
-            recipe.trial(path, value)
+            robot, files = recipe.trial(path, value), recipe.robot
+            if (robot.nq, robot.nv) != (files.nq, files.nv):
+                told = f"with {value:g} the robot has {robot.nv} degrees of freedom, that of the scenario {files.nv}"
+                text = f"{told}; the runs of a study have the same columns: give it in the scenario, in a study for each value"
+                self.mistakes.add(place, text)
         except RamifyError as error:
             first = str(error).splitlines()[0]
             _, unknown, hint = first.partition("unknown key")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -83,7 +84,7 @@ class Study:
         with Ledger(self.ledger, writer=True) as ledger:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
-            tasks = _Tasks(ledger.waiting(again), len(self.parameters), self.recipe.digest)
+            tasks = _Tasks(ledger.waiting(again), len(self.parameters), uuid.uuid4().hex)
             missing = [name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)]
             if tasks.total and missing:
                 text = f"{self.ledger} does not hold the functions of its metrics {', '.join(missing)}"
@@ -144,15 +145,29 @@ class Study:
     def result(self, number: int) -> Result:
         """Make a run once more from its row: the same numbers, bit for bit (on the same kind of machine). A full Result.
 
-        Raises SimulationError for a number that is not in the plan, and what the run raises.
+        Raises SimulationError for a number that is not in the plan, where the ledger holds another plan, and what the run raises.
         """
-        with Ledger(self.ledger) as ledger:
-            return run_row(self.recipe, ledger.row(number).values.tolist())
+        return run_row(self.recipe, self._values(number))
 
     def scenario(self, number: int) -> Scenario:
-        """The scenario of a run."""
+        """The scenario of a run. Raises as ``result`` does."""
+        return self.recipe.scenario(self._values(number))
+
+    def _values(self, number: int) -> list[float]:
+        """The values of a run, which is one of this study as it is in memory."""
         with Ledger(self.ledger) as ledger:
-            return self.recipe.scenario(ledger.row(number).values.tolist())
+            row, made_with = ledger.row(number), ledger.fact("versions")
+        values: list[float] = row.values.tolist()
+        if len(values) != len(self.parameters) or self.recipe.key(values, made_with) != row.key:
+            text = f"{self.ledger} holds another plan than this study: it was run from a changed study, or this one was not run"
+            raise SimulationError(f"{text}; run this one, or open the ledger's with rf.Study.open")
+        return values
+
+    def other_versions(self) -> dict[str, tuple[str, str]]:
+        """{library: (version, version now)} where the plan in the ledger was made with others: its runs would be made again."""
+        with Ledger(self.ledger) as ledger:
+            before, now = ledger.fact("versions"), versions()
+        return {name: (before.get(name, "none"), now[name]) for name in now if before.get(name, "none") != now[name]}
 
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame``, a row per run. Needs the extra ``ramify[data]``."""
@@ -201,7 +216,9 @@ class Study:
         kept = recipe.pop("keep")
         keep = Keep(kept["final"], tuple(kept["metrics"]), tuple(kept["history"]), kept["every"], {n: given[n] for n in functions})
         made = Recipe(**{**recipe, "paths": tuple(recipe["paths"])}, keep=keep)
-        return Study(said["name"], said["description"], said["text"], made, np.array(rows).reshape(-1, parameters), Path(path))
+        return Study(
+            said["name"], said["description"], said["text"], made, np.array(rows).reshape(len(rows), parameters), Path(path)
+        )
 
 
 _RECIPE: Final = tuple(name for name in Recipe.__dataclass_fields__ if name != "keep")

@@ -27,7 +27,9 @@ _OTHER: Final = "this robot has {} degrees of freedom, that of the files {}; the
 
 @dataclass(frozen=True)
 class Task:
-    """Some runs: their numbers in the plan and their values, (runs, parameters). ``token`` names the recipe."""
+    """Some runs: their numbers in the plan and their values, (runs, parameters). ``token`` names the recipe, anew whenever a study
+    is run: functions of Python in it may have changed.
+    """
 
     token: str
     numbers: tuple[int, ...]
@@ -48,16 +50,18 @@ class Outcome:
 
 
 _recipes: dict[str, Recipe] = {}
+_one_recipe: Final = threading.Lock()
 
 
 def work(recipe: Recipe, task: Task) -> list[Outcome]:
     """All runs of a task. A run that fails has its error as outcome; nothing that a run raises ends the others."""
     from ramify.sim.sharing import sharing
 
-    if task.token not in _recipes:
-        _recipes.clear()
-        _recipes[task.token] = recipe
-    known = _recipes[task.token]
+    with _one_recipe:
+        if task.token not in _recipes:
+            _recipes.clear()
+            _recipes[task.token] = recipe
+        known = _recipes[task.token]
     with _one_thread(), sharing(), np.errstate(all="ignore"):
         return _outcomes(known, task)
 
@@ -122,14 +126,14 @@ def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
                 raise ModelError(_OTHER.format(result.model.nv, recipe.robot.nv))
             kept = recipe.keep.numbers(result).tobytes(), recipe.keep.rows(result).tobytes()
             said = ("done", "")
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             kept, said = (b"", b""), ("failed", _told(error))
         seconds += time.perf_counter() - started + (float(ready.stats["wall_time"]) if ready is not None else 0.0)
         found.append(Outcome(number, *said, *kept, seconds, platform.node()))
     return found
 
 
-def _told(error: Exception) -> str:
+def _told(error: BaseException) -> str:
     text = str(error) if isinstance(error, RamifyError) else f"{type(error).__name__}: {error}"
     return text[:LONGEST_ERROR]
 

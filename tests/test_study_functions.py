@@ -1,0 +1,182 @@
+"""Metrics that are functions of Python: what they depend on is part of a run's key, and nothing of it is mixed up."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.studies.keep import code_of
+
+PARTS: dict[str, Any] = {"scenario": {"robot": "two_link", "t_end": 0.02}, "vary": {"initial.q.joint1": [0.1, 0.2]}}
+
+
+def closing_over(value: Any) -> Callable[[Any], float]:
+    return lambda result: float(np.sum(value))
+
+
+def with_default(value: Any) -> Callable[..., float]:
+    def metric(result: Any, by: Any = value, *, more: Any = value) -> float:
+        return float(by) + float(more)
+
+    return metric
+
+
+class Stateful:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, result: Any) -> float:
+        return float(self.value)
+
+
+class Slotted(Stateful):
+    __slots__ = ("other",)
+
+    def __init__(self, value: Any) -> None:
+        super().__init__(0.0)
+        self.other = value
+
+
+def plus(result: Any, value: float) -> float:
+    return value
+
+
+MAKERS: dict[str, Callable[[Any], Any]] = {
+    "closure": closing_over,
+    "defaults": with_default,
+    "state": Stateful,
+    "slots": Slotted,
+    "method": lambda value: Stateful(value).__call__,
+    "partial": lambda value: functools.partial(plus, value=value),
+    "nested": lambda value: closing_over([{"a": (value, {value})}]),
+    "array": lambda value: closing_over(np.array([value])),
+}
+
+
+@pytest.mark.parametrize("made", MAKERS.values(), ids=MAKERS)
+def test_digests_tell_functions_apart_by_what_they_hold(made: Callable[[Any], Any]) -> None:
+    assert code_of(made(1.0)) == code_of(made(1.0))
+    assert len({code_of(made(value)) for value in (1.0, 2.0, 1)}) == 3
+
+
+def test_digests_know_globals_and_helpers() -> None:
+    def under(text: str) -> str:
+        space: dict[str, Any] = {"__name__": "somewhere"}
+        exec(compile(text + "\ndef metric(r):\n    return helper() + LIMIT\n", "m", "exec"), space)
+        return code_of(space["metric"])
+
+    base = under("LIMIT = 1\ndef helper(): return 1")
+    assert base == under("LIMIT = 1\ndef helper(): return 1")
+    assert base != under("LIMIT = 2\ndef helper(): return 1")
+    assert base != under("LIMIT = 1\ndef helper(): return 2")
+    assert under("LIMIT = 1\ndef helper(): return metric(0)") != base  # a circle ends
+
+
+STABLE = """
+import re, functools, pathlib
+import numpy as np
+import ramify as rf
+from ramify.studies.keep import code_of
+names = {"one", "two", "three", "four"}
+def metric(r, a=frozenset(names), *, p=pathlib.PurePosixPath("x")):
+    return r.q[0, 0] + (r.status in {"ended", "stopped", "other"}) + len(names) + bool(re.compile("x")) + np.ptp(r.q)
+print(code_of(metric), code_of(functools.partial(metric, a=names)), code_of(rf.load("two_link").energy))
+"""
+
+
+def test_digests_are_the_same_in_every_process(tmp_path: Path) -> None:
+    (tmp_path / "m.py").write_text(STABLE, encoding="utf-8")
+    found = {
+        subprocess.run(
+            [sys.executable, str(tmp_path / "m.py")],
+            env=os.environ | {"PYTHONHASHSEED": str(seed)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in (1, 2, 3)
+    }
+    assert len(found) == 1
+
+
+def test_what_has_no_digest_is_refused(tmp_path: Path) -> None:
+    lock = threading.Lock()
+
+    def metric(result: rf.Result) -> float:
+        with lock:
+            return 1.0
+
+    with pytest.raises(rf.ModelError, match=r"metric 'm': 'lock' of .*metric is a lock, of which no digest can be made"):
+        rf.study(**PARTS, metrics={"m": metric}, ledger=tmp_path / "s.db")
+    with pytest.raises(rf.ModelError, match="metric 'm': 3 is no function"):
+        rf.study(**PARTS, metrics={"m": 3}, ledger=tmp_path / "s.db")  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize("engine", ["serial", "processes"])
+def test_changed_functions_give_their_own_numbers(tmp_path: Path, engine: str) -> None:
+    """The same ledger, the same processes, the same code; another value held."""
+    for value in (1.0, 2.0, 3.0):
+        for made in (closing_over, Stateful):
+            s = rf.study(**PARTS, metrics={"m": made(value)}, ledger=tmp_path / "s.db")
+            assert s.run(1, engine=engine).done == 2
+            assert s.table()["m"].tolist() == [value, value]
+
+
+def test_a_metric_that_exits_fails_alone(tmp_path: Path) -> None:
+    def leaving(result: rf.Result) -> float:
+        if result.q[0, 0] > 0.15:
+            sys.exit(3)
+        return 1.0
+
+    s = rf.study(**PARTS, metrics={"leaving": leaving}, ledger=tmp_path / "s.db")
+    count = s.run(engine="serial")
+    assert (count.done, count.failed) == (1, 1)
+    assert s.errors() == [(1, "failed", "SystemExit: 3")]
+
+
+@pytest.mark.parametrize("name", ["run", "status", "seconds", "initial.q.joint1", "final.q.joint1", "max_speed", ""])
+def test_names_of_functions_are_their_own(tmp_path: Path, name: str) -> None:
+    parts = PARTS | {"keep": {"metrics": ["max_speed"]}}
+    with pytest.raises(rf.ModelError, match=f"metric '{name}': .*(called so already|not an empty one)"):
+        rf.study(**parts, metrics={name: Stateful(1.0)}, ledger=tmp_path / "s.db")
+
+
+def test_classes_of_all_kinds_have_digests() -> None:
+    import abc
+    import dataclasses
+    import enum
+
+    class Base(abc.ABC):
+        @abc.abstractmethod
+        def __call__(self, result: Any) -> float: ...
+
+    class Kind(enum.Enum):
+        A = 1
+        B = 2
+
+    @dataclasses.dataclass(frozen=True)
+    class Metric(Base):
+        kind: Kind
+        limits: dict[str, float] = dataclasses.field(default_factory=dict)
+
+        @functools.cached_property
+        def total(self) -> float:
+            return sum(self.limits.values())
+
+        def __call__(self, result: Any) -> float:
+            return self.total
+
+    one = Metric(Kind.A, {"a": 1.0})
+    before = code_of(one)
+    assert one(None) == 1.0
+    assert code_of(one) == before == code_of(Metric(Kind.A, {"a": 1.0}))  # what it remembers does not count
+    assert len({before, code_of(Metric(Kind.B, {"a": 1.0})), code_of(Metric(Kind.A, {"a": 2.0}))}) == 3
