@@ -84,7 +84,7 @@ def convert(
 
 @app.command
 def demo(*, out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("out"), json: AsJson = False) -> None:
-    """Simulate a biped, an arm, a hexapod and a robotic leg; write their reports and a page of what ramify does: out/index.html"""
+    """Simulate a biped, an arm, a hexapod and a robotic leg; write their reports and a page of what ramify does: out/index.html."""
     import sys
 
     from ramify.view.page import write_demo
