@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from pages import PAGES
 
 README = PAGES[0]
 
 
-def test_first_example_keeps_its_promise() -> None:
+def test_first_example_keeps_its_promise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(README.blocks("python")[0], names)
     assert max(abs(names["a"])) < 1e-9  # type: ignore[call-overload]
