@@ -332,6 +332,23 @@ def test_desires_that_contradict_the_loops_are_refused(law: str) -> None:
         rf.rollout(model, start.q, start.v, steps=500, dt=1e-3, control=apart)
 
 
+def test_planar_loops_must_be_planar() -> None:
+    model = rf.load("four_bar")
+    robot = rf.Builder("crooked", gravity=model.gravity)
+    for body in model.bodies:
+        parent = model.bodies[body.parent].name if body.parent >= 0 else None
+        axis = (0.0, 0.1, 1.0) if body.name == "rocker" else (0.0, 0.0, 1.0)
+        robot.link(body.name, parent, at=body.joint.placement, axis=axis, mass=1.0, inertia=(1e-3, 1e-3, 1e-3))
+    (pin,) = model.loops
+    robot.loop("pin", "revolute", (pin.first.link, pin.first.frame), (pin.second.link, pin.second.frame), planar=True)
+    crooked = robot.near(**model.guess).model()
+    with pytest.raises(rf.LoopError, match=r"loop 'pin' of 'crooked' is called planar, but 'rocker' moves it out of its plane"):
+        crooked.assemble()
+    with pytest.raises(rf.LoopError, match="is called planar"):
+        rf.simulate(crooked, 0.1)
+    assert "is called planar" in "".join(str(finding) for finding in crooked.check())
+
+
 def test_dynamics_of_an_open_posture_are_refused() -> None:
     model = four_bar()
     q = model.assemble({"crank": 0.3}).q

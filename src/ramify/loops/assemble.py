@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ramify.errors import LoopError, StateError
 from ramify.loops.closure import names, reach
 from ramify.loops.hold import NEAR, Hold, lets_go
+from ramify.loops.planar import refuse_crooked
 from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes
 from ramify.model.configuration import checked, configuration
 from ramify.model.frame import Array
@@ -57,9 +58,9 @@ def assemble(model: Model, independent: Values, rates: Values, guess: ArrayLike 
         raise LoopError(f"{model.name} has no loops to assemble; any q will do")
     work = _Assembly(model, independent or {}, rates or {}, accelerations or {})
     start = _start(model, guess)
-    if work.rows is None:
-        return work.state(start, 0)
-    return _path(work, start)
+    found = work.state(start, 0) if work.rows is None else _path(work, start)
+    refuse_crooked(model, found.q.reshape(-1, model.nq)[0])
+    return found
 
 
 def _path(work: _Assembly, start: Array) -> State:

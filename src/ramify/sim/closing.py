@@ -79,12 +79,14 @@ def closed_start(model: Model, q0: ArrayLike | None, q: Array, v: Array) -> tupl
     """(q, v, note): a start that closes the loops. Without q0 the model's own guess is assembled; what is given and nearly closed
     is closed, and the note says by how much it moved; the rest is refused with its gap.
     """
+    from ramify.loops.planar import refuse_crooked
     from ramify.loops.stabilise import projector
 
     note = ""
     if q0 is None:
         q, note = model.assemble().q, "assembled near the model's guess"
     refuse_open(model, q[None], v[None])
+    refuse_crooked(model, q)
     gap = model.constraints(q).gap
     y = np.concatenate([q, v])
     settle, before = projector(model), y

@@ -1,0 +1,45 @@
+"""Whether loops that are called planar are: all that moves between their ends moves in the plane of the closing joint."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from weakref import WeakSet
+
+import numpy as np
+
+from ramify.compute import algorithm_of, plain_text
+from ramify.errors import LoopError
+from ramify.loops.closure import names
+from ramify.loops.report import scaled_jacobian
+from ramify.model.frame import Array
+
+if TYPE_CHECKING:
+    from ramify.model.model import Model
+
+_ALONG = 1e-6
+_sound: WeakSet[Model] = WeakSet()
+
+
+def refuse_crooked(model: Model, q: Array) -> None:
+    """Refuse a planar loop that is none at q: the rows that it leaves out, z and the tilts, would not stay as they are.
+
+    Asked once for each model that passes.
+    """
+    if model in _sound:
+        return
+    if any(loop.planar for loop in model.loops):
+        whole = replace(model, loops=tuple(replace(loop, planar=False) for loop in model.loops))
+        text = plain_text(algorithm_of(whole, "constraints"), whole, ())
+        residual, flat, _ = text([float(x) for x in q], [0.0] * model.nv)
+        J = np.abs(scaled_jacobian(whole, np.array(flat, dtype=np.float64).reshape(-1, model.nv)))
+        planar = {loop.name for loop in model.loops if loop.planar}
+        for i, name in enumerate(names(whole)):
+            loop, row = name.rsplit(".", 1)
+            if loop not in planar or row not in ("z", "tilt_x", "tilt_y"):
+                continue
+            if J[i].max() > _ALONG or (row != "z" and abs(float(residual[i])) > _ALONG):
+                k = int(np.argmax(J[i]))
+                what = f"{model.velocities[k]!r} moves it out of its plane" if J[i, k] > _ALONG else "its two axes are not parallel"
+                raise LoopError(f"loop {loop!r} of {model.name!r} is called planar, but {what} ({row}); leave out planar")
+    _sound.add(model)
