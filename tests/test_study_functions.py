@@ -16,6 +16,7 @@ import pytest
 
 import ramify as rf
 from ramify.studies.keep import code_of
+from ramify.studies.work import Task, work
 
 PARTS: dict[str, Any] = {"scenario": {"robot": "two_link", "t_end": 0.02}, "vary": {"initial.q.joint1": [0.1, 0.2]}}
 
@@ -119,6 +120,32 @@ def test_what_has_no_digest_is_refused(tmp_path: Path) -> None:
         rf.study(**PARTS, metrics={"m": metric}, ledger=tmp_path / "s.db")
     with pytest.raises(rf.ModelError, match="metric 'm': 3 is no function"):
         rf.study(**PARTS, metrics={"m": 3}, ledger=tmp_path / "s.db")  # type: ignore[dict-item]
+
+
+def test_data_too_deep_for_a_digest_are_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(rf.ModelError, match="nested too deeply"):
+        code_of(closing_over(deep))
+
+
+def test_threads_of_two_studies_do_not_take_each_others_recipe(tmp_path: Path) -> None:
+    """As in a worker with threads of Dask's: one recipe is kept, whichever came last."""
+    made = [rf.study(**PARTS, metrics={"m": Stateful(float(i))}, ledger=tmp_path / f"{i}.db") for i in range(2)]
+    found: dict[int, set[bytes]] = {0: set(), 1: set()}
+
+    def go(i: int) -> None:
+        s = made[i]
+        for _ in range(15):
+            found[i] |= {o.numbers[-8:] for o in work(s.recipe, Task(f"study {i}", (0, 1), s.points))}
+
+    threads = [threading.Thread(target=go, args=(i,)) for i in (0, 1)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {i: {np.float64(i).tobytes()} for i in (0, 1)}
 
 
 @pytest.mark.parametrize("engine", ["serial", "processes"])

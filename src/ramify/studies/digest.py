@@ -24,7 +24,10 @@ _WANTED: Final = "numbers, texts, arrays, functions, and objects of them can be 
 
 def digest(function: Any) -> str:
     """The digest of a callable. Raises ModelError where it holds something that no stable digest can be made of."""
-    return _Digest().of(function, "it")
+    try:
+        return _Digest().of(function, "it")
+    except RecursionError:
+        raise ModelError(f"it holds data that are nested too deeply for a digest; {_WANTED}") from None
 
 
 class _Digest:
@@ -123,9 +126,10 @@ def _hashed(*parts: str) -> str:
 
 def _full(cell: types.CellType) -> bool:
     try:
-        return cell.cell_contents is not None or True
-    except ValueError:
+        cell.cell_contents  # noqa: B018
+    except ValueError:  # a name that is given its value later on
         return False
+    return True
 
 
 def _globals(code: types.CodeType) -> set[str]:

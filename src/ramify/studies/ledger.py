@@ -83,13 +83,13 @@ class Ledger:
             raise
 
     def _open(self, writer: bool) -> None:
-        self._db = sqlite3.connect(self.path, isolation_level=None, timeout=30.0, check_same_thread=False)
         try:
+            self._db = sqlite3.connect(self.path, isolation_level=None, timeout=30.0, check_same_thread=False)
             known, tables = self._seen()
         except sqlite3.OperationalError as error:
             if writer or "locked" in str(error):
                 raise
-            self._db.close()
+            self._let_go()
             self._db = self._unchanging(error)
             known, tables = self._seen()
         if known != _APPLICATION and (known or tables):
@@ -128,10 +128,6 @@ class Ledger:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             lock.close()
-            if "unable to open" in str(error) or "readonly" in str(error):
-                folder = self.path.absolute().parent
-                what = "cannot be written" if folder.is_dir() else "does not exist"
-                raise SimulationError(f"{self.path}: the folder {folder} {what} ({error}); a ledger is a new file there") from None
             if "locked" not in str(error):
                 raise
             raise SimulationError(f"{self.path} is being written by another process; a ledger has one writer") from None
@@ -147,6 +143,10 @@ class Ledger:
                 text = f"{self.path}: the disk is full ({error}); {safe}"
             elif "not a database" in str(error) or "malformed" in str(error):
                 text = f"{self.path} is not the ledger of a study, or is damaged: {error}"
+            elif "unable to open" in str(error) or "readonly" in str(error):
+                folder = self.path.absolute().parent
+                what = "or the file itself cannot be written" if folder.is_dir() else "does not exist"
+                text = f"{self.path}: the folder {folder} {what} ({error})"
             else:
                 text = f"{self.path}: {error}"
             raise SimulationError(text) from error
