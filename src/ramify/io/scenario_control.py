@@ -13,7 +13,7 @@ from ramify import motion as rm
 from ramify.errors import RamifyError
 from ramify.io.expression import near, shown
 from ramify.io.mistakes import Path
-from ramify.io.scenario_motion import Coordinates
+from ramify.io.scenario_motion import Coordinates, kind_of
 from ramify.io.scenario_schema import CONTROLS
 
 if TYPE_CHECKING:
@@ -39,11 +39,8 @@ def controller(
     if not isinstance(raw, Mapping):
         read.mistakes.add(path, f"{shown(raw)} will not do; a word or a mapping with a type belongs here")
         return None
-    kind = raw.get("type")
-    if not isinstance(kind, str) or kind not in CONTROLS:
-        text = "type is missing" if kind is None else f"no controller is called {shown(kind)}"
-        hint = near(str(kind), list(CONTROLS)) if kind is not None else f"; there are {', '.join(CONTROLS)}"
-        read.mistakes.add((*path, "type"), f"{text}{hint}")
+    kind = kind_of(read, raw, path, "controller", CONTROLS)
+    if kind is None:
         return None
     part = read.part(CONTROLS[kind], raw, path)
     if part is None or kind == "none":

@@ -126,6 +126,17 @@ class Coordinates:
                 out[at] = np.array(numbers) * (RIGHT if degrees else 1.0)
 
 
+def kind_of(read: Coordinates, raw: Mapping[str, Any], path: Path, what: str, known: Mapping[str, Any]) -> str | None:
+    """The ``type`` of a part, or None with the mistake noted: what it is called, and what there is."""
+    kind = raw.get("type")
+    if isinstance(kind, str) and kind in known:
+        return kind
+    text = "type is missing" if kind is None else f"no {what} is called {shown(kind)}"
+    hint = near(str(kind), list(known)) if kind is not None else f"; there are {', '.join(known)}"
+    read.mistakes.add((*path, "type"), f"{text}{hint}")
+    return None
+
+
 def motion(read: Coordinates, raw: object, path: Path) -> rm.Trajectory | None:
     """The trajectory that a part describes, or None with its mistakes noted."""
     if isinstance(raw, str):
@@ -133,11 +144,8 @@ def motion(read: Coordinates, raw: object, path: Path) -> rm.Trajectory | None:
     if not isinstance(raw, Mapping):
         read.mistakes.add(path, f"{shown(raw)} will not do; a mapping with a type belongs here")
         return None
-    kind = raw.get("type")
-    if not isinstance(kind, str) or kind not in MOTIONS:
-        text = "type is missing" if kind is None else f"no motion is called {shown(kind)}"
-        hint = near(str(kind), list(MOTIONS)) if kind is not None else f"; there are {', '.join(MOTIONS)}"
-        read.mistakes.add((*path, "type"), f"{text}{hint}")
+    kind = kind_of(read, raw, path, "motion", MOTIONS)
+    if kind is None:
         return None
     part = read.part(MOTIONS[kind], raw, path)
     if part is None:
