@@ -15,7 +15,7 @@ from ramify.loops.closure import names, reach
 from ramify.loops.hold import NEAR, Hold, lets_go
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes
-from ramify.model.configuration import checked, configuration
+from ramify.model.configuration import configuration
 from ramify.model.frame import Array
 
 if TYPE_CHECKING:
@@ -390,8 +390,3 @@ def wrong_way(model: Model, q: Array) -> list[str]:
         if turn[2, 2] < 0.0 or ("turn" in kinds and np.trace(turn) < 0.0):
             found.append(str(loop))
     return found
-
-
-def checked_state(model: Model, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-    """q and v as arrays, checked."""
-    return configuration(model, "q", q), checked(model, "v", v, model.nv)
