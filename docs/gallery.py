@@ -9,7 +9,7 @@ import numpy as np
 
 import ramify as rf
 from ramify.model.joint import Step
-from ramify.sim.result import Work
+from ramify.sim.record import Work
 
 FRAMES = 30
 SECONDS = 3.0
@@ -32,7 +32,7 @@ def swing(robot: rf.Model) -> rf.Result:
 
 
 def _closed(robot: rf.Model, t: np.ndarray) -> np.ndarray:
-    from ramify.motion.driven import driven
+    from ramify.model.drives import driven
 
     state = robot.assemble()
     chosen = driven(robot)

@@ -3,8 +3,8 @@
 import sympy as sp
 
 import ramify as rf
-from ramify.compute import tree_of
 from ramify.dynamics.inertia_matrix import mass_matrix
+from ramify.dynamics.tree import tree_of
 
 m = rf.load("planar_3r")
 q = sp.symbols(f"q1:{m.nv + 1}")

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 import ramify as rf
-from ramify.model.frame import Array, Frame, from_rpy, rotation_about
+from ramify.core.arrays import Array
+from ramify.model.frame import Frame, from_rpy, rotation_about
 
 KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("revolute", {}),

@@ -9,7 +9,7 @@ import pinocchio as pin
 from peers import pinocchio_of
 
 import ramify as rf
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
 from ramify.model.loop import LoopEnd
 
 MECHANISMS = (

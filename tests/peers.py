@@ -9,11 +9,13 @@ import numpy as np
 import pinocchio as pin
 from random_trees import random_bodies, se3
 
+from ramify.api.model import Model
+from ramify.core.arrays import Array
+from ramify.model.answers import Attachment
 from ramify.model.body import Body
-from ramify.model.frame import Array, Frame, align_z
+from ramify.model.frame import Frame, align_z
 from ramify.model.joint import Joint
 from ramify.model.locks import locks
-from ramify.model.model import Attachment, Model
 
 
 def _whole(joint: Joint, form: str) -> Any:

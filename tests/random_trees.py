@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 
+from ramify.core.arrays import Array
+from ramify.core.spatial import Vec3
 from ramify.dynamics.tree import Tree
 from ramify.model.body import Body
-from ramify.model.frame import Array, Frame, from_rpy, rotation_about
+from ramify.model.frame import Frame, from_rpy, rotation_about
 from ramify.model.joint import JOINT_KINDS, SPHERICAL_SEQUENCES, UNIVERSAL_SEQUENCES, Joint
 from ramify.model.skeleton import Skeleton, as_pose, build_skeleton
-from ramify.spatial import Vec3
 
 KINDS = tuple(kind for kind in JOINT_KINDS if kind not in ("fixed", "ball", "free"))  # coordinates agree with Pinocchio's
 STYLES = ("anywhere", "right angles", "nearly parallel")

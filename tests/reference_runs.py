@@ -10,9 +10,10 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import ramify as rf
+from ramify.api.result import Result
 from ramify.model.configuration import coordinate_rates
 from ramify.motion import Motion
-from ramify.sim.result import Result, Work
+from ramify.sim.record import Work
 
 Control = Callable[[float, Any, Any], Any]
 

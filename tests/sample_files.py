@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ramify as rf
-from ramify.io.load import read_yaml
+from ramify.files.load import read_yaml
 
 FULL = """
 name: sample  # every key once

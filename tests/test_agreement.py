@@ -10,9 +10,10 @@ import pytest
 from random_trees import random_case
 from test_formulations import serial_robot
 
-from ramify.formulations import book_fixed, denoc_matrices, equations, lin, quasi, renaud, saha
-from ramify.formulations.book_tree import tree_of
-from ramify.model.model import Model
+from ramify.api.model import Model
+from ramify.formulations import denoc_matrices, equations, lin, quasi, renaud, saha
+from ramify.formulations.counting import book_fixed
+from ramify.formulations.counting.book_tree import tree_of
 
 Answer = dict[str, Any]
 """``M``, ``bias``, ``tau`` of the accelerations a, and ``a`` of the forces tau, as far as a formulation has them."""

@@ -13,9 +13,9 @@ import pytest
 from PIL import Image
 
 import ramify as rf
+from ramify.api.result import Result
 from ramify.model.body import Shape
 from ramify.model.frame import Frame, from_rpy
-from ramify.sim.result import Result
 from ramify.view import raster
 from ramify.view.film import Studio, picture, still
 from ramify.view.geometry import Triangles, arrow, shape_triangles, smooth_normals, thinned

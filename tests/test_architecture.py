@@ -71,8 +71,8 @@ def broken(rule: Iterator[Import]) -> str:
 
 
 def test_the_parser_sees_imports() -> None:
-    assert any(i.by == "dynamics" and i.module == "ramify.spatial" and not i.inside for i in IMPORTS)
-    assert any(i.by == "model" and i.module == "ramify.compute" and i.inside for i in IMPORTS)
+    assert any(i.by == "dynamics" and i.module == "ramify.core.spatial" and not i.inside for i in IMPORTS)
+    assert any(i.by == "model" and i.module == "ramify.kernels.compute" and i.inside for i in IMPORTS)
 
 
 def test_dynamics_knows_neither_graphs_nor_compilers() -> None:

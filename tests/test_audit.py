@@ -10,8 +10,9 @@ from reference_runs import changed, pendulum, run
 from scipy.special import ellipj, ellipk
 
 import ramify as rf
+from ramify.api.result import Result
 from ramify.sim.audit import _shares, audit
-from ramify.sim.result import Result, Work
+from ramify.sim.record import Work
 
 
 def exact_pendulum(amplitude: float = 1.0) -> Result:

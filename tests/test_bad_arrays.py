@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import ramify as rf
-from ramify.algorithms import ALGORITHMS
+from ramify.kernels.algorithms import ALGORITHMS
 
 
 def arm(tier: str | None = None) -> Any:

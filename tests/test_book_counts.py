@@ -11,15 +11,16 @@ import pytest
 from random_trees import random_body, random_joint
 
 import ramify as rf
-from ramify.algorithms import ALGORITHMS
-from ramify.formulations import FORMULATIONS, book_fixed, book_floating, general_count
-from ramify.formulations.appendix import solve_symmetric
-from ramify.formulations.book_count import run, step_table
-from ramify.formulations.book_tree import general_tree, tree_of
-from ramify.formulations.literature import BOOK, PUBLISHED, SEED_ROBOTS, compare, why_not_comparable
+from ramify.api.model import Model
+from ramify.core.spatial import Vec3, Wrench
+from ramify.formulations import FORMULATIONS, general_count
+from ramify.formulations.counting import book_fixed, book_floating
+from ramify.formulations.counting.appendix import solve_symmetric
+from ramify.formulations.counting.book import run, step_table
+from ramify.formulations.counting.book_tree import general_tree, tree_of
+from ramify.formulations.counting.literature import BOOK, PUBLISHED, SEED_ROBOTS, compare, why_not_comparable
+from ramify.kernels.algorithms import ALGORITHMS
 from ramify.model.joint import Joint
-from ramify.model.model import Model
-from ramify.spatial import Vec3, Wrench
 
 KINDS = ("revolute", "universal", "spherical")
 

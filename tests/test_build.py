@@ -15,14 +15,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from random_trees import tree_of
 
 import ramify as rf
+from ramify.api.model import Model
+from ramify.core.records import flatten
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
 from ramify.dynamics.kinematics import body_poses
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build, combine
 from ramify.model.frame import Frame, from_rpy, rotation_about
 from ramify.model.joint import Joint
-from ramify.model.model import Model
-from ramify.records import flatten
 
 
 def link(name: str, parent: str | None = None, kind: str = "revolute", **more: Any) -> LinkSpec:

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 from peers import pinocchio_of, random_model, states, worst
 
 import ramify as rf
-from ramify.model.frame import Array
+from ramify.api.model import Model
+from ramify.core.arrays import Array
 from ramify.model.joint import JOINT_KINDS
-from ramify.model.model import Model
 
 KINDS = tuple(kind for kind in JOINT_KINDS if kind != "fixed")
 

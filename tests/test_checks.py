@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from random_trees import random_bodies, tree_of
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.dynamics.inertia_matrix import mass_matrix
+from ramify.lint.robot import LEVELS, Finding, check
 from ramify.model.body import Body
-from ramify.model.checks import LEVELS, Finding, check
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
-from ramify.model.model import Model
 
 # The KUKA KR5 (book, table 6.6, with the mass centres that its program uses): a, alpha, b per row; mass; com; principal moments.
 KUKA = (

@@ -308,7 +308,7 @@ def test_demo(run: Run, tmp_path: Path) -> None:
 
 
 def test_names_in_pages_are_escaped() -> None:
-    from ramify.view.page import html_table
+    from ramify.cli.demo_page import html_table
 
     assert "<b>" not in html_table(["<b>"], [["<b>&"]])
 

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 import ramify as rf
 from ramify.contact import ContactText, Dusty, Firm, Flat, Ground, HeightField, HuntCrossley, Slope
 from ramify.contact.terrain import ROUNDING
+from ramify.core.spatial import Vec3
 from ramify.sim import rollout as rollouts
-from ramify.spatial import Vec3
 from ramify.trace.interpret import interpret
 
 G = 9.81

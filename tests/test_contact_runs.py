@@ -17,9 +17,9 @@ from test_contact import LAWS, TERRAINS, G, ball
 
 import ramify as rf
 from ramify.contact import ContactText, Dusty, Firm, Flat, HeightField, HuntCrossley, Slope
-from ramify.io.redysim_model import from_variables
+from ramify.core.spatial import Vec3
+from ramify.files.redysim.robot import from_variables
 from ramify.sim import audit
-from ramify.spatial import Vec3
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import pytest
 from random_trees import random_bodies
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.codegen.backend import Unrolled
 from ramify.control import (
     PD,
@@ -25,9 +26,8 @@ from ramify.control import (
     TorqueTable,
     as_controller,
 )  # fmt: skip
-from ramify.model.model import Model
+from ramify.model.drives import driven
 from ramify.motion import Cycloid, Harmonic, Hold, Quintic, Spline
-from ramify.motion.driven import driven
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 

@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose
 from peers import pinocchio_of, random_model, states, worst
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.model import quaternions
 from ramify.model.convert import converter
 from ramify.model.joint import JOINT_KINDS, SPHERICAL_SEQUENCES
-from ramify.model.model import Model
 
 KINDS = tuple(kind for kind in JOINT_KINDS if kind != "fixed")
 CHOICES = {

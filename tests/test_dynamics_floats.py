@@ -14,6 +14,8 @@ import sympy
 from numpy.testing import assert_allclose
 from random_trees import Case, random_case, tree_of
 
+from ramify.core.records import flatten
+from ramify.core.spatial import Vec3, Wrench
 from ramify.dynamics.coriolis import coriolis_matrix
 from ramify.dynamics.energy import center_of_mass, energy, momentum
 from ramify.dynamics.factor import mass_matrix_inverse, udu, udu_inverse
@@ -29,8 +31,6 @@ from ramify.dynamics.wrenches import forward_dynamics_wrenches, inverse_dynamics
 from ramify.model.body import Body
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
-from ramify.records import flatten
-from ramify.spatial import Vec3, Wrench
 
 SEEDS = range(90)
 H = 1e-30  # complex step: derivatives without cancellation

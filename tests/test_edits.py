@@ -16,13 +16,14 @@ from numpy.testing import assert_allclose, assert_array_equal
 from random_trees import KINDS, random_bodies, random_frame, to_pinocchio, tree_of
 
 import ramify as rf
+from ramify.api.model import Model
+from ramify.core.records import flatten
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
 from ramify.dynamics.kinematics import body_poses
+from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame, rotation_about
 from ramify.model.joint import Joint
-from ramify.model.model import Attachment, Model
-from ramify.records import flatten
 
 seeds = st.integers(0, 10**6)
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)

@@ -14,10 +14,10 @@ from random_trees import random_bodies
 from test_cli import Run, good, run  # noqa: F401  the fixture
 
 import ramify as rf
+from ramify.api.model import Model
+from ramify.core.scalar import cos, sin
 from ramify.formulations import Equations, equations
-from ramify.formulations.waves import Space, determinant, exact, quotient, waves
-from ramify.model.model import Model
-from ramify.scalar import cos, sin
+from ramify.formulations.symbolic.waves import Space, determinant, exact, quotient, waves
 
 
 def named(text: str) -> Any:
@@ -329,7 +329,7 @@ def test_time_is_limited() -> None:
 
 
 def test_room_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ramify.formulations.waves._MOST_TERMS", 20)
+    monkeypatch.setattr("ramify.formulations.symbolic.waves._MOST_TERMS", 20)
     with pytest.raises(rf.RamifyError, match="C of stanford_arm in closed form has an entry of more than 20 terms"):
         _ = equations(rf.load("stanford_arm")).coriolis_forms
 

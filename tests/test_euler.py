@@ -12,10 +12,10 @@ from numpy.testing import assert_allclose
 from random_trees import tree_of
 
 import ramify as rf
+from ramify.core.spatial import Vec3
 from ramify.model.body import Body
 from ramify.model.frame import Frame, rotation_about
 from ramify.model.joint import AXES, SPHERICAL_SEQUENCES, UNIVERSAL_SEQUENCES, Joint
-from ramify.spatial import Vec3
 
 ALL = SPHERICAL_SEQUENCES + UNIVERSAL_SEQUENCES
 angles = st.tuples(*[st.floats(-10.0, 10.0)] * 3)

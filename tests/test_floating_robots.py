@@ -11,8 +11,8 @@ import pinocchio as pin
 import pytest
 
 import ramify as rf
-from ramify.io.redysim_model import from_variables
-from ramify.io.yaml_out import to_yaml
+from ramify.files.redysim.robot import from_variables
+from ramify.files.robot_writer import to_yaml
 
 FLOATING: dict[str, tuple[int, int, float]] = {  # bodies, degrees of freedom, kg
     "dual_arm": (7, 12, 560.0),

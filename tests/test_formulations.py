@@ -13,15 +13,15 @@ import pytest
 from random_trees import random_bodies, random_case
 
 import ramify as rf
+from ramify.api.model import Model
+from ramify.core.scalar import cos, sin, sqrt
+from ramify.core.spatial import Sym3, Vec3
 from ramify.formulations import FORMULATIONS, denoc_matrices, elimination, general_count, lin, published_count, quasi, renaud, saha
-from ramify.formulations.book_tree import tree_of
 from ramify.formulations.chain import chain_of, general_chain, in_store, rotations
-from ramify.formulations.counting import Counted, Tally, count_operations, stored
+from ramify.formulations.counting.book_tree import tree_of
+from ramify.formulations.counting.tables import filled
+from ramify.formulations.counting.tally import Counted, Tally, count_operations, stored
 from ramify.formulations.mass_centre import mass_centre_matrices, reverse_gaussian_elimination
-from ramify.formulations.tables import filled
-from ramify.model.model import Model
-from ramify.scalar import cos, sin, sqrt
-from ramify.spatial import Sym3, Vec3
 
 DOCS = sorted((Path(__file__).resolve().parent.parent / "docs" / "formulations").glob("*.md"))
 QUARTERS = (0.0, np.pi / 2, -np.pi / 2, np.pi)
@@ -544,6 +544,6 @@ def test_there_are_pages() -> None:
 
 @pytest.mark.parametrize("page", DOCS, ids=lambda page: page.stem)
 def test_tables_of_the_pages_are_in_step_with_the_code(page: Path) -> None:
-    """Write them anew with: python -m ramify.formulations.tables docs/formulations/*.md"""
+    """Write them anew with: python -m ramify.formulations.counting.tables docs/formulations/*.md"""
     text = page.read_text(encoding="utf-8")
     assert filled(text) == text

@@ -10,7 +10,7 @@ import pytest
 
 import ramify as rf
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache import key_of
+from ramify.codegen.keys import digest
 from ramify.motion import Gait, InvertedPendulum, Leg, Trajectory, legs, planned_balance, support_margin, support_polygon
 from ramify.motion.leg import soles
 from ramify.trace.interpret import interpret
@@ -164,7 +164,7 @@ def test_every_reading_gives_the_same(name: str) -> None:
     assert len(program.order) < 1200
     np.testing.assert_allclose(interpret(program, [t[:, None]])[0], wanted, rtol=1e-10, atol=1e-10)
     out = np.empty((len(t), port.size))
-    assert Unrolled(lambda: program, lambda: key_of("test gait", name), "gait").run([t[:, None].copy()], [out], 0, len(t)) == 0
+    assert Unrolled(lambda: program, lambda: digest("test gait", name), "gait").run([t[:, None].copy()], [out], 0, len(t)) == 0
     np.testing.assert_allclose(out, wanted, rtol=1e-9, atol=1e-9)
 
 

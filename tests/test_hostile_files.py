@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 import ramify as rf
-from ramify.io.urdf import parse_urdf, read_urdf
+from ramify.files.urdf import parse_urdf, read_urdf
 
 SECOND = 1.0
 MEGABYTES = 400
@@ -145,7 +145,7 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
 import resource, sys
 from pathlib import Path
 import ramify as rf
-import ramify.io.urdf
+import ramify.files.urdf
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before = peak()

@@ -8,9 +8,9 @@ import pytest
 from peers import pinocchio_of, random_model, states, worst
 
 import ramify as rf
-from ramify.compute import make_kernel
+from ramify.api.model import Model
+from ramify.kernels.make import make_kernel
 from ramify.model.joint import JOINT_KINDS
-from ramify.model.model import Model
 
 KINDS = tuple(kind for kind in JOINT_KINDS if kind not in ("fixed",))
 TREES = 30

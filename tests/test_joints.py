@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from random_trees import KINDS, random_joint, tree_of
 
 import ramify as rf
+from ramify.core.records import flatten
 from ramify.dynamics.kinematics import body_poses
 from ramify.model.body import Body
 from ramify.model.frame import (
@@ -27,7 +28,6 @@ from ramify.model.frame import (
     rotation_about,
 )
 from ramify.model.joint import JOINT_KINDS, Joint
-from ramify.records import flatten
 
 DOF = {
     "fixed": 0,

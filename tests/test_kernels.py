@@ -18,11 +18,11 @@ from numpy.testing import assert_array_equal
 from random_trees import random_bodies, to_pinocchio
 
 import ramify as rf
-from ramify.algorithms import ALGORITHMS
+from ramify.api.model import Model
 from ramify.codegen import backend
 from ramify.codegen.c99 import c_library, identifier
-from ramify.compute import make_kernel
-from ramify.model.model import Model
+from ramify.kernels.algorithms import ALGORITHMS
+from ramify.kernels.make import make_kernel
 from ramify.trace.interpret import interpret
 
 TREES = 300

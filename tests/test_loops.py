@@ -9,9 +9,10 @@ import pytest
 from closed_systems import KINDS, ROWS, four_bar, tangent, two_arms
 
 import ramify as rf
-from ramify.compute import algorithm_of, plain_text
-from ramify.loops.table import inertia_weight
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.kernels.closed import inertia_weight
+from ramify.kernels.make import algorithm_of
+from ramify.kernels.text import plain_text
 from ramify.trace.interpret import interpret
 
 BASES = ("free", None, "free_euler")

@@ -11,10 +11,10 @@ import pytest
 from closed_systems import KINDS, four_bar, two_arms
 
 import ramify as rf
-from ramify.io.load import read_yaml
-from ramify.io.urdf import parse_urdf
-from ramify.io.urdf_out import to_urdf
-from ramify.io.yaml_out import to_yaml
+from ramify.files.load import read_yaml
+from ramify.files.robot_writer import to_yaml
+from ramify.files.urdf import parse_urdf
+from ramify.files.urdf_writer import to_urdf
 from ramify.model.loop import Loop, LoopEnd
 
 LINKS = """

@@ -10,8 +10,8 @@ import pytest
 from closed_systems import folding_twins, four_bar, parallelogram, tangent, two_arms
 
 import ramify as rf
-from ramify.model.frame import Array
-from ramify.scalar import sin
+from ramify.core.arrays import Array
+from ramify.core.scalar import sin
 from ramify.sim.audit import audit
 
 TURN = 4.0 / 3.0

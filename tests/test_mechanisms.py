@@ -12,8 +12,8 @@ import pytest
 from mechanisms import MECHANISMS, Peer, consistent
 
 import ramify as rf
-from ramify.loops.subsystems import plan, solve_blocks, solve_whole
-from ramify.scalar import cos, sin
+from ramify.core.scalar import cos, sin
+from ramify.dynamics.subsystems import plan, solve_blocks, solve_whole
 
 PRINTED = 5e-5  # the book prints four decimals
 
@@ -354,7 +354,7 @@ def test_redysims_slider_crank_goes_through_its_fold_when_told() -> None:
 
 
 def test_a_scenario_says_why_it_cannot_start() -> None:
-    from ramify.io.scenario import read_scenario
+    from ramify.scenario_files.reader import read_scenario
 
     text = "name: x\nrobot: {name: slider_crank, parameters: {rod: 0.5}}\ninitial: {q: {crank: 0}}\nt_end: 1\n"
     with pytest.raises(

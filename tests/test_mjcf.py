@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import ramify as rf
-from ramify.io import mjcf_gate
-from ramify.io.mjcf import read_mjcf
-from ramify.model.model import Model
+from ramify.api.model import Model
+from ramify.files import mjcf_gate
+from ramify.files.mjcf import read_mjcf
 
 ARM = """
 <mujoco model="arm">

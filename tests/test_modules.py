@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.model.build import LinkSpec, build
 from ramify.model.joint import Joint
-from ramify.model.model import Model
 from ramify.model.modules import Module, check_modules, find_modules
 
 # A biped: the trunk carries two legs of three links; numbered leg by leg.

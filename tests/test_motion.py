@@ -11,6 +11,7 @@ from scipy.interpolate import CubicSpline
 
 import ramify as rf
 from ramify.codegen.backend import Unrolled
+from ramify.core.scalar import atan2, cos, select, sin, sqrt
 from ramify.motion import (
     Cycloid,
     Function,
@@ -25,7 +26,6 @@ from ramify.motion import (
     cycloid,
     example_ends,
 )
-from ramify.scalar import atan2, cos, select, sin, sqrt
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
 

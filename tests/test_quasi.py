@@ -13,12 +13,13 @@ from random_trees import random_bodies
 from scipy.integrate import solve_ivp
 
 import ramify as rf
+from ramify.api.model import Model
+from ramify.core.spatial import Mat3, Vec3, Wrench
 from ramify.formulations import general_count, published_count, quasi
 from ramify.formulations.quasi_chain import joint_motions, quasi_chain_of
+from ramify.model.answers import Attachment
 from ramify.model.frame import Frame
-from ramify.model.model import Attachment, Model
 from ramify.motion.line import PlanarLine
-from ramify.spatial import Mat3, Vec3, Wrench
 
 TURNING = ("revolute", "universal", "spherical", "ball")  # the paper's joints of one, two and three freedoms
 SLIDING = ("prismatic", "cylindrical", "helical", "planar")

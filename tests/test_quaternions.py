@@ -15,9 +15,9 @@ from numpy.testing import assert_allclose
 from peers import model_of, pinocchio_of, random_model, states, worst
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.model.body import Body
 from ramify.model.joint import SPHERICAL_SEQUENCES, Joint
-from ramify.model.model import Model
 
 TIERS = ("numpy", "rolled", "unrolled")
 SIMPLE = ("revolute", "prismatic", "ball", "helical")

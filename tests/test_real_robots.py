@@ -20,8 +20,9 @@ import pytest
 from lxml import etree
 
 import ramify as rf
-from ramify.io.urdf_out import to_urdf
-from ramify.model.frame import Array, from_quaternion
+from ramify.core.arrays import Array
+from ramify.files.urdf_writer import to_urdf
+from ramify.model.frame import from_quaternion
 
 ROBOTS = {
     # arms and hands

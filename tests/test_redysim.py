@@ -21,13 +21,13 @@ from test_floating_robots import in_pinocchio, pinocchio_torques
 
 import ramify as rf
 from ramify.cli import main
-from ramify.io.convert import convert
-from ramify.io.redysim import read_m, read_redysim
-from ramify.io.redysim_m import MAX_DEPTH, parse
-from ramify.io.redysim_mat import read_mat
-from ramify.io.redysim_model import dialect, from_variables
-from ramify.io.redysim_run import run
-from ramify.io.report import ImportReport
+from ramify.files.convert import convert
+from ramify.files.import_report import ImportReport
+from ramify.files.redysim.mat_file import read_mat
+from ramify.files.redysim.matlab_text import MAX_DEPTH, parse
+from ramify.files.redysim.matlab_values import run
+from ramify.files.redysim.reader import read_m, read_redysim
+from ramify.files.redysim.robot import dialect, from_variables
 
 ROBOTS = (
     "2_link_robot", "3_link_robot", "3_rrr_parallel_robot", "3_rrr_parallel_robot_fordyn", "floating_3_link",

@@ -21,8 +21,9 @@ import pytest
 from browsing import chromium, keep, pixels, until, visit
 
 import ramify as rf
-from ramify.model.model import Model
-from ramify.sim.result import Result, Work
+from ramify.api.model import Model
+from ramify.api.result import Result
+from ramify.sim.record import Work
 from ramify.view.curves import charts
 from ramify.view.report import MOST_FRAMES, MOST_ROWS, embedded, quaternions, report_page
 
@@ -481,7 +482,7 @@ def test_big_run_opens(browser: Any, tmp_path: Path) -> None:
 
 
 def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
-    from ramify.view.page import RUNS, write_demo
+    from ramify.cli.demo_page import RUNS, write_demo
 
     told: list[str] = []
     index = write_demo(tmp_path / "out", progress=told.append)

@@ -20,10 +20,11 @@ from reference_runs import NAMES, changed, pendulum, run, strange
 from scipy.io import netcdf_file
 
 import ramify as rf
-from ramify.io.yaml_out import to_yaml
+from ramify.api.result import Result
+from ramify.files.robot_writer import to_yaml
 from ramify.motion import Motion, cycloid
 from ramify.sim import export
-from ramify.sim.result import Result, Work
+from ramify.sim.record import Work
 
 
 @pytest.fixture(scope="module")
@@ -250,7 +251,7 @@ SAVER = """
 import sys
 import numpy as np
 import ramify as rf
-from ramify.sim.result import Result, Work
+from ramify.sim.record import Result, Work
 model = rf.Builder("pendulum").link("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1.0)).model()
 runs = []
 for rows in (3, 60_000):

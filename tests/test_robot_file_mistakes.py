@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from sample_files import FULL, ONE, refused
 
 import ramify as rf
-from ramify.io.load import read_yaml
-from ramify.io.yaml_file import MAX_BYTES
+from ramify.documents.yaml_text import MAX_BYTES
+from ramify.files.load import read_yaml
 
 # ---- mistakes ----
 

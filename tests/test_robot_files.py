@@ -15,15 +15,15 @@ from random_trees import random_bodies
 from sample_files import FULL, ONE, one, refused
 
 import ramify as rf
-from ramify.io.expression import ExpressionError, evaluate
-from ramify.io.load import read_yaml
-from ramify.io.mirror import PLANES
-from ramify.io.yaml_file import scalar
-from ramify.io.yaml_out import save, to_yaml
+from ramify.api.model import Model
+from ramify.documents.expression import ExpressionError, evaluate
+from ramify.documents.yaml_text import scalar
+from ramify.files.load import read_yaml
+from ramify.files.mirror import PLANES
+from ramify.files.robot_writer import save, to_yaml
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame, classical_dh, from_rpy, modified_dh, rotation_about
 from ramify.model.joint import Joint
-from ramify.model.model import Model
 
 
 def poses(model: Model, q: np.ndarray[Any, Any]) -> list[Frame]:

@@ -11,11 +11,11 @@ import pinocchio as pin
 import pytest
 
 import ramify as rf
+from ramify.core.spatial import Vec3
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
 from ramify.dynamics.tree import Tree
-from ramify.io.yaml_out import to_yaml
+from ramify.files.robot_writer import to_yaml
 from ramify.model.skeleton import as_pose
-from ramify.spatial import Vec3
 
 FACTS: dict[str, tuple[int, int, float]] = {  # bodies, degrees of freedom, kg
     "chain": (20, 20, 1.0),

@@ -10,8 +10,8 @@ import pytest
 from reference_runs import run
 
 import ramify as rf
+from ramify.api.result import Result
 from ramify.motion import cycloid
-from ramify.sim.result import Result
 
 
 @pytest.fixture(scope="module")

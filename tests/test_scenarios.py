@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ramify as rf
-from ramify.io.scenario import is_scenario, read_scenario
 from ramify.motion import PlanarLine
+from ramify.scenario_files.reader import is_scenario, read_scenario
 
 SHIPPED = (
     "biped_controlled", "biped_open_loop", "gripper_free_fall", "kuka_free_fall", "kuka_motion", "planar_3r_free_fall",
@@ -163,7 +163,7 @@ def test_a_run_can_be_repeated_from_its_file(tmp_path: Path) -> None:
 
 
 def test_a_robot_beside_the_scenario(tmp_path: Path) -> None:
-    from ramify.io.yaml_out import to_yaml
+    from ramify.files.robot_writer import to_yaml
 
     (tmp_path / "arm.yaml").write_text(to_yaml(rf.load("planar_3r")))
     path = tmp_path / "run.yaml"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.sim import sharing
+from ramify.sim import shared_code as sharing
 from ramify.trace.program import Port, trace
 
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from ramify.core.records import flatten, rebuild
+from ramify.core.spatial import ArticulatedInertia, Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench, acceleration_field
 from ramify.model.frame import rotation_about
 from ramify.model.link import Propagation, Screw, Turn
-from ramify.records import flatten, rebuild
-from ramify.spatial import ArticulatedInertia, Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench, acceleration_field
 
 X, Z = (1, 0, 0), (0, 0, 1)
 number = st.floats(-3.0, 3.0)

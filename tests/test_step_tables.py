@@ -10,9 +10,9 @@ import pytest
 from random_trees import random_case
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.formulations import denoc_matrices, step_table
 from ramify.formulations.steps import StepTable
-from ramify.model.model import Model
 
 TABLE_6_3 = (
     # step 1, between modules

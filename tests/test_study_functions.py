@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.studies.keep import code_of
+from ramify.studies.outputs import code_of
 from ramify.studies.work import Task, work
 
 PARTS: dict[str, Any] = {"scenario": {"robot": "two_link", "t_end": 0.02}, "vary": {"initial.q.joint1": [0.1, 0.2]}}
@@ -87,7 +87,7 @@ STABLE = """
 import re, functools, pathlib
 import numpy as np
 import ramify as rf
-from ramify.studies.keep import code_of
+from ramify.studies.outputs import code_of
 names = {"one", "two", "three", "four"}
 def metric(r, a=frozenset(names), *, p=pathlib.PurePosixPath("x")):
     return r.q[0, 0] + (r.status in {"ended", "stopped", "other"}) + len(names) + bool(re.compile("x")) + np.ptp(r.q)

@@ -177,7 +177,7 @@ def test_robots_of_another_size_are_refused(tmp_path: Path, part: str) -> None:
 
 def test_robots_of_other_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    from ramify.io.urdf_out import to_urdf
+    from ramify.files.urdf_writer import to_urdf
 
     Path("arm.urdf").write_text(to_urdf(rf.load("two_link")), encoding="utf-8")
     s = study(

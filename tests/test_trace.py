@@ -8,8 +8,8 @@ import pytest
 from ramify.codegen import backend
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.c99 import c_function
-from ramify.codegen.cache import key_of
-from ramify.scalar import atan2, cos, floor, select, sin, sqrt
+from ramify.codegen.keys import digest
+from ramify.core.scalar import atan2, cos, floor, select, sin, sqrt
 from ramify.trace.graph import OPS, Graph
 from ramify.trace.interpret import MEANING, interpret
 from ramify.trace.program import Port, trace
@@ -46,7 +46,7 @@ def test_every_operation_means_the_same_everywhere(op: str, monkeypatch: pytest.
     for width in (1, 2, 4, 8):
         monkeypatch.setattr(backend, "_width_for", lambda states, width=width: width)
         out = np.empty((11, 1))
-        kernel = Unrolled(lambda: program, lambda: key_of("test", op), op)
+        kernel = Unrolled(lambda: program, lambda: digest("test", op), op)
         assert kernel.run([x, y], [out], 0, 11) == 0
         np.testing.assert_allclose(out, wanted, rtol=4e-16, atol=2e-16)
     assert "z[0] =" in c_function(program, "test")

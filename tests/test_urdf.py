@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from random_trees import random_bodies, random_frame
 
 import ramify as rf
-from ramify.io.load import read_yaml
-from ramify.io.report import ImportReport
-from ramify.io.urdf import parse_urdf
-from ramify.io.urdf_out import save, to_rpy, to_urdf
-from ramify.io.urdf_values import inside
-from ramify.io.yaml_out import to_yaml
+from ramify.files.import_report import ImportReport
+from ramify.files.load import read_yaml
+from ramify.files.robot_writer import to_yaml
+from ramify.files.urdf import parse_urdf
+from ramify.files.urdf_values import inside
+from ramify.files.urdf_writer import save, to_rpy, to_urdf
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.edits import with_locked

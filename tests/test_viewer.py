@@ -17,8 +17,8 @@ from test_report import EVIL, evil_robot
 
 import ramify as rf
 from ramify.view.live import Viewer
-from ramify.view.offers import CONTROLS, dials, standing
-from ramify.view.stage import ellipsoid
+from ramify.view.live_choices import CONTROLS, dials, standing
+from ramify.view.live_scene import ellipsoid
 
 PORT = 8510
 

@@ -12,8 +12,8 @@ import pytest
 import ramify as rf
 from ramify.cli import main
 from ramify.control import ComputedTorque, Prescribed
-from ramify.io.scenario import read_scenario
 from ramify.motion import Cycloid, Function, Gait, Hold, measured_balance
+from ramify.scenario_files.reader import read_scenario
 
 WALKS = ("planar_biped_walk", "spatial_biped_walk", "quadruped_trot", "hexapod_tripod")
 

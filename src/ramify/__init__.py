@@ -5,44 +5,43 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ramify.errors import LoopError, ModelError, RamifyError, SimulationError, StateError
+from ramify.core.errors import LoopError, ModelError, RamifyError, SimulationError, StateError
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from ramify import contact, control, formulations, motion, view
+    from ramify.api.build import Builder, Mechanism, from_dh, load
+    from ramify.api.model import Model
+    from ramify.api.result import Result
+    from ramify.api.simulate import simulate
     from ramify.codegen.threads import threads
-    from ramify.io.load import load, robots
-    from ramify.io.scenario import scenario, scenarios
-    from ramify.loops.mechanism import Mechanism
-    from ramify.model.build import Builder, from_dh
+    from ramify.files.load import robots
     from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_loop, with_payload, with_tool
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
-    from ramify.model.model import Model
-    from ramify.sim.result import Result
+    from ramify.scenario_files.reader import scenario, scenarios
+    from ramify.scenario_files.scenario import Scenario
     from ramify.sim.rollout import Rollout, rollout
-    from ramify.sim.scenario import Scenario
-    from ramify.sim.simulate import simulate
     from ramify.studies.study import Study, study
 
 _LAZY = {
-    "Builder": "ramify.model.build",
+    "Builder": "ramify.api.build",
     "Frame": "ramify.model.frame",
-    "Mechanism": "ramify.loops.mechanism",
-    "Model": "ramify.model.model",
-    "Result": "ramify.sim.result",
+    "Mechanism": "ramify.api.build",
+    "Model": "ramify.api.model",
+    "Result": "ramify.api.result",
     "Rollout": "ramify.sim.rollout",
-    "Scenario": "ramify.sim.scenario",
+    "Scenario": "ramify.scenario_files.scenario",
     "euler_joint": "ramify.model.euler",
     "euler_joints": "ramify.model.euler",
-    "from_dh": "ramify.model.build",
-    "load": "ramify.io.load",
-    "robots": "ramify.io.load",
+    "from_dh": "ramify.api.build",
+    "load": "ramify.api.build",
+    "robots": "ramify.files.load",
     "rollout": "ramify.sim.rollout",
-    "scenario": "ramify.io.scenario",
-    "scenarios": "ramify.io.scenario",
-    "simulate": "ramify.sim.simulate",
+    "scenario": "ramify.scenario_files.reader",
+    "scenarios": "ramify.scenario_files.reader",
+    "simulate": "ramify.api.simulate",
     "Study": "ramify.studies.study",
     "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",

@@ -23,8 +23,8 @@ def bench(
     json: AsJson = False,
 ) -> None:
     """Time a robot's kernels on this machine: one call, and a state of a batch."""
-    from ramify.algorithms import ALGORITHMS
-    from ramify.timing import MEASURED, measure
+    from ramify.kernels.algorithms import ALGORITHMS
+    from ramify.kernels.timing import MEASURED, measure
 
     if states < 1:
         raise rf.StateError(f"--states {states}: a batch has at least one state")

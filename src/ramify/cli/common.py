@@ -12,7 +12,7 @@ from cyclopts import App, Parameter
 import ramify as rf
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
+    from ramify.api.model import Model
 
 app = App(name="ramify", version=rf.__version__, help="Dynamics of tree-type robots, compiled for the robot at hand.")
 

@@ -13,7 +13,7 @@ from ramify.cli.common import COUNTED, AsJson, Settings, app, load
 from ramify.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
+    from ramify.api.model import Model
 
 
 @app.command
@@ -63,7 +63,7 @@ def _asked_for(robots: tuple[str, ...], settings: Settings, how: str) -> list[Mo
 
 
 def _by_robot(models: list[Model], names: list[str] | None, how: Literal["compiled", "written"], json: bool) -> None:
-    from ramify.formulations.literature import ALGORITHM, PUBLISHED, is_floating, joints_of, tasks_of, why_not_comparable
+    from ramify.formulations.counting.literature import ALGORITHM, PUBLISHED, is_floating, joints_of, tasks_of, why_not_comparable
 
     data: list[dict[str, Any]] = []
     tasks = set()
@@ -97,7 +97,7 @@ def _by_robot(models: list[Model], names: list[str] | None, how: Literal["compil
 
 def _best(row: dict[str, Any]) -> tuple[str, str]:
     """The published count with the fewest operations, and the share of it that ours does without, M + A."""
-    from ramify.formulations.literature import best_of, fewer_by
+    from ramify.formulations.counting.literature import best_of, fewer_by
 
     if not row["published"]:
         return "", ""

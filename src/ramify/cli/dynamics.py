@@ -31,8 +31,8 @@ def inverse_dynamics(
     """
     import numpy as np
 
+    from ramify.model.drives import driven
     from ramify.motion import cycloid, example_ends
-    from ramify.motion.driven import driven
 
     m = load(robot, settings)
     first, last = example_ends(m)
@@ -88,7 +88,7 @@ def forward_dynamics(
     """
     import numpy as np
 
-    from ramify.sim.closing import refuse_open
+    from ramify.sim.closed_run import refuse_open
 
     m = load(robot, settings)
     still = np.zeros(m.nv)

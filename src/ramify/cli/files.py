@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from ramify.cli.common import COUNTED, AsJson, Robot, Settings, app, file_name, load
 from ramify.cli.output import print_json, print_line
-from ramify.errors import SimulationError
+from ramify.core.errors import SimulationError
 
 
 @app.command
@@ -32,7 +32,7 @@ def export(
     if format == "yaml" and ground is not None:
         raise SimulationError("--ground belongs to --format c: a robot file has no ground")
     if format == "yaml":
-        from ramify.io.yaml_out import to_yaml
+        from ramify.files.robot_writer import to_yaml
 
         texts[out / f"{file_name(m)}.yaml"] = to_yaml(m)
     else:
@@ -69,7 +69,7 @@ def convert(
     json: AsJson = False,
 ) -> None:
     """Convert a robot file (URDF, MJCF, ReDySim's inputs.mat or inputs.m, YAML) and say what was ignored or assumed."""
-    from ramify.io.convert import convert as converted
+    from ramify.files.convert import convert as converted
 
     if target.exists() and not force:
         raise FileExistsError(f"{target}: already there; --force replaces it")
@@ -87,7 +87,7 @@ def demo(*, out: Annotated[Path, Parameter(help="Directory to write to.")] = Pat
     """Simulate a biped, an arm, a hexapod and a robotic leg; write their reports and a page of what ramify does: out/index.html."""
     import sys
 
-    from ramify.view.page import write_demo
+    from ramify.cli.demo_page import write_demo
 
     told = (lambda text: print(f"{text} …", file=sys.stderr, flush=True)) if sys.stderr.isatty() else None
     page = write_demo(out, progress=told)

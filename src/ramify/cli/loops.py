@@ -12,8 +12,8 @@ from ramify.cli.common import AsJson, Numbers, Robot, Settings, app, load
 from ramify.cli.output import print_json, print_line, print_table, several
 
 if TYPE_CHECKING:
+    from ramify.api.model import Model
     from ramify.loops.survey import Survey
-    from ramify.model.model import Model
 
 
 @app.command

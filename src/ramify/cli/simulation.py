@@ -14,8 +14,8 @@ from ramify.cli.common import AsJson, Settings, app, file_name, settings_of
 from ramify.cli.output import print_json, print_line, print_table, printable
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
-    from ramify.sim.scenario import Scenario
+    from ramify.api.result import Result
+    from ramify.scenario_files.scenario import Scenario
 
 WRITERS: Final = {".nc": "save", ".csv": "to_csv"}
 """Methods of a result that write its file, by suffix."""
@@ -27,7 +27,7 @@ Seconds = Annotated[float | None, Parameter()]
 @app.command
 def scenarios(*, json: AsJson = False) -> None:
     """List the scenarios that come with ramify."""
-    from ramify.io.scenario import summaries
+    from ramify.scenario_files.reader import summaries
 
     data = summaries()
     if json:
@@ -106,7 +106,7 @@ def simulate(
 
 def _scenario(what: str, settings: list[str] | None) -> Scenario:
     """The scenario of that name or file, or one of a robot at rest for a second."""
-    from ramify.io.scenario import is_scenario, read_scenario
+    from ramify.scenario_files.reader import is_scenario, read_scenario
 
     if is_scenario(what):
         if settings:
@@ -114,7 +114,7 @@ def _scenario(what: str, settings: list[str] | None) -> Scenario:
         return rf.scenario(what)
     parameters = settings_of(settings)
     if not Path(what).suffix and not Path(what).exists() and what not in rf.robots():
-        from ramify.io.expression import near
+        from ramify.core.messages import near
 
         raise rf.ModelError(f"no robot and no scenario is named {what!r}{near(what, [*rf.scenarios(), *rf.robots()])}")
     robot = rf.load(what, **parameters)

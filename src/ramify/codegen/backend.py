@@ -9,21 +9,19 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ramify.codegen.compile import LOCK, Compiled, compiled, is_cached
 from ramify.codegen.entry import Compute
 from ramify.codegen.rolled import rolled_ir, scratch_doubles
 from ramify.codegen.target import host
 from ramify.codegen.unrolled import unrolled_ir
-from ramify.trace.loops import LoopProgram
+from ramify.core.arrays import Array
 from ramify.trace.program import Program
-
-Array = NDArray[np.float64]
+from ramify.trace.rolled import LoopProgram
 
 
 class Backend(Protocol):
-    """Fills outputs (states, size) from inputs (states, size), C-contiguous; gives the flags of ``ramify.codegen.audit``."""
+    """Fills outputs (states, size) from inputs (states, size), C-contiguous; gives the flags of ``ramify.codegen.guards``."""
 
     tier: str
 

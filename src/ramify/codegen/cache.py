@@ -59,16 +59,6 @@ def _mine(status: os.stat_result, kind: object) -> bool:
     return status.st_uid == _user() and not status.st_mode & 0o077
 
 
-def key_of(*parts: str | bytes) -> str:
-    """A name for everything that determines an object."""
-    h = hashlib.sha256()
-    for part in parts:
-        raw = part.encode() if isinstance(part, str) else part
-        h.update(len(raw).to_bytes(8, "little"))
-        h.update(raw)
-    return h.hexdigest()
-
-
 def _digest(key: str, payload: bytes) -> bytes:
     return hashlib.sha256(key.encode() + payload).digest()
 

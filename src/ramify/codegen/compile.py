@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import threading
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any, Final
 
 from ramify.codegen import cache as disk
+from ramify.codegen.keys import object_key
 from ramify.codegen.target import Target, llvm, machine
 
 LOCK: Final = threading.RLock()
@@ -28,21 +26,10 @@ class Compiled:
         self.address: int = engine.get_function_address(name)
 
 
-@cache
-def _sources() -> str:
-    """A digest of the code that writes kernels: a new version never meets an old object."""
-    h = hashlib.sha256()
-    package = Path(__file__).parent.parent
-    for folder in ("", "model", "dynamics", "trace", "codegen", "motion", "control", "sim"):
-        for path in sorted((package / folder).glob("*.py")):
-            h.update(path.name.encode() + path.read_bytes())
-    return h.hexdigest()
-
-
 def compiled(text: Callable[[], str], name: str, target: Target, fingerprint: str, optimise: int = 2) -> Compiled:
     """The function ``name`` of an LLVM module. ``text`` is asked for only where the cache has no object for the fingerprint."""
     with LOCK:
-        key = _key(name, target, fingerprint, optimise)
+        key = object_key(name, target, fingerprint, optimise)
         payload = disk.load(key)
         if payload is None:
             payload = _build(text(), target, optimise)
@@ -50,17 +37,10 @@ def compiled(text: Callable[[], str], name: str, target: Target, fingerprint: st
         return Compiled(_load(payload, target), name)
 
 
-def _key(name: str, target: Target, fingerprint: str, optimise: int) -> str:
-    version = ".".join(map(str, llvm().llvm_version_info))
-    return disk.key_of(
-        fingerprint, name, _sources(), version, target.cpu, target.features, str((target.width, target.fma, optimise))
-    )
-
-
 def is_cached(name: str, target: Target, fingerprint: str, optimise: int = 2) -> bool:
     """Whether the cache has a file for a function (which may still prove damaged)."""
     with LOCK:
-        return disk.has(_key(name, target, fingerprint, optimise))
+        return disk.has(object_key(name, target, fingerprint, optimise))
 
 
 def compile_text(text: str, name: str, target: Target) -> Compiled:

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.audit import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
 from ramify.codegen.c99 import c_library, identifier
 from ramify.codegen.compile import LOCK
 from ramify.codegen.entry import Batch
+from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import host
 from ramify.codegen.threads import PART_NS, in_parallel, largest_alone, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
-from ramify.errors import RamifyError, StateError
+from ramify.core.errors import RamifyError, StateError
 from ramify.trace.count import OpCount, op_count
 from ramify.trace.program import Port, Program
 

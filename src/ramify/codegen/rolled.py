@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ramify.codegen.audit import MemoryAudit
 from ramify.codegen.blocks import begin_blocks, end_blocks, function
+from ramify.codegen.guards import MemoryAudit
 from ramify.codegen.target import Target
 from ramify.codegen.vector import Writer, emit
-from ramify.trace.loops import Climb, LoopPort, LoopProgram, Once, Sweep
+from ramify.trace.rolled import Climb, LoopPort, LoopProgram, Once, Sweep
 
 _ROBOT = ("%links", "%parents", "%constants", "%extras", "%globals", "%marks", "%places")
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ramify.codegen.audit import MemoryAudit
 from ramify.codegen.blocks import begin_blocks, end_blocks, function
+from ramify.codegen.guards import MemoryAudit
 from ramify.codegen.target import Target
 from ramify.codegen.unrolled import load_rows, store_rows
 from ramify.codegen.vector import Writer, emit, number

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ramify.errors import RamifyError
+from ramify.core.errors import RamifyError
 
 
 @cache

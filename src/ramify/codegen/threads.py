@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import Any, Final
 
-from ramify.errors import RamifyError
+from ramify.core.errors import RamifyError
 
 PART_NS: Final = 60_000.0
 """A thread is worth waking for this much work."""

@@ -2,15 +2,15 @@
 
 ``int64 NAME(int64 states, double **inputs, double **outputs)`` works on row-major arrays (states, size). Lanes are states: blocks
 of ``width`` rows are transposed in registers on the way in and out, the last block overlaps the one before. The result is a set
-of flags: see ``ramify.codegen.audit``.
+of flags: see ``ramify.codegen.guards``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ramify.codegen.audit import Audit
 from ramify.codegen.blocks import begin_blocks, end_blocks, function
+from ramify.codegen.guards import Audit
 from ramify.codegen.target import Target
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.program import Program

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from ramify.contact.ground import Ground, Normal, check_numbers, positive, pseudo_coulomb
 from ramify.contact.terrain import Flat
-from ramify.errors import ModelError, StateError
-from ramify.scalar import Scalar, select
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.core.errors import ModelError, StateError
+from ramify.core.scalar import Scalar, select
+from ramify.model.robot import Robot
 
 SAG = 0.05
 """m: how deep the whole robot would stand on one point, where no stiffness is given (ReDySim's robots: 0.046 to 0.047 m)."""
@@ -82,7 +80,7 @@ class Firm(_Book):
             raise StateError(f"Firm: top_speed and full_depth ({self.full_depth:g} m) say the same; give one")
 
     @classmethod
-    def of_redysim(cls, model: Model, **others: Any) -> Self:
+    def of_redysim(cls, model: Robot, **others: Any) -> Self:
         """The ground of a legged robot that was read from ReDySim's files: its ``g_prop``, with other fields as given.
 
         Raises ModelError for a robot that has none.

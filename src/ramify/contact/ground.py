@@ -10,18 +10,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from ramify.contact.terrain import Flat, Terrain
-from ramify.errors import StateError
-from ramify.motion.trajectory import settle
-from ramify.scalar import Scalar, atan2, select, sqrt
-from ramify.spatial import Vec3
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, atan2, select, sqrt
+from ramify.core.spatial import Vec3
+from ramify.model.robot import Robot
 
 
 class Normal(NamedTuple):
@@ -99,7 +97,7 @@ class Ground(ABC):
         loss = (force - elastic) * sinking + grip * slipping
         return Reaction(normal * force - slip * grip, depth, slip, stored, loss)
 
-    def fitted(self, model: Model) -> Self:
+    def fitted(self, model: Robot) -> Self:
         """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction against its gravity."""
         g = np.array(model.gravity)
         size = float(np.linalg.norm(g))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from ramify.contact.ground import TINY, Ground, Normal, check_numbers, positive, regularised_coulomb
-from ramify.errors import StateError
-from ramify.scalar import Scalar, select, sqrt
+from ramify.core.errors import StateError
+from ramify.core.scalar import Scalar, select, sqrt
 
 SAG = 0.005
 """m: how deep the whole robot would stand on one point, where no stiffness is given."""

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.contact.text import ContactText, What
-from ramify.contact.words import as_ground
-from ramify.errors import SimulationError
-from ramify.model.configuration import checked, together
-from ramify.model.frame import Array
+from ramify.contact.laws import as_ground
+from ramify.contact.robot_on_ground import ContactText, What
+from ramify.core.arrays import Array, together
+from ramify.core.errors import SimulationError
+from ramify.kernels.questions import kinematics
+from ramify.model.configuration import checked
+from ramify.model.robot import Robot
 
 if TYPE_CHECKING:
     from ramify.codegen.kernel import Kernel
     from ramify.contact.ground import Ground
-    from ramify.model.model import Model
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,9 +93,9 @@ class Contacts:
             place = (self.load[..., None] * self.position).sum(axis=-2) / total[..., None]
         return np.where((total > 0.0)[..., None], place, np.nan)
 
-    def wrenches(self, model: Model, q: ArrayLike) -> dict[str, Array]:
+    def wrenches(self, model: Robot, q: ArrayLike) -> dict[str, Array]:
         """The wrench (T, 6) on each body that has points: at its origin, in the axes of the world, as models take it."""
-        places = model.kinematics(q).position
+        places = kinematics(model, q).position
         found: dict[str, Array] = {}
         for i, name in enumerate(self.bodies):
             b = next(k for k, body in enumerate(model.bodies) if body.name == name)
@@ -104,7 +105,7 @@ class Contacts:
         return found
 
 
-def forces(model: Model, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Contacts:
+def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Contacts:
     """What the contact points feel at the states q (..., nq), v (..., nv): a Contacts with these leading dimensions.
 
     ground: as for rf.simulate. Raises StateError, ModelError or SimulationError naming what is wrong.
@@ -124,7 +125,7 @@ def contacts(text: ContactText, place: Array, force: Array, depth: Array, slip: 
     return Contacts(text.names, text.bodies, force, place, depth, slip, stored, lost, text.ground.terrain.axes[2])
 
 
-def kernel(model: Model, ground: Ground | Any, what: What = "contact_dynamics", tier: str | None = None) -> Kernel:
+def kernel(model: Robot, ground: Ground | Any, what: What = "contact_dynamics", tier: str | None = None) -> Kernel:
     """A kernel of a robot on a ground, with ``.c_source()`` and the rest of what kernels have.
 
     what: "contact_dynamics": (q, v, tau) -> a (nv), force (n, 3); "contact_forces": (q, v) -> place (n, 3), force (n, 3),

@@ -7,9 +7,11 @@ from typing import Final
 
 import numpy as np
 
-from ramify.contact.text import ContactText
-from ramify.errors import RamifyError
-from ramify.model.frame import Array
+from ramify.contact.robot_on_ground import ContactText
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.kernels.make import kernel
+from ramify.kernels.questions import jacobian
 
 LIMITS: Final = {"euler": 2.0, "semi_implicit_euler": 2.0, "rk4": 2.785, "rk5": 3.3, "ab4": 0.3}
 """Largest step times rate at which a scheme damps instead of growing (along the negative real axis)."""
@@ -29,9 +31,9 @@ def damping_rate(contact: ContactText, q: Array) -> float:
     fastest = 0.0
     for row in q[:_FEW]:
         J = np.stack(
-            [up @ model.jacobian(row, body, place)[3:] for body, place in zip(contact.bodies, contact.places, strict=True)]
+            [up @ jacobian(model, row, body, place)[3:] for body, place in zip(contact.bodies, contact.places, strict=True)]
         )
-        fastest = max(fastest, float(np.linalg.eigvalsh(c * (J @ model.mass_matrix_inverse(row) @ J.T))[-1]))
+        fastest = max(fastest, float(np.linalg.eigvalsh(c * (J @ kernel(model, "mass_matrix_inverse")(row) @ J.T))[-1]))
     return fastest
 
 

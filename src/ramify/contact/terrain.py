@@ -16,10 +16,10 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 import numpy as np
 
-from ramify.errors import StateError
-from ramify.motion.trajectory import settle
-from ramify.scalar import Scalar, select
-from ramify.spatial import Vec3
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, select
+from ramify.core.spatial import Vec3
 
 _LEAST_RISE: Final = 1e-6
 """Cosine between a normal and the upward direction, at least: a steeper plane is a wall."""

@@ -17,15 +17,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.control.robot import RobotText, Scalars, StillRobot
-from ramify.errors import SimulationError, StateError
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError, StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, select
 from ramify.model.configuration import checked
-from ramify.motion.driven import Driven
-from ramify.motion.trajectory import Array, Row, row, settle, stacked
-from ramify.scalar import Scalar, select
+from ramify.model.drives import Driven
+from ramify.model.robot import Robot
+from ramify.motion.trajectory import Row, row, stacked
 
 if TYPE_CHECKING:
-    from ramify.contact.text import ContactText
-    from ramify.model.model import Model
+    from ramify.contact.robot_on_ground import ContactText
 
 Forces = tuple[list[Scalar], list[Scalar]]
 """Joint forces, and the rates of the controller's own states."""
@@ -94,7 +96,7 @@ class Controller(ABC):
         return tau, rates
 
     def torque(
-        self, model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None = None, ground: Any = None
+        self, model: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None = None, ground: Any = None
     ) -> Array:  # fmt: skip
         """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z (..., states) or its start;
         ground: what the robot stands on, as for rf.simulate.
@@ -120,12 +122,12 @@ class Controller(ABC):
             raise SimulationError(f"the controller gave {out[where]} for {model.velocities[where[-1]]!r} at t = {when:g} s{state}")
         return out
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Robot) -> None:
         """Raise StateError where the controller does not fit the robot: lengths of motions, gains and limits, names of joints."""
         self.text(StillRobot(model), 0.0, model.neutral().tolist(), [0.0] * model.nv, list(self.start))
 
 
-def as_controller(control: Any, model: Model) -> Controller | None:
+def as_controller(control: Any, model: Robot) -> Controller | None:
     """A controller that fits the model: None and controllers as they are, a function f(t, q, v) -> tau as a ``Function``."""
     from ramify.control.function import Function
 
@@ -139,12 +141,12 @@ def as_controller(control: Any, model: Model) -> Controller | None:
     return control
 
 
-def _contact(model: Model, ground: Any) -> ContactText | None:
+def _contact(model: Robot, ground: Any) -> ContactText | None:
     """The contact of a model with a ground, which may be known already."""
     if ground is None:
         return None
-    from ramify.contact.text import ContactText
-    from ramify.contact.words import as_ground
+    from ramify.contact.laws import as_ground
+    from ramify.contact.robot_on_ground import ContactText
 
     if isinstance(ground, ContactText):
         return ground

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ramify.control.base import Forces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
 from ramify.control.robot import RobotText, Scalars
-from ramify.motion.driven import Driven
-from ramify.scalar import Scalar
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Driven
 
 
 @dataclass(frozen=True)

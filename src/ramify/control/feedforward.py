@@ -9,8 +9,8 @@ from ramify.control.base import Forces
 from ramify.control.computed_torque import driving_forces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
 from ramify.control.robot import RobotText, Scalars
-from ramify.motion.driven import Driven
-from ramify.scalar import Scalar
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Driven
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from typing import Any, ClassVar
 
 from ramify.control.base import Controller, gains, spread
 from ramify.control.robot import RobotText, Scalars
-from ramify.errors import StateError
-from ramify.motion.driven import Driven
-from ramify.motion.trajectory import Row, Trajectory, settle
-from ramify.scalar import Scalar
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Driven
+from ramify.motion.trajectory import Row, Trajectory
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ramify.control.base import Controller, Forces
 from ramify.control.robot import RobotText, Scalars
-from ramify.errors import StateError
-from ramify.motion.driven import Driven
-from ramify.motion.trajectory import Array, stacked
-from ramify.scalar import Scalar
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Driven
+from ramify.model.robot import Robot
+from ramify.motion.trajectory import stacked
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class Function(Controller):
                 tau[i] = self._call(float(times[i]), qs[i], vs[i], (), robot, driven)
         return [tau[..., i] if batch else float(tau[i]) for i in range(len(driven))], []
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Robot) -> None:
         """Only the names of the joints and the limits: the function is not called beforehand."""
         from ramify.control.torque import Torque
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from ramify.control.base import Controller, Forces, gains, spread
 from ramify.control.robot import RobotText, Scalars
-from ramify.motion.driven import Driven
-from ramify.motion.trajectory import settle
-from ramify.scalar import Scalar
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Driven
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ from typing import Any
 from ramify.control.base import Controller, Forces, gains
 from ramify.control.follow import Follower, desired, errors, following, sums, weighted
 from ramify.control.robot import RobotText, Scalars
-from ramify.motion.driven import Driven
-from ramify.motion.trajectory import Trajectory, settle
-from ramify.scalar import Scalar
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Driven
+from ramify.motion.trajectory import Trajectory
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import NamedTuple
 from ramify.control.base import Controller, Forces
 from ramify.control.follow import desired
 from ramify.control.robot import RobotText, Scalars
-from ramify.errors import StateError
-from ramify.motion.driven import Driven
+from ramify.core.errors import StateError
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Driven
 from ramify.motion.trajectory import Trajectory
-from ramify.scalar import Scalar
 
 
 class Solved(NamedTuple):

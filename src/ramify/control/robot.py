@@ -6,13 +6,14 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ramify.compute import algorithm_of, plain_text
-from ramify.motion.driven import Actuated, Driven, driven
-from ramify.scalar import Scalar
+from ramify.core.scalar import Scalar
+from ramify.kernels.make import algorithm_of
+from ramify.kernels.text import plain_text
+from ramify.model.drives import Actuated, Driven, driven
+from ramify.model.robot import Robot
 
 if TYPE_CHECKING:
-    from ramify.contact.text import ContactText
-    from ramify.model.model import Model
+    from ramify.contact.robot_on_ground import ContactText
 
 Scalars = Sequence[Scalar]
 Text = Callable[..., list[list[Any]]]
@@ -26,14 +27,14 @@ class RobotText:
     ``contact``: the robot's contact with a ground, where it stands on one.
     """
 
-    def __init__(self, model: Model, contact: ContactText | None = None) -> None:
+    def __init__(self, model: Robot, contact: ContactText | None = None) -> None:
         self.model, self.contact = model, contact
         self.nq, self.nv = model.nq, model.nv
         self._driven: dict[Any, Driven] = {}
         self._hybrids: dict[tuple[str, tuple[int, ...]], Text] = {}
 
     def driven(self, actuated: Actuated = None) -> Driven:
-        """The driven coordinates: see ramify.motion.driven."""
+        """The driven coordinates: see ramify.model.drives."""
         key = tuple(actuated) if isinstance(actuated, (list, tuple)) else actuated
         if key not in self._driven:
             self._driven[key] = driven(self.model, actuated)

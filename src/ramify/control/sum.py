@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ramify.control.base import Controller, Forces
 from ramify.control.follow import sums
 from ramify.control.robot import RobotText, Scalars
-from ramify.errors import StateError
-from ramify.motion.driven import Driven
-from ramify.motion.trajectory import Row, settle
-from ramify.scalar import Scalar
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Driven
+from ramify.model.robot import Robot
+from ramify.motion.trajectory import Row
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class Sum(Controller):
         chosen = {j for part in self.parts for j in part.driven(robot).v}
         return robot.driven(tuple(robot.model.velocities[j] for j in sorted(chosen)))
 
-    def check(self, model: Model) -> None:
+    def check(self, model: Robot) -> None:
         """Each part by itself, then the joints and limits of the sum."""
         from ramify.control.torque import Torque
 

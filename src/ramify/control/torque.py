@@ -8,11 +8,12 @@ from typing import Any
 
 from ramify.control.base import Controller, Forces, spread
 from ramify.control.robot import RobotText, Scalars
-from ramify.errors import StateError
-from ramify.motion.driven import Driven
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, select
+from ramify.model.drives import Driven
 from ramify.motion.pieces import pick
-from ramify.motion.trajectory import row, settle, table
-from ramify.scalar import Scalar, select
+from ramify.motion.trajectory import row, table
 
 
 @dataclass(frozen=True)

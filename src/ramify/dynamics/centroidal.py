@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ramify.core.spatial import Vec3, Wrench
 from ramify.dynamics.energy import Bulk, bulk
 from ramify.dynamics.inertia_matrix import inward, no_inertia
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import Motion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Link, Pose
-from ramify.spatial import Vec3, Wrench
 
 
 def about(point: Vec3, at: Pose, w: Wrench) -> Wrench:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ramify.core.spatial import Twist, Vec3, Wrench
 from ramify.dynamics.forward import accelerations
 from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.kinematics import poses, twists
@@ -17,7 +18,6 @@ from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.wrenches import to_world
 from ramify.model.link import Link, Pose
-from ramify.spatial import Twist, Vec3, Wrench
 
 GroundText = Callable[[Vec3, Vec3], Any]
 

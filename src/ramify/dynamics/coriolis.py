@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Mat3, RigidInertia, Vec3, Wrench
 from ramify.dynamics.inertia_matrix import no_inertia
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
 from ramify.model.link import Displacement, Link
-from ramify.scalar import Scalar
-from ramify.spatial import Mat3, RigidInertia, Vec3, Wrench
 
 
 @dataclass(slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Twist, Vec3, Wrench
 from ramify.dynamics.gravity import depths, potential
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Link, Pose
-from ramify.scalar import Scalar
-from ramify.spatial import Twist, Vec3, Wrench
 
 
 @dataclass(slots=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import ArticulatedInertia, Wrench
 from ramify.dynamics.forward import pivot
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
 from ramify.model.link import Displacement, Link
-from ramify.scalar import Scalar
-from ramify.spatial import ArticulatedInertia, Wrench
 
 
 @dataclass(slots=True)

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import ArticulatedInertia, Twist, Vec3, Wrench
 from ramify.dynamics.forward import Articulated
 from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.wrenches import applied
 from ramify.model.link import Displacement, Link
-from ramify.scalar import Scalar
-from ramify.spatial import ArticulatedInertia, Twist, Vec3, Wrench
 
 
 @dataclass(slots=True)

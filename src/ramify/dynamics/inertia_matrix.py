@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import RigidInertia, Sym3, Vec3, Wrench
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
 from ramify.model.link import Displacement, Link
-from ramify.scalar import Scalar
-from ramify.spatial import RigidInertia, Sym3, Vec3, Wrench
 
 
 def no_inertia() -> RigidInertia:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Vec3, Wrench
 from ramify.dynamics.motion import Motion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link
-from ramify.scalar import Scalar
-from ramify.spatial import Vec3, Wrench
 
 
 def no_wrench() -> Wrench:

@@ -6,13 +6,13 @@ that moves it. The point is given in the body's frame, in m; answers are angular
 
 from __future__ import annotations
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Twist, Vec3, acceleration_field
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import Motion, at_rest, displacements
 from ramify.dynamics.motion import outward as motion_step
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Link, Pose
-from ramify.scalar import Scalar
-from ramify.spatial import Twist, Vec3, acceleration_field
 
 
 def jacobian(tree: Tree, q: Column, target: Column, support: Column, point: Vec3) -> Column:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Mat3, Twist, Vec3
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link, Pose
-from ramify.scalar import Scalar
-from ramify.spatial import Mat3, Twist, Vec3
 
 
 def outward(link: Link, parent: Pose, x: Displacement) -> Pose:

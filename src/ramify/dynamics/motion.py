@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Twist, Vec3
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link
-from ramify.scalar import Scalar
-from ramify.spatial import Twist, Vec3
 
 
 @dataclass(slots=True)

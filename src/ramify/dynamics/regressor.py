@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import RigidInertia, Sym3, Vec3, Wrench
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Matrix, Tree
-from ramify.scalar import Scalar
-from ramify.spatial import RigidInertia, Sym3, Vec3, Wrench
 
 PARAMETERS: Final = ("m", "hx", "hy", "hz", "Ixx", "Iyy", "Izz", "Ixy", "Iyz", "Ixz")
 """Mass in kg, first moment h = m d in kg m, inertia tensor in kg m^2, both about the frame's origin."""

@@ -1,7 +1,7 @@
 """The traversals of a tree of links: the only loops an algorithm of this folder knows.
 
 An algorithm hands a *step*, a function of one link's constants and records, to a traversal. Here a traversal runs
-over plain lists, so it works on any scalar and a traced algorithm comes out unrolled; ``ramify.trace.loops`` runs the same
+over plain lists, so it works on any scalar and a traced algorithm comes out unrolled; ``ramify.trace.rolled`` runs the same
 step once, on symbols, and so writes a loop. A *column* holds one record per link.
 """
 
@@ -11,10 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from ramify.core.records import add
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Vec3
 from ramify.model.link import Link, Pose
-from ramify.records import add
-from ramify.scalar import Scalar
-from ramify.spatial import Vec3
+from ramify.model.robot import Robot
+from ramify.model.skeleton import as_pose
 
 Column = Sequence[Any]
 Step = Callable[..., Any]
@@ -95,3 +99,10 @@ class Matrix:
 
     def row_major(self) -> list[Scalar]:
         return [self.entries.get((i, j), 0.0) for i in range(self.n) for j in range(self.n)]
+
+
+def tree_of(model: Robot) -> Tree:
+    """The tree of a model's links, as numbers."""
+    skeleton = model.skeleton
+    gravity = Vec3(*(float(g) for g in skeleton.root.rotation.T @ np.array(model.gravity)))
+    return Tree(skeleton.links, skeleton.parents, as_pose(skeleton.root), gravity, skeleton.balls)

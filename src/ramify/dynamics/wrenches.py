@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from ramify.core.spatial import Wrench
 from ramify.dynamics.forward import accelerations
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Link, Pose
-from ramify.spatial import Wrench
 
 
 def to_link(link: Link, at: Pose, w: Wrench) -> Wrench:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ramify.formulations.counting.general import FORMULATIONS, Formulation, general_count, published_count
 from ramify.formulations.denoc import Denoc, denoc_matrices
-from ramify.formulations.general import FORMULATIONS, Formulation, general_count, published_count
 from ramify.formulations.mass_centre import MassCentre, mass_centre_matrices
 from ramify.formulations.steps import StepTable, step_table
-from ramify.formulations.symbolic import Equations, equations
+from ramify.formulations.symbolic.equations import Equations, equations
 
 __all__ = [
     "FORMULATIONS", "Denoc", "Equations", "Formulation", "MassCentre", "StepTable", "denoc_matrices", "equations", "general_count",

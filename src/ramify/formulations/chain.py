@@ -10,19 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from ramify.errors import ModelError, StateError
-from ramify.formulations.counting import stored
+from ramify.core.errors import ModelError, StateError
+from ramify.core.records import flatten, rebuild
+from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.spatial import Sym3, Vec3
+from ramify.formulations.counting.tally import stored
 from ramify.model.link import Link, Turn
-from ramify.records import flatten, rebuild
-from ramify.scalar import Scalar, cos, sin
-from ramify.spatial import Sym3, Vec3
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.robot import Robot
 
 ORIGIN = Vec3(0.0, 0.0, 0.0)
 Z = Vec3(0.0, 0.0, 1.0)
@@ -67,7 +65,7 @@ class Chain:
         return [sum(link.m for link in self.links[j:]) for j in range(len(self.links))]
 
 
-def refuse_loops(model: Model) -> None:
+def refuse_loops(model: Robot) -> None:
     """ModelError for a robot with closed loops, whose equations are not those of its tree alone."""
     if model.loops:
         raise ModelError(
@@ -75,7 +73,7 @@ def refuse_loops(model: Model) -> None:
         )
 
 
-def chain_of(model: Model, **state: Sequence[Scalar]) -> Chain:
+def chain_of(model: Robot, **state: Sequence[Scalar]) -> Chain:
     """The chain of a model; ModelError where it branches, has loops or a joint other than revolute and prismatic ones.
 
     StateError where a column of ``state`` (q, v ...) has not one scalar per joint: see ``check_column``.

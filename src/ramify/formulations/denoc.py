@@ -14,19 +14,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError, StateError
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, StateError
+from ramify.core.spatial import Vec3
 from ramify.formulations.chain import refuse_loops
-from ramify.model.frame import Array
 from ramify.model.link import Link
-from ramify.spatial import Vec3
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.robot import Robot
 
 Level = Literal["link", "module"]
 Groups = tuple[tuple[int, ...], ...]
@@ -179,7 +177,7 @@ class _Link:
     v: Array
 
 
-def denoc_matrices(model: Model, q: ArrayLike, v: ArrayLike, level: Level = "link") -> Denoc:
+def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "link") -> Denoc:
     """The DeNOC matrices at q (n), v (n), for links or for the modules of the model.
 
     ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for closed loops. StateError for
@@ -250,7 +248,7 @@ def _array(u: Vec3) -> Array:
     return np.array([u.x, u.y, u.z], dtype=np.float64)
 
 
-def _groups(model: Model, level: Level) -> Groups:
+def _groups(model: Robot, level: Level) -> Groups:
     """The links of each group: one by one, or those of all bodies of a module."""
     if level == "link":
         return tuple((k,) for k in range(model.nv))

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, Chain, Z, in_store
-from ramify.formulations.counting import Ledger, stored
+from ramify.formulations.counting.tally import Ledger, stored
 from ramify.model.link import Turn
-from ramify.scalar import Scalar, cos, sin
-from ramify.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
 
 TABLE = "rfdsim"
 _O3 = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)

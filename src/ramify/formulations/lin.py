@@ -13,15 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Mat3, Sym3, Vec3
 from ramify.formulations.chain import ORIGIN, Chain, Rotation, axes_seen_outward, chain_of, in_store, rotations
-from ramify.formulations.counting import stored
-from ramify.scalar import Scalar
-from ramify.spatial import Mat3, Sym3, Vec3
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.formulations.counting.tally import stored
+from ramify.model.robot import Robot
 
 Rows = list[list[Scalar]]
 
@@ -246,12 +243,12 @@ def equations_of_motion(chain: Chain, q: Sequence[Scalar], q_dot: Sequence[Scala
     return lin.H, bias(lin, q_dot)
 
 
-def mass_matrix(model: Model, q: Sequence[Scalar]) -> Rows:
+def mass_matrix(model: Robot, q: Sequence[Scalar]) -> Rows:
     """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and prismatic joints."""
     chain = chain_of(model, q=q)
     return inertia(chain, rotations(chain, q), q).H
 
 
-def bias_forces(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def bias_forces(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """b (nv) of a serial model; ModelError as for ``mass_matrix``."""
     return equations_of_motion(chain_of(model, q=q, v=v), q, v)[1]

@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
 from ramify.formulations.denoc import Denoc, Quantity, cross_tensor, denoc_matrices
-from ramify.model.frame import Array
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.robot import Robot
 
 _MEANING = {
     "T": ("T", "", "twists at the joint origins to twists at the mass centres, block diagonal"),
@@ -187,7 +184,7 @@ class MassCentre:
         return "\n".join([head, *lines])
 
 
-def mass_centre_matrices(model: Model, q: ArrayLike, v: ArrayLike) -> MassCentre:
+def mass_centre_matrices(model: Robot, q: ArrayLike, v: ArrayLike) -> MassCentre:
     """Saha's matrices at q (n), v (n). ModelError for joints with quaternions and for closed loops; StateError for wrong shapes."""
     d = denoc_matrices(model, q, v)
     size = len(d.M)

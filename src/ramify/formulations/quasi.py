@@ -16,9 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-from ramify.errors import RamifyError
+from ramify.core.errors import RamifyError
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Mat3, Vec3, Wrench, acceleration_field
 from ramify.formulations.chain import ORIGIN, in_store
 from ramify.formulations.quasi_chain import (
     ONE,
@@ -29,11 +31,7 @@ from ramify.formulations.quasi_chain import (
     product_transposed,
     quasi_chain_of,
 )
-from ramify.scalar import Scalar
-from ramify.spatial import Mat3, Vec3, Wrench, acceleration_field
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.robot import Robot
 
 Coordinates = Literal["inertial", "relative"]
 Column = Sequence[Scalar]
@@ -292,17 +290,17 @@ def solve(M: Rows, b: Column) -> list[Scalar]:
 # ---- of a model ----
 
 
-def inverse_dynamics(model: Model, q: Column, v: Column, a: Column, coordinates: Coordinates = "inertial") -> list[Scalar]:
+def inverse_dynamics(model: Robot, q: Column, v: Column, a: Column, coordinates: Coordinates = "inertial") -> list[Scalar]:
     """tau (nv) of a serial model: the control problem. ModelError where it branches, StateError for columns of a wrong length."""
     return control(quasi_chain_of(model, q=q, v=v, a=a), q, v, a, coordinates)
 
 
-def bias_forces(model: Model, q: Column, v: Column) -> list[Scalar]:
+def bias_forces(model: Robot, q: Column, v: Column) -> list[Scalar]:
     """h (nv): the forces of the control problem at zero accelerations."""
     return control(quasi_chain_of(model, q=q, v=v), q, v, [0.0] * len(v))
 
 
-def mass_matrix(model: Model, q: Column) -> Rows:
+def mass_matrix(model: Robot, q: Column) -> Rows:
     """M_c (nv, nv) of a serial model, as rows (37)."""
     chain = quasi_chain_of(model, q=q)
     zeros = [0.0] * model.nv
@@ -310,6 +308,6 @@ def mass_matrix(model: Model, q: Column) -> Rows:
     return inertia_matrix(chain, joints, inertial_rates(joints))
 
 
-def forward_dynamics(model: Model, q: Column, v: Column, tau: Column) -> list[Scalar]:
+def forward_dynamics(model: Robot, q: Column, v: Column, tau: Column) -> list[Scalar]:
     """alpha'' (nv) of a serial model: the simulation problem (38)."""
     return simulation(quasi_chain_of(model, q=q, v=v, tau=tau), q, v, tau)

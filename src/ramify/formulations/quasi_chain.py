@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from ramify.errors import ModelError
+from ramify.core.errors import ModelError
+from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.spatial import Mat3, Sym3, Vec3
 from ramify.formulations.chain import ORIGIN, Chain, check_column, refuse_loops
 from ramify.model.joint import Step
+from ramify.model.robot import Robot
 from ramify.model.skeleton import rigid_inertia
-from ramify.scalar import Scalar, cos, sin
-from ramify.spatial import Mat3, Sym3, Vec3
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
 
 ONE = Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
@@ -138,7 +135,7 @@ def joint_motions(chain: QuasiChain, q: Sequence[Scalar], v: Sequence[Scalar], a
     return out
 
 
-def quasi_chain_of(model: Model, **state: Sequence[Scalar]) -> QuasiChain:
+def quasi_chain_of(model: Robot, **state: Sequence[Scalar]) -> QuasiChain:
     """The chain of a serial model, any of its joints.
 
     ModelError where it branches or has loops, StateError for columns that are not as many scalars.

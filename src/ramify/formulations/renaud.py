@@ -8,14 +8,11 @@ joint i + 1 turns, its origin stays where it is in link i, and the mass beyond i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Sym3, Vec3
 from ramify.formulations.chain import ORIGIN, Chain, Rotation, axes_seen_outward, chain_of, in_store, rotations
-from ramify.scalar import Scalar
-from ramify.spatial import Sym3, Vec3
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.robot import Robot
 
 Rows = list[list[Scalar]]
 
@@ -113,7 +110,7 @@ def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> Rows:
     return H
 
 
-def mass_matrix(model: Model, q: Sequence[Scalar]) -> Rows:
+def mass_matrix(model: Robot, q: Sequence[Scalar]) -> Rows:
     """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and prismatic joints."""
     chain = chain_of(model, q=q)
     return inertia(chain, rotations(chain, q), q)

@@ -13,17 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.spatial import Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, Chain, Z, chain_of, in_store
-from ramify.formulations.counting import Ledger
+from ramify.formulations.counting.tally import Ledger
 from ramify.formulations.elimination import bodies_at, solve
 from ramify.model.link import Turn
-from ramify.scalar import Scalar, cos, sin
-from ramify.spatial import Sym3, Twist, Vec3, Wrench
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -162,11 +159,11 @@ def rfdsim(chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence
     return solve(bodies_at(chain, q), [t - x for t, x in zip(tau, h, strict=True)])
 
 
-def inverse_dynamics(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]) -> list[Scalar]:
+def inverse_dynamics(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]) -> list[Scalar]:
     """tau (nv) of a serial model by RIDIM; ModelError where it is no chain of revolute and prismatic joints."""
     return ridim(chain_of(model, q=q, v=v, a=a), q, v, a)
 
 
-def forward_dynamics(model: Model, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+def forward_dynamics(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
     """q'' (nv) of a serial model by RFDSIM; ModelError as for ``inverse_dynamics``."""
     return rfdsim(chain_of(model, q=q, v=v, tau=tau), q, v, tau)

@@ -22,13 +22,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from ramify.errors import ModelError, RamifyError
+from ramify.core.errors import ModelError, RamifyError
 from ramify.formulations.chain import refuse_loops
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.robot import Robot
 
 _SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
@@ -155,7 +153,7 @@ class _Module:
     links: tuple[_Link, ...]
 
 
-def _modules(model: Model) -> list[_Module]:
+def _modules(model: Robot) -> list[_Module]:
     if model.skeleton.balls:
         raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
     parents = model.skeleton.parents
@@ -335,7 +333,7 @@ def _forward(modules: Sequence[_Module], links: dict[str, _Link]) -> tuple[Sweep
 _TABLES: Final = {"inverse_dynamics": _inverse, "forward_dynamics": _forward}
 
 
-def step_table(model: Model, name: str) -> StepTable:
+def step_table(model: Robot, name: str) -> StepTable:
     """The steps of ``inverse_dynamics`` or ``forward_dynamics`` for a robot.
 
     RamifyError for another name, ModelError for joints with quaternions and for loops.

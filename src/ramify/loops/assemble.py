@@ -5,21 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import LoopError, StateError
-from ramify.loops.closure import names, reach
-from ramify.loops.hold import NEAR, Hold, lets_go
+from ramify.core.arrays import Array
+from ramify.core.errors import LoopError, StateError
+from ramify.dynamics.closure import names, reach
+from ramify.kernels.make import kernel
+from ramify.kernels.questions import kinematics
+from ramify.loops.constraints import RANK, column_sizes, independent_rows, row_sizes
 from ramify.loops.planar import refuse_crooked
-from ramify.loops.report import RANK, column_sizes, independent_rows, row_sizes
+from ramify.loops.rank import NEAR, Hold, lets_go
 from ramify.model.configuration import configuration
-from ramify.model.frame import Array
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.robot import Robot
 
 Values = Mapping[str, ArrayLike] | None
 
@@ -52,7 +51,13 @@ class State:
         return iter((self.q, self.v, self.a))
 
 
-def assemble(model: Model, independent: Values, rates: Values, guess: ArrayLike | Values, accelerations: Values) -> State:
+def assemble(
+    model: Robot,
+    independent: Values = None,
+    rates: Values = None,
+    guess: ArrayLike | Values = None,
+    accelerations: Values = None,
+) -> State:
     """See Model.assemble."""
     if not model.loops:
         raise LoopError(f"{model.name} has no loops to assemble; any q will do")
@@ -84,7 +89,7 @@ def _path(work: _Assembly, start: Array) -> State:
     return State(stack[0], stack[1], stack[2], max(s.gap for s in states), worst.branch, worst.margin, states[0].note)
 
 
-def _start(model: Model, guess: ArrayLike | Values) -> Array:
+def _start(model: Robot, guess: ArrayLike | Values) -> Array:
     if guess is not None and not isinstance(guess, Mapping):
         return configuration(model, "guess", guess)
     q = model.neutral()
@@ -97,7 +102,7 @@ def _start(model: Model, guess: ArrayLike | Values) -> Array:
     return q
 
 
-def _place(model: Model, name: str, what: str) -> int:
+def _place(model: Robot, name: str, what: str) -> int:
     places = {model.coordinates[i]: i for i in model.layout.plain_q}
     if name not in places:
         some = ", ".join(list(places)[:20])
@@ -109,7 +114,7 @@ class _Assembly:
     """Newton's steps in the dependent coordinates; arrays of independent ones are rows of a path."""
 
     def __init__(
-        self, model: Model, independent: Mapping[str, ArrayLike], rates: Mapping[str, ArrayLike], second: Mapping[str, ArrayLike]
+        self, model: Robot, independent: Mapping[str, ArrayLike], rates: Mapping[str, ArrayLike], second: Mapping[str, ArrayLike]
     ) -> None:
         self.model = model
         to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
@@ -135,7 +140,7 @@ class _Assembly:
         self.columns = column_sizes(model)
         self.turning = self._turning()
         self.crossed = False  # whether the last way led past a dead centre
-        self.kernel = model.kernel("constraints")
+        self.kernel = kernel(model, "constraints")
         self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
         self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = None
 
@@ -373,10 +378,10 @@ class _Assembly:
         return int(np.sign(np.linalg.det(A[kept])))
 
 
-def wrong_way(model: Model, q: Array) -> list[str]:
+def wrong_way(model: Robot, q: Array) -> list[str]:
     """Loops whose axes or frames are opposed although their rows vanish."""
     found = []
-    pose = model.tree.kinematics(q)
+    pose = kinematics(model.tree, q)
     for loop in model.loops:
         kinds = {row.split("_")[0] for row in loop.rows}
         if not kinds & {"tilt", "turn"}:

@@ -1,132 +1,122 @@
-"""Constraint kinematics (section 8.2): residual, J and J' v of all loops, from the sweeps that also serve the dynamics."""
+"""What the loops of a robot leave free: residuals, Jacobian, rank, mobility, and which constraints say nothing new."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
-from ramify.dynamics.kinematics import poses
-from ramify.dynamics.motion import Motion, displacements
-from ramify.dynamics.tree import Column, Tree
-from ramify.dynamics.wrenches import to_world
-from ramify.loops.closure import Closure, End
-from ramify.loops.rows import Row, rows
-from ramify.model.link import Pose
-from ramify.scalar import Scalar
-from ramify.spatial import Mat3, Twist, Vec3, Wrench, acceleration_field
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array
+from ramify.core.errors import LoopError
+from ramify.dynamics.closure import closures, names, reach
+from ramify.kernels.make import kernel
+from ramify.model.robot import Robot, once
+
+_CONTRADICTION = 1e-9
+RANK = 1e-9
+"""Singular values of the scaled Jacobian below this share of the largest count as zero."""
 
 
-@dataclass(slots=True)
-class Constraint:
-    """One row: its value, its entries of J by link, and the wrenches by link (in the links' frames) of a unit multiplier.
+@dataclass(frozen=True, eq=False)
+class Constraints:
+    """The constraints at a state (or a batch of them).
 
-    ``forces`` are joint forces by link instead, for a gear. ``size``: see Closure; ``loop`` is the index of its loop; ``at`` is the
-    wrench of a unit multiplier on the second link, at that end and in the axes of the world.
+    residual (..., nc), in m or as a sine (see ``units``), zero where the loops are closed; J (..., nc, nv) with J v its rate;
+    Jdot_v (..., nc) the rest of its second derivative; ``names`` a name per row. ``rank`` of J and ``mobility`` = nv - rank, each
+    an int, or an array (...). ``margin`` (...): the smallest singular value that counts, by the largest, lengths measured in the
+    robot's own size: it goes to zero towards a singular posture. ``scaled`` is J without units, ``sizes`` (nc) are
+    m per unit of each row.
     """
 
-    value: Scalar
-    entries: dict[int, Scalar]
-    bias: Scalar
-    size: float
-    loop: int
-    wrenches: dict[int, Wrench] = field(default_factory=dict)
-    forces: dict[int, Scalar] = field(default_factory=dict)
-    at: Wrench | None = None
+    residual: Array
+    J: Array
+    Jdot_v: Array
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    rank: Any
+    mobility: Any
+    margin: Any
+    scaled: Array
+    sizes: Array
+
+    @cached_property
+    def redundant(self) -> tuple[str, ...]:
+        """Rows that follow from those before them, by name; of one state."""
+        kept = set(independent_rows(self.scaled))
+        return tuple(name for i, name in enumerate(self.names) if i not in kept)
+
+    @cached_property
+    def conflicting(self) -> tuple[str, ...]:
+        """Redundant rows that contradict those they follow from: these cannot all be closed near this posture; of one state."""
+        kept = independent_rows(self.scaled)
+        r = self.residual * self.sizes
+        rest = [i for i in range(len(r)) if i not in kept]
+        if not rest:
+            return ()
+        shares = np.linalg.lstsq(self.scaled[kept].T, self.scaled[rest].T, rcond=None)[0].T
+        apart = np.abs(r[rest] - shares @ r[kept])
+        return tuple(self.names[i] for i, gap in zip(rest, apart, strict=True) if gap > _CONTRADICTION * self.sizes.max())
+
+    @property
+    def gap(self) -> float:
+        """The largest residual."""
+        return float(np.abs(self.residual).max(initial=0.0))
 
 
-def constraints(tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Column | None) -> list[Constraint]:
-    """All rows of all loops at the links' coordinates q and displacements x.
-
-    moving: the motions of the links under gravity at zero joint accelerations, which give J' v (gravity, an acceleration common to
-    all, drops out); None leaves that at zero.
-    """
-    at = poses(tree, x)
-    out: list[Constraint] = []
-    for index, closure in enumerate(loops):
-        out += _gear(closure, q, index) if closure.geared else _rows(tree, closure, at, moving, index)
-    return out
-
-
-def _gear(closure: Closure, q: Column, index: int) -> list[Constraint]:
-    loop, (i, j) = closure.loop, closure.geared
-    entries = dict(closure.moves)
-    value = q[j] - q[i] * loop.ratio - loop.offset
-    return [Constraint(value, entries, 0.0, closure.sizes[0], index, forces=dict(entries))]
-
-
-def _rows(tree: Tree, closure: Closure, at: Column, moving: Column | None, index: int) -> list[Constraint]:
-    ends = [_placed(end, at) for end in (closure.first, closure.second)]
-    found = rows(closure.loop, *ends)
-    bias = [0.0] * len(found) if moving is None else _bias(tree, closure, at, ends, moving, found)
-    place = ends[1].r
-    out = []
-    columns = {k: _column(tree, at[k], k, place) for k, _ in closure.moves}
-    for row, b, size in zip(found, bias, closure.sizes, strict=True):
-        entries = {k: sign * (row.n.dot(columns[k].w) + row.f.dot(columns[k].v)) for k, sign in closure.moves}
-        wrenches = {}
-        for end, sign in ((closure.first, -1.0), (closure.second, 1.0)):
-            if end.link >= 0:
-                wrenches[end.link] = _felt(row, at[end.link], place, sign)
-        out.append(Constraint(row.value, entries, b, size, index, wrenches, at=Wrench(row.n, row.f)))
-    return out
+def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Constraints:
+    """See Model.constraints."""
+    if not model.loops:
+        raise LoopError(f"{model.name} has no loops; give it some under loops: in its file, or with Builder.loop")
+    residual, flat, bias = kernel(model, "constraints")(q, np.zeros(model.nv) if v is None else v)
+    J = flat.reshape(*flat.shape[:-1], residual.shape[-1], model.nv)
+    scaled = scaled_jacobian(model, J)
+    values = np.linalg.svd(scaled, compute_uv=False)
+    counted = values > RANK * np.maximum(values[..., :1], 1e-300)
+    rank = counted.sum(axis=-1)
+    last = np.take_along_axis(values, np.maximum(rank - 1, 0)[..., None], axis=-1)[..., 0]
+    margin = last / np.maximum(values[..., 0], 1e-300)
+    single = J.ndim == 2
+    if single:
+        rank, margin = int(rank), float(margin)
+    return Constraints(
+        residual, J, bias, names(model), tuple(unit for loop in model.loops for unit in loop.units),
+        rank, model.nv - rank, margin, scaled, row_sizes(model),
+    )  # fmt: skip
 
 
-def _placed(end: End, at: Column) -> Pose:
-    """The joint's frame in the world."""
-    if end.link < 0:
-        return end.frame
-    pose: Pose = at[end.link]
-    return Pose(Mat3.from_columns(*(pose.R @ axis for axis in end.frame.R.columns)), pose.point(end.frame.r))
+@once
+def row_sizes(model: Robot) -> Array:
+    """(nc,), m per unit of each row."""
+    return np.array([size for closure in closures(model) for size in closure.sizes])
 
 
-def _column(tree: Tree, at: Pose, k: int, place: Vec3) -> Twist:
-    """The twist, at a place and in the axes of the world, that a unit rate of link k gives what it carries."""
-    e, p = at.R.columns[2], tree.links[k].p
-    w = e * p.rho
-    return Twist(w, e * p.eta + w.cross(place - at.r))
+@once
+def column_sizes(model: Robot) -> Array:
+    """(nv,), m per unit of each velocity: the robot's size for angles."""
+    size = reach(model)
+    return np.array([size if step.rho else 1.0 for joint in model.joints for step in joint.steps])
 
 
-def _felt(row: Row, at: Pose, place: Vec3, sign: float) -> Wrench:
-    """The wrench of a unit multiplier on a link, at its origin and in its frame."""
-    n = row.n + (place - at.r).cross(row.f)
-    return Wrench(at.R.transposed_times(n) * sign, at.R.transposed_times(row.f) * sign)
+def scaled_jacobian(model: Robot, J: Array) -> Array:
+    """J (..., nc, nv) without units: lengths measured in the robot's size."""
+    return J * row_sizes(model)[:, None] / column_sizes(model)
 
 
-def _bias(tree: Tree, closure: Closure, at: Column, ends: Sequence[Pose], moving: Column, found: list[Row]) -> list[Scalar]:
-    """J' v: the rows' second derivatives at zero joint accelerations."""
-    (w1, v1, dw1, dv1), (w2, v2, dw2, dv2) = (_motion(tree, end, at, moving) for end in (closure.first, closure.second))
-    d = ends[1].r - ends[0].r
-    w, v = w2 - w1, v2 - v1 - w1.cross(d)
-    dw = dw2 - dw1 - w1.cross(w2)
-    dv = dv2 - dv1 - acceleration_field(w1, dw1) @ d - w1.cross(v) * 2.0
-    return [row.n.dot(dw) + row.f.dot(dv) + row.rest(w, v) for row in found]
-
-
-def _motion(tree: Tree, end: End, at: Column, moving: Column) -> tuple[Vec3, Vec3, Vec3, Vec3]:
-    """Angular velocity, velocity of the joint's origin, and their rates, in the axes of the world."""
-    o = Vec3(0.0, 0.0, 0.0)
-    if end.link < 0:
-        return o, o, o, tree.root.R @ -tree.gravity
-    pose: Pose = at[end.link]
-    m: Motion = moving[end.link]
-    r = end.frame.r
-    velocity, rate = m.t.v + m.t.w.cross(r), m.dt.v + acceleration_field(m.t.w, m.dt.w) @ r
-    R = pose.R
-    return R @ m.t.w, R @ velocity, R @ m.dt.w, R @ rate
-
-
-def loop_wrenches(tree: Tree, loops: Sequence[Closure], q: Column, lam: Sequence[Scalar]) -> tuple[list[Wrench], list[Wrench]]:
-    """(on links, of loops): what the multipliers exert on every body, at its origin, and each loop's on its second link, at that
-    end; world-aligned. A gear acts in its joints, not on the bodies.
-    """
-    x = displacements(tree, q)
-    at, o = poses(tree, x), Vec3(0.0, 0.0, 0.0)
-    rows = constraints(tree, loops, q, x, None)
-    felt = [Wrench(o, o) for _ in tree.links]
-    out = [Wrench(o, o) for _ in loops]
-    for row, k in zip(rows, lam, strict=True):
-        for link, w in row.wrenches.items():
-            felt[link] = felt[link] + w * k
-        if row.at is not None:
-            out[row.loop] = out[row.loop] + row.at * k
-    return [to_world(link, pose, w) for link, pose, w in zip(tree.links, at, felt, strict=True)], out
+def independent_rows(scaled: Array) -> list[int]:
+    """Rows of a matrix that do not follow from those before them."""
+    kept: list[int] = []
+    basis: list[Array] = []
+    largest = float(np.sqrt((scaled**2).sum(axis=1).max(initial=0.0)))
+    for i, row in enumerate(scaled):
+        u = np.array(row)
+        for _ in range(2):
+            for e in basis:
+                u = u - (e @ u) * e
+        length = float(np.linalg.norm(u))
+        if length > RANK * largest:
+            basis.append(u / length)
+            kept.append(i)
+    return kept

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ramify.algorithms import no_wrenches
-from ramify.compute import tree_of
+from ramify.core.errors import LoopError
+from ramify.dynamics.closed_inverse import driving_forces
+from ramify.dynamics.closure import closures, count
+from ramify.dynamics.constraints import constraints
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.motion import displacements
-from ramify.errors import LoopError
-from ramify.loops.closure import closures, count
-from ramify.loops.constraints import constraints
-from ramify.loops.inverse import driving_forces
-from ramify.loops.subsystems import plan, solve_blocks, solve_whole
+from ramify.dynamics.subsystems import plan, solve_blocks, solve_whole
+from ramify.dynamics.tree import tree_of
+from ramify.kernels.algorithms import no_wrenches
+from ramify.model.robot import Robot
 from ramify.trace.count import OpCount, op_count
 from ramify.trace.program import Port, trace
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
 
 
 class Counts(NamedTuple):
@@ -34,7 +32,7 @@ class Counts(NamedTuple):
     whole: int
 
 
-def counts(model: Model) -> Counts:
+def counts(model: Robot) -> Counts:
     """The operations of three ways to the same torques. LoopError where the subsystems are not determinate."""
     work = plan(model)
     if work.refused:

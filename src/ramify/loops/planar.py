@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 from weakref import WeakSet
 
 import numpy as np
 
-from ramify.compute import algorithm_of, plain_text
-from ramify.errors import LoopError
-from ramify.loops.closure import names
-from ramify.loops.report import scaled_jacobian
-from ramify.model.frame import Array
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.core.arrays import Array
+from ramify.core.errors import LoopError
+from ramify.dynamics.closure import names
+from ramify.kernels.make import algorithm_of
+from ramify.kernels.text import plain_text
+from ramify.loops.constraints import scaled_jacobian
+from ramify.model.robot import Robot
 
 _ALONG = 1e-6
-_sound: WeakSet[Model] = WeakSet()
+_sound: WeakSet[Robot] = WeakSet()
 
 
-def refuse_crooked(model: Model, q: Array) -> None:
+def refuse_crooked(model: Robot, q: Array) -> None:
     """Refuse a planar loop that is none at q: the rows that it leaves out, z and the tilts, would not stay as they are.
 
     Asked once for each model that passes.

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ramify.compute import applied_wrenches
-from ramify.errors import LoopError
-from ramify.loops.closure import names, reach
-from ramify.loops.report import RANK, column_sizes, row_sizes
-from ramify.model.configuration import numbers
-from ramify.model.frame import Array
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.core.arrays import Array, numbers
+from ramify.core.errors import LoopError
+from ramify.dynamics.closure import names, reach
+from ramify.kernels.make import kernel
+from ramify.kernels.questions import applied_wrenches
+from ramify.loops.constraints import RANK, column_sizes, constraints, row_sizes
+from ramify.model.robot import Robot
 
 Wrenches = Mapping[str, ArrayLike] | None
 
@@ -25,38 +23,38 @@ _SLIP = 1e-6
 _UNMET = 1e-7
 
 
-def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
+def forward_dynamics(model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
     """(a, multipliers); LoopError where q is open."""
     found = multipliers(model, q, v, tau, wrenches)
     refuse_open(model, q)
     return found
 
 
-def closed_accelerations(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> Array:
+def closed_accelerations(model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> Array:
     """a alone; LoopError where q is open."""
     name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
-    found: Array = model.kernel(name)(q, v, tau, *given)
+    found: Array = kernel(model, name)(q, v, tau, *given)
     refuse_open(model, q)
     return found
 
 
-def multipliers(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
+def multipliers(model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
     """(a, multipliers), whether q is closed or not."""
     name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
-    found: tuple[Array, Array] = model.kernel(f"{name}_multipliers")(q, v, tau, *given)
+    found: tuple[Array, Array] = kernel(model, f"{name}_multipliers")(q, v, tau, *given)
     return found
 
 
-def _under(model: Model, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> tuple[str, tuple[Array, ...]]:
+def _under(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> tuple[str, tuple[Array, ...]]:
     return "forward_dynamics_wrenches", (applied_wrenches(model, wrenches, q),)
 
 
-def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
+def inverse_dynamics(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
     """(tau, multipliers); LoopError where q is open, where a would open the loops, and where no actuator gives what a needs."""
     if wrenches is None:
-        found = model.kernel("inverse_dynamics")(q, v, a)
+        found = kernel(model, "inverse_dynamics")(q, v, a)
     else:
-        found = model.kernel("inverse_dynamics_wrenches")(q, v, a, applied_wrenches(model, wrenches, q))
+        found = kernel(model, "inverse_dynamics_wrenches")(q, v, a, applied_wrenches(model, wrenches, q))
     tau, lam, wanted, unmet, gap, slip = found
     size, rows = reach(model), row_sizes(model)
     _refuse_open(model, gap * rows, _OPEN * size)
@@ -81,9 +79,9 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wre
     return tau, lam
 
 
-def refuse_overdriven(model: Model, q: ArrayLike, held: Array) -> None:
+def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> None:
     """Refuse accelerations of coordinates (where ``held``) that depend on each other through the loops; the first state tells."""
-    c = model.constraints(np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0])
+    c = constraints(model, np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0], None)
     count = int(held.sum())
     rank = np.linalg.matrix_rank(np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2)))
     if rank < c.rank + count:
@@ -93,12 +91,12 @@ def refuse_overdriven(model: Model, q: ArrayLike, held: Array) -> None:
         )
 
 
-def refuse_open(model: Model, q: ArrayLike) -> None:
+def refuse_open(model: Robot, q: ArrayLike) -> None:
     """Refuse postures (..., nq) at which the loops are open."""
-    _refuse_open(model, model.kernel("loop_gaps")(q), _OPEN * reach(model))
+    _refuse_open(model, kernel(model, "loop_gaps")(q), _OPEN * reach(model))
 
 
-def _refuse_open(model: Model, gap: Array, most: float) -> None:
+def _refuse_open(model: Robot, gap: Array, most: float) -> None:
     """Refuse a posture at which the loops are open by more than ``most`` (m)."""
     size = np.abs(gap)
     if size.max(initial=0.0) > most:
@@ -109,16 +107,16 @@ def _refuse_open(model: Model, gap: Array, most: float) -> None:
         )
 
 
-def reactions(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches, given: ArrayLike | None) -> Array:
+def reactions(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches, given: ArrayLike | None) -> Array:
     """The wrench each joint transmits, the loops' forces among those on its body; multipliers as given, or of inverse dynamics."""
     lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
-    on_links, _ = model.kernel("loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
+    on_links, _ = kernel(model, "loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
     applied = applied_wrenches(model, wrenches or {}, q)
-    found: Array = model.kernel("reactions")(q, v, a, on_links + applied)
+    found: Array = kernel(model, "reactions")(q, v, a, on_links + applied)
     return found[..., list(model.skeleton.last), :]
 
 
-def loop_forces(model: Model, q: ArrayLike, lam: ArrayLike) -> Array:
+def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:
     """See Model.loop_forces."""
-    _, forces = model.kernel("loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
+    _, forces = kernel(model, "loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
     return np.asarray(forces).reshape(*forces.shape[:-1], len(model.loops), 6)

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache import key_of
+from ramify.codegen.keys import digest
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import llvm_available
-from ramify.compute import fingerprint, tree_of
-from ramify.errors import SimulationError
-from ramify.loops.closure import closures, once
-from ramify.loops.project import Projection
-from ramify.loops.table import inertia_weight
-from ramify.model.frame import Array
-from ramify.scalar import Scalar, sqrt
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.core.scalar import Scalar, sqrt
+from ramify.dynamics.closure import closures
+from ramify.dynamics.projection import Projection
+from ramify.dynamics.tree import tree_of
+from ramify.kernels.closed import inertia_weight
+from ramify.kernels.keys import robot_key
+from ramify.model.robot import Robot, once
 from ramify.trace.program import Port, trace
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
 
 MOST_LINKS = 60
 """Degrees of freedom up to which the projection is written out and compiled."""
@@ -30,7 +28,7 @@ Text = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scalar], list[S
 
 
 @once
-def projection(model: Model) -> Text:
+def projection(model: Robot) -> Text:
     """(q, v) -> (q, v) on the loops, over any scalar, for states near them."""
     made = Projection(tree_of(model), closures(model), inertia_weight(model))
     return lambda q, v: made.state(
@@ -38,7 +36,7 @@ def projection(model: Model) -> Text:
     )
 
 
-def moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
+def moved(model: Robot, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
     """q after a small motion ``step`` (nv): to first order in the angles of quaternions, which stay of length one."""
     out: list[Scalar] = list(q)
     for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
@@ -57,7 +55,7 @@ def moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Sca
     return out
 
 
-def projector(model: Model) -> Callable[[Array], Array]:
+def projector(model: Robot) -> Callable[[Array], Array]:
     """[q, v] (nq + nv) -> [q, v] on the loops: compiled where the robot is not too large."""
     text, size = projection(model), model.nq + model.nv
 
@@ -75,12 +73,12 @@ def projector(model: Model) -> Callable[[Array], Array]:
         return written_out
     port = Port("y", (size,))
     program = trace("projection", lambda y: [flat(y)], (port,), (Port("closed", (size,)),))
-    made = Unrolled(lambda: program, lambda: key_of(fingerprint(model), "projection"), "projection")
+    made = Unrolled(lambda: program, lambda: digest(robot_key(model), "projection"), "projection")
     call: Callable[[Array], Array] = builtin_entry(made.compute(1), None, (port,), Port("closed", (size,)), written_out, ())
     return call
 
 
-def project_rows(model: Model, q: Array, v: Array) -> tuple[Array, Array]:
+def project_rows(model: Robot, q: Array, v: Array) -> tuple[Array, Array]:
     """The same for rows of states (N, nq), (N, nv), by the text on arrays."""
     with np.errstate(all="ignore"):
         found = projection(model)(list(q.T), list(v.T))

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import LoopError, ModelError
-from ramify.loops.closure import names
+from ramify.core.arrays import Array
+from ramify.core.errors import LoopError, ModelError
+from ramify.dynamics.closure import names
+from ramify.dynamics.subsystems import Plan, plan
+from ramify.loops.assemble import assemble
+from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.drawing import as_svg, as_text
-from ramify.loops.graph import Edge, SpanningTree, cut_at, least_cdof
-from ramify.loops.report import Constraints, constraints
-from ramify.loops.subsystems import Plan, plan
-from ramify.model.frame import Array
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.model.graph import Edge, SpanningTree, cut_at, least_cdof
+from ramify.model.robot import Robot
 
 
 @dataclass(frozen=True)
@@ -48,14 +46,14 @@ class Survey:
         return as_svg(self.tree)
 
 
-def survey(model: Model, q: ArrayLike | None = None) -> Survey:
+def survey(model: Robot, q: ArrayLike | None = None) -> Survey:
     """The loops of a model at q, or at the posture that ``assemble`` finds from the model's own guess.
 
     Raises LoopError for a model without loops.
     """
     if not model.loops:
         raise LoopError(f"{model.name} has no loops; give it some under loops: in its file, or with Builder.loop")
-    at = model.assemble().q if q is None else np.asarray(q, dtype=np.float64)
+    at = assemble(model).q if q is None else np.asarray(q, dtype=np.float64)
     bodies, edges = graph(model)
     cut = [edge.name for edge in edges[len(model.bodies) :]]
     found = constraints(model, at, None)
@@ -74,7 +72,7 @@ def _least(bodies: list[str], edges: list[Edge]) -> tuple[str, ...]:
         return ()
 
 
-def graph(model: Model) -> tuple[list[str], list[Edge]]:
+def graph(model: Robot) -> tuple[list[str], list[Edge]]:
     """Bodies and joints of a model, those that close loops last. A gear joins no bodies and is left out."""
     bodies = [body.name for body in model.bodies]
     edges = [

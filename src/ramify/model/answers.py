@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ramify.model.frame import Array, Frame
+from ramify.core.arrays import Array
+from ramify.model.frame import Frame
 
 
 class Attachment(NamedTuple):

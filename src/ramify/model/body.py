@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ramify.model.frame import Array, Frame
+from ramify.core.arrays import Array
+from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 
 

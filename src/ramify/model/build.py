@@ -6,17 +6,19 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from ramify.errors import ModelError, RamifyError
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, RamifyError
+from ramify.core.names import NAME, is_name
+from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Array, Frame, as_frame, classical_dh, modified_dh
+from ramify.model.frame import Frame, as_frame, classical_dh, modified_dh
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
-from ramify.model.model import Attachment, Model
-from ramify.model.names import NAME, is_name
+from ramify.model.robot import Robot
 
 EARTH = (0.0, 0.0, -9.81)
 
@@ -54,7 +56,7 @@ def build(
     metadata: Mapping[str, Any] | None = None,
     loops: Sequence[Loop] = (),
     guess: Mapping[str, float] | None = None,
-) -> Model:
+) -> Robot:
     """A model from links in any order: sorted parents first (children in the given order), fixed joints merged, checked.
 
     Raises ModelError naming the link for duplicate names, unknown parents, cycles, and for masses or inertias that are negative or
@@ -77,7 +79,7 @@ def build(
         groups = tuple(tuple(index[link] for link in group) for group in modules)
     x, y, z = (float(g) for g in gravity)
     notes, near = dict(metadata or {}), dict(guess or {})
-    return Model(name, tuple(moving.bodies), (x, y, z), moving.attached, groups, notes, tuple(loops), near)
+    return Robot(name, tuple(moving.bodies), (x, y, z), moving.attached, groups, notes, tuple(loops), near)
 
 
 def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
@@ -237,7 +239,7 @@ def from_dh(
     convention: str = "modified",
     gravity: Sequence[float] = EARTH,
     name: str = "arm",
-) -> Model:
+) -> Robot:
     """A serial arm from its Denavit-Hartenberg table, in one call.
 
     rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; the joint's own variable (theta of a revolute, b
@@ -336,7 +338,7 @@ class Builder:
         joint_name: str = "",
         shapes: Sequence[Shape] = (),
         points: Mapping[str, Sequence[float]] | None = None,
-    ) -> Builder:
+    ) -> Self:
         """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's frame. Returns the builder."""
         with understood(f"link {name!r}"):
             tensor = np.asarray(inertia, dtype=np.float64)
@@ -356,7 +358,7 @@ class Builder:
         first: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
         second: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
         **options: Any,
-    ) -> Builder:
+    ) -> Self:
         """Close a loop by a joint between two frames, each (link, Frame or matrix or offset), the link None for the base.
 
         options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio, offset of a gear.
@@ -364,11 +366,11 @@ class Builder:
         self.loops.append(loop_between(name, joint, first, second, options))
         return self
 
-    def near(self, **coordinates: float) -> Builder:
+    def near(self, **coordinates: float) -> Self:
         """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""
         self.guess.update({name: float(value) for name, value in coordinates.items()})
         return self
 
-    def model(self) -> Model:
-        """The finished, checked model."""
+    def robot(self) -> Robot:
+        """The finished, checked robot."""
         return build(self.name, self.links, self.gravity, loops=self.loops, guess=self.guess)

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import StateError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array, numbers, together
+from ramify.core.errors import StateError
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
-    from ramify.model.structure import Structure
+    from ramify.model.robot import Robot
 
 UNIT_TOLERANCE = 1e-4
 """A quaternion whose length is this close to one is normalised; any other is refused."""
@@ -31,7 +30,7 @@ class Layout(NamedTuple):
     balls: list[tuple[int, int]]
 
 
-def layout(model: Structure) -> Layout:
+def layout(model: Robot) -> Layout:
     """Where the entries of q and v stand."""
     out = Layout([], [], [])
     i = j = 0
@@ -47,7 +46,7 @@ def layout(model: Structure) -> Layout:
     return out
 
 
-def neutral(model: Model) -> Array:
+def neutral(model: Robot) -> Array:
     """Every joint at zero, every quaternion at one."""
     q = np.zeros(model.nq)
     for i, _ in model.layout.balls:
@@ -55,7 +54,7 @@ def neutral(model: Model) -> Array:
     return q
 
 
-def random(model: Model, seed: int) -> tuple[Array, Array]:
+def random(model: Robot, seed: int) -> tuple[Array, Array]:
     """A repeatable random state."""
     rng = np.random.default_rng(seed)
     q, v = np.empty(model.nq), rng.normal(size=model.nv)
@@ -98,7 +97,7 @@ def logarithm(q: Array) -> Array:
     return np.where(small, 2.0, angle / np.where(small, 1.0, sine)) * q[..., 1:]
 
 
-def integrate(model: Model, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
+def integrate(model: Robot, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     """The configuration after moving with constant v for the time dt."""
     start, rate = configuration(model, "q", q), checked(model, "v", v, model.nv)
     if not (isinstance(dt, (int, float)) and math.isfinite(dt)):
@@ -112,7 +111,7 @@ def integrate(model: Model, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     return out
 
 
-def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> Array:
+def difference(model: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
     """The velocity that takes q0 to q1 in unit time: integrate(q0, difference(q0, q1), 1) = q1."""
     a, b = configuration(model, "q0", q0), configuration(model, "q1", q1)
     where = model.layout
@@ -124,7 +123,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> Array:
     return out
 
 
-def coordinate_rates(model: Model, q: Array) -> Array:
+def coordinate_rates(model: Robot, q: Array) -> Array:
     """dq/dt (..., nv, nq) of each unit velocity: rows of the map from v to the rates of the coordinates."""
     where = model.layout
     out = np.zeros((*q.shape[:-1], model.nv, model.nq))
@@ -137,43 +136,16 @@ def coordinate_rates(model: Model, q: Array) -> Array:
     return out
 
 
-def checked(model: Model, name: str, value: ArrayLike, size: int) -> Array:
+def checked(model: Robot, name: str, value: ArrayLike, size: int) -> Array:
     """An array (..., size) of finite real numbers."""
     return numbers(name, value, size, model.name)
 
 
-def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:
-    """An array (..., size) of finite real numbers; StateError names what is wrong with it."""
-    try:
-        raw = np.asarray(value)
-        if raw.dtype.kind not in "fiub":
-            raise TypeError(f"it holds {raw.dtype} entries")
-        a = np.asarray(raw, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise StateError(f"{name} must be an array of real numbers, (..., {size}); {error}") from None
-    if a.shape[-1:] != (size,):
-        raise StateError(f"{name} has shape {a.shape}; {whose!r} needs (..., {size})")
-    if not np.isfinite(a).all():
-        place = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
-        where = f" of state {place[0] if len(place) == 2 else place[:-1]}" if len(place) > 1 else ""
-        raise StateError(f"{name}[{place[-1]}]{where} is {a[place]}; it must be finite")
-    return a
-
-
-def configuration(model: Model, name: str, value: ArrayLike) -> Array:
+def configuration(model: Robot, name: str, value: ArrayLike) -> Array:
     """Coordinates (..., nq) with quaternions of unit length."""
     q = checked(model, name, value, model.nq)
     check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
     return q
-
-
-def together(**leads: tuple[int, ...]) -> tuple[int, ...]:
-    """The batch that some arrays' leading shapes make."""
-    try:
-        return np.broadcast_shapes(*leads.values())
-    except ValueError:
-        listing = ", ".join(f"{name} {lead}" for name, lead in leads.items())
-        raise StateError(f"the batches do not fit together: {listing}") from None
 
 
 def check_quaternions(starts: list[int], names: tuple[str, ...], q: Array) -> None:

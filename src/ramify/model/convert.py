@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError, StateError
+from ramify.core.arrays import Array, numbers, together
+from ramify.core.errors import ModelError, StateError
 from ramify.model import quaternions
-from ramify.model.configuration import UNIT_TOLERANCE, numbers, together
-from ramify.model.frame import Array
+from ramify.model.configuration import UNIT_TOLERANCE
 from ramify.model.joint import Joint
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
+    from ramify.model.robot import Robot
 
 Program = Literal["pinocchio", "mujoco"]
 Form = Literal["plain", "cos_sin", "quaternion", "free", "ball", "planar"]
@@ -263,7 +263,7 @@ def _check_unit(part: _Part, q: Array, ours: bool) -> None:
 
 
 def converter(
-    model: Model, program: Program, *, order: Iterable[str] | None = None, forms: Mapping[str, str] | None = None
+    model: Robot, program: Program, *, order: Iterable[str] | None = None, forms: Mapping[str, str] | None = None
 ) -> Converter:
     """The converter of a model's coordinates to and from those of "pinocchio" or "mujoco".
 
@@ -298,7 +298,7 @@ def converter(
     return Converter(model.name, program, tuple(parts), i)
 
 
-def _order(model: Model, order: Iterable[str] | None) -> Sequence[str]:
+def _order(model: Robot, order: Iterable[str] | None) -> Sequence[str]:
     ours = [joint.name for joint in model.joints]
     if order is None:
         return ours

@@ -5,25 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build, loop_between, understood, welded
-from ramify.model.frame import Array, Frame, as_frame, from_quaternion, rotation_about
+from ramify.model.frame import Frame, as_frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
-from ramify.model.model import Attachment, Model
+from ramify.model.robot import Robot
+
+R = TypeVar("R", bound=Robot)
 
 
-def with_gravity(model: Model, gravity: Sequence[float]) -> Model:
+def with_gravity(model: R, gravity: Sequence[float]) -> R:
     """The model under another gravity: an acceleration (3,) in the world frame, m/s^2. ModelError where it is not finite."""
     return replace(model, gravity=_three("gravity", gravity))
 
 
-def with_payload(model: Model, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike = 0.0) -> Model:
+def with_payload(model: R, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike = 0.0) -> R:
     """The model with a payload welded to a link, also to one that a fixed joint made part of another body.
 
     mass in kg; com (3,) in m and inertia about it in kg m^2, both in the link's frame. inertia: 3 x 3, three principal moments
@@ -39,14 +43,14 @@ def with_payload(model: Model, link: str, mass: float, com: ArrayLike = (0.0, 0.
 
 
 def with_tool(
-    model: Model,
+    model: R,
     link: str,
     name: str,
     frame: Frame | ArrayLike = (0.0, 0.0, 0.0),
     mass: float = 0.0,
     com: ArrayLike = (0.0, 0.0, 0.0),
     inertia: ArrayLike = 0.0,
-) -> Model:
+) -> R:
     """The model with a tool welded to a link. Its ``name`` is then a link like any other, for kinematics and Jacobians.
 
     frame: the tool's frame in the link's: a Frame, a 4 x 4 matrix or an offset (3,) in m. mass, com and inertia as in
@@ -69,7 +73,7 @@ def with_tool(
     return replace(changed, attached={**model.attached, name: seat})
 
 
-def with_contact_points(model: Model, points: Mapping[str, Mapping[str, ArrayLike]]) -> Model:
+def with_contact_points(model: R, points: Mapping[str, Mapping[str, ArrayLike]]) -> R:
     """The model with more contact points: {link: {name: (x, y, z)}}, places in m in the link's frame.
 
     A name that the link's body has already moves that point. Raises ModelError for an unknown link, one of the base (it does not
@@ -93,14 +97,14 @@ def with_contact_points(model: Model, points: Mapping[str, Mapping[str, ArrayLik
 
 
 def with_loop(
-    model: Model,
+    model: R,
     name: str,
     joint: str = "revolute",
     first: tuple[str | None, Frame | ArrayLike] = (None, (0.0, 0.0, 0.0)),
     second: tuple[str | None, Frame | ArrayLike] = (None, (0.0, 0.0, 0.0)),
     guess: Mapping[str, float] | None = None,
     **options: Any,
-) -> Model:
+) -> R:
     """The model with one more loop, closed by a joint between two frames, each (link, Frame or matrix or offset); None: the base.
 
     guess: coordinates near which it is closed, by name. options are those of ``ramify.model.loop.Loop``: axis, sequence, planar,
@@ -110,7 +114,7 @@ def with_loop(
     return replace(model, loops=(*model.loops, made), guess={**model.guess, **(guess or {})})
 
 
-def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> Model:
+def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
     """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate; rad or m) and its body merged.
 
     A quaternion is w first, of any length but zero; 0 is the neutral posture of any joint. The body becomes part of its parent (or
@@ -135,7 +139,7 @@ def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> 
     if model.module_groups is not None:
         kept = [[model.bodies[b].name for b in group if model.bodies[b].joint is not locked] for group in model.module_groups]
         groups = [group for group in kept if group]
-    built = build(model.name, links, model.gravity, groups, model.metadata)
+    built = type(model).of(build(model.name, links, model.gravity, groups, model.metadata))
     base = Attachment(-1, Frame())
     attached = {}
     for link, (b, local) in model.attached.items():
@@ -145,7 +149,7 @@ def with_locked(model: Model, joint: str, at: float | Sequence[float] = 0.0) -> 
     return replace(built, attached=attached, loops=model.loops, guess=guess)
 
 
-def _locked_pair(model: Model, gear: Loop, joint: str, at: float | Sequence[float]) -> Model:
+def _locked_pair(model: R, gear: Loop, joint: str, at: float | Sequence[float]) -> R:
     """Both joints of a gear locked, the other where the gear has it."""
     value = float(np.asarray(at, dtype=np.float64).reshape(-1)[0])
     first, second = gear.joints
@@ -182,7 +186,7 @@ def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
     return frame
 
 
-def _welded_at(model: Model, seat: Attachment, lump: LinkSpec) -> Model:
+def _welded_at(model: R, seat: Attachment, lump: LinkSpec) -> R:
     """The model with a lump welded to a body; modules, names and order stay."""
     if lump.mass == 0.0 and not lump.inertia.any():
         return model

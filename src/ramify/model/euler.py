@@ -18,8 +18,9 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ramify.errors import ModelError
-from ramify.model.frame import Array, rotation_about
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.model.frame import rotation_about
 from ramify.model.joint import SPHERICAL_SEQUENCES, UNIVERSAL_SEQUENCES
 
 SEQUENCES: Final = SPHERICAL_SEQUENCES + UNIVERSAL_SEQUENCES

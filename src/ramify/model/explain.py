@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.core.arrays import Array
+from ramify.core.html import table
 from ramify.model.configuration import checked
-from ramify.model.frame import Array
 from ramify.model.joint import Joint, Step
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
+    from ramify.model.robot import Robot
 
 _ORDER: Final = ("first", "second", "third")
 _HEADS: Final = ("", "joint", "type", "meaning", "frame", "unit", "value")
@@ -49,8 +50,6 @@ class Explanation(tuple[Entry, ...]):
         return "\n".join("  ".join(row[c].ljust(widths[c]) for c in kept).rstrip() for row in rows)
 
     def _repr_html_(self) -> str:
-        from ramify.view.tables import table
-
         kept = [c for c in range(len(_HEADS)) if c < 6 or any(entry.value is not None for entry in self)]
         return table([_HEADS[c] for c in kept], [[entry.cells()[c] for c in kept] for entry in self])
 
@@ -58,7 +57,7 @@ class Explanation(tuple[Entry, ...]):
         return f"<Explanation of {len(self)} entries; print it>"
 
 
-def explain(model: Model, q: ArrayLike | None = None, v: ArrayLike | None = None) -> Explanation:
+def explain(model: Robot, q: ArrayLike | None = None, v: ArrayLike | None = None) -> Explanation:
     """See Model.explain."""
     values = [None if x is None else checked(model, name, x, size) for name, x, size in (("q", q, model.nq), ("v", v, model.nv))]
     entries: list[Entry] = []
@@ -82,7 +81,7 @@ def _value(numbers: Array | None, index: int) -> float | None:
     return None if numbers is None else float(numbers[index])
 
 
-def _carrier(model: Model, parent: int) -> str:
+def _carrier(model: Robot, parent: int) -> str:
     return "the base" if parent < 0 else model.bodies[parent].name
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
 
-Array = NDArray[np.float64]
 _SNAP = 1e-15
 
 

@@ -9,8 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from ramify.errors import ModelError
-from ramify.model.frame import Array, Frame, align_z
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.model.frame import Frame, align_z
 
 AXES: Final = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 UNIVERSAL_SEQUENCES: Final = tuple(a + b for a in "XYZ" for b in "XYZ" if a != b)

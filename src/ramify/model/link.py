@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
-from ramify.scalar import Scalar, cos, sin
-from ramify.spatial import Mat3, RigidInertia, Twist, Vec3, Wrench, acceleration_field
+from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.spatial import Mat3, RigidInertia, Twist, Vec3, Wrench, acceleration_field
 
 
 class Rotatable(Protocol):

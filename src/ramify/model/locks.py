@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import StateError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
+    from ramify.model.robot import Robot
 
 LOCK_TOLERANCE = 1e-9
 """Within so many radians of a lock whatever divides by the inertia of the joints is refused; elsewhere it is left alone."""
@@ -47,7 +47,7 @@ class Singularity(NamedTuple):
     distance: float
 
 
-def locks(model: Model) -> tuple[Lock, ...]:
+def locks(model: Robot) -> tuple[Lock, ...]:
     """The angles to watch, one per Euler-angle joint of three angles."""
     found = []
     i = 0
@@ -59,7 +59,7 @@ def locks(model: Model) -> tuple[Lock, ...]:
     return tuple(found)
 
 
-def singularities(model: Model, q: ArrayLike, tolerance: float = 1e-3) -> list[Singularity]:
+def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[Singularity]:
     """Where the Euler-angle joints of q (..., nq) stand within ``tolerance`` rad of gimbal lock, nearest first."""
     from ramify.model.configuration import checked
 

@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ramify.errors import ModelError
+from ramify.core.errors import ModelError
 from ramify.model.frame import Frame, align_z
 from ramify.model.joint import AXES, UNIVERSAL_SEQUENCES
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
+    from ramify.model.robot import Robot
 
 LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "revolute": ("x", "y", "z", "tilt_x", "tilt_y"),
@@ -147,7 +147,7 @@ class Loop:
         return self.first.frame @ turned, self.second.frame @ turned
 
 
-def check_loops(model: Model) -> None:
+def check_loops(model: Robot) -> None:
     """Refuse loops whose names clash, and loops and guesses that name what the robot does not have."""
     links, moving = set(model.attached), {link for link, at in model.attached.items() if at.body >= 0}
     coordinates = [model.coordinates[i] for i in model.layout.plain_q]

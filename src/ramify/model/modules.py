@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramify.errors import ModelError
+from ramify.core.errors import ModelError
 
 
 @dataclass(frozen=True)

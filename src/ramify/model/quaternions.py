@@ -10,9 +10,9 @@ from itertools import permutations
 
 import numpy as np
 
-from ramify.errors import StateError
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
 from ramify.model.configuration import multiply
-from ramify.model.frame import Array
 from ramify.model.joint import Joint
 
 _SIGN = {p: float(np.linalg.det(np.eye(3)[list(p)])) for p in permutations(range(3))}

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from ramify.core.arrays import Array
+from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
 from ramify.model.body import Body
-from ramify.model.frame import Array, Frame, align_z, cos_sin, rotation_about
+from ramify.model.frame import Frame, align_z, cos_sin, rotation_about
 from ramify.model.joint import Step
 from ramify.model.link import BallLink, Link, Pose, Screw, Turn
-from ramify.spatial import Mat3, RigidInertia, Sym3, Vec3
 
 _PARALLEL = 1e-14
 _ILL_CONDITIONED = 1e-2

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError
-from ramify.motion.trajectory import Array, Motion, Texts, Trajectory, settle, span, together
-from ramify.scalar import Scalar, cos, sin
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, cos, sin
+from ramify.model.robot import Robot
+from ramify.motion.trajectory import Motion, Texts, Trajectory, span, together
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def cycloid(start: ArrayLike, end: ArrayLike, duration: float = 1.0, rows: int =
 _TABLE_6_5 = {"gripper": ((0.0, 0.0, 0.0, 90.0), (60.0, 80.0, 80.0, 120.0))}
 
 
-def example_ends(model: Model) -> tuple[Array, Array]:
+def example_ends(model: Robot) -> tuple[Array, Array]:
     """(start, end), each (nv,): where the book's examples move a robot.
 
     The built-in gripper has ends of its own (table 6.5); any other robot goes from zero to 60 degrees, slides to 0.1 m.

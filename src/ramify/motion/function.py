@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ramify.errors import StateError
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
 from ramify.motion.jet import Jet, jet
-from ramify.motion.trajectory import Texts, Trajectory, settle, span
-from ramify.scalar import Scalar
+from ramify.motion.trajectory import Texts, Trajectory, span
 from ramify.trace.graph import Graph, as_node
 
 Formula = Callable[[Any], Any]
@@ -22,7 +23,7 @@ Formula = Callable[[Any], Any]
 class Function(Trajectory):
     """q(t) as a Python function that gives a number or a list of n numbers, rad or m, for a time in s.
 
-    Written with ``+ - * /``, whole powers and ``ramify.scalar``'s sin, cos, sqrt, atan2, floor and select, it is differentiated
+    Written with ``+ - * /``, whole powers and ``ramify.core.scalar``'s sin, cos, sqrt, atan2, floor and select, it is differentiated
     exactly and can be compiled. A function that computes in any other way must come with its rates ``v`` and accelerations ``a``:
     nothing is differentiated numerically.
 
@@ -46,7 +47,7 @@ class Function(Trajectory):
             if self.v is not None:
                 raise
             raise StateError(
-                f"{_name(self.q)} cannot be differentiated: {error}; write it with + - * / and the functions of ramify.scalar, "
+                f"{_name(self.q)} cannot be differentiated: {error}; write it with + - * / and the functions of ramify.core.scalar, "
                 "or give v and a"
             ) from error
         if not len(q) == len(v) == len(a):

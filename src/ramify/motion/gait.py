@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import StateError
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, cos, floor, select
+from ramify.model.robot import Robot
 from ramify.motion.jet import Jet, jet
 from ramify.motion.leg import Leg, legs, reaches
 from ramify.motion.pendulum import InvertedPendulum
-from ramify.motion.trajectory import Array, Motion, Texts, Trajectory, is_number, settle, stacked
-from ramify.scalar import Scalar, cos, floor, select
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.motion.trajectory import Motion, Texts, Trajectory, is_number, stacked
 
 Place = tuple[Scalar, Scalar, Scalar]
 
@@ -76,7 +76,7 @@ class Gait(Trajectory):
 
     @classmethod
     def of(
-        cls, model: Model, *, height: float, period: float, stride: float, lift: float, sway: float = 0.0,
+        cls, model: Robot, *, height: float, period: float, stride: float, lift: float, sway: float = 0.0,
         support: Sequence[str] | str | None = None, steps: float = math.inf, begin: float = 0.0,
     ) -> Gait:  # fmt: skip
         """The gait of a robot with a floating trunk and legs of two links (see ``legs``).
@@ -188,17 +188,17 @@ class Gait(Trajectory):
         first = np.asarray(self._step(np.asarray(t, dtype=np.float64))[1])
         return np.stack([first if leg.name in self.support else ~first for leg in self.legs], axis=-1)
 
-    def start(self, model: Model) -> tuple[Array, Array]:
+    def start(self, model: Robot) -> tuple[Array, Array]:
         """(q0, v0) of a robot on this gait at its begin: joints, and the trunk upright with the pendulum's velocity."""
         m = self.whole(model, self.begin)
         return m.q, m.v
 
-    def whole(self, model: Model, t: ArrayLike) -> Motion:
+    def whole(self, model: Robot, t: ArrayLike) -> Motion:
         """The motion of the whole robot, its floating base included: q (..., nq), v and a (..., nv) at the times t (...).
 
         Raises StateError where the robot has other joints, or no floating base.
         """
-        from ramify.motion.driven import driven
+        from ramify.model.drives import driven
 
         m = self.at(t)
         if self.n == model.nv == model.nq:
@@ -231,7 +231,7 @@ def _alternate(found: tuple[Leg, ...]) -> tuple[str, ...]:
     return tuple(leg.name for leg in found if leg.name in chosen)
 
 
-def _named(model: Model, found: tuple[Leg, ...], names: Sequence[str]) -> tuple[str, ...]:
+def _named(model: Robot, found: tuple[Leg, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Legs by the names of their joints or bodies."""
     owner: dict[str, str] = {}
     first = {leg.name: i for i, body in enumerate(model.bodies) for leg in found if body.joint.name == leg.name}

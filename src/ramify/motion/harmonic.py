@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.motion.trajectory import Texts, Trajectory, settle, span, together
-from ramify.scalar import Scalar, cos, sin
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, cos, sin
+from ramify.motion.trajectory import Texts, Trajectory, span, together
 
 
 @dataclass(frozen=True)

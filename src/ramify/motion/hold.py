@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.motion.trajectory import Texts, Trajectory, row, settle, span
-from ramify.scalar import Scalar
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.motion.trajectory import Texts, Trajectory, row, span
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import ModelError, StateError
-from ramify.model.configuration import checked, configuration, together
-from ramify.model.frame import Array
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.core.arrays import Array, together
+from ramify.core.errors import ModelError, StateError
+from ramify.kernels.questions import jacobian, kinematics
+from ramify.model.configuration import checked, configuration
+from ramify.model.robot import Robot
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 Rows = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
@@ -57,7 +56,7 @@ class Posture:
 
 
 def inverse_kinematics(
-    model: Model,
+    model: Robot,
     targets: Target | Iterable[Target] | Mapping[str, ArrayLike],
     guess: ArrayLike | None = None,
     *,
@@ -156,7 +155,7 @@ class _Wanted:
 class _Problem:
     """Errors, Jacobians and steps of rows of configurations."""
 
-    def __init__(self, model: Model, targets: list[_Wanted], moving: Rows, bounds: tuple[Array, Array], tolerance: float) -> None:
+    def __init__(self, model: Robot, targets: list[_Wanted], moving: Rows, bounds: tuple[Array, Array], tolerance: float) -> None:
         self.model, self.targets, self.moving, self.tolerance = model, targets, moving, tolerance
         self.low, self.high = bounds
         plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
@@ -179,7 +178,7 @@ class _Problem:
 
     def errors(self, q: Array, rows: Rows) -> list[tuple[Array | None, Array | None]]:
         """For every target: what is missing in position (rows, 3) and as a rotation vector of the world (rows, 3)."""
-        R, r = self.model.kinematics(q)
+        R, r = kinematics(self.model, q)
         out: list[tuple[Array | None, Array | None]] = []
         for one in self.targets:
             at, turned = r[:, one.index] + R[:, one.index] @ one.point, R[:, one.index] @ one.turn
@@ -207,7 +206,7 @@ class _Problem:
         """(rows, m, moving)."""
         parts: list[Array] = []
         for one in self.targets:
-            J = self.model.jacobian(q, self.model.bodies[one.index].name, one.point)[:, :, self.moving]
+            J = jacobian(self.model, q, self.model.bodies[one.index].name, one.point)[:, :, self.moving]
             parts += [one.weights[0] * J[:, 3:]] if one.position is not None else []
             parts += [one.weights[1] * J[:, :3]] if one.rotation is not None else []
         return np.concatenate(parts, axis=1)
@@ -259,7 +258,7 @@ def _rotation_vector(R: Array) -> Array:
 # ---- what the user gives ----
 
 
-def _targets(model: Model, targets: Any) -> list[_Wanted]:
+def _targets(model: Robot, targets: Any) -> list[_Wanted]:
     if isinstance(targets, Mapping):
         targets = [Target(body, position) for body, position in targets.items()]
     given = [targets] if isinstance(targets, Target) else list(targets)
@@ -268,7 +267,7 @@ def _targets(model: Model, targets: Any) -> list[_Wanted]:
     return [_wanted(model, i, one) for i, one in enumerate(given)]
 
 
-def _wanted(model: Model, i: int, target: Any) -> _Wanted:
+def _wanted(model: Robot, i: int, target: Any) -> _Wanted:
     if not isinstance(target, Target):
         raise StateError(f"target {i} is a {type(target).__name__}; give a Target, or {{link: position}}")
     if target.position is None and target.rotation is None:
@@ -288,7 +287,7 @@ def _wanted(model: Model, i: int, target: Any) -> _Wanted:
     return _Wanted(target.body, body.body, point, body.frame.rotation, p, R, (target.weight, target.rotation_weight))
 
 
-def _moving(model: Model, joints: Iterable[str] | None) -> Rows:
+def _moving(model: Robot, joints: Iterable[str] | None) -> Rows:
     """The entries of v that may change."""
     if isinstance(joints, str):
         joints = [joints]
@@ -299,7 +298,7 @@ def _moving(model: Model, joints: Iterable[str] | None) -> Rows:
     return np.array(sorted(set(places)))
 
 
-def _bounds(model: Model, limits: Any) -> tuple[Array, Array]:
+def _bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
     """Lower and upper limits (nq) of the coordinates."""
     if limits is False:
         return np.full(model.nq, -np.inf), np.full(model.nq, np.inf)

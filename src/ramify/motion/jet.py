@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ramify.scalar import Scalar, atan2, cos, floor, select, sin, sqrt
+from ramify.core.scalar import Scalar, atan2, cos, floor, select, sin, sqrt
 
 
 class Jet:
@@ -103,7 +103,7 @@ class _Condition:
         self._holds = holds
 
     def __bool__(self) -> bool:
-        raise TypeError("a comparison of the time has no truth value in a text; branch with ramify.scalar.select")
+        raise TypeError("a comparison of the time has no truth value in a text; branch with ramify.core.scalar.select")
 
     def _select_(self, if_true: Any, if_false: Any) -> Jet:
         a, b, c = jet(if_true), jet(if_false), self._holds

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ramify.errors import ModelError
-from ramify.model.frame import Array
-from ramify.scalar import Scalar, atan2, cos, sin, sqrt
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
+from ramify.model.robot import Robot
 
 if TYPE_CHECKING:
     from ramify.model.body import Body
-    from ramify.model.model import Model
 
 HIPS: Final = ("Y", "XY", "ZXY")
 ANKLES: Final = ("", "Y", "YX")
@@ -63,7 +63,7 @@ class Leg:
         return [*(hip[axis] for axis in self.hips), knee, *(ankle[axis] for axis in self.ankle)]
 
 
-def legs(model: Model) -> tuple[Leg, ...]:
+def legs(model: Robot) -> tuple[Leg, ...]:
     """The legs on the first body of a robot, in order, each called after its hip.
 
     Raises ModelError, naming the body, where a chain on the first body is no such leg.
@@ -130,7 +130,7 @@ def _refuse(body: Body, why: str) -> None:
     raise ModelError(f"leg at {body.name!r}: it {why}. For other legs use ramify.motion.inverse_kinematics and a Spline")
 
 
-def soles(model: Model, found: Sequence[Leg]) -> list[tuple[int, int, Array]]:
+def soles(model: Robot, found: Sequence[Leg]) -> list[tuple[int, int, Array]]:
     """(leg, body, point (3,) in its frame) of every point on which a leg stands: the lowest ones of its last body."""
     out: list[tuple[int, int, Array]] = []
     hips = [leg.name for leg in found]

@@ -6,10 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.errors import StateError
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
 from ramify.motion.jet import Jet, jet
-from ramify.motion.trajectory import Row, Texts, Trajectory, row, settle, span
-from ramify.scalar import Scalar, atan2, cos, sin, sqrt
+from ramify.motion.trajectory import Row, Texts, Trajectory, row, span
 
 
 @dataclass(frozen=True)

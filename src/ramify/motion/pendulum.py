@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ramify.errors import StateError
+from ramify.core.errors import StateError
+from ramify.core.scalar import Scalar
 from ramify.motion.jet import Jet
 from ramify.motion.trajectory import is_number
-from ramify.scalar import Scalar
 
 
 @dataclass(frozen=True)

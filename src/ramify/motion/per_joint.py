@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import StateError
-from ramify.motion.driven import Actuated, driven
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.model.drives import Actuated, driven
+from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
-from ramify.motion.trajectory import Texts, Trajectory, row, settle
-from ramify.scalar import Scalar
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
+from ramify.motion.trajectory import Texts, Trajectory, row
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class PerJoint(Trajectory):
 
     @classmethod
     def named(
-        cls, model: Model, parts: Mapping[str, Trajectory], rest: ArrayLike | None = None, joints: Actuated = None
+        cls, model: Robot, parts: Mapping[str, Trajectory], rest: ArrayLike | None = None, joints: Actuated = None
     ) -> PerJoint:  # fmt: skip
         """The driven coordinates of a robot, or those of ``joints``, by the names of their joints.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ramify.scalar import Scalar, select
+from ramify.core.scalar import Scalar, select
 
 
 def pick(t: Scalar, knots: Sequence[float], rows: Sequence[Sequence[Scalar]]) -> Sequence[Scalar]:

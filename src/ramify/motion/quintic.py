@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ramify.motion.trajectory import Texts, Trajectory, settle, span, together
-from ramify.scalar import Scalar
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.motion.trajectory import Texts, Trajectory, span, together
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import Any
 
-from ramify.errors import StateError
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
 from ramify.motion.per_joint import trajectories
 from ramify.motion.pieces import pick
-from ramify.motion.trajectory import Row, Texts, Trajectory, settle
-from ramify.scalar import Scalar
+from ramify.motion.trajectory import Row, Texts, Trajectory
 
 MEET = 1e-6
 """How far, in rad or m, one part may begin from where the one before has ended."""

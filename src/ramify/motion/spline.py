@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ramify.errors import StateError
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
 from ramify.motion.pieces import pick
-from ramify.motion.trajectory import Array, Row, Texts, Trajectory, row, settle, table
-from ramify.scalar import Scalar
+from ramify.motion.trajectory import Row, Texts, Trajectory, row, table
 
 ENDS = ("natural", "clamped", "not_a_knot")
 

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import StateError
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
+from ramify.kernels.floating import zero_moment_point
+from ramify.kernels.questions import kinematics
+from ramify.model.robot import Robot
+from ramify.motion.gait import Gait
 from ramify.motion.leg import soles
-from ramify.motion.trajectory import Array
 
-if TYPE_CHECKING:
-    from ramify.model.model import Model
-    from ramify.motion.gait import Gait
-    from ramify.sim.result import Result
+
+class Touches(Protocol):
+    """What the contact points of a run felt, as ``ramify.contact.Contacts`` has it."""
+
+    @property
+    def position(self) -> Array: ...
+    @property
+    def touching(self) -> Any: ...
+    @property
+    def center_of_pressure(self) -> Array: ...
+
+
+class Walk(Protocol):
+    """A run on a ground, as ``ramify.Result`` has it."""
+
+    @property
+    def t(self) -> Array: ...
+    @property
+    def contacts(self) -> Touches | None: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,21 +86,21 @@ def support_margin(polygon: ArrayLike, point: ArrayLike) -> float:
     return distance if inside else -distance
 
 
-def planned_balance(model: Model, gait: Gait, t: ArrayLike) -> Balance:
+def planned_balance(model: Robot, gait: Gait, t: ArrayLike) -> Balance:
     """The zero-moment point of a gait over the polygon of the feet that stand, at the times t (T,), s.
 
     The gait moves a point mass at the hips without a moment; the robot has heavy legs, so that its own point wanders about.
     """
     times = np.atleast_1d(np.asarray(t, dtype=np.float64))
     m = gait.whole(model, times)
-    zmp = model.zero_moment_point(m.q, m.v, m.a)[:, :2]
+    zmp = zero_moment_point(model, m.q, m.v, m.a, 0.0)[:, :2]
     places, legs = _points(model, gait, m.q)
     standing = gait.standing(times)
     polygons = tuple(support_polygon(row[stands[legs]]) for row, stands in zip(places, standing, strict=True))
     return Balance(times, zmp, polygons, _margins(polygons, zmp))
 
 
-def measured_balance(result: Result) -> Balance:
+def measured_balance(result: Walk) -> Balance:
     """The centre of pressure of a run over the polygon of the points that touch the ground; NaN in flight.
 
     Raises StateError where the run had no ground.
@@ -100,8 +119,8 @@ def _margins(polygons: tuple[Array, ...], points: Array) -> Array:
     return np.array([support_margin(polygon, p) for polygon, p in zip(polygons, points, strict=True)])
 
 
-def _points(model: Model, gait: Gait, q: Array) -> tuple[Array, list[int]]:
+def _points(model: Robot, gait: Gait, q: Array) -> tuple[Array, list[int]]:
     """Places (T, n, 3) of the points on which the legs stand, and the leg of each."""
-    R, r = model.kinematics(q)
+    R, r = kinematics(model, q)
     found = soles(model, gait.legs)
     return np.stack([r[:, b] + R[:, b] @ point for _, b, point in found], axis=1), [leg for leg, _, _ in found]

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
 from ramify.motion.spline import Spline
-from ramify.motion.trajectory import Texts, Trajectory, settle, table
-from ramify.scalar import Scalar
+from ramify.motion.trajectory import Texts, Trajectory, table
 
 
 @dataclass(frozen=True)

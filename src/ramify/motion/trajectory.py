@@ -14,12 +14,12 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from ramify.errors import StateError
-from ramify.scalar import Scalar, select
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
+from ramify.core.scalar import Scalar, select
 
-Array = NDArray[np.float64]
 Texts = tuple[list[Scalar], list[Scalar], list[Scalar]]
 """Positions, rates and accelerations: n scalars each."""
 
@@ -154,12 +154,6 @@ def span(begin: float, duration: float, endless: bool = False) -> tuple[float, f
 def is_number(value: Any) -> bool:
     """Whether a user gave one finite number."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def settle(record: object, **values: object) -> None:
-    """Set fields of a frozen record while it is made."""
-    for name, value in values.items():
-        object.__setattr__(record, name, value)
 
 
 def _floats(name: str, value: ArrayLike) -> Array:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.errors import SimulationError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
 
 Rates = Callable[[float, Array], Array]
 

@@ -12,16 +12,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ramify.errors import RamifyError
-from ramify.model.frame import Array, align_z
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.core.html import Markup, facts, table
+from ramify.core.messages import pretty
+from ramify.kernels.make import kernel
+from ramify.kernels.questions import inverse_dynamics, jacobian, kinematics, reactions
+from ramify.loops.constraints import constraints
+from ramify.loops.solve import reactions as closed_reactions
+from ramify.model.frame import align_z
+from ramify.model.robot import Robot
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 CEILING: Final = 1e-3
 """The loosest default tolerance, and the one for methods without rtol: what the book accepts of its own simulations."""
@@ -85,7 +93,7 @@ class Audit:
     the scale that an error may reach, and ``basis`` says where it comes from.
     """
 
-    result: Result
+    result: Run
     energy: Check
     momentum: tuple[Check, ...]
     tolerance: float
@@ -203,12 +211,19 @@ class Audit:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from ramify.view.tables import audit_html
+        head = f"<b>audit of {escape(self.result.model.name)}: {escape(self.verdict)}</b>"
+        return f"<div>{head}{audit_table(self)}</div>"
 
-        return audit_html(self)
+
+def audited(result: Run) -> Audit:
+    """The audit of a run at the tolerance that follows from its options, made once and kept with it."""
+    if "audit" not in result.__dict__:
+        result.__dict__["audit"] = audit(result)
+    found: Audit = result.__dict__["audit"]
+    return found
 
 
-def audit(result: Result, tolerance: float | None = None) -> Audit:
+def audit(result: Run, tolerance: float | None = None) -> Audit:
     """The audit of a run.
 
     An energy error is measured by the largest of T, |V - V(0)|, |W_act| and |W_diss| over the run, and may reach ``tolerance``
@@ -225,7 +240,7 @@ def audit(result: Result, tolerance: float | None = None) -> Audit:
     return Audit(result, _energy(result, share, absolute), _momentum(result, share, absolute), share, basis)
 
 
-def _allowed(result: Result) -> tuple[float, float, str]:
+def _allowed(result: Run) -> tuple[float, float, str]:
     """Default tolerance; the error in a coordinate or rate that atol lets through; where both come from."""
     rtol, atol = (_positive(result.options.get(key)) for key in ("rtol", "atol"))
     counted = _positive(result.stats.get("steps"))
@@ -238,7 +253,7 @@ def _allowed(result: Result) -> tuple[float, float, str]:
     return min(max(found, FLOOR), CEILING), absolute, f"2 x {steps} steps x rtol {rtol:.3g}{note}"
 
 
-def _energy(result: Result, tolerance: float, absolute: float) -> Check:
+def _energy(result: Run, tolerance: float, absolute: float) -> Check:
     kinetic, potential, total = result.energy
     work, lost = result.work
     stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
@@ -252,12 +267,12 @@ def _energy(result: Result, tolerance: float, absolute: float) -> Check:
         return check
     # dE = g dq + (I v) dv: what errors of the size of atol in every coordinate and rate can do to the energy
     tree, still = result.model.tree, np.zeros(result.model.nv)  # I v is the opened tree's: loops store no energy
-    g = tree.gravity_forces(result.q)
-    p = tree.inverse_dynamics(result.q, still, result.v) - g
+    g = kernel(tree, "gravity_forces")(result.q)
+    p = kernel(tree, "inverse_dynamics")(result.q, still, result.v) - g
     return Check("energy", "J", error, scale, check.limit + absolute * float((np.abs(g) + np.abs(p)).sum(axis=1).max()))
 
 
-def _momentum(result: Result, tolerance: float, absolute: float) -> tuple[Check, ...]:
+def _momentum(result: Run, tolerance: float, absolute: float) -> tuple[Check, ...]:
     free = _free_directions(result)
     if free is None:
         return ()
@@ -276,7 +291,7 @@ def _momentum(result: Result, tolerance: float, absolute: float) -> tuple[Check,
     )
 
 
-def _free_directions(result: Result) -> tuple[Array, Array] | None:
+def _free_directions(result: Run) -> tuple[Array, Array] | None:
     """World axes, as columns, along which and about which nothing acts on the robot but gravity; None where there are none."""
     model = result.model
     if any(None in (loop.first.link, loop.second.link) for loop in result.model.loops):
@@ -299,7 +314,7 @@ def _free_directions(result: Result) -> tuple[Array, Array] | None:
     return None
 
 
-def _damping(result: Result) -> Array | None:
+def _damping(result: Run) -> Array | None:
     """Viscous friction of the joints (nv) as the options tell, zeros where nothing was lost; None where losses are unexplained."""
     given = result.options.get("damping")
     if given is not None:
@@ -310,9 +325,9 @@ def _damping(result: Result) -> Array | None:
     return None if result.work.dissipated.any() else np.zeros(result.model.nv)
 
 
-def _radius_of_gyration(model: Model, q: Array) -> float:
+def _radius_of_gyration(model: Robot, q: Array) -> float:
     """About the centre of mass, m: sqrt(tr J / 2 m) with J the inertia of the robot frozen at q."""
-    R, r = model.kinematics(q)
+    R, r = kinematics(model, q)
     m = np.array([body.mass for body in model.bodies])
     c = r + np.einsum("bij,bj->bi", R, [body.com for body in model.bodies])
     c = c - m @ c / m.sum()
@@ -323,7 +338,7 @@ def _radius_of_gyration(model: Model, q: Array) -> float:
 # ---- which body ----
 
 
-def _blame(result: Result, energy: Check, row: int) -> tuple[str | None, str]:
+def _blame(result: Run, energy: Check, row: int) -> tuple[str | None, str]:
     """(body, reason): whose energy, up to a row, has changed by something else than the forces on it."""
     for quantity in ("tau", "a"):
         values: Array = getattr(result, quantity)[: row + 1]
@@ -347,7 +362,7 @@ def _blame(result: Result, energy: Check, row: int) -> tuple[str | None, str]:
     return name, f"body {name!r} has {what}, of an energy error of {energy.error[row]:.3g} J"
 
 
-def _shares(result: Result, row: int) -> tuple[Array, Array]:
+def _shares(result: Run, row: int) -> tuple[Array, Array]:
     """(shares, doubt), each (nb,), in J: what each body's energy has gained up to a row beyond the work of the wrenches on it.
 
     A body takes power through its joint and hands some on to those it carries; that its joint's forces are not those that acted
@@ -356,8 +371,8 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     """
     model, rows = result.model, slice(0, row + 1)
     t, q, v, a = result.t[rows], result.q[rows], result.v[rows], result.a[rows]
-    R, r = model.kinematics(q)
-    twists = np.stack([np.einsum("tij,tj->ti", model.jacobian(q, body.name), v) for body in model.bodies], axis=1)
+    R, r = kinematics(model, q)
+    twists = np.stack([np.einsum("tij,tj->ti", jacobian(model, q, body.name), v) for body in model.bodies], axis=1)
     applied = None if result.contacts is None else {b: w[rows] for b, w in result.contacts.wrenches(model, result.q).items()}
     wrenches, felt, held = _transmitted(result, rows, applied)
     power = ((wrenches + felt) * twists).sum(axis=2)
@@ -368,7 +383,7 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     damping = _damping(result)
     misfit = np.zeros_like(v)
     if damping is not None:
-        misfit = (model.tree.inverse_dynamics(q, v, a, applied) - held - result.tau[rows] + damping * v) * v
+        misfit = (inverse_dynamics(model.tree, q, v, a, applied) - held - result.tau[rows] + damping * v) * v
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)
@@ -386,17 +401,17 @@ def _shares(result: Result, row: int) -> tuple[Array, Array]:
     return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
 
 
-def _transmitted(result: Result, rows: slice, applied: Mapping[str, Array] | None) -> tuple[Array, Array, Array]:
+def _transmitted(result: Run, rows: slice, applied: Mapping[str, Array] | None) -> tuple[Array, Array, Array]:
     """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops on the bodies, and the loops'
     share of the joint forces.
     """
     model, q, v, a = result.model, result.q[rows], result.v[rows], result.a[rows]
     if result.loops is None:
-        wrenches = model.tree.reactions(q, v, a, applied)
+        wrenches = reactions(model.tree, q, v, a, applied)
         return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
     lam = result.loops.multipliers[rows]
-    felt = model.kernel("loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
-    return model.reactions(q, v, a, applied, multipliers=lam), felt, np.einsum("tk,tki->ti", lam, model.constraints(q).J)
+    felt = kernel(model, "loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
+    return closed_reactions(model, q, v, a, applied, lam), felt, np.einsum("tk,tki->ti", lam, constraints(model, q).J)
 
 
 def _integral(t: Array, rate: Array) -> Array:
@@ -424,3 +439,26 @@ def _number(value: Any) -> float | None:
 
 def _ends(values: Array) -> tuple[float | None, float | None]:
     return _number(values[0]), _number(values[-1])
+
+
+def audit_table(audit: Audit) -> str:
+    """The checks of an audit and where the energy went."""
+    rows = []
+    for check in audit.checks:
+        verdict = Markup(f'<span class="{"good" if check.passed else "bad"}">{"passed" if check.passed else "failed"}</span>')
+        unit = pretty(check.unit)
+        rows.append((check.name, verdict, f"{check.largest:.3g} {unit}", f"{audit.t[check.worst]:.5g} s", f"{check.relative:.2g}"))
+    checks = table(("conserved", "verdict", "largest error", "at", "of its scale"), rows, right=(2, 3, 4))
+    moved = {
+        "kinetic energy": f"{audit.kinetic[0]:.6g} → {audit.kinetic[-1]:.6g} J",
+        "potential energy": f"{audit.potential[0]:.6g} → {audit.potential[-1]:.6g} J",
+        "work of the actuators": f"{audit.actuator[-1]:.6g} J",
+        "dissipated": f"{audit.dissipated[-1]:.6g} J",
+        "tolerance": f"{audit.tolerance:.3g} ({audit.basis})",
+    }
+    if not audit.momentum:
+        moved["momentum"] = "not conserved in this run, not checked"
+    if audit.first_break is not None:
+        at = audit.first_break
+        moved["first break"] = f"{at.quantity} at t = {at.time:.6g} s: {at.reason}"
+    return checks + facts(moved)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ramify.errors import SimulationError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
 
 
 class Cvode:

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from ramify.errors import SimulationError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
 from ramify.sim.dop853_table import E3, E5, STAGES, A, B, C, D
 
 _STABLE: Final = 6.1

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
 
 STAGES: Final = 12
 """Stages of a step; the next stage is the slope at its end, three more serve the interpolation."""

@@ -14,20 +14,21 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ramify.errors import RamifyError, SimulationError
-from ramify.model.frame import Array, rotation_about
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError, SimulationError
+from ramify.model.frame import rotation_about
 from ramify.model.joint import AXES, Joint
-from ramify.sim.result import Energies
+from ramify.sim.record import Energies
 from ramify.sim.store import Variable, labels, variables, whole_file
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 
 _ENERGIES: Final = tuple((name, ("time",)) for name in Energies._fields)
 
 
-def _columns(result: Result) -> list[Variable]:
+def _columns(result: Run) -> list[Variable]:
     """The run's arrays and the energies that follow from them."""
     names = {
         "kinetic": "kinetic energy",
@@ -38,7 +39,7 @@ def _columns(result: Result) -> list[Variable]:
     return [*variables(result), *energies]
 
 
-def _names(result: Result, variable: Variable) -> tuple[str, ...]:
+def _names(result: Run, variable: Variable) -> tuple[str, ...]:
     if len(variable.dimensions) == 1:
         return ("",)
     along = [labels(result)[dimension] for dimension in variable.dimensions[1:]]
@@ -48,7 +49,7 @@ def _names(result: Result, variable: Variable) -> tuple[str, ...]:
 # ---- tables ----
 
 
-def to_csv(result: Result, path: str | os.PathLike[str]) -> None:
+def to_csv(result: Run, path: str | os.PathLike[str]) -> None:
     """See Result.to_csv. A column is headed by its quantity, its name and its unit: ``q hip.y1 [rad]``."""
     header: list[str] = []
     blocks: list[Array] = []
@@ -72,7 +73,7 @@ def _extra(package: str) -> Any:
         raise RamifyError(f"{package} is not installed; install it with: pip install 'ramify[data]'") from None
 
 
-def to_pandas(result: Result) -> Any:
+def to_pandas(result: Run) -> Any:
     """See Result.to_pandas. Units and metadata are in ``attrs``."""
     pandas = _extra("pandas")
     keys, columns, units = [], [], {}
@@ -89,7 +90,7 @@ def to_pandas(result: Result) -> Any:
     return frame
 
 
-def to_xarray(result: Result) -> Any:
+def to_xarray(result: Run) -> Any:
     """See Result.to_xarray. Each variable has units and a long name; the metadata are JSON in the attributes."""
     xarray = _extra("xarray")
     data: dict[str, Any] = {}
@@ -112,7 +113,7 @@ def to_xarray(result: Result) -> Any:
 # ---- ReDySim ----
 
 
-def to_redysim(result: Result, directory: str | os.PathLike[str]) -> None:
+def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
     """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
 
     statevar: q, v and the energy of the actuators, AE = -W_act; timevar: t; tor: tau of the joints, without that of a floating
@@ -153,7 +154,7 @@ def _text(rows: Array) -> Iterable[bytes]:
     return ((" ".join(f"{x:e}" for x in row) + " \n").encode("ascii") for row in rows.tolist())
 
 
-def _with_angles(result: Result) -> tuple[Array, Array]:
+def _with_angles(result: Run) -> tuple[Array, Array]:
     """q and v (T, nv) with angles of Rz Rx Ry, and their rates, for every floating base."""
     q, v = [], []
     for joint in result.model.joints:

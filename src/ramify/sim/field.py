@@ -16,25 +16,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache import key_of
+from ramify.codegen.keys import digest
 from ramify.codegen.native import builtin_entry
-from ramify.compute import algorithm_of, fingerprint, plain_text
-from ramify.errors import SimulationError
-from ramify.model.frame import Array
-from ramify.records import ships_with_ramify
-from ramify.scalar import Scalar
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.core.records import ships_with_ramify
+from ramify.core.scalar import Scalar
+from ramify.kernels.keys import robot_key
+from ramify.kernels.make import algorithm_of
+from ramify.kernels.text import plain_text
+from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
 
 if TYPE_CHECKING:
     from ramify.contact.ground import Ground, Reaction
-    from ramify.contact.text import ContactText
+    from ramify.contact.robot_on_ground import ContactText
     from ramify.control.base import Controller
     from ramify.control.prescribed import Prescribed
     from ramify.control.robot import RobotText
-    from ramify.model.model import Model
 
 
-def coordinate_rates(model: Model, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def coordinate_rates(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """dq/dt (nq): the velocities, and q * w / 2 for a quaternion with angular velocity w in the body."""
     out: list[Scalar] = [0.0] * model.nq
     for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
@@ -54,7 +56,7 @@ class Field:
     ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
     """
 
-    model: Model
+    model: Robot
     control: Controller | None
     damping: tuple[float, ...]
     ground: Ground | None = None
@@ -109,7 +111,7 @@ class Field:
         """The contact points on the ground, as texts."""
         if self.ground is None:
             return None
-        from ramify.contact.text import ContactText
+        from ramify.contact.robot_on_ground import ContactText
 
         return ContactText(self.model, self.ground)
 
@@ -147,7 +149,7 @@ class Field:
         wrenches = self.contact is not None
         algorithm = algorithm_of(self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics")
         if self.baumgarte:
-            from ramify.loops.table import forward_dynamics
+            from ramify.kernels.closed import forward_dynamics
 
             algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
         return plain_text(algorithm, self.model, ())
@@ -214,7 +216,7 @@ class Field:
         if self.traceable and not (ships_with_ramify(self.control) and ships_with_ramify(self.ground)):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
         ground = "" if self.contact is None else self.contact.fingerprint
-        return key_of(fingerprint(self.model), law, repr(self.damping), repr(self.baumgarte), *filter(None, [ground]))
+        return digest(robot_key(self.model), law, repr(self.damping), repr(self.baumgarte), *filter(None, [ground]))
 
     @cached_property
     def projection(self) -> Program:

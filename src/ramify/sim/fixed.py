@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from ramify.algorithms import ALGORITHMS
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.cache import key_of
+from ramify.codegen.keys import digest
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import llvm_available
-from ramify.compute import fingerprint, plain_text
-from ramify.errors import SimulationError
-from ramify.model.frame import Array
-from ramify.model.model import Model
-from ramify.scalar import Scalar
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.core.scalar import Scalar
+from ramify.kernels.algorithms import ALGORITHMS
+from ramify.kernels.keys import robot_key
+from ramify.kernels.make import kernel
+from ramify.kernels.text import plain_text
+from ramify.model.robot import Robot
 from ramify.sim.schemes import SCHEMES
 from ramify.trace.program import Port, trace
 
@@ -72,7 +74,7 @@ def between(rates: Rates, t: float, y: Array, now: float, row: Array) -> Callabl
     return at
 
 
-def energy_preserving(model: Model, t0: float, q: Array, v: Array, dt: float, steps: int) -> Iterator[tuple[Array, Array]]:
+def energy_preserving(model: Robot, t0: float, q: Array, v: Array, dt: float, steps: int) -> Iterator[tuple[Array, Array]]:
     """The average vector field method on (q, p), p = I v: second order, total energy kept to rounding. No joint force acts.
 
     p' = -g + C' v, because dI/dt = C + C'. The field is averaged along the straight line from one state to the next (seven
@@ -91,7 +93,7 @@ def energy_preserving(model: Model, t0: float, q: Array, v: Array, dt: float, st
             mean = weights @ np.array([slope(*state) for state in along])
         return mean[:n], mean[n:]
 
-    p = model.mass_matrix(q) @ v
+    p = kernel(model, "mass_matrix")(q) @ v
     dq, dp = average(q, p, q, p)
     for step in range(steps):
         q1, p1 = q + dt * dq, p + dt * dp
@@ -110,7 +112,7 @@ def energy_preserving(model: Model, t0: float, q: Array, v: Array, dt: float, st
         yield q, slope(q, p)[:n]
 
 
-def hamiltonian(model: Model) -> Callable[[Array, Array], Array]:
+def hamiltonian(model: Robot) -> Callable[[Array, Array], Array]:
     """(q, p) -> [dq/dt, dp/dt] of the free robot: I^-1 p and C' v - g, compiled where the robot is not too large."""
     n = model.nv
     texts = [plain_text(ALGORITHMS[name], model, ()) for name in ("mass_matrix_inverse", "coriolis_matrix", "gravity_forces")]
@@ -128,5 +130,5 @@ def hamiltonian(model: Model) -> Callable[[Array, Array], Array]:
         return written_out
     inputs, output = (Port("q", (n,)), Port("p", (n,))), Port("rates", (2 * n,))
     program = trace("hamiltonian", lambda q, p: [text(q, p)], inputs, (output,))
-    made = Unrolled(lambda: program, lambda: key_of(fingerprint(model), "hamiltonian"), "hamiltonian")
+    made = Unrolled(lambda: program, lambda: digest(robot_key(model), "hamiltonian"), "hamiltonian")
     return builtin_entry(made.compute(1), None, inputs, output, written_out, ())

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ramify.codegen.target import llvm_available
-from ramify.errors import RamifyError, SimulationError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError, SimulationError
+from ramify.kernels.make import kernel
+from ramify.model.robot import Robot
 from ramify.motion.trajectory import Motion, stacked
 from ramify.sim.dop853 import UnboundedError
 from ramify.sim.field import Field, coordinate_rates
@@ -17,14 +19,13 @@ from ramify.sim.field import Field, coordinate_rates
 if TYPE_CHECKING:
     from ramify.contact.record import Contacts
     from ramify.control.base import Controller
-    from ramify.model.model import Model
     from ramify.motion import Trajectory
 
 MOST_LINKS = 80
 """Degrees of freedom up to which the whole right-hand side is written out and compiled."""
 
 
-def unit(model: Model, y: Array) -> Array:
+def unit(model: Robot, y: Array) -> Array:
     """Rows (..., size) with their quaternions of length one."""
     if not model.layout.balls:
         return y
@@ -87,9 +88,9 @@ def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, 
         a, heat = (np.stack([np.broadcast_to(x, lead) for x in part], axis=-1) if part else np.zeros((*lead, 0)) for part in found)
         return a, heat
     if field.contact is None:
-        return field.model.kernel("forward_dynamics")(q, v, net), np.zeros((*q.shape[:-1], 0))
+        return kernel(field.model, "forward_dynamics")(q, v, net), np.zeros((*q.shape[:-1], 0))
     *_, loss, wrenches = field.contact.forces(q, v)
-    a = field.model.kernel("forward_dynamics_wrenches")(q, v, net, wrenches)
+    a = kernel(field.model, "forward_dynamics_wrenches")(q, v, net, wrenches)
     return a, loss.sum(axis=-1, keepdims=True)
 
 
@@ -191,7 +192,7 @@ def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     return out
 
 
-def desired(model: Model, control: Controller | None, motion: Trajectory | None, t: Array) -> Motion | None:
+def desired(model: Robot, control: Controller | None, motion: Trajectory | None, t: Array) -> Motion | None:
     """The motion asked for, over all coordinates, NaN in those it does not move; None where there is none."""
     from ramify.control.robot import RobotText
 

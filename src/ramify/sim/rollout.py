@@ -9,28 +9,26 @@ from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.audit import HUGE_ANGLE
 from ramify.codegen.compile import LOCK, Compiled, compiled
+from ramify.codegen.guards import HUGE_ANGLE
 from ramify.codegen.stepper import Layout, Scheme, scratch_doubles, stepper_ir
 from ramify.codegen.target import host, llvm_available
 from ramify.codegen.threads import in_parallel, threads
-from ramify.errors import RamifyError, SimulationError, StateError
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.model.configuration import check_quaternions, checked
-from ramify.model.frame import Array
-from ramify.sim.closing import decided, refuse_contradiction, refuse_open, refuse_torn, stabilisation_rate
+from ramify.model.robot import Robot
+from ramify.sim.closed_run import decided, refuse_contradiction, refuse_open, refuse_torn, stabilisation_rate
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.rates import accelerations, placed, unit
 from ramify.sim.schemes import SCHEMES
-from ramify.sim.watching import Watch
+from ramify.sim.singular_postures import Watch
 from ramify.trace.program import Port, Program, trace
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
 
 _MOST_LINKS = 80  # beyond it the right-hand side is called batch by batch instead of being written out
 
@@ -117,7 +115,7 @@ class Stepper:
 
 
 def rollout(
-    model: Model,
+    model: Robot,
     q0: ArrayLike,
     v0: ArrayLike,
     *,
@@ -217,7 +215,7 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 
 def make_field(
-    model: Model, control: Any, damping: ArrayLike, ground: Any = None, stabilisation: str | float = "projection"
+    model: Robot, control: Any, damping: ArrayLike, ground: Any = None, stabilisation: str | float = "projection"
 ) -> Field:
     """A field, with what the user gave checked. damping: (nv) as it stands, or one number for all joints but floating bases."""
     try:
@@ -252,15 +250,15 @@ def _check_step(field: Field, q: Array, method: str, dt: float) -> None:
         warn_of_long_steps(field.contact, q, method, dt)
 
 
-def _ground(ground: Any, model: Model) -> Any:
+def _ground(ground: Any, model: Robot) -> Any:
     if ground is None:
         return None
-    from ramify.contact.words import as_ground
+    from ramify.contact.laws import as_ground
 
     return as_ground(ground, model)
 
 
-def _controller(control: Any, model: Model) -> Any:
+def _controller(control: Any, model: Robot) -> Any:
     if control is None:
         return None
     from ramify.control.base import as_controller
@@ -271,7 +269,7 @@ def _controller(control: Any, model: Model) -> Any:
 _known: dict[tuple[str, str], Stepper] = {}
 
 
-def _stepper(model: Model, field: Field, scheme: Scheme, project: bool) -> Stepper:
+def _stepper(model: Robot, field: Field, scheme: Scheme, project: bool) -> Stepper:
     """Steppers of earlier calls are used again."""
     key = (field.fingerprint, f"{scheme.name} {project}")
     if key not in _known:
@@ -281,7 +279,7 @@ def _stepper(model: Model, field: Field, scheme: Scheme, project: bool) -> Stepp
     return _known[key]
 
 
-def _table(model: Model, tau: ArrayLike | None, lead: tuple[int, ...], states: int, steps: int) -> tuple[Array, int, int]:
+def _table(model: Robot, tau: ArrayLike | None, lead: tuple[int, ...], states: int, steps: int) -> tuple[Array, int, int]:
     """The table of joint forces and its strides (per state, per step), in numbers."""
     if tau is None:
         return np.zeros(model.nv), 0, 0
@@ -383,7 +381,7 @@ def _torque(field: Field, t: float, y: Array) -> Array:
         raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
 
 
-def _coordinate_rates(model: Model, q: Array, v: Array) -> Array:
+def _coordinate_rates(model: Robot, q: Array, v: Array) -> Array:
     """dq/dt (states, nq) of a batch."""
     return np.stack([np.broadcast_to(x, q.shape[:1]) for x in coordinate_rates(model, list(q.T), list(v.T))], axis=1)
 

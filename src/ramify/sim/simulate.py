@@ -12,22 +12,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.stability import LIMITS, warn_of_long_steps
-from ramify.errors import RamifyError, SimulationError
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError, SimulationError
+from ramify.kernels.questions import energy
+from ramify.loops.record import Loops
 from ramify.model.configuration import check_quaternions, checked
-from ramify.model.frame import Array
+from ramify.model.robot import Robot
 from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event, pieces
-from ramify.sim.closing import Closing, Loops, closed_start, decided, observed_loops, refuse_contradiction
+from ramify.sim.closed_run import Closing, closed_start, decided, observed_loops, refuse_contradiction
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
 from ramify.sim.rates import MOST_LINKS, desired, felt, observed, placed, rates, sample, unit
-from ramify.sim.result import Result, Work
+from ramify.sim.record import Run, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
-from ramify.sim.sharing import shared
+from ramify.sim.shared_code import shared
 
 if TYPE_CHECKING:
     from ramify.contact.record import Contacts
-    from ramify.model.model import Model
 
 FIXED = {
     "rk4": "rk4",
@@ -47,7 +49,7 @@ SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
 
 
 def simulate(
-    model: Model,
+    model: Robot,
     t_end: float,
     q0: ArrayLike | None = None,
     v0: ArrayLike | None = None,
@@ -65,7 +67,7 @@ def simulate(
     progress: bool = False,
     stabilisation: str | float = "projection",
     at_singularity: str = "stop",
-) -> Result:
+) -> Run:
     """Simulate from t = 0 to t_end seconds.
 
     q0 (nq), v0 (nv): the start (neutral, at rest). control: a controller of rf.control, a function (t, q, v) -> tau, or None.
@@ -131,7 +133,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (Real, np.number)) and not isinstance(value, bool)
 
 
-def _state(model: Model, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Array, Array]:
+def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Array, Array]:
     q = model.neutral() if q0 is None else checked(model, "q0", q0, model.nq)
     v = np.zeros(model.nv) if v0 is None else checked(model, "v0", v0, model.nv)
     if q.ndim != 1 or v.ndim != 1:
@@ -169,7 +171,7 @@ class _Run:
 
     # ---- driving ----
 
-    def result(self, q: Array, v: Array) -> Result:
+    def result(self, q: Array, v: Array) -> Run:
         started = time.perf_counter()
         y = self.field.start(q, v)
         failure: RamifyError | None = None
@@ -330,7 +332,7 @@ class _Run:
 
     # ---- results ----
 
-    def _collect(self, wall: float) -> Result:
+    def _collect(self, wall: float) -> Run:
         of_q, of_v, _, of_work = self.field.parts
         t, held = np.array(self.times), np.stack(self.held)
         y = placed(self.field, t, unit(self.field.model, np.stack(self.rows)))
@@ -351,7 +353,7 @@ class _Run:
         if self.closing is not None:
             stats["singular_postures"] = list(self.closing.passed)
         contacts = felt(self.field, y)
-        return Result(
+        return Run(
             self.field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(work, loss + y[:, self.field.of_heat].sum(axis=1)), options,
             stats, self.status, desired(self.field.model, self.field.control, None, t), contacts,
             self._loops(y, tau, contacts),
@@ -396,7 +398,7 @@ class _Run:
         first, last = unit(self.field.model, np.stack([self.rows[0], self.rows[-1]]))
         heat = self.field.of_heat
         total = [
-            sum(self.field.model.energy(y[of_q], y[of_v])) - y[of_work][0] + y[of_work][1] + y[heat].sum() for y in (first, last)
+            sum(energy(self.field.model, y[of_q], y[of_v])) - y[of_work][0] + y[of_work][1] + y[heat].sum() for y in (first, last)
         ]
         if self.field.contact is not None:
             rows = np.stack([first, last])

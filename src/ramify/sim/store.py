@@ -19,15 +19,15 @@ from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from ramify.errors import ModelError, RamifyError, SimulationError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, RamifyError, SimulationError
+from ramify.loops.record import Loops
+from ramify.model.robot import Robot
 from ramify.motion import Motion
-from ramify.sim.closing import Loops
-from ramify.sim.result import Result, Work
+from ramify.sim.record import Run, Work
 
 if TYPE_CHECKING:
     from ramify.contact.record import Contacts
-    from ramify.model.model import Model
 
 FORMAT: Final = "ramify result"
 VERSION: Final = 1
@@ -45,7 +45,7 @@ class Variable(NamedTuple):
     long_name: str
 
 
-def variables(result: Result) -> list[Variable]:
+def variables(result: Run) -> list[Variable]:
     """What a run consists of."""
     time, q, v = ("time",), ("time", "coordinate"), ("time", "velocity")
     units = result.units
@@ -89,12 +89,12 @@ def _contact_variables(contacts: Contacts) -> list[Variable]:
     ]
 
 
-def _accelerations(desired: Motion, result: Result) -> Array:
+def _accelerations(desired: Motion, result: Run) -> Array:
     given = np.asarray(desired.a, dtype=np.float64)
     return given if given.shape == result.v.shape else np.full(result.v.shape, np.nan)
 
 
-def labels(result: Result) -> dict[str, tuple[str, ...]]:
+def labels(result: Run) -> dict[str, tuple[str, ...]]:
     """The names along each dimension but time."""
     found = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
     if result.contacts is not None:
@@ -145,11 +145,11 @@ def _settle(folder: Path) -> None:
             os.close(handle)
 
 
-def save(result: Result, path: str | os.PathLike[str]) -> None:
+def save(result: Run, path: str | os.PathLike[str]) -> None:
     """See Result.save."""
     from scipy.io import netcdf_file
 
-    from ramify.io.yaml_out import to_yaml
+    from ramify.files.robot_writer import to_yaml
 
     found = variables(result)
     for variable in found:
@@ -222,13 +222,13 @@ class _Content(NamedTuple):
     arrays: dict[str, Array]
 
 
-def open_result(path: str | os.PathLike[str], model: Model | None = None) -> Result:
+def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run:
     """See Result.open."""
     given = os.fspath(path)
     content = _read(given)
     robot = model if model is not None else _robot(content.robot, given)
     if model is not None:
-        from ramify.io.yaml_out import to_yaml
+        from ramify.files.robot_writer import to_yaml
 
         if to_yaml(model) != content.robot:
             raise SimulationError(f"{given}: was made with another robot than {model.name!r}; their robot files differ")
@@ -240,7 +240,7 @@ def open_result(path: str | os.PathLike[str], model: Model | None = None) -> Res
         desired = Motion(t, *(arrays.get(f"{n}_desired", np.zeros_like(wide[n])) for n in ("q", "v", "a")))
     meta = content.metadata
     try:
-        return Result(
+        return Run(
             robot, t, wide["q"], wide["v"], wide["a"], wide["tau"], Work(arrays["actuator_work"], arrays["dissipated"]),
             meta["options"], meta["stats"], meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), recorded=meta,
         )  # fmt: skip
@@ -260,7 +260,7 @@ def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts 
     return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **found)
 
 
-def _loops(model: Model, arrays: Mapping[str, Array]) -> Loops | None:
+def _loops(model: Robot, arrays: Mapping[str, Array]) -> Loops | None:
     if "loop_gap" not in arrays:
         return None
     names = tuple(name for loop in model.loops for name in loop.names)
@@ -268,12 +268,12 @@ def _loops(model: Model, arrays: Mapping[str, Array]) -> Loops | None:
     return Loops(names, units, arrays["loop_gap"], arrays["multipliers"], arrays["constraint_power"])
 
 
-def _sizes(model: Model) -> dict[str, int]:
+def _sizes(model: Robot) -> dict[str, int]:
     return {"q": model.nq, "v": model.nv, "a": model.nv, "tau": model.nv}
 
 
-def _robot(text: str, file: str) -> Model:
-    from ramify.io.load import read_yaml
+def _robot(text: str, file: str) -> Robot:
+    from ramify.files.load import read_yaml
 
     try:
         return read_yaml(text, f"{file} (the robot in it)")

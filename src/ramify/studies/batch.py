@@ -9,15 +9,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.api.result import Result
 from ramify.codegen.stepper import Scheme
 from ramify.codegen.target import host, llvm_available
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.scenario_files.scenario import Scenario
 from ramify.sim.rates import MOST_LINKS, desired, observed, unit
-from ramify.sim.result import Result, Work
+from ramify.sim.record import Work
 from ramify.sim.rollout import Stepper, _Run, make_field
-from ramify.sim.scenario import Scenario
 from ramify.sim.schemes import SCHEMES
-from ramify.sim.sharing import SharedField, Structure, shared
+from ramify.sim.shared_code import SharedField, Structure, shared
 from ramify.sim.simulate import FIXED, RUNAWAY
 
 LANES: Final = 64
@@ -133,4 +134,6 @@ def _result(scenario: Scenario, field: SharedField, y: Array, steps: Steps, wall
     options = {**scenario.options, "method": steps.scheme.name, "scenario": record}
     stats = {"steps": steps.count, "evaluations": steps.count * steps.scheme.stages, "wall_time": wall}
     wanted = desired(field.model, scenario.control, scenario.motion, t)
-    return replace(Result(field.model, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats), desired=wanted)
+    return replace(
+        Result(scenario.robot, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats), desired=wanted
+    )

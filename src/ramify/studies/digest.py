@@ -16,7 +16,7 @@ import sysconfig
 import types
 from typing import Any, Final
 
-from ramify.errors import ModelError
+from ramify.core.errors import ModelError
 
 _PLAIN: Final = (type(None), type(Ellipsis), type(NotImplemented), bool, int, float, complex, str, bytes)
 _WANTED: Final = "numbers, texts, arrays, functions, and objects of them can be told apart"

@@ -15,7 +15,7 @@ from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol, cast
 
-from ramify.errors import RamifyError, SimulationError
+from ramify.core.errors import RamifyError, SimulationError
 from ramify.studies.recipe import Recipe
 from ramify.studies.work import Outcome, Task, live_with, work
 

@@ -17,8 +17,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ramify.errors import SimulationError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
 from ramify.studies.work import Outcome
 
 FORMAT: Final = 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ramify.errors import SimulationError
+from ramify.core.errors import SimulationError
 from ramify.studies.export import table
 from ramify.studies.ledger import Ledger
 from ramify.studies.plots import drawn_columns, plot

@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.errors import SimulationError
-from ramify.io.expression import near
+from ramify.core.errors import SimulationError
+from ramify.core.messages import near
 from ramify.studies.export import Table, table
-from ramify.studies.keep import unit_of
 from ramify.studies.ledger import Ledger
+from ramify.studies.outputs import unit_of
 
 MOST_COLUMNS: Final = 12
 MOST_PARAMETERS: Final = 6

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
 
 MOST_RUNS: Final = 1_000_000
 """Runs of a study unless it says ``most_runs``."""

@@ -10,16 +10,16 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Any, Final
 
-from ramify.errors import ModelError
-from ramify.io.expression import near
-from ramify.io.mistakes import Map, Mistakes, Path
-from ramify.io.yaml_file import parse
-from ramify.studies.keep import Keep
-from ramify.studies.places import NoPlaceError, copy_map, find, with_value, without
+from ramify.core.errors import ModelError
+from ramify.core.messages import near
+from ramify.documents.mistakes import Map, Mistakes, Path
+from ramify.documents.yaml_text import parse
+from ramify.studies.outputs import Keep
+from ramify.studies.paths import NoPlaceError, copy_map, find, with_value, without
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
-    from ramify.sim.scenario import Scenario
+    from ramify.api.model import Model
+    from ramify.scenario_files.scenario import Scenario
 
 PAYLOAD: Final = {"mass": 0.0, "com": [0.0, 0.0, 0.0], "inertia": 0.0}
 """What a payload on a link may have, see rf.with_payload."""
@@ -116,8 +116,8 @@ class Recipe:
     # ---- a run ----
 
     def _model(self, root: Map) -> Model:
-        from ramify.io.assemble import assemble
-        from ramify.io.base import with_base
+        from ramify.files.robot_reader import assemble
+        from ramify.model.base import with_base
         from ramify.model.edits import with_payload
 
         mistakes = Mistakes(self.robot_file)
@@ -127,11 +127,11 @@ class Recipe:
             model = with_base(model, self.base)
         for link, load in root["payload"].items():
             model = with_payload(model, link, **{**PAYLOAD, **load})
-        return model
+        return Model.of(model)
 
     def scenario(self, values: Sequence[float]) -> Scenario:
         """The scenario of a row of values (in the order of ``paths``). Raises ModelError where some value is impossible."""
-        from ramify.io.scenario import from_document
+        from ramify.scenario_files.reader import from_document
 
         root: Any = self._documents
         for steps, value in zip(self.places, values, strict=True):
@@ -250,9 +250,10 @@ def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str,
     """(text, file name, base) of the robot that a scenario's document names; foreign files as the robot file they amount to."""
     from importlib import resources
 
-    from ramify.io.load import YAML_SUFFIXES, load, robots
-    from ramify.io.yaml_file import read_text
-    from ramify.io.yaml_out import to_yaml
+    from ramify.api.build import load
+    from ramify.documents.yaml_text import read_text
+    from ramify.files.load import YAML_SUFFIXES, robots
+    from ramify.files.robot_writer import to_yaml
 
     given = scenario.get("robot")
     name = given.get("name") if isinstance(given, Mapping) else given

@@ -9,7 +9,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from ramify.errors import RamifyError, SimulationError
+from ramify.core.errors import RamifyError, SimulationError
 from ramify.studies.ledger import Ledger
 from ramify.studies.page import page, write_report
 

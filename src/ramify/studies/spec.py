@@ -12,15 +12,15 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
-from ramify.errors import ModelError, RamifyError
-from ramify.io.expression import ExpressionError, evaluate, near, shown
-from ramify.io.mistakes import Map, Mistakes, Path
-from ramify.io.scenario_schema import Late
-from ramify.io.schema import Count, Name, Number, P, Prose, validate
-from ramify.io.yaml_file import parse, read_text
-from ramify.io.yaml_out import to_yaml
-from ramify.model.frame import Array
-from ramify.studies.keep import HISTORIES, Keep
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, RamifyError
+from ramify.core.messages import near, shown
+from ramify.documents.expression import ExpressionError, evaluate
+from ramify.documents.mistakes import Map, Mistakes, Path
+from ramify.documents.schema import Count, Late, Name, Number, P, Prose, validate
+from ramify.documents.yaml_text import parse, read_text
+from ramify.files.robot_writer import to_yaml
+from ramify.studies.outputs import HISTORIES, Keep
 from ramify.studies.points import MOST_RUNS, Design, Distribution, Values, Varied, count, points
 from ramify.studies.recipe import Recipe, robot_of
 
@@ -256,7 +256,7 @@ class _Reader:
 
     def _scenario(self, given: Any) -> tuple[str, str, FilePath | None]:
         """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping as in a scenario file."""
-        from ramify.io.scenario import scenarios
+        from ramify.scenario_files.reader import scenarios
 
         if isinstance(given, Mapping):
             import json
@@ -298,7 +298,7 @@ class _Reader:
         for i, what in enumerate(recipe.keep.history):
             if what not in HISTORIES:
                 self.mistakes.add(("keep", "history", "of", i), f"no history is called {what!r}{near(what, [*HISTORIES])}")
-        from ramify.studies.keep import code_of, wrong_metric
+        from ramify.studies.outputs import code_of, wrong_metric
 
         taken = {"run", "status", "seconds", *recipe.paths}
         with suppress(RamifyError):  # told below

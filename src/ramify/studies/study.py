@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ramify.errors import ModelError, SimulationError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, SimulationError
 from ramify.studies.engines import engine as engine_of
 from ramify.studies.engines import survivors
-from ramify.studies.keep import Keep, Missing, code_of
 from ramify.studies.ledger import Count, Ledger
+from ramify.studies.outputs import Keep, Missing, code_of
 from ramify.studies.progress import Progress
 from ramify.studies.recipe import Recipe, versions
 from ramify.studies.spec import Spec, read_spec, read_study_file
 from ramify.studies.work import Task, run_row
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
-    from ramify.sim.scenario import Scenario
+    from ramify.api.result import Result
+    from ramify.scenario_files.scenario import Scenario
 
 TASK_SECONDS: Final = 0.5
 TASK_BYTES: Final = 4 << 20
@@ -295,9 +295,9 @@ def study(
     made = _made(read_spec(text, "study", folder, functions), Path(ledger if ledger is not None else f"{document['name']}.db"))
     given: Any = parts.get("scenario")
     if hasattr(given, "robot"):
-        from ramify.compute import fingerprint
+        from ramify.kernels.keys import robot_key
 
-        if fingerprint(given.robot) != fingerprint(made.recipe.robot):
+        if robot_key(given.robot) != robot_key(made.recipe.robot):
             raise ModelError(f"the robot of {given.name!r} is not the one that its file names; vary the file's numbers instead")
     return made
 

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ramify.errors import ModelError, RamifyError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, RamifyError
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
-    from ramify.sim.scenario import Scenario
+    from ramify.api.result import Result
+    from ramify.scenario_files.scenario import Scenario
     from ramify.studies.recipe import Recipe
 
 LONGEST_ERROR: Final = 2000
@@ -55,7 +55,7 @@ _one_recipe: Final = threading.Lock()
 
 def work(recipe: Recipe, task: Task) -> list[Outcome]:
     """All runs of a task. A run that fails has its error as outcome; nothing that a run raises ends the others."""
-    from ramify.sim.sharing import sharing
+    from ramify.sim.shared_code import sharing
 
     with _one_recipe:
         if task.token not in _recipes:
@@ -92,7 +92,7 @@ def live_with(parent: int) -> None:
 
 def run_row(recipe: Recipe, values: Sequence[float]) -> Result:
     """The result of a row, bit for bit as in the study. Raises what the run raises."""
-    from ramify.sim.sharing import sharing
+    from ramify.sim.shared_code import sharing
 
     with _one_thread(), sharing():
         scenario = recipe.scenario(values)

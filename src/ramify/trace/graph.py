@@ -129,7 +129,7 @@ class Expr:
         return f"<{g.ops[self.node]} {self.node} {g.payload.get(self.node, g.args[self.node])}>"
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("an expression has no truth value while it is traced; branch with ramify.scalar.select")
+        raise TypeError("an expression has no truth value while it is traced; branch with ramify.core.scalar.select")
 
     def __add__(self, o: Expr | float) -> Any:
         g = self.graph

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ramify.records import flatten, rebuild
-from ramify.scalar import Scalar, cos, floor, sin, sqrt
+from ramify.core.records import flatten, rebuild
+from ramify.core.scalar import Scalar, cos, floor, sin, sqrt
 
 
 class Dual:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.messages import pretty
+from ramify.sim.audit import audited
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class Chart:
     across: tuple[str, str] | None = None
 
 
-def charts(result: Result) -> list[Chart]:
+def charts(result: Run) -> list[Chart]:
     """All charts of a run, the most wanted first."""
     return [
         *_joints(result, "q", "Joint coordinates", ("Overview", "Coordinates")),
@@ -54,15 +56,6 @@ def charts(result: Result) -> list[Chart]:
     ]
 
 
-def pretty(unit: str) -> str:
-    """A unit as it is printed."""
-    return (
-        unit.replace("^2", "²").replace("N m", "N·m").replace("1", "–")
-        if unit == "1"
-        else unit.replace("^2", "²").replace(" ", "·")
-    )
-
-
 def _by_unit(units: Sequence[str]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for i, unit in enumerate(units):
@@ -70,7 +63,7 @@ def _by_unit(units: Sequence[str]) -> dict[str, list[int]]:
     return found
 
 
-def _joints(result: Result, what: str, title: str, groups: tuple[str, ...]) -> list[Chart]:
+def _joints(result: Run, what: str, title: str, groups: tuple[str, ...]) -> list[Chart]:
     """A chart for each unit among the columns of q, v, a or tau."""
     values: Array = getattr(result, what)
     wanted: Any = getattr(result.desired, what, None) if what in ("q", "v", "a") else None
@@ -88,7 +81,7 @@ def _seen(wanted: Array | None, column: int) -> Array | None:
     return wanted[:, column] if wanted is not None and np.isfinite(wanted[:, column]).any() else None
 
 
-def _energy(result: Result) -> Chart:
+def _energy(result: Run) -> Chart:
     kinetic, potential, total = result.energy
     work, lost = result.work
     curves = [Curve("kinetic", kinetic), Curve("potential, from the start", potential - potential[0])]
@@ -100,9 +93,9 @@ def _energy(result: Result) -> Chart:
     return Chart("Energy", "J", ("Overview", "Energy"), tuple(curves))
 
 
-def _audit(result: Result) -> list[Chart]:
+def _audit(result: Run) -> list[Chart]:
     found = []
-    for check in result.audit.checks:
+    for check in audited(result).checks:
         scale = check.scale or 1.0
         unit = "error / scale" if check.scale else f"error, {pretty(check.unit)}"
         verdict = "passed" if check.passed else "failed"
@@ -112,7 +105,7 @@ def _audit(result: Result) -> list[Chart]:
     return found
 
 
-def _phase(result: Result) -> list[Chart]:
+def _phase(result: Run) -> list[Chart]:
     rate = dict(zip(result.model.layout.plain_q, result.model.layout.plain_v, strict=True))
     found = []
     for unit, columns in _by_unit(result.units["q"]).items():
@@ -132,7 +125,7 @@ def _phase(result: Result) -> list[Chart]:
     return found
 
 
-def _contacts(result: Result) -> list[Chart]:
+def _contacts(result: Run) -> list[Chart]:
     """Normal and tangential contact forces and penetrations; "up" is against gravity."""
     contacts: Any = result.contacts
     force = getattr(contacts, "force", None)
@@ -159,7 +152,7 @@ def _contacts(result: Result) -> list[Chart]:
     return found
 
 
-def pressed(result: Result) -> Array | None:
+def pressed(result: Run) -> Array | None:
     """The centre of pressure (T, 3) as plots show it: NaN where the ground bears under a thousandth of the weight, since a first
     touch has a centre that means nothing. None for a run without one."""
     centre = np.asarray(getattr(result.contacts, "center_of_pressure", ()), dtype=np.float64)
@@ -170,7 +163,7 @@ def pressed(result: Result) -> Array | None:
     return np.where((borne > 1e-3 * weight)[:, None], centre, np.nan)
 
 
-def _loops(result: Result) -> list[Chart]:
+def _loops(result: Run) -> list[Chart]:
     """The gaps of closed loops: what the constraints are off by."""
     gap = getattr(result.loops, "gap", None)
     if gap is None or not len(np.shape(gap)) or np.shape(gap)[0] != len(result):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ramify.errors import RamifyError
+from ramify.core.errors import RamifyError
 
 
 def must_have_folder(path: Path) -> None:

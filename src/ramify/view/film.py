@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.errors import RamifyError
-from ramify.model.frame import Array, align_z
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.model.frame import align_z
+from ramify.model.robot import Robot
 from ramify.view import raster
 from ramify.view.files import must_have_folder, writing
 from ramify.view.geometry import arrow
@@ -20,8 +22,7 @@ from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floa
 from ramify.view.terrain import grounded
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 Picture = NDArray[np.uint8]
 MOST_FRAMES: Final = 20_000
@@ -31,7 +32,7 @@ FORCE: Final = (0.88, 0.28, 0.24)
 class Studio:
     """A robot before a camera. ``shoot`` gives the picture (h, w, 3) at one row of a run."""
 
-    def __init__(self, result: Result, width: int, height: int, look: str = "light", trail: str | None = None) -> None:
+    def __init__(self, result: Run, width: int, height: int, look: str = "light", trail: str | None = None) -> None:
         if look not in raster.LOOKS:
             raise RamifyError(f"theme {look!r} must be one of {', '.join(raster.LOOKS)}")
         self.result, self.width, self.height, self.look = result, width, height, raster.LOOKS[look]
@@ -141,7 +142,7 @@ _ARROW: Final = arrow()
 
 
 def animate(
-    result: Result,
+    result: Run,
     path: str | Path,
     *,
     size: tuple[int, int] = (960, 540),
@@ -233,7 +234,7 @@ def _gif(path: Path, shots: Iterable[Picture], sample: Picture, rate: float) -> 
 
 
 def picture(
-    result: Result, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 540), theme: str = "light"
+    result: Run, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 540), theme: str = "light"
 ) -> Path:
     """Write a picture (.png) of the robot at a time of a run, its middle unless told."""
     from PIL import Image
@@ -244,10 +245,10 @@ def picture(
     return Path(path)
 
 
-def still(model: Model, q: Any = None) -> Result:
+def still(model: Robot, q: Any = None) -> Run:
     """A robot at rest as a run of one row, to be drawn."""
-    from ramify.sim.result import Result, Work
+    from ramify.sim.record import Run, Work
 
     zero = np.zeros((1, model.nv))
     q = rest(model) if q is None else np.asarray(q, dtype=np.float64)
-    return Result(model, np.zeros(1), q[None], zero, zero, zero, Work(np.zeros(1), np.zeros(1)))
+    return Run(model, np.zeros(1), q[None], zero, zero, zero, Work(np.zeros(1), np.zeros(1)))

@@ -11,9 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.errors import ModelError
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
 from ramify.model.body import Shape
-from ramify.model.frame import Array, Frame
+from ramify.model.frame import Frame
 
 Indices = NDArray[np.int64]
 LARGEST: Final = 1 << 21

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from ramify.errors import RamifyError
-from ramify.formulations.book_count import Recursion, is_floating, run
-from ramify.formulations.book_tree import general_tree
-from ramify.formulations.literature import BOOK, PUBLISHED, Joints, Task
+from ramify.core.errors import RamifyError
+from ramify.formulations.counting.book import Recursion, is_floating, run
+from ramify.formulations.counting.book_tree import general_tree
+from ramify.formulations.counting.literature import BOOK, PUBLISHED, Joints, Task
 from ramify.view.plots import LINE, PLAIN, style
 
 MOST = 30

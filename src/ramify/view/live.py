@@ -17,17 +17,21 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-import ramify as rf
-from ramify.errors import RamifyError
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError, SimulationError
+from ramify.files.load import load
+from ramify.loops.assemble import assemble
 from ramify.model.configuration import checked
-from ramify.model.frame import Array
-from ramify.view.offers import CONTROLS, GROUNDS, dials, standing
+from ramify.model.robot import Robot
+from ramify.sim.audit import audited
+from ramify.sim.record import Run
+from ramify.sim.simulate import simulate
+from ramify.view.live_choices import CONTROLS, GROUNDS, dials, standing
+from ramify.view.live_scene import Stage
 from ramify.view.scene import floats, make_scene
-from ramify.view.stage import Stage
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 HOST: Final = "127.0.0.1"
 RATE: Final = 30.0  # pictures per second of playback
@@ -37,17 +41,17 @@ LOOK: Final = 0.4  # s between looks at the robot's file
 class Viewer:
     """A robot in the browser at ``url``. ``show`` poses it, ``play`` plays a run, ``close`` ends it; also a context manager."""
 
-    def __init__(self, robot: Model | str | os.PathLike[str], *, port: int = 8080) -> None:
+    def __init__(self, robot: Robot | str | os.PathLike[str], *, port: int = 8080) -> None:
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
             raise RamifyError(f"port {port!r} must be a whole number from 0 (any free port) to 65535")
         viser = _viser()
         self.path = Path(robot) if isinstance(robot, str | os.PathLike) else None
         self.seen = _stamp(self.path) if self.path is not None else None  # before it is read: no change is missed
-        self.model = robot if isinstance(robot, rf.Model) else rf.load(robot)
+        self.model = robot if isinstance(robot, Robot) else load(robot)
         self.lock = threading.RLock()
         self.closed, self.stopping, self.playing = threading.Event(), threading.Event(), threading.Event()
         self.worker: threading.Thread | None = None
-        self.result: Result | None = None
+        self.result: Run | None = None
         self.q = standing(self.model)
         self.silent = False  # while values are set from here, their own callbacks stay quiet
         self.message = ""
@@ -72,7 +76,7 @@ class Viewer:
         """Pose the robot. Raises StateError where q does not fit."""
         self._pose(checked(self.model, "q", q, self.model.nq))
 
-    def play(self, result: Result, start: bool = True) -> None:
+    def play(self, result: Run, start: bool = True) -> None:
         """Put a run on the time slider, and play it."""
         with self.lock:
             if result.model is not self.model:
@@ -151,7 +155,7 @@ class Viewer:
         for box in (self.frames, self.ellipsoids, self.modules, self.grid):
             box.on_update(lambda _: self._restyle())
 
-    def _load(self, model: Model) -> None:
+    def _load(self, model: Robot) -> None:
         """Show a robot: its parts and its sliders, at the pose the last one had where it fits."""
         with self.lock, self.server.atomic():
             scene = make_scene(model)
@@ -237,7 +241,7 @@ class Viewer:
         now = [float(np.clip(value, dial.min, dial.max)) for dial, value in zip(self.dials, self._along(), strict=True)]
         leader = int(np.abs(x - now).argmax())
         try:
-            q = np.asarray(self.model.assemble({self.model.velocities[leader]: float(x[leader])}, guess=self.q).q)
+            q = np.asarray(assemble(self.model, {self.model.velocities[leader]: float(x[leader])}, guess=self.q).q)
             self._tell("")
         except RamifyError as error:
             self._tell(str(error), alarm=True)
@@ -266,7 +270,7 @@ class Viewer:
         self.stopping.set()
         self.playing.clear()
 
-    def _simulate(self, model: Model, q: Array, name: str, options: dict[str, Any]) -> None:
+    def _simulate(self, model: Robot, q: Array, name: str, options: dict[str, Any]) -> None:
         def stopped(t: float, q: Array, v: Array) -> float:
             if self.stopping.is_set():
                 raise KeyboardInterrupt  # what rf.simulate takes as a wish to end and keep the rows so far
@@ -275,10 +279,8 @@ class Viewer:
         result, words = None, ""
         try:
             control = CONTROLS[name](model, q)
-            result = rf.simulate(
-                model, q0=q, control=control, events={"stop": stopped}, dt_out=0.02, rtol=1e-6, atol=1e-8, **options
-            )
-        except rf.SimulationError as error:
+            result = simulate(model, q0=q, control=control, events={"stop": stopped}, dt_out=0.02, rtol=1e-6, atol=1e-8, **options)
+        except SimulationError as error:
             result, words = error.result, str(error)  # type: ignore[assignment]
         except Exception as error:  # whatever it was, it is told, and another run may be started
             words = _words(error)
@@ -288,7 +290,7 @@ class Viewer:
                 self.play(result, start=not self.stopping.is_set())
                 words = (
                     words
-                    or f"{result.status}: {result.t[-1]:.4g} s in {result.stats['wall_time']:.2f} s, audit {result.audit.verdict}"
+                    or f"{result.status}: {result.t[-1]:.4g} s in {result.stats['wall_time']:.2f} s, audit {audited(result).verdict}"
                 )
             self.status.content = _small(words or "the robot has changed; run again")
 
@@ -341,7 +343,7 @@ class Viewer:
         """Read the robot's file again. Where it has mistakes they are shown, and the last good robot stays."""
         assert self.path is not None
         try:
-            model = rf.load(self.path)
+            model = load(self.path)
         except Exception as error:  # whatever it was, it is told, and the file is watched on
             self._tell(f"The file was not taken over; the last good robot is shown.\n{_words(error)}", alarm=True)
             return
@@ -352,15 +354,15 @@ class Viewer:
             self._tell(f"The file was read, but the robot cannot be shown.\n{_words(error)}", alarm=True)
 
 
-def view(robot: Model | Result | str | os.PathLike[str], *, port: int = 8080, browser: bool = False, block: bool = False) -> Viewer:
+def view(robot: Robot | Run | str | os.PathLike[str], *, port: int = 8080, browser: bool = False, block: bool = False) -> Viewer:
     """Show a robot, or a run, in the browser: a server on this machine only, whose address is ``viewer.url``.
 
     robot: a model, a result, a built-in name, or a robot file, which is read again whenever it changes on disk. port: the next free
     one where it is in use; 0 for any. browser: open a window. block: stay until Ctrl-C; otherwise the viewer runs beside the
     program until ``viewer.close()``. Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
     """
-    run = robot if isinstance(robot, rf.Result) else None
-    viewer = Viewer(robot.model if isinstance(robot, rf.Result) else robot, port=port)
+    run = robot if isinstance(robot, Run) else None
+    viewer = Viewer(robot.model if isinstance(robot, Run) else robot, port=port)
     if run is not None:
         viewer.play(run)
     if browser:

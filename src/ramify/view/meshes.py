@@ -10,15 +10,13 @@ import os
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.model.robot import Robot
 from ramify.view.geometry import Indices, Triangles, smooth_normals, thinned
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
 
 MAX_BYTES: Final = 64 << 20
 """The largest file that is read."""
@@ -31,7 +29,7 @@ class _UnreadError(Exception):
     """Why a mesh is left out."""
 
 
-def robot_meshes(model: Model, notes: list[str]) -> list[tuple[int, Triangles]]:
+def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles]]:
     """(body, triangles in the body's frame) of every mesh of a robot; what is left out is said in ``notes``."""
     named = model.metadata.get("meshes", {})
     folder = model.metadata.get("folder")
@@ -126,8 +124,8 @@ def read_obj(data: bytes) -> tuple[Array, Indices]:
 
 def read_dae(data: bytes) -> tuple[Array, Indices]:
     """The triangles and polygons of a COLLADA file, where its scene puts them; materials and animations are not read."""
-    from ramify.errors import ModelError
-    from ramify.io.xml_file import parse_xml
+    from ramify.core.errors import ModelError
+    from ramify.documents.xml_text import parse_xml
 
     try:
         root = parse_xml(data, "mesh")

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import StateError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
+from ramify.model.robot import Robot
 from ramify.view.tables import matrix_html
-
-if TYPE_CHECKING:
-    from ramify.model.model import Model
 
 SIX = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
 
@@ -48,7 +45,7 @@ def aligned(rows: Sequence[Sequence[str]], title: str = "") -> str:
     return "\n".join([*([title] if title else []), *(line.rstrip() for line in lines)])
 
 
-def named(model: Model, values: ArrayLike, title: str = "") -> NamedArray:
+def named(model: Robot, values: ArrayLike, title: str = "") -> NamedArray:
     """See Model.named."""
     a = np.asarray(values, dtype=np.float64)
     of = {model.nv: model.velocities, model.nq: model.coordinates}
@@ -60,7 +57,7 @@ def named(model: Model, values: ArrayLike, title: str = "") -> NamedArray:
     raise StateError(f"an array of shape {a.shape} has no names here; for {model.name} give one of {sizes}")
 
 
-def model_text(model: Model) -> str:
+def model_text(model: Robot) -> str:
     """A robot as a table of its bodies."""
     module_of = {b: module.index + 1 for module in model.modules for b in module.bodies}
     rows: list[tuple[str, ...]] = [("body", "on", "module", "joint", "type", "DOF", "mass, kg")]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import RamifyError
+from ramify.core.errors import RamifyError
 
 PANELS = 12
 """Up to so many coordinates each get a panel of their own; more share one."""

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
 
 FIELD_OF_VIEW: Final = 0.6  # rad, of the shorter side
 DISTANCE: Final = 1.9  # of the camera, in sizes of what must be seen

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import ramify
-from ramify.errors import RamifyError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.sim.audit import audited
 from ramify.view.curves import Chart, charts
 from ramify.view.files import must_have_folder, writing
 from ramify.view.geometry import Triangles, arrow
@@ -27,7 +28,7 @@ from ramify.view.tables import cards
 from ramify.view.terrain import grounded
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 MOST_FRAMES: Final = 2000
 MOST_ROWS: Final = 4000
@@ -39,7 +40,7 @@ MOST_CURVES: Final = 60
 SCRIPTS: Final = ("scene.js", "plot.js", "report.js")
 
 
-def write_report(result: Result, path: str | Path, title: str | None = None) -> Path:
+def write_report(result: Run, path: str | Path, title: str | None = None) -> Path:
     """See Result.report."""
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
@@ -52,7 +53,7 @@ def write_report(result: Result, path: str | Path, title: str | None = None) -> 
     return path
 
 
-def report_page(result: Result, title: str | None = None) -> str:
+def report_page(result: Run, title: str | None = None) -> str:
     """The page as a text."""
     name = title if title is not None else _name(result)
     scene = make_scene(result.model)
@@ -84,7 +85,7 @@ def embedded(data: Any) -> str:
     )
 
 
-def report_data(result: Result, scene: Scene) -> dict[str, Any]:
+def report_data(result: Run, scene: Scene) -> dict[str, Any]:
     """What the page's script draws: arrays as base 64, poses at no more than MOST_FRAMES times, z up."""
     rows, shots = _picked(len(result), MOST_ROWS), _picked(len(result), _most_frames(result))
     arrays: dict[str, int] = {}
@@ -191,12 +192,12 @@ def _text(file: str) -> str:
     return files("ramify.view").joinpath(file).read_text(encoding="utf-8")
 
 
-def _name(result: Result) -> str:
+def _name(result: Run) -> str:
     record = result.options.get("scenario")
     return str(record["name"]) if isinstance(record, Mapping) and "name" in record else result.model.name
 
 
-def _subtitle(result: Result) -> str:
+def _subtitle(result: Run) -> str:
     m = result.model
     parts = [
         m.name,
@@ -208,8 +209,8 @@ def _subtitle(result: Result) -> str:
     return " · ".join(parts)
 
 
-def _badges(result: Result) -> str:
-    audit = result.audit
+def _badges(result: Run) -> str:
+    audit = audited(result)
     found = [f'<span class="badge {"good" if audit.passed else "bad"}">audit {escape(audit.verdict)}</span>']
     if result.status != "finished":
         kind = "bad" if result.status.startswith("failed") else ""
@@ -217,7 +218,7 @@ def _badges(result: Result) -> str:
     return "".join(found)
 
 
-def _thinning(result: Result) -> Sequence[str]:
+def _thinning(result: Run) -> Sequence[str]:
     count, found = len(result), []
     kept = [len(_picked(count, most)) for most in (MOST_ROWS, _most_frames(result))]
     if min(kept) < count:
@@ -227,5 +228,5 @@ def _thinning(result: Result) -> Sequence[str]:
     return found
 
 
-def _most_frames(result: Result) -> int:
+def _most_frames(result: Run) -> int:
     return max(30, min(MOST_FRAMES, MOST_POSES // max(1, len(result.model.bodies))))

@@ -5,18 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
-from ramify.errors import ModelError, RamifyError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, RamifyError
+from ramify.sim.audit import audited
 from ramify.view.curves import pressed
 from ramify.view.plots import PANELS
 from ramify.view.walking import walk
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,13 @@ THEMES: Final = {
 TITLES: Final = {"q": "joint coordinates", "v": "joint velocities", "a": "joint accelerations", "tau": "joint forces"}
 
 
-def plot(result: Result, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
+What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts", "loops", "walk"]
+"""The plots that a run offers."""
+
+
+def plot(result: Run, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
     """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib is missing."""
-    drawers: dict[str, Callable[[Result, list[int], Theme], Any]] = {
+    drawers: dict[str, Callable[[Run, list[int], Theme], Any]] = {
         "energy": _energy, "audit": _audit, "phase": _phase, "contacts": _contacts, "loops": _loops, "walk": walk,
     }  # fmt: skip
     known = [*TITLES, *drawers]
@@ -88,7 +93,7 @@ def _style(theme: Theme) -> Any:
     return mpl.rc_context(settings)
 
 
-def _chosen(result: Result, joints: Sequence[str] | None, of: str) -> list[int]:
+def _chosen(result: Run, joints: Sequence[str] | None, of: str) -> list[int]:
     """Columns of q or v that belong to some joints, or all."""
     model = result.model
     if joints is None:
@@ -142,7 +147,7 @@ def _legend(axes: Any) -> None:
     axes.legend(loc="best")
 
 
-def _series(result: Result, what: str, chosen: list[int], theme: Theme) -> Any:
+def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
     """A panel per column over time, the desired motion dashed; many columns share one panel."""
     values: Array = getattr(result, what)
     wanted = getattr(result.desired, what, None) if what in ("q", "v", "a") else None
@@ -175,7 +180,7 @@ def _flatten(panel: Any, values: Array) -> None:
         panel.set_ylim(float(values[0]) - 1.0, float(values[0]) + 1.0)
 
 
-def _together(result: Result, values: Array, units: list[str], theme: Theme) -> Any:
+def _together(result: Run, values: Array, units: list[str], theme: Theme) -> Any:
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
@@ -192,7 +197,7 @@ def _together(result: Result, values: Array, units: list[str], theme: Theme) -> 
     return figure
 
 
-def _phase(result: Result, chosen: list[int], theme: Theme) -> Any:
+def _phase(result: Run, chosen: list[int], theme: Theme) -> Any:
     """v over q, a panel per coordinate; quaternions, which have no rate of their own, are left out."""
     rate = dict(zip(result.model.layout.plain_q, result.model.layout.plain_v, strict=True))
     drawn = [i for i in chosen if i in rate]
@@ -219,7 +224,7 @@ def _phase(result: Result, chosen: list[int], theme: Theme) -> Any:
 # ---- contact ----
 
 
-def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
+def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
     """What the contact points felt: upward force, friction, depth (negative: above the ground), and the centre of pressure."""
     contacts = result.contacts
     if contacts is None:
@@ -256,7 +261,7 @@ def _contacts(result: Result, chosen: list[int], theme: Theme) -> Any:
 # ---- energy ----
 
 
-def _energy(result: Result, chosen: list[int], theme: Theme) -> Any:
+def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
     """Kinetic energy, potential energy and work since the start, and the balance, which should be constant."""
     kinetic, potential, total = result.energy
     work, lost = result.work
@@ -288,7 +293,7 @@ def _logarithmic(panel: Any) -> None:
     panel.yaxis.set_minor_formatter(LogFormatter())
 
 
-def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
+def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
     """Multipliers over time, and how far the loops are open, loop by loop."""
     loops = result.loops
     if loops is None:
@@ -317,15 +322,15 @@ def _loops(result: Result, chosen: list[int], theme: Theme) -> Any:
     return figure
 
 
-def _span(result: Result) -> tuple[float, float]:
+def _span(result: Run) -> tuple[float, float]:
     """From the first time to the last, or around the only one."""
     first, last = float(result.t[0]), float(result.t[-1])
     return (first, last) if last > first else (first - 0.5, first + 0.5)
 
 
-def _audit(result: Result, chosen: list[int], theme: Theme) -> Any:
+def _audit(result: Run, chosen: list[int], theme: Theme) -> Any:
     """The error of each check as a share of its scale, with its limit and the row where it first breaks."""
-    checks = result.audit.checks
+    checks = audited(result).checks
     figure, axes = _panels(len(checks))
     if len(checks) == 1:
         figure.set_size_inches(8.0, 4.0)

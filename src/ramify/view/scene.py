@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.errors import RamifyError
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.kernels.questions import kinematics
+from ramify.loops.assemble import assemble
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Array, Frame, align_z
+from ramify.model.frame import Frame, align_z
+from ramify.model.robot import Robot
 from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 MODULES: Final = ("#3d7ebf", "#e08a3c", "#4c9f70", "#b85c9e", "#8a72c8", "#c9a227", "#4aa8b5", "#c75450")
 """Colours of the modules, in order and over again."""
@@ -54,7 +57,7 @@ class Point:
 class Scene:
     """The parts of a robot to draw. ``size`` is its extent at rest in m; ``notes`` say what is not drawn."""
 
-    model: Model
+    model: Robot
     parts: tuple[Part, ...]
     points: tuple[Point, ...]
     up: Array
@@ -63,7 +66,7 @@ class Scene:
 
     def poses(self, q: ArrayLike) -> tuple[Array, Array]:
         """Rotations (..., nb, 3, 3) and positions (..., nb, 3) of the bodies, z up."""
-        R, r = self.model.kinematics(q)
+        R, r = kinematics(self.model, q)
         return self.up @ R, r @ self.up.T
 
     def part_pose(self, part: Part, R: Array, r: Array) -> tuple[Array, Array]:
@@ -112,7 +115,7 @@ def _paler(colour: str) -> str:
     return "#" + "".join(f"{round(0.62 * int(colour[i : i + 2], 16) + 0.38 * 255):02x}" for i in (1, 3, 5))
 
 
-def make_scene(model: Model) -> Scene:
+def make_scene(model: Robot) -> Scene:
     """The scene of a robot: its shapes and meshes; a link that has neither is a rod from joint to joint."""
     notes: list[str] = []
     meshes: dict[int, list[Triangles]] = {}
@@ -140,16 +143,16 @@ def make_scene(model: Model) -> Scene:
     return Scene(model, tuple(parts), _points(model), upright(model), size, tuple(notes))
 
 
-def upright(model: Model) -> Array:
+def upright(model: Robot) -> Array:
     """The rotation (3, 3) that takes the opposite of gravity to z; none without gravity."""
     g = np.array(model.gravity)
     strength = float(np.linalg.norm(g))
     return align_z(-g / strength).T if strength > 0.0 else np.eye(3)
 
 
-def _extent(model: Model) -> float:
+def _extent(model: Robot) -> float:
     """The size of the robot at rest: the largest distance between its points, at least a centimetre."""
-    R, r = model.kinematics(rest(model))
+    R, r = kinematics(model, rest(model))
     points = [r]
     for b, body in enumerate(model.bodies):
         own = [body.com, *(np.array(at) for _, at in body.points)]
@@ -159,17 +162,17 @@ def _extent(model: Model) -> float:
     return max(float(np.linalg.norm(np.ptp(every, axis=0))), 0.01)
 
 
-def rest(model: Model) -> Array:
+def rest(model: Robot) -> Array:
     """q (nq): every joint at zero; loops closed, where they can be."""
     if not model.loops:
         return model.neutral()
     try:
-        return np.asarray(model.assemble().q, dtype=np.float64)
+        return np.asarray(assemble(model).q, dtype=np.float64)
     except RamifyError:
         return model.neutral()
 
 
-def _closing(model: Model, size: float) -> Iterator[Part]:
+def _closing(model: Robot, size: float) -> Iterator[Part]:
     """The joints that close loops: drums on their axes, balls where they have none."""
     for loop in model.loops:
         if loop.kind in ("gear", "distance"):
@@ -182,7 +185,7 @@ def _closing(model: Model, size: float) -> Iterator[Part]:
         yield Part(body, "joint", shape_triangles(drum if loop.kind in ("revolute", "cylindrical") else ball))
 
 
-def _ends(model: Model, b: int) -> list[Array]:
+def _ends(model: Robot, b: int) -> list[Array]:
     """Where other bodies hang on a body, in its frame: their joints, and the joints that close loops."""
     found = [other.joint.placement.position for other in model.bodies if other.parent == b]
     for loop in model.loops:
@@ -204,7 +207,7 @@ def _half(shape: Shape) -> Array:
     raise AssertionError(shape)
 
 
-def _ties(model: Model, b: int, size: float) -> Iterator[Triangles]:
+def _ties(model: Robot, b: int, size: float) -> Iterator[Triangles]:
     """Thin rods from the joints of a body to its shapes, where these leave a gap."""
     body = model.bodies[b]
     ends = [] if body.joint.kind in ("free", "free_euler", "planar") else [body.joint.outlet.inverse().position]
@@ -229,12 +232,12 @@ def rod(start: Array, end: Array, radius: float) -> Triangles:
     return shape_triangles(Shape("capsule", (min(radius, 0.2 * length), length), frame))
 
 
-def floats(model: Model) -> bool:
+def floats(model: Robot) -> bool:
     """Whether nothing holds the robot to the world."""
     return all(body.joint.kind in ("free", "free_euler", "planar") for body in model.bodies if body.parent < 0)
 
 
-def _plain(model: Model, b: int, size: float) -> tuple[list[Triangles], Triangles | None]:
+def _plain(model: Robot, b: int, size: float) -> tuple[list[Triangles], Triangles | None]:
     """A body without shapes: rods from its joint to those it carries, or to its far end, and the joint itself."""
     body = model.bodies[b]
     inlet = body.joint.outlet.inverse()
@@ -276,7 +279,7 @@ def _foot(body: Body, size: float, up: Array) -> Triangles:
     return shape_triangles(Shape("cylinder", (0.026 * size, 0.022 * size), Frame(turn, place.position)))
 
 
-def _points(model: Model) -> tuple[Point, ...]:
+def _points(model: Robot) -> tuple[Point, ...]:
     found = [Point(f"{name} of {body.name}", b, at) for b, body in enumerate(model.bodies) for name, at in body.points]
     carried = {body.parent for body in model.bodies}
     for b, body in enumerate(model.bodies):
@@ -304,7 +307,7 @@ def arrow_scale(scene: Scene, force: Array) -> float:
     return scene.size / (3.0 * weight) if weight > 0.0 else 0.5 * scene.size / max(largest, 1e-9)
 
 
-def contact_arrows(result: Result, up: Array) -> Arrows | None:
+def contact_arrows(result: Run, up: Array) -> Arrows | None:
     """The contact forces of a run, where it has any."""
     contacts: Any = result.contacts
     force, position = getattr(contacts, "force", None), getattr(contacts, "position", None)

@@ -3,55 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ramify.sim.result import plain
-from ramify.view.curves import pretty
+from ramify.core.html import Markup, facts, scrolled, table, text
+from ramify.core.messages import pretty
+from ramify.model.robot import Robot
+from ramify.sim.audit import audit_table, audited
+from ramify.sim.record import plain
 
 if TYPE_CHECKING:
-    from ramify.model.model import Model
-    from ramify.sim.audit import Audit
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
     from ramify.view.scene import Scene
 
 LONGEST: Final = 120_000
 """Characters of a robot's file that a report repeats."""
 
 
-def text(cell: object) -> str:
-    """A cell: numbers to four digits."""
-    return f"{cell + 0.0:.4g}" if isinstance(cell, float) else str(cell)
-
-
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:
-    """A table; the columns ``right`` are set flush right."""
-    kind = [' class="number"' if k in right else "" for k in range(len(columns))]
-    head = "".join(f"<th{k}>{escape(column)}</th>" for k, column in zip(kind, columns, strict=True))
-    body = "".join("<tr>" + "".join(f"<td{k}>{_cell(c)}</td>" for k, c in zip(kind, row, strict=True)) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-
-
-class Markup(str):
-    """Text that is HTML already."""
-
-    __slots__ = ()
-
-
-def _cell(cell: object) -> str:
-    return cell if isinstance(cell, Markup) else escape(text(cell))
-
-
-def facts(rows: Mapping[str, object]) -> str:
-    """A table of two columns: what, and what it is."""
-    body = "".join(f'<tr><th>{escape(k)}</th><td class="long">{_cell(v)}</td></tr>' for k, v in rows.items())
-    return f"<table><tbody>{body}</tbody></table>"
-
-
-def model_table(model: Model, colours: Sequence[str] = ()) -> str:
+def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
     """The bodies of a robot with their joints; ``colours`` of the modules put a dot before each name."""
     module_of = {b: module.index for module in model.modules for b in module.bodies}
     rows = []
@@ -67,12 +39,7 @@ def model_table(model: Model, colours: Sequence[str] = ()) -> str:
     return table(columns, rows, right=(2, 5, 7))
 
 
-def scrolled(content: str) -> str:
-    """A box that scrolls sideways where its content is wider than the page."""
-    return f'<div style="overflow-x:auto">{content}</div>'
-
-
-def model_html(model: Model) -> str:
+def model_html(model: Robot) -> str:
     """How a notebook shows a robot."""
     g = ", ".join(f"{x + 0.0:.4g}" for x in model.gravity)
     facts_of = f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.6g} kg, gravity ({g}) m/s²"
@@ -82,43 +49,12 @@ def model_html(model: Model) -> str:
     return f"<div>{head}{scrolled(model_table(model))}</div>"
 
 
-def audit_table(audit: Audit) -> str:
-    """The checks of an audit and where the energy went."""
-    rows = []
-    for check in audit.checks:
-        verdict = Markup(f'<span class="{"good" if check.passed else "bad"}">{"passed" if check.passed else "failed"}</span>')
-        unit = pretty(check.unit)
-        rows.append((check.name, verdict, f"{check.largest:.3g} {unit}", f"{audit.t[check.worst]:.5g} s", f"{check.relative:.2g}"))
-    checks = table(("conserved", "verdict", "largest error", "at", "of its scale"), rows, right=(2, 3, 4))
-    moved = {
-        "kinetic energy": f"{audit.kinetic[0]:.6g} → {audit.kinetic[-1]:.6g} J",
-        "potential energy": f"{audit.potential[0]:.6g} → {audit.potential[-1]:.6g} J",
-        "work of the actuators": f"{audit.actuator[-1]:.6g} J",
-        "dissipated": f"{audit.dissipated[-1]:.6g} J",
-        "tolerance": f"{audit.tolerance:.3g} ({audit.basis})",
-    }
-    if not audit.momentum:
-        moved["momentum"] = "not conserved in this run, not checked"
-    if audit.first_break is not None:
-        at = audit.first_break
-        moved["first break"] = f"{at.quantity} at t = {at.time:.6g} s: {at.reason}"
-    return checks + facts(moved)
-
-
-def audit_html(audit: Audit) -> str:
-    """How a notebook shows an audit."""
-    return f"<div><b>audit of {escape(audit.result.model.name)}: {escape(audit.verdict)}</b>{audit_table(audit)}</div>"
-
-
-# ---- the cards of a report ----
-
-
-def cards(result: Result, scene: Scene, remarks: Sequence[str]) -> list[str]:
+def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
     """The sections under the plots, each an element."""
     from ramify.view.scene import MODULES
 
     found = [
-        card("Audit", audit_table(result.audit)),
+        card("Audit", audit_table(audited(result))),
         card("The run", facts(_run(result))),
         card("Robot", _about(result.model) + model_table(result.model, MODULES), wide=True),
         card("Repeat it", _repeat(result), wide=True),
@@ -133,12 +69,12 @@ def card(title: str, content: str, wide: bool = False) -> str:
     return f'<section class="card{" wide" if wide else ""}"><h2>{escape(title)}</h2>{content}</section>'
 
 
-def _about(model: Model) -> str:
+def _about(model: Robot) -> str:
     words = [str(model.metadata[key]) for key in ("description", "source") if model.metadata.get(key)]
     return f'<p class="soft">{escape(". ".join(words))}</p>' if words else ""
 
 
-def _run(result: Result) -> dict[str, object]:
+def _run(result: Run) -> dict[str, object]:
     meta = result.metadata
     options, stats = meta.get("options", {}), meta.get("stats", {})
     rows: dict[str, object] = {"time": f"{result.t[0]:.6g} … {result.t[-1]:.6g} s, {len(result)} rows", "status": result.status}
@@ -166,9 +102,9 @@ def _run(result: Result) -> dict[str, object]:
     return rows
 
 
-def _repeat(result: Result) -> str:
+def _repeat(result: Run) -> str:
     """Python that runs it again, and the files that this takes."""
-    from ramify.io.yaml_out import to_yaml
+    from ramify.files.robot_writer import to_yaml
 
     options = result.metadata.get("options", {})
     record = options.get("scenario")

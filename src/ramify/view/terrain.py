@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ramify.model.frame import Array
-from ramify.spatial import Vec3
+from ramify.core.arrays import Array
+from ramify.core.spatial import Vec3
 from ramify.view.geometry import smooth_normals
 from ramify.view.scene import Part, Scene
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
 
 NODES: Final = 61
 """Nodes of a patch, along each side."""
 
 
-def described(result: Result) -> Mapping[str, Any] | None:
+def described(result: Run) -> Mapping[str, Any] | None:
     """The terrain in the record of a run; None where it had no ground."""
     ground = result.options.get("ground")
     found = ground.get("terrain") if isinstance(ground, Mapping) else None
     return found if isinstance(found, Mapping) else None
 
 
-def grounded(scene: Scene, result: Result, low: Array, high: Array) -> tuple[Scene, float | None]:
+def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene, float | None]:
     """(scene, height): the scene with the ground of a run where it is not level, and the height of its floor; None: no ground.
 
     low, high (T, 3): the corners around the robot over time, z up.

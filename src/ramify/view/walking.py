@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ramify.errors import RamifyError
-from ramify.model.frame import Array
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.kernels.questions import kinematics
 
 if TYPE_CHECKING:
-    from ramify.sim.result import Result
+    from ramify.sim.record import Run
     from ramify.view.run_plots import Theme
 
 FRAMES: Final = 7
 """Postures in the side view."""
 
 
-def walk(result: Result, chosen: list[int], theme: Theme) -> Any:
+def walk(result: Run, chosen: list[int], theme: Theme) -> Any:
     """Four panels of a run on a ground: side view; the trunk's tilt; the feet's loads; centre of pressure and support along x.
 
     Raises RamifyError where the run had no ground.
@@ -36,14 +37,14 @@ def walk(result: Result, chosen: list[int], theme: Theme) -> Any:
     return figure
 
 
-def _side(axes: Any, result: Result, theme: Theme) -> None:
+def _side(axes: Any, result: Run, theme: Theme) -> None:
     """Postures side by side, seen along y: sticks from every body to those it carries and to its points of contact."""
     model = result.model
-    R, r = model.kinematics(result.q[:1])
+    R, r = kinematics(model, result.q[:1])
     long, high = (float(np.ptp(r[0, :, i])) + 0.1 for i in (0, 2))
     frames = int(np.clip(FRAMES * high / long, 4, FRAMES))  # as many as fit beside each other
     rows = np.unique(np.linspace(0, len(result.t) - 1, frames).round().astype(int))
-    R, r = model.kinematics(result.q[rows])
+    R, r = kinematics(model, result.q[rows])
     sticks = [(b, c, None) for c, child in enumerate(model.bodies) if (b := child.parent) >= 0]
     sticks += [(b, b, np.array(point)) for b, body in enumerate(model.bodies) for _, point in body.points]  # type: ignore[misc]
     lines = np.array([[r[:, b], r[:, c] if point is None else r[:, c] + R[:, c] @ point] for b, c, point in sticks])
@@ -66,18 +67,18 @@ def _branch(parents: Sequence[int], body: int) -> int:
     return [c for c, parent in enumerate(parents) if parent == 0].index(body)
 
 
-def _tilt(axes: Any, result: Result, theme: Theme) -> None:
+def _tilt(axes: Any, result: Run, theme: Theme) -> None:
     """Turns of the first body away from where it started, as rotation vectors, in degrees."""
     from scipy.spatial.transform import Rotation
 
-    R = result.model.kinematics(result.q).rotation[:, 0]
+    R = kinematics(result.model, result.q).rotation[:, 0]
     turned: Array = np.degrees(Rotation.from_matrix(R @ R[0].T).as_rotvec())
     for i, name in enumerate("xyz"):
         axes.plot(result.t, turned[:, i], color=theme.lines[i], label=f"about {name}")
     _finish(axes, "tilt of the trunk, degrees")
 
 
-def _loads(axes: Any, result: Result, theme: Theme) -> None:
+def _loads(axes: Any, result: Run, theme: Theme) -> None:
     from ramify.view.run_plots import short, stroke
 
     contacts = result.contacts
@@ -90,7 +91,7 @@ def _loads(axes: Any, result: Result, theme: Theme) -> None:
     _finish(axes, "load on the feet, N")
 
 
-def _pressure(axes: Any, result: Result, theme: Theme) -> None:
+def _pressure(axes: Any, result: Run, theme: Theme) -> None:
     from ramify.motion.support import measured_balance
     from ramify.view.curves import pressed
 

@@ -1,0 +1,157 @@
+"""A robot on a ground, as texts over any scalar and as kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
+from ramify.codegen.kernel import Kernel, Plan
+from ramify.codegen.keys import digest
+from ramify.codegen.target import llvm_available
+from ramify.contact.ground import Ground, Reaction
+from ramify.core.errors import ModelError, RamifyError
+from ramify.core.messages import near
+from ramify.core.records import flatten, ships_with_ramify
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Vec3
+from ramify.dynamics.contact import contact_dynamics, contact_wrenches
+from ramify.dynamics.tree import tree_of
+from ramify.kernels.keys import robot_key
+from ramify.model.configuration import check_quaternions
+from ramify.model.robot import Robot
+from ramify.trace.program import Port, Program, trace
+
+Scalars = Sequence[Scalar]
+What = Literal["contact_forces", "contact_dynamics"]
+
+
+class ContactText:
+    """The contact of a model with a ground that is fitted to it.
+
+    ``names`` and ``bodies`` say which points touch, in the order of the bodies. q has ``nq`` entries, v and tau ``nv``.
+    """
+
+    def __init__(self, model: Robot, ground: Ground) -> None:
+        self.model, self.ground = model, ground.fitted(model)
+        chosen = _chosen(model, ground)
+        self.names = tuple(name for name, _, _ in chosen)
+        self.bodies = tuple(model.bodies[b].name for _, b, _ in chosen)
+        self.places = tuple(place for _, _, place in chosen)
+        links: list[list[Vec3]] = [[] for _ in model.skeleton.links]
+        for _, b, place in chosen:
+            k = model.skeleton.last[b]
+            links[k].append(model.skeleton.links[k].seat.point(Vec3(*place)))
+        self._points = [tuple(points) for points in links]
+        self._tree = tree_of(model)
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return len(self.names)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """All that the contact adds to what the robot's own fingerprint says."""
+        return digest(repr(self.ground), repr(self._points))
+
+    def _law_print(self, program: Callable[[], Program]) -> str:
+        """The fingerprint; of a law written elsewhere, which may change while its repr does not, that of the traced code."""
+        return self.fingerprint if ships_with_ramify(self.ground) else program().digest
+
+    def _columns(self, q: Scalars, v: Scalars) -> tuple[list[Any], list[Any]]:
+        return self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0)), list(v)
+
+    def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> tuple[list[Scalar], list[Reaction]]:
+        """(a, reactions): accelerations (nv) under joint forces tau and the ground; the ground's answer to every point."""
+        own_q, own_v = self._columns(q, v)
+        a, felt = contact_dynamics(self._tree, own_q, own_v, list(tau), self._points, self.ground.reaction)
+        return list(a), [r for rs in felt for r in rs]
+
+    def reactions(self, q: Scalars, v: Scalars) -> tuple[list[Vec3], list[Reaction], list[Scalar]]:
+        """(places, reactions, wrenches): of every point where it is and what it feels; of every link [n; f], 6 nv in all, as
+        forward_dynamics_wrenches takes them: at the body's origin, in the axes of the world.
+        """
+        own_q, own_v = self._columns(q, v)
+        moving, felt, wrenches = contact_wrenches(self._tree, own_q, own_v, self._points, self.ground.reaction)
+        return [p for items in moving for p, _ in items], [r for rs in felt for r in rs], flatten(list(wrenches))
+
+    # ---- kernels ----
+
+    def kernel(self, what: What, tier: str | None = None) -> Kernel:
+        """A compiled function of this robot on this ground; see ``rf.contact.kernel``."""
+        if what not in _PORTS:
+            raise RamifyError(f"there is no kernel {what!r} of a ground; choose one of {', '.join(_PORTS)}")
+        if tier not in (None, "unrolled", "numpy"):
+            raise RamifyError(f"tier {tier!r} must be 'unrolled' or 'numpy'")
+        inputs = [Port("q", (self.model.nq,)), Port("v", (self.model.nv,))]
+        inputs += [Port("tau", (self.model.nv,))] * (what == "contact_dynamics")
+        outputs = [Port(name, shape) for name, shape in _PORTS[what](self.model.nv, self.size)]
+        text = self._forces if what == "contact_forces" else self._dynamics
+
+        def program() -> Program:
+            return trace(what, text, inputs, outputs)
+
+        starts = tuple(i for i, _ in self.model.layout.balls)
+        plain = PlainNumpy(text)
+        first: Backend = plain
+        if tier == "unrolled" or (tier is None and llvm_available()):
+            first = Unrolled(program, lambda: digest(robot_key(self.model), self._law_print(program), what), what, starts)
+
+        def explain(port: Port, i: int) -> str:
+            if port.name == "q":
+                return f"coordinate {self.model.coordinates[i]!r}"
+            return f"joint {self.model.velocities[i]!r}" if port.shape == (self.model.nv,) else f"number {i}"
+
+        return Kernel(
+            Plan(
+                what, self.model.name, tuple(inputs), tuple(outputs), program, plain, first, None, explain,
+                12.0 * len(self._points), starts, (), lambda q: check_quaternions(list(starts), self.model.coordinates, q),
+            )
+        )  # fmt: skip
+
+    @cached_property
+    def forces(self) -> Kernel:
+        """The kernel "contact_forces"."""
+        return self.kernel("contact_forces")
+
+    def _forces(self, q: Scalars, v: Scalars) -> list[list[Scalar]]:
+        places, felt, wrenches = self.reactions(q, v)
+        return [
+            flatten(places), flatten([r.force for r in felt]), [r.depth for r in felt], flatten([r.slip for r in felt]),
+            [r.stored for r in felt], [r.loss for r in felt], wrenches,
+        ]  # fmt: skip
+
+    def _dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[list[Scalar]]:
+        a, felt = self.forward_dynamics(q, v, tau)
+        return [a, flatten([r.force for r in felt])]
+
+
+_PORTS: dict[str, Any] = {
+    "contact_forces": lambda nv, n: (
+        ("place", (n, 3)), ("force", (n, 3)), ("depth", (n,)), ("slip", (n, 3)), ("stored", (n,)), ("loss", (n,)),
+        ("wrenches", (nv, 6)),
+    ),
+    "contact_dynamics": lambda nv, n: (("a", (nv,)), ("force", (n, 3))),
+}  # fmt: skip
+
+
+def _chosen(model: Robot, ground: Ground) -> list[tuple[str, int, tuple[float, float, float]]]:
+    """(name, body, place in its frame) of the points that touch; a name that two bodies share is preceded by its body."""
+    found = [(name, b, place) for b, body in enumerate(model.bodies) for name, place in body.points]
+    if not found:
+        raise ModelError(f"{model.name} has no contact points; give its links some: rf.with_contact_points, or points: in its file")
+    counts: dict[str, int] = {}
+    for name, _, _ in found:
+        counts[name] = counts.get(name, 0) + 1
+    named = [(name if counts[name] == 1 else f"{model.bodies[b].name}.{name}", b, place) for name, b, place in found]
+    if ground.points is None:
+        return named
+    known = {name for name, _, _ in named}
+    for name in ground.points:
+        if name not in known:
+            raise ModelError(f"{model.name} has no contact point {name!r}{near(str(name), sorted(known))}")
+    if not ground.points:
+        raise ModelError("points is empty; name some, or leave it out for all")
+    return [point for point in named if point[0] in ground.points]

@@ -1,0 +1,107 @@
+"""Arithmetic in robot files: numbers, named parameters, + - * / **, and a few functions. Never ``eval``.
+
+A text is checked against a pattern, parsed by :mod:`ast`, and walked by a table of allowed nodes; every value is a float, so
+that no power or product can grow beyond eight bytes.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import operator
+import re
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from numbers import Real
+from typing import Any, Final
+
+from ramify.core.messages import near, shown
+
+LONGEST: Final = 200
+"""Characters in an expression."""
+
+LARGEST: Final = 1e30
+"""Numbers in a robot file stay below this, so that products of a few of them stay finite."""
+
+CONSTANTS: Final = {"pi": math.pi}
+FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {
+    "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
+    "atan2": math.atan2, "abs": abs, "min": min, "max": max,
+}  # fmt: skip
+RESERVED: Final = frozenset([*CONSTANTS, *FUNCTIONS, "copy", "base"])
+"""Names that a parameter cannot take."""
+
+_BINARY: Final[Mapping[type[ast.operator], Callable[[float, float], Any]]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
+}  # fmt: skip
+_UNARY: Final[Mapping[type[ast.unaryop], Callable[[float], float]]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+_TOKENS: Final = re.compile(
+    r"(?:\s*(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])|[A-Za-z_][A-Za-z_0-9]*|\*\*|[-+*/(),]))+\s*", re.ASCII
+)  # fmt: skip
+
+
+class ExpressionError(ValueError):
+    """A text that is not a number, or whose value is none. The message says why."""
+
+
+def evaluate(value: object, names: Mapping[str, float]) -> float:
+    """A number or an expression as a float. Infinite values pass; NaN does not.
+
+    Raises ExpressionError for anything else than a number, for unknown names, and for division by zero and the like.
+    """
+    if isinstance(value, str):
+        try:
+            result: float = _value(_parsed(value), names)
+        except ZeroDivisionError:
+            raise ExpressionError(f"{shown(value)} divides by zero") from None
+        except OverflowError:
+            raise ExpressionError(f"{shown(value)} is too large") from None
+        except ExpressionError:
+            raise
+        except (ValueError, TypeError) as error:
+            raise ExpressionError(f"{shown(value)} has no value: {error}") from None
+    elif isinstance(value, bool) or not isinstance(value, Real):
+        raise ExpressionError(f"{shown(value)} is not a number")
+    else:
+        try:
+            result = float(value)
+        except OverflowError:
+            raise ExpressionError(f"a whole number of this size is too large; numbers here stay below {LARGEST:.0e}") from None
+    if isinstance(result, complex) or math.isnan(result):
+        raise ExpressionError(f"{shown(value)} is not a real number")
+    if LARGEST < abs(result) < math.inf:
+        raise ExpressionError(f"{shown(value)} is too large; numbers here stay below {LARGEST:.0e}")
+    return result
+
+
+@lru_cache(maxsize=4096)
+def _parsed(text: str) -> ast.expr:
+    if len(text) > LONGEST:
+        raise ExpressionError(f"{shown(text)} is too long for a number; {LONGEST} characters at most")
+    if not _TOKENS.fullmatch(text):
+        raise ExpressionError(f"{shown(text)} is not a number")
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError):
+        raise ExpressionError(f"{shown(text)} is not a number, nor arithmetic with + - * / ** and parentheses") from None
+
+
+def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
+    match node:
+        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool):
+            return float(number)
+        case ast.Name(id=name):
+            if name in names:
+                return names[name]
+            if name in CONSTANTS:
+                return CONSTANTS[name]
+            raise ExpressionError(f"no parameter is named {shown(name)}{near(name, list(names))}")
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
+            return _BINARY[type(op)](_value(left, names), _value(right, names))
+        case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _UNARY:
+            return _UNARY[type(sign)](_value(operand, names))
+        case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]):
+            if function not in FUNCTIONS:
+                raise ExpressionError(f"no function is named {shown(function)}; there are {', '.join(FUNCTIONS)}")
+            return FUNCTIONS[function](*(_value(argument, names) for argument in arguments))
+    raise ExpressionError(f"{shown(ast.unparse(node))} is not arithmetic with + - * / ** and parentheses")

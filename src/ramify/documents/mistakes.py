@@ -1,0 +1,96 @@
+"""Everything that is wrong with a robot file, collected and told at once, each with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple, NoReturn
+
+from ramify.core.errors import ModelError
+from ramify.core.names import escaped
+
+MOST: Final = 50
+"""Mistakes that one error lists."""
+
+ENOUGH: Final = 200
+"""Mistakes after which reading stops."""
+
+Path = tuple[str | int, ...]
+
+
+class Position(NamedTuple):
+    """Line and column in a file, both from 1; column 0 where only the line is known."""
+
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.line}:{self.column}" if self.column else f"{self.line}"
+
+
+class Map(dict[str, Any]):
+    """A mapping that knows where it, its keys and its values stand."""
+
+    def __init__(self, at: Position) -> None:
+        super().__init__()
+        self.at = at
+        self.keys_at: dict[str, Position] = {}
+        self.values_at: dict[str, Position] = {}
+
+
+class Seq(list[Any]):
+    """A list that knows where it and its entries stand."""
+
+    def __init__(self, at: Position) -> None:
+        super().__init__()
+        self.at = at
+        self.values_at: list[Position] = []
+
+
+def locate(root: object, path: Sequence[str | int], key: bool = False) -> Position:
+    """Where a path leads in a document, or the nearest place above it; with ``key``, where its last key stands."""
+    node, at = root, getattr(root, "at", Position(1, 1))
+    for depth, step in enumerate(path):
+        if isinstance(node, Map) and step in node:
+            last = depth == len(path) - 1
+            at = (node.keys_at if key and last else node.values_at)[str(step)]
+            node = node[str(step)]
+        elif isinstance(node, Seq) and isinstance(step, int) and step < len(node):
+            at, node = node.values_at[step], node[step]
+        else:
+            break
+    return at
+
+
+class Mistakes:
+    """The mistakes of one file. ``root`` is its document, set once it is parsed."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.root: object = None
+        self._found: dict[tuple[Position, Path, str], str] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, path: Path, text: str, *, link: str = "", key: bool = False, at: Position | None = None) -> None:
+        """Note a mistake at a path of the document, or at a position. The same one in another copy of a template is noted once."""
+        place = (at or locate(self.root, path, key), path, text)
+        where = ".".join(map(str, path)) + (f" (link {link!r})" if link else "")
+        line = f"{self.file}:{place[0]}: " + (f"{escaped(where)}: " if where else "") + escaped(text, keep="\n")
+        self._found.setdefault(place, line)
+        if len(self._found) >= ENOUGH:
+            self.raise_if_any()
+
+    def raise_if_any(self) -> None:
+        """Raise ModelError with one line per mistake, in the order of the file."""
+        if self._found:
+            lines = [self._found[place] for place in sorted(self._found, key=lambda place: place[0])]
+            more = f"{len(lines) - MOST} more mistakes" + (" at least; reading stopped there" if len(lines) >= ENOUGH else "")
+            rest = [f"{self.file}: and {more}"] if len(lines) > MOST else []
+            raise ModelError("\n".join(lines[:MOST] + rest))
+
+    def stop(self, path: Path, text: str, *, at: Position | None = None) -> NoReturn:
+        """Note a mistake that nothing sensible can follow, and raise."""
+        self.add(path, text, at=at)
+        self.raise_if_any()
+        raise AssertionError

@@ -1,0 +1,173 @@
+"""Parts of documents: the types of their values, and how a value that is wrong is explained.
+
+Numbers may be arithmetic; its names are looked up in the validation context, a mapping of parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, ClassVar, Final, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, ValidationInfo
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from ramify.core.messages import near, shown
+from ramify.core.names import NAME, is_name
+from ramify.documents.expression import ExpressionError, evaluate
+from ramify.documents.mistakes import Path
+
+
+def wrong(text: str) -> PydanticCustomError:
+    return PydanticCustomError("ramify", "{text}", {"text": text})
+
+
+def number_where(accept: Callable[[float], bool], wanted: str) -> BeforeValidator:
+    def check(value: object, info: ValidationInfo) -> float:
+        try:
+            x = evaluate(value, info.context or {})
+        except ExpressionError as error:
+            raise wrong(f"{error}; {wanted} belongs here" if "did you mean" not in str(error) else str(error)) from None
+        if not accept(x):
+            raise wrong(f"{shown(value)}{'' if not isinstance(value, str) else f' = {x}'} will not do; {wanted} belongs here")
+        return x
+
+    return BeforeValidator(check)
+
+
+def list_of(count: int, what: str) -> BeforeValidator:
+    def check(value: object) -> object:
+        if not isinstance(value, list | tuple) or len(value) != count:
+            got = f"{len(value)} entries" if isinstance(value, list | tuple) else shown(value)
+            raise wrong(f"{got} will not do; {what} belongs here")
+        return value
+
+    return BeforeValidator(check)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
+    if not is_name(value):
+        raise wrong(f"{shown(value)} is no name; {NAME}")
+    return value
+
+
+def _prose(value: object) -> str:
+    if not isinstance(value, str):
+        raise wrong(f"{shown(value)} is not a text; put it in quotes if it is meant as one")
+    return value
+
+
+Number = Annotated[float, number_where(math.isfinite, "a finite number")]
+
+
+Bound = Annotated[float, number_where(lambda x: True, "a number or .inf")]
+
+
+Positive = Annotated[float, number_where(lambda x: 0.0 < x < math.inf, "a finite number above 0")]
+
+
+NotNegative = Annotated[float, number_where(lambda x: 0.0 <= x < math.inf, "a finite number, 0 or more,")]
+
+
+Count = Annotated[
+    float, number_where(lambda x: x >= 1 and x == int(x) if math.isfinite(x) else False, "a whole number, 1 or more,")
+]
+
+
+Vector = Annotated[tuple[Number, Number, Number], list_of(3, "a list of three numbers")]
+
+
+Matrix = Annotated[tuple[Vector, Vector, Vector], list_of(3, "a list of three rows of three numbers")]
+
+
+Name = Annotated[str, BeforeValidator(_text)]
+
+
+Prose = Annotated[str, BeforeValidator(_prose)]
+
+
+class Part(BaseModel):
+    """A part of a document; unknown keys are mistakes. ``inner`` are the parts under its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    inner: ClassVar[Mapping[str, type[Part]]] = {}
+
+
+_FORMS: Final = ("<elements>", "<rows>", "<principal>", "<number>", "<list>", "<joints>")
+
+
+def choice(part: object, path: Path, keys: tuple[str, ...], needed: bool = False) -> Iterator[tuple[Path, str]]:
+    if isinstance(part, Mapping):
+        given = [key for key in keys if key in part]
+        if len(given) > 1:
+            yield (*path, given[1]), f"{' and '.join(given)} exclude each other; give one of {', '.join(keys)}"
+        elif needed and not given:
+            yield path, f"one of {', '.join(keys)} is missing"
+
+
+def explain(error: ErrorDetails, part: type[Part]) -> tuple[Path, str, bool]:
+    """Path within the part, message, and whether the key itself (not its value) is wrong."""
+    path = tuple(step for step in error["loc"] if step not in _FORMS)
+    match error["type"]:
+        case "extra_forbidden":
+            return path, f"unknown key{near(str(path[-1]), _keys(part, path[:-1]))}", True
+        case "missing":
+            return path, "is missing", False
+        case "literal_error":
+            return path, f"{shown(error['input'])} will not do; {error['ctx']['expected']} belongs here", False
+        case "model_type" | "dict_type" | "model_attributes_type":
+            return path, f"{shown(error['input'])} will not do; a mapping belongs here", False
+        case "list_type" | "too_short":
+            return path, f"{shown(error['input'])} will not do; a list with at least one entry belongs here", False
+        case "bool_type":
+            return path, f"{shown(error['input'])} will not do; true or false belongs here", False
+        case _:
+            return path, error["msg"], False
+
+
+def _keys(part: type[Part], path: Path) -> list[str]:
+    """The keys known at a path of a part."""
+    known = part.inner.get(str(path[0]), part) if path else part
+    return [field.alias or name for name, field in known.model_fields.items()]
+
+
+P = TypeVar("P", bound=Part)
+
+
+def validate(part: type[P], raw: object, names: Mapping[str, float]) -> tuple[P | None, list[tuple[Path, str, bool]]]:
+    """The part, or None and its mistakes."""
+    try:
+        return part.model_validate(raw, context=names), []
+    except ValidationError as error:
+        return None, [explain(detail, part) for detail in error.errors(include_url=False)]
+
+
+def form_of(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "<joints>"
+    return "<list>" if isinstance(value, list | tuple) else "<number>"
+
+
+def as_list(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+Row = Annotated[Annotated[Number, Tag("<number>")] | Annotated[list[Number], Tag("<list>")], Discriminator(form_of)]
+"""A number, or a list of numbers."""
+
+
+Table = Annotated[list[list[Number]], Field(min_length=1)]
+
+
+Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
+
+
+Names = Annotated[list[Name], BeforeValidator(as_list)]
+
+
+class Late(Part):
+    """A part whose validator is made when it is first needed: a file uses few of them."""
+
+    model_config = ConfigDict(defer_build=True)

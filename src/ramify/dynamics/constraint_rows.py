@@ -1,0 +1,84 @@
+"""What a closing joint forbids, over any scalar: its rows, the wrenches that enforce them, and their accelerations.
+
+In the axes of the world, d leads from the first end's origin to the second's; w', v' are the angular velocity of the second end
+and the velocity of its origin as seen from the first end, dw', dv' the accelerations seen so. A row phi(d, axes) has the rate
+
+    n . w' + f . v'    and the second derivative    n . dw' + f . dv' + rest,
+
+so [n; f] is the wrench, at the second end's origin, with which a unit multiplier acts on the second link (and its reverse on the
+first), and the rest is what bends: the rows of J and J' v of eqs. (8.1) and (8.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Mat3, Vec3
+from ramify.model.link import Pose
+from ramify.model.loop import Loop
+
+
+@dataclass(slots=True)
+class Row:
+    """A row's value, its wrench [n; f], and ``rest(w', v')``."""
+
+    value: Scalar
+    n: Vec3
+    f: Vec3
+    rest: Callable[[Vec3, Vec3], Scalar]
+
+
+_NONE = Vec3(0.0, 0.0, 0.0)
+
+
+def rows(loop: Loop, first: Pose, second: Pose) -> list[Row]:
+    """The rows of a closing joint at the poses of its ends in the world."""
+    return [_row(name, loop, first, second) for name in loop.rows]
+
+
+def _row(name: str, loop: Loop, first: Pose, second: Pose) -> Row:
+    d = second.r - first.r
+    a, b = first.R.columns, second.R.columns
+    if name in _AXES:
+        e = a[_AXES[name]]
+        return Row(e.dot(d), _NONE, e, lambda w, v: 0.0)
+    if name == "tilt_x":
+        return _angle(-a[1], b[2])
+    if name == "tilt_y":
+        return _angle(a[0], b[2])
+    if name == "cross":
+        return _angle(a[2], b[2])
+    if name == "distance":
+        k = 1.0 / loop.length
+        return Row((d.dot(d) - loop.length * loop.length) * (0.5 * k), _NONE, d * k, lambda w, v: v.dot(v) * k)
+    return _turn(_TURNS.index(name), first.R, second.R)
+
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+_TURNS = ("turn_x", "turn_y", "turn_z")
+
+
+def _angle(u: Vec3, z: Vec3) -> Row:
+    """u . z for an axis u of the first end and z of the second: its rate is u . (w' x z)."""
+    return Row(u.dot(z), z.cross(u), _NONE, lambda w, v: u.dot(w.cross(w.cross(z))))
+
+
+def _turn(k: int, first: Mat3, second: Mat3) -> Row:
+    """Half the sum of a_i x b_i over the axes of both ends, along axis k: the sine of the angle between them times its axis."""
+    a, b = first.columns, second.columns
+    e = a[k]
+    value = 0.5 * (_crosses(a, b).dot(e))
+    trace = a[0].dot(b[0]) + a[1].dot(b[1]) + a[2].dot(b[2])
+    n = (e * trace - (a[0] * e.dot(b[0]) + a[1] * e.dot(b[1]) + a[2] * e.dot(b[2]))) * 0.5
+
+    def rest(w: Vec3, v: Vec3) -> Scalar:
+        x, y, z = (w.cross(w.cross(axis)) for axis in b)
+        return 0.5 * _crosses(a, (x, y, z)).dot(e)
+
+    return Row(value, n, _NONE, rest)
+
+
+def _crosses(a: tuple[Vec3, Vec3, Vec3], b: tuple[Vec3, Vec3, Vec3]) -> Vec3:
+    return a[0].cross(b[0]) + a[1].cross(b[1]) + a[2].cross(b[2])

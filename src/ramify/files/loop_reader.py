@@ -1,0 +1,115 @@
+"""The loops of a robot file: two frames and the joint that closes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from pydantic import BeforeValidator, Field, StrictBool
+
+from ramify.core.errors import ModelError
+from ramify.core.messages import near, shown
+from ramify.documents.mistakes import Mistakes, Path
+from ramify.documents.schema import Name, Number, Part, Positive, Prose, validate, wrong
+from ramify.files.link_reader import frame_of
+from ramify.files.robot_schema import Axis, Rotated, clashes_of_frame
+from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
+
+
+def _kind(value: object) -> str:
+    if not isinstance(value, str) or value not in LOOP_KINDS:
+        raise wrong(f"no joint that closes a loop is called {shown(value)}{near(str(value), list(LOOP_KINDS))}")
+    return value
+
+
+def _joint(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
+
+
+class ClosingPart(Part):
+    """The joint that closes a loop."""
+
+    type: Annotated[str, BeforeValidator(_kind)]
+    axis: Axis = (0.0, 0.0, 1.0)
+    sequence: Prose = ""
+    planar: StrictBool = False
+    length: Positive | None = None
+    joints: Annotated[list[Name], Field(min_length=1)] | None = None
+    ratio: Number = 1.0
+    offset: Number = 0.0
+
+
+class EndPart(Rotated):
+    """A frame on a link; on the base where no link is named."""
+
+    link: Name | None = None
+
+
+class LoopPart(Part):
+    """A loop; a gear has coordinates instead of ends."""
+
+    name: Name
+    joint: Annotated[ClosingPart, BeforeValidator(_joint)]
+    first: EndPart | None = None
+    second: EndPart | None = None
+
+
+_KEYS: Final[Mapping[str, type[Part]]] = {"joint": ClosingPart, "first": EndPart, "second": EndPart}
+
+
+def read_loops(items: Sequence[object], names: Mapping[str, float], mistakes: Mistakes, known: Callable[[str], bool]) -> list[Loop]:
+    """The loops of a file; what is wrong is noted with its place. ``known`` says whether a link of that name exists."""
+    out: list[Loop] = []
+    taken: set[str] = set()
+    for i, raw in enumerate(items):
+        path: Path = ("loops", i)
+        loop = _loop(raw, path, names, mistakes, known)
+        if loop is None:
+            continue
+        if loop.name in taken:
+            mistakes.add((*path, "name"), f"two loops are named {loop.name!r}; names must differ")
+        taken.add(loop.name)
+        out.append(loop)
+    return out
+
+
+def _loop(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, known: Callable[[str], bool]) -> Loop | None:
+    part, found = validate(LoopPart, raw, names)
+    for where, text, key in found:
+        hint = _hint(where) if key else ""
+        mistakes.add((*path, *where), "unknown key" + hint if key else text, key=key)
+    if part is None:
+        return None
+    gear = part.joint.type == "gear"
+    for side in ("first", "second"):
+        end: EndPart | None = getattr(part, side)
+        if (end is None) != gear:
+            mistakes.add(
+                path if end is None else (*path, side), f"{side} {'is missing' if end is None else 'has no place in a gear'}"
+            )
+            return None
+        for where, text in clashes_of_frame(raw.get(side), (side,)):
+            mistakes.add((*path, *where), text)
+        if end is not None and end.link is not None and not known(end.link):
+            mistakes.add((*path, side, "link"), f"no link is named {end.link!r}")
+    first, second = (_end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second"))
+    joint = part.joint
+    try:
+        return Loop(
+            part.name, joint.type, first, second, joint.axis, joint.sequence, joint.planar, joint.length or 0.0,
+            tuple(joint.joints or ()), joint.ratio, joint.offset,
+        )  # fmt: skip
+    except ModelError as error:
+        mistakes.add((*path, "joint"), str(error))
+        return None
+
+
+def _end(part: EndPart | None, path: Path, mistakes: Mistakes) -> LoopEnd:
+    if part is None:
+        return LoopEnd(None)
+    return LoopEnd(part.link, frame_of(part, (), lambda where, text: mistakes.add((*path, *where), text)))
+
+
+def _hint(where: Path) -> str:
+    part = _KEYS.get(str(where[0]), LoopPart) if len(where) > 1 else LoopPart
+    return near(str(where[-1]), list(part.model_fields))

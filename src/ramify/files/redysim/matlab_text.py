@@ -1,0 +1,379 @@
+"""ReDySim's ``inputs.m``: from text to statements. A tokenizer and a parser for the few MATLAB forms that such files use.
+
+Tokens know their line and whether a space stands before them, for inside brackets ``[1 -2]`` has two entries and ``[1 - 2]`` one.
+Expressions become nested tuples, ``("+", left, right)``, which :mod:`ramify.files.redysim.matlab_values` evaluates; nothing is ever executed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn
+
+from ramify.core.errors import ModelError
+
+MAX_DEPTH: Final = 40
+"""Brackets, minus signs and loops inside each other."""
+
+MAX_TOKENS: Final = 50_000
+"""Lines, numbers, names and signs in a file."""
+
+Expression = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Token:
+    """``kind`` is number, name, text, op or end (of a statement); ``space``: whether a blank stands before it."""
+
+    kind: str
+    text: str
+    line: int
+    space: bool
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An assignment of ``value`` to ``target`` or a part of it (``index``); with a ``body``, a loop over columns of ``value``."""
+
+    line: int
+    text: str
+    target: str
+    index: tuple[Expression, ...] | None
+    value: Expression
+    body: tuple[Statement, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A parsed file: the names it hands out, in order, and its statements."""
+
+    outputs: tuple[str, ...]
+    statements: tuple[Statement, ...]
+
+
+_TOKEN: Final = re.compile(
+    r"(?P<number>(?:\d+(?:\.(?![*/^]|\.\.)\d*)?|\.\d+)(?:[eEdD][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)|(?P<op>\.\*|\./|\.\^|==|~=|<=|>=|&&|\|\||[-+*/^()\[\],;:=<>&|~.{}@!\\])",
+    re.ASCII,
+)
+_BLANK: Final = re.compile(r"[ \t\f\v]*")
+
+
+def wrong(file: str, line: int, text: str, statement: str = "") -> NoReturn:
+    """Raise ModelError at a line, with the statement."""
+    shown = statement.strip()
+    shown = shown if len(shown) <= 80 else shown[:77] + "..."
+    raise ModelError(f"{file}:{line}: {text}" + (f": {shown}" if shown else ""))
+
+
+def tokens(source: str, file: str) -> list[Token]:
+    """The tokens of a file: comments and continued lines gone, ``end`` tokens at the ends of statements."""
+    out: list[Token] = []
+    depth = 0
+    comment = 0
+    for number, line in enumerate(source.splitlines(), start=1):
+        stripped = line.strip()
+        if not stripped:
+            continue
+        if stripped in ("%{", "%}"):
+            comment = max(0, comment + (1 if stripped == "%{" else -1))
+            continue
+        if comment:
+            continue
+        at, continued = 0, False
+        while True:
+            blank = _BLANK.match(line, at)
+            assert blank is not None
+            space, at = blank.end() > at or at == 0, blank.end()
+            if at >= len(line) or line[at] in "%#":
+                break
+            if len(out) + number >= MAX_TOKENS:
+                wrong(file, number, f"more than {MAX_TOKENS} lines, numbers, names and signs; a robot takes some thousand")
+            if line.startswith("...", at):
+                continued = True
+                break
+            if line[at] in "'\"":
+                last = out[-1] if out else None
+                if line[at] == "'" and not space and last and (last.kind in ("number", "name") or last.text in (")", "]", "'")):
+                    out.append(Token("op", "'", number, False))
+                    at += 1
+                    continue
+                close = line.find(line[at], at + 1)
+                if close < 0:
+                    wrong(file, number, "a text that does not end", line)
+                out.append(Token("text", line[at : close + 1], number, space))
+                at = close + 1
+                continue
+            found = _TOKEN.match(line, at)
+            if found is None:
+                wrong(file, number, f"{line[at]!r} is not understood", line)
+            text = found.group()
+            depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(text, 0)
+            if depth <= 0 and text in (";", ","):
+                out.append(Token("end", text, number, space))
+            else:
+                out.append(Token(str(found.lastgroup), text, number, space))
+            at = found.end()
+        if not continued:
+            out.append(Token("op", ";", number, False) if depth > 0 else Token("end", "", number, False))
+            if depth > 0 and out[-2:-1] and out[-2].text in (";", "[", ","):
+                out.pop()  # a line break after a separator separates nothing more
+    return out
+
+
+def parse(source: str, file: str) -> Program:
+    """The program that a file is. Raises ModelError with line and statement where it is none of the forms known here."""
+    parser = _Parser(tokens(source, file), source.splitlines(), file)
+    return parser.program()
+
+
+_IGNORED: Final = frozenset(["clc", "clear", "close", "format", "disp", "hold", "global", "fprintf"])
+_UNKNOWN: Final = frozenset(["while", "if", "switch", "try", "parfor", "break", "continue", "else", "elseif", "case", "otherwise"])
+_LEVELS: Final = ((":",), ("+", "-"), ("*", "/", ".*", "./"))
+
+
+class _Parser:
+    def __init__(self, stream: Sequence[Token], lines: Sequence[str], file: str) -> None:
+        self.stream, self.lines, self.file = stream, lines, file
+        self.at = 0
+        self.depth = 0
+        self.inside: list[str] = []  # the brackets that are open
+        self.outputs: tuple[str, ...] = ()
+
+    # ---- statements ----
+
+    def program(self) -> Program:
+        statements = list(self.block(top=True))
+        return Program(self.outputs, tuple(statements))
+
+    def block(self, top: bool) -> Iterator[Statement]:
+        functions = 0
+        while True:
+            token = self.peek()
+            if token is None:
+                if not top:
+                    self.fail("a loop without its end")
+                return
+            if token.kind == "end":
+                self.at += 1
+            elif token.text == "end":
+                self.at += 1
+                if not top:
+                    return
+            elif token.text == "function":
+                functions += 1
+                if functions > 1 or not top:
+                    return  # further functions are not called here
+                self.header()
+            elif token.text in ("save", "return") and token.kind == "name":
+                self.save(token)
+                if token.text == "return":
+                    return
+            elif token.text in _IGNORED and token.kind == "name":
+                self.skip()
+            else:
+                yield self.statement(token)
+
+    def header(self) -> None:
+        """function [a b c] = inputs(), or without outputs."""
+        self.at += 1
+        names: list[str] = []
+        if self.accept("["):
+            while not self.accept("]"):
+                token = self.next()
+                if token.kind == "name":
+                    names.append(token.text)
+                elif token.text not in (",", ";"):
+                    self.fail("a list of output names belongs here", token)
+            self.outputs = tuple(names)
+        self.skip()
+
+    def save(self, token: Token) -> None:
+        """``save inputs.mat n dof ...`` names the variables as well; nothing is written."""
+        self.at += 1
+        names = [t.text for t in self.skip() if t.kind == "name" and t.space]
+        if token.text == "save" and not self.outputs and len(names) > 1:
+            self.outputs = tuple(names[1:])
+
+    def skip(self) -> list[Token]:
+        start = self.at
+        while (token := self.peek()) is not None and token.kind != "end":
+            self.at += 1
+        return list(self.stream[start : self.at])
+
+    def statement(self, first: Token) -> Statement:
+        text = self.lines[first.line - 1]
+        if first.kind != "name" or first.text in _UNKNOWN:
+            self.fail("only assignments and for loops are understood", first)
+        if first.text == "for":
+            return self.loop(first, text)
+        self.at += 1
+        index: tuple[Expression, ...] | None = None
+        if self.sees("("):
+            index = self.arguments()
+        if not self.accept("="):
+            self.fail("only assignments and for loops are understood", first)
+        value = self.expression(0)
+        self.finish(first)
+        return Statement(first.line, text, first.text, index, value)
+
+    def loop(self, first: Token, text: str) -> Statement:
+        self.at += 1
+        bracket = self.accept("(")
+        name = self.next()
+        if name.kind != "name" or not self.accept("="):
+            self.fail("a loop reads: for i = 1:n", first)
+        value = self.expression(0)
+        if bracket and not self.accept(")"):
+            self.fail("a bracket is not closed", first)
+        self.finish(first)
+        self.depth += 1
+        self.check_depth(first)
+        body = tuple(self.block(top=False))
+        self.depth -= 1
+        return Statement(first.line, text, name.text, None, value, body)
+
+    def finish(self, first: Token) -> None:
+        token = self.peek()
+        if token is not None and token.kind != "end":
+            self.fail(f"{token.text!r} is not understood here", first)
+
+    # ---- expressions ----
+
+    def expression(self, level: int) -> Expression:
+        """Ranges, then sums, then products, then signs, then powers. ``a:b:c`` is ("range", a, b, c)."""
+        if level == len(_LEVELS):
+            return self.signed()
+        left = self.expression(level + 1)
+        parts = [left]
+        while (token := self.peek()) is not None and token.kind == "op" and token.text in _LEVELS[level]:
+            if self.starts_entry(token):
+                break
+            self.at += 1
+            right = self.expression(level + 1)
+            parts.append(right)
+            left = ("range", *parts) if level == 0 else (token.text, left, right)
+            if level == 0 and len(parts) > 3:
+                self.fail("a range reads first:last or first:step:last", token)
+        return left
+
+    def starts_entry(self, token: Token) -> bool:
+        """Within brackets, a sign with a space before it and none after starts a new entry."""
+        following = self.stream[self.at + 1] if self.at + 1 < len(self.stream) else None
+        in_list = bool(self.inside) and self.inside[-1] == "["
+        return in_list and token.text in ("+", "-") and token.space and following is not None and not following.space
+
+    def signed(self) -> Expression:
+        token = self.peek()
+        if token is not None and token.kind == "op" and token.text in ("+", "-"):
+            self.at += 1
+            self.depth += 1
+            self.check_depth(token)
+            value = self.signed()
+            self.depth -= 1
+            return ("negative", value) if token.text == "-" else value
+        return self.power()
+
+    def power(self) -> Expression:
+        left = self.primary()
+        while (token := self.peek()) is not None and token.kind == "op" and token.text in ("^", ".^"):
+            self.at += 1
+            sign = self.peek()
+            negative = sign is not None and sign.kind == "op" and sign.text == "-" and bool(self.accept("-"))
+            right = self.primary()
+            left = (token.text, left, ("negative", right) if negative else right)
+        return left
+
+    def primary(self) -> Expression:
+        token = self.next()
+        value: Expression
+        if token.kind == "number":
+            value = ("number", float(token.text.lower().replace("d", "e")))
+        elif token.kind == "name" and token.text != "end":
+            following = self.peek()
+            apart = bool(self.inside) and self.inside[-1] == "[" and following is not None and following.space
+            value = ("call", token.text, self.arguments()) if self.sees("(") and not apart else ("name", token.text)
+        elif token.text == "end" and "(" in self.inside:
+            value = ("end",)
+        elif token.text == "(":
+            value = self.bracketed(token)
+        elif token.text == "[":
+            value = self.matrix(token)
+        else:
+            self.fail(f"{token.text or 'the end of the line'!r} is not understood here", token)
+        while (token := self.peek()) is not None and token.text == "'" and token.kind == "op":  # type: ignore[assignment]
+            self.at += 1
+            value = ("transpose", value)
+        return value
+
+    def bracketed(self, token: Token) -> Expression:
+        self.enter("(", token)
+        value = self.expression(0)
+        if not self.accept(")"):
+            self.fail("a bracket is not closed", token)
+        self.inside.pop()
+        return value
+
+    def matrix(self, token: Token) -> Expression:
+        """("matrix", row, row, ...), each row a tuple of expressions."""
+        self.enter("[", token)
+        rows: list[tuple[Expression, ...]] = []
+        row: list[Expression] = []
+        while not self.accept("]"):
+            if self.accept(";"):
+                rows.append(tuple(row))
+                row = []
+            elif not self.accept(","):
+                row.append(self.expression(0))
+        self.inside.pop()
+        rows.append(tuple(row))
+        return ("matrix", *(row for row in rows if row))
+
+    def arguments(self) -> tuple[Expression, ...]:
+        token = self.next()
+        self.enter("(", token)
+        out: list[Expression] = []
+        while not self.accept(")"):
+            if out and not self.accept(","):
+                self.fail("a comma or a closing bracket belongs here", self.peek() or token)
+            if [t.text for t in self.stream[self.at : self.at + 2]] in ([":", ","], [":", ")"]):
+                self.at += 1
+                out.append(("all",))
+            else:
+                out.append(self.expression(0))
+        self.inside.pop()
+        return tuple(out)
+
+    # ---- tokens ----
+
+    def enter(self, bracket: str, token: Token) -> None:
+        self.inside.append(bracket)
+        self.check_depth(token)
+
+    def check_depth(self, token: Token) -> None:
+        if self.depth + len(self.inside) > MAX_DEPTH:
+            self.fail(f"more than {MAX_DEPTH} brackets, signs or loops inside each other", token)
+
+    def peek(self) -> Token | None:
+        return self.stream[self.at] if self.at < len(self.stream) else None
+
+    def next(self) -> Token:
+        token = self.peek()
+        if token is None:
+            self.fail("the file ends in the middle of a statement")
+        self.at += 1
+        return token
+
+    def sees(self, text: str) -> bool:
+        token = self.peek()
+        return token is not None and token.kind == "op" and token.text == text
+
+    def accept(self, text: str) -> bool:
+        if self.sees(text):
+            self.at += 1
+            return True
+        return False
+
+    def fail(self, text: str, token: Token | None = None) -> NoReturn:
+        line = token.line if token is not None else max(1, len(self.lines))
+        wrong(self.file, line, text, self.lines[line - 1] if self.lines else "")

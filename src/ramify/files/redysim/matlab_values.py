@@ -1,0 +1,280 @@
+"""The values of ReDySim's ``inputs.m``: its parsed statements evaluated by a table of allowed operations, within limits.
+
+A value is a float or a two-dimensional array, as in MATLAB. Vectors grow when an element beyond their end is assigned, and a
+new one is a row unless it is assigned as ``x(i,1)``. Every operation is paid from one budget, so that no file runs for long.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.messages import near
+from ramify.documents.expression import CONSTANTS, FUNCTIONS, LARGEST
+from ramify.files.redysim.matlab_text import Expression, Program, Statement, wrong
+
+MAX_ELEMENTS: Final = 100_000
+"""Numbers in one vector or matrix."""
+
+BUDGET: Final = 200_000
+"""Operations of a file; one on a long vector counts as several."""
+
+Value = float | Array
+_BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": operator.pow,
+}  # fmt: skip
+_BY_ELEMENT: Final = {name: FUNCTIONS[name] for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "abs")} | {
+    "deg2rad": math.radians, "rad2deg": math.degrees,
+}  # fmt: skip
+_SIZED: Final = {"zeros": 0.0, "ones": 1.0}
+_WHOLE: Final[Mapping[str, Callable[[Array], float]]] = {
+    "length": lambda a: float(max(a.shape) if a.size else 0), "numel": lambda a: float(a.size),
+}  # fmt: skip
+_BY_COLUMN: Final[Mapping[str, Callable[..., Any]]] = {"sum": np.sum, "max": np.max, "min": np.min}
+KNOWN: Final = (*_BY_ELEMENT, *_SIZED, *_WHOLE, *_BY_COLUMN)
+"""Functions that an ``inputs.m`` may call."""
+
+
+class _RefusedError(ValueError):
+    """An operation that has no value; the statement is named where it is caught."""
+
+
+def run(program: Program, file: str) -> dict[str, Value]:
+    """The variables that the statements leave behind. Raises ModelError with file, line and statement where one has no value."""
+    return _Run(file).block(program.statements)
+
+
+class _Run:
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.names: dict[str, Value] = dict(CONSTANTS)
+        self.spent = 0.0
+        self.last: list[int] = []  # what ``end`` means, innermost index last
+
+    def block(self, statements: Sequence[Statement]) -> dict[str, Value]:
+        for statement in statements:
+            try:
+                if statement.body is None:
+                    self.assign(statement)
+                    continue
+                turns = _matrix(self.value(statement.value)).T
+            except _RefusedError as error:
+                wrong(self.file, statement.line, str(error), statement.text)
+            except RecursionError:
+                wrong(self.file, statement.line, "too many operations in one expression", statement.text)
+            except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
+                wrong(self.file, statement.line, f"has no value ({error})", statement.text)
+            for column in turns:
+                self.names[statement.target] = _plain(column.reshape(-1, 1))
+                self.pay(statement, 10.0)
+                self.block(statement.body)
+        return self.names
+
+    def pay(self, statement: Statement | None, price: float) -> None:
+        self.spent += price
+        if self.spent > BUDGET:
+            text = f"more than {BUDGET} operations; write the vectors out, or the loops shorter"
+            if statement is None:
+                raise _RefusedError(text)
+            wrong(self.file, statement.line, text, statement.text)
+
+    # ---- assignments ----
+
+    def assign(self, statement: Statement) -> None:
+        value = self.value(statement.value)
+        name = statement.target
+        if statement.index is None:
+            self.names[name] = value
+            return
+        if name not in self.names and name in KNOWN:
+            raise _RefusedError(f"{name!r} is a function")
+        held = _matrix(self.names.get(name, np.zeros((0, 0))))
+        where = self.places(statement.index, held)
+        if len(where) == 1:
+            rows, columns = (where[0], [0]) if held.shape[1] == 1 and held.shape[0] > 1 else ([0], where[0])
+            if min(held.shape) > 1:
+                raise _RefusedError(f"{name!r} is a matrix; give row and column")
+        else:
+            rows, columns = where
+        height, width = (max([size, *(i + 1 for i in places)]) for size, places in zip(held.shape, (rows, columns), strict=True))
+        _check_size(height, width)
+        grown = np.zeros((height, width))
+        grown[: held.shape[0], : held.shape[1]] = held
+        self.pay(None, grown.size / 100.0)
+        given = _matrix(value)
+        if given.size != 1 and given.size != len(rows) * len(columns):
+            raise _RefusedError(f"{given.size} numbers for {len(rows) * len(columns)} places")
+        grown[np.ix_(rows, columns)] = given if given.size == 1 else given.reshape(len(rows), len(columns))
+        self.names[name] = grown
+
+    def places(self, index: Sequence[Expression], held: Array) -> list[list[int]]:
+        """Zero-based places of an index, by row and column or one for the whole."""
+        if not 1 <= len(index) <= 2:
+            raise _RefusedError(f"{len(index)} indices; there are one or two")
+        sizes = [held.size] if len(index) == 1 else list(held.shape)
+        out = []
+        for expression, size in zip(index, sizes, strict=True):
+            if expression[0] == "all":
+                out.append(list(range(size)))
+                continue
+            self.last.append(size)
+            numbers = _matrix(self.value(expression)).ravel(order="F")
+            self.last.pop()
+            if numbers.size and (numbers.min() < 1 or numbers.max() > MAX_ELEMENTS or (numbers != np.floor(numbers)).any()):
+                raise _RefusedError(f"the index {numbers.min():g} is not a whole number from 1 to {MAX_ELEMENTS}")
+            out.append([int(x) - 1 for x in numbers])
+        return out
+
+    # ---- expressions ----
+
+    def value(self, e: Expression) -> Value:
+        self.pay(None, 1.0)
+        kind = e[0]
+        if kind == "number":
+            return float(e[1])
+        if kind == "name":
+            return self.named(str(e[1]))
+        if kind == "call":
+            return self.called(str(e[1]), e[2])
+        if kind == "negative":
+            return -self.value(e[1])
+        if kind == "transpose":
+            value = self.value(e[1])
+            return value if isinstance(value, float) else value.T
+        if kind == "range":
+            return self.range([_number(self.value(part)) for part in e[1:]])
+        if kind == "matrix":
+            return self.matrix(e[1:])
+        if kind == "end":
+            return float(self.last[-1])
+        if kind == "all":
+            raise _RefusedError("a colon alone belongs into an index")
+        return self.checked(self.binary(str(kind), self.value(e[1]), self.value(e[2])))
+
+    def binary(self, op: str, left: Value, right: Value) -> Value:
+        if isinstance(left, float) and isinstance(right, float):
+            if op[-1:] == "^" and (abs(right) > 1000.0 or (left < 0.0 and right != int(right))):
+                raise _RefusedError(f"{left:g} ^ {right:g} is not a real number of sensible size")
+            return float(_BINARY[op[-1:]](left, right))
+        if op in ("/", "^") and not (op == "/" and isinstance(right, float)):
+            raise _RefusedError(f"{op} is meant for matrices here, which is not known; write .{op} to go by elements")
+        if op == "*" and not isinstance(left, float) and not isinstance(right, float):
+            return self.product(left, right)
+        if not isinstance(left, float) and not isinstance(right, float) and left.shape != right.shape:
+            raise _RefusedError(
+                f"vectors of {left.shape[0]} x {left.shape[1]} and {right.shape[0]} x {right.shape[1]} do not go together"
+            )
+        with np.errstate(all="ignore"):
+            return np.asarray(_BINARY[op[-1:]](left, right), dtype=np.float64)
+
+    def product(self, left: Array, right: Array) -> Value:
+        """The product of two matrices, of a row and a column among them."""
+        (height, inner), (other, width) = left.shape, right.shape
+        if inner != other:
+            text = f"a {height} x {inner} and a {other} x {width} matrix have no product; write .* to go by elements"
+            raise _RefusedError(text)
+        _check_size(height, width)
+        self.pay(None, height * inner * width / 100.0)
+        with np.errstate(all="ignore"):
+            return _plain(np.asarray(left @ right, dtype=np.float64))
+
+    def checked(self, value: Value) -> Value:
+        if isinstance(value, float):
+            good = abs(value) <= LARGEST
+        else:
+            self.pay(None, value.size / 100.0)
+            good = bool((np.abs(value) <= LARGEST).all())
+        if not good:
+            raise _RefusedError(f"a number that is not finite, or above {LARGEST:.0e}")
+        return value
+
+    def named(self, name: str) -> Value:
+        if name not in self.names:
+            raise _RefusedError(f"nothing is known of {name!r} here{near(name, list(self.names))}")
+        return self.names[name]
+
+    def called(self, name: str, arguments: Sequence[Expression]) -> Value:
+        if name in self.names:
+            held = _matrix(self.names[name])
+            return self.element(name, held, self.places(arguments, held)) if arguments else self.names[name]
+        values = [self.value(argument) for argument in arguments]
+        if name in _SIZED and 1 <= len(values) <= 2:
+            sizes = [_number(value) for value in values] * (3 - len(values))
+            height, width = (int(x) if x == math.floor(x) else -1 for x in sizes)
+            _check_size(height, width)
+            self.pay(None, height * width / 100.0)
+            return _plain(np.full((height, width), _SIZED[name]))
+        if name in _WHOLE and len(values) == 1:
+            return _WHOLE[name](_matrix(values[0]))
+        if name in _BY_COLUMN and len(values) == 1:
+            a = _matrix(values[0])
+            columns = a if min(a.shape) > 1 else a.reshape(-1, 1)  # a row, too, is one run of numbers
+            self.pay(None, a.size / 100.0)
+            return self.checked(_plain(_BY_COLUMN[name](columns, axis=0, keepdims=True)))
+        if name in _BY_ELEMENT and len(values) == 1:
+            a = _matrix(values[0])
+            self.pay(None, a.size / 2.0)
+            out = [_BY_ELEMENT[name](float(x)) for x in a.ravel()]
+            return self.checked(_plain(np.array(out).reshape(a.shape)))
+        raise _RefusedError(f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}")
+
+    def element(self, name: str, held: Array, where: list[list[int]]) -> Value:
+        sizes = [held.size] if len(where) == 1 else list(held.shape)
+        for places, size in zip(where, sizes, strict=True):
+            if places and max(places) >= size:
+                raise _RefusedError(
+                    f"{name}({max(places) + 1}) does not exist; {name!r} has {held.shape[0]} x {held.shape[1]} numbers"
+                )
+        if len(where) == 2:
+            return _plain(held[np.ix_(*where)])
+        picked = held.ravel(order="F")[where[0]]
+        return _plain(picked.reshape((-1, 1) if held.shape[1] == 1 else (1, -1)))
+
+    def range(self, ends: Sequence[float]) -> Value:
+        first, step, last = (ends[0], 1.0, ends[1]) if len(ends) == 2 else ends
+        if step == 0.0 or not all(math.isfinite(x) for x in (first, step, last)):
+            raise _RefusedError("a range needs a step that is not zero")
+        count = max(0.0, math.floor((last - first) / step + 1e-10) + 1.0)
+        if count > MAX_ELEMENTS:
+            raise _RefusedError(f"a range of {count:.3g} numbers; there are at most {MAX_ELEMENTS}")
+        return _plain(np.array(first + step * np.arange(int(count)), dtype=np.float64).reshape(1, -1))
+
+    def matrix(self, rows: Sequence[Sequence[Expression]]) -> Value:
+        parts = []
+        for row in rows:
+            values = [_matrix(self.value(entry)) for entry in row]
+            values = [v for v in values if v.size] or values[:1]
+            if len({v.shape[0] for v in values}) > 1:
+                raise _RefusedError("a row holds columns of different length")
+            parts.append(np.hstack(values))
+        parts = [p for p in parts if p.size] or parts[:1]
+        if len({p.shape[1] for p in parts}) > 1:
+            raise _RefusedError("the rows have different lengths")
+        out = np.vstack(parts) if parts else np.zeros((0, 0))
+        _check_size(*out.shape)
+        self.pay(None, out.size / 100.0)
+        return _plain(out)
+
+
+def _check_size(height: int, width: int) -> None:
+    if height < 0 or width < 0 or height * width > MAX_ELEMENTS:
+        raise _RefusedError(f"{height} x {width} numbers; a vector has 0 to {MAX_ELEMENTS}")
+
+
+def _matrix(value: Value) -> Array:
+    return np.array([[value]]) if isinstance(value, float) else value
+
+
+def _plain(value: Array) -> Value:
+    return float(value[0, 0]) if value.shape == (1, 1) else value
+
+
+def _number(value: Value) -> float:
+    if not isinstance(value, float):
+        raise _RefusedError(f"a number belongs here, not {value.shape[0]} x {value.shape[1]} of them")
+    return value

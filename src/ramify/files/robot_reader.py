@@ -1,0 +1,345 @@
+"""From the document of a robot file to a model: templates written out, the tree checked, every mistake noted with its place."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ramify.core.errors import ModelError
+from ramify.core.messages import near
+from ramify.core.names import MAX_NAME
+from ramify.documents.expression import RESERVED, ExpressionError, evaluate
+from ramify.documents.mistakes import Map, Mistakes, Path
+from ramify.documents.schema import P, validate
+from ramify.files.link_reader import Note, frame_of, link_spec, renamed
+from ramify.files.loop_reader import read_loops
+from ramify.files.mechanism_reader import OWN, read_whole
+from ramify.files.mirror import mirrored
+from ramify.files.robot_schema import LinkPart, RobotPart, TemplatePart, UsePart, clashes
+from ramify.model.build import LinkSpec, build
+from ramify.model.frame import Frame
+from ramify.model.joint import Joint
+from ramify.model.loop import Loop
+from ramify.model.mechanism import without
+from ramify.model.robot import Robot
+
+MAX_LINKS: Final = 20_000
+MAX_NESTING: Final = 32
+"""Links of a robot, and copies of templates, when all is written out; templates that use templates."""
+
+Numbers = Mapping[str, float]
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]{0,63}")
+
+
+@dataclass(frozen=True)
+class _Scope:
+    """Where links are read: the file itself, or one copy of a template."""
+
+    path: Path
+    names: Mapping[str, float]
+    prefix: str = ""
+    copy: str = ""
+    within: tuple[str, ...] = ()
+
+    def full(self, name: str) -> str:
+        """A name of this scope as the robot has it."""
+        return self.prefix + self.numbered(name)
+
+    def numbered(self, name: str) -> str:
+        """``$`` is the number of the copy."""
+        return name.replace("$", self.copy) if self.copy else name
+
+
+@dataclass(frozen=True)
+class _Grown:
+    """A link, where it stands in the file, and where its parent is named."""
+
+    spec: LinkSpec
+    path: Path
+    parent_path: Path
+
+
+def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object]) -> Robot:
+    """The model a document describes, with some of its parameters overridden. Raises ModelError with all mistakes."""
+    reader = _Reader(document, mistakes)
+    names = reader.parameters(document.get("parameters", {}), ("parameters",), {}, overrides)
+    robot = reader.part(RobotPart, document, (), names)
+    grown = reader.read(names)
+    reader.check_tree(grown)
+    if robot is not None and robot.modules is not None:
+        reader.check_modules(robot.modules, {g.spec.name for g in grown})
+    known = reader.knows({g.spec.name for g in grown})
+    loops, links = read_loops(_list(document.get("loops")), names, mistakes, known), [g.spec for g in grown]
+    guess = {} if robot is None else robot.guess
+    if reader.whole:
+        links, cut = read_whole(document, links, names, mistakes, known)
+        loops, guess = [*cut, *loops], without(guess, cut)
+    mistakes.raise_if_any()
+    assert robot is not None
+    notes = {key: value for key, value in (("description", robot.description), ("source", robot.source)) if value}
+    try:
+        return build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
+    except ModelError as error:
+        mistakes.stop(_blamed(str(error), loops), str(error))
+
+
+class _Reader:
+    def __init__(self, document: Map, mistakes: Mistakes) -> None:
+        self.document, self.mistakes = document, mistakes
+        self.whole = "joints" in document
+        self.shared: Mapping[str, float] = {}
+        self.templates: dict[str, TemplatePart] = {}
+        self.unused: set[str] = set()
+        self.counting: set[str] = set()  # templates that mention the number of the copy: no two copies are alike
+        self.made: dict[tuple[object, ...], LinkSpec] = {}  # by path and parameters
+        self.lost: list[str] = []  # prefixes of templates that could not be written out
+        self.sizes: dict[str, int] = {}  # links of a template, those it uses written out
+        self.links = self.copies = 0
+
+    def part(self, kind: type[P], raw: object, path: Path, names: Mapping[str, float], link: str = "") -> P | None:
+        """A validated part, or None with its mistakes noted."""
+        made, wrong = validate(kind, raw, names)
+        for where, text, key in wrong:
+            self.mistakes.add((*path, *where), text, link=link, key=key)
+        return made
+
+    def parameters(self, given: object, path: Path, outer: Numbers, overrides: Mapping[str, object]) -> Numbers:
+        """Named numbers: the outer ones, then these in order; each may use those before it. ``overrides`` win."""
+        names, own = dict(outer), given if isinstance(given, Mapping) else {}
+        for name, value in own.items():
+            if not _IDENTIFIER.fullmatch(name) or name in RESERVED:
+                why = "is taken" if name in RESERVED else "must be made of letters, digits and _ and start with a letter"
+                self.mistakes.add((*path, name), f"this name {why}; choose another", key=True)
+            try:
+                names[name] = evaluate(overrides.get(name, value), names)
+                if not math.isfinite(names[name]):
+                    raise ExpressionError(f"{names[name]} is not finite")
+            except ExpressionError as error:
+                names[name] = 1.0
+                self.mistakes.add((*path, name), f"{error}; a finite number belongs here")
+        for name in overrides:
+            if name not in own:
+                self.mistakes.add(path, f"no parameter is named {name!r}{near(name, list(own)) or '; there is none'}")
+        return names
+
+    # ---- links and templates ----
+
+    def read(self, names: Mapping[str, float]) -> list[_Grown]:
+        """All links of the file, templates written out. Templates that nobody uses are read as well, for their mistakes."""
+        self.shared = names
+        for name, raw in _mapping(self.document.get("templates")).items():
+            template = self.part(TemplatePart, raw, ("templates", name), {})
+            if template is not None:
+                self.templates[name] = template
+                if "copy" in repr(raw):
+                    self.counting.add(name)
+        self.unused = set(self.templates)
+        grown = self.grow(_list(self.document.get("links")), _Scope(("links",), names))
+        for name in sorted(self.unused):
+            self.links = self.copies = 0
+            self.grow(self.templates[name].links, self.enter(name, _Scope((), names, copy="1"), {}))
+        return grown
+
+    def grow(self, items: Sequence[object], scope: _Scope) -> list[_Grown]:
+        """The links of a scope. Parents are full names, None for what the scope hangs on."""
+        out: list[_Grown] = []
+        for i, raw in enumerate(items):
+            path = (*scope.path, i)
+            if not isinstance(raw, Mapping):
+                self.mistakes.add(path, "a mapping belongs here: a link (name, joint, ...) or a template (use, parent, ...)")
+            elif "use" in raw:
+                out.extend(self.grow_use(raw, path, scope))
+            else:
+                out.extend(self.grow_link(raw, path, scope))
+        return out
+
+    def grow_link(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
+        self.links += 1
+        self.check_size(path)
+        name = scope.full(str(raw.get("name", ""))[:80])
+        if not name:
+            self.mistakes.add((*path, "name"), "is missing")
+        key = (path, *scope.names.values())
+        if key not in self.made:
+            link = self.part(LinkPart, raw, path, scope.names, name)
+            sound = not self.clash(raw, path, name)
+            self.made[key] = link_spec(link, self.noter(path, name)) if sound and link is not None else _stand_in(raw)
+        return [_Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))]
+
+    def check_size(self, path: Path) -> None:
+        if max(self.links, self.copies) > MAX_LINKS:
+            self.mistakes.stop(path, f"templates written out, this is link {MAX_LINKS + 1}; a robot has at most {MAX_LINKS}")
+
+    def clash(self, raw: Mapping[str, object], path: Path, name: str = "") -> bool:
+        found = [clash for clash in clashes(raw) if clash[0] or not self.whole]
+        if self.whole and "use" not in raw:
+            found += [((key,), "has no place in a link where the file lists joints; say it there") for key in OWN if key in raw]
+        for where, text in found:
+            self.mistakes.add((*path, *where), text, link=name)
+        return bool(found)
+
+    def noter(self, path: Path, name: str) -> Note:
+        return lambda where, text: self.mistakes.add((*path, *where), text, link=name)
+
+    def grow_use(self, raw: Mapping[str, object], path: Path, scope: _Scope) -> list[_Grown]:
+        """A template written out, once or in several copies, its roots mounted on the parent."""
+        self.unused.discard(str(raw["use"]))
+        counting = "copy" in repr(raw) and ("repeat" in raw or "series" in raw)
+        use = self.part(UsePart, raw, path, {**scope.names, "copy": 1.0} if counting else scope.names)
+        if self.clash(raw, path) or use is None or not self.usable(use, path, scope):
+            self.lost.append(scope.full(str(raw.get("prefix", ""))))
+            return []
+        carrier = None if use.parent is None else scope.full(use.parent)
+        copies = use.repeat or use.series
+        out: list[_Grown] = []
+        for number in [""] if copies is None else map(str, range(1, int(copies) + 1)):
+            self.copies += 1
+            self.check_size(path)
+            if counting:
+                use = self.part(UsePart, raw, path, {**scope.names, "copy": float(number)}) or use
+            inner = self.enter(use.use, replace(scope, copy=number or scope.copy), use.with_, use.prefix)
+            seat = frame_of(use.frame, ("frame",), self.noter(path, inner.prefix))
+            copy = self.grow(self.templates[use.use].links, inner)
+            out.extend(self.mounted(grown, use, path, carrier, seat) for grown in copy)
+            carrier = out[-1].spec.name if use.series and out else carrier
+        return out
+
+    def usable(self, use: UsePart, path: Path, scope: _Scope) -> bool:
+        if use.use not in self.templates:
+            if use.use not in _mapping(self.document.get("templates")):
+                self.mistakes.add((*path, "use"), f"no template is named {use.use!r}{near(use.use, list(self.templates))}")
+            return False
+        if use.use in scope.within:
+            self.mistakes.add((*path, "use"), f"templates use each other without end: {' -> '.join([*scope.within, use.use])}")
+            return False
+        if len(scope.within) >= MAX_NESTING:
+            self.mistakes.stop((*path, "use"), f"templates use one another more than {MAX_NESTING} levels deep")
+        for key in use.with_:
+            own = self.templates[use.use].parameters
+            if key not in own:
+                text = f"the template {use.use!r} has no such parameter{near(key, list(own)) or '; it has none'}"
+                self.mistakes.add((*path, "with", key), text, key=True)
+        for key, copies in (("repeat", use.repeat), ("series", use.series)):
+            if copies is not None and copies > MAX_LINKS:
+                self.mistakes.stop((*path, key), f"{copies:.0f} copies; a robot has at most {MAX_LINKS} links")
+        written = int(use.repeat or use.series or 1) * self.size(use.use)
+        if self.links + written > MAX_LINKS:
+            self.mistakes.stop((*path, "use"), f"templates written out, there are too many links; a robot has at most {MAX_LINKS}")
+        return True
+
+    def size(self, name: str, depth: int = 0) -> int:
+        """Links of a template when those it uses are written out, as far as their numbers of copies are plain numbers."""
+        if name not in self.sizes and depth <= MAX_NESTING:
+            self.sizes[name] = 1  # for a template that uses itself
+            total = 0
+            for raw in _list(_mapping(_mapping(self.document.get("templates")).get(name)).get("links")):
+                item = _mapping(raw)
+                copies = next((n for key in ("repeat", "series") if isinstance(n := item.get(key), int | float)), 1)
+                used = self.size(str(item["use"]), depth + 1) if "use" in item else 1
+                total = min(total + used * int(min(max(1, copies), MAX_LINKS + 1)), MAX_LINKS + 1)
+            self.sizes[name] = max(total, 1)
+        return self.sizes.get(name, 1)
+
+    def enter(self, name: str, scope: _Scope, given: Mapping[str, float], prefix: str = "") -> _Scope:
+        """The scope of a template's links: the file's parameters and its own, names prefixed."""
+        template, path = self.templates[name], ("templates", name)
+        outer = {**self.shared, **({"copy": float(scope.copy)} if scope.copy and name in self.counting else {})}
+        known = {key: value for key, value in given.items() if key in template.parameters}
+        names = self.parameters(template.parameters, (*path, "parameters"), outer, known)
+        full = scope.full(prefix)
+        if len(full) > MAX_NAME:
+            self.mistakes.stop(path, f"its links' names start with {len(full)} characters of prefix; names have at most {MAX_NAME}")
+        return _Scope((*path, "links"), names, full, scope.copy, (*scope.within, name))
+
+    def mounted(self, grown: _Grown, use: UsePart, path: Path, carrier: str | None, seat: Frame) -> _Grown:
+        """A link of a copy, mirrored if asked; a root is put on the carrier."""
+        spec = grown.spec
+        if use.mirror:
+            try:
+                spec = mirrored(spec, use.mirror)
+            except ModelError as error:
+                self.mistakes.add((*path, "mirror"), str(error), link=spec.name)
+        if spec.parent is not None:
+            return replace(grown, spec=spec)
+        joint = spec.joint if seat.is_identity else replace(spec.joint, placement=seat @ spec.joint.placement)
+        return _Grown(replace(spec, parent=carrier, joint=joint), grown.path, (*path, "parent"))
+
+    # ---- the tree ----
+
+    def check_tree(self, grown: Sequence[_Grown]) -> None:
+        """Names that clash, parents that do not exist, cycles."""
+        first: dict[str, _Grown] = {}
+        joints: dict[str, str] = {}
+        for g in grown:
+            if not g.spec.name:
+                continue
+            if g.spec.name in first:
+                self.mistakes.add((*g.path, "name"), f"two links are named {g.spec.name!r}; names must differ", link=g.spec.name)
+            first.setdefault(g.spec.name, g)
+            other = joints.setdefault(g.spec.joint.name, g.spec.name)
+            if other != g.spec.name:
+                text = f"the joints of {other!r} and {g.spec.name!r} are both named {g.spec.joint.name!r}; names must differ"
+                self.mistakes.add((*g.path, "joint"), text, link=g.spec.name)
+        for g in grown:
+            parent = g.spec.parent
+            if parent is not None and parent not in first and not parent.startswith(tuple(self.lost)):
+                self.mistakes.add(g.parent_path, f"no link is named {parent!r}{near(parent, list(first))}", link=g.spec.name)
+        for cycle in _cycles({name: g.spec.parent for name, g in first.items()}):
+            text = f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without a parent"
+            self.mistakes.add(first[cycle[0]].parent_path, text, link=cycle[0])
+
+    def knows(self, names: set[str]) -> Callable[[str], bool]:
+        """Whether a link of that name exists, or might, had its template no mistake."""
+        return lambda name: name in names or name.startswith(tuple(self.lost))
+
+    def check_modules(self, modules: Sequence[Sequence[str]], names: set[str]) -> None:
+        for i, group in enumerate(modules):
+            for k, name in enumerate(group):
+                if name not in names and not name.startswith(tuple(self.lost)):
+                    self.mistakes.add(("modules", i, k), f"no link is named {name!r}{near(name, sorted(names))}")
+
+
+def _blamed(error: str, loops: Sequence[Loop]) -> Path:
+    """The part of the file that an error of the builder is about."""
+    for i, loop in enumerate(loops):
+        if error.startswith(f"{loop}:"):
+            return "loops", i
+    return ("guess",) if "guess names" in error else ("modules",) if "module" in error else ("links",)
+
+
+def _cycles(parent_of: Mapping[str, str | None]) -> Iterable[list[str]]:
+    """Each cycle of parents, once."""
+    done: set[str] = set()
+    for start in parent_of:
+        path: dict[str, None] = {}
+        name: str | None = start
+        while name is not None and name in parent_of and name not in done and name not in path:
+            path[name] = None
+            name = parent_of[name]
+        if name is not None and name in path:
+            order = list(path)
+            yield order[order.index(name) :]
+        done.update(path)
+
+
+def _told(cycle: list[str]) -> str:
+    names = [*cycle[:8], *(["..."] if len(cycle) > 8 else []), cycle[0]]
+    return " -> ".join(names)
+
+
+def _stand_in(raw: Mapping[str, object]) -> LinkSpec:
+    """For a link with mistakes: its name and parent, so that they are known to the others."""
+    name, parent = raw.get("name", ""), raw.get("parent")
+    name = name if isinstance(name, str) else ""
+    return LinkSpec(name, parent if isinstance(parent, str) else None, Joint(name, "fixed"))
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,227 @@
+"""What a robot file may say: the keys of each part, their types, and how a value that is wrong is explained.
+
+Numbers may be arithmetic; its names are looked up in the validation context, a mapping of parameters. Structure and single values
+are checked here, part by part; what concerns several links is checked in :mod:`ramify.files.robot_reader`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, StrictBool, Tag
+
+from ramify.core.messages import near, shown
+from ramify.documents.mistakes import Path
+from ramify.documents.schema import (
+    Bound,
+    Count,
+    Matrix,
+    Name,
+    NotNegative,
+    Number,
+    Part,
+    Positive,
+    Prose,
+    Vector,
+    choice,
+    list_of,
+    wrong,
+)
+from ramify.model.joint import AXES, JOINT_KINDS
+
+
+def _joint_type(value: object) -> str:
+    if not isinstance(value, str) or value not in JOINT_KINDS:
+        raise wrong(f"no joint type is called {shown(value)}{near(str(value), list(JOINT_KINDS))}")
+    return value
+
+
+def _axis(value: object) -> object:
+    if isinstance(value, str):
+        letter, sign = value.lstrip("+-").upper(), -1.0 if value.startswith("-") else 1.0
+        if letter not in AXES or len(value) > 2:
+            raise wrong(f"{shown(value)} is no axis; x, y, z, -x, -y, -z or three numbers belong here")
+        return tuple(sign * x for x in AXES[letter])
+    return value
+
+
+def _pairs(value: object) -> object:
+    """One pair of limits as a list of pairs."""
+    return [value] if isinstance(value, list) and not any(isinstance(entry, list) for entry in value) else value
+
+
+def _joint(value: object) -> object:
+    return {"type": value} if isinstance(value, str) else value
+
+
+Axis = Annotated[Vector, BeforeValidator(_axis)]
+Limits = Annotated[list[Annotated[tuple[Bound, Bound], list_of(2, "a pair [lower, upper]")]], BeforeValidator(_pairs)]
+
+
+class Rotated(Part):
+    """A frame: origin in m, and one of roll-pitch-yaw (Rz Ry Rx, as in URDF) or a rotation matrix."""
+
+    xyz: Vector = (0.0, 0.0, 0.0)
+    rpy: Vector | None = None
+    rpy_deg: Vector | None = None
+    rotation: Matrix | None = None
+
+
+class DhRow(Part):
+    """A Denavit-Hartenberg row: lengths a, b in m, angles alpha, theta in rad or, with ``_deg``, in degrees."""
+
+    a: Number = 0.0
+    b: Number = 0.0
+    alpha: Number | None = None
+    alpha_deg: Number | None = None
+    theta: Number | None = None
+    theta_deg: Number | None = None
+
+
+class JointPart(Part):
+    """A joint; revolute about z unless told otherwise."""
+
+    type: Annotated[str, BeforeValidator(_joint_type)] = "revolute"
+    name: Name | None = None
+    axis: Axis | None = None
+    sequence: Prose = ""
+    pitch: Number = 0.0
+    limits: Limits = Field(default_factory=list)
+    limits_deg: Limits = Field(default_factory=list)
+    actuated: StrictBool = True
+
+
+class Moments(Part):
+    """An inertia tensor by its elements (not products of inertia of the opposite sign), kg m^2."""
+
+    xx: Number
+    yy: Number
+    zz: Number
+    xy: Number = 0.0
+    xz: Number = 0.0
+    yz: Number = 0.0
+
+
+def _inertia_form(value: object) -> str:
+    if isinstance(value, Mapping | Moments):
+        return "<elements>"
+    return "<rows>" if isinstance(value, list) and any(isinstance(row, list) for row in value) else "<principal>"
+
+
+Inertia = Annotated[
+    Annotated[Moments, Tag("<elements>")]
+    | Annotated[Matrix, Tag("<rows>")]
+    | Annotated[Vector, list_of(3, "three principal moments, six elements by name, or three rows"), Tag("<principal>")],
+    Discriminator(_inertia_form),
+]
+
+
+class ShapePart(Rotated):
+    """Something to draw, in m: its kind with its size, and its centre in the link's frame."""
+
+    box: Annotated[tuple[Positive, Positive, Positive], list_of(3, "a list of three edges")] | None = None
+    cylinder: Annotated[tuple[Positive, Positive], list_of(2, "[radius, length]")] | None = None
+    capsule: Annotated[tuple[Positive, Positive], list_of(2, "[radius, length]")] | None = None
+    sphere: Positive | None = None
+
+
+class LinkPart(Part):
+    """A link, and the joint that carries it. In a template it may go without a name: the prefix is its name then."""
+
+    inner: ClassVar[Mapping[str, type[Part]]] = {
+        "frame": Rotated, "outlet": Rotated, "dh": DhRow, "classical_dh": DhRow, "joint": JointPart,
+        "inertia": Moments, "shapes": ShapePart,
+    }  # fmt: skip
+
+    name: Name = ""
+    parent: Name | None = None
+    joint: Annotated[JointPart, BeforeValidator(_joint)] = Field(default_factory=JointPart)
+    dh: DhRow | None = None
+    classical_dh: DhRow | None = None
+    frame: Rotated | None = None
+    outlet: Rotated | None = None
+    mass: NotNegative = 0.0
+    com: Vector = (0.0, 0.0, 0.0)
+    inertia: Inertia = (0.0, 0.0, 0.0)
+    inertia_about: Literal["com", "origin"] = "com"
+    shapes: list[ShapePart] = Field(default_factory=list)
+    points: dict[Name, Vector] = Field(default_factory=dict)
+
+
+class UsePart(Part):
+    """A template put into the tree, once or several times."""
+
+    use: Name
+    prefix: Prose = ""
+    parent: Name | None = None
+    frame: Rotated = Field(default_factory=Rotated)
+    mirror: Literal["x", "y", "z"] | None = None
+    repeat: Count | None = None
+    series: Count | None = None
+    with_: dict[str, Number] = Field(default_factory=dict, alias="with")
+
+
+class TemplatePart(Part):
+    """A sub-tree to be used by name."""
+
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    links: Annotated[list[Any], Field(min_length=1)]
+
+
+class RobotPart(Part):
+    """The file itself; links are looked at one by one."""
+
+    name: Name
+    description: Prose = ""
+    source: Prose = ""
+    gravity: Vector = (0.0, 0.0, -9.81)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    templates: dict[str, Any] = Field(default_factory=dict)
+    links: Annotated[list[Any], Field(min_length=1)]
+    modules: list[list[Name]] | None = None
+    loops: list[Any] = Field(default_factory=list)
+    joints: Annotated[list[Any], Field(min_length=1)] | None = None
+    cut: list[Name] | None = None
+    guess: dict[Name, Number] = Field(default_factory=dict)
+
+
+PLACEMENTS: Final = ("dh", "classical_dh", "frame")
+_ROTATIONS: Final = ("rpy", "rpy_deg", "rotation")
+_SHAPES: Final = ("box", "cylinder", "capsule", "sphere")
+_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {"revolute": ("theta",), "prismatic": ("b",), "cylindrical": ("theta", "b")}
+"""Columns of a DH row that are the joint's own variables, 0 where left out."""
+
+
+def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
+    """Keys of a link or use that exclude each other or miss each other: path and what is wrong."""
+    yield from choice(link, (), PLACEMENTS, needed="use" not in link)
+    yield from choice(link, (), ("repeat", "series"))
+    if "classical_dh" in link and "outlet" in link:
+        yield ("outlet",), "a classical_dh row already says where the link's frame is; leave out outlet"
+    for part in ("frame", "outlet"):
+        yield from clashes_of_frame(link.get(part), (part,))
+    joint = link.get("joint", "revolute")
+    yield from choice(joint, ("joint",), ("limits", "limits_deg"))
+    kind = joint.get("type", "revolute") if isinstance(joint, Mapping) else joint
+    for part in ("dh", "classical_dh"):
+        row = link.get(part)
+        if not isinstance(row, Mapping):
+            continue
+        if isinstance(joint, Mapping) and "axis" in joint:
+            yield ("joint", "axis"), f"a {part} row has its joint along z; leave out the axis, or place the joint with frame"
+        own = _VARIABLES.get(str(kind), () if str(kind) in JOINT_KINDS else ("theta", "b"))
+        for column in ("a", "b"):
+            if column not in row and column not in own:
+                yield (part, column), "is missing; a row has a, alpha, b, theta (the joint's own variable may be left out: 0)"
+        for angle in ("alpha", "theta"):
+            yield from choice(row, (part,), (angle, f"{angle}_deg"), needed=angle not in own)
+    shapes = link.get("shapes")
+    for i, shape in enumerate(shapes if isinstance(shapes, list) else []):
+        yield from choice(shape, ("shapes", i), _SHAPES, needed=True)
+        yield from choice(shape, ("shapes", i), _ROTATIONS)
+
+
+def clashes_of_frame(part: object, path: Path) -> Iterator[tuple[Path, str]]:
+    """Rotations of a frame that exclude each other."""
+    yield from choice(part, path, _ROTATIONS)

@@ -1,0 +1,101 @@
+"""Attributes of URDF elements as numbers and frames, and the names of meshes that may be kept."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import accumulate
+from typing import Final
+
+import numpy as np
+from lxml import etree
+
+from ramify.documents.expression import LARGEST
+from ramify.documents.mistakes import Mistakes, Position
+from ramify.model.frame import Frame, from_rpy
+
+_NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_ENDLESS: Final = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE)
+_LONGEST: Final = 100
+
+Numbers = tuple[float, ...]
+
+
+class Values:
+    """Reads attributes. What is wrong is noted as a mistake, and the default or zero put in its place."""
+
+    def __init__(self, mistakes: Mistakes) -> None:
+        self.mistakes = mistakes
+
+    def note(self, element: etree._Element, text: str) -> None:
+        """A mistake at an element."""
+        self.mistakes.add((), text, at=Position(element.sourceline or 1, 0))
+
+    def number(self, element: etree._Element, key: str, who: str, default: float | None = None, endless: bool = False) -> float:
+        """One number; with ``endless`` it may also be infinite."""
+        return self.numbers(element, key, 1, who, None if default is None else (default,), endless)[0]
+
+    def numbers(
+        self, element: etree._Element, key: str, count: int, who: str, default: Numbers | None = None, endless: bool = False
+    ) -> Numbers:
+        """So many numbers with blanks between them."""
+        given, otherwise = element.get(key), default or (0.0,) * count
+        if given is None:
+            if default is None:
+                zeros = " ".join(["0"] * count)
+                self.note(element, f'{who}: <{element.tag}> has no {key}; write {key}="{zeros}" or what it is')
+            return otherwise
+        words = given.split() if len(given) <= _LONGEST * count else [given]
+        if len(words) != count:
+            need = "one number" if count == 1 else f"{count} numbers with blanks between them"
+            self.note(element, f"{who}: <{element.tag}> {key}={shown(given)} must be {need}")
+            return otherwise
+        found = [self._number(element, key, word, who, endless) for word in words]
+        return tuple(x for x in found if x is not None) if None not in found else otherwise
+
+    def _number(self, element: etree._Element, key: str, word: str, who: str, endless: bool) -> float | None:
+        if endless and _ENDLESS.fullmatch(word):
+            return float(word)
+        if not _NUMBER.fullmatch(word):
+            what = "is not finite" if word.lower().lstrip("+-") in ("nan", "inf", "infinity") else "is no number"
+            self.note(element, f"{who}: <{element.tag}> {key}: {shown(word)} {what}; write it like -0.5 or 1e-3")
+            return None
+        value = float(word)
+        if abs(value) > LARGEST and not endless:
+            self.note(element, f"{who}: <{element.tag}> {key}: {shown(word)} is too large; numbers here stay below {LARGEST:.0e}")
+            return None
+        return value
+
+    def frame(self, origin: etree._Element | None, who: str) -> Frame:
+        """The frame of an ``<origin xyz rpy/>``, the identity where there is none."""
+        if origin is None:
+            return Frame()
+        zero = (0.0, 0.0, 0.0)
+        xyz, rpy = self.numbers(origin, "xyz", 3, who, zero), self.numbers(origin, "rpy", 3, who, zero)
+        return Frame(from_rpy(*rpy) if any(rpy) else np.eye(3), np.array(xyz))
+
+
+def shown(text: str) -> str:
+    """A text as messages quote it, cut where it is long."""
+    return repr(text if len(text) <= 60 else f"{text[:57]}…")
+
+
+def inside(mesh: str) -> bool:
+    """Whether the name of a mesh stays below its package (``package://name/…``) or below the file's folder."""
+    scheme, colon, rest = mesh.partition("://")
+    if colon and scheme != "package":
+        return False
+    path = (rest if colon else mesh).replace("\\", "/")
+    parts = path.split("/")
+    if not mesh.isprintable() or {"%", ":"} & set(path) or path.startswith(("/", "~")):
+        return False
+    if colon and parts[0] in (".", ".."):
+        return False
+    depths = accumulate({"..": -1, ".": 0, "": 0}.get(part, 1) for part in (parts[1:] if colon else parts))
+    return all(depth >= 0 for depth in depths) and parts[-1] not in ("", ".", "..")
+
+
+def some(names: Iterable[str], most: int = 8) -> str:
+    """A few names, and how many more there are."""
+    given = list(names)
+    return ", ".join(name[:60] for name in given[:most]) + (f" and {len(given) - most} more" if len(given) > most else "")

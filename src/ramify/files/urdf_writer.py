@@ -1,0 +1,245 @@
+"""A model as a URDF file, where URDF can say what the model is.
+
+Every body becomes a link of its name, every link that was merged into a body a massless link on a fixed joint, so that names and
+frames stay known. The body's frame of URDF is the frame that the joint moves; where ours is another one and cannot be moved there,
+a massless link named ``<body>_mount`` rides on the joint and carries the body on a fixed joint.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.core.names import fresh
+from ramify.model.body import Body, Shape
+from ramify.model.frame import Frame, align_z, cos_sin
+from ramify.model.joint import Joint
+from ramify.model.loop import Loop
+from ramify.model.robot import Robot
+
+NO_LIMIT: Final = 1e9
+"""Written where URDF wants a limit and the model has none: as a position (rad, m), an effort (N m, N) and a velocity."""
+
+_NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_Z: Final = (0.0, 0.0, 1.0)
+_INSTEAD: Final = {
+    "free_euler": "rf.load(…, base='free') gives a base that URDF has, a floating joint",
+    "cylindrical": "a revolute and a prismatic joint on one axis move alike",
+    "universal": "two revolute joints move alike",
+    "spherical": "three revolute joints move alike",
+}
+
+
+def save(model: Robot, path: str | os.PathLike[str]) -> None:
+    """Write a model as a URDF file, whole or not at all. Raises ModelError where URDF cannot say it or the disk refuses."""
+    text = to_urdf(model)
+    target = Path(path)
+    passing = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with open(passing, "x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        os.replace(passing, target)
+    except OSError as error:
+        raise ModelError(f"{target}: cannot be written: {error.strerror}") from None
+    finally:
+        passing.unlink(missing_ok=True)
+
+
+def to_urdf(model: Robot) -> str:
+    """The text of a URDF file of this model. Gravity, contact points and modules have no place in URDF; a comment names them.
+
+    Raises ModelError naming the joints whose type URDF does not have, and for loops that are not gears (mimic).
+    """
+    names = ", ".join(loop.name for loop in model.loops if not loop.joints)  # gears are mimic joints there
+    if names:
+        raise ModelError(f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), or a YAML file")
+    foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
+    if foreign:
+        lines = (
+            f"joint {j.name!r}: URDF has no {j.kind} joint" + (f"; {_INSTEAD[j.kind]}" if j.kind in _INSTEAD else "")
+            for j in foreign
+        )
+        raise ModelError("\n".join(lines))
+    return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', *_Writer(model).lines()]) + "\n"
+
+
+class _Placed(NamedTuple):
+    """A joint as URDF has it: its frame in the parent's, its axis, and what is left between the moved frame and the body's."""
+
+    placement: Frame
+    axis: tuple[float, float, float]
+    rest: Frame
+
+
+def placed(joint: Joint) -> _Placed:
+    """The joint with as much of its outlet as possible moved in front of it.
+
+    What lies along the axis of a turn, or anywhere for a slide, commutes with the motion. A plane is turned to have z as its
+    normal, so that its two directions are the same for everyone.
+    """
+    outlet, axis = joint.outlet, np.array(joint.axis)
+    if joint.kind == "planar" and joint.axis != _Z:
+        plane = Frame(align_z(axis))
+        return _Placed(joint.placement @ plane, _Z, plane.inverse() @ outlet)
+    commutes = joint.kind == "prismatic" or (joint.kind == "revolute" and not np.cross(outlet.position, axis).any())
+    if outlet.is_identity or not commutes:
+        return _Placed(joint.placement, joint.axis, outlet)
+    x, y, z = (float(u) for u in outlet.rotation.T @ axis)
+    return _Placed(joint.placement @ outlet, (x, y, z), Frame())
+
+
+class _Writer:
+    def __init__(self, model: Robot) -> None:
+        self.model = model
+        own = {body.name for body in model.bodies}
+        self.merged = {name: at for name, at in model.attached.items() if name not in own}
+        self.links, self.joints = set(model.attached) | own, {joint.name for joint in model.joints}
+        at_base = (name for name, at in self.merged.items() if at.body < 0 and at.frame.is_identity)
+        self.base = next(at_base, None) or self.new_link("world" if "base" in self.links else "base")
+
+    def new_link(self, name: str) -> str:
+        name = fresh(name, self.links)
+        self.links.add(name)
+        return name
+
+    def new_joint(self, name: str) -> str:
+        name = fresh(name, self.joints)
+        self.joints.add(name)
+        return name
+
+    def lines(self) -> Iterator[str]:
+        model = self.model
+        yield f"<robot name={_text(model.name)}>"
+        yield from (f"  <!-- {line} -->" for line in self.left_out())
+        yield from self.frame(self.base)
+        for body in model.bodies:
+            yield from self.body(body)
+        for name, (carrier, frame) in self.merged.items():
+            if name != self.base:
+                yield from self.frame(name)
+                yield from self.fixed(self.carrier(carrier), name, frame)
+        yield "</robot>"
+
+    def left_out(self) -> Iterator[str]:
+        """What URDF has no place for."""
+        yield f"gravity of the model, not part of URDF: {_numbers(self.model.gravity)} m/s^2"
+        points = [name for body in self.model.bodies for name, _ in body.points]
+        if points:
+            yield f"contact points left out: {len(points)}"
+
+    def frame(self, link: str) -> Iterator[str]:
+        """A link without mass."""
+        meshes = list(self.meshes(link))
+        yield from [f"  <link name={_text(link)}>", *meshes, "  </link>"] if meshes else [f"  <link name={_text(link)}/>"]
+
+    def carrier(self, index: int) -> str:
+        return self.base if index < 0 else self.model.bodies[index].name
+
+    def body(self, body: Body) -> Iterator[str]:
+        joint = placed(body.joint)
+        mount = body.name if joint.rest.is_identity else self.new_link(f"{body.name}_mount")
+        if mount != body.name:
+            yield f"  <link name={_text(mount)}/>"
+        gear = next((loop for loop in self.model.loops if loop.joints[1:] == (body.joint.name,)), None)
+        yield from _joint(body.joint, joint, self.carrier(body.parent), mount, gear)
+        if mount != body.name:
+            yield from self.fixed(mount, body.name, joint.rest)
+        yield f"  <link name={_text(body.name)}>"
+        if body.mass or body.inertia.any():
+            yield from _inertial(body)
+        for shape in body.shapes:
+            yield from _visual(shape)
+        yield from self.meshes(body.name)
+        yield "  </link>"
+
+    def meshes(self, link: str) -> Iterator[str]:
+        """The meshes that came with a URDF file, by their names."""
+        for mesh in self.model.metadata.get("meshes", {}).get(link, ()):
+            geometry = f'<mesh filename={_text(mesh.filename)} scale="{_numbers(mesh.scale)}"/>'
+            yield f"    <visual>{_origin(mesh.frame)}<geometry>{geometry}</geometry></visual>"
+
+    def fixed(self, parent: str, child: str, frame: Frame) -> Iterator[str]:
+        name = self.new_joint(f"{child}_fixed")
+        yield from _joint(Joint(name, "fixed"), _Placed(frame, _Z, Frame()), parent, child)
+
+
+_TYPES: Final = {"revolute": "revolute", "prismatic": "prismatic", "fixed": "fixed", "planar": "planar", "free": "floating"}
+
+
+def _joint(joint: Joint, at: _Placed, parent: str, child: str, gear: Loop | None = None) -> Iterator[str]:
+    kind = "continuous" if joint.kind == "revolute" and not joint.limits else _TYPES[joint.kind]
+    yield f"  <joint name={_text(joint.name)} type={_text(kind)}>"
+    yield f"    <parent link={_text(parent)}/>"
+    yield f"    <child link={_text(child)}/>"
+    yield f"    {_origin(at.placement)}"
+    if kind not in ("fixed", "floating"):
+        yield f'    <axis xyz="{_numbers(at.axis)}"/>'
+    if kind in ("revolute", "prismatic"):
+        low, high = joint.limits[0] if joint.limits else (-math.inf, math.inf)
+        low, high = max(low, -NO_LIMIT), min(high, NO_LIMIT)
+        yield f'    <limit lower="{low!r}" upper="{high!r}" effort="{NO_LIMIT!r}" velocity="{NO_LIMIT!r}"/>'
+    if gear is not None:
+        yield f'    <mimic joint={_text(gear.joints[0])} multiplier="{gear.ratio!r}" offset="{gear.offset!r}"/>'
+    yield "  </joint>"
+
+
+def _inertial(body: Body) -> Iterator[str]:
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = body.inertia.tolist()
+    moments = {"ixx": xx, "ixy": xy, "ixz": xz, "iyy": yy, "iyz": yz, "izz": zz}
+    yield "    <inertial>"
+    yield f"      {_origin(Frame(position=body.com))}"
+    yield f'      <mass value="{body.mass!r}"/>'
+    entries = " ".join(f'{key}="{value!r}"' for key, value in moments.items())
+    yield f"      <inertia {entries}/>"
+    yield "    </inertial>"
+
+
+def _visual(shape: Shape) -> Iterator[str]:
+    """A shape; a capsule is a cylinder and two spheres."""
+    if shape.kind == "capsule":
+        radius, length = shape.size
+        yield from _visual(Shape("cylinder", shape.size, shape.frame))
+        for end in (-0.5, 0.5):
+            yield from _visual(Shape("sphere", (radius,), shape.frame @ Frame(position=np.array([0.0, 0.0, end * length]))))
+        return
+    if shape.kind == "box":
+        size = f'size="{_numbers(shape.size)}"'
+    else:
+        size = " ".join(f'{key}="{value!r}"' for key, value in zip(("radius", "length"), map(float, shape.size), strict=False))
+    yield f"    <visual>{_origin(shape.frame)}<geometry><{shape.kind} {size}/></geometry></visual>"
+
+
+def _origin(frame: Frame) -> str:
+    rpy = "" if Frame(frame.rotation).is_identity else f' rpy="{_numbers(to_rpy(frame.rotation))}"'
+    return f'<origin xyz="{_numbers(frame.position)}"{rpy}/>'
+
+
+def to_rpy(R: Array) -> tuple[float, float, float]:
+    """Roll, pitch and yaw of a rotation matrix Rz(yaw) Ry(pitch) Rx(roll). Where the pitch is 90 degrees the roll takes it all.
+
+    The roll is read from what the yaw leaves, so that the three together are right to the last digits also near 90 degrees.
+    """
+    yaw = math.atan2(R[1, 0], R[0, 0])
+    c, s = cos_sin(yaw)
+    turned = np.array([[c, s, 0.0], [-s, c, 0.0], [0.0, 0.0, 1.0]]) @ R
+    return math.atan2(-turned[1, 2], turned[1, 1]), math.atan2(-turned[2, 0], turned[0, 0]), yaw
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return " ".join(repr(float(value)) for value in values)
+
+
+def _text(text: str) -> str:
+    """A quoted attribute. Raises ModelError for characters that XML cannot hold."""
+    if bad := _NOT_XML.search(text):
+        raise ModelError(f"name {text!r}: the character {bad[0]!r} has no place in XML; rename it")
+    return quoteattr(text, {"\t": "&#9;", "\n": "&#10;", "\r": "&#13;"})

@@ -1,0 +1,258 @@
+"""Operation counts that the literature publishes, and the counts of this program beside them.
+
+Formulas are those that the source documents print (Saha 1999, tables 1, 2; Lin 1991, tables I, II; the book, tables 6.11, 6.12,
+7.6, 7.7), with slips mended. n1, n2, n3 are the joint variables that belong to joints of one, two and three axes, n is their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+from ramify.core.errors import ModelError
+from ramify.formulations.counting.written import op_count
+from ramify.model.robot import Robot
+from ramify.trace.count import OpCount
+
+Task = Literal["inverse", "forward", "inertia matrix", "bias vector", "floating inverse", "floating forward"]
+Joints = tuple[int, int, int]
+Coefficient = int | float | Fraction
+
+ALGORITHM: Final[dict[Task, str]] = {
+    "inverse": "inverse_dynamics",
+    "forward": "forward_dynamics",
+    "inertia matrix": "mass_matrix",
+    "bias vector": "bias",
+    "floating inverse": "hybrid_dynamics",
+    "floating forward": "forward_dynamics",
+}
+"""The algorithm of this program that does the task."""
+
+THIRD: Final = Fraction(1, 3)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """cubic n^3 + square n^2 + k1 n1 + k2 n2 + k3 n3 + constant."""
+
+    k: tuple[Coefficient, Coefficient, Coefficient]
+    constant: Coefficient
+    square: Coefficient = 0
+    cubic: Coefficient = 0
+
+    def at(self, joints: Joints) -> int:
+        n = sum(joints)
+        linear = sum((Fraction(k) * x for k, x in zip(self.k, joints, strict=True)), Fraction(0))
+        return round(Fraction(self.cubic) * n**3 + Fraction(self.square) * n * n + linear + Fraction(self.constant))
+
+    def __str__(self) -> str:
+        each: list[tuple[Coefficient, str]] = [(self.k[i], name) for i, name in enumerate(("n₁", "n₂", "n₃"))]
+        linear: list[tuple[Coefficient, str]] = [(self.k[0], "n")] if len(set(self.k)) == 1 else each
+        terms: list[tuple[Coefficient, str]] = [(self.cubic, "n³"), (self.square, "n²"), *linear]
+        text = _joined([(k, name) for k, name in terms if k])
+        sign = "−" if self.constant < 0 else "+"
+        return f"{text} {sign} {_number(abs(Fraction(self.constant)))}" if self.constant else text
+
+
+def _joined(terms: Sequence[tuple[Coefficient, str]]) -> str:
+    """Terms of a polynomial with their signs; a coefficient 1 goes without saying."""
+    text = ""
+    for k, name in terms:
+        sign = ("−" if k < 0 else "") if not text else (" − " if k < 0 else " + ")
+        text += f"{sign}{'' if abs(k) == 1 else _number(abs(Fraction(k)))}{name}"
+    return text
+
+
+def _number(k: Coefficient) -> str:
+    whole, rest = divmod(Fraction(k).limit_denominator(6), 1)
+    parts = {Fraction(1, 6): "⅙", THIRD: "⅓", Fraction(1, 2): "½", 2 * THIRD: "⅔", Fraction(5, 6): "⅚"}
+    return f"{whole if whole or not rest else ''}{parts.get(rest, '')}"
+
+
+@dataclass(frozen=True)
+class Published:
+    """One algorithm of the literature: its task, who published it, multiplications (with divisions) and additions."""
+
+    task: Task
+    who: str
+    mul: Formula
+    add: Formula
+
+    def at(self, joints: Joints) -> tuple[int, int]:
+        return self.mul.at(joints), self.add.at(joints)
+
+
+def _every(task: Task, who: str, mul: tuple[Coefficient, Coefficient], add: tuple[Coefficient, Coefficient]) -> Published:
+    """Counts that know only the number of joint variables: (coefficient of n, constant)."""
+    return Published(task, who, Formula((mul[0],) * 3, mul[1]), Formula((add[0],) * 3, add[1]))
+
+
+BOOK: Final = "Shah, Saha, Dutt 2013"
+
+PUBLISHED: Final = (
+    Published("inverse", BOOK, Formula((94, 58, 46), -81), Formula((82, 48, 36 + 2 * THIRD), -75)),
+    _every("inverse", "Balafoutis, Patel 1991", (93, -69), (81, -65)),
+    _every("inverse", "Angeles et al. 1989", (105, -109), (90, -105)),
+    _every("inverse", "Khalil et al. 1986", (105, -92), (94, -86)),
+    _every("inverse", "Saha 1999", (120, -44), (97, -55)),
+    _every("inverse", "Featherstone 1987", (130, -68), (101, -56)),
+    _every("inverse", "Walker, Orin 1982", (137, -22), (101, -11)),
+    _every("inverse", "Luh et al. 1980", (150, -48), (131, 48)),
+    _every("inverse", "Hollerbach 1980", (412, -277), (320, -201)),
+    Published("forward", BOOK, Formula((135, 99, 87), -116), Formula((131, 92, 79), -123)),
+    _every("forward", "Mohan, Saha 2007", (173, -128), (150, -133)),
+    _every("forward", "Saha 2003", (191, -284), (187, -325)),
+    _every("forward", "Saha 1999", (201, -335), (193, -361)),
+    _every("forward", "Featherstone 1983", (199, -198), (174, -173)),
+    Published(
+        "forward", "Lilly, Orin 1991", Formula((40 + THIRD,) * 3, -51, 11.5, Fraction(1, 6)),
+        Formula((50 + Fraction(5, 6),) * 3, -51, 7, Fraction(1, 6)),
+    ),
+    Published(
+        "forward", "Walker, Orin 1982", Formula((38 + THIRD,) * 3, -47, 11.5, Fraction(1, 6)),
+        Formula((38 + Fraction(5, 6),) * 3, -46, 7, Fraction(1, 6)),
+    ),
+    Published("inertia matrix", "Lin 1991", Formula((38.5,) * 3, -85, 10.5), Formula((39,) * 3, -70, 6)),
+    Published("inertia matrix", "Renaud, in Lin 1991", Formula((22.5,) * 3, -68, 13.5), Formula((26,) * 3, -64, 9)),
+    Published(
+        "inertia matrix", "Lin 1988", Formula((Fraction(-107, 3),) * 3, 19, 16.5, Fraction(7, 6)),
+        Formula((-28.5,) * 3, 14, 13.5, 1),
+    ),
+    Published("inertia matrix", "Walker, Orin, in Lin 1991", Formula((53,) * 3, -74, 11), Formula((52,) * 3, -62, 8)),
+    Published("inertia matrix", "Fijany, Bejczy 1989", Formula((115.5,) * 3, -175, 4.5), Formula((88,) * 3, -134, 4)),
+    Published("bias vector", "Lin 1991, beside the matrix", Formula((5.5,) * 3, 3, 12.5), Formula((1,) * 3, 0, 9)),
+    _every("bias vector", "Balafoutis et al. 1988", (93, -69), (81, -66)),
+    _every("bias vector", "Khalil, Kleinfinger 1987", (101, -129), (90, -118)),
+    Published("floating inverse", BOOK, Formula((164, 113, 96), 60), Formula((156, 101, 82 + 2 * THIRD), 66)),
+    Published("floating inverse", "Balafoutis, Patel 1991", Formula((104,) * 3, -51, 11.5), Formula((113.5,) * 3, -53, 5.5)),
+    Published("floating inverse", "Featherstone 1987", Formula((161,) * 3, -49, 10), Formula((141,) * 3, -36, 6)),
+    Published("floating inverse", "Saha 1999, Bhangale et al. 2004", Formula((162,) * 3, -2, 11), Formula((141,) * 3, -42, 7)),
+    Published("floating forward", BOOK, Formula((209, 139.5, 116 + THIRD), 60), Formula((201, 130, 106 + THIRD), 72)),
+    _every("floating forward", "McMillan et al. 1995", (224, 158), (205, 131)),
+    Published(
+        "floating forward", "McMillan, Orin 1998", Formula((175 + THIRD,) * 3, 137, 17.5, Fraction(1, 6)),
+        Formula((160 + Fraction(5, 6),) * 3, 91, 13, Fraction(1, 6)),
+    ),
+)  # fmt: skip
+
+
+def joints_of(model: Robot) -> Joints:
+    """n1, n2, n3 of a model; the six variables of a floating base are not among them. Longer joints count as single axes."""
+    n = [0, 0, 0]
+    for b, body in enumerate(model.bodies):
+        if b > 0 or not is_floating(model):
+            n[body.joint.dof - 1 if body.joint.dof <= 3 else 0] += body.joint.dof
+    return n[0], n[1], n[2]
+
+
+def is_floating(model: Robot) -> bool:
+    return model.bodies[0].joint.kind in ("free", "free_euler")
+
+
+def why_not_comparable(model: Robot) -> str:
+    """Why no published formula is for such a robot: its loops are closed, or a joint does more than turn; else an empty text."""
+    if model.loops:
+        return "closed loops; published counts are for open chains and trees"
+    if model.nv < 2:
+        return "a single joint; published counts are for two or more"
+    for b, body in enumerate(model.bodies):
+        own = body.joint
+        if (b > 0 or not is_floating(model)) and (own.dof > 3 or any(step.eta for step in own.steps)):
+            return f"{own.name!r} is {own.kind}; published counts are for joints that turn"
+    return ""
+
+
+def tasks_of(model: Robot) -> tuple[Task, ...]:
+    """Inverse and forward dynamics on the base that a model has; on a fixed base also the inertia matrix and the bias vector."""
+    return (
+        ("floating inverse", "floating forward") if is_floating(model) else ("inverse", "forward", "inertia matrix", "bias vector")
+    )
+
+
+def best_of(published: Sequence[tuple[str, tuple[int, int]]]) -> tuple[str, tuple[int, int]]:
+    """The published count with the fewest operations, multiplications and additions together."""
+    return min(published, key=lambda row: sum(row[1]))
+
+
+def fewer_by(ours: tuple[int, int], other: tuple[int, int]) -> float:
+    """Share of another count's operations, M + A, that ours does without."""
+    return 1.0 - sum(ours) / sum(other)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A task on a robot: its count here and every published one, as (multiplications with divisions, additions)."""
+
+    robot: str
+    task: Task
+    joints: Joints
+    ours: tuple[int, int]
+    published: tuple[tuple[str, tuple[int, int]], ...]
+
+    @property
+    def best(self) -> tuple[str, tuple[int, int]]:
+        """The published count with the fewest operations."""
+        return best_of(self.published)
+
+    @property
+    def saved(self) -> float:
+        """Share of the best published count's operations that ours does without."""
+        return fewer_by(self.ours, self.best[1])
+
+    @property
+    def below_all(self) -> bool:
+        """Whether ours has fewer multiplications and fewer additions than every published count."""
+        return all(self.ours[0] < mul and self.ours[1] < add for _, (mul, add) in self.published)
+
+
+def pair(count: OpCount) -> tuple[int, int]:
+    """Multiplications with divisions, and additions, as the literature counts."""
+    return count.mul + count.div, count.add
+
+
+def compare(model: Robot, how: Literal["compiled", "written"] = "compiled", joints: Joints | None = None) -> list[Comparison]:
+    """The tasks of a model beside all that is published for as many joints.
+
+    ``joints``: n1, n2, n3 of the published robot where they are not the model's own. ModelError where they are not given and no
+    published formula is for such a robot.
+    """
+    if joints is None and (why := why_not_comparable(model)):
+        raise ModelError(f"{model.name}: {why}")
+    joints = joints or joints_of(model)
+    out = []
+    for task in tasks_of(model):
+        published = tuple((row.who, row.at(joints)) for row in PUBLISHED if row.task == task)
+        out.append(Comparison(model.name, task, joints, pair(op_count(model, ALGORITHM[task], how)), published))
+    return out
+
+
+SEED_ROBOTS: Final[tuple[tuple[str, Joints], ...]] = (
+    ("gripper", (4, 0, 0)),
+    ("kuka_kr5", (6, 0, 0)),
+    ("stanford_arm", (6, 0, 0)),
+    ("spatial_biped_fixed", (2, 4, 6)),
+    ("spatial_biped", (2, 4, 6)),
+    ("quadruped", (4, 8, 0)),
+    ("hexapod", (12, 0, 0)),
+)
+"""The robots of the source documents whose counts are published, with the joints that the documents count."""
+
+
+def markdown(comparisons: Sequence[Comparison]) -> str:
+    """A table for the documentation."""
+    lines = [
+        "| robot | task | n₁, n₂, n₃ | the book | best published | compiled | fewer by |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for x in comparisons:
+        who, best = x.best
+        book = dict(x.published).get(BOOK)
+        cells = [f"`{x.robot}`", x.task, ", ".join(map(str, x.joints)), _pair(book) if book else "", f"{_pair(best)}, {who}"]
+        lines.append(f"| {' | '.join(cells)} | {_pair(x.ours)} | {x.saved:.0%} |")
+    return "\n".join(lines) + "\n"
+
+
+def _pair(pair: tuple[int, int]) -> str:
+    return f"{pair[0]}M {pair[1]}A"

@@ -1,0 +1,173 @@
+"""The algorithms by name: what goes in, what comes out, and the text that says how.
+
+A text takes a tree and one column (or list of numbers) per input. It runs on floats and arrays as it is, on symbols it gives
+straight-line code for one robot, and on a ``LoopTree`` the loops that serve every robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ramify.core.spatial import Vec3, Wrench
+from ramify.dynamics import (
+    centroidal,
+    coriolis,
+    energy,
+    factor,
+    forward,
+    gravity,
+    hybrid,
+    inertia_matrix,
+    inverse,
+    jacobian,
+    kinematics,
+    reactions,
+    regressor,
+    wrenches,
+)
+from ramify.trace.rolled import LoopPort
+from ramify.trace.tangent import TangentTree
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """``text(tree, *inputs, *extras)`` gives a tuple, one item per output: a column, a matrix, or numbers of the whole tree.
+
+    ``extras`` name columns of ones and zeros known beforehand that say which body or which joints are meant. ``loops`` is False for
+    a text that only runs written out; ``divides`` is True for one that divides by the inertia of the joints.
+    """
+
+    name: str
+    inputs: tuple[LoopPort, ...]
+    outputs: tuple[LoopPort, ...]
+    text: Callable[..., tuple[Any, ...]]
+    extras: tuple[str, ...] = ()
+    loops: bool = True
+    divides: bool = False
+
+
+_PER = {"q": "coordinate", "dq": "rate"}
+
+
+def _in(*names: str) -> tuple[LoopPort, ...]:
+    """Inputs with a number per link; q and its rate have their own layout where there are quaternions."""
+    return tuple(LoopPort(name, _PER.get(name, "link"), 1) for name in names)
+
+
+_WRENCHES = LoopPort("wrenches", "link", 6)
+_POINT = LoopPort("point", "state", 3)
+
+
+def no_wrenches(tree: Any) -> Any:
+    """External wrenches, all zero."""
+    return tree.each(lambda link: inverse.no_wrench())
+
+
+def as_wrenches(tree: Any, column: Any) -> Any:
+    """External wrenches from six numbers per link."""
+    return tree.each(lambda link, w: Wrench(Vec3(*w[:3]), Vec3(*w[3:])), column)
+
+
+def _tangent(text: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
+    """The derivative of a text of three columns along three directions."""
+
+    def directional(tree: Any, *columns: Any) -> tuple[Any, ...]:
+        tangent = TangentTree(tree)
+        pairs = [tangent.pair(x, dx) for x, dx in zip(columns[:3], columns[3:], strict=True)]
+        return (tangent.rates(text(tangent, *pairs, no_wrenches(tangent))),)
+
+    return directional
+
+
+_ROWS: Final = (
+    Algorithm(
+        "inverse_dynamics", _in("q", "v", "a"), (LoopPort("tau", "link", 1),),
+        lambda tree, q, v, a: (inverse.inverse_dynamics(tree, q, v, a, no_wrenches(tree)),),
+    ),
+    Algorithm(
+        "forward_dynamics", _in("q", "v", "tau"), (LoopPort("a", "link", 1),),
+        lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, no_wrenches(tree)),), divides=True,
+    ),
+    Algorithm(
+        "inverse_dynamics_wrenches", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("tau", "link", 1),),
+        lambda tree, q, v, a, w: (wrenches.inverse_dynamics_wrenches(tree, q, v, a, as_wrenches(tree, w)),),
+    ),
+    Algorithm(
+        "forward_dynamics_wrenches", (*_in("q", "v", "tau"), _WRENCHES), (LoopPort("a", "link", 1),),
+        lambda tree, q, v, tau, w: (wrenches.forward_dynamics_wrenches(tree, q, v, tau, as_wrenches(tree, w)),), divides=True,
+    ),
+    Algorithm(
+        "inverse_dynamics_tangent", _in("q", "v", "a", "dq", "dv", "da"), (LoopPort("dtau", "link", 1),),
+        _tangent(inverse.inverse_dynamics),
+    ),
+    Algorithm(
+        "forward_dynamics_tangent", _in("q", "v", "tau", "dq", "dv", "dtau"), (LoopPort("da", "link", 1),),
+        _tangent(forward.forward_dynamics), divides=True,
+    ),
+    Algorithm(
+        "hybrid_dynamics", _in("q", "v", "x"), (LoopPort("y", "link", 1),),
+        lambda tree, q, v, x, s: (hybrid.hybrid_dynamics(tree, q, v, x, s),), extras=("prescribed",), divides=True,
+    ),
+    Algorithm(
+        "hybrid_dynamics_wrenches", (*_in("q", "v", "x"), _WRENCHES), (LoopPort("y", "link", 1),),
+        lambda tree, q, v, x, w, s: (hybrid.hybrid_dynamics(tree, q, v, x, s, as_wrenches(tree, w)),),
+        extras=("prescribed",), divides=True,
+    ),
+    Algorithm("bias", _in("q", "v"), (LoopPort("h", "link", 1),), lambda tree, q, v: (inverse.bias(tree, q, v),)),
+    Algorithm("gravity_forces", _in("q"), (LoopPort("g", "link", 1),), lambda tree, q: (gravity.gravity_forces(tree, q),)),
+    Algorithm("mass_matrix", _in("q"), (LoopPort("I", "pair", 1),), lambda tree, q: (inertia_matrix.mass_matrix(tree, q),)),
+    Algorithm(
+        "udu", _in("q"), (LoopPort("U", "pair", 1), LoopPort("D", "link", 1)), lambda tree, q: factor.udu(tree, q), divides=True
+    ),
+    Algorithm(
+        "udu_inverse", _in("q"), (LoopPort("U_inverse", "pair", 1), LoopPort("D_inverse", "link", 1)),
+        lambda tree, q: factor.udu_inverse(tree, q), divides=True,
+    ),
+    Algorithm(
+        "mass_matrix_inverse", _in("q"), (LoopPort("I_inverse", "pair", 1),),
+        lambda tree, q: (factor.mass_matrix_inverse(tree, q),), loops=False, divides=True,
+    ),
+    Algorithm(
+        "coriolis_matrix", _in("q", "v"), (LoopPort("C", "pair", 1),), lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),)
+    ),
+    Algorithm("kinematics", _in("q"), (LoopPort("poses", "link", 12),), lambda tree, q: (kinematics.body_poses(tree, q),)),
+    Algorithm(
+        "jacobian", (*_in("q"), _POINT), (LoopPort("J", "link", 6),),
+        lambda tree, q, point, target, support: (jacobian.jacobian(tree, q, target, support, Vec3(*point)),),
+        extras=("target", "support"),
+    ),
+    Algorithm(
+        "jacobian_rate", (*_in("q", "v"), _POINT), (LoopPort("dJv", "state", 6),),
+        lambda tree, q, v, point, target, support: (jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),),
+        extras=("target", "support"),
+    ),
+    Algorithm(
+        "energy", _in("q", "v"), (LoopPort("kinetic", "state", 1), LoopPort("potential", "state", 1)),
+        lambda tree, q, v: energy.energy(tree, q, v),
+    ),
+    Algorithm("center_of_mass", _in("q"), (LoopPort("com", "state", 3),), lambda tree, q: (energy.center_of_mass(tree, q),)),
+    Algorithm(
+        "momentum", _in("q", "v"), (LoopPort("linear", "state", 3), LoopPort("angular", "state", 3)),
+        lambda tree, q, v: energy.momentum(tree, q, v),
+    ),
+    Algorithm(
+        "centroidal_momentum_matrix", _in("q"), (LoopPort("A", "link", 6),),
+        lambda tree, q: (centroidal.centroidal_momentum_matrix(tree, q),),
+    ),
+    Algorithm(
+        "required_wrench", _in("q", "v", "a"), (LoopPort("wrench", "state", 6),),
+        lambda tree, q, v, a: (centroidal.required_wrench(tree, q, v, a),),
+    ),
+    Algorithm(
+        "reactions", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("reactions", "link", 6),),
+        lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, as_wrenches(tree, w)),),
+    ),
+    Algorithm(
+        "regressor", _in("q", "v", "a"), tuple(LoopPort(f"Y_{name}", "pair", 1) for name in regressor.PARAMETERS),
+        regressor.regressor,
+    ),
+)  # fmt: skip
+
+ALGORITHMS: Final = {row.name: row for row in _ROWS}

@@ -1,0 +1,180 @@
+"""The algorithms of closed systems by name, as ``ramify.kernels.algorithms`` has those of trees: the same arrays, loops honoured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ramify.core.errors import LoopError
+from ramify.dynamics import closed_forward as forward
+from ramify.dynamics import closed_inverse as inverse
+from ramify.dynamics.closure import closures, count
+from ramify.dynamics.constraints import constraints, loop_wrenches
+from ramify.dynamics.motion import displacements, motions
+from ramify.dynamics.subsystems import Plan, plan
+from ramify.dynamics.tree import tree_of
+from ramify.dynamics.wrenches import applied
+from ramify.kernels.algorithms import ALGORITHMS, Algorithm, as_wrenches, no_wrenches
+from ramify.kernels.text import plain_text
+from ramify.model.drives import driven
+from ramify.model.robot import Robot, once
+from ramify.trace.rolled import LoopPort
+
+_SINGULAR = 1e-10
+
+
+@once
+def closed_algorithms(model: Robot) -> Mapping[str, Algorithm]:
+    """The algorithms that honour the loops of a robot, by name; none for a tree."""
+    return _Table(model).rows() if model.loops else {}
+
+
+def forward_dynamics(model: Robot, rate: float, wrenches: bool = False) -> Algorithm:
+    """Forward dynamics with Baumgarte's stabilisation at a rate in 1/s; 0: none."""
+    return _Table(model).forward("forward_dynamics", rate, wrenches, multipliers=False)
+
+
+class _Table:
+    def __init__(self, model: Robot) -> None:
+        self.model, self.loops, self.nc = model, closures(model), count(model)
+
+    def rows(self) -> dict[str, Algorithm]:
+        order = plan(self.model)
+        work = None if order.refused else order
+        found = [
+            self.constraints(),
+            self.gaps(),
+            *(
+                self.forward(f"forward_dynamics{wrenches}{lam}", 0.0, bool(wrenches), bool(lam))
+                for wrenches in ("", "_wrenches")
+                for lam in ("", "_multipliers")
+            ),
+            *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work) for wrenches in ("", "_wrenches")),
+            self.inverse("inverse_dynamics_whole", False, None),
+            *(self.hybrid(f"hybrid_dynamics{wrenches}", bool(wrenches)) for wrenches in ("", "_wrenches")),
+            self.wrenches(),
+        ]
+        return {row.name: row for row in found}
+
+    def constraints(self) -> Algorithm:
+        n = self.model.nv
+
+        def text(tree: Any, q: Any, v: Any) -> tuple[Any, ...]:
+            x = displacements(tree, q)
+            rows = constraints(tree, self.loops, q, x, motions(tree, x, v, tree.each(lambda link: 0.0)))
+            J = [row.entries.get(k, 0.0) for row in rows for k in range(n)]
+            return [row.value for row in rows], J, [row.bias for row in rows]
+
+        counts = {"residual": self.nc, "J": self.nc * n, "Jdot_v": self.nc}
+        return _algorithm("constraints", ("q", "v"), False, counts, text)
+
+    def gaps(self) -> Algorithm:
+        """The residuals in m, by themselves: what is asked before other things are."""
+
+        def text(tree: Any, q: Any) -> tuple[Any, ...]:
+            rows = constraints(tree, self.loops, q, displacements(tree, q), None)
+            return ([row.value * row.size for row in rows],)
+
+        return _algorithm("loop_gaps", ("q",), False, {"gap": self.nc}, text)
+
+    def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
+        def text(tree: Any, q: Any, v: Any, tau: Any, *given: Any) -> tuple[Any, ...]:
+            a, lam = forward.forward_dynamics(tree, self.loops, q, v, tau, _felt(tree, q, given), rate, inertia_weight(self.model))
+            return (a, lam) if multipliers else (a,)
+
+        counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
+        return _algorithm(name, ("q", "v", "tau"), wrenches, counts, text, divides=True)
+
+    def inverse(self, name: str, wrenches: bool, work: Plan | None) -> Algorithm:
+        """By subsystems where these are determinate, as a whole where there is no such order."""
+        chosen = driven(self.model).v
+
+        def text(tree: Any, q: Any, v: Any, a: Any, *given: Any) -> tuple[Any, ...]:
+            return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, _felt(tree, q, given), work)
+
+        counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1, "gap": self.nc, "slip": self.nc}
+        return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
+
+    def hybrid(self, name: str, wrenches: bool) -> Algorithm:
+        def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
+            *given, prescribed = rest
+            felt, weight = _felt(tree, q, tuple(given)), dense_weight(self.model)
+            return (forward.hybrid_dynamics(tree, self.loops, q, v, x, prescribed, felt, weight),)
+
+        row = _algorithm(name, ("q", "v", "x"), wrenches, {"y": -1}, text, divides=True)
+        return replace(row, extras=("prescribed",))
+
+    def wrenches(self) -> Algorithm:
+        def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
+            return loop_wrenches(tree, self.loops, q, lam)
+
+        inputs = LoopPort("q", "coordinate", 1), LoopPort("multipliers", "row", self.nc)
+        outputs = LoopPort("wrenches", "link", 6), LoopPort("forces", "row", 6 * len(self.loops))
+        return Algorithm("loop_wrenches", inputs, outputs, text, loops=False)
+
+
+def _algorithm(
+    name: str, takes: tuple[str, ...], wrenches: bool, counts: Mapping[str, int], text: Callable[..., Any], divides: bool = False
+) -> Algorithm:
+    """``counts``: numbers per output, -1 for one per velocity."""
+    inputs = tuple(LoopPort(key, "coordinate" if key == "q" else "link", 1) for key in takes)
+    inputs += (LoopPort("wrenches", "link", 6),) if wrenches else ()
+    outputs = tuple(LoopPort(key, "link", 1) if n < 0 else LoopPort(key, "row", n) for key, n in counts.items())
+    return Algorithm(name, inputs, outputs, text, loops=False, divides=divides)
+
+
+def _felt(tree: Any, q: Any, given: tuple[Any, ...]) -> Any:
+    return applied(tree, displacements(tree, q), as_wrenches(tree, given[0])) if given else no_wrenches(tree)
+
+
+@once
+def inertia_weight(model: Robot) -> float:
+    """0 where the tree's own inertia matrix is regular, else a mass (kg) with which the loops make it so.
+
+    Raises LoopError where something without mass moves that no loop holds.
+    """
+    weight = dense_weight(model)
+    if not weight:
+        return 0.0
+    tree, loops = tree_of(model), closures(model)
+    matrix = plain_text(ALGORITHMS["mass_matrix"], model, ())
+    for seed in range(3):
+        q = model.skeleton.coordinates(model.tree.random(seed)[0].tolist(), (1.0, 0.0, 0.0, 0.0))
+        rows = constraints(tree, loops, q, displacements(tree, q), None)
+        J = np.array([[row.entries.get(k, 0.0) * row.size for k in range(model.nv)] for row in rows])
+        A = np.array(matrix(model.tree.random(seed)[0].tolist())[0]).reshape(model.nv, model.nv) + weight * J.T @ J
+        size = np.sqrt(np.maximum(np.diag(A), 1e-300))
+        values, vectors = np.linalg.eigh(A / np.outer(size, size))
+        if values[0] < _SINGULAR:
+            joint = model.velocities[int(np.argmax(np.abs(vectors[:, 0])))]
+            raise LoopError(
+                f"{model.name}: {joint!r} moves no mass, and no loop holds it: its acceleration is not determined; give it a mass"
+            )
+    return weight
+
+
+@once
+def dense_weight(model: Robot) -> float:
+    """The same, whatever the loops hold."""
+    return 0.0 if _smallest_pivot(model) > _SINGULAR else model.mass or 1.0
+
+
+def _smallest_pivot(model: Robot) -> float:
+    """The smallest pivot of I = U D U' at some postures, as a share of the diagonal of I."""
+    least = np.inf
+    text = plain_text(ALGORITHMS["udu"], model, ())
+    matrix = plain_text(ALGORITHMS["mass_matrix"], model, ())
+    for seed in range(3):
+        q = model.tree.random(seed)[0].tolist()
+        try:
+            D = np.array(text(q)[1])
+        except ZeroDivisionError:
+            return 0.0
+        diagonal = np.diag(np.array(matrix(q)[0]).reshape(model.nv, model.nv))
+        if not np.isfinite(D).all() or (diagonal <= 0.0).any():
+            return 0.0
+        least = min(least, float((D / diagonal).min()))
+    return least

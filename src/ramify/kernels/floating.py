@@ -1,0 +1,104 @@
+"""What a floating robot asks for: hybrid dynamics with any joints prescribed, the centroidal map, the zero-moment point."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, StateError
+from ramify.kernels.make import kernel
+from ramify.kernels.questions import applied_wrenches
+from ramify.model.answers import Hybrid
+from ramify.model.robot import Robot
+
+
+def hybrid_dynamics(
+    model: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a_joints: ArrayLike,
+    prescribed: Sequence[str] | None,
+    tau: ArrayLike | None,
+    wrenches: Mapping[str, ArrayLike] | None,
+) -> Hybrid:
+    """See Model.hybrid_dynamics."""
+    names, held = _in_order(model, prescribed), prescribed_coordinates(model, prescribed)
+    a = _entries(model, "a_joints", a_joints, held, "prescribed")
+    forces = _entries(model, "tau", np.zeros(int((~held).sum())) if tau is None else tau, ~held, "free")
+    x = np.empty((*np.broadcast_shapes(a.shape[:-1], forces.shape[:-1]), model.nv))
+    x[..., held], x[..., ~held] = a, forces
+    if wrenches is None:
+        y = kernel(model, "hybrid_dynamics", which=names)(q, v, x)
+    else:
+        y = kernel(model, "hybrid_dynamics_wrenches", which=names)(q, v, x, applied_wrenches(model, wrenches, q))
+    return Hybrid(y[..., ~held], y[..., held])
+
+
+def prescribed_coordinates(model: Robot, prescribed: Sequence[str] | None) -> NDArray[np.bool_]:
+    """Which velocities (nv,) belong to the prescribed joints: those given, or all but the first."""
+    held = np.zeros(model.nv, dtype=bool)
+    for name in _in_order(model, prescribed):
+        held[model.joint_slice(name)] = True
+    return held
+
+
+def _in_order(model: Robot, prescribed: Sequence[str] | None) -> tuple[str, ...]:
+    """The prescribed joints in the model's order: those given, or all but the first."""
+    if prescribed is None:
+        return tuple(joint.name for joint in model.joints[1:])
+    if isinstance(prescribed, str):
+        raise ModelError(f"prescribed must be a list of joint names; got the text {prescribed!r}")
+    given = list(prescribed)
+    for i, name in enumerate(given):
+        model.joint(name)
+        if name in given[:i]:
+            raise ModelError(f"prescribed names joint {name!r} twice")
+    return tuple(joint.name for joint in model.joints if joint.name in given)
+
+
+def _entries(model: Robot, name: str, value: ArrayLike, mask: NDArray[np.bool_], kind: str) -> Array:
+    """An array with an entry for each coordinate of a kind."""
+    try:
+        a = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise StateError(f"hybrid_dynamics: {name} must be an array of real numbers; {error}") from None
+    wanted = int(mask.sum())
+    if a.shape[-1:] != (wanted,):
+        which = ", ".join([n for n, m in zip(model.velocities, mask, strict=True) if m][:8])
+        raise StateError(
+            f"hybrid_dynamics: {name} has shape {a.shape}; it must be (..., {wanted}), an entry per {kind} coordinate: {which}"
+        )
+    if not np.isfinite(a).all():
+        raise StateError(f"hybrid_dynamics: {name} must be finite; got {a[~np.isfinite(a)][0]}")
+    return a
+
+
+def centroidal_momentum_matrix(model: Robot, q: ArrayLike) -> Array:
+    """See Model.centroidal_momentum_matrix."""
+    return np.swapaxes(kernel(model, "centroidal_momentum_matrix")(q), -1, -2)
+
+
+def zero_moment_point(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float) -> Array:
+    """See Model.zero_moment_point: p = (u x n + h f) / (u . f), the solution of u x (n - p x f) = 0 and u . p = h."""
+    g = np.array(model.gravity)
+    size = float(np.linalg.norm(g))
+    if size == 0.0:
+        raise ModelError(f"{model.name!r} has no gravity: no plane to stand on; see rf.with_gravity")
+    up = -g / size
+    wrench = kernel(model, "required_wrench")(q, v, a)
+    n, f = wrench[..., :3], wrench[..., 3:]
+    lift = f @ up
+    if not math.isfinite(height):
+        raise StateError(f"zero_moment_point: height {height!r} must be a finite number of metres")
+    carried = lift > 1e-9 * model.mass * size  # less is rounding: nothing to stand on
+    if not carried.all():
+        state = f" of state {int(np.flatnonzero(~carried.ravel())[0])}" if lift.ndim else ""
+        raise StateError(
+            f"zero_moment_point: the ground would have to pull{state} ({float(np.min(lift)):.4g} N along the normal); "
+            "the robot is in free fall there and no point of the ground can carry it"
+        )
+    return (np.cross(up, n) + float(height) * f) / lift[..., None]

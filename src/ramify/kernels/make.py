@@ -1,0 +1,169 @@
+"""Kernels of a robot: an algorithm, its tiers and its key put together, made once and kept with the robot."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+from typing import Any, Final, Literal
+
+from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
+from ramify.codegen.kernel import Kernel, Plan
+from ramify.codegen.target import llvm_available
+from ramify.core.arrays import Array
+from ramify.core.errors import LoopError, RamifyError, StateError
+from ramify.core.messages import near
+from ramify.dynamics.tree import Tree, tree_of
+from ramify.kernels.algorithms import ALGORITHMS, Algorithm
+from ramify.kernels.closed import closed_algorithms
+from ramify.kernels.columns import Which, extra_columns, watched_locks
+from ramify.kernels.keys import kernel_key
+from ramify.kernels.rolled import rolled
+from ramify.kernels.text import QUATERNION, plain_text
+from ramify.model.configuration import check_quaternions
+from ramify.model.locks import check_locks, suspect
+from ramify.model.robot import Robot
+from ramify.trace.program import Port, Program, trace
+from ramify.trace.rolled import LoopPort
+
+MOST_LINKS: Final = 72
+"""Links up to which straight-line code is compiled in the background."""
+_MOST_PAIRS = 1200
+_REFUSED_PAIRS = 40_000
+
+Tier = Literal["unrolled", "rolled", "numpy"]
+
+
+def kernel(robot: Robot, name: str, tier: Tier | None = None, which: Which = None) -> Kernel:
+    """The kernel of an algorithm, made when it is first asked for; ``which``: of one body, or of some joints."""
+    key = name if tier is None and which is None else f"{name}/{tier}:{which}"
+    found: Kernel | None = robot.memo.get(key)
+    return found if found is not None else robot.memo.setdefault(key, make_kernel(robot, name, tier, which))
+
+
+def algorithm_of(model: Robot, name: str) -> Algorithm:
+    """The algorithm of that name: of the tree, or, for a model with loops, the one that honours them."""
+    if isinstance(name, str) and name in ALGORITHMS and not (model.loops and name.startswith(_CONCERNED)):
+        return ALGORITHMS[name]
+    known = {**ALGORITHMS, **closed_algorithms(model)}
+    if not isinstance(name, str) or name not in known:
+        raise RamifyError(f"there is no algorithm {name!r}{near(str(name), list(known))}")
+    if model.loops and name in _OPEN_ONLY:
+        raise LoopError(f"{name} does not know loops, and {model.name!r} has {len(model.loops)}; ask model.tree, its loops opened")
+    return known[name]
+
+
+_CONCERNED = ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics")
+"""Algorithms that loops change; the others are about the tree alone."""
+_OPEN_ONLY = ("inverse_dynamics_tangent", "forward_dynamics_tangent")
+"""Algorithms of trees that would give wrong numbers for a closed system."""
+
+
+def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) -> Kernel:
+    """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in demand.
+
+    ``which``: for an algorithm that belongs to one body its index, for one that belongs to some joints their names.
+    """
+    algorithm = algorithm_of(model, name)
+    if tier not in (None, "unrolled", "rolled", "numpy"):
+        raise RamifyError(f"tier {tier!r} must be 'unrolled', 'rolled' or 'numpy'")
+    tree = tree_of(model)
+    links = len(tree.links)
+    extras = extra_columns(model, algorithm, which)
+    text = plain_text(algorithm, model, extras)
+    inputs, outputs = (tuple(Port(p.name, _shape(p, model)) for p in ports) for ports in (algorithm.inputs, algorithm.outputs))
+
+    def answered(*columns: list[Any]) -> list[list[Any]]:
+        try:
+            return text(*columns)
+        except ZeroDivisionError:  # a pivot that is zero whatever the posture
+            raise StateError(
+                f"{name}: some joint of {model.name!r} moves no mass, its inertia matrix is singular; see model.check()"
+            ) from None
+
+    plain = PlainNumpy(answered)
+
+    def program() -> Program:
+        return trace(name, answered, inputs, outputs)
+
+    starts = tuple(i for i, _ in model.layout.balls)
+    unrolled = Unrolled(program, lambda: kernel_key(model, name, extras), name, starts)
+    closed = algorithm is not ALGORITHMS.get(name)
+    size = links if all(p.per != "pair" for p in algorithm.outputs) else _pairs(tree) // (_MOST_PAIRS // MOST_LINKS)
+    first: Backend
+    better: Unrolled | None = None
+    if tier == "numpy" or (tier is None and not _compiler()):
+        first = plain
+    elif not llvm_available():
+        raise RamifyError(f"tier={tier!r} needs llvmlite, which is not installed; tier='numpy' does without")
+    elif tier == "unrolled":
+        if _pairs(tree) > _REFUSED_PAIRS:
+            raise RamifyError(f"{model.name!r} has {links} links: too many for straight-line code; use tier='rolled'")
+        first = unrolled
+    elif closed:
+        if tier == "rolled":
+            raise RamifyError(f"{name} of a robot with loops is straight-line code; leave out tier='rolled'")
+        first = unrolled if links <= MOST_LINKS and unrolled.cached() else plain
+        better = unrolled if first is plain and links <= MOST_LINKS else None
+    else:
+        first = rolled(algorithm, model, tree, extras)
+        if tier is None and size <= MOST_LINKS:
+            if unrolled.cached():
+                first = unrolled
+            else:
+                better = unrolled
+    watched = watched_locks(model, algorithm, which)
+
+    def check(q: Array) -> None:
+        check_quaternions(list(starts), model.coordinates, q)
+        check_locks(watched, model.coordinates, q)
+
+    return Kernel(
+        Plan(
+            name, model.name, inputs, outputs, program, plain, first, better,
+            lambda port, i: _explain(model, algorithm, port, i), 12.0 * links,
+            starts, tuple((lock.place, lock.half_turns) for lock in watched), check,
+            lambda q: suspect(watched, model.coordinates, q),
+        )
+    )  # fmt: skip
+
+
+def _shape(port: LoopPort, model: Robot) -> tuple[int, ...]:
+    if port.per in QUATERNION:
+        return (model.nq,)
+    if port.per == "pair":
+        return (model.nv, model.nv)
+    if port.per == "link":
+        return (model.nv,) if port.count == 1 else (model.nv, port.count)
+    if port.per == "row":
+        return (port.count,)
+    return () if port.count == 1 else (port.count,)
+
+
+def _pairs(tree: Tree) -> int:
+    """Pairs of a link and one that carries it."""
+    depth: list[int] = []
+    for parent in tree.parents:
+        depth.append(0 if parent < 0 else depth[parent] + 1)
+    return sum(depth)
+
+
+@cache
+def _compiler() -> bool:
+    """Whether LLVM is there; its absence is said once."""
+    if not llvm_available():
+        warnings.warn("llvmlite is not installed: ramify computes with plain NumPy, which is slower", RuntimeWarning, stacklevel=2)
+        return False
+    return True
+
+
+def _explain(model: Robot, algorithm: Algorithm, port: Port, position: int) -> str:
+    """What a number of a port is, in words."""
+    ports = {p.name: p for p in (*algorithm.inputs, *algorithm.outputs)}
+    kind = ports[port.name]
+    if kind.per in QUATERNION:
+        return f"coordinate {model.coordinates[position]!r}"
+    if kind.per == "link":
+        return f"joint {model.velocities[position // kind.count]!r}"
+    if kind.per == "pair":
+        return f"row {model.velocities[position // model.nv]!r}, column {model.velocities[position % model.nv]!r}"
+    return f"number {position}"

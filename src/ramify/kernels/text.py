@@ -1,0 +1,39 @@
+"""An algorithm as a function of flat lists of scalars, for one robot: what every tier, controller and simulation runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from ramify.core.records import flatten
+from ramify.dynamics.tree import Matrix, Tree, tree_of
+from ramify.kernels.algorithms import Algorithm
+from ramify.model.robot import Robot
+from ramify.trace.rolled import LoopPort
+
+QUATERNION: Final = {"coordinate": (1.0, 0.0, 0.0, 0.0), "rate": (0.0, 0.0, 0.0, 0.0)}
+"""What stands for the quaternion, and for its rate, at a link that has none."""
+
+
+def plain_text(
+    algorithm: Algorithm, model: Robot, extras: Sequence[Sequence[float]], tree: Tree | None = None
+) -> Callable[..., list[list[Any]]]:
+    """The algorithm over flat lists of scalars of any kind, for one robot; ``tree`` may have other constants than the model."""
+    tree = tree or tree_of(model)
+
+    def column(port: LoopPort, scalars: list[Any]) -> list[Any]:
+        if port.per in QUATERNION:
+            return model.skeleton.coordinates(scalars, QUATERNION[port.per])
+        if port.per in ("state", "row") or port.count == 1:
+            return scalars
+        return [tuple(scalars[i : i + port.count]) for i in range(0, len(scalars), port.count)]
+
+    def run(*inputs: list[Any]) -> list[list[Any]]:
+        columns = [column(port, scalars) for port, scalars in zip(algorithm.inputs, inputs, strict=True)]
+        return [_flat(value) for value in algorithm.text(tree, *columns, *extras)]
+
+    return run
+
+
+def _flat(value: Any) -> list[Any]:
+    return value.row_major() if isinstance(value, Matrix) else flatten(value)

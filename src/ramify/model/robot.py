@@ -1,0 +1,187 @@
+"""What a robot is made of: bodies on joints, parents first, and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, wraps
+from typing import Any, Literal, Self, TypeVar
+
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.model import configuration
+from ramify.model.answers import Attachment
+from ramify.model.body import Body
+from ramify.model.joint import Joint
+from ramify.model.loop import Loop, check_loops
+from ramify.model.modules import Module, check_modules, find_modules
+from ramify.model.skeleton import Skeleton, build_skeleton
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A robot as data: what all other layers work on. Users hold it as ``ramify.Model``, which adds a method per question.
+
+    ``attached`` maps every link's name, merged ones too, to its body and frame. ``gravity`` is an acceleration in the world frame.
+    ``loops`` are the joints that close loops, ``guess`` coordinates near which these are closed: see ``assemble``.
+    """
+
+    name: str
+    bodies: tuple[Body, ...]
+    gravity: tuple[float, float, float]
+    attached: Mapping[str, Attachment]
+    module_groups: tuple[tuple[int, ...], ...] | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    loops: tuple[Loop, ...] = ()
+    guess: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _ = self.modules  # given modules are checked at once
+        if self.loops or self.guess:
+            check_loops(self)
+
+    @classmethod
+    def of(cls, robot: Robot) -> Self:
+        """The same robot as this class has it."""
+        return robot if type(robot) is cls else cls(**robot.__getstate__())
+
+    @cached_property
+    def memo(self) -> dict[str, Any]:
+        """What upper layers have made for this robot, compiled kernels above all; copies start without."""
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Copies and pickles carry the robot, not its compiled kernels."""
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    # ---- what it is made of ----
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        return tuple(body.joint for body in self.bodies)
+
+    @cached_property
+    def parents(self) -> tuple[int, ...]:
+        return tuple(body.parent for body in self.bodies)
+
+    @cached_property
+    def modules(self) -> tuple[Module, ...]:
+        """Kinematic modules (section 4.1): found, or as given."""
+        if self.module_groups is None:
+            return find_modules(self.parents)
+        return check_modules(self.module_groups, self.parents, [body.name for body in self.bodies])
+
+    @cached_property
+    def skeleton(self) -> Skeleton:
+        """The links in Denavit-Hartenberg frames on which the recursions run."""
+        return build_skeleton(self.bodies)
+
+    @cached_property
+    def nv(self) -> int:
+        """Number of velocities."""
+        return sum(body.joint.dof for body in self.bodies)
+
+    @cached_property
+    def nq(self) -> int:
+        """Number of coordinates: one more than velocities for every quaternion."""
+        return sum(body.joint.nq for body in self.bodies)
+
+    @cached_property
+    def layout(self) -> configuration.Layout:
+        """Where plain entries and quaternions stand in q and v."""
+        return configuration.layout(self)
+
+    @cached_property
+    def mass(self) -> float:
+        """Mass of all moving bodies, kg."""
+        return sum(body.mass for body in self.bodies)
+
+    @cached_property
+    def coordinates(self) -> tuple[str, ...]:
+        """A name per entry of q."""
+        return tuple(name for joint in self.joints for name in joint.coordinates)
+
+    @cached_property
+    def velocities(self) -> tuple[str, ...]:
+        """A name per entry of v."""
+        return tuple(name for joint in self.joints for name in joint.velocities)
+
+    @cached_property
+    def tree(self) -> Self:
+        """The same robot with its loops opened."""
+        return replace(self, loops=(), guess={}) if self.loops else self
+
+    # ---- states ----
+
+    def neutral(self) -> Array:
+        """q (nq): every joint at zero, every quaternion at one."""
+        return configuration.neutral(self)
+
+    def random(self, seed: int = 0) -> tuple[Array, Array]:
+        """(q, v): a repeatable random state; q within the limits where there are some, else within +-pi or +-1 m."""
+        return configuration.random(self, seed)
+
+    def integrate(self, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
+        """The configuration (..., nq) after moving with constant v for the time dt."""
+        return configuration.integrate(self, q, v, dt)
+
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """The velocity (..., nv) that takes q0 to q1 in unit time."""
+        return configuration.difference(self, q0, q1)
+
+    # ---- parts by name ----
+
+    def body(self, name: str) -> Body:
+        """The body of that name."""
+        return self.bodies[self.body_index(name)]
+
+    def body_index(self, name: str) -> int:
+        """Index of the body of that name; ModelError where there is none."""
+        for i, body in enumerate(self.bodies):
+            if body.name == name:
+                return i
+        raise ModelError(f"{self.name} has no moving body {name!r}; its bodies are {', '.join(b.name for b in self.bodies[:20])}")
+
+    def attachment(self, link: str) -> Attachment:
+        """Body and frame of a link, also of one merged into its parent by a fixed joint."""
+        try:
+            return self.attached[link]
+        except KeyError:
+            raise ModelError(f"{self.name} has no link {link!r}; its links are {', '.join(list(self.attached)[:20])}") from None
+
+    def joint(self, name: str) -> Joint:
+        """The joint of that name."""
+        for joint in self.joints:
+            if joint.name == name:
+                return joint
+        raise ModelError(f"{self.name} has no joint {name!r}; its joints are {', '.join(j.name for j in self.joints[:20])}")
+
+    def joint_slice(self, name: str, of: Literal["q", "v"] = "v") -> slice:
+        """Where a joint's entries stand in v (or in q)."""
+        start = 0
+        for joint in self.joints:
+            size = joint.dof if of == "v" else joint.nq
+            if joint.name == name:
+                return slice(start, start + size)
+            start += size
+        self.joint(name)
+        raise AssertionError
+
+
+T = TypeVar("T")
+
+
+def once(ask: Callable[[Robot], T]) -> Callable[[Robot], T]:
+    """A question about a robot that is answered once for each, and forgotten with it."""
+    key = f"{ask.__module__}.{ask.__qualname__}"
+
+    @wraps(ask)
+    def answer(robot: Robot) -> T:
+        if key not in robot.memo:
+            robot.memo[key] = ask(robot)
+        found: T = robot.memo[key]
+        return found
+
+    return answer

@@ -1,0 +1,333 @@
+"""Closed loops in a run: a start that closes them, steps that keep them closed, postures where no motion is determined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from numbers import Real
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array
+from ramify.core.errors import LoopError, SimulationError
+from ramify.kernels.make import kernel
+from ramify.loops.assemble import assemble
+from ramify.loops.constraints import constraints
+from ramify.loops.rank import SINGULAR, Hold
+from ramify.loops.record import Loops
+from ramify.model.robot import Robot
+
+if TYPE_CHECKING:
+    from ramify.sim.adaptive import Piece
+    from ramify.sim.field import Field
+
+STABILISATIONS: Final = ("projection", "none")
+"""Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""
+
+_NEAR = 1e-3  # share of the robot's size up to which a start is closed instead of refused
+_SLOW = 1e-3  # the same for rates
+_STRIDE = 0.1  # rad or m between two looks
+_ASKED = 9  # times at which a motion of too many coordinates is asked whether it fits the loops
+_APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
+_TORN = 1e-4  # share of the robot's size that projection may leave open
+_CLOSE = 1e-2  # margin below which a run that fails is told of a dead centre
+
+
+def stabilisation_rate(stabilisation: object) -> float:
+    """Baumgarte's rate; 0 for the other ways. SimulationError for what is none."""
+    if isinstance(stabilisation, str) and stabilisation in STABILISATIONS:
+        return 0.0
+    if isinstance(stabilisation, Real) and not isinstance(stabilisation, bool) and 0.0 < float(stabilisation) < np.inf:
+        return float(stabilisation)
+    raise SimulationError(f"stabilisation {stabilisation!r} must be 'projection', 'none', or a rate in 1/s above 0 (Baumgarte's)")
+
+
+def closed_start(model: Robot, q0: ArrayLike | None, q: Array, v: Array) -> tuple[Array, Array, str]:
+    """(q, v, note): a start that closes the loops. Without q0 the model's own guess is assembled; what is given and nearly closed
+    is closed, and the note says by how much it moved; the rest is refused with its gap.
+    """
+    from ramify.loops.planar import refuse_crooked
+    from ramify.loops.stabilise import projector
+
+    note = ""
+    if q0 is None:
+        q, note = assemble(model).q, "assembled near the model's guess"
+    refuse_open(model, q[None], v[None])
+    refuse_crooked(model, q)
+    gap = constraints(model, q).gap
+    y = np.concatenate([q, v])
+    settle, before = projector(model), y
+    for _ in range(3):
+        y = settle(y)
+    shift = float(np.abs((y - before)[: model.nq]).max(initial=0.0)), float(np.abs((y - before)[model.nq :]).max(initial=0.0))
+    if max(shift) > 1e-9:
+        note = f"q0 moved by {shift[0]:.3g} and v0 by {shift[1]:.3g} to close the loops (gap {gap:.3g})"
+    return y[: model.nq], y[model.nq :], note
+
+
+def refuse_open(model: Robot, q: Array, v: Array) -> None:
+    """Refuse states (N, nq), (N, nv) whose loops are not closed, or do not stay so; LoopError names the first."""
+    from ramify.dynamics.closure import names, reach
+    from ramify.loops.constraints import column_sizes, row_sizes
+
+    c = constraints(model, q, v)
+    rows, size = row_sizes(model), reach(model)
+    fastest = np.abs(v * column_sizes(model)).max(axis=1, initial=0.0)
+    for what, unit, values, most in (
+        ("q0", "m", c.residual * rows, np.full(len(q), _NEAR * size)),
+        ("v0", "m/s", np.einsum("tki,ti->tk", c.J, v) * rows, _SLOW * fastest + 1e-9 * size),
+    ):
+        worst = np.abs(values).max(axis=1, initial=0.0)
+        bad = np.flatnonzero(worst > most)
+        if bad.size:
+            name = names(model)[int(np.argmax(np.abs(values[bad[0]])))]
+            raise LoopError(
+                f"{what} of state {bad[0]} ({bad.size} of {len(q)} in all) opens the loops of {model.name!r}: {name} by "
+                f"{worst[bad[0]]:.4g} {unit}; model.assemble(…) gives states that close them"
+            )
+
+
+def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
+    """Refuse a prescribed motion of coordinates that depend on each other through the loops, and a motion to follow until t_end
+    that would open them.
+    """
+    if not q.size:
+        return
+    if field.prescribed is None:
+        from ramify.control.sum import Sum
+
+        for part in field.control.parts if isinstance(field.control, Sum) else (field.control,):
+            _refuse_impossible(field.model, part, q.reshape(-1, field.model.nq)[0], t_end)
+        return
+    from ramify.control.robot import RobotText
+    from ramify.loops.solve import refuse_overdriven
+
+    held = np.zeros(field.model.nv, dtype=bool)
+    held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
+    refuse_overdriven(field.model, q, held)
+
+
+def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) -> None:
+    """Refuse to follow a motion of more coordinates than can be free, where it does not agree with the loops at times until t_end:
+    as many coordinates as can be free are led along it, and the others must be where it wants them, to a hundredth of a radian or
+    of the robot's size.
+    """
+    from ramify.control.computed_torque import ComputedTorque
+    from ramify.control.feedforward import Feedforward
+    from ramify.control.robot import RobotText
+    from ramify.dynamics.closure import reach
+    from ramify.loops.constraints import column_sizes
+    from ramify.loops.rank import jacobians
+
+    if not isinstance(control, (ComputedTorque, Feedforward)):
+        return
+    driven = control.driven(RobotText(model))
+    A, rank, free = jacobians(model, q), Hold.at(jacobians(model, q)).rank, list[int]()
+    for k in driven.v:
+        left = [j for j in range(model.nv) if j not in (*free, k)]
+        free += [k] if Hold.at(A[:, left]).rank == rank else []
+    if len(free) == len(driven) or -1 in driven.q:
+        return
+    own, sizes = [driven.v.index(k) for k in free], column_sizes(model)[list(driven.v)] / reach(model)
+    for t in np.linspace(0.0, t_end, _ASKED):
+        wanted = control.motion.at(float(t)).q
+        if len(wanted) == model.nv == model.nq:
+            wanted = wanted[list(driven.v)]
+        q = assemble(model, {model.coordinates[driven.q[i]]: wanted[i] for i in own}, guess=q).q
+        off = np.abs(q[list(driven.q)] - wanted) * sizes
+        if off.max() > _APART:
+            i = int(np.argmax(off))
+            raise LoopError(
+                f"{model.name!r} has {model.nv - rank} degrees of freedom: the {len(driven)} driven coordinates depend on each "
+                f"other by the loops, and the motion contradicts them: at t = {t:.4g} s it wants {driven.names[i]!r} at "
+                f"{wanted[i]:.4g}, which is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a motion from model.assemble(…)"
+            )
+
+
+def refuse_torn(model: Robot, q: Array, v: Array) -> None:
+    """Refuse the outcome of a rollout whose loops have come apart."""
+    try:
+        refuse_open(model, q, v)
+    except LoopError as error:
+        raise SimulationError(f"at the end of the rollout, {error}; the steps are too long, or lead past a dead centre") from None
+
+
+class Closing:
+    """What a run does for the loops after each step.
+
+    ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``). The others must then be held by
+    the loops alone, and where they are not the drive stands in a dead centre of its own.
+    """
+
+    def __init__(self, model: Robot, project: bool, at_singularity: str = "stop", held: Sequence[int] = ()) -> None:
+        if at_singularity not in ("stop", "pass"):
+            raise SimulationError(f"at_singularity {at_singularity!r} must be 'stop' or 'pass'")
+        self.model, self.project, self.stop = model, project, at_singularity == "stop"
+        self.passed: list[float] = []  # s
+        self.held = tuple(held)
+        self._left = [k for k in range(model.nv) if k not in self.held]
+        self._anchor: Hold | None = None
+        self._last: tuple[float, Array] | None = None  # time of the last look, J there
+        self._rank, self._sure, self._clear = 0, False, True
+
+    @cached_property
+    def _settle(self) -> Callable[[Array], Array]:
+        from ramify.loops.stabilise import projector
+
+        return projector(self.model)
+
+    def settle(self, y: Array) -> Array:
+        """The state, back on the loops."""
+        if not self.project:
+            return y
+        n = self.model.nq + self.model.nv
+        out = np.array(y)
+        out[:n] = self._settle(np.ascontiguousarray(y[:n]))
+        return out
+
+    @cached_property
+    def _scale(self) -> Array:
+        from ramify.loops.constraints import scaled_jacobian
+
+        return scaled_jacobian(self.model, np.ones((sum(len(loop.rows) for loop in self.model.loops), self.model.nv)))
+
+    def _jacobian(self, t: float, y: Array) -> Array:
+        """J without units and without the columns that are held; loops that projection does not close are refused."""
+        residual, flat, _ = kernel(self.model, "constraints")(y[: self.model.nq], np.zeros(self.model.nv))
+        if self.project:
+            self._refuse_torn(t, residual)
+        found: Array = (flat.reshape(self._scale.shape) * self._scale)[:, self._left]
+        return found
+
+    def _refuse_torn(self, t: float, residual: Array) -> None:
+        from ramify.dynamics.closure import names, reach
+        from ramify.loops.constraints import row_sizes
+
+        gap = np.abs(residual * row_sizes(self.model))
+        if not gap.max(initial=0.0) <= _TORN * reach(self.model):
+            name = names(self.model)[int(np.argmax(gap))]
+            raise SimulationError(
+                f"the loops of {self.model.name!r} do not close any more at t = {t:.6g} s: {name} is off by {gap.max():.3g} m; the "
+                "steps are too long, or what is asked for is out of reach"
+            )
+
+    def watch_step(self, piece: Piece, before: Array) -> None:
+        """End a run that meets, or has passed, a posture at which the loops do not determine the motion.
+
+        J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end of the step, and closer wherever
+        it has changed so much since the last look that it may have lost its rank in between (see loops/hold.py).
+        """
+        t, y = piece.end, piece.y(piece.end)
+        if self._last is None:
+            self._begin(piece.start, before)
+        far = min(int(float(np.abs(y - before)[: self.model.nq].max(initial=0.0)) / _STRIDE), 64)
+        try:
+            for k in range(1, far + 1):
+                now = piece.start + (t - piece.start) * k / (far + 1)
+                self._watch(piece, now, self._jacobian(now, piece.y(now)))
+            self._watch(piece, t, self._jacobian(t, y))
+        except _SingularError as met:
+            self._meet(met)
+
+    def _begin(self, t: float, y: Array) -> None:
+        A = self._jacobian(t, y)
+        self._anchor, self._last = Hold.at(A), (t, A)
+        self._rank, self._sure = self._anchor.rank, False
+
+    def _watch(self, piece: Piece, t: float, A: Array) -> None:
+        """From the last look to the state at t, in ever shorter steps where need be."""
+        assert self._anchor is not None
+        assert self._last is not None
+        ahead = [(t, A)]
+        while ahead:
+            t, A = ahead[-1]
+            if self._sure and self._anchor.reaches(A):
+                self._last = ahead.pop()
+                continue
+            before, last = self._last
+            self._renew(before, last)
+            if self._anchor.reaches(A):
+                self._last = ahead.pop()
+                self._renew(t, A)
+                self._sure = True
+            elif t - before <= 1e-12 * max(1.0, abs(t)) or len(ahead) > 60:
+                raise _SingularError(t, f"has passed a singular posture before t = {t:.6g} s")
+            else:
+                middle = 0.5 * (before + t)
+                ahead.append((middle, self._jacobian(middle, piece.y(middle))))
+
+    def _renew(self, t: float, A: Array) -> None:
+        """Follow from here on what holds here."""
+        found = Hold.at(A)
+        if found.rank == self._rank and found.margin >= SINGULAR:
+            self._anchor, self._clear = found, self._clear or found.margin > _CLOSE
+            return
+        told = f"margin {found.margin:.2g}"
+        if found.rank != self._rank:
+            told += f", {len(self._left) - found.rank} degrees of freedom instead of {len(self._left) - self._rank}"
+        raise _SingularError(t, f"stands in a singular posture at t = {t:.6g} s ({told})")
+
+    def _meet(self, met: _SingularError) -> None:
+        """Stop at a singular posture, or note it and look anew after the step."""
+        if self.stop:
+            driven = ", ".join(repr(self.model.velocities[k]) for k in self.held)
+            whose = f" where the loops do not follow the drive of {driven}" if driven else ""
+            raise SimulationError(
+                f"{self.model.name} {met.what}{whose}: where loops lose their hold, at a dead centre, the branch that is followed "
+                "is not theirs to decide; end the run before it, add what decides (a second crank, a spring), or go on with the "
+                "velocity: at_singularity='pass'"
+            )
+        self._last = None
+        if self._clear:  # once, however long it takes to get away
+            self.passed.append(met.t)
+        self._clear = False
+
+    @property
+    def suspicion(self) -> str:
+        """A hint for a run that fails: a dead centre, where the last look was close to one; else nothing."""
+        if self._last is None:
+            return ""
+        margin = Hold.at(self._last[1]).margin
+        return f"; it stands close to a dead centre, with a margin of {margin:.2g}" if margin < _CLOSE else ""
+
+
+class _SingularError(Exception):
+    """A singular posture on the way: when, and in words."""
+
+    def __init__(self, t: float, what: str) -> None:
+        super().__init__(what)
+        self.t, self.what = t, what
+
+
+def decided(field: Field, q: Array) -> tuple[int, ...]:
+    """The velocities whose accelerations the controller decides, as far as the loops leave them free at q: those of a prescribed
+    motion and of computed torque; none where the controller adds forces and no more, or drives what depends on each other.
+    """
+    from ramify.control.computed_torque import ComputedTorque
+    from ramify.control.robot import RobotText
+    from ramify.control.sum import Sum
+    from ramify.loops.rank import jacobians
+
+    parts = field.control.parts if isinstance(field.control, Sum) else (field.control,)
+    robot = RobotText(field.model)
+    drives = [part for part in parts if part is not None and (part.prescribes or isinstance(part, ComputedTorque))]
+    held = {j for part in drives for j in part.driven(robot).v}
+    A = jacobians(field.model, q)
+    left = [k for k in range(field.model.nv) if k not in held]
+    return tuple(sorted(held)) if held and Hold.at(A[:, left]).rank == Hold.at(A).rank else ()
+
+
+def observed_loops(model: Robot, q: Array, v: Array, net: Array, wrenches: Mapping[str, Array] | None = None) -> Loops:
+    """The loops at the rows of a run under joint forces ``net`` and wrenches on the bodies; NaN where the forces are not known."""
+    from ramify.loops.solve import multipliers
+
+    c = constraints(model, q, v)
+    lam = np.full(c.residual.shape, np.nan)
+    known = np.isfinite(net).all(axis=1)
+    if known.any():
+        felt = None if wrenches is None else {name: w[known] for name, w in wrenches.items()}
+        lam[known] = multipliers(model, q[known], v[known], net[known], felt)[1]
+    power = np.einsum("tk,tki,ti->t", np.nan_to_num(lam), c.J, v)
+    return Loops(c.names, c.units, c.residual, lam, power)

@@ -1,0 +1,149 @@
+"""One compiled right-hand side for many robots: runs of one structure differ in numbers alone.
+
+The traced right-hand side of a run is a graph whose leaves are symbols and known numbers: folded masses, offsets, gains, durations.
+Its *structure* is that graph with the numbers taken out; they become further entries of the input u. Two runs whose robots,
+controllers or motions differ only in values have the same structure, and one kernel serves both. A number that folds away (a mass
+of zero, an angle of 90 degrees) gives a structure of its own. The structure depends on the run alone, not on the runs beside it:
+its results are the same, bit for bit, whoever shares its kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.codegen.backend import Unrolled
+from ramify.codegen.native import builtin_entry
+from ramify.codegen.target import host, llvm_available
+from ramify.core.arrays import Array
+from ramify.sim.field import Field
+from ramify.trace.graph import Graph
+from ramify.trace.program import Port, Program
+
+MOST: Final = 256
+"""Structures that are remembered."""
+LARGEST: Final = 1e300
+"""Numbers beyond it (an endless duration) stay in the code: kernels refuse inputs that are not finite."""
+
+_ON: ContextVar[bool] = ContextVar("sharing", default=False)
+
+
+@contextmanager
+def sharing() -> Iterator[None]:
+    """Within it, ``rf.simulate`` and ``Scenario.run`` compile a structure once, however many robots have it."""
+    token = _ON.set(True)
+    try:
+        yield
+    finally:
+        _ON.reset(token)
+
+
+def lifted(program: Program) -> tuple[Program, Array]:
+    """A program with its numbers as further entries of its last input, and those numbers."""
+    old, graph, last = program.graph, Graph(), len(program.inputs) - 1
+    first, numbers, place = program.inputs[last].size, list[float](), dict[int, int]()
+    for node in program.order:
+        op = old.ops[node]
+        payload: Any = old.payload.get(node)
+        if op == "const" and abs(payload) < LARGEST:
+            op, payload = "symbol", (last, first + len(numbers))
+            numbers.append(old.payload[node])
+        place[node] = new = len(graph.ops)
+        graph.ops.append(op)
+        graph.args.append(tuple(place[a] for a in old.args[node]))
+        if payload is not None:
+            graph.payload[new] = payload
+    inputs = (*program.inputs[:last], Port(program.inputs[last].name, (first + len(numbers),)))
+    results = tuple(tuple(place[node] for node in port) for port in program.results)
+    return Program(program.name, graph, inputs, program.outputs, results), np.array(numbers, dtype=np.float64)
+
+
+class Structure:
+    """A right-hand side without its numbers: (t, y, [u, numbers]) -> y'."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def digest(self) -> str:
+        g = self.program.graph
+        said = (self.program.inputs, self.program.outputs, self.program.results, g.ops, g.args, sorted(g.payload.items()))
+        return hashlib.sha256(repr(said).encode()).hexdigest()
+
+    @cached_property
+    def compiled(self) -> Unrolled:
+        return Unrolled(lambda: self.program, lambda: f"shared {self.digest}", "field")
+
+    @cached_property
+    def call(self) -> Callable[..., Array | None]:
+        """y' of one state; None for what the kernel does not take."""
+        return builtin_entry(self.compiled.compute(1), None, self.program.inputs, self.program.outputs[0], lambda *_: None, ())
+
+    def rows(self, t: Array, y: Array, u: Array) -> Array:
+        """y' for rows of t, y and [u, numbers]. Every row goes through full lanes, so that its neighbours do not matter."""
+        count, width = len(t), host().width
+        padded = [np.ascontiguousarray(np.concatenate([x, x[-1:].repeat(-count % width, axis=0)])) for x in (t[:, None], y, u)]
+        out = np.empty((len(padded[0]), self.program.outputs[0].size))
+        self.compiled.run(padded, [out], 0, len(out))
+        return out[:count]
+
+
+_known: dict[Any, Structure] = {}
+_last: dict[str, tuple[Structure, Array]] = {}
+
+
+def structure_of(program: Program) -> tuple[Structure, Array]:
+    """The structure of a program, one of those known where it is not new, and the program's numbers."""
+    bare, numbers = lifted(program)
+    g = bare.graph
+    key = (bare.inputs, bare.results, tuple(g.ops), tuple(g.args), tuple(g.payload.items()))
+    if key not in _known:
+        if len(_known) >= MOST:
+            _known.pop(next(iter(_known)))
+        _known[key] = Structure(bare)
+    return _known[key], numbers
+
+
+@dataclass(frozen=True)
+class SharedField(Field):
+    """A field whose code it shares with all of its structure."""
+
+    @cached_property
+    def shared(self) -> tuple[Structure, Array]:
+        """The structure and the numbers; where runs differ in their start alone, those of the run before."""
+        found = _last.get(self.fingerprint)
+        if found is None:
+            _last.clear()
+            found = _last[self.fingerprint] = structure_of(self.program)
+        return found
+
+    def entry(self, refuse: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
+        structure, numbers = self.shared
+        call, nv = structure.call, self.model.nv
+        given = np.concatenate([np.zeros(nv), numbers])
+
+        def evaluate(t: Array, y: Array, u: Array) -> Array:
+            given[:nv] = u
+            found = call(t, y, given)
+            return refuse(t, y, u) if found is None else found
+
+        return evaluate
+
+    def accelerated(self, t: Array, y: Array, held: Array) -> Array:
+        structure, numbers = self.shared
+        u = np.concatenate([held, np.broadcast_to(numbers, (len(t), len(numbers)))], axis=1)
+        return structure.rows(t, y, u)[:, self.parts[1]]
+
+
+def shared(field: Field, most_links: int) -> Field:
+    """The field as it is, or, within ``sharing()`` and where all of it can be compiled, one that shares its code."""
+    if not (_ON.get() and field.traceable and llvm_available() and field.model.nv <= most_links):
+        return field
+    return SharedField(**{f.name: getattr(field, f.name) for f in fields(field)})

@@ -1,0 +1,93 @@
+"""Singular postures of loops on the way of many states at once, looked for between the steps of a rollout."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ramify.core.arrays import Array
+from ramify.loops.constraints import RANK
+from ramify.loops.rank import NEAR, SINGULAR, jacobians, lets_go
+from ramify.model.robot import Robot
+
+_STRIDE = 0.1  # rad or m between two looks, at the speed of the last one
+_FIRST = 0.01  # s until the first look
+
+
+class Watch:
+    """J of a batch of states q (N, nq), look by look; ``met`` (N,) are those that have lost their hold on the way.
+
+    Between two looks the way of J is taken as straight (see loops/hold.py): a state that passes a singular posture is found, and so
+    is one that comes within a look's reach of one. ``held``: velocities that a drive decides, see ``closing.decided``.
+    """
+
+    def __init__(self, model: Robot, q: Array, held: Sequence[int], dt: float) -> None:
+        self.model, self.dt = model, dt
+        self._left = [k for k in range(model.nv) if k not in held]
+        self.met = np.zeros(len(q), dtype=bool)
+        self._ahead = max(1, int(_FIRST / dt))
+        A = self._last = self._jacobians(q)
+        rows, columns = A.shape[1:]
+        k = min(rows, columns)
+        self._at, self._pulls, self._back = np.empty_like(A), np.empty((len(A), k, rows)), np.empty((len(A), columns, k))
+        self._usual = 0
+        self._anchor(np.arange(len(q)), A)
+
+    def _jacobians(self, q: Array) -> Array:
+        return jacobians(self.model, np.ascontiguousarray(q))[..., self._left]
+
+    def _anchor(self, which: NDArray[np.intp], A: Array) -> None:
+        """Measure some states from where they are now."""
+        u, s, vt = np.linalg.svd(A, full_matrices=False)
+        counted = s > RANK * s[:, :1]
+        rank = counted.sum(axis=1)
+        self._usual = max(self._usual, int(rank.max(initial=0)))
+        last = np.take_along_axis(s, np.maximum(rank - 1, 0)[:, None], axis=1)[:, 0]
+        self.met[which[(rank < self._usual) | (last < SINGULAR * s[:, 0])]] = True
+        weight = np.where(counted, 1.0 / np.where(counted, s, 1.0), 0.0)
+        self._at[which], self._pulls[which], self._back[which] = A, u.transpose(0, 2, 1), vt.transpose(0, 2, 1) * weight[:, None]
+
+    def _change(self, which: NDArray[np.intp] | slice, A: Array) -> Array:
+        found: Array = self._pulls[which] @ (A - self._at[which]) @ self._back[which]
+        return found
+
+    def look(self, q: Array) -> None:
+        """Follow the states to q; those whose coordinates are not finite are left to others."""
+        which = np.flatnonzero(~self.met & np.isfinite(q).all(axis=1))
+        if not which.size:
+            return
+        A = self._jacobians(q[which])
+        E = self._change(slice(None) if len(which) == len(q) else which, A)
+        far = np.einsum("nij,nij->n", E, E) >= NEAR * NEAR
+        some, there = which[far], A[far]
+        if some.size:
+            self._anchor(some, self._last[some])
+            E = self._change(some, there)
+            off = np.linalg.norm(E, axis=(1, 2)) >= NEAR
+            if off.any():
+                self.met[some[off][lets_go(E[off])]] = True
+                self._anchor(some[off], there[off])
+        self._last[which] = A
+
+    def steps(self, v: Array) -> int:
+        """Steps until the next look, from the velocities (N, nv): a tenth of a radian at their speed, at most twice as many
+        as before.
+        """
+        fastest = float(np.abs(v[np.isfinite(v).all(axis=1)]).max(initial=0.0))
+        self._ahead = max(1, min(2 * self._ahead, int(_STRIDE / max(fastest * self.dt, 1e-12))))
+        return self._ahead
+
+    def warn(self) -> None:
+        """Name the states that were met."""
+        found = np.flatnonzero(self.met)
+        if found.size:
+            some = ", ".join(map(str, found[:8])) + (", …" if found.size > 8 else "")
+            warnings.warn(
+                f"{found.size} of {len(self.met)} states of {self.model.name!r} pass a singular posture of the loops, or come very "
+                f"near one (states {some}): at a dead centre the branch that is followed is not determined; see Rollout.singular",
+                RuntimeWarning,
+                stacklevel=3,
+            )

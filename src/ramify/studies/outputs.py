@@ -1,0 +1,197 @@
+"""What is kept of a run: the last state, metrics, and a history, as rows of numbers with names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.core.messages import near
+
+if TYPE_CHECKING:
+    from ramify.api.model import Model
+    from ramify.api.result import Result
+
+HISTORIES: Final = ("q", "v", "a", "tau", "energy")
+"""Quantities that a history may hold."""
+UNKNOWN: Final = float("nan")
+
+
+# ---- metrics: numbers of a run, of all joints together or of one ----
+
+
+def _largest(values: Array) -> float:
+    return float(np.max(np.abs(values), initial=0.0))
+
+
+def _rms(values: Array) -> float:
+    return float(np.sqrt(np.mean(np.square(values)))) if values.size else 0.0
+
+
+def _off(result: Result) -> Array:
+    """q less what was desired, zero where nothing was; NaN where there was no motion."""
+    if result.desired is None:
+        return np.full_like(result.q, UNKNOWN)
+    return np.nan_to_num(result.q - result.desired.q)
+
+
+def energies(result: Result) -> tuple[Array, Array]:
+    """(kinetic, potential), each (T,), J, by the text of the algorithm: a robot that runs once is not worth a kernel."""
+    from ramify.kernels.algorithms import ALGORITHMS
+    from ramify.kernels.text import plain_text
+
+    found = plain_text(ALGORITHMS["energy"], result.model, ())(list(result.q.T), list(result.v.T))
+    kinetic, potential = (np.broadcast_to(np.asarray(x[0], dtype=np.float64), result.t.shape) for x in found)
+    return kinetic, potential
+
+
+def _energy_error(result: Result, _: Any) -> float:
+    total = sum(energies(result)) - result.work.actuator + result.work.dissipated
+    return _largest(total - total[0])
+
+
+Metric = Callable[["Result", Any], float]
+
+METRICS: Final[Mapping[str, tuple[str, Metric]]] = {
+    "max_abs_q": ("rad or m", lambda r, j: _largest(r.q[:, j])),
+    "max_speed": ("rad/s or m/s", lambda r, j: _largest(r.v[:, j])),
+    "max_torque": ("N m or N", lambda r, j: _largest(r.tau[:, j])),
+    "rms_torque": ("N m or N", lambda r, j: _rms(r.tau[:, j])),
+    "max_error": ("rad or m", lambda r, j: _largest(_off(r)[:, j])),
+    "rms_error": ("rad or m", lambda r, j: _rms(_off(r)[:, j])),
+    "final_error": ("rad or m", lambda r, j: _largest(_off(r)[-1:, j])),
+    "final_speed": ("rad/s or m/s", lambda r, j: _largest(r.v[-1:, j])),
+}
+"""Metrics of all joints, or of one as in ``max_speed.joint2``: unit, and a function of the result and the columns."""
+
+WHOLE: Final[Mapping[str, tuple[str, Metric]]] = {
+    "work": ("J", lambda r, _: float(r.work.actuator[-1])),
+    "loss": ("J", lambda r, _: float(r.work.dissipated[-1])),
+    "max_kinetic": ("J", lambda r, _: _largest(energies(r)[0])),
+    "final_kinetic": ("J", lambda r, _: float(energies(r)[0][-1])),
+    "energy_error": ("J", _energy_error),
+    "t_end": ("s", lambda r, _: float(r.t[-1])),
+    "steps": ("", lambda r, _: float(r.stats["steps"])),
+}
+"""Metrics of the run as a whole."""
+
+
+def position(result: Result, link: str) -> Array:
+    """The origin (3,) of a link in the world at the end, m."""
+    from ramify.kernels.algorithms import ALGORITHMS
+    from ramify.kernels.text import plain_text
+
+    model = result.model
+    body, frame = model.attachment(link)
+    if body < 0:
+        return np.asarray(frame.position, dtype=np.float64)
+    (flat,) = plain_text(ALGORITHMS["kinematics"], model, ())(result.q[-1].tolist())
+    pose = np.array(flat, dtype=np.float64).reshape(-1, 12)[model.skeleton.last[body]]
+    return pose[:9].reshape(3, 3) @ frame.position + pose[9:]
+
+
+@dataclass(frozen=True)
+class Keep:
+    """final: the last q and v; metrics: names of ``METRICS``, ``WHOLE``, ``position.LINK``; functions: metrics of the user's own,
+    result -> number; history: quantities kept over time, every so many rows of output.
+    """
+
+    final: bool = True
+    metrics: tuple[str, ...] = ()
+    history: tuple[str, ...] = ()
+    every: int = 1
+    functions: Mapping[str, Callable[[Any], float]] = field(default_factory=dict)
+
+    @property
+    def said(self) -> list[Any]:
+        """All of it as plain data."""
+        return [self.final, self.metrics, self.history, self.every, {name: code_of(f) for name, f in self.functions.items()}]
+
+    def columns(self, model: Model) -> list[str]:
+        """Names of the numbers of a run. Raises ModelError for a metric that does not exist."""
+        last = [f"final.q.{name}" for name in model.coordinates] + [f"final.v.{name}" for name in model.velocities]
+        found = last if self.final else []
+        for name in self.metrics:
+            wrong_metric(name, model)
+            found += [f"{name}.{axis}" for axis in "xyz"] if name.startswith("position.") else [name]
+        return found + list(self.functions)
+
+    def numbers(self, result: Result) -> Array:
+        """The numbers of a run, in the order of ``columns``."""
+        found = [*result.q[-1], *result.v[-1]] if self.final else []
+        for name in self.metrics:
+            what, _, link = name.partition(".")
+            found += position(result, link).tolist() if what == "position" else [_value(name, result)]
+        return np.array([*found, *(float(f(result)) for f in self.functions.values())], dtype=np.float64)
+
+    def history_columns(self, model: Model) -> list[str]:
+        """Names of the columns of a history; none where no history is kept."""
+        names = {"q": model.coordinates, "v": model.velocities, "a": model.velocities, "tau": model.velocities}
+        found = [f"{what}.{name}" for what in self.history if what != "energy" for name in names[what]]
+        found += ["energy.kinetic", "energy.potential"] if "energy" in self.history else []
+        return ["t", *found] if found else []
+
+    def rows(self, result: Result) -> Array:
+        """The history (rows, columns) of a run, the last row always included."""
+        if not self.history:
+            return np.empty((0, 0))
+        chosen = np.unique(np.append(np.arange(0, len(result.t), self.every), len(result.t) - 1))
+        parts = [result.t[:, None], *(getattr(result, what) for what in self.history if what != "energy")]
+        if "energy" in self.history:
+            parts += [x[:, None] for x in energies(result)]
+        return np.ascontiguousarray(np.concatenate([part[chosen] for part in parts], axis=1))
+
+
+def _value(name: str, result: Result) -> float:
+    if name in WHOLE:
+        return WHOLE[name][1](result, None)
+    stem, _, joint = name.partition(".")
+    if not joint:
+        return METRICS[stem][1](result, slice(None))
+    names = result.model.coordinates if stem in ("max_abs_q", "max_error", "rms_error", "final_error") else result.model.velocities
+    return METRICS[stem][1](result, names.index(joint))
+
+
+def wrong_metric(name: str, model: Model) -> None:
+    """Raise ModelError where a metric does not exist for a robot."""
+    stem, _, joint = name.partition(".")
+    if stem == "position" and joint:
+        model.attachment(joint)
+        return
+    if name in WHOLE or name in METRICS:
+        return
+    known = [*METRICS, *WHOLE, f"position.{model.bodies[-1].name}"]
+    if stem in METRICS:
+        known = [f"{stem}.{one}" for one in dict.fromkeys((*model.coordinates, *model.velocities))]
+        if name in known:
+            return
+    raise ModelError(f"no metric is called {name!r}{near(name, known)}")
+
+
+def unit_of(column: str) -> str:
+    """The unit of a metric's column, as far as it is known."""
+    stem = column.partition(".")[0]
+    if stem == "position":
+        return "m"
+    return (METRICS.get(stem) or WHOLE.get(stem) or ("",))[0]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Stands for a function of Python that is not at hand; ``code`` is its digest."""
+
+    code: str
+
+    def __call__(self, result: Any) -> float:
+        raise ModelError("this metric is a function of Python that is not at hand")
+
+
+def code_of(function: Any) -> str:
+    """A digest of a function and of all that it depends on, so that a changed one counts as another. Raises ModelError."""
+    from ramify.studies.digest import digest
+
+    return function.code if isinstance(function, Missing) else digest(function)

@@ -1,0 +1,138 @@
+"""Numbers of a document by their paths: ``links.forearm.mass``, ``initial.q_deg.joint2``, ``control.kp``.
+
+A step is a key of a mapping, the name of a list's entry (a link), its index, or x, y, z for the entries of a vector.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from ramify.core.errors import ModelError
+from ramify.core.messages import near, shown
+from ramify.documents.expression import ExpressionError, evaluate
+from ramify.documents.mistakes import Map, Path, Position, Seq
+
+LETTERS: Final = {"x": 0, "y": 1, "z": 2}
+MOST_CHOICES: Final = 5000
+NOWHERE: Final = Position(1, 1)
+
+
+class NoPlaceError(ModelError):
+    """A path that leads nowhere; the message names the choices."""
+
+
+def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
+    """The steps of a path in a document.
+
+    whole: the path as the user wrote it, for messages; new_key: whether the last step may be a key that is not there yet (the
+    reader of the document decides then). Raises NoPlaceError.
+    """
+    node, rest, steps = document, text, list[str | int]()
+    while rest:
+        step, rest = _step(node, rest)
+        if step is None:
+            if new_key and isinstance(node, dict) and "." not in rest:
+                return (*steps, rest)
+            prefix = whole[: len(whole) - len(text)]
+            raise NoPlaceError(f"no number is found at {whole!r}{near(whole, [prefix + p for p in number_paths(document)])}")
+        steps.append(step)
+        node = node[step]
+    _check_number(node, whole, _declared(document))
+    return tuple(steps)
+
+
+def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
+    """The first step of a path from a node, and what is left; (None, rest) where there is none. The longest name wins."""
+    names: dict[str, str | int] = {}
+    if isinstance(node, dict):
+        names = {key: key for key in node}
+    elif isinstance(node, list):
+        names = {str(i): i for i in range(len(node))}
+        if len(node) == 3 and not any(isinstance(entry, dict | list) for entry in node):
+            names |= LETTERS
+        names |= {str(entry["name"]): i for i, entry in enumerate(node) if isinstance(entry, dict) and "name" in entry}
+    fitting = [name for name in names if rest == name or rest.startswith(name + ".")]
+    if not fitting:
+        return None, rest
+    best = max(fitting, key=len)
+    return names[best], rest[len(best) + 1 :]
+
+
+def _check_number(node: Any, whole: str, names: set[str]) -> None:
+    if isinstance(node, dict | list):
+        inside = [f"{whole}.{path}" for path in number_paths(node)][:8]
+        raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number; it has {', '.join(inside) or 'none inside'}")
+    try:
+        evaluate(node, dict.fromkeys(names, 1.0))
+    except ExpressionError as error:
+        if "divides by zero" not in str(error) and "has no value" not in str(error):  # as it may with made-up values
+            raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number") from None
+
+
+def _declared(document: Any) -> set[str]:
+    """Names that arithmetic in a robot file may use."""
+    templates = document.get("templates", {}) if isinstance(document, dict) else {}
+    parts = [document, *(templates.values() if isinstance(templates, dict) else [])]
+    return {"copy"}.union(*(part.get("parameters", {}) for part in parts if isinstance(part, dict)))
+
+
+def number_paths(node: Any) -> list[str]:
+    """The paths of all numbers of a document, as a user would write them."""
+    found: list[str] = []
+    for path in _paths(node, ""):
+        found.append(path)
+        if len(found) >= MOST_CHOICES:
+            break
+    return found
+
+
+def _paths(node: Any, prefix: str) -> Iterator[str]:
+    if isinstance(node, dict):
+        for key, value in node.items():
+            if key not in ("shapes", "name", "source", "description"):
+                yield from _paths(value, f"{prefix}.{key}" if prefix else key)
+    elif isinstance(node, list):
+        for i, value in enumerate(node):
+            name = value["name"] if isinstance(value, dict) and "name" in value else i
+            yield from _paths(value, f"{prefix}.{name}" if prefix else str(name))
+    elif isinstance(node, int | float) and not isinstance(node, bool):
+        yield prefix
+
+
+def with_value(node: Any, steps: Sequence[str | int], value: Any) -> Any:
+    """The document with a value at a place. What does not lie on the way is shared with the old one."""
+    if not steps:
+        return value
+    step = steps[0]
+    if isinstance(node, list) and isinstance(step, int):
+        copied = Seq(getattr(node, "at", NOWHERE))
+        copied.extend(node)
+        copied.values_at = list(getattr(node, "values_at", [NOWHERE] * len(node)))
+        copied[step] = with_value(node[step], steps[1:], value)
+        return copied
+    changed = copy_map(node if isinstance(node, dict) else {})
+    key = str(step)
+    changed[key] = with_value(changed.get(key, {}), steps[1:], value)
+    changed.keys_at.setdefault(key, changed.at)
+    changed.values_at.setdefault(key, changed.at)
+    return changed
+
+
+def without(node: Any, steps: Sequence[str | int]) -> Any:
+    """The document without a key."""
+    inner = node[steps[0]]
+    if len(steps) > 1:
+        return with_value(node, steps[:1], without(inner, steps[1:]))
+    changed = copy_map(node)
+    del changed[str(steps[0])]
+    return changed
+
+
+def copy_map(node: dict[str, Any]) -> Map:
+    """A copy of one level."""
+    copied = Map(getattr(node, "at", NOWHERE))
+    copied.update(node)
+    copied.keys_at = dict(getattr(node, "keys_at", dict.fromkeys(node, NOWHERE)))
+    copied.values_at = dict(getattr(node, "values_at", dict.fromkeys(node, NOWHERE)))
+    return copied

@@ -1,0 +1,355 @@
+"""The traversals of a tree, written as loops: a step runs once, on symbols, and what it computes is the body of a loop.
+
+``LoopTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular tree is known: links' constants,
+parents and the number of links are read when the loops run, so one set of loops serves every tree. Traversals that follow each
+other in the same direction share a loop.
+
+Records live in *slots*, one per link and one (slot 0) for the base; a scalar of a record is a *field* of the slot. Symbols name
+what a loop reads: ``("slot", field, who)``, ``("link", i, who)`` (constants), ``("extra", i, who)`` (per-link parameters),
+``("in", port, i, who)`` (per-link inputs), ``("lane", port, i)`` (per-state inputs), ``("global", i)``, ``("carry", i)``; who is
+k (the link itself), parent, i and j (a climb's child and parent) or root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ramify.core.records import flatten, rebuild
+from ramify.trace.graph import Expr, Graph, as_node, symbols
+
+Source = tuple[Any, ...] | float
+
+
+@dataclass(frozen=True)
+class LoopColumn:
+    """One record per link: every scalar is a known number or the name of where it is read, without the ``who``."""
+
+    tree: LoopTree
+    template: Any
+    sources: tuple[Source, ...]
+
+    def at(self, who: str) -> Any:
+        """The record of a link."""
+        return rebuild(self.template, iter([self.tree.read(source, who) for source in self.sources]))
+
+
+@dataclass(frozen=True)
+class LoopMatrix:
+    """A matrix over the links: entries of a climb, and its diagonal."""
+
+    climb: Climb
+    diagonal: LoopColumn | None = None
+
+    def with_diagonal(self, diagonal: LoopColumn) -> LoopMatrix:
+        """The same matrix with its diagonal set."""
+        return LoopMatrix(self.climb, diagonal)
+
+
+@dataclass
+class Sweep:
+    """A loop over the links. ``stores`` and ``outputs`` belong to link k, ``sums`` are added to the parent's or the root's slot."""
+
+    direction: str = "any"
+    roots: dict[int, int] = field(default_factory=dict)
+    zeros: list[int] = field(default_factory=list)
+    stores: dict[int, int] = field(default_factory=dict)
+    sums: list[tuple[int, int, str]] = field(default_factory=list)
+    outputs: list[tuple[int, str, int, int]] = field(default_factory=list)
+    closed: bool = False
+
+
+@dataclass
+class Climb:
+    """A loop from every link k up to the base. ``start`` and ``carry`` are the carried nodes, ``entries`` those of (k, j) and (j,
+    k).
+    """
+
+    start: list[int]
+    carry: list[int]
+    entries: tuple[int, int]
+    output: int | None = None
+
+
+@dataclass
+class Once:
+    """Numbers of the whole tree that go out after the loops: (port, position, node)."""
+
+    outputs: list[tuple[int, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LoopPort:
+    """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is an array even of one."""
+
+    name: str
+    per: str
+    count: int
+
+
+@dataclass(frozen=True)
+class LoopProgram:
+    """Loops in order; inputs and outputs are ports per link, pair of links or state.
+
+    ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between parent and child within one
+    loop, and whose memory is used again once the last child is done.
+    """
+
+    name: str
+    graph: Graph
+    inputs: tuple[LoopPort, ...]
+    outputs: tuple[LoopPort, ...]
+    loops: tuple[Sweep | Climb | Once, ...]
+    fields: dict[int, int]
+    brief: dict[int, int]
+    constants: int
+    extras: int
+
+
+class LoopTree:
+    """Records traversals as loops. ``root`` and ``gravity`` are numbers of the whole tree, read when the loops run."""
+
+    def __init__(self, link: Any, root: Any, gravity: Any, balls: bool = False) -> None:
+        self.graph = Graph()
+        self.balls = balls
+        self._link = link
+        self.loops: list[Sweep | Climb | Once] = []
+        self._fields = 0
+        self._globals = 0
+        self._written: dict[int, Any] = {}
+        self._sums: set[tuple[Any, ...]] = set()  # what children hand over: known only within its loop
+        self.root = self._shared(root)
+        self.gravity = self._shared(gravity)
+
+    # ---- what a step reads ----
+
+    def _shared(self, template: Any) -> Any:
+        start = self._globals
+        self._globals += len(flatten(template))
+        return rebuild(template, iter([self.graph.symbol(("global", i)) for i in range(start, self._globals)]))
+
+    def column(self, template: Any, sources: Sequence[Source]) -> LoopColumn:
+        """A column of inputs, each scalar by its name."""
+        return LoopColumn(self, template, tuple(sources))
+
+    def read(self, source: Source, who: str) -> Any:
+        """A scalar of a column at a link; what the open loop has just computed is used as it is."""
+        if isinstance(source, float):
+            return source
+        if who == "k" and source[0] == "slot" and source[1] in self._written:
+            return self._written[source[1]]
+        return self.graph.symbol((*source, who))
+
+    def _constants(self, who: str) -> Any:
+        n = len(flatten(self._link))
+        return rebuild(self._link, iter([self.graph.symbol(("link", i, who)) for i in range(n)]))
+
+    # ---- traversals ----
+
+    def each(self, step: Callable[..., Any], *columns: LoopColumn) -> LoopColumn:
+        sweep = self._open("any")
+        return self._column(sweep, step(self._constants("k"), *(c.at("k") for c in columns)))
+
+    def outward(self, step: Callable[..., Any], root: Any, *columns: LoopColumn) -> LoopColumn:
+        sweep = self._open("outward")
+        scalars = flatten(root)
+        fields = [self._new_field() for _ in scalars]
+        for f, x in zip(fields, scalars, strict=True):
+            sweep.roots[f] = as_node(self.graph, x)
+        parent = rebuild(root, iter([self.graph.symbol(("slot", f, "parent")) for f in fields]))
+        record = step(self._constants("k"), parent, *(c.at("k") for c in columns))
+        for f, x in zip(fields, flatten(record), strict=True):
+            self._store(sweep, f, x)
+        return LoopColumn(self, record, tuple(("slot", f) for f in fields))
+
+    def inward(self, step: Callable[..., Any], zero: Any, *columns: LoopColumn) -> LoopColumn:
+        sweep = self._open("inward")
+        fields = [self._new_field() for _ in flatten(zero)]
+        sweep.zeros.extend(fields)
+        self._sums.update(("slot", f) for f in fields)
+        children = rebuild(zero, iter([self.graph.symbol(("slot", f, "k")) for f in fields]))
+        record, handed = step(self._constants("k"), children, *(c.at("k") for c in columns))
+        for f, x in zip(fields, flatten(handed), strict=True):
+            sweep.sums.append((f, as_node(self.graph, x), "parent"))
+        return self._column(sweep, record)
+
+    def total(self, step: Callable[..., Any], zero: Any, *columns: LoopColumn) -> Any:
+        sweep = self._open("any")
+        record = step(self._constants("k"), *(c.at("k") for c in columns))
+        fields = [self._new_field() for _ in flatten(zero)]
+        for f, x in zip(fields, flatten(record), strict=True):
+            sweep.roots[f] = as_node(self.graph, 0.0)
+            sweep.sums.append((f, as_node(self.graph, x), "root"))
+        sweep.closed = True
+        return rebuild(zero, iter([self.graph.symbol(("slot", f, "root")) for f in fields]))
+
+    def climb(self, step: Callable[..., Any], start: LoopColumn, *columns: LoopColumn) -> LoopMatrix:
+        self._written = {}
+        begin = start.at("k")
+        carried = rebuild(begin, iter([self.graph.symbol(("carry", i)) for i in range(len(flatten(begin)))]))
+        own = (self._constants("i"), *(c.at("i") for c in columns))
+        above = (self._constants("j"), *(c.at("j") for c in columns))
+        (kj, jk), carry = step(carried, own, above)
+        nodes = [[as_node(self.graph, x) for x in flatten(record)] for record in (begin, carry)]
+        loop = Climb(nodes[0], nodes[1], (as_node(self.graph, kj), as_node(self.graph, jk)))
+        self.loops.append(loop)
+        return LoopMatrix(loop)
+
+    # ---- what a step writes ----
+
+    def _open(self, direction: str) -> Sweep:
+        """The last loop where it runs in the same direction, else a new one."""
+        last = self.loops[-1] if self.loops else None
+        if isinstance(last, Sweep) and not last.closed and (direction == last.direction or "any" in (direction, last.direction)):
+            if last.direction == "any":
+                last.direction = direction
+            return last
+        self._written = {}
+        sweep = Sweep(direction)
+        self.loops.append(sweep)
+        return sweep
+
+    def _new_field(self) -> int:
+        self._fields += 1
+        return self._fields - 1
+
+    def _store(self, sweep: Sweep, f: int, x: Any) -> None:
+        sweep.stores[f] = as_node(self.graph, x)
+        self._written[f] = x
+
+    def _column(self, sweep: Sweep, record: Any) -> LoopColumn:
+        sources: list[Source] = []
+        for x in flatten(record):
+            if not isinstance(x, Expr):
+                sources.append(float(x))
+                continue
+            name = self.graph.payload.get(x.node, ())
+            if (
+                self.graph.ops[x.node] == "symbol"
+                and name[-1] == "k"
+                and name[0] in ("slot", "in", "extra")
+                and name[:2] not in self._sums
+            ):
+                sources.append(name[:-1])
+                continue
+            f = self._new_field()
+            self._store(sweep, f, x)
+            sources.append(("slot", f))
+        return LoopColumn(self, record, tuple(sources))
+
+    # ---- results ----
+
+    def output(self, port: int, value: Any) -> None:
+        """Send a column, a matrix or numbers of the whole tree to an output."""
+        if isinstance(value, LoopMatrix):
+            value.climb.output = port
+            if value.diagonal is not None:
+                self._output_column(port, value.diagonal, "diagonal")
+        elif isinstance(value, LoopColumn):
+            self._output_column(port, value, "row")
+        else:
+            if not (self.loops and isinstance(self.loops[-1], Once)):
+                self.loops.append(Once())
+            once = self.loops[-1]
+            assert isinstance(once, Once)
+            once.outputs.extend((port, i, as_node(self.graph, x)) for i, x in enumerate(flatten(value)))
+
+    def _output_column(self, port: int, column: LoopColumn, layout: str) -> None:
+        for i, source in enumerate(column.sources):
+            maker = self._maker(source)
+            if maker is not None:
+                assert not isinstance(source, float)
+                maker.outputs.append((port, layout, i, maker.stores[source[1]]))
+                continue
+            last = next((loop for loop in reversed(self.loops) if isinstance(loop, Sweep) and loop.direction == "any"), None)
+            if last is None:
+                last = Sweep("any")
+                self.loops.append(last)
+            last.outputs.append((port, layout, i, as_node(self.graph, self.graph_value(source))))
+
+    def graph_value(self, source: Source) -> Any:
+        """A scalar of a column at link k, read from memory."""
+        return source if isinstance(source, float) else self.graph.symbol((*source, "k"))
+
+    def _maker(self, source: Source) -> Sweep | None:
+        """The loop that stores a field."""
+        if isinstance(source, float) or source[0] != "slot":
+            return None
+        return next(loop for loop in self.loops if isinstance(loop, Sweep) and source[1] in loop.stores)
+
+    def program(self, name: str, inputs: Sequence[LoopPort], outputs: Sequence[LoopPort], extras: int) -> LoopProgram:
+        """The recorded loops, without what nobody reads."""
+        needed = self._needed_fields()
+        for loop in self.loops:
+            if isinstance(loop, Sweep):
+                loop.roots = {f: x for f, x in loop.roots.items() if f in needed}
+                loop.zeros = [f for f in loop.zeros if f in needed]
+                loop.stores = {f: x for f, x in loop.stores.items() if f in needed}
+                loop.sums = [s for s in loop.sums if s[0] in needed]
+        kept = [loop for loop in self.loops if not isinstance(loop, Sweep) or loop.stores or loop.sums or loop.outputs]
+        lasting, brief = self._places(needed, kept)
+        constants = len(flatten(self._link))
+        return LoopProgram(name, self.graph, tuple(inputs), tuple(outputs), tuple(kept), lasting, brief, constants, extras)
+
+    def _places(self, needed: set[int], loops: Sequence[Sweep | Climb | Once]) -> tuple[dict[int, int], dict[int, int]]:
+        """Places of lasting and of brief fields; lasting fields that are never alive in the same loop share one."""
+        alive: dict[int, list[int]] = {f: [] for f in needed}
+        for i, loop in enumerate(loops):
+            roots = loop_roots(loop)
+            written = {*loop.roots, *loop.zeros, *loop.stores, *(s[0] for s in loop.sums)} if isinstance(loop, Sweep) else set()
+            read = {name[1] for _, name in symbols(self.graph, self.graph.reachable(roots)) if name[0] == "slot"}
+            for f in (written | read) & needed:
+                alive[f].append(i)
+        brief: dict[int, list[int]] = {}
+        for f in sorted(needed):
+            loop = loops[alive[f][0]]
+            passed = isinstance(loop, Sweep) and (f in loop.zeros or (f in loop.roots and f in loop.stores))
+            if len(alive[f]) == 1 and passed:
+                brief[f] = alive[f]
+        return _share({f: alive[f] for f in needed if f not in brief}), _share(brief)
+
+    def _needed_fields(self) -> set[int]:
+        """Fields that a result depends on, found by following reads until nothing new appears."""
+        producers: dict[int, list[int]] = {}
+        results: list[int] = []
+        for loop in self.loops:
+            if isinstance(loop, Sweep):
+                for f, node in [*loop.stores.items(), *loop.roots.items(), *((f, node) for f, node, _ in loop.sums)]:
+                    producers.setdefault(f, []).append(node)
+                results += [node for *_, node in loop.outputs]
+            else:
+                results += loop_roots(loop)
+        needed: set[int] = set()
+        queue = results
+        seen: set[int] = set()
+        while queue:
+            fresh = [x for x in self.graph.reachable(queue) if x not in seen]
+            seen.update(fresh)
+            queue = []
+            for _, name in symbols(self.graph, fresh):
+                if name[0] == "slot" and name[1] not in needed:
+                    needed.add(name[1])
+                    queue += producers.get(name[1], [])
+        return needed
+
+
+def loop_roots(loop: Sweep | Climb | Once) -> list[int]:
+    """The nodes that a loop computes."""
+    if isinstance(loop, Climb):
+        return [*loop.start, *loop.carry, *loop.entries]
+    roots = [node for *_, node in loop.outputs]
+    if isinstance(loop, Sweep):
+        roots += [*loop.roots.values(), *loop.stores.values(), *(node for _, node, _ in loop.sums)]
+    return roots
+
+
+def _share(alive: dict[int, list[int]]) -> dict[int, int]:
+    """A place for every field, given the loops that use it; one place may serve fields one after the other."""
+    places: dict[int, int] = {}
+    last: list[int] = []  # for every place, the last loop that uses it
+    for f in sorted(alive, key=lambda f: (alive[f][0], f)):
+        place = next((p for p, loop in enumerate(last) if loop < alive[f][0]), len(last))
+        last[place : place + 1] = [alive[f][-1]]
+        places[f] = place
+    return places

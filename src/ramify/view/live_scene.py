@@ -1,0 +1,102 @@
+"""A robot's scene inside viser: meshes below a frame for every body, which is all that moves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.model.body import Body, Shape
+from ramify.model.frame import Frame
+from ramify.view.geometry import Triangles, shape_triangles
+from ramify.view.scene import BASE, JOINT, MODULES, Scene, camera
+
+PLAIN: Final = "#8fa3b8"
+
+
+class Stage:
+    """What a viser server shows of a scene, placed at q (nq) first. Names of nodes are numbers: a robot's own may hold anything."""
+
+    def __init__(self, server: Any, scene: Scene, q: Array) -> None:
+        self.server, self.scene = server, scene
+        world = server.scene
+        world.reset()
+        world.set_up_direction("+z")
+        R, r = scene.poses(q)
+        low, high = scene.corners(R[None], r[None])
+        view = camera(scene, low, high)
+        self.floor = world.add_grid(
+            "/floor", infinite_grid=True, cell_size=view.cell, section_size=5 * view.cell, position=(0.0, 0.0, view.floor),
+            fade_distance=30 * view.size, shadow_opacity=0.25,
+        )  # fmt: skip
+        length = 0.1 * scene.size
+        thick = {"axes_length": length, "axes_radius": 0.04 * length, "origin_radius": 0.07 * length}
+        self.nodes = [world.add_frame(f"/robot/{b}", show_axes=False, **thick) for b in range(len(scene.model.bodies))]
+        base = world.add_frame("/robot/base", show_axes=False, wxyz=quaternion(scene.up))
+        self.parts, self.blobs = [], []
+        for k, part in enumerate(scene.parts):
+            node = self.nodes[part.body] if part.body >= 0 else base
+            self.parts.append((part, _mesh(world, f"{node.name}/part{k}", part.triangles, scene.colour(part))))
+        for b, body in enumerate(scene.model.bodies):
+            blob = ellipsoid(body)
+            if blob is not None:
+                colour = MODULES[scene.module_of[b] % len(MODULES)]
+                self.blobs.append(_mesh(world, f"/robot/{b}/inertia", blob, colour, opacity=0.45))
+        flat = math.cos(view.pitch)
+        away = np.array([math.cos(view.yaw) * flat, math.sin(view.yaw) * flat, math.sin(view.pitch)])
+        server.initial_camera.position = tuple(np.array(view.target) + 2.1 * view.size * away)
+        server.initial_camera.look_at = view.target
+
+    def style(self, frames: bool, ellipsoids: bool, modules: bool, floor: bool) -> None:
+        """Show frames, inertia ellipsoids (the robot goes pale then), the colours of the modules, the floor."""
+        for node in self.nodes:
+            node.show_axes = frames
+        for blob in self.blobs:
+            blob.visible = ellipsoids
+        for part, mesh in self.parts:
+            colour = self.scene.colour(part) if modules or part.kind != "link" else PLAIN
+            mesh.color = _rgb({"joint": JOINT, "base": BASE}.get(part.kind, colour))
+            mesh.opacity = 0.25 if ellipsoids else None
+        self.floor.visible = floor
+
+    def pose(self, q: Array) -> None:
+        """Put every body where it is at q."""
+        R, r = self.scene.poses(q)
+        for b, node in enumerate(self.nodes):
+            node.wxyz, node.position = quaternion(R[b]), r[b]
+
+
+def ellipsoid(body: Body) -> Triangles | None:
+    """The uniform ellipsoid of a body's mass and inertia; None for a massless one. A thin one keeps a sliver of width."""
+    if body.mass <= 0.0:
+        return None
+    moments, axes = np.linalg.eigh(body.inertia)
+    squares = 2.5 * (moments.sum() - 2.0 * moments) / body.mass
+    half = np.sqrt(np.maximum(squares, 0.0))
+    if not half.any():
+        return None
+    half = np.maximum(half, 0.02 * half.max())
+    axes = axes if np.linalg.det(axes) > 0 else -axes
+    ball = shape_triangles(Shape("sphere", (1.0,)), around=20)
+    normals = ball.normals / half
+    normals /= np.linalg.norm(normals, axis=1)[:, None]
+    return Triangles(ball.points * half, normals, ball.faces).placed(Frame(axes, body.com))
+
+
+def quaternion(R: Array) -> Array:
+    """The unit quaternion (w, x, y, z) of a rotation."""
+    from scipy.spatial.transform import Rotation
+
+    found: Array = Rotation.from_matrix(R).as_quat()[[3, 0, 1, 2]]
+    return found
+
+
+def _mesh(world: Any, name: str, found: Triangles, colour: str, opacity: float | None = None) -> Any:
+    points, faces = found.points.astype(np.float32), found.faces.astype(np.uint32)
+    return world.add_mesh_simple(name, points, faces, color=_rgb(colour), opacity=opacity, side="double")
+
+
+def _rgb(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
