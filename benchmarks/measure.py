@@ -10,7 +10,17 @@ import models
 import numpy as np
 import startup
 import tables
-from programs import ALGORITHMS, PEERS, MuJoCo, Peer, Pinocchio, Ramify, Start, States, random_states
+from programs import (
+    ALGORITHMS,
+    PEERS,
+    MuJoCo,
+    Peer,
+    Pinocchio,
+    Ramify,
+    Start,
+    States,
+    random_states,
+)
 from report import Table, duration, ratio
 from rich.console import Console
 from tables import (
@@ -33,17 +43,27 @@ AGREEMENT = 1e-8  # relative, of forces and accelerations
 SAME_SCHEME = 1e-10  # relative, of states after the same steps
 ROLLOUT_DT = 1e-3  # seconds, of the timed rollouts
 
-# How many times faster than Pinocchio's batch functions (one thread); which part of the time of its single call.
+# How many times faster than Pinocchio's batch functions (one thread); which part of the time of its
+# single call.
 BATCH_FLOORS = {
-    "forward_dynamics": {"kuka_kr5": 35.0, "quadruped": 16.0, "humanoid": 12.0, "free_quadruped": 14.0, "free_humanoid": 10.0},
+    "forward_dynamics": {
+        "kuka_kr5": 35.0,
+        "quadruped": 16.0,
+        "humanoid": 12.0,
+        "free_quadruped": 14.0,
+        "free_humanoid": 10.0,
+    },
     "inverse_dynamics": {"kuka_kr5": 30.0, "quadruped": 15.0, "humanoid": 9.0},
 }
 SINGLE_FLOORS = {"kuka_kr5": 0.4, "quadruped": 0.6, "humanoid": 0.7}
-# How many times faster than MuJoCo's rollouts; the order at which the two ways to turn a quaternion come together.
+# How many times faster than MuJoCo's rollouts; the order at which the two ways to turn a quaternion
+# come together.
 ROLLOUT_FLOORS = {"kuka_kr5": 15.0, "free_quadruped": 8.0, "free_humanoid": 6.0}
 ROLLOUT_ORDERS = {"rk4": 4, "semi_implicit_euler": 2}
 # On the ground: laws, schemes and steps that are stable for the walker.
-_ROUND = Flat(height=models.FOOT)  # a sphere over a plane is its centre over a plane that much higher
+_ROUND = Flat(
+    height=models.FOOT
+)  # a sphere over a plane is its centre over a plane that much higher
 GROUNDS = (
     (HuntCrossley(slip_speed=0.05, terrain=_ROUND), "semi_implicit_euler", 1e-3),
     (HuntCrossley(slip_speed=0.05, terrain=_ROUND), "rk4", 2e-3),
@@ -66,8 +86,16 @@ class Effort:
     rollouts: int  # states
 
 
-WHOLE = Effort(seconds=2.5, repeats=4, chains=tuple(2**k for k in range(1, 11)), threads=(1, 2), rollouts=STATES)
-QUICK = Effort(seconds=0.15, repeats=1, chains=(2, 16, 64, 256, 1024), threads=(1,), rollouts=STATES // 8)
+WHOLE = Effort(
+    seconds=2.5,
+    repeats=4,
+    chains=tuple(2**k for k in range(1, 11)),
+    threads=(1, 2),
+    rollouts=STATES,
+)
+QUICK = Effort(
+    seconds=0.15, repeats=1, chains=(2, 16, 64, 256, 1024), threads=(1,), rollouts=STATES // 8
+)
 
 
 class Bench:
@@ -76,7 +104,11 @@ class Bench:
     def __init__(self, effort: Effort, console: Console) -> None:
         self.effort, self.console = effort, console
         self.tables: list[Table] = []
-        self.floors = Table("Floors", ("what", "measured", "floor", "verdict"), "What ramify holds itself to, in this run.")
+        self.floors = Table(
+            "Floors",
+            ("what", "measured", "floor", "verdict"),
+            "What ramify holds itself to, in this run.",
+        )
         self.wrong = 0
 
     def _show(self, table: Table) -> None:
@@ -86,12 +118,18 @@ class Bench:
     def _at_least(self, what: str, measured: float, floor: float | None) -> None:
         if floor is None:
             return
-        self.floors.add(what, ratio(measured), f"≥ {ratio(floor)}", "ok" if measured >= floor else "below")
+        self.floors.add(
+            what, ratio(measured), f"≥ {ratio(floor)}", "ok" if measured >= floor else "below"
+        )
 
-    def _at_most(self, what: str, measured: float, bound: float | None, text: Callable[[float], str] = ratio) -> None:
+    def _at_most(
+        self, what: str, measured: float, bound: float | None, text: Callable[[float], str] = ratio
+    ) -> None:
         if bound is None:
             return
-        self.floors.add(what, text(measured), f"≤ {text(bound)}", "ok" if measured <= bound else "below")
+        self.floors.add(
+            what, text(measured), f"≤ {text(bound)}", "ok" if measured <= bound else "below"
+        )
 
     def _verdict(self, error: float) -> str:
         """The error as text; one that is too large is remembered."""
@@ -118,7 +156,9 @@ class Bench:
             states = random_states(model, STATES)
             for algorithm in ALGORITHMS:
                 title = f"{model.name} ({model.nv}), {algorithm.split('_')[0]}"
-                self._single(single, title, model, peers, algorithm, tuple(a[0].copy() for a in states))
+                self._single(
+                    single, title, model, peers, algorithm, tuple(a[0].copy() for a in states)
+                )
                 for count, table in batches.items():
                     seconds = self._batch(table, title, model, peers, algorithm, states, count)
                     if count == 1:
@@ -130,12 +170,23 @@ class Bench:
         self, table: Table, title: str, model: rf.Model, peers: Sequence[Peer], algorithm: str, state: States
     ) -> None:  # fmt: skip
         _settle(model, algorithm)
-        calls = {"method": Ramify(model).single(algorithm, state), "kernel": Ramify(model, "unrolled").single(algorithm, state)}
-        times, error = self._compare(calls | {peer.name: peer.single(algorithm, state) for peer in peers})
+        calls = {
+            "method": Ramify(model).single(algorithm, state),
+            "kernel": Ramify(model, "unrolled").single(algorithm, state),
+        }
+        times, error = self._compare(
+            calls | {peer.name: peer.single(algorithm, state) for peer in peers}
+        )
         shares = [times["method"] / times[peer.name] for peer in peers]
-        shown = [duration(times[name]) for name in ("method", "kernel", Pinocchio.name, MuJoCo.name)]
+        shown = [
+            duration(times[name]) for name in ("method", "kernel", Pinocchio.name, MuJoCo.name)
+        ]
         table.add(title, *shown, *map(ratio, shares), error)
-        self._at_most(f"one state, {title}: part of Pinocchio's time", shares[0], SINGLE_FLOORS.get(model.name))
+        self._at_most(
+            f"one state, {title}: part of Pinocchio's time",
+            shares[0],
+            SINGLE_FLOORS.get(model.name),
+        )
 
     def _batch(
         self, table: Table, title: str, model: rf.Model, peers: Sequence[Peer], algorithm: str, states: States, count: int
@@ -143,7 +194,9 @@ class Bench:
         """A row; gives the seconds per state of the straight-line code."""
         tiers = {"unrolled": Ramify(model, "unrolled"), "rolled": Ramify(model, "rolled")}
         calls = {name: program.batch(algorithm, states, count) for name, program in tiers.items()}
-        times, error = self._compare(calls | {peer.name: peer.batch(algorithm, states, count) for peer in peers})
+        times, error = self._compare(
+            calls | {peer.name: peer.batch(algorithm, states, count) for peer in peers}
+        )
         ours = times["unrolled"]
         names = ("unrolled", "rolled", Pinocchio.name, MuJoCo.name)
         shown = [duration(times[name] / STATES if name in times else None) for name in names]
@@ -176,16 +229,30 @@ class Bench:
             MuJoCo.name: peer.rollout(method, few, ROLLOUT_STEPS, ROLLOUT_DT),
         }
         counts = {"last": len(start[0]), "history": len(start[0]), MuJoCo.name: len(few[0])}
-        times = {k: t / (counts[k] * ROLLOUT_STEPS) for k, t in fastest(calls, self.effort.seconds).items()}
+        times = {
+            k: t / (counts[k] * ROLLOUT_STEPS)
+            for k, t in fastest(calls, self.effort.seconds).items()
+        }
         gains = [times[MuJoCo.name] / times[name] for name in ("last", "history")]
         title = f"{model.name} ({model.nv}), {method.replace('_', ' ')}"
         table.add(title, *map(duration, times.values()), *map(ratio, gains), *found)
-        self._at_least(f"rollout with history, {title}: times faster than MuJoCo", gains[1], ROLLOUT_FLOORS[model.name])
+        self._at_least(
+            f"rollout with history, {title}: times faster than MuJoCo",
+            gains[1],
+            ROLLOUT_FLOORS[model.name],
+        )
 
-    def _rollout_verdict(self, model: rf.Model, method: str, ours: Ramify, peer: MuJoCo, start: Start) -> tuple[str, str]:
-        """Difference from MuJoCo after a tenth of a second in coarse steps, and the order at which it falls with the step."""
+    def _rollout_verdict(
+        self, model: rf.Model, method: str, ours: Ramify, peer: MuJoCo, start: Start
+    ) -> tuple[str, str]:
+        """Difference from MuJoCo after a tenth of a second in coarse steps, and the order at which
+        it falls with the step.
+        """
         coarse, fine = (
-            relative_error(ours.rollout(method, start, n, 0.1 / n).run(), peer.rollout(method, start, n, 0.1 / n).run())
+            relative_error(
+                ours.rollout(method, start, n, 0.1 / n).run(),
+                peer.rollout(method, start, n, 0.1 / n).run(),
+            )
             for n in (round(0.1 / COARSE), round(0.2 / COARSE))
         )
         if model.layout.balls:
@@ -204,7 +271,9 @@ class Bench:
         start = models.standing(model, self.effort.rollouts)
         few: Start = (start[0][::PEER_SHARE], start[1][::PEER_SHARE])
         ours, peer = Ramify(model), MuJoCo(model, models.FOOT)
-        height = _mean_height(peer.rollout("semi_implicit_euler", few, round(0.1 / MUJOCO_STEP), MUJOCO_STEP))
+        height = _mean_height(
+            peer.rollout("semi_implicit_euler", few, round(0.1 / MUJOCO_STEP), MUJOCO_STEP)
+        )
         for law, method, dt in GROUNDS:
             off = _mean_height(ours.rollout(method, few, round(0.1 / dt), dt, ground=law)) - height
             agree = abs(off) < SAME_HEIGHT
@@ -214,12 +283,25 @@ class Bench:
                 MuJoCo.name: peer.rollout("semi_implicit_euler", few, GROUND_STEPS, MUJOCO_STEP),
             }
             counts = {"ramify": len(start[0]), MuJoCo.name: len(few[0])}
-            times = {k: t / (counts[k] * GROUND_STEPS) for k, t in fastest(calls, self.effort.seconds).items()}
+            times = {
+                k: t / (counts[k] * GROUND_STEPS)
+                for k, t in fastest(calls, self.effort.seconds).items()
+            }
             gain = times[MuJoCo.name] / times["ramify"]
             title = f"{law.word.replace('_', ' ')}, {method.replace('_', ' ')}, {dt * 1e3:g} ms"
             shown = f"{off * 1e3:+.1f} mm{'' if agree else ' WRONG'}"
-            table.add(title, *map(duration, times.values()), ratio(gain), ratio(gain * dt / MUJOCO_STEP), shown)
-            self._at_least(f"rollout on the ground, {title}: times faster than MuJoCo, per step", gain, GROUND_FLOOR)
+            table.add(
+                title,
+                *map(duration, times.values()),
+                ratio(gain),
+                ratio(gain * dt / MUJOCO_STEP),
+                shown,
+            )
+            self._at_least(
+                f"rollout on the ground, {title}: times faster than MuJoCo, per step",
+                gain,
+                GROUND_FLOOR,
+            )
         self._show(table)
 
     # ---- chains ----
@@ -239,7 +321,11 @@ class Bench:
                 long["alone"].append(one["rolled"])
         self._show(table)
         for where, costs in long.items():
-            self._at_most(f"cost per link {where}, 64 to 1024 links: largest / smallest", max(costs) / min(costs), FLAT)
+            self._at_most(
+                f"cost per link {where}, 64 to 1024 links: largest / smallest",
+                max(costs) / min(costs),
+                FLAT,
+            )
 
     def _chain(self, n: int) -> tuple[dict[str, float], dict[str, float], str]:
         """Seconds per state and link in a batch and alone, and the error."""
@@ -252,8 +338,12 @@ class Bench:
         if n <= PINOCCHIO_LINKS:
             programs[Pinocchio.name] = Pinocchio(model)
         first = tuple(a[0].copy() for a in states)
-        batch = {name: program.batch("forward_dynamics", states, 1) for name, program in programs.items()}
-        one = {name: program.single("forward_dynamics", first) for name, program in programs.items()}
+        batch = {
+            name: program.batch("forward_dynamics", states, 1) for name, program in programs.items()
+        }
+        one = {
+            name: program.single("forward_dynamics", first) for name, program in programs.items()
+        }
         if n <= PINOCCHIO_LINKS:
             expected = batch[Pinocchio.name].run()
             errors = [relative_error(call.run(), expected) for call in batch.values()]
@@ -262,7 +352,10 @@ class Bench:
             back = model.inverse_dynamics(q, v, batch["rolled"].run())
             errors = list(np.abs(back - tau).max(axis=1) / np.abs(model.bias(q, v)).max(axis=1))
         per_link = (
-            {name: seconds / (count * n) for name, seconds in fastest(calls, self.effort.seconds).items()}
+            {
+                name: seconds / (count * n)
+                for name, seconds in fastest(calls, self.effort.seconds).items()
+            }
             for calls, count in ((batch, CHAIN_STATES), (one, 1))
         )
         return *per_link, self._verdict(max(errors))
@@ -277,17 +370,45 @@ class Bench:
         for robot in ("kuka", "humanoid", "chain1000"):
             cold, warm = startup.cold_and_warm("first", robot, repeats)
             peak = f"{cold['peak']:.0f} MB"
-            table.add(f"{robot}: start to first forward dynamics", duration(cold["total"]), duration(warm["total"]), peak)
-            table.add("… of which the call itself", duration(cold["answer"]), duration(warm["answer"]), "")
-        self._at_most("1000-link chain: start to first answer, cold cache", cold["total"], FIRST_CHAIN, duration)
+            table.add(
+                f"{robot}: start to first forward dynamics",
+                duration(cold["total"]),
+                duration(warm["total"]),
+                peak,
+            )
+            table.add(
+                "… of which the call itself", duration(cold["answer"]), duration(warm["answer"]), ""
+            )
+        self._at_most(
+            "1000-link chain: start to first answer, cold cache",
+            cold["total"],
+            FIRST_CHAIN,
+            duration,
+        )
         cold, warm = startup.cold_and_warm("compile", "humanoid", repeats)
-        table.add("humanoid: unrolled kernel for one state", duration(cold["single"]), duration(warm["single"]), "")
+        table.add(
+            "humanoid: unrolled kernel for one state",
+            duration(cold["single"]),
+            duration(warm["single"]),
+            "",
+        )
         peak = f"{cold['peak']:.0f} MB"
-        table.add("humanoid: unrolled kernel for batches", duration(cold["batch"]), duration(warm["batch"]), peak)
+        table.add(
+            "humanoid: unrolled kernel for batches",
+            duration(cold["batch"]),
+            duration(warm["batch"]),
+            peak,
+        )
         self._show(table)
-        for what, runs, bound in (("compiled", cold, COMPILE), ("loaded from the cache", warm, LOAD)):
+        for what, runs, bound in (
+            ("compiled", cold, COMPILE),
+            ("loaded from the cache", warm, LOAD),
+        ):
             self._at_most(
-                f"36-body unrolled kernel, for one state and for batches: {what}", runs["single"] + runs["batch"], bound, duration
+                f"36-body unrolled kernel, for one state and for batches: {what}",
+                runs["single"] + runs["batch"],
+                bound,
+                duration,
             )
 
 
@@ -296,7 +417,9 @@ def _mean_height(call: Call) -> float:
 
 
 def _settle(model: rf.Model, algorithm: str, patience: float = 60.0) -> None:
-    """Use a method until its straight-line code is ready, as a program that runs for a while would find it."""
+    """Use a method until its straight-line code is ready, as a program that runs for a while would
+    find it.
+    """
     q, v = model.random()
     start = perf_counter()
     while model.kernel(algorithm).tier != "unrolled" and perf_counter() - start < patience:

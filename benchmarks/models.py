@@ -1,8 +1,10 @@
-"""The robots of the benchmark, built once in ramify; ``programs`` converts them for the other programs.
+"""The robots of the benchmark, built once in ramify; ``programs`` converts them for the other
+programs.
 
-The trees have the geometry of real robots but are nobody's: joints at right angles or parallel to their parents', with offsets
-along the axes, and every fifth in general position; every link has mass, an offset mass centre and a full inertia tensor. Subtrees
-are numbered without gaps, as Pinocchio wants them.
+The trees have the geometry of real robots but are nobody's: joints at right angles or parallel to
+their parents', with offsets along the axes, and every fifth in general position; every link has
+mass, an offset mass centre and a full inertia tensor. Subtrees are numbered without gaps, as
+Pinocchio wants them.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ def kuka() -> rf.Model:
 
 
 def quadruped() -> rf.Model:
-    """18 degrees of freedom: a six-link spine from the base carries a trunk with four legs of three links."""
+    """18 degrees of freedom: a six-link spine from the base carries a trunk with four legs of three
+    links.
+    """
     tree = _Tree("quadruped", seed=18)
     tree.run("spine", 6, None)
     for leg in ("front_left", "front_right", "hind_left", "hind_right"):
@@ -33,7 +37,9 @@ def quadruped() -> rf.Model:
 
 
 def humanoid() -> rf.Model:
-    """36 degrees of freedom, on its right foot: legs of six links, torso and neck of three, arms of seven with two fingers."""
+    """36 degrees of freedom, on its right foot: legs of six links, torso and neck of three, arms of
+    seven with two fingers.
+    """
     tree = _Tree("humanoid", seed=36)
     tree.run("right_leg", 6, None)
     tree.run("left_leg", 6, "right_leg6")
@@ -56,7 +62,9 @@ def free_quadruped() -> rf.Model:
 
 
 def free_humanoid() -> rf.Model:
-    """36 degrees of freedom: a pelvis on a free joint, legs of six links, torso and neck of two, arms of seven."""
+    """36 degrees of freedom: a pelvis on a free joint, legs of six links, torso and neck of two,
+    arms of seven.
+    """
     tree = _Tree("free_humanoid", seed=30)
     tree.base("pelvis")
     for leg in ("right_leg", "left_leg"):
@@ -69,7 +77,9 @@ def free_humanoid() -> rf.Model:
 
 
 def walker() -> rf.Model:
-    """18 degrees of freedom: a trunk on a free joint and four legs of three links on round feet that stand on the ground."""
+    """18 degrees of freedom: a trunk on a free joint and four legs of three links on round feet
+    that stand on the ground.
+    """
     made = rf.Builder("walker").link("trunk", joint="free", mass=6.0, inertia=(0.05, 0.2, 0.22))
     for leg, x, y in (
         ("front_left", 0.2, 0.12),
@@ -78,9 +88,23 @@ def walker() -> rf.Model:
         ("hind_right", -0.2, -0.12),
     ):
         side = math.copysign(0.06, y)
-        made.link(f"{leg}_hip", "trunk", at=(x, y, 0.0), axis=(1, 0, 0), mass=0.6, com=(0, side / 2, 0), inertia=(1e-3, 1e-3, 1e-3))
         made.link(
-            f"{leg}_thigh", f"{leg}_hip", at=(0, side, 0), axis=(0, 1, 0), mass=0.9, com=(0, 0, -0.1), inertia=(5e-3, 5e-3, 1e-3)
+            f"{leg}_hip",
+            "trunk",
+            at=(x, y, 0.0),
+            axis=(1, 0, 0),
+            mass=0.6,
+            com=(0, side / 2, 0),
+            inertia=(1e-3, 1e-3, 1e-3),
+        )
+        made.link(
+            f"{leg}_thigh",
+            f"{leg}_hip",
+            at=(0, side, 0),
+            axis=(0, 1, 0),
+            mass=0.9,
+            com=(0, 0, -0.1),
+            inertia=(5e-3, 5e-3, 1e-3),
         )
         made.link(
             f"{leg}_shank", f"{leg}_thigh", at=(0, 0, -0.2), axis=(0, 1, 0), mass=0.3, com=(0, 0, -0.1), inertia=(2e-3, 2e-3, 1e-4),
@@ -142,7 +166,10 @@ class _Tree:
     def _frame(self) -> rf.Frame:
         self._count += 1
         if self._count % 5 == 0:
-            return rf.Frame(from_rpy(*self._rng.uniform(-math.pi, math.pi, size=3)), self._rng.uniform(-0.3, 0.3, size=3))
+            return rf.Frame(
+                from_rpy(*self._rng.uniform(-math.pi, math.pi, size=3)),
+                self._rng.uniform(-0.3, 0.3, size=3),
+            )
         twist = float(self._rng.choice((-RIGHT, 0.0, RIGHT), p=(0.4, 0.2, 0.4)))
         offset = self._rng.uniform(-0.3, 0.3, size=3) * self._rng.permutation((1.0, 1.0, 0.0))
         return rf.Frame(from_rpy(twist, 0.0, 0.0), offset)
@@ -153,4 +180,8 @@ class _Tree:
         squares = self._rng.uniform(0.05, 0.3, size=3) ** 2
         turn = from_rpy(*self._rng.uniform(-math.pi, math.pi, size=3))
         tensor = turn @ np.diag(mass / 12.0 * (squares.sum() - squares)) @ turn.T
-        return {"mass": mass, "com": self._rng.uniform(-0.1, 0.1, size=3), "inertia": (tensor + tensor.T) / 2.0}
+        return {
+            "mass": mass,
+            "com": self._rng.uniform(-0.1, 0.1, size=3),
+            "inertia": (tensor + tensor.T) / 2.0,
+        }

@@ -1,7 +1,8 @@
-"""One process's life, timed from inside: run by ``startup`` in fresh interpreters, prints one line of JSON.
+"""One process's life, timed from inside: run by ``startup`` in fresh interpreters, prints one line
+of JSON.
 
-python probe.py first ROBOT     import, load, the first forward dynamics of one state
-python probe.py compile ROBOT   straight-line code of the forward dynamics: for one state, then for batches
+python probe.py first ROBOT     import, load, the first forward dynamics of one state python
+probe.py compile ROBOT   straight-line code of the forward dynamics: for one state, then for batches
 """
 
 import json
@@ -16,7 +17,9 @@ def peak_megabytes() -> float:
     """Largest memory this process has held, 10^6 bytes."""
     try:
         with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) * 1.024e-3 for line in status if line.startswith("VmHWM"))
+            return next(
+                int(line.split()[1]) * 1.024e-3 for line in status if line.startswith("VmHWM")
+            )
     except (OSError, StopIteration):
         import resource
 
@@ -38,7 +41,11 @@ def first(robot: str) -> dict[str, float]:
     loaded = perf_counter()
     q, v = model.random()
     model.forward_dynamics(q, v, v)
-    return {"import": imported - START, "load": loaded - imported, "answer": perf_counter() - loaded}
+    return {
+        "import": imported - START,
+        "load": loaded - imported,
+        "answer": perf_counter() - loaded,
+    }
 
 
 def compile_unrolled(robot: str) -> dict[str, float]:

@@ -26,11 +26,21 @@ class Table:
 
     def show(self, console: Console) -> None:
         """Print it."""
-        shown = rich.table.Table(title=self.title, title_justify="left", caption=self.note or None, caption_justify="left")
+        shown = rich.table.Table(
+            title=self.title,
+            title_justify="left",
+            caption=self.note or None,
+            caption_justify="left",
+        )
         for i, column in enumerate(self.columns):
             shown.add_column(column, justify="right" if i else "left", no_wrap=i == 0)
         for row in self.rows:
-            shown.add_row(*(f"[bold red]{cell}[/]" if cell.endswith(("below", "WRONG")) else cell for cell in row))
+            shown.add_row(
+                *(
+                    f"[bold red]{cell}[/]" if cell.endswith(("below", "WRONG")) else cell
+                    for cell in row
+                )
+            )
         console.print(shown)
 
     def markdown(self) -> str:
@@ -38,7 +48,10 @@ class Table:
         lines = [f"## {self.title}", ""]
         if self.note:
             lines += [self.note, ""]
-        lines += ["| " + " | ".join(self.columns) + " |", "| :-- |" + " --: |" * (len(self.columns) - 1)]
+        lines += [
+            "| " + " | ".join(self.columns) + " |",
+            "| :-- |" + " --: |" * (len(self.columns) - 1),
+        ]
         lines += ["| " + " | ".join(row) + " |" for row in self.rows]
         return "\n".join([*lines, ""])
 
@@ -64,8 +77,18 @@ def ratio(x: float | None) -> str:
 
 def machine() -> dict[str, str]:
     """What the figures belong to."""
-    packages = {"ramify": "ramify", "NumPy": "numpy", "llvmlite": "llvmlite", "Pinocchio": "pin", "MuJoCo": "mujoco"}
-    return {"CPU": _cpu(), "Python": platform.python_version(), **{name: _version(package) for name, package in packages.items()}}
+    packages = {
+        "ramify": "ramify",
+        "NumPy": "numpy",
+        "llvmlite": "llvmlite",
+        "Pinocchio": "pin",
+        "MuJoCo": "mujoco",
+    }
+    return {
+        "CPU": _cpu(),
+        "Python": platform.python_version(),
+        **{name: _version(package) for name, package in packages.items()},
+    }
 
 
 def _cpu() -> str:

@@ -3,8 +3,8 @@
     python benchmarks/run.py            the whole run, about five minutes; writes docs/benchmarks.md
     python benchmarks/run.py --quick    about forty seconds; only prints
 
-Every ratio compares two figures of the same run, and every compared pair is checked to give the same numbers; the exit code is 1
-where they do not.
+Every ratio compares two figures of the same run, and every compared pair is checked to give the
+same numbers; the exit code is 1 where they do not.
 """
 
 from __future__ import annotations
@@ -25,9 +25,17 @@ DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="ramify against Pinocchio and MuJoCo on this machine")
-    parser.add_argument("--quick", action="store_true", help="a run of about forty seconds that only prints")
-    parser.add_argument("--output", type=Path, help="where to write the page (default: docs/benchmarks.md; nowhere with --quick)")
+    parser = argparse.ArgumentParser(
+        description="ramify against Pinocchio and MuJoCo on this machine"
+    )
+    parser.add_argument(
+        "--quick", action="store_true", help="a run of about forty seconds that only prints"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        help="where to write the page (default: docs/benchmarks.md; nowhere with --quick)",
+    )
     options = parser.parse_args()
     output = options.output or (None if options.quick else DOCUMENT)
     start = perf_counter()

@@ -1,4 +1,6 @@
-"""What the first seconds cost: import, first answer, compilation; in fresh interpreters with a cold or a warm kernel cache."""
+"""What the first seconds cost: import, first answer, compilation; in fresh interpreters with a cold
+or a warm kernel cache.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ def _python(arguments: Sequence[str], cache: str) -> tuple[float, str]:
     """Wall time of a fresh interpreter and what it printed."""
     start = perf_counter()
     done = subprocess.run(
-        [sys.executable, *arguments], env={**os.environ, "RAMIFY_CACHE_DIR": cache}, capture_output=True, text=True, check=True
+        [sys.executable, *arguments],
+        env={**os.environ, "RAMIFY_CACHE_DIR": cache},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return perf_counter() - start, done.stdout
 
@@ -35,7 +41,9 @@ def import_times(repeats: int) -> dict[str, float]:
 
 
 def cold_and_warm(what: str, robot: str, repeats: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A probe with an empty cache, and again with the cache it has left; each the best of several by its total."""
+    """A probe with an empty cache, and again with the cache it has left; each the best of several
+    by its total.
+    """
     cold, warm = [], []
     for _ in range(repeats):
         with tempfile.TemporaryDirectory(prefix="ramify-bench-") as cache:

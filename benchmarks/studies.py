@@ -43,8 +43,16 @@ def children(pid: int) -> list[int]:
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split() if entry.name.isdigit() else []
-            if fields and int(fields[1]) == pid and b"resource_tracker" not in (entry / "cmdline").read_bytes():
+            fields = (
+                (entry / "stat").read_text().rpartition(")")[2].split()
+                if entry.name.isdigit()
+                else []
+            )
+            if (
+                fields
+                and int(fields[1]) == pid
+                and b"resource_tracker" not in (entry / "cmdline").read_bytes()
+            ):
                 found += [int(entry.name), *children(int(entry.name))]
         except OSError:
             continue
@@ -63,7 +71,12 @@ def same(a: rf.Study, b: rf.Study) -> bool:
     """Whether two studies have the same runs, bit for bit."""
     with Ledger(a.ledger) as one, Ledger(b.ledger) as other:
         pairs = list(zip(one.rows(), other.rows(), strict=True))
-    return all(x.key == y.key and x.status == y.status == "done" and x.numbers.tobytes() == y.numbers.tobytes() for x, y in pairs)
+    return all(
+        x.key == y.key
+        and x.status == y.status == "done"
+        and x.numbers.tobytes() == y.numbers.tobytes()
+        for x, y in pairs
+    )
 
 
 def once(study: rf.Study) -> bool:
@@ -90,18 +103,25 @@ def done(study: rf.Study) -> int:
 def resumed(study: rf.Study, jobs: int) -> subprocess.Popen[bytes]:
     """A process of its own that goes on with a study."""
     words = ["sweep", str(study.ledger.with_suffix(".yaml")), "--jobs", str(jobs), "--json"]
-    return subprocess.Popen([sys.executable, "-m", "ramify", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(
+        [sys.executable, "-m", "ramify", *words], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    )
 
 
 def throughput(runs: int) -> None:
-    """One worker process, then two; processor time tells how busy the two were on a machine that others use as well."""
+    """One worker process, then two; processor time tells how busy the two were on a machine that
+    others use as well.
+    """
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         serial = study_in(folder, runs, "serial")
         started, cpu = time.perf_counter(), time.process_time()
         serial.run(engine="serial")
         wall_1, cpu_1 = time.perf_counter() - started, time.process_time() - cpu
-        print(f"one worker:  {runs / wall_1:7.1f} runs/s, {wall_1:.1f} s, processor {cpu_1:.1f} s", flush=True)
+        print(
+            f"one worker:  {runs / wall_1:7.1f} runs/s, {wall_1:.1f} s, processor {cpu_1:.1f} s",
+            flush=True,
+        )
         two = study_in(folder, runs, "two")
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         started = time.perf_counter()
@@ -116,18 +136,29 @@ def throughput(runs: int) -> None:
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cpu_2 = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         print(
-            f"two workers: {runs / wall_2:7.1f} runs/s, {wall_2:.1f} s, processor {cpu_2:.1f} s (start of the processes included)"
+            f"two workers: {runs / wall_2:7.1f} runs/s, {wall_2:.1f} s, processor {cpu_2:.1f} s "
+            "(start of the processes included)"
         )
         busy = two.status().seconds / wall_2 / 2
-        print(f"of two perfect workers: {wall_1 / wall_2 / 2:.1%} by the clock; workers at work {busy:.1%} of it, start included")
-        print(f"processor time of one worker over that of two and their parent: {cpu_1 / cpu_2:.1%}")
+        print(
+            f"of two perfect workers: {wall_1 / wall_2 / 2:.1%} by the clock; workers at work "
+            f"{busy:.1%} of it, start included"
+        )
+        print(
+            f"processor time of one worker over that of two and their parent: {cpu_1 / cpu_2:.1%}"
+        )
         print("peak memory: " + ", ".join(f"{what} {mb:.0f} MB" for what, mb in peak.items()))
-        print(f"ledger: {two.ledger.stat().st_size / 1e6:.1f} MB; bit for bit the same: {same(serial, two)}")
+        print(
+            f"ledger: {two.ledger.stat().st_size / 1e6:.1f} MB; bit for bit the same: "
+            f"{same(serial, two)}"
+        )
         print(f"load average: {os.getloadavg()}")
 
 
 def kills(runs: int, wanted: int, seed: int = 0) -> None:
-    """Kill workers and parents at random moments; the ledger is checked after each, and compared with an undisturbed study."""
+    """Kill workers and parents at random moments; the ledger is checked after each, and compared
+    with an undisturbed study.
+    """
     chance = random.Random(seed)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -137,7 +168,10 @@ def kills(runs: int, wanted: int, seed: int = 0) -> None:
         checks = 0
         process = resumed(wild, 2)
         while sum(count.values()) < wanted:
-            early, before = chance.random() < 0.15, done(wild)  # now and then before it has really started
+            early, before = (
+                chance.random() < 0.15,
+                done(wild),
+            )  # now and then before it has really started
             while not early and process.poll() is None and done(wild) == before:
                 time.sleep(0.05)
             time.sleep(chance.uniform(0.0, 1.0))
@@ -165,7 +199,10 @@ def kills(runs: int, wanted: int, seed: int = 0) -> None:
         process.wait()
         last = wild.run(2)
         print(f"{count}, {checks} integrity checks ok; {last}")
-        print(f"every run exactly once: {once(wild)}; equal to the undisturbed study: {same(calm, wild)}")
+        print(
+            f"every run exactly once: {once(wild)}; equal to the undisturbed study: "
+            f"{same(calm, wild)}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Timing of statements: the minimum of many short samples, taken in turn so that a noisy moment hits every program alike."""
+"""Timing of statements: the minimum of many short samples, taken in turn so that a noisy moment
+hits every program alike.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _FEWEST = 5
 
 @dataclass(frozen=True)
 class Call:
-    """A Python statement as a user would write it, the names in it, and where its answer is found afterwards."""
+    """A Python statement as a user would write it, the names in it, and where its answer is found
+    afterwards.
+    """
 
     text: str
     names: Mapping[str, Any]
@@ -34,9 +38,12 @@ class Call:
 def fastest(calls: Mapping[str, Call], seconds: float) -> dict[str, float]:
     """Seconds per run of each statement; all together are given about ``seconds``.
 
-    Samples of all statements last equally long: on a busy machine a short sample finds a quiet moment more often than a long one.
+    Samples of all statements last equally long: on a busy machine a short sample finds a quiet
+    moment more often than a long one.
     """
-    timers = {name: timeit.Timer(call.text, globals=dict(call.names)) for name, call in calls.items()}
+    timers = {
+        name: timeit.Timer(call.text, globals=dict(call.names)) for name, call in calls.items()
+    }
     rough = {name: _rough(timer) for name, timer in timers.items()}
     sample = max(_SAMPLE, *rough.values())
     numbers = {name: max(1, round(sample / rough[name])) for name in timers}

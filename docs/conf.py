@@ -48,4 +48,7 @@ def setup(app: Any) -> None:
 def _draw_gallery(app: Any, config: Any) -> None:
     import gallery
 
-    gallery.write(Path(__file__).parent / "_gallery", config.gallery.split(",") if config.gallery else ramify.robots())
+    gallery.write(
+        Path(__file__).parent / "_gallery",
+        config.gallery.split(",") if config.gallery else ramify.robots(),
+    )

@@ -24,7 +24,10 @@ def swing(robot: rf.Model) -> rf.Result:
         start = robot.neutral()
         first = robot.bodies[0].joint
         still = first.dof if first.kind in ("free", "free_euler") or not first.actuated else 0
-        reach = [0.0 if k < still else (0.35 if step.unit == "rad" else 0.1) for k, step in enumerate(_steps(robot))]
+        reach = [
+            0.0 if k < still else (0.35 if step.unit == "rad" else 0.1)
+            for k, step in enumerate(_steps(robot))
+        ]
         phase = np.sin(2.0 * np.pi * (t[:, None] / SECONDS + np.linspace(0.0, 0.5, robot.nv)))
         q = np.stack([robot.integrate(start, row * np.array(reach), 1.0) for row in phase])
     nothing = np.zeros((len(t), robot.nv))
@@ -41,7 +44,10 @@ def _closed(robot: rf.Model, t: np.ndarray) -> np.ndarray:
     found, near = [], state.q
     for now in t:
         phases = [2.0 * np.pi * now / SECONDS + k for k in range(len(chosen))]
-        wanted = {n: state.q[i] + r * np.sin(p) for n, i, r, p in zip(chosen.names, chosen.q, reach, phases, strict=True)}
+        wanted = {
+            n: state.q[i] + r * np.sin(p)
+            for n, i, r, p in zip(chosen.names, chosen.q, reach, phases, strict=True)
+        }
         near = robot.assemble(wanted, guess=near).q
         found.append(near)
     return np.stack(found)
@@ -62,5 +68,12 @@ def write(folder: Path, robots: Sequence[str]) -> None:
             swing(robot).animate(picture, size=(320, 240), fps=FRAMES / SECONDS, progress=False)
         about = str(robot.metadata.get("description", ""))
         size = f"{robot.nv} degrees of freedom, {robot.mass:.4g} kg"
-        lines += [f"## {name}", "", f"![{name}](_gallery/{name}.gif)", "", f"{about.rstrip('.')}. {size}.", ""]
+        lines += [
+            f"## {name}",
+            "",
+            f"![{name}](_gallery/{name}.gif)",
+            "",
+            f"{about.rstrip('.')}. {size}.",
+            "",
+        ]
     (folder / "robots.md").write_text("\n".join(lines), encoding="utf-8")

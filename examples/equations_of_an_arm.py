@@ -1,4 +1,6 @@
-"""The equations of motion of a planar arm as formulas: with names, as Python, and the steps of a recursion."""
+"""The equations of motion of a planar arm as formulas: with names, as Python, and the steps of a
+recursion.
+"""
 
 import numpy as np
 

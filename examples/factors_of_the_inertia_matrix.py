@@ -1,4 +1,6 @@
-"""The analytical factors I = U D U' of a gripper's inertia matrix, by joint and by module: branches leave zeros."""
+"""The analytical factors I = U D U' of a gripper's inertia matrix, by joint and by module: branches
+leave zeros.
+"""
 
 import numpy as np
 

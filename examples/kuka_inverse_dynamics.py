@@ -1,4 +1,6 @@
-"""Torques of a KUKA KR5 whose joints all turn by 60 degrees within a second, and the power they take."""
+"""Torques of a KUKA KR5 whose joints all turn by 60 degrees within a second, and the power they
+take.
+"""
 
 import numpy as np
 

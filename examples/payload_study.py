@@ -1,4 +1,6 @@
-"""A study of payloads: sixteen of its runs in this process, a table, and one run made again from its row."""
+"""A study of payloads: sixteen of its runs in this process, a table, and one run made again from
+its row.
+"""
 
 import tempfile
 from pathlib import Path
@@ -23,8 +25,13 @@ with tempfile.TemporaryDirectory() as folder:
     count = few.run(engine="serial")
     print(f"{count.done} of {count.planned} runs done")
     table = few.table()
-    for mass, speed in sorted(zip(table["payload.link6.mass"], table["max_speed"], strict=True))[::5]:
+    for mass, speed in sorted(zip(table["payload.link6.mass"], table["max_speed"], strict=True))[
+        ::5
+    ]:
         print(f"{mass:5.2f} kg: {speed:6.2f} rad/s at most")
     heaviest = int(np.argmax(table["payload.link6.mass"]))
     again = few.result(heaviest)
-    print(f"run {heaviest} made again, equal bit for bit: {np.abs(again.v).max() == table['max_speed'][heaviest]}")
+    print(
+        f"run {heaviest} made again, equal bit for bit: "
+        f"{np.abs(again.v).max() == table['max_speed'][heaviest]}"
+    )

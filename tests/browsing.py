@@ -1,4 +1,6 @@
-"""A browser without a screen for the tests of pages: Chromium as the system has it, driven by Playwright."""
+"""A browser without a screen for the tests of pages: Chromium as the system has it, driven by
+Playwright.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def find_browser() -> str:
     named = os.environ.get("RAMIFY_BROWSER")
     found = named or next((path for path in map(shutil.which, NAMES) if path), None)
     if found is None:
-        pytest.fail("no browser: install Chromium (apt-get install chromium), or name one in RAMIFY_BROWSER")
+        pytest.fail(
+            "no browser: install Chromium (apt-get install chromium), or name one in RAMIFY_BROWSER"
+        )
     return found
 
 
@@ -44,23 +48,38 @@ def chromium(*switches: str) -> Iterator[Any]:
 
 @contextmanager
 def visit(
-    browser: Any, address: str, *, width: int = 1200, height: int = 800, scheme: str = "light", before: str = "", home: str = ""
+    browser: Any,
+    address: str,
+    *,
+    width: int = 1200,
+    height: int = 800,
+    scheme: str = "light",
+    before: str = "",
+    home: str = "",
 ) -> Iterator[Any]:
-    """A page that must not complain: errors, warnings of its console and requests to a network fail the test.
+    """A page that must not complain: errors, warnings of its console and requests to a network fail
+    the test.
 
-    before: a script that runs before the page's own; home: where requests may go all the same (warnings are let pass then).
+    before: a script that runs before the page's own; home: where requests may go all the same
+    (warnings are let pass then).
     """
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = context.new_page()
     trouble: list[str] = []
     bad = ("error",) if home else ("error", "warning")
-    page.on("console", lambda message: trouble.append(message.text) if message.type in bad else None)
+    page.on(
+        "console", lambda message: trouble.append(message.text) if message.type in bad else None
+    )
     page.on("pageerror", lambda error: trouble.append(str(error)))
-    page.on("dialog", lambda dialog: (trouble.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on(
+        "dialog", lambda dialog: (trouble.append(f"dialog: {dialog.message}"), dialog.dismiss())
+    )
     page.on(
         "request",
         lambda request: (
-            None if request.url.startswith(("file:", "data:", "blob:", home or "file:")) else trouble.append(request.url)
+            None
+            if request.url.startswith(("file:", "data:", "blob:", home or "file:"))
+            else trouble.append(request.url)
         ),
     )
     if before:
@@ -85,7 +104,9 @@ def keep(page: Any, name: str, **options: Any) -> Any:
 
 
 def until(page: Any, expression: str, seconds: float = 30.0) -> None:
-    """Wait until an expression is true; Playwright's own waiting evaluates text in the page, which a report forbids."""
+    """Wait until an expression is true; Playwright's own waiting evaluates text in the page, which
+    a report forbids.
+    """
     for _ in range(round(seconds / 0.05)):
         if page.evaluate(f"Boolean({expression})"):
             return

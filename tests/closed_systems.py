@@ -1,4 +1,6 @@
-"""Robots with loops for the tests: any closing joint between two arms of any joints, and a four-bar in any plane."""
+"""Robots with loops for the tests: any closing joint between two arms of any joints, and a four-bar
+in any plane.
+"""
 
 from __future__ import annotations
 
@@ -35,12 +37,16 @@ def random_frame(rng: np.random.Generator) -> Frame:
 def two_arms(
     seed: int, kind: str, options: dict[str, Any], base: str | None = "free", twice: bool = False
 ) -> tuple[rf.Model, Array]:
-    """(model, q): two arms of many kinds of joints on one base, their ends joined so that the loop is closed at q."""
+    """(model, q): two arms of many kinds of joints on one base, their ends joined so that the loop
+    is closed at q.
+    """
     rng = np.random.default_rng(seed)
     robot = rf.Builder("arms", gravity=(1.0, 2.0, -9.0))
     root = None
     if base is not None:
-        robot.link("base", None, base, mass=2.0, inertia=tuple(rng.uniform(0.1, 0.2, 3)), actuated=False)
+        robot.link(
+            "base", None, base, mass=2.0, inertia=tuple(rng.uniform(0.1, 0.2, 3)), actuated=False
+        )
         root = "base"
     for name, parent, joint in (
         ("a", root, "revolute"), ("b", "a", "ball"),
@@ -48,11 +54,23 @@ def two_arms(
     ):  # fmt: skip
         com = rng.normal(size=3) * 0.1
         inertia = tuple(rng.uniform(0.1, 0.2, 3))
-        robot.link(name, parent, joint, at=random_frame(rng), mass=1.0, com=tuple(com), inertia=inertia, pitch=0.0)
+        robot.link(
+            name,
+            parent,
+            joint,
+            at=random_frame(rng),
+            mass=1.0,
+            com=tuple(com),
+            inertia=inertia,
+            pitch=0.0,
+        )
     tree = robot.model()
     q = tree.random(seed)[0]
     pose = tree.kinematics(q)
-    ends = [Frame(pose.rotation[i], pose.position[i]) for i in (tree.body_index("b"), tree.body_index("f"))]
+    ends = [
+        Frame(pose.rotation[i], pose.position[i])
+        for i in (tree.body_index("b"), tree.body_index("f"))
+    ]
     first = random_frame(rng)
     at = ends[0] @ first
     second = ends[1].inverse() @ at
@@ -60,7 +78,12 @@ def two_arms(
         second = random_frame(rng)
         options = {"length": float(np.linalg.norm((ends[1] @ second).position - at.position))}
     elif kind == "universal":  # turned about both of its axes
-        second = ends[1].inverse() @ at @ Frame(rotation_about((1, 0, 0), 0.4)) @ Frame(rotation_about((0, 0, 1), 0.7))
+        second = (
+            ends[1].inverse()
+            @ at
+            @ Frame(rotation_about((1, 0, 0), 0.4))
+            @ Frame(rotation_about((0, 0, 1), 0.7))
+        )
     robot.loop("tie", kind, ("b", first), ("f", second), **options)
     if twice:
         robot.loop("again", kind, ("b", first), ("f", second), **options)
@@ -75,7 +98,12 @@ def tangent(model: rf.Model, q: Array, seed: int = 0) -> Array:
 
 
 def four_bar(
-    planar: bool = True, turned: bool = False, coupler: float = 5.0, rocker: float = 3.0, crank: float = 1.5, **options: Any
+    planar: bool = True,
+    turned: bool = False,
+    coupler: float = 5.0,
+    rocker: float = 3.0,
+    crank: float = 1.5,
+    **options: Any,
 ) -> rf.Model:
     """The book's four-bar, in the plane z = 0 or in some other one; masses in kg."""
     place = Frame(from_rpy(0.3, -0.7, 1.1)) if turned else Frame()
@@ -89,9 +117,21 @@ def four_bar(
         }
 
     robot.link("crank", at=place, **rod(crank, 0.038))
-    robot.link("rocker", at=place @ Frame(position=np.array([-0.0895, 0, 0])), actuated=False, **rod(rocker, 0.1152))
+    robot.link(
+        "rocker",
+        at=place @ Frame(position=np.array([-0.0895, 0, 0])),
+        actuated=False,
+        **rod(rocker, 0.1152),
+    )
     robot.link("coupler", "rocker", at=(0.1152, 0, 0), actuated=False, **rod(coupler, 0.1152))
-    robot.loop("pin", "revolute", ("crank", (0.038, 0, 0)), ("coupler", (0.1152, 0, 0)), planar=planar, **options)
+    robot.loop(
+        "pin",
+        "revolute",
+        ("crank", (0.038, 0, 0)),
+        ("coupler", (0.1152, 0, 0)),
+        planar=planar,
+        **options,
+    )
     return robot.near(crank=0.0, rocker=0.9844, coupler=4.3144).model()
 
 
@@ -99,23 +139,51 @@ def parallelogram() -> rf.Model:
     """Two equal cranks: at 0 and pi all links lie on one line, and the loop has two ways to go on."""
     robot = rf.Builder("parallelogram", gravity=(0, 0, 0))
     robot.link("crank", mass=1.0, com=(0.05, 0, 0), inertia=(0, 1e-3, 1e-3))
-    robot.link("coupler", "crank", at=(0.1, 0, 0), mass=1.0, com=(0.1, 0, 0), inertia=(0, 1e-3, 1e-3), actuated=False)
-    robot.link("rocker", at=(0.2, 0, 0), mass=1.0, com=(0.05, 0, 0), inertia=(0, 1e-3, 1e-3), actuated=False)
+    robot.link(
+        "coupler",
+        "crank",
+        at=(0.1, 0, 0),
+        mass=1.0,
+        com=(0.1, 0, 0),
+        inertia=(0, 1e-3, 1e-3),
+        actuated=False,
+    )
+    robot.link(
+        "rocker",
+        at=(0.2, 0, 0),
+        mass=1.0,
+        com=(0.05, 0, 0),
+        inertia=(0, 1e-3, 1e-3),
+        actuated=False,
+    )
     robot.loop("pin", "revolute", ("coupler", (0.2, 0, 0)), ("rocker", (0.1, 0, 0)), planar=True)
     return robot.near(crank=1.0, coupler=-1.0, rocker=1.0).model()
 
 
 def folding_twins() -> rf.Model:
-    """Two slider-cranks in one model, not connected, their rods as long as their cranks: both fold at the same moment."""
+    """Two slider-cranks in one model, not connected, their rods as long as their cranks: both fold
+    at the same moment.
+    """
     one = rf.load("slider_crank", rod=1.0)
     robot = rf.Builder("twins", gravity=one.gravity)
     for side in "ab":
         for body in one.bodies:
-            joint, parent = body.joint, one.bodies[body.parent].name + side if body.parent >= 0 else None
+            joint, parent = (
+                body.joint,
+                one.bodies[body.parent].name + side if body.parent >= 0 else None,
+            )
             robot.link(
                 body.name + side, parent, joint.kind, at=joint.placement, mass=body.mass, com=body.com, inertia=body.inertia,
                 actuated=joint.actuated,
             )  # fmt: skip
         (pin,) = one.loops
-        robot.loop(f"pin{side}", "revolute", (f"slider{side}", pin.first.frame), (f"rod{side}", pin.second.frame), planar=True)
-    return robot.near(**{name + side: value for side in "ab" for name, value in one.guess.items()}).model()
+        robot.loop(
+            f"pin{side}",
+            "revolute",
+            (f"slider{side}", pin.first.frame),
+            (f"rod{side}", pin.second.frame),
+            planar=True,
+        )
+    return robot.near(
+        **{name + side: value for side in "ab" for name, value in one.guess.items()}
+    ).model()

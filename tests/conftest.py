@@ -1,4 +1,6 @@
-"""What all tests share: a cache of kernels of their own, the reference data beside the repository, Hypothesis' settings."""
+"""What all tests share: a cache of kernels of their own, the reference data beside the repository,
+Hypothesis' settings.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +15,20 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).resolve().parent.parent
 
 settings.register_profile(
-    "ramify", deadline=None, derandomize=True, max_examples=60, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "ramify",
+    deadline=None,
+    derandomize=True,
+    max_examples=60,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("ramify")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One kernel cache for the session. The workers of xdist inherit it through the environment, so they share their work."""
+    """One kernel cache for the session. The workers of xdist inherit it through the environment, so
+    they share their work.
+    """
     if not hasattr(config, "workerinput"):
         os.environ["RAMIFY_CACHE_DIR"] = tempfile.mkdtemp(prefix="ramify-tests-")
 
@@ -37,7 +46,9 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """Reference data beside the repository; the tests that need them are skipped where they are absent."""
+    """Reference data beside the repository; the tests that need them are skipped where they are
+    absent.
+    """
     path = ROOT.parent / "shared"
     if not path.is_dir():
         pytest.skip(f"the reference data {path} are not here")

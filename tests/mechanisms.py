@@ -19,7 +19,9 @@ MECHANISMS = (
 
 
 def consistent(model: rf.Model, seed: int = 0, scale: float = 1.0) -> tuple[Array, Array, Array]:
-    """(q, v, a) near the model's own posture that keep the loops closed, found by numbers alone: projection and least squares."""
+    """(q, v, a) near the model's own posture that keep the loops closed, found by numbers alone:
+    projection and least squares.
+    """
     rng = np.random.default_rng(seed)
     q = model.assemble().q
     J = model.constraints(q).J
@@ -28,12 +30,17 @@ def consistent(model: rf.Model, seed: int = 0, scale: float = 1.0) -> tuple[Arra
     J = model.constraints(q).J
     free = np.linalg.svd(J)[2][np.linalg.matrix_rank(J) :].T
     v = free @ rng.normal(size=free.shape[1]) * scale
-    a = free @ rng.normal(size=free.shape[1]) * scale - np.linalg.pinv(J) @ model.constraints(q, v).Jdot_v
+    a = (
+        free @ rng.normal(size=free.shape[1]) * scale
+        - np.linalg.pinv(J) @ model.constraints(q, v).Jdot_v
+    )
     return q, v, a
 
 
 class Peer:
-    """A mechanism of planar pins and ball joints in Pinocchio: its open tree, and the relative motion of the pins' two sides."""
+    """A mechanism of planar pins and ball joints in Pinocchio: its open tree, and the relative
+    motion of the pins' two sides.
+    """
 
     def __init__(self, model: rf.Model) -> None:
         self.model, self.pin = model, pinocchio_of(model)
@@ -67,7 +74,9 @@ class Peer:
         place = self.data.oMf[frame]
         arm = place.rotation @ end.frame.position
         J = pin.getFrameJacobian(self.pin, self.data, frame, pin.LOCAL_WORLD_ALIGNED)
-        rate = pin.getFrameClassicalAcceleration(self.pin, self.data, frame, pin.LOCAL_WORLD_ALIGNED)
+        rate = pin.getFrameClassicalAcceleration(
+            self.pin, self.data, frame, pin.LOCAL_WORLD_ALIGNED
+        )
         w = pin.getFrameVelocity(self.pin, self.data, frame, pin.LOCAL_WORLD_ALIGNED).angular
         bias = rate.linear + np.cross(rate.angular, arm) + np.cross(w, np.cross(w, arm))
         return place.translation + arm, J[:3] - pin.skew(arm) @ J[3:], bias
@@ -94,7 +103,9 @@ class Peer:
         return found[:n], -found[n:]
 
     def in_world(self, q: Array, multipliers: Array) -> Array:
-        """Our multipliers, which stand in the axes of each loop's first end, in the axes of the world."""
+        """Our multipliers, which stand in the axes of each loop's first end, in the axes of the
+        world.
+        """
         pose = self.model.tree.kinematics(q)
         out, k = [], 0
         for loop in self.model.loops:

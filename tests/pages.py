@@ -39,8 +39,17 @@ class Page:
     @property
     def commands(self) -> list[str]:
         """Lines of shell blocks that call ramify."""
-        lines = [line for kind in ("sh", "console", "bash") for block in self.blocks(kind) for line in block.splitlines()]
-        return [line.removeprefix("$ ").strip() for line in lines if line.removeprefix("$ ").startswith("ramify ")]
+        lines = [
+            line
+            for kind in ("sh", "console", "bash")
+            for block in self.blocks(kind)
+            for line in block.splitlines()
+        ]
+        return [
+            line.removeprefix("$ ").strip()
+            for line in lines
+            if line.removeprefix("$ ").startswith("ramify ")
+        ]
 
     @property
     def links(self) -> list[str]:
@@ -56,5 +65,9 @@ class Page:
 
 PAGES = [
     Page(ROOT / "README.md"),
-    *(Page(path) for path in sorted((ROOT / "docs").rglob("*.md")) if path.parent.name != "_gallery"),
+    *(
+        Page(path)
+        for path in sorted((ROOT / "docs").rglob("*.md"))
+        if path.parent.name != "_gallery"
+    ),
 ]

@@ -1,8 +1,8 @@
 """Random robots for the tests, and the same robots in Pinocchio.
 
-Bodies hang on one another at random, on every type of joint. Joint frames come in three styles: anywhere; at right angles with many
-zeros, as a Denavit-Hartenberg table gives them; and nearly parallel to the parent's, where the common normal of two axes is
-ill-defined.
+Bodies hang on one another at random, on every type of joint. Joint frames come in three styles:
+anywhere; at right angles with many zeros, as a Denavit-Hartenberg table gives them; and nearly
+parallel to the parent's, where the common normal of two axes is ill-defined.
 """
 
 from __future__ import annotations
@@ -22,9 +22,15 @@ from ramify.model.frame import Frame, from_rpy, rotation_about
 from ramify.model.joint import JOINT_KINDS, SPHERICAL_SEQUENCES, UNIVERSAL_SEQUENCES, Joint
 from ramify.model.skeleton import Skeleton, as_pose, build_skeleton
 
-KINDS = tuple(kind for kind in JOINT_KINDS if kind not in ("fixed", "ball", "free"))  # coordinates agree with Pinocchio's
+KINDS = tuple(
+    kind for kind in JOINT_KINDS if kind not in ("fixed", "ball", "free")
+)  # coordinates agree with Pinocchio's
 STYLES = ("anywhere", "right angles", "nearly parallel")
-SEQUENCES = {"universal": UNIVERSAL_SEQUENCES, "spherical": SPHERICAL_SEQUENCES, "free_euler": SPHERICAL_SEQUENCES}
+SEQUENCES = {
+    "universal": UNIVERSAL_SEQUENCES,
+    "spherical": SPHERICAL_SEQUENCES,
+    "free_euler": SPHERICAL_SEQUENCES,
+}
 
 
 def _unit(rng: np.random.Generator) -> Array:
@@ -36,7 +42,10 @@ def random_frame(rng: np.random.Generator, style: str = "anywhere") -> Frame:
     """A frame of one of the three styles, some decimetres away."""
     offset = 0.3 * rng.normal(size=3)
     if style == "right angles":
-        return Frame(from_rpy(*(float(k) * np.pi / 2 for k in rng.integers(-1, 3, size=3))), offset * rng.integers(0, 2, size=3))
+        return Frame(
+            from_rpy(*(float(k) * np.pi / 2 for k in rng.integers(-1, 3, size=3))),
+            offset * rng.integers(0, 2, size=3),
+        )
     if style == "nearly parallel":
         return Frame(rotation_about(_unit(rng), 10.0 ** float(rng.uniform(-14.0, -1.0))), offset)
     return Frame(rotation_about(_unit(rng), float(rng.uniform(-np.pi, np.pi))), offset)
@@ -64,18 +73,33 @@ def random_joint(rng: np.random.Generator, name: str, kind: str, style: str) -> 
 
 
 def random_body(rng: np.random.Generator, name: str, parent: int, joint: Joint) -> Body:
-    """A body with mass, an offset mass centre and a full inertia tensor that some rigid body could have."""
+    """A body with mass, an offset mass centre and a full inertia tensor that some rigid body could
+    have.
+    """
     spread = 0.3 * rng.normal(size=(3, 3))
     moments = spread @ spread.T
-    return Body(name, parent, joint, rng.uniform(0.1, 2.0), 0.2 * rng.normal(size=3), np.trace(moments) * np.eye(3) - moments)
+    return Body(
+        name,
+        parent,
+        joint,
+        rng.uniform(0.1, 2.0),
+        0.2 * rng.normal(size=3),
+        np.trace(moments) * np.eye(3) - moments,
+    )
 
 
 def random_bodies(
-    rng: np.random.Generator, n: int, depth_first: bool = False, kinds: Sequence[str] = KINDS, styles: Sequence[str] = STYLES
+    rng: np.random.Generator,
+    n: int,
+    depth_first: bool = False,
+    kinds: Sequence[str] = KINDS,
+    styles: Sequence[str] = STYLES,
 ) -> tuple[Body, ...]:
-    """A tree of n bodies: half of them go on from the last one, the others branch off anywhere, the base included.
+    """A tree of n bodies: half of them go on from the last one, the others branch off anywhere, the
+    base included.
 
-    ``depth_first``: they branch off the last one's ancestors only, so that every subtree is numbered in one run.
+    ``depth_first``: they branch off the last one's ancestors only, so that every subtree is
+    numbered in one run.
     """
     bodies: list[Body] = []
     path = [-1]
@@ -92,7 +116,9 @@ def tree_of(bodies: tuple[Body, ...], gravity: Any) -> tuple[Tree, Skeleton]:
     """The tree on which the algorithms run, and its skeleton."""
     skeleton = build_skeleton(bodies)
     g = skeleton.root.rotation.T @ np.asarray(gravity, dtype=np.float64)
-    return Tree(skeleton.links, skeleton.parents, as_pose(skeleton.root), Vec3(*(float(x) for x in g))), skeleton
+    return Tree(
+        skeleton.links, skeleton.parents, as_pose(skeleton.root), Vec3(*(float(x) for x in g))
+    ), skeleton
 
 
 def se3(frame: Frame) -> pin.SE3:
@@ -107,10 +133,12 @@ def _screw(axis: tuple[float, float, float], rho: float, eta: float) -> Any:
 
 
 def to_pinocchio(robot: Any, gravity: Any = None) -> pin.Model:
-    """The same robot in Pinocchio: one joint per degree of freedom, one frame per body under the body's name.
+    """The same robot in Pinocchio: one joint per degree of freedom, one frame per body under the
+    body's name.
 
-    ``robot`` is a Model, or bodies with their ``gravity``. Coordinates agree one by one. Beware: Pinocchio's ``crba`` and
-    ``computeCoriolisMatrix`` silently lose entries unless every subtree is numbered in one run.
+    ``robot`` is a Model, or bodies with their ``gravity``. Coordinates agree one by one. Beware:
+    Pinocchio's ``crba`` and ``computeCoriolisMatrix`` silently lose entries unless every subtree is
+    numbered in one run.
     """
     bodies = getattr(robot, "bodies", robot)
     model = pin.Model()
@@ -120,10 +148,14 @@ def to_pinocchio(robot: Any, gravity: Any = None) -> pin.Model:
         joint, place = ends[body.parent]
         place = place * se3(body.joint.placement)
         for i, step in enumerate(body.joint.steps):
-            joint = model.addJoint(joint, _screw(step.axis, step.rho, step.eta), place, f"{body.name}.{i}")
+            joint = model.addJoint(
+                joint, _screw(step.axis, step.rho, step.eta), place, f"{body.name}.{i}"
+            )
             place = pin.SE3.Identity()
         place = place * se3(body.joint.outlet)
-        model.appendBodyToJoint(joint, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), place)
+        model.appendBodyToJoint(
+            joint, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), place
+        )
         model.addFrame(pin.Frame(body.name, joint, 0, place, pin.FrameType.OP_FRAME))
         ends[b] = joint, place
     return model
@@ -149,11 +181,17 @@ class Case:
 
 
 def random_case(seed: int, n_bodies: int | None = None) -> Case:
-    """A repeatable case of 1-25 bodies, or of as many as asked for; two in three are numbered depth first."""
+    """A repeatable case of 1-25 bodies, or of as many as asked for; two in three are numbered depth
+    first.
+    """
     rng = np.random.default_rng(seed)
     depth_first = seed % 3 > 0
-    bodies = random_bodies(rng, int(rng.integers(1, 26)) if n_bodies is None else n_bodies, depth_first)
+    bodies = random_bodies(
+        rng, int(rng.integers(1, 26)) if n_bodies is None else n_bodies, depth_first
+    )
     gravity = 6.0 * rng.normal(size=3)
     tree, skeleton = tree_of(bodies, gravity)
     q, v, a = rng.normal(size=(3, len(skeleton.links))).tolist()
-    return Case(bodies, depth_first, gravity, tree, skeleton, to_pinocchio(bodies, gravity), q, v, a)
+    return Case(
+        bodies, depth_first, gravity, tree, skeleton, to_pinocchio(bodies, gravity), q, v, a
+    )

@@ -1,4 +1,6 @@
-"""Runs made by SciPy's DOP853 from a model's own forward dynamics: what a simulator should give, without a simulator."""
+"""Runs made by SciPy's DOP853 from a model's own forward dynamics: what a simulator should give,
+without a simulator.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,11 @@ NAMES = ("base <script>alert(1)</script>", "Gelenk \"ü\" & 'ß', $x$", "关节 
 
 def pendulum(length: float = 1.0, mass: float = 2.0) -> rf.Model:
     """A point mass on a rod that turns about y; at q = 0 it hangs."""
-    return rf.Builder("pendulum").link("rod", joint="revolute", axis=(0, 1, 0), mass=mass, com=(0, 0, -length)).model()
+    return (
+        rf.Builder("pendulum")
+        .link("rod", joint="revolute", axis=(0, 1, 0), mass=mass, com=(0, 0, -length))
+        .model()
+    )
 
 
 def strange() -> rf.Model:
@@ -54,7 +60,9 @@ def run(
     rows: int = 101,
     desired: Motion | None = None,
 ) -> Result:
-    """Simulate, with the work of the joint forces and the losses of viscous friction integrated along."""
+    """Simulate, with the work of the joint forces and the losses of viscous friction integrated
+    along.
+    """
     nq, nv = model.nq, model.nv
     force: Control = control or (lambda t, q, v: np.zeros(nv))
 
@@ -72,12 +80,16 @@ def run(
 
     t = np.linspace(0.0, t_end, rows)
     start = np.concatenate([q0, v0, [0.0, 0.0]])
-    found = solve_ivp(rates, (0.0, t_end), start, method="DOP853", rtol=rtol, atol=1e-2 * rtol, t_eval=t)
+    found = solve_ivp(
+        rates, (0.0, t_end), start, method="DOP853", rtol=rtol, atol=1e-2 * rtol, t_eval=t
+    )
     y = found.y.T
     q, v = unit(y[:, :nq]), y[:, nq : nq + nv]
     tau = np.array([force(*row) for row in zip(t, q, v, strict=True)])
     a = model.forward_dynamics(q, v, tau - damping * v)
-    options = {"method": "DOP853", "rtol": rtol, "atol": 1e-2 * rtol} | ({"damping": damping} if damping else {})
+    options = {"method": "DOP853", "rtol": rtol, "atol": 1e-2 * rtol} | (
+        {"damping": damping} if damping else {}
+    )
     stats = {"evaluations": int(found.nfev), "steps": int(found.nfev) // 12}
     return Result(model, t, q, v, a, tau, Work(y[:, -2], y[:, -1]), options, stats, desired=desired)
 

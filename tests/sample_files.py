@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.files.load import read_yaml
+
+read_yaml = as_model(read_yaml)
 
 FULL = """
 name: sample  # every key once

@@ -1,4 +1,6 @@
-"""All formulations give one answer: inertia matrix, bias, joint forces, accelerations; on serial robots and on trees."""
+"""All formulations give one answer: inertia matrix, bias, joint forces, accelerations; on serial
+robots and on trees.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from ramify.formulations.counting import book_fixed
 from ramify.formulations.counting.book_tree import tree_of
 
 Answer = dict[str, Any]
-"""``M``, ``bias``, ``tau`` of the accelerations a, and ``a`` of the forces tau, as far as a formulation has them."""
+"""``M``, ``bias``, ``tau`` of the accelerations a, and ``a`` of the forces tau, as far as a
+formulation has them.
+"""
 
 
 def _array(x: Any) -> Any:
@@ -29,13 +33,22 @@ def by_matrices(M: Any, bias: Any, a: Any, tau: Any) -> Answer:
     return {"M": M, "bias": bias, "tau": M @ a + bias, "a": np.linalg.solve(M, tau - bias)}
 
 
-def by_recursion(inverse: Callable[..., Any], forward: Callable[..., Any], q: Any, v: Any, a: Any, tau: Any) -> Answer:
-    """The answers of one that has the recursions: the columns of M are forces of unit accelerations, less those at rest."""
+def by_recursion(
+    inverse: Callable[..., Any], forward: Callable[..., Any], q: Any, v: Any, a: Any, tau: Any
+) -> Answer:
+    """The answers of one that has the recursions: the columns of M are forces of unit
+    accelerations, less those at rest.
+    """
     n = len(q)
     still = np.zeros(n)
     rest = _array(inverse(q, still, still))
     M = np.column_stack([_array(inverse(q, still, unit)) - rest for unit in np.eye(n)])
-    return {"M": M, "bias": _array(inverse(q, v, still)), "tau": _array(inverse(q, v, a)), "a": _array(forward(q, v, tau))}
+    return {
+        "M": M,
+        "bias": _array(inverse(q, v, still)),
+        "tau": _array(inverse(q, v, a)),
+        "a": _array(forward(q, v, tau)),
+    }
 
 
 def _denoc(m: Model, q: Any, v: Any, a: Any, tau: Any, level: Any) -> Answer:
@@ -86,9 +99,13 @@ SERIAL: dict[str, Callable[..., Answer]] = {
 
 
 def check(name: str, got: Answer, right: Answer) -> None:
-    """Agreement to 1e-11 of the largest entry; bias forces may vanish, so they are measured against the forces."""
+    """Agreement to 1e-11 of the largest entry; bias forces may vanish, so they are measured against
+    the forces.
+    """
     for what, value in got.items():
-        scale = max(np.abs(right[what]).max(), np.abs(right["tau"]).max() if what == "bias" else 0.0)
+        scale = max(
+            np.abs(right[what]).max(), np.abs(right["tau"]).max() if what == "bias" else 0.0
+        )
         assert np.abs(_array(value) - right[what]).max() <= 1e-11 * scale, f"{name}: {what}"
 
 
@@ -111,7 +128,9 @@ def test_serial_robots(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(4))
 def test_trees(block: int) -> None:
-    """100 trees of all joints without quaternions, links and modules; accelerations where M is well-conditioned."""
+    """100 trees of all joints without quaternions, links and modules; accelerations where M is
+    well-conditioned.
+    """
     judged = 0
     for seed in range(25 * block, 25 * block + 25):
         case = random_case(seed, 1 + seed % 7)

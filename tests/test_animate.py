@@ -24,7 +24,9 @@ from ramify.view.scene import make_scene, upright
 
 
 def volume(found: Triangles) -> float:
-    """By the divergence theorem; negative where faces look inwards, wrong where the surface has holes."""
+    """By the divergence theorem; negative where faces look inwards, wrong where the surface has
+    holes.
+    """
     a, b, c = np.moveaxis(found.points[found.faces], 1, 0)
     return float((a * np.cross(b, c)).sum() / 6.0)
 
@@ -37,8 +39,12 @@ SOLIDS = [
 ]
 
 
-@pytest.mark.parametrize(("shape", "expected", "tolerance"), SOLIDS, ids=lambda x: getattr(x, "kind", None))
-def test_solids_are_closed_and_look_outwards(shape: Shape, expected: float, tolerance: float) -> None:
+@pytest.mark.parametrize(
+    ("shape", "expected", "tolerance"), SOLIDS, ids=lambda x: getattr(x, "kind", None)
+)
+def test_solids_are_closed_and_look_outwards(
+    shape: Shape, expected: float, tolerance: float
+) -> None:
     frame = Frame(from_rpy(0.3, -0.4, 1.0), np.array([1.0, -2.0, 0.5]))
     found = shape_triangles(Shape(shape.kind, shape.size, frame))
     assert volume(found) == pytest.approx(expected, rel=tolerance)
@@ -58,7 +64,9 @@ def test_a_ball_covers_its_disc() -> None:
     """Seen from a distance d, a ball of radius r is a disc of the angular radius asin(r / d)."""
     lens = raster.Lens.around(np.zeros(3), 1.0, 0.3, 0.4, 400, 400)
     ball = shape_triangles(Shape("sphere", (0.25,)), around=64)
-    at, colours = raster.shaded(lens, ball.points, ball.normals, ball.faces, np.full((len(ball.faces), 3), 0.5))
+    at, colours = raster.shaded(
+        lens, ball.points, ball.normals, ball.faces, np.full((len(ball.faces), 3), 0.5)
+    )
     radius = lens.focus * math.tan(math.asin(0.25 / raster.DISTANCE))
     assert len(at) == pytest.approx(math.pi * radius**2, rel=0.01)
     x, y = at % 400 + 0.5 - 200, at // 400 + 0.5 - 200
@@ -76,7 +84,9 @@ def test_nearer_triangles_hide_farther_ones() -> None:
     points = np.concatenate([square - ahead, 0.5 * square + ahead])
     faces = np.array([[4, 5, 6], [4, 6, 7], [0, 1, 2], [0, 2, 3]])  # the nearer one is given first
     red, blue = [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]
-    at, colours = raster.shaded(lens, points, np.tile([1.0, 0.0, 0.0], (8, 1)), faces, np.array([red, red, blue, blue]))
+    at, colours = raster.shaded(
+        lens, points, np.tile([1.0, 0.0, 0.0], (8, 1)), faces, np.array([red, red, blue, blue])
+    )
     middle = at == 100 * 200 + 100
     assert colours[middle, 0] > 0.4
     assert colours[middle, 2] < 0.3
@@ -85,7 +95,10 @@ def test_nearer_triangles_hide_farther_ones() -> None:
 
 def test_triangles_that_share_an_edge_leave_no_gap() -> None:
     rng = np.random.default_rng(1)
-    nodes = np.stack(np.meshgrid(np.arange(12), np.arange(12), indexing="ij"), axis=-1).astype(float) * 10.0
+    nodes = (
+        np.stack(np.meshgrid(np.arange(12), np.arange(12), indexing="ij"), axis=-1).astype(float)
+        * 10.0
+    )
     nodes[1:-1, 1:-1] += rng.uniform(-3, 3, (10, 10, 2))
     corners = [
         [nodes[i, j], nodes[i + 1, j], nodes[i + 1, j + 1]] for i in range(11) for j in range(11)
@@ -136,7 +149,9 @@ SIDES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (
 
 
 def obj_cube() -> bytes:
-    rows = [f"v {x} {y} {z}" for x, y, z in CUBE] + ["f " + " ".join(f"{i + 1}//1" for i in side) for side in SIDES]
+    rows = [f"v {x} {y} {z}" for x, y, z in CUBE] + [
+        "f " + " ".join(f"{i + 1}//1" for i in side) for side in SIDES
+    ]
     return "\n".join(["# a cube", *rows]).encode()
 
 
@@ -148,7 +163,13 @@ def stl_cube(binary: bool) -> bytes:
         return b"solid it is not".ljust(80) + len(faces).to_bytes(4, "little") + rows.tobytes()
     lines = ["solid cube"]
     for face in points[faces]:
-        lines += ["facet normal 0 0 0", " outer loop", *(f"  vertex {x} {y} {z}" for x, y, z in face), " endloop", "endfacet"]
+        lines += [
+            "facet normal 0 0 0",
+            " outer loop",
+            *(f"  vertex {x} {y} {z}" for x, y, z in face),
+            " endloop",
+            "endfacet",
+        ]
     return "\n".join([*lines, "endsolid cube"]).encode()
 
 
@@ -205,10 +226,16 @@ def test_meshes_of_a_urdf_file(tmp_path: Path) -> None:
     notes: list[str] = []
     found = dict(robot_meshes(m, notes))
     assert volume(found[-1]) == pytest.approx(1.0)
-    assert volume(found[0]) == pytest.approx(1e-3)  # mirrored by its scale, and still looking outwards
-    assert np.allclose([found[0].points.min(axis=0), found[0].points.max(axis=0)], [[0, 0, 0.9], [0.1, 0.1, 1.0]])
+    assert volume(found[0]) == pytest.approx(
+        1e-3
+    )  # mirrored by its scale, and still looking outwards
+    assert np.allclose(
+        [found[0].points.min(axis=0), found[0].points.max(axis=0)], [[0, 0, 0.9], [0.1, 0.1, 1.0]]
+    )
     (note,) = notes
-    assert note.startswith("2 of 4 meshes are not drawn: lost.stl: no such file or directory; odd.glb: .glb")
+    assert note.startswith(
+        "2 of 4 meshes are not drawn: lost.stl: no such file or directory; odd.glb: .glb"
+    )
     scene = make_scene(m)
     assert {part.body for part in scene.parts} == {-1, 0}
     assert str(tmp_path) not in repr(scene.notes)
@@ -227,9 +254,22 @@ def test_mp4_of_a_biped(biped: Result, tmp_path: Path) -> None:
     frames, seconds = imageio_ffmpeg.count_frames_and_secs(str(path))
     assert frames == 11
     assert seconds == pytest.approx(0.55, abs=0.06)
-    read = [imageio_ffmpeg.get_ffmpeg_exe(), "-v", "error", "-i", str(path), "-f", "rawvideo", "-pix_fmt", "rgb24", "-"]
+    read = [
+        imageio_ffmpeg.get_ffmpeg_exe(),
+        "-v",
+        "error",
+        "-i",
+        str(path),
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgb24",
+        "-",
+    ]
     shots = (
-        np.frombuffer(subprocess.run(read, capture_output=True, check=True).stdout, np.uint8).reshape(11, 180, 320, 3).astype(int)
+        np.frombuffer(subprocess.run(read, capture_output=True, check=True).stdout, np.uint8)
+        .reshape(11, 180, 320, 3)
+        .astype(int)
     )
     assert np.abs(shots[0] - shots[-1]).max() > 60
     assert len(np.unique(shots[0].reshape(-1, 3), axis=0)) > 100
@@ -237,7 +277,14 @@ def test_mp4_of_a_biped(biped: Result, tmp_path: Path) -> None:
 
 def test_gif_with_trail_speed_and_theme(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = rf.scenario("kuka_motion").run()
-    path = run.animate(tmp_path / "run.gif", size=(160, 100), speed=2.0, theme="dark", trail="flange of link6", progress=True)
+    path = run.animate(
+        tmp_path / "run.gif",
+        size=(160, 100),
+        speed=2.0,
+        theme="dark",
+        trail="flange of link6",
+        progress=True,
+    )
     assert "run.gif" in capsys.readouterr().err
     with Image.open(path) as film:
         assert film.n_frames == 13  # type: ignore[attr-defined]

@@ -1,4 +1,6 @@
-"""The audit: sound runs pass, runs with something wrong in them fail, at the time and at the body where it was put."""
+"""The audit: sound runs pass, runs with something wrong in them fail, at the time and at the body
+where it was put.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,16 @@ def exact_pendulum(amplitude: float = 1.0) -> Result:
     v = -2.0 * k * w * cn
     a = -(w**2) * np.sin(q)
     none = np.zeros_like(t)
-    return Result(model, t, q[:, None], v[:, None], a[:, None], none[:, None], Work(none, none), {"rtol": 1e-13})
+    return Result(
+        model,
+        t,
+        q[:, None],
+        v[:, None],
+        a[:, None],
+        none[:, None],
+        Work(none, none),
+        {"rtol": 1e-13},
+    )
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +59,11 @@ def space() -> Result:
     model = rf.load("space_3_link", base="free")
     v = 0.3 * np.arange(1.0, model.nv + 1.0) / model.nv
     return run(
-        model, model.neutral(), v, 2.0, control=lambda t, q, v: np.r_[np.zeros(6), 2.0 * np.sin(t + np.arange(model.nv - 6))]
+        model,
+        model.neutral(),
+        v,
+        2.0,
+        control=lambda t, q, v: np.r_[np.zeros(6), 2.0 * np.sin(t + np.arange(model.nv - 6))],
     )
 
 
@@ -73,7 +88,9 @@ def test_work_and_losses_enter_the_balance(arm: Result) -> None:
 
 
 def test_body_energies_account_for_the_whole(arm: Result) -> None:
-    """The shares of the bodies and the quadrature of the recorded work add up to the error of the balance."""
+    """The shares of the bodies and the quadrature of the recorded work add up to the error of the
+    balance.
+    """
     row = len(arm) - 1
     shares, doubt = _shares(arm, row)
     assert np.abs(shares).max() < 1e-6 * arm.audit.energy.scale
@@ -119,7 +136,9 @@ def test_forces_that_do_not_fit_the_motion_are_named(arm: Result) -> None:
 
 
 def test_work_recorded_wrongly_is_nobodys_fault(arm: Result) -> None:
-    at = changed(arm, work=Work(arm.work.actuator + 2.0 * arm.t, arm.work.dissipated)).audit.first_break
+    at = changed(
+        arm, work=Work(arm.work.actuator + 2.0 * arm.t, arm.work.dissipated)
+    ).audit.first_break
     assert at is not None
     assert at.body is None
     assert "work and losses recorded" in at.reason
@@ -137,7 +156,11 @@ def test_a_slow_drift_is_found_where_it_leaves_the_limit() -> None:
     bad = changed(good, v=v, options={"rtol": 1e-9})
     first = bad.audit.energy.first
     assert first is not None
-    assert np.abs(bad.audit.error[:first]).max() <= bad.audit.energy.limit < abs(bad.audit.error[first])
+    assert (
+        np.abs(bad.audit.error[:first]).max()
+        <= bad.audit.energy.limit
+        < abs(bad.audit.error[first])
+    )
 
 
 def test_momentum_of_a_free_flyer(space: Result) -> None:
@@ -172,7 +195,14 @@ def test_momentum_is_claimed_only_where_it_holds(space: Result, arm: Result) -> 
     assert not changed(space, options={"damping": 0.1}).audit.momentum
     lost = Work(space.work.actuator, space.t)
     assert not changed(space, work=lost).audit.momentum
-    assert len(changed(space, work=lost, options={"damping": [0.0] * 6 + [0.1] * (space.model.nv - 6)}).audit.momentum) == 2
+    assert (
+        len(
+            changed(
+                space, work=lost, options={"damping": [0.0] * 6 + [0.1] * (space.model.nv - 6)}
+            ).audit.momentum
+        )
+        == 2
+    )
     assert not arm.audit.momentum
 
 
@@ -180,7 +210,15 @@ def test_a_planar_base_keeps_its_part_of_the_momentum() -> None:
     model = (
         rf.Builder("sled", gravity=(0.0, 0.0, -9.81))
         .link("base", joint="planar", axis=(0, 0, 1), mass=2.0, inertia=(0.1, 0.1, 0.1))
-        .link("arm", parent="base", joint="revolute", axis=(0, 1, 1), mass=1.0, com=(0.3, 0, 0), inertia=(0.01, 0.02, 0.02))
+        .link(
+            "arm",
+            parent="base",
+            joint="revolute",
+            axis=(0, 1, 1),
+            mass=1.0,
+            com=(0.3, 0, 0),
+            inertia=(0.01, 0.02, 0.02),
+        )
         .model()
     )
     found = run(model, np.zeros(4), np.array([0.3, -0.1, 0.5, 1.0]), 2.0)
@@ -200,7 +238,9 @@ def test_rest_passes_and_has_no_error() -> None:
 
 
 def test_motion_as_small_as_atol_is_no_failure() -> None:
-    """A pendulum whose swing is a few atol: the error is the integrator's right, whatever share of the tiny energy it is."""
+    """A pendulum whose swing is a few atol: the error is the integrator's right, whatever share of
+    the tiny energy it is.
+    """
     good = run(pendulum(), [1e-9], [0.0], 2.0, rtol=1e-6)
     assert good.audit.passed, str(good.audit)
 
@@ -214,7 +254,9 @@ def test_a_tolerance_of_ones_own(arm: Result) -> None:
 
 
 def test_a_fixed_step_has_no_rtol(arm: Result) -> None:
-    assert changed(arm, options={"rtol": 1e-9, "step": 1e-3, "damping": 0.3}).audit.tolerance == 1e-3
+    assert (
+        changed(arm, options={"rtol": 1e-9, "step": 1e-3, "damping": 0.3}).audit.tolerance == 1e-3
+    )
     assert changed(arm, options={"rtol": 1e-9, "step": None, "damping": 0.3}).audit.tolerance < 1e-6
 
 
@@ -232,7 +274,12 @@ def test_nan_forces_fail_where_they_stand(arm: Result) -> None:
     tau, work = np.array(arm.tau), np.array(arm.work.actuator)
     tau[70:, 2] = np.nan
     work[70:] = np.nan
-    at = changed(arm, tau=tau, work=Work(work, arm.work.dissipated), status="failed: the controller returned NaN").audit.first_break
+    at = changed(
+        arm,
+        tau=tau,
+        work=Work(work, arm.work.dissipated),
+        status="failed: the controller returned NaN",
+    ).audit.first_break
     assert at is not None
     assert (at.row, at.body) == (70, arm.model.bodies[2].name)
     assert "not finite" in at.reason

@@ -15,12 +15,16 @@ from ramify.kernels.algorithms import ALGORITHMS
 
 
 def arm(tier: str | None = None) -> Any:
-    return rf.from_dh([(0.3, 0.1, 0.0, 0.0)] * 3, [1.0, 2.0, 1.0], [(0.1, 0.0, 0.0)] * 3, [(0.01, 0.02, 0.02)] * 3)
+    return rf.from_dh(
+        [(0.3, 0.1, 0.0, 0.0)] * 3, [1.0, 2.0, 1.0], [(0.1, 0.0, 0.0)] * 3, [(0.01, 0.02, 0.02)] * 3
+    )
 
 
 ARM = arm()
 GOOD = np.full(3, 0.3)
-SINGLE_STATE = [name for name, a in ALGORITHMS.items() if not a.extras and all(p.count == 1 for p in a.inputs)]
+SINGLE_STATE = [
+    name for name, a in ALGORITHMS.items() if not a.extras and all(p.count == 1 for p in a.inputs)
+]
 
 
 @pytest.mark.parametrize("tier", ["numpy", "rolled", "unrolled"])
@@ -33,9 +37,14 @@ def test_a_number_that_is_not_finite_is_named(name: str, bad: float, tier: str) 
         for batch in ((), (20,)):
             xs = [np.tile(GOOD, (*batch, 1)) for _ in ports]
             xs[i][..., 2] = np.where(
-                np.arange(xs[i][..., 2].size).reshape(xs[i][..., 2].shape) == max(0, xs[i][..., 2].size - 3), bad, 0.3
+                np.arange(xs[i][..., 2].size).reshape(xs[i][..., 2].shape)
+                == max(0, xs[i][..., 2].size - 3),
+                bad,
+                0.3,
             )
-            with pytest.raises(rf.StateError, match=rf"{port}\[2\].*joint3.*{'nan' if np.isnan(bad) else 'inf'}"):
+            with pytest.raises(
+                rf.StateError, match=rf"{port}\[2\].*joint3.*{'nan' if np.isnan(bad) else 'inf'}"
+            ):
                 kernel(*xs)
 
 
@@ -83,7 +92,12 @@ def test_out() -> None:
     out = np.empty((20, 3))
     assert k(q, q, out=out) is out
     np.testing.assert_array_equal(out, k(q, q))
-    for wrong in (np.empty((20, 2)), np.empty((20, 3), dtype=np.float32), np.empty((3, 20)).T, [0.0]):
+    for wrong in (
+        np.empty((20, 2)),
+        np.empty((20, 3), dtype=np.float32),
+        np.empty((3, 20)).T,
+        [0.0],
+    ):
         with pytest.raises(rf.StateError, match="out"):
             k(q, q, out=wrong)
     with pytest.raises(rf.StateError, match="shares memory"):
@@ -91,7 +105,12 @@ def test_out() -> None:
 
 
 def test_singular_inertia_is_diagnosed() -> None:
-    massless = rf.from_dh([(0.0, 0.0, 0.0, 0.0)] * 2, [1.0, 0.0], [(0.1, 0.0, 0.0)] * 2, [(0.0, 0.1, 0.1), (0.0, 0.0, 0.0)])
+    massless = rf.from_dh(
+        [(0.0, 0.0, 0.0, 0.0)] * 2,
+        [1.0, 0.0],
+        [(0.1, 0.0, 0.0)] * 2,
+        [(0.0, 0.1, 0.1), (0.0, 0.0, 0.0)],
+    )
     for tier in ("numpy", "rolled", "unrolled"):
         with pytest.raises(rf.StateError, match=r"singular.*check"):
             massless.kernel("forward_dynamics", tier)(np.zeros(2), np.zeros(2), np.ones(2))
@@ -105,7 +124,9 @@ def test_overflow_is_diagnosed() -> None:
 
 @pytest.mark.parametrize("tier", ["rolled", "unrolled"])
 def test_huge_angles_are_reduced_exactly(tier: str) -> None:
-    """Beyond the range of the kernels' own sine NumPy's is used; the answer is that of the same angle near zero."""
+    """Beyond the range of the kernels' own sine NumPy's is used; the answer is that of the same
+    angle near zero.
+    """
     q = np.array([[0.3, 1e7, -0.2], [0.1, 0.2, 0.3], [1e15, -1e9, 2e6]])
     near = np.arctan2(np.sin(q), np.cos(q))
     k = ARM.kernel("mass_matrix", tier)
@@ -122,7 +143,9 @@ def test_sine_and_cosine_to_the_last_digit(scale: float) -> None:
     for tier in ("rolled", "unrolled"):
         R = pendulum.kernel("kinematics", tier)(x)[:, 0, :9].reshape(-1, 3, 3)
         np.testing.assert_allclose(R[:, 0, 0], np.cos(x[:, 0]), rtol=0, atol=2.3e-16)
-        np.testing.assert_allclose(R[:, 1, 0], np.sin(x[:, 0]), rtol=4e-16, atol=2.3e-16 if scale > 1.0 else 0.0)
+        np.testing.assert_allclose(
+            R[:, 1, 0], np.sin(x[:, 0]), rtol=4e-16, atol=2.3e-16 if scale > 1.0 else 0.0
+        )
 
 
 @given(

@@ -1,4 +1,6 @@
-"""The robots of the benchmark are the same robots in ramify, Pinocchio and MuJoCo. Correctness only: nothing here is timed."""
+"""The robots of the benchmark are the same robots in ramify, Pinocchio and MuJoCo. Correctness
+only: nothing here is timed.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,14 @@ import programs
 from timing import Call, fastest, relative_error
 
 ROBOTS = [*models.ROBOTS, lambda: models.chain(20)]
-SIZES = {"kuka_kr5": 6, "quadruped": 18, "humanoid": 36, "free_quadruped": 18, "free_humanoid": 36, "chain": 20}
+SIZES = {
+    "kuka_kr5": 6,
+    "quadruped": 18,
+    "humanoid": 36,
+    "free_quadruped": 18,
+    "free_humanoid": 36,
+    "chain": 20,
+}
 
 
 @pytest.mark.parametrize("make", ROBOTS, ids=[*(make.__name__ for make in models.ROBOTS), "chain"])
@@ -41,14 +50,19 @@ def test_programs_agree(make: Callable[[], rf.Model], algorithm: str) -> None:
                 assert relative_error(call.run(), expected) < 1e-8
 
 
-@pytest.mark.parametrize("make", models.ROLLED_OUT, ids=[make.__name__ for make in models.ROLLED_OUT])
+@pytest.mark.parametrize(
+    "make", models.ROLLED_OUT, ids=[make.__name__ for make in models.ROLLED_OUT]
+)
 @pytest.mark.parametrize(("method", "order"), [("rk4", 4), ("semi_implicit_euler", 2)])
 def test_rollouts_agree(make: Callable[[], rf.Model], method: str, order: int) -> None:
     model = make()
     q, v, _ = programs.random_states(model, 8)
     ours, peer = programs.Ramify(model), programs.MuJoCo(model)
     coarse, fine = (
-        relative_error(ours.rollout(method, (q, v), n, 0.1 / n).run(), peer.rollout(method, (q, v), n, 0.1 / n).run())
+        relative_error(
+            ours.rollout(method, (q, v), n, 0.1 / n).run(),
+            peer.rollout(method, (q, v), n, 0.1 / n).run(),
+        )
         for n in (10, 20)
     )
     if model.layout.balls:  # quaternions are turned in two ways
@@ -61,12 +75,18 @@ def test_walkers_stand_alike_on_the_ground_of_both_programs() -> None:
     model = models.walker()
     assert (model.nv, sum(len(body.points) for body in model.bodies)) == (18, 4)
     start = models.standing(model, 8)
-    theirs = programs.MuJoCo(model, models.FOOT).rollout("semi_implicit_euler", start, 50, 2e-3).run()
+    theirs = (
+        programs.MuJoCo(model, models.FOOT).rollout("semi_implicit_euler", start, 50, 2e-3).run()
+    )
     loads = []
     for law, method, dt in measure.GROUNDS:
         ours = programs.Ramify(model).rollout(method, start, round(0.1 / dt), dt, ground=law).run()
         assert abs(ours[:, 2].mean() - theirs[:, 2].mean()) < 5e-3
-        loads.append(rf.contact.forces(model, law, ours[:, : model.nq], ours[:, model.nq :]).load.sum(axis=1).mean())
+        loads.append(
+            rf.contact.forces(model, law, ours[:, : model.nq], ours[:, model.nq :])
+            .load.sum(axis=1)
+            .mean()
+        )
     assert np.allclose(loads, 9.81 * model.mass, rtol=0.4)  # they stand
 
 
@@ -77,7 +97,10 @@ def test_models_are_repeatable() -> None:
 
 
 def test_fastest_times_every_statement() -> None:
-    calls = {name: Call(text, {"x": [1.0]}, lambda: np.ones(1)) for name, text in (("a", "sum(x)"), ("b", "max(x)"))}
+    calls = {
+        name: Call(text, {"x": [1.0]}, lambda: np.ones(1))
+        for name, text in (("a", "sum(x)"), ("b", "max(x)"))
+    }
     found = fastest(calls, 0.0)
     assert found.keys() == {"a", "b"}
     assert all(0.0 < seconds < 1.0 for seconds in found.values())

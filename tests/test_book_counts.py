@@ -1,4 +1,6 @@
-"""The book's recursions as written for counting: right numbers, and the multiplications and additions of its tables."""
+"""The book's recursions as written for counting: right numbers, and the multiplications and
+additions of its tables.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,13 @@ from ramify.formulations.counting import book_fixed, book_floating
 from ramify.formulations.counting.appendix import solve_symmetric
 from ramify.formulations.counting.book import run, step_table
 from ramify.formulations.counting.book_tree import general_tree, tree_of
-from ramify.formulations.counting.literature import BOOK, PUBLISHED, SEED_ROBOTS, compare, why_not_comparable
+from ramify.formulations.counting.literature import (
+    BOOK,
+    PUBLISHED,
+    SEED_ROBOTS,
+    compare,
+    why_not_comparable,
+)
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.model.joint import Joint
 
@@ -31,7 +39,11 @@ def random_robot(seed: int, floating: bool) -> Model:
     style = "right angles" if seed % 3 == 0 else "anywhere"
     bodies = [random_body(rng, "base", -1, Joint("root", "free"))] if floating else []
     for k in range(int(rng.integers(1, 6))):
-        parent = len(bodies) - 1 if rng.random() < 0.6 else int(rng.integers(0 if floating else -1, max(len(bodies), 1)))
+        parent = (
+            len(bodies) - 1
+            if rng.random() < 0.6
+            else int(rng.integers(0 if floating else -1, max(len(bodies), 1)))
+        )
         joint = random_joint(rng, f"joint {k}", str(rng.choice(KINDS)), style)
         bodies.append(random_body(rng, f"body {k}", min(parent, len(bodies) - 1), joint))
     return Model("random", tuple(bodies), 6.0 * rng.normal(size=3), {})
@@ -40,7 +52,9 @@ def random_robot(seed: int, floating: bool) -> Model:
 def error(got: Any, right: Any) -> float:
     """Largest difference, relative to the largest entry."""
     right = np.asarray(right)
-    return float(np.abs(np.asarray(got, dtype=np.float64) - right).max() / max(np.abs(right).max(), 1e-9))
+    return float(
+        np.abs(np.asarray(got, dtype=np.float64) - right).max() / max(np.abs(right).max(), 1e-9)
+    )
 
 
 @pytest.mark.parametrize("block", range(4))
@@ -57,7 +71,9 @@ def test_fixed_base(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(4))
 def test_floating_base(block: int) -> None:
-    """100 floating trees: the base's acceleration, torques and accelerations of the kernels, with and without outside wrenches."""
+    """100 floating trees: the base's acceleration, torques and accelerations of the kernels, with
+    and without outside wrenches.
+    """
     for seed in range(25 * block, 25 * block + 25):
         m = random_robot(seed, floating=True)
         tree = tree_of(m)
@@ -70,7 +86,9 @@ def test_floating_base(block: int) -> None:
         S = np.array([[x.x, x.y, x.z] for x in seat.R.rows])
         R = S @ np.asarray(m.kinematics(q).rotation)[0].T  # world to base axes
         w0, g = Vec3(*(S @ v[3:6])), Vec3(*(R @ np.asarray(m.gravity)))
-        outside = [Wrench(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0))] * len(m.bodies) if seed % 2 else None
+        outside = (
+            [Wrench(Vec3(0.0, 0.0, 0.0), Vec3(0.0, 0.0, 0.0))] * len(m.bodies) if seed % 2 else None
+        )
 
         given = np.concatenate([np.zeros(6), joints])
         base, tau = book_floating.inverse_dynamics(tree, q[7:], w0, g, v[6:], joints, outside)
@@ -106,7 +124,9 @@ def test_robots_without_a_place_in_the_tables() -> None:
     with pytest.raises(rf.ModelError, match="'joint3' does not turn about its axis only"):
         tree_of(rf.load("stanford_arm"))
     with pytest.raises(rf.ModelError, match="the base is fixed"):
-        book_floating.inverse_dynamics(general_tree([1]), [0.0], Vec3(0, 0, 0), Vec3(0, 0, 0), [0.0], [0.0])
+        book_floating.inverse_dynamics(
+            general_tree([1]), [0.0], Vec3(0, 0, 0), Vec3(0, 0, 0), [0.0], [0.0]
+        )
     with pytest.raises(rf.StateError, match="v has 2 entries; the robot takes 1"):
         book_fixed.inverse_dynamics(general_tree([1]), [0.0], [0.0, 1.0], [0.0])
     with pytest.raises(rf.RamifyError, match="joints of 4 axes"):
@@ -120,7 +140,9 @@ def test_solving_a_symmetric_system() -> None:
     A = rng.normal(size=(6, 6))
     A = A @ A.T
     b = rng.normal(size=6)
-    np.testing.assert_allclose(solve_symmetric(A.tolist(), b.tolist()), np.linalg.solve(A, b), rtol=1e-9)
+    np.testing.assert_allclose(
+        solve_symmetric(A.tolist(), b.tolist()), np.linalg.solve(A, b), rtol=1e-9
+    )
 
 
 # ---- counts ----
@@ -148,23 +170,37 @@ def test_counts_per_joint() -> None:
 
 
 def test_the_steps_add_up_and_differences_have_reasons() -> None:
-    for name in ("denoc_inverse", "denoc_forward", "denoc_floating_inverse", "denoc_floating_forward"):
+    for name in (
+        "denoc_inverse",
+        "denoc_forward",
+        "denoc_floating_inverse",
+        "denoc_floating_forward",
+    ):
         steps = step_table(name)  # type: ignore[arg-type]
         ends = [i for i, x in enumerate(steps) if x.step.startswith("**")]
         for start, end in ((0, ends[0]), (ends[0] + 1, ends[1])):
-            assert tuple(sum(x.counted[i] for x in steps[start:end]) for i in (0, 1)) == steps[end].counted
+            assert (
+                tuple(sum(x.counted[i] for x in steps[start:end]) for i in (0, 1))
+                == steps[end].counted
+            )
         for x in steps:
             assert x.why or x.published in (None, x.counted), x
         boundary = [sum(x.counted[i] for x in steps[ends[1] + 1 :]) for i in (0, 1)]
         links = 5 if "floating" in name else 4
-        assert tuple(cost([1] * 5, name)) == tuple(links * np.array(steps[ends[0]].counted) + boundary)
+        assert tuple(cost([1] * 5, name)) == tuple(
+            links * np.array(steps[ends[0]].counted) + boundary
+        )
 
 
 def test_no_choice_of_rows_gives_the_published_first_link() -> None:
     """The page says that 19M 8A is not a sum of rows of table 6.9, and 11M 8A is."""
     steps = step_table("denoc_forward")
     rows = [x.counted for x in steps[: [x.step for x in steps].index("**a link**")]]
-    sums = {(sum(x[0] for x in some), sum(x[1] for x in some)) for k in range(14) for some in itertools.combinations(rows, k)}
+    sums = {
+        (sum(x[0] for x in some), sum(x[1] for x in some))
+        for k in range(14)
+        for some in itertools.combinations(rows, k)
+    }
     assert (19, 8) not in sums
     assert (11, 8) in sums
 
@@ -195,7 +231,11 @@ def test_published_totals() -> None:
     for (task, who), figures in other.items():
         (row,) = (x for x in PUBLISHED if x.task == task and x.who == who)
         assert tuple(row.at((n, 0, 0)) for n in (2, 6, 8)) == figures
-    others = {"Lilly, Orin 1991": (2377, 1855), "Featherstone 1983": (2190, 1915), "Saha 1999": (2077, 1955)}
+    others = {
+        "Lilly, Orin 1991": (2377, 1855),
+        "Featherstone 1983": (2190, 1915),
+        "Saha 1999": (2077, 1955),
+    }
     for who, right in others.items():
         (row,) = (x for x in PUBLISHED if x.task == "forward" and x.who == who)
         assert row.at((12, 0, 0)) == right
@@ -211,7 +251,10 @@ def test_compiled_counts_are_below_all_that_is_published() -> None:
 def test_formulas_as_they_are_printed() -> None:
     printed = {(x.task, x.who): (str(x.mul), str(x.add)) for x in PUBLISHED}
     assert printed["bias vector", "Lin 1991, beside the matrix"] == ("12½n² + 5½n + 3", "9n² + n")
-    assert printed["inertia matrix", "Lin 1988"] == ("1⅙n³ + 16½n² − 35⅔n + 19", "n³ + 13½n² − 28½n + 14")
+    assert printed["inertia matrix", "Lin 1988"] == (
+        "1⅙n³ + 16½n² − 35⅔n + 19",
+        "n³ + 13½n² − 28½n + 14",
+    )
 
 
 def test_robots_that_published_formulas_are_not_for() -> None:
@@ -231,7 +274,9 @@ def test_robots_that_published_formulas_are_not_for() -> None:
 
 
 def test_written_counts_of_every_algorithm() -> None:
-    """On any robot; a general robot costs more than the same text compiled for the robot at hand, and does not know its numbers."""
+    """On any robot; a general robot costs more than the same text compiled for the robot at hand,
+    and does not know its numbers.
+    """
     for robot in ("planar_3r", "stanford_arm", "quadruped"):
         m = rf.load(robot)
         for name in ALGORITHMS:
@@ -241,7 +286,9 @@ def test_written_counts_of_every_algorithm() -> None:
             assert written.mul + written.add > compiled.mul + compiled.add + compiled.div, name
             assert written.div == 0
     three, arm = rf.load("planar_3r"), rf.load("redysim_3_link")
-    assert three.op_count("inverse_dynamics", how="written") == arm.op_count("inverse_dynamics", how="written")
+    assert three.op_count("inverse_dynamics", how="written") == arm.op_count(
+        "inverse_dynamics", how="written"
+    )
     ball = rf.load("quadruped", base="free")
     assert ball.op_count("energy", how="written").mul > 0
 
@@ -265,6 +312,8 @@ def test_growth(tmp_path: Path) -> None:
     assert n == [6, 12, 18, 24, 30]
     assert np.ptp(np.diff(counted)) == 0  # linear in n
     plot_growth(tmp_path / "growth.svg")
-    with pytest.raises(rf.RamifyError, match=r"nowhere.g\.svg cannot be written: there is no folder"):
+    with pytest.raises(
+        rf.RamifyError, match=r"nowhere.g\.svg cannot be written: there is no folder"
+    ):
         plot_growth(tmp_path / "nowhere" / "g.svg")
     assert "counted here" in (tmp_path / "growth.svg").read_text(encoding="utf-8")

@@ -15,6 +15,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from random_trees import tree_of
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.api.model import Model
 from ramify.core.records import flatten
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
@@ -24,10 +25,14 @@ from ramify.model.build import LinkSpec, build, combine
 from ramify.model.frame import Frame, from_rpy, rotation_about
 from ramify.model.joint import Joint
 
+build = as_model(build)
+
 
 def link(name: str, parent: str | None = None, kind: str = "revolute", **more: Any) -> LinkSpec:
     at = more.pop("at", Frame())
-    return LinkSpec(name, parent, Joint(more.pop("joint", f"{name}_joint"), kind, at), **{"mass": 1.0, **more})
+    return LinkSpec(
+        name, parent, Joint(more.pop("joint", f"{name}_joint"), kind, at), **{"mass": 1.0, **more}
+    )
 
 
 def torques(model: Model, q: Any, v: Any, a: Any) -> np.ndarray:
@@ -52,14 +57,19 @@ def pose_of(model: Model, name: str, q: Any) -> Frame:
 def test_any_order_will_do(names: list[str]) -> None:
     parents = {"trunk": None, "arm": "trunk", "hand": "arm", "leg": "trunk", "foot": "leg"}
     model = build("robot", [link(name, parents[name]) for name in names])
-    found = {body.name: model.bodies[body.parent].name if body.parent >= 0 else None for body in model.bodies}
+    found = {
+        body.name: model.bodies[body.parent].name if body.parent >= 0 else None
+        for body in model.bodies
+    }
     assert found == parents
     assert all(body.parent < i for i, body in enumerate(model.bodies))
 
 
 def test_a_good_order_is_kept() -> None:
     """Breadth first stays breadth first: coordinates keep the user's order."""
-    model = build("robot", [link("a"), link("b", "a"), link("c", "a"), link("d", "b"), link("e", "c")])
+    model = build(
+        "robot", [link("a"), link("b", "a"), link("c", "a"), link("d", "b"), link("e", "c")]
+    )
     assert [body.name for body in model.bodies] == ["a", "b", "c", "d", "e"]
 
 
@@ -73,8 +83,14 @@ def test_children_keep_their_order() -> None:
     [
         ([link("a"), link("b", "a"), link("a", "b")], "two links are named 'a'"),
         ([link("a"), link("b", "a", joint="a_joint")], "two joints are named 'a_joint'"),
-        ([link("a"), link("b", "c")], "link 'b': its parent 'c' does not exist; links are 'a', 'b'"),
-        ([link("a"), link("b", "c"), link("c", "d"), link("d", "b")], "the parents of b -> c -> d -> b form a cycle"),
+        (
+            [link("a"), link("b", "c")],
+            "link 'b': its parent 'c' does not exist; links are 'a', 'b'",
+        ),
+        (
+            [link("a"), link("b", "c"), link("c", "d"), link("d", "b")],
+            "the parents of b -> c -> d -> b form a cycle",
+        ),
         ([link("a", "a")], "the parents of a -> a form a cycle"),
         ([link("a", "b"), link("b", "a")], "form a cycle; one link must hang on the base"),
         ([link("")], "a link has no name"),
@@ -97,10 +113,19 @@ def test_bad_trees(links: list[LinkSpec], message: str) -> None:
         ({"com": np.zeros(2)}, r"link 'a': com must be finite, of shape \(3,\)"),
         ({"inertia": np.full((3, 3), math.inf)}, "link 'a': inertia must be finite"),
         ({"inertia": np.zeros(3)}, r"link 'a': inertia must be finite, of shape \(3, 3\)"),
-        ({"inertia": np.array([[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]])}, "link 'a': the inertia tensor is not symmetric"),
-        ({"at": Frame(2 * np.eye(3))}, "joint 'a_joint': its frame is not a finite position and a rotation"),
+        (
+            {"inertia": np.array([[1.0, 0.5, 0], [0, 1, 0], [0, 0, 1]])},
+            "link 'a': the inertia tensor is not symmetric",
+        ),
+        (
+            {"at": Frame(2 * np.eye(3))},
+            "joint 'a_joint': its frame is not a finite position and a rotation",
+        ),
         ({"at": Frame(np.diag([1.0, 1.0, -1.0]))}, "joint 'a_joint': its frame is not"),
-        ({"at": Frame(position=np.array([0.0, math.nan, 0.0]))}, "joint 'a_joint': its frame is not"),
+        (
+            {"at": Frame(position=np.array([0.0, math.nan, 0.0]))},
+            "joint 'a_joint': its frame is not",
+        ),
         ({"at": Frame(np.full((3, 3), math.nan))}, "joint 'a_joint': its frame is not"),
     ],
 )
@@ -134,11 +159,15 @@ def test_fixed_links_become_part_of_their_carrier() -> None:
     lump: Any = {"mass": 2.0, "com": np.array([0.5, 0.0, 0.0]), "inertia": np.diag([1.0, 2.0, 3.0])}
     tool = link("tool", "arm", "fixed", at=Frame(turn, at), **lump)
     arm = link("arm", mass=2.0, com=np.array([1.0, -0.5, 0.0]), inertia=np.diag([3.0, 3.0, 3.0]))
-    model = build("robot", [arm, tool, link("finger", "tool", at=Frame(position=np.array([0.0, 1.0, 0.0])))])
+    model = build(
+        "robot", [arm, tool, link("finger", "tool", at=Frame(position=np.array([0.0, 1.0, 0.0])))]
+    )
     body = model.body("arm")
     assert len(model.bodies) == 2
     assert body.mass == 4.0
-    assert_allclose(body.com, [1.0, 0.0, 0.0], atol=1e-15)  # mass centres at (1, -0.5, 0) and (1, 0.5, 0)
+    assert_allclose(
+        body.com, [1.0, 0.0, 0.0], atol=1e-15
+    )  # mass centres at (1, -0.5, 0) and (1, 0.5, 0)
     assert_allclose(body.inertia, np.diag([3 + 2 + 1, 3 + 1, 3 + 3 + 1]), atol=1e-15)
     assert model.body("finger").parent == 0
     assert_allclose(model.joint("finger_joint").placement.position, [0.0, 0.0, 0.0], atol=1e-15)
@@ -148,7 +177,14 @@ def test_fixed_links_become_part_of_their_carrier() -> None:
 
 def test_points_and_shapes_move_along() -> None:
     at = Frame(rotation_about((0, 0, 1), math.pi / 2), np.array([1.0, 0.0, 0.0]))
-    foot = link("foot", "leg", "fixed", at=at, points=(("heel", (1.0, 0.0, 0.0)),), shapes=(Shape("sphere", (0.1,)),))
+    foot = link(
+        "foot",
+        "leg",
+        "fixed",
+        at=at,
+        points=(("heel", (1.0, 0.0, 0.0)),),
+        shapes=(Shape("sphere", (0.1,)),),
+    )
     model = build("robot", [link("leg", points=(("knee", (0.0, 0.0, 1.0)),)), foot])
     body = model.body("leg")
     assert body.points == (("knee", (0.0, 0.0, 1.0)), ("heel", (1.0, 1.0, 0.0)))
@@ -157,7 +193,10 @@ def test_points_and_shapes_move_along() -> None:
 
 def test_links_fixed_to_the_base() -> None:
     up = Frame(position=np.array([0.0, 0.0, 2.0]))
-    model = build("robot", [link("pedestal", None, "fixed", at=up, mass=100.0), link("arm", "pedestal", at=up)])
+    model = build(
+        "robot",
+        [link("pedestal", None, "fixed", at=up, mass=100.0), link("arm", "pedestal", at=up)],
+    )
     assert model.mass == 1.0
     assert model.attachment("pedestal") == (-1, up)
     assert model.body("arm").parent == -1
@@ -173,17 +212,36 @@ def test_a_fixed_joint_is_a_joint_held_at_zero(seed: int) -> None:
         spread = rng.normal(size=(3, 3))
         tensor = np.trace(spread @ spread.T) * np.eye(3) - spread @ spread.T
         place, out = (Frame(from_rpy(*rng.uniform(-3, 3, 3)), rng.normal(size=3)) for _ in range(2))
-        return LinkSpec(name, parent, Joint(name, kind, place, out), rng.uniform(0.1, 3.0), rng.normal(size=3), tensor)
+        return LinkSpec(
+            name,
+            parent,
+            Joint(name, kind, place, out),
+            rng.uniform(0.1, 3.0),
+            rng.normal(size=3),
+            tensor,
+        )
 
-    held = [some("a", None, "revolute"), some("b", "a", "revolute"), some("c", "b", "prismatic"), some("d", "c", "revolute")]
+    held = [
+        some("a", None, "revolute"),
+        some("b", "a", "revolute"),
+        some("c", "b", "prismatic"),
+        some("d", "c", "revolute"),
+    ]
     welded = list(held)
-    welded[1] = LinkSpec("b", "a", Joint("b", "fixed", held[1].joint.placement, held[1].joint.outlet), *_mass(held[1]))
+    welded[1] = LinkSpec(
+        "b",
+        "a",
+        Joint("b", "fixed", held[1].joint.placement, held[1].joint.outlet),
+        *_mass(held[1]),
+    )
     x = rng.normal(size=(3, 4))
     x[:, 1] = 0.0
     full, merged = build("held", held), build("welded", welded)
     rest = [0, 2, 3]
     tau = torques(full, *x.tolist())[rest]
-    assert_allclose(torques(merged, *x[:, rest].tolist()), tau, rtol=0, atol=1e-12 * np.abs(tau).max())
+    assert_allclose(
+        torques(merged, *x[:, rest].tolist()), tau, rtol=0, atol=1e-12 * np.abs(tau).max()
+    )
     for name in "abcd":
         here, there = pose_of(full, name, x[0]), pose_of(merged, name, x[0, rest])
         assert_allclose(there.rotation, here.rotation, atol=1e-13)
@@ -203,7 +261,11 @@ def test_combine_is_the_inertia_of_all_particles(seed: int) -> None:
         m, x = masses[some], places[some]
         c = m @ x / m.sum()
         d = x - c
-        return m.sum(), c, sum(mk * (dk @ dk * np.eye(3) - np.outer(dk, dk)) for mk, dk in zip(m, d, strict=True))
+        return (
+            m.sum(),
+            c,
+            sum(mk * (dk @ dk * np.eye(3) - np.outer(dk, dk)) for mk, dk in zip(m, d, strict=True)),
+        )
 
     whole = lump(slice(None))
     parts = combine(lump(slice(0, 3)), lump(slice(3, 4)), lump(slice(4, 9)))
@@ -239,13 +301,21 @@ def test_one_pendulum() -> None:
 
 @given(st.integers(0, 10**6), st.text("RP", min_size=1, max_size=7))
 def test_classical_and_modified_tables_of_one_arm(seed: int, joints: str) -> None:
-    """A classical row's a and alpha follow its joint, a modified one's precede it: shift them by one, and the frames with them."""
+    """A classical row's a and alpha follow its joint, a modified one's precede it: shift them by
+    one, and the frames with them.
+    """
     rng = np.random.default_rng(seed)
     n = len(joints)
     a, b, alpha, theta = rng.normal(size=(4, n))
-    mass, com, spread = rng.uniform(0.1, 3.0, n), rng.normal(size=(n, 3)), rng.normal(size=(n, 3, 3))
+    mass, com, spread = (
+        rng.uniform(0.1, 3.0, n),
+        rng.normal(size=(n, 3)),
+        rng.normal(size=(n, 3, 3)),
+    )
     tensor = np.array([np.trace(s @ s.T) * np.eye(3) - s @ s.T for s in spread])
-    classical = rf.from_dh(np.c_[a, alpha, b, theta], mass, com, tensor, joints=joints, convention="classical")
+    classical = rf.from_dh(
+        np.c_[a, alpha, b, theta], mass, com, tensor, joints=joints, convention="classical"
+    )
 
     before = np.c_[np.r_[0.0, a[:-1]], np.r_[0.0, alpha[:-1]], b, theta]
     turns = [rotation_about((1, 0, 0), x) for x in alpha]
@@ -255,7 +325,9 @@ def test_classical_and_modified_tables_of_one_arm(seed: int, joints: str) -> Non
 
     q, v, acc = rng.normal(size=(3, n))
     tau = torques(classical, q, v, acc)
-    assert_allclose(torques(modified, q, v, acc), tau, rtol=0, atol=1e-12 * max(1.0, np.abs(tau).max()))
+    assert_allclose(
+        torques(modified, q, v, acc), tau, rtol=0, atol=1e-12 * max(1.0, np.abs(tau).max())
+    )
 
 
 def test_rows_may_be_mappings() -> None:
@@ -295,7 +367,9 @@ ROW: dict[str, float] = {"a": 0.0, "alpha": 0.0, "b": 0.0, "theta": 0.0}
 def test_bad_tables(rows: list[Any], more: dict[str, Any], message: str) -> None:
     n = len(rows)
     with pytest.raises(rf.ModelError, match=message):
-        rf.from_dh(rows, **{"mass": [1.0] * n, "com": [(0, 0, 0)] * n, "inertia": [(1, 1, 1)] * n, **more})
+        rf.from_dh(
+            rows, **{"mass": [1.0] * n, "com": [(0, 0, 0)] * n, "inertia": [(1, 1, 1)] * n, **more}
+        )
 
 
 # ---- Builder ----
@@ -304,9 +378,26 @@ def test_bad_tables(rows: list[Any], more: dict[str, Any], message: str) -> None
 def test_builder() -> None:
     robot = rf.Builder("gripper", gravity=(0, -9.81, 0))
     robot.link("palm", mass=0.4, com=(0.05, 0, 0), inertia=(0, 3e-4, 3e-4), limits=[(-1, 1)])
-    robot.link("finger", "palm", "prismatic", at=(0.1, 0, 0), axis=(0, 2, 0), mass=0.2, points={"tip": (0.05, 0, 0)})
+    robot.link(
+        "finger",
+        "palm",
+        "prismatic",
+        at=(0.1, 0, 0),
+        axis=(0, 2, 0),
+        mass=0.2,
+        points={"tip": (0.05, 0, 0)},
+    )
     wrist = Frame(from_rpy(0.1, 0.2, 0.3), np.array([0.0, 0.1, 0.0]))
-    robot.link("ball", "palm", "spherical", sequence="zyx", at=wrist, actuated=False, joint_name="wrist", inertia=np.eye(3))
+    robot.link(
+        "ball",
+        "palm",
+        "spherical",
+        sequence="zyx",
+        at=wrist,
+        actuated=False,
+        joint_name="wrist",
+        inertia=np.eye(3),
+    )
     robot.link("screw", "ball", "helical", pitch=0.01, outlet=(0, 0, 0.1), mass=1)
     model = robot.model()
     assert model.name == "gripper"
@@ -376,14 +467,19 @@ def test_builders_and_files_refuse_the_same_names(name: str, tmp_path: Path) -> 
         rf.Builder("r").link("a", mass=1.0, points={name: (0, 0, 0)}),
     ]
     for make in (lambda: rf.load(path), *(builder.model for builder in builders)):
-        with pytest.raises(rf.ModelError, match="a name has 1 to 200 printable characters") as caught:
+        with pytest.raises(
+            rf.ModelError, match="a name has 1 to 200 printable characters"
+        ) as caught:
             make()
         assert str(caught.value).isprintable()
 
 
 def test_messages_about_files_hold_no_control_characters(tmp_path: Path) -> None:
     path = tmp_path / "robot.yaml"
-    path.write_text(f"name: r\nlinks:\n  - {{name: a, frame: {{}}, mass: 1, {json.dumps('k' + chr(0x202E) + chr(27))}: 1}}\n")
+    path.write_text(
+        "name: r\nlinks:\n  - "
+        f"{{name: a, frame: {{}}, mass: 1, {json.dumps('k' + chr(0x202E) + chr(27))}: 1}}\n"
+    )
     with pytest.raises(rf.ModelError, match=r"k\\u202e\\x1b.*unknown key") as caught:
         rf.load(path)
     assert str(caught.value).isprintable()

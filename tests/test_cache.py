@@ -41,7 +41,9 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def arm() -> rf.Model:
-    return rf.from_dh([(0.3, 0.1, 0.0, 0.0)] * 2, [1.0, 2.0], [(0.1, 0.0, 0.0)] * 2, [(0.01, 0.02, 0.02)] * 2)
+    return rf.from_dh(
+        [(0.3, 0.1, 0.0, 0.0)] * 2, [1.0, 2.0], [(0.1, 0.0, 0.0)] * 2, [(0.01, 0.02, 0.02)] * 2
+    )
 
 
 def answer() -> np.ndarray:
@@ -49,7 +51,9 @@ def answer() -> np.ndarray:
     return arm().kernel("bias", "unrolled")(np.ones((8, 2)), np.ones((8, 2)))
 
 
-def test_a_second_robot_of_the_same_numbers_is_loaded_not_built(place: Path, builds: list[str]) -> None:
+def test_a_second_robot_of_the_same_numbers_is_loaded_not_built(
+    place: Path, builds: list[str]
+) -> None:
     first = answer()
     assert len(builds) == 1
     np.testing.assert_array_equal(answer(), first)
@@ -83,7 +87,17 @@ def _damage(kind: str, file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["truncated", "empty", "tampered", "another key's", "open to others", "a link", "a directory", "another user's"]
+    "kind",
+    [
+        "truncated",
+        "empty",
+        "tampered",
+        "another key's",
+        "open to others",
+        "a link",
+        "a directory",
+        "another user's",
+    ],
 )
 def test_an_entry_that_is_not_sound_is_rebuilt(kind: str, place: Path, builds: list[str]) -> None:
     if kind == "another user's" and os.geteuid() != 0:
@@ -115,17 +129,22 @@ def test_a_directory_that_cannot_be_written_is_done_without(
 
 
 def test_killed_at_any_moment_the_cache_stays_usable(place: Path) -> None:
-    """SIGKILL while kernels are compiled and stored, again and again; then everything still answers."""
+    """SIGKILL while kernels are compiled and stored, again and again; then everything still
+    answers.
+    """
     code = (
         "import numpy as np, ramify as rf\n"
         "print('go', flush=True)\n"
         "for i in range(100):\n"
-        "    m = rf.from_dh([(0.3, 0.1, 0.0, 0.0)] * 2, [1.0, 2.0 + i], [(0.1, 0, 0)] * 2, [(0.01, 0.02, 0.02)] * 2)\n"
+        "    m = rf.from_dh([(0.3, 0.1, 0.0, 0.0)] * 2, [1.0, 2.0 + i], [(0.1, 0, 0)] * 2, [(0.01, "
+        "0.02, 0.02)] * 2)\n"
         "    m.kernel('bias', 'unrolled')(np.ones((8, 2)), np.ones((8, 2)))\n"
     )
     rng = random.Random(1)
     for _ in range(8):
-        process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ)
+        process = subprocess.Popen(
+            [sys.executable, "-c", code], stdout=subprocess.PIPE, env=os.environ
+        )
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(rng.uniform(0.05, 0.6))
@@ -174,6 +193,11 @@ def test_children_forked_while_the_compiler_works_answer_too() -> None:
     )
     env = {**os.environ, "RAMIFY_CACHE_DIR": "off"}
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code], env=env, capture_output=True, text=True, timeout=100, check=True
+        [sys.executable, "-W", "ignore", "-c", code],
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
     )
     assert done.stdout.split() == ["children", "0"]

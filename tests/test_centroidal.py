@@ -1,4 +1,6 @@
-"""The centroidal momentum matrix and the zero-moment point: against Pinocchio, the joint reactions, and standing still."""
+"""The centroidal momentum matrix and the zero-moment point: against Pinocchio, the joint reactions,
+and standing still.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,12 @@ def velocity_map(model: Model, q: Array) -> Array:
 
 
 @pytest.mark.parametrize(
-    ("tier", "seed"), [(tier, seed) for tier, trees in (("numpy", 20), ("rolled", 20), ("unrolled", 6)) for seed in range(trees)]
+    ("tier", "seed"),
+    [
+        (tier, seed)
+        for tier, trees in (("numpy", 20), ("rolled", 20), ("unrolled", 6))
+        for seed in range(trees)
+    ],
 )
 def test_matrix_against_pinocchio(seed: int, tier: str) -> None:
     model = robot(seed)
@@ -37,7 +44,9 @@ def test_matrix_against_pinocchio(seed: int, tier: str) -> None:
     q, v, _ = states(model, 2, seed)
     A = np.swapaxes(model.kernel("centroidal_momentum_matrix", tier)(q), -1, -2)  # type: ignore[arg-type]
     for i in range(2):
-        Ag = pin.computeCentroidalMap(peer, data, model.to_pinocchio(q[i]).q).reshape(6, -1) @ velocity_map(model, q[i])
+        Ag = pin.computeCentroidalMap(peer, data, model.to_pinocchio(q[i]).q).reshape(
+            6, -1
+        ) @ velocity_map(model, q[i])
         assert worst(A[i], np.vstack([Ag[3:], Ag[:3]])) < 1e-11
         p = model.momentum(q[i], v[i])
         assert worst(A[i] @ v[i], np.concatenate([p.angular, p.linear])) < 1e-12
@@ -51,18 +60,29 @@ def test_linear_rows_move_the_centre_of_mass(seed: int) -> None:
     model = robot(seed)
     q, v, _ = states(model, 1, seed)
     h = 1e-6
-    rate = (model.center_of_mass(model.integrate(q, v, h)) - model.center_of_mass(model.integrate(q, v, -h))) / (2 * h)
-    assert_allclose((model.centroidal_momentum_matrix(q) @ v[..., None])[..., 0][:, 3:], model.mass * rate, atol=1e-6 * model.mass)
+    rate = (
+        model.center_of_mass(model.integrate(q, v, h))
+        - model.center_of_mass(model.integrate(q, v, -h))
+    ) / (2 * h)
+    assert_allclose(
+        (model.centroidal_momentum_matrix(q) @ v[..., None])[..., 0][:, 3:],
+        model.mass * rate,
+        atol=1e-6 * model.mass,
+    )
 
 
 def lifting(model: Model, q: Array, v: Array, a: Array) -> bool:
     g = np.array(model.gravity)
-    return bool((model.kernel("required_wrench")(q, v, a)[..., 3:] @ -g > 0.05 * model.mass * g @ g).all())
+    return bool(
+        (model.kernel("required_wrench")(q, v, a)[..., 3:] @ -g > 0.05 * model.mass * g @ g).all()
+    )
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_zero_moment_point_from_the_rate_of_momentum(seed: int) -> None:
-    """Pinocchio's rate of centroidal momentum, less gravity, seen from the point has no moment in the plane."""
+    """Pinocchio's rate of centroidal momentum, less gravity, seen from the point has no moment in
+    the plane.
+    """
     model = robot(seed)
     peer = pinocchio_of(model)
     data = peer.createData()
@@ -95,7 +115,9 @@ def test_zero_moment_point_from_the_root_reaction(seed: int) -> None:
     f = reaction[:, 3:]
     n = reaction[:, :3] + np.cross(origin, f)
     up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
-    assert_allclose(model.zero_moment_point(q, v, a), np.cross(up, n) / (f @ up)[:, None], atol=1e-11)
+    assert_allclose(
+        model.zero_moment_point(q, v, a), np.cross(up, n) / (f @ up)[:, None], atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -105,17 +127,33 @@ def test_at_rest_it_lies_under_the_centre_of_mass(seed: int) -> None:
     up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
     com, still = model.center_of_mass(q), np.zeros(model.nv)
     assert_allclose(model.zero_moment_point(q, still, still), com - up * (up @ com), atol=1e-11)
-    assert_allclose(model.zero_moment_point(q, still, still, height=1.5), com - up * (up @ com - 1.5), atol=1e-11)
+    assert_allclose(
+        model.zero_moment_point(q, still, still, height=1.5),
+        com - up * (up @ com - 1.5),
+        atol=1e-11,
+    )
 
 
 def cart(accelerating: float) -> tuple[Array, Array]:
-    """A flywheel on a mast on a cart: the point by the model, and by eq. (B.1) by hand (its second line with + i_xx dw_x)."""
+    """A flywheel on a mast on a cart: the point by the model, and by eq. (B.1) by hand (its second
+    line with + i_xx dw_x).
+    """
     m, J, z, g = 3.0, (0.4, 0.5, 0.6), 1.2, 9.81
-    builder = rf.Builder("cart").link("x", joint="prismatic", axis=(1, 0, 0)).link("y", "x", joint="prismatic", axis=(0, 1, 0))
-    builder.link("tilt", "y", axis=(1, 0, 0), at=(0, 0, z)).link("wheel", "tilt", axis=(0, 1, 0), mass=m, inertia=J)
+    builder = (
+        rf.Builder("cart")
+        .link("x", joint="prismatic", axis=(1, 0, 0))
+        .link("y", "x", joint="prismatic", axis=(0, 1, 0))
+    )
+    builder.link("tilt", "y", axis=(1, 0, 0), at=(0, 0, z)).link(
+        "wheel", "tilt", axis=(0, 1, 0), mass=m, inertia=J
+    )
     model = builder.model()
     q, a = np.array([0.3, -0.2, 0.0, 0.0]), accelerating * np.array([1.0, -0.7, 2.0, 3.0])
-    by_hand = [q[0] - (m * a[0] * z + J[1] * a[3]) / (m * g), q[1] - (m * a[1] * z - J[0] * a[2]) / (m * g), 0.0]
+    by_hand = [
+        q[0] - (m * a[0] * z + J[1] * a[3]) / (m * g),
+        q[1] - (m * a[1] * z - J[0] * a[2]) / (m * g),
+        0.0,
+    ]
     return model.zero_moment_point(q, np.zeros(4), a), np.array(by_hand)
 
 

@@ -20,7 +20,8 @@ from ramify.model.body import Body
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 
-# The KUKA KR5 (book, table 6.6, with the mass centres that its program uses): a, alpha, b per row; mass; com; principal moments.
+# The KUKA KR5 (book, table 6.6, with the mass centres that its program uses): a, alpha, b per row;
+# mass; com; principal moments.
 KUKA = (
     [
         (0.0, 0.0, 0.4, 0.0),
@@ -91,7 +92,9 @@ def test_random_robots_give_no_finding_but_singular_sequences(seed: int) -> None
     rng = np.random.default_rng(seed)
     bodies = random_bodies(rng, int(rng.integers(1, 20)))
     model = Model("random", bodies, (0.0, 0.0, -9.81), {})
-    symmetric = {b.joint.name for b in bodies if len(b.joint.sequence) == 3 > len(set(b.joint.sequence))}
+    symmetric = {
+        b.joint.name for b in bodies if len(b.joint.sequence) == 3 > len(set(b.joint.sequence))
+    }
     findings = check(model)
     assert {f.where for f in findings if f.code == "euler-singular"} == symmetric
     assert [f for f in findings if f.code != "euler-singular"] == []
@@ -102,10 +105,29 @@ def test_teaching_models_give_no_warning() -> None:
     rod = (1.0, (0.5, 0, 0), (0, 1 / 12, 1 / 12))
     arm = rf.Builder("3R", gravity=(0, -9.81, 0))
     for k, parent in enumerate((None, "link1", "link2"), start=1):
-        arm.link(f"link{k}", parent, at=(1.0 if parent else 0.0, 0, 0), mass=rod[0], com=rod[1], inertia=rod[2])
-    pendulum = rf.Builder("pendulum").link("bob", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1.0), inertia=(1e-4,) * 3)
-    cart = rf.Builder("cart").link("cart", None, "prismatic", axis=(1, 0, 0), mass=1.0, inertia=(0.1, 0.1, 0.1))
-    cart.link("pole", "cart", at=(0, 0, 0.02), axis=(0, 1, 0), mass=0.1, com=(0, 0, 1.0), inertia=(1e-3, 1e-3, 1e-5))
+        arm.link(
+            f"link{k}",
+            parent,
+            at=(1.0 if parent else 0.0, 0, 0),
+            mass=rod[0],
+            com=rod[1],
+            inertia=rod[2],
+        )
+    pendulum = rf.Builder("pendulum").link(
+        "bob", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1.0), inertia=(1e-4,) * 3
+    )
+    cart = rf.Builder("cart").link(
+        "cart", None, "prismatic", axis=(1, 0, 0), mass=1.0, inertia=(0.1, 0.1, 0.1)
+    )
+    cart.link(
+        "pole",
+        "cart",
+        at=(0, 0, 0.02),
+        axis=(0, 1, 0),
+        mass=0.1,
+        com=(0, 0, 1.0),
+        inertia=(1e-3, 1e-3, 1e-5),
+    )
     for model in (arm.model(), pendulum.model(), cart.model()):
         assert check(model) == []
 
@@ -123,18 +145,39 @@ def test_triangle_inequality() -> None:
 
 def test_indefinite_tensor() -> None:
     tensor = np.array([[0.01, 0.02, 0.0], [0.02, 0.01, 0.0], [0.0, 0.0, 0.02]])
-    expect(changed(kuka(), 2, inertia=tensor), "error", "link3", "inertia-indefinite", "-0.01, 0.02, 0.03", "negative")
+    expect(
+        changed(kuka(), 2, inertia=tensor),
+        "error",
+        "link3",
+        "inertia-indefinite",
+        "-0.01, 0.02, 0.03",
+        "negative",
+    )
 
 
 def test_moments_that_never_count_are_noted_only() -> None:
-    """The first link turns about z alone: a tensor with nothing but Izz is no matter's, and harmless."""
-    expect(changed(kuka(), 0, inertia=np.diag([0, 0, 0.3])), "note", "link1", "inertia-incomplete", "(0, 0, 1)")
-    expect(changed(kuka(), 1, inertia=np.diag([0, 0, 0.3])), "error", "link2", "triangle-inequality")
+    """The first link turns about z alone: a tensor with nothing but Izz is no matter's, and
+    harmless.
+    """
+    expect(
+        changed(kuka(), 0, inertia=np.diag([0, 0, 0.3])),
+        "note",
+        "link1",
+        "inertia-incomplete",
+        "(0, 0, 1)",
+    )
+    expect(
+        changed(kuka(), 1, inertia=np.diag([0, 0, 0.3])), "error", "link2", "triangle-inequality"
+    )
     planar = rf.Builder("planar", gravity=(0, -9.81, 0))
     planar.link("a", mass=1.0, com=(0.5, 0, 0), inertia=(0, 0, 0.1))
     planar.link("b", "a", at=(1, 0, 0), mass=1.0, com=(0.5, 0, 0), inertia=(0, 0, 0.1))
-    assert [(f.level, f.code) for f in check(planar.model())] == [("note", "inertia-incomplete")] * 2
-    slider = rf.Builder("slider").link("cart", None, "prismatic", mass=1.0, inertia=(0, 0, 1.0)).model()
+    assert [(f.level, f.code) for f in check(planar.model())] == [
+        ("note", "inertia-incomplete")
+    ] * 2
+    slider = (
+        rf.Builder("slider").link("cart", None, "prismatic", mass=1.0, inertia=(0, 0, 1.0)).model()
+    )
     expect(slider, "note", "cart", "inertia-incomplete", "never turns")
     negative = changed(kuka(), 0, inertia=np.diag([0.1, 0.1, -0.05]))
     expect(negative, "error", "link1", "inertia-indefinite")
@@ -145,7 +188,14 @@ def test_masses() -> None:
     expect(changed(kuka(), 2, mass=0.0), "warning", "link3", "inertia-without-mass", "0.389")
     point = changed(kuka(), 2, inertia=np.zeros((3, 3)))
     expect(point, "note", "link3", "point-mass", "12.973 kg", "(0.08768, -0.03426, 0.007779)")
-    expect(changed(kuka(), 5, mass=1e-7, inertia=1e-9 * np.eye(3)), "note", "link6", "mass-ratio", "'link1'", "1.6e+08")
+    expect(
+        changed(kuka(), 5, mass=1e-7, inertia=1e-9 * np.eye(3)),
+        "note",
+        "link6",
+        "mass-ratio",
+        "'link1'",
+        "1.6e+08",
+    )
 
 
 # ---- coordinates without inertia ----
@@ -160,7 +210,9 @@ def test_a_massless_leaf() -> None:
 
 def test_a_massless_branch_is_named_link_by_link() -> None:
     robot = rf.Builder("robot").link("arm", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
-    robot.link("hand", "arm", at=(1, 0, 0)).link("finger", "hand", at=(0.1, 0, 0)).link("other", "arm", mass=1.0, inertia=(1, 1, 1))
+    robot.link("hand", "arm", at=(1, 0, 0)).link("finger", "hand", at=(0.1, 0, 0)).link(
+        "other", "arm", mass=1.0, inertia=(1, 1, 1)
+    )
     errors = [f for f in check(robot.model()) if f.level == "error"]
     assert [f.where for f in errors] == ["hand", "finger"]
     assert "('hand', 'finger')" in errors[0].message
@@ -173,8 +225,14 @@ def test_a_point_mass_on_its_axis() -> None:
 
 
 def test_two_hinges_on_one_axis_with_nothing_between() -> None:
-    """Each moves inertia, but only their sum is felt: the inertia matrix is singular in every posture."""
-    robot = rf.Builder("robot").link("ring").link("disc", "ring", mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))
+    """Each moves inertia, but only their sum is felt: the inertia matrix is singular in every
+    posture.
+    """
+    robot = (
+        rf.Builder("robot")
+        .link("ring")
+        .link("disc", "ring", mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))
+    )
     expect(robot.model(), "error", "ring", "zero-inertia")
 
 
@@ -187,7 +245,12 @@ def test_a_free_point_mass_cannot_be_turned() -> None:
 
 def test_a_floating_base_in_a_singular_sequence() -> None:
     base: dict[str, Any] = {"mass": 1.0, "inertia": (0.1, 0.1, 0.1)}
-    expect(rf.Builder("r").link("base", None, "free_euler", sequence="ZYZ", **base).model(), "warning", "base", "euler-singular")
+    expect(
+        rf.Builder("r").link("base", None, "free_euler", sequence="ZYZ", **base).model(),
+        "warning",
+        "base",
+        "euler-singular",
+    )
     assert check(rf.Builder("r").link("base", None, "free_euler", **base).model()) == []
 
 
@@ -199,20 +262,28 @@ def test_a_model_without_any_mass_is_one_error() -> None:
 
 def test_singular_at_zero_only() -> None:
     """A massless gimbal whose outer and inner axes coincide at q = 0."""
-    robot = rf.Builder("gimbal").link("outer", axis=(0, 0, 1)).link("middle", "outer", axis=(0, 1, 0))
+    robot = (
+        rf.Builder("gimbal").link("outer", axis=(0, 0, 1)).link("middle", "outer", axis=(0, 1, 0))
+    )
     robot.link("inner", "middle", axis=(0, 0, 1), mass=1.0, inertia=(0.1, 0.1, 0.1))
     expect(robot.model(), "warning", "outer", "singular-at-zero", "another posture")
 
 
 @given(st.integers(0, 10**6))
 def test_zero_inertia_is_a_singular_inertia_matrix(seed: int) -> None:
-    """Links without mass, or with a point mass at their origin, strewn over random trees: found where it is singular, only so."""
+    """Links without mass, or with a point mass at their origin, strewn over random trees: found
+    where it is singular, only so.
+    """
     rng = np.random.default_rng(seed)
     kinds = ("revolute", "prismatic", "universal")
-    bodies = list(random_bodies(rng, int(rng.integers(2, 9)), kinds=kinds, styles=("right angles",)))
+    bodies = list(
+        random_bodies(rng, int(rng.integers(2, 9)), kinds=kinds, styles=("right angles",))
+    )
     for i, body in enumerate(bodies):
         if rng.random() < 0.4:
-            bodies[i] = replace(body, mass=float(rng.integers(0, 2)), inertia=np.zeros((3, 3)), com=np.zeros(3))
+            bodies[i] = replace(
+                body, mass=float(rng.integers(0, 2)), inertia=np.zeros((3, 3)), com=np.zeros(3)
+            )
     model = Model("robot", tuple(bodies), (0.0, 0.0, -9.81), {})
     tree, _ = tree_of(model.bodies, model.gravity)
     smallest = 0.0
@@ -230,13 +301,21 @@ def test_zero_inertia_is_a_singular_inertia_matrix(seed: int) -> None:
 
 @pytest.mark.parametrize("sequence", ["ZYZ", "XZX", "YXY"])
 def test_singular_sequences(sequence: str) -> None:
-    arm: dict[str, Any] = {"sequence": sequence, "mass": 1.0, "com": (0.1, 0, 0), "inertia": (0.1, 0.1, 0.1)}
+    arm: dict[str, Any] = {
+        "sequence": sequence,
+        "mass": 1.0,
+        "com": (0.1, 0, 0),
+        "inertia": (0.1, 0.1, 0.1),
+    }
     finding = only(rf.Builder("robot").link("ball", None, "spherical", **arm).model())
     assert (finding.level, finding.where, finding.code) == ("warning", "ball", "euler-singular")
     assert sequence in finding.message
     assert "YXZ" in finding.message
     limits = [(-1.0, 1.0), (0.2, 2.9), (-1.0, 1.0)]
-    assert check(rf.Builder("robot").link("ball", None, "spherical", limits=limits, **arm).model()) == []
+    assert (
+        check(rf.Builder("robot").link("ball", None, "spherical", limits=limits, **arm).model())
+        == []
+    )
 
 
 def test_limits_in_degrees() -> None:
@@ -249,7 +328,16 @@ def test_limits_in_degrees() -> None:
     assert "(-2.705, 1.134)" in findings[0].message
 
 
-@pytest.mark.parametrize("limits", [(-2 * math.pi, 2 * math.pi), (-10.0, 10.0), (-math.inf, math.inf), (-1e10, 1e10), (0.0, 12.56)])
+@pytest.mark.parametrize(
+    "limits",
+    [
+        (-2 * math.pi, 2 * math.pi),
+        (-10.0, 10.0),
+        (-math.inf, math.inf),
+        (-1e10, 1e10),
+        (0.0, 12.56),
+    ],
+)
 def test_wide_limits_are_not_degrees(limits: tuple[float, float]) -> None:
     assert check(jointed(kuka(), 1, limits=(limits,))) == []
 
@@ -259,11 +347,18 @@ def test_limits_without_room() -> None:
 
 
 def test_limits_of_slides_are_not_angles() -> None:
-    slide = rf.Builder("slide").link("cart", None, "prismatic", mass=1.0, limits=[(-100.0, 100.0)]).model()
+    slide = (
+        rf.Builder("slide")
+        .link("cart", None, "prismatic", mass=1.0, limits=[(-100.0, 100.0)])
+        .model()
+    )
     assert [f.code for f in check(slide)] == ["point-mass"]
 
 
-@pytest.mark.parametrize("value", [1.57, 1.571, 1.5708, -1.5708, 1.5707, 3.14, 3.1416, -3.1416, 3.14159, -3.1415, 3.141592])
+@pytest.mark.parametrize(
+    "value",
+    [1.57, 1.571, 1.5708, -1.5708, 1.5707, 3.14, 3.1416, -3.1416, 3.14159, -3.1415, 3.141592],
+)
 def test_rounded_right_angles(value: float) -> None:
     rows = list(KUKA[0])
     rows[3] = (0.12, value, 0.62, 0.0)
@@ -281,7 +376,9 @@ def test_other_angles_are_not_rounded_ones(value: float) -> None:
 
 
 def test_many_rounded_angles_are_one_note() -> None:
-    rows = [(a, {math.pi / 2: 1.5708}.get(alpha, alpha), b, theta) for a, alpha, b, theta in KUKA[0]]
+    rows = [
+        (a, {math.pi / 2: 1.5708}.get(alpha, alpha), b, theta) for a, alpha, b, theta in KUKA[0]
+    ]
     assert "likewise joint4, joint6" in only(rf.from_dh(rows, *KUKA[1:])).message
 
 
@@ -303,7 +400,9 @@ def test_gravity() -> None:
 def test_skewed_rotations() -> None:
     skew = np.eye(3)
     skew[0, 1] = 1e-7
-    expect(jointed(kuka(), 2, placement=Frame(skew)), "warning", "joint3", "rotation-skewed", "1e-07")
+    expect(
+        jointed(kuka(), 2, placement=Frame(skew)), "warning", "joint3", "rotation-skewed", "1e-07"
+    )
     expect(jointed(kuka(), 2, outlet=Frame(1.1 * np.eye(3))), "error", "joint3", "rotation-skewed")
 
 
@@ -312,7 +411,9 @@ def test_skewed_rotations() -> None:
 
 def test_worst_first() -> None:
     model = changed(rf.with_gravity(kuka(), (0, 0, 0)), 4, inertia=np.diag([1, 1, 9e-3]) * 1e-3)
-    model = jointed(changed(model, 3, inertia=np.diag([0.004, 0.005, 0.012])), 1, limits=((-155.0, 65.0),))
+    model = jointed(
+        changed(model, 3, inertia=np.diag([0.004, 0.005, 0.012])), 1, limits=((-155.0, 65.0),)
+    )
     model = changed(model, 1, inertia=np.diag([0.02, 0.02, 0.3]))
     findings = check(model)
     assert [f.level for f in findings] == sorted((f.level for f in findings), key=LEVELS.index)

@@ -76,7 +76,9 @@ def test_info(run: Run) -> None:
     assert told["nv"] == 6
     assert told["mass"] == m.mass
     assert [body["name"] for body in told["bodies"]] == [body.name for body in m.bodies]
-    assert [c["name"] for body in told["bodies"] for c in body["coordinates"]] == list(m.coordinates)
+    assert [c["name"] for body in told["bodies"] for c in body["coordinates"]] == list(
+        m.coordinates
+    )
     text = good(run("info", "kuka_kr5")).out
     assert all(body.name in text for body in m.bodies)
 
@@ -87,7 +89,9 @@ def test_chain_of_any_length(run: Run) -> None:
 
 def test_check_is_content_with_the_built_in_robots(run: Run) -> None:
     for name in rf.robots():
-        assert all(finding["level"] != "error" for finding in good(run("check", name, "--json")).json)
+        assert all(
+            finding["level"] != "error" for finding in good(run("check", name, "--json")).json
+        )
 
 
 IMPOSSIBLE = """\
@@ -131,7 +135,9 @@ def test_id_writes_what_it_is_told(run: Run, tmp_path: Path) -> None:
     m = rf.load("redysim_rp")
     ends = ("--from", -0.5, "--to", 1.0, -2.0)
     files = ("--out", "a.csv", "--plot", "b.png")
-    told = good(run("id", "redysim_rp", *ends, "--duration", 2, "--steps", 10, *files, "--json")).json
+    told = good(
+        run("id", "redysim_rp", *ends, "--duration", 2, "--steps", 10, *files, "--json")
+    ).json
     assert told["files"] == {"csv": "a.csv", "plot": "b.png"}
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
     header, rows = read_csv(tmp_path / "a.csv")
@@ -172,7 +178,9 @@ def test_fd_takes_negative_numbers(run: Run) -> None:
 def test_fd_starts_from_the_neutral_state(run: Run) -> None:
     m = rf.load("planar_3r")
     o = m.neutral()
-    assert np.allclose(good(run("fd", "planar_3r", "--json")).json["a"], m.forward_dynamics(o, o, o), rtol=1e-9)
+    assert np.allclose(
+        good(run("fd", "planar_3r", "--json")).json["a"], m.forward_dynamics(o, o, o), rtol=1e-9
+    )
     assert good(run("fd", "planar_3r", "--q", -0.25, "--json")).json["q"] == [-0.25] * 3
 
 
@@ -190,25 +198,49 @@ def test_robots_with_quaternions(run: Run, tmp_path: Path) -> None:
     assert [c["unit"] for c in told["bodies"][0]["coordinates"]] == [""] * 4
     q, tau = [0.5, -0.5, 0.5, 0.5], [1, -2, 0]
     told = good(run("fd", "ball.yaml", "--q", *q, "--tau", *tau, "--json")).json
-    assert np.allclose(told["a"], rf.load("ball.yaml").forward_dynamics(q, [0, 0, 0], tau), rtol=1e-9)
+    assert np.allclose(
+        told["a"], rf.load("ball.yaml").forward_dynamics(q, [0, 0, 0], tau), rtol=1e-9
+    )
     assert "ball" in good(run("fd", "ball.yaml")).out
     assert "quaternions" in run("id", "ball.yaml").err
 
 
 def test_count(run: Run) -> None:
-    told = good(run("count", "kuka_kr5", "gripper", "--algorithm", "inverse_dynamics", "mass_matrix", "--json")).json
-    pairs = [(name, algorithm) for name in ("kuka_kr5", "gripper") for algorithm in ("inverse_dynamics", "mass_matrix")]
+    told = good(
+        run(
+            "count",
+            "kuka_kr5",
+            "gripper",
+            "--algorithm",
+            "inverse_dynamics",
+            "mass_matrix",
+            "--json",
+        )
+    ).json
+    pairs = [
+        (name, algorithm)
+        for name in ("kuka_kr5", "gripper")
+        for algorithm in ("inverse_dynamics", "mass_matrix")
+    ]
     assert [(row["robot"], row["algorithm"]) for row in told] == pairs
     for row in told:
         c = rf.load(row["robot"]).op_count(row["algorithm"])
-        assert (row["mul"], row["add"], row["div"], row["sqrt"], row["sincos"]) == (c.mul, c.add, c.div, c.sqrt, c.sincos)
+        assert (row["mul"], row["add"], row["div"], row["sqrt"], row["sincos"]) == (
+            c.mul,
+            c.add,
+            c.div,
+            c.sqrt,
+            c.sincos,
+        )
     assert "forward_dynamics" in good(run("count", "kuka_kr5")).out
     assert {"who": "Saha 1999", "mul": 676, "add": 527} in told[0]["published"]
     assert {"who": "Lin 1991", "mul": 524, "add": 380} in told[1]["published"]
 
 
 def test_count_as_written(run: Run) -> None:
-    told = good(run("count", "gripper", "--how", "written", "--algorithm", "denoc_inverse", "--json")).json
+    told = good(
+        run("count", "gripper", "--how", "written", "--algorithm", "denoc_inverse", "--json")
+    ).json
     assert (told[0]["how"], told[0]["mul"], told[0]["add"]) == ("written", 294, 252)
     assert "94n₁ + 58n₂ + 46n₃ − 81" in good(run("count", "gripper")).out
     assert "hybrid_dynamics" in good(run("count", "quadruped")).out
@@ -222,7 +254,9 @@ def test_count_as_written(run: Run) -> None:
 
 
 def test_count_compares_like_with_like(run: Run) -> None:
-    """No published formula is for closed loops or for joints that slide; one convention for the percentage."""
+    """No published formula is for closed loops or for joints that slide; one convention for the
+    percentage.
+    """
     for robot, why in (("four_bar", "closed loops"), ("stanford_arm", "is prismatic")):
         told = good(run("count", robot, "--json")).json
         assert all(row["published"] == [] for row in told)
@@ -257,9 +291,13 @@ def test_export_keeps_what_is_there(run: Run, tmp_path: Path) -> None:
 
 
 def test_export_c(run: Run, tmp_path: Path) -> None:
-    files = good(run("export", "kuka_kr5", "--format", "c", "--algorithm", "inverse_dynamics", "--json")).json["files"]
+    files = good(
+        run("export", "kuka_kr5", "--format", "c", "--algorithm", "inverse_dynamics", "--json")
+    ).json["files"]
     assert sorted(Path(name).suffix for name in files) == [".c", ".h"]
-    header, source = sorted((tmp_path / name for name in files), key=lambda path: path.suffix, reverse=True)
+    header, source = sorted(
+        (tmp_path / name for name in files), key=lambda path: path.suffix, reverse=True
+    )
     assert f'#include "{header.name}"' in source.read_text()
 
 
@@ -285,7 +323,10 @@ class Balanced(HTMLParser):
         for name, value in attrs:
             if name in {"src", "href", "srcset"}:  # its own pictures, and the reports beside it
                 assert value is not None
-                assert value.startswith("data:image/png;") or value.removesuffix(".html#play") in rf.scenarios()
+                assert (
+                    value.startswith("data:image/png;")
+                    or value.removesuffix(".html#play") in rf.scenarios()
+                )
         if tag not in self.void:
             self.open.append(tag)
 
@@ -334,15 +375,23 @@ BAD = [
     (["count", "--general", "6", "kuka_kr5"], "robots has no place beside it"),
     (["count", "--general", "6", "--how", "written"], "--how has no place beside it"),
     (["count", "--plot", "no/such/growth.svg"], "no/such/growth.svg cannot be written"),
-    (["equations", "planar_3r", "--steps", "inverse_dynamics", "--part", "M"], "--part has no place beside it"),
-    (["equations", "planar_3r", "--steps", "inverse_dynamics", "--symbols"], "--symbols has no place beside it"),
+    (
+        ["equations", "planar_3r", "--steps", "inverse_dynamics", "--part", "M"],
+        "--part has no place beside it",
+    ),
+    (
+        ["equations", "planar_3r", "--steps", "inverse_dynamics", "--symbols"],
+        "--symbols has no place beside it",
+    ),
     (["export", "kuka_kr5", "--format", "c", "--algorithm", "magic"], "magic"),
     (["export", "kuka_kr5", "--format", "pascal"], "pascal"),
     (["nonsense"], "nonsense"),
 ]
 
 
-@pytest.mark.parametrize(("arguments", "culprit"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
+@pytest.mark.parametrize(
+    ("arguments", "culprit"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD]
+)
 def test_mistakes_are_named_on_stderr(run: Run, arguments: list[str], culprit: str) -> None:
     answer = run(*arguments)
     assert answer.code != 0
@@ -361,7 +410,9 @@ def test_a_terminal_does_not_obey_a_robot_file(run: Run, tmp_path: Path) -> None
 
 
 def test_as_a_program() -> None:
-    done = subprocess.run([sys.executable, "-m", "ramify", "fd", "nothing"], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "ramify", "fd", "nothing"], capture_output=True, text=True
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("ramify: ")
     assert "Traceback" not in done.stderr
@@ -369,7 +420,10 @@ def test_as_a_program() -> None:
 
 def test_a_reader_may_leave_early() -> None:
     program = subprocess.Popen(
-        [sys.executable, "-m", "ramify", "robots"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "ramify", "robots"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     assert program.stdout is not None
     program.stdout.close()

@@ -51,7 +51,10 @@ def test_planar_3r_meets_its_closed_forms(tier: str) -> None:
         assert_allclose(inverse_u, np.linalg.inv(U), rtol=0, atol=1e-12)
         assert_allclose(inverse_d, 1.0 / np.diag(D), rtol=1e-12)
         assert_allclose(
-            m.kernel("mass_matrix_inverse", tier)(q), np.linalg.inv(M), rtol=0, atol=1e-12 * np.abs(np.linalg.inv(M)).max()
+            m.kernel("mass_matrix_inverse", tier)(q),
+            np.linalg.inv(M),
+            rtol=0,
+            atol=1e-12 * np.abs(np.linalg.inv(M)).max(),
         )
 
 
@@ -60,7 +63,12 @@ def block_pattern(m: rf.Model, matrix: np.ndarray) -> np.ndarray:
     of_body = {b: module.index for module in m.modules for b in module.bodies}
     index = np.array([of_body[b] for b, body in enumerate(m.bodies) for _ in range(body.joint.dof)])
     n = len(m.modules)
-    return np.array([[np.abs(matrix[np.ix_(index == i, index == j)]).max() > 0.0 for j in range(n)] for i in range(n)])
+    return np.array(
+        [
+            [np.abs(matrix[np.ix_(index == i, index == j)]).max() > 0.0 for j in range(n)]
+            for i in range(n)
+        ]
+    )
 
 
 PATTERN = np.array([[1, 1, 1], [0, 1, 0], [0, 0, 1]], dtype=bool)
@@ -121,7 +129,9 @@ def test_a_chain_of_five_hundred_links_agrees_with_pinocchio() -> None:
     q, v, tau = 0.1 * np.random.default_rng(0).normal(size=(3, 500))
     peer = to_pinocchio(m)  # a thousand links overrun its stack
     reference = pin.aba(peer, peer.createData(), q, v, tau)
-    assert_allclose(m.forward_dynamics(q, v, tau), reference, rtol=0, atol=1e-11 * np.abs(reference).max())
+    assert_allclose(
+        m.forward_dynamics(q, v, tau), reference, rtol=0, atol=1e-11 * np.abs(reference).max()
+    )
 
 
 def test_a_chain_of_a_thousand_links() -> None:
@@ -140,7 +150,9 @@ def test_a_chain_of_a_thousand_links() -> None:
 
 def test_pendulum_in_one_line() -> None:
     """m l^2 a + m g l sin(q) = tau for a point mass that hangs below its joint."""
-    pendulum = rf.from_dh([(0.0, np.pi / 2, 0.0, -np.pi / 2)], [2.0], [(0.7, 0.0, 0.0)], [(0.0, 0.0, 0.0)])
+    pendulum = rf.from_dh(
+        [(0.0, np.pi / 2, 0.0, -np.pi / 2)], [2.0], [(0.7, 0.0, 0.0)], [(0.0, 0.0, 0.0)]
+    )
     q, v, a = 0.3, 1.1, -0.4
     for tier in TIERS:
         tau = pendulum.kernel("inverse_dynamics", tier)(np.array([q]), np.array([v]), np.array([a]))

@@ -1,4 +1,6 @@
-"""The ground: laws that never pull and never give energy, blocks on slopes, drops, falls, and the same numbers on every way."""
+"""The ground: laws that never pull and never give energy, blocks on slopes, drops, falls, and the
+same numbers on every way.
+"""
 
 from __future__ import annotations
 
@@ -35,10 +37,17 @@ TERRAINS = [
 ]
 
 
-def body(points: dict[str, Any], mass: float = 2.0, gravity: tuple[float, ...] = (0.0, 0.0, -G), size: float = 0.2) -> rf.Model:
+def body(
+    points: dict[str, Any],
+    mass: float = 2.0,
+    gravity: tuple[float, ...] = (0.0, 0.0, -G),
+    size: float = 0.2,
+) -> rf.Model:
     """A free block with contact points."""
     made = rf.Builder("block", gravity=gravity)
-    return made.link("block", joint="free", mass=mass, inertia=[mass * size**2 / 6.0] * 3, points=points).model()
+    return made.link(
+        "block", joint="free", mass=mass, inertia=[mass * size**2 / 6.0] * 3, points=points
+    ).model()
 
 
 def ball(**options: Any) -> rf.Model:
@@ -71,12 +80,20 @@ def near_ground(model: rf.Model, count: int, seed: int = 1) -> tuple[Any, Any]:
 
 finite = st.floats(-1e3, 1e3)
 grounds = st.sampled_from(
-    [*LAWS, Firm(full_depth=0.02, friction=0.0), Dusty(dust=0.0), HuntCrossley(exponent=1), HuntCrossley(exponent=2.5)]
+    [
+        *LAWS,
+        Firm(full_depth=0.02, friction=0.0),
+        Dusty(dust=0.0),
+        HuntCrossley(exponent=1),
+        HuntCrossley(exponent=2.5),
+    ]
 )
 
 
 @given(law=grounds, depth=st.floats(-1.0, 1.0), rate=finite, slip=st.tuples(finite, finite))
-def test_a_ground_never_pulls_and_never_gives_power(law: Ground, depth: float, rate: float, slip: tuple[float, float]) -> None:
+def test_a_ground_never_pulls_and_never_gives_power(
+    law: Ground, depth: float, rate: float, slip: tuple[float, float]
+) -> None:
     ground = law.fitted(ball())
     felt = ground.reaction(Vec3(0.3, -0.2, -depth), Vec3(slip[0], slip[1], -rate))
     tangential = math.hypot(felt.force.x, felt.force.y)
@@ -97,7 +114,9 @@ def test_the_normal_is_the_gradient_of_the_depth(terrain: Any, x: float, y: floa
     for step in (Vec3(h, 0.0, 0.0), Vec3(0.0, h, 0.0), Vec3(0.0, 0.0, h)):
         (a, _), (b, _) = (terrain.under(Vec3(x, y, 0.1) + step * s) for s in (1.0, -1.0))
         found.append(-(a - b) / (2.0 * h))
-    bend = 1e-5 if isinstance(terrain, HeightField) else 1e-8  # its second derivative may jump: h times half of that jump
+    bend = (
+        1e-5 if isinstance(terrain, HeightField) else 1e-8
+    )  # its second derivative may jump: h times half of that jump
     assert np.allclose(found, [normal.x, normal.y, normal.z], rtol=0.0, atol=bend)
 
 
@@ -105,14 +124,18 @@ def test_the_normal_is_the_gradient_of_the_depth(terrain: Any, x: float, y: floa
 def test_a_height_field_goes_through_its_nodes_and_a_tilted_one_is_a_slope(kind: Any) -> None:
     field = HeightField(heights=BUMPS, spacing=(0.4, 0.3), origin=(-1.0, -0.6), kind=kind)
     nodes = np.pad(BUMPS, 1, mode="edge")
-    if kind == "linear":  # rounding moves a node by a quarter of its part of the second difference, each way
+    if (
+        kind == "linear"
+    ):  # rounding moves a node by a quarter of its part of the second difference, each way
         nodes = nodes + 0.25 * ROUNDING * np.pad(np.diff(nodes, 2, axis=0), ((1, 1), (0, 0)))
         nodes = nodes + 0.25 * ROUNDING * np.pad(np.diff(nodes, 2, axis=1), ((0, 0), (1, 1)))
     for i, row in enumerate(BUMPS):
         for j in range(len(row)):
             depth, _ = field.under(Vec3(-1.0 + 0.4 * i, -0.6 + 0.3 * j, 0.0))
             assert depth == pytest.approx(nodes[i + 1, j + 1], abs=1e-14)
-    tilted = HeightField(heights=[[0.3 * i - 0.1 * j for j in range(6)] for i in range(6)], spacing=1.0, kind=kind)
+    tilted = HeightField(
+        heights=[[0.3 * i - 0.1 * j for j in range(6)] for i in range(6)], spacing=1.0, kind=kind
+    )
     depth, normal = tilted.under(Vec3(2.3, 2.7, 0.2))
     assert depth == pytest.approx(0.3 * 2.3 - 0.1 * 2.7 - 0.2, abs=1e-14)
     assert np.allclose([normal.x, normal.y, normal.z], [-0.3, 0.1, 1.0], atol=1e-14)
@@ -122,20 +145,32 @@ def test_a_height_field_goes_through_its_nodes_and_a_tilted_one_is_a_slope(kind:
 
 @pytest.mark.parametrize("kind", ["linear", "cubic"])
 def test_slopes_of_a_height_field_do_not_jump(kind: Any) -> None:
-    """Neither at grid lines nor at edges: on a crease the direction of the force would jump from step to step."""
+    """Neither at grid lines nor at edges: on a crease the direction of the force would jump from
+    step to step.
+    """
     field = HeightField(heights=BUMPS, spacing=(0.4, 0.3), origin=(-1.0, -0.6), kind=kind)
     for x in -1.0 + 0.4 * np.arange(6):
         for y in -0.6 + 0.3 * np.arange(5):
-            normals = [field.under(Vec3(x + a, y + b, 0.0))[1] for a in (-1e-7, 0.0, 1e-7) for b in (-1e-7, 0.0, 1e-7)]
+            normals = [
+                field.under(Vec3(x + a, y + b, 0.0))[1]
+                for a in (-1e-7, 0.0, 1e-7)
+                for b in (-1e-7, 0.0, 1e-7)
+            ]
             assert np.ptp([[n.x, n.y, n.z] for n in normals], axis=0).max() < 2e-6
 
 
 @pytest.mark.parametrize("kind", ["linear", "cubic"])
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
-def test_feet_may_stand_on_the_grid_lines_of_a_height_field(quadruped: rf.Model, law: Ground, kind: Any) -> None:
-    edge = HeightField(heights=[[0.0, 0.0], [0.0, 0.1]], spacing=1.0, origin=(-0.5, -0.5), kind=kind)
+def test_feet_may_stand_on_the_grid_lines_of_a_height_field(
+    quadruped: rf.Model, law: Ground, kind: Any
+) -> None:
+    edge = HeightField(
+        heights=[[0.0, 0.0], [0.0, 0.1]], spacing=1.0, origin=(-0.5, -0.5), kind=kind
+    )
     feet = [name for b in quadruped.bodies for name, _ in b.points if name.endswith("foot")]
-    run = rf.simulate(quadruped, 0.1, raised(quadruped, 0.6), ground=replace(law, terrain=edge, points=feet))
+    run = rf.simulate(
+        quadruped, 0.1, raised(quadruped, 0.6), ground=replace(law, terrain=edge, points=feet)
+    )
     assert run.audit.passed
     assert run.contacts.touching[-1].any()
     assert run.stats["evaluations"] < 20_000
@@ -143,13 +178,19 @@ def test_feet_may_stand_on_the_grid_lines_of_a_height_field(quadruped: rf.Model,
 
 def test_damping_of_firm_ground_follows_the_corrected_equations() -> None:
     law = Firm(stiffness=1000.0, damping=50.0, full_depth=0.1).fitted(ball())
-    assert law.normal(0.04, 2.0).force == pytest.approx(1000.0 * 0.04 + 50.0 * 2.0)  # sinking, (D.1), (D.2)
+    assert law.normal(0.04, 2.0).force == pytest.approx(
+        1000.0 * 0.04 + 50.0 * 2.0
+    )  # sinking, (D.1), (D.2)
     rising = 50.0 * (3 * 0.4**2 - 2 * 0.4**3)  # (D.3)
     assert law.normal(0.04, -0.5).force == pytest.approx(1000.0 * 0.04 - rising * 0.5)
     assert law.normal(0.3, -0.5).force == pytest.approx(1000.0 * 0.3 - 50.0 * 0.5)
-    assert Firm(stiffness=2000.0, overdamping=10.0).fitted(ball(mass=9.4)).damping == pytest.approx(2742.2618401604173)  # ReDySim
+    assert Firm(stiffness=2000.0, overdamping=10.0).fitted(ball(mass=9.4)).damping == pytest.approx(
+        2742.2618401604173
+    )  # ReDySim
     dusty = Dusty(stiffness=1000.0, damping=50.0, dust=0.01).fitted(ball())
-    assert dusty.normal(0.005, 2.0).force == pytest.approx(100.0)  # (D.6): in the dust only the damper
+    assert dusty.normal(0.005, 2.0).force == pytest.approx(
+        100.0
+    )  # (D.6): in the dust only the damper
     assert dusty.normal(0.03, 2.0).force == pytest.approx(1000.0 * 0.02 + 100.0)
     assert dusty.normal(0.03, -2.0).force == pytest.approx(1000.0 * 0.02)
 
@@ -178,11 +219,15 @@ def on_slope(law: Ground, angle: float, t_end: float) -> Any:
     ground = replace(law, terrain=Slope(angle=angle))
     weight = 2.0 * G * math.cos(angle) / 4.0
     numbers = ground.fitted(model)
-    depth = (weight / numbers.stiffness) ** (1.0 / getattr(numbers, "exponent", 1.0)) + getattr(numbers, "dust", 0.0)  # type: ignore[attr-defined]
+    depth = (weight / numbers.stiffness) ** (1.0 / getattr(numbers, "exponent", 1.0)) + getattr(
+        numbers, "dust", 0.0
+    )  # type: ignore[attr-defined]
     q = model.neutral()
     q[:3] = -depth * np.array([-math.sin(angle), 0.0, math.cos(angle)])
     q[3:7] = math.cos(angle / 2), 0.0, -math.sin(angle / 2), 0.0
-    return rf.simulate(model, t_end, q, ground=ground, dt_out=0.05, method="lsoda", rtol=1e-9, atol=1e-11)
+    return rf.simulate(
+        model, t_end, q, ground=ground, dt_out=0.05, method="lsoda", rtol=1e-9, atol=1e-11
+    )
 
 
 @pytest.mark.parametrize("law", SLOPE_LAWS, ids=NAMES)
@@ -218,7 +263,9 @@ def test_a_block_sticks_below_the_friction_angle_but_for_the_creep_of_its_law(la
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
 def test_a_dropped_mass_never_gains_energy_and_comes_to_rest(law: Ground) -> None:
     model = ball()
-    run = rf.simulate(model, 1.5, raised(model, 0.3), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], ground=law, dt_out=0.002)
+    run = rf.simulate(
+        model, 1.5, raised(model, 0.3), [1.0, 0.0, 0.0, 0.0, 0.0, 0.0], ground=law, dt_out=0.002
+    )
     total = run.energy.total + run.contacts.stored
     assert np.diff(total).max() < 1e-7
     assert np.diff(run.contacts.dissipated).min() > -1e-9
@@ -230,13 +277,17 @@ def test_a_dropped_mass_never_gains_energy_and_comes_to_rest(law: Ground) -> Non
 
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
 def test_impulse_is_change_of_momentum(law: Ground) -> None:
-    """Of every explicit Euler step to rounding, and of an accurate run within the resolution of its output."""
+    """Of every explicit Euler step to rounding, and of an accurate run within the resolution of its
+    output.
+    """
     model, dt = ball(), 1e-4
     start = raised(model, 0.001), np.array([0.7, 0.0, -1.0, 0.0, 0.0, 0.0])
     steps = rf.rollout(model, *start, steps=400, dt=dt, ground=law, method="euler", every=1)
     felt = rf.contact.forces(model, law, steps.q[:-1], steps.v[:-1])
     gained = 2.0 * np.diff(steps.v[:, :3], axis=0)
-    assert np.allclose(gained, (felt.total_force + 2.0 * np.array(model.gravity)) * dt, rtol=0.0, atol=1e-12)
+    assert np.allclose(
+        gained, (felt.total_force + 2.0 * np.array(model.gravity)) * dt, rtol=0.0, atol=1e-12
+    )
     run = rf.simulate(model, 0.04, *start, ground=law, dt_out=1e-5)
     force = run.contacts.total_force + 2.0 * np.array(model.gravity)
     impulse = np.trapezoid(force, run.t, axis=0)
@@ -246,7 +297,9 @@ def test_impulse_is_change_of_momentum(law: Ground) -> None:
 
 @pytest.mark.parametrize("kind", ["linear", "cubic"])
 def test_a_springy_bowl_without_friction_keeps_all_energy(kind: Any) -> None:
-    grid = [[0.5 * ((0.2 * i - 1.0) ** 2 + (0.2 * j - 1.0) ** 2) for j in range(11)] for i in range(11)]
+    grid = [
+        [0.5 * ((0.2 * i - 1.0) ** 2 + (0.2 * j - 1.0) ** 2) for j in range(11)] for i in range(11)
+    ]
     bowl = HeightField(heights=grid, spacing=0.2, origin=(-1.0, -1.0), kind=kind)
     ground = HuntCrossley(stiffness=2e4, exponent=1, dissipation=0.0, friction=0.0, terrain=bowl)
     model = ball()
@@ -262,7 +315,9 @@ def test_a_springy_bowl_without_friction_keeps_all_energy(kind: Any) -> None:
 def test_up_is_against_gravity() -> None:
     """The same drop in a world whose y points up."""
     upright, other = ball(), ball(gravity=(0.0, -G, 0.0))
-    a = rf.simulate(upright, 0.5, raised(upright, 0.1), [0.5, 0.2, 0.0, 0.0, 0.0, 0.0], ground="firm")
+    a = rf.simulate(
+        upright, 0.5, raised(upright, 0.1), [0.5, 0.2, 0.0, 0.0, 0.0, 0.0], ground="firm"
+    )
     q = other.neutral()
     q[1] = 0.1
     b = rf.simulate(other, 0.5, q, [0.5, 0.0, -0.2, 0.0, 0.0, 0.0], ground="firm")
@@ -276,8 +331,12 @@ def test_up_is_against_gravity() -> None:
 
 @pytest.mark.parametrize("terrain", TERRAINS, ids=lambda t: f"{t.word}")
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
-def test_floats_interpreter_and_compiled_code_agree(quadruped: rf.Model, law: Ground, terrain: Any) -> None:
-    ground = replace(law, terrain=terrain, points=("rear_left_foot", "front_right_foot", "front_left_corner"))
+def test_floats_interpreter_and_compiled_code_agree(
+    quadruped: rf.Model, law: Ground, terrain: Any
+) -> None:
+    ground = replace(
+        law, terrain=terrain, points=("rear_left_foot", "front_right_foot", "front_left_corner")
+    )
     text = ContactText(quadruped, ground)
     q, v = near_ground(quadruped, 9)
     compiled = text.kernel("contact_forces")(q, v)
@@ -291,12 +350,16 @@ def test_floats_interpreter_and_compiled_code_agree(quadruped: rf.Model, law: Gr
         assert np.allclose(a.reshape(9, -1), c, rtol=0.0, atol=1e-11 * scale)
         assert np.allclose(a[3], one, rtol=0.0, atol=1e-12 * scale)
     _, felt, _ = text.reactions(q[3].tolist(), v[3].tolist())
-    assert np.allclose([[r.force.x, r.force.y, r.force.z] for r in felt], compiled[1][3], rtol=1e-11, atol=1e-9)
+    assert np.allclose(
+        [[r.force.x, r.force.y, r.force.z] for r in felt], compiled[1][3], rtol=1e-11, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("base", ["free_euler", "free"])
 def test_dynamics_on_a_ground_obey_the_equations_of_motion(base: Any) -> None:
-    """I a + h = tau + sum J' f, with the Jacobians that the algorithm itself never forms; Newton for the whole robot."""
+    """I a + h = tau + sum J' f, with the Jacobians that the algorithm itself never forms; Newton
+    for the whole robot.
+    """
     model = rf.load("quadruped", base=base) if base == "free" else rf.load("quadruped")
     rng = np.random.default_rng(3)
     q, v = model.random(seed=3)
@@ -310,7 +373,9 @@ def test_dynamics_on_a_ground_obey_the_equations_of_motion(base: Any) -> None:
     for name, f in zip(felt.names, felt.force, strict=True):
         pushed = pushed - model.jacobian(q, *points[name])[3:].T @ f
     assert np.abs(pushed).max() < 1e-8 * np.abs(felt.force).max()
-    assert np.allclose(a, model.forward_dynamics(q, v, tau, felt.wrenches(model, q)), rtol=1e-9, atol=1e-7)
+    assert np.allclose(
+        a, model.forward_dynamics(q, v, tau, felt.wrenches(model, q)), rtol=1e-9, atol=1e-7
+    )
 
 
 def test_the_centre_of_pressure_is_the_zero_moment_point(quadruped: rf.Model) -> None:
@@ -325,9 +390,13 @@ def test_the_centre_of_pressure_is_the_zero_moment_point(quadruped: rf.Model) ->
         zmp = quadruped.zero_moment_point(run.q[row], run.v[row], run.a[row])
         p, f = run.contacts.position[row], run.contacts.force[row]
         about = np.cross(p, f).sum(axis=0)  # of the ground's forces, about the origin
-        assert np.allclose(zmp[:2], [-about[1] / f[:, 2].sum(), about[0] / f[:, 2].sum()], rtol=0.0, atol=1e-9)
+        assert np.allclose(
+            zmp[:2], [-about[1] / f[:, 2].sum(), about[0] / f[:, 2].sum()], rtol=0.0, atol=1e-9
+        )
         depth = run.contacts.penetration[row].max()  # friction acts that far below the plane
-        assert np.abs(run.contacts.center_of_pressure[row, :2] - zmp[:2]).max() <= 0.3 * depth + 1e-9
+        assert (
+            np.abs(run.contacts.center_of_pressure[row, :2] - zmp[:2]).max() <= 0.3 * depth + 1e-9
+        )
     assert np.isnan(run.contacts.center_of_pressure[run.contacts.load.sum(axis=1) == 0.0]).all()
 
 
@@ -342,14 +411,18 @@ def test_a_function_as_controller_meets_the_same_ground(quadruped: rf.Model) -> 
     runs = [rf.simulate(quadruped, 0.002, q[0], v[0], **alone, control=c) for c in (None, _nothing)]
     assert np.allclose(runs[0].q[-1], compiled.q[0], rtol=0.0, atol=1e-10)
     assert np.allclose(runs[1].q[-1], compiled.q[0], rtol=0.0, atol=1e-10)
-    assert runs[1].contacts.dissipated[-1] == pytest.approx(runs[0].contacts.dissipated[-1], rel=1e-9)
+    assert runs[1].contacts.dissipated[-1] == pytest.approx(
+        runs[0].contacts.dissipated[-1], rel=1e-9
+    )
 
 
 def _nothing(t: float, q: Any, v: Any) -> Any:
     return np.zeros_like(v)
 
 
-def test_4096_quadrupeds_roll_out_compiled(quadruped: rf.Model, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_4096_quadrupeds_roll_out_compiled(
+    quadruped: rf.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(rollouts, "_in_python", _refuse)
     feet = [f"{leg}_foot" for leg in ("rear_right", "rear_left", "front_right", "front_left")]
     ground = HuntCrossley(points=feet)
@@ -382,7 +455,12 @@ def test_c_code_of_a_robot_on_a_ground(quadruped: rf.Model, tmp_path: Path) -> N
     q, v = near_ground(quadruped, 4)
     a, force = np.empty(18), np.empty((12, 3))
     for i in range(4):
-        run(*(x.ctypes.data_as(ctypes.c_void_p) for x in (q[i].copy(), v[i].copy(), np.zeros(18), a, force)))
+        run(
+            *(
+                x.ctypes.data_as(ctypes.c_void_p)
+                for x in (q[i].copy(), v[i].copy(), np.zeros(18), a, force)
+            )
+        )
         wanted = kernel(q[i], v[i], np.zeros(18))
         assert np.allclose(a, wanted[0], rtol=1e-9, atol=1e-7)
         assert np.allclose(force, wanted[1], rtol=1e-10, atol=1e-8)
@@ -392,9 +470,15 @@ def test_c_code_of_a_robot_on_a_ground(quadruped: rf.Model, tmp_path: Path) -> N
 
 
 def test_steps_too_long_for_the_ground_are_warned_of() -> None:
-    """The estimate tells the steps at which a standing biped stays still from those at which it chatters."""
+    """The estimate tells the steps at which a standing biped stays still from those at which it
+    chatters.
+    """
     model = rf.load("planar_biped")
-    ground = Firm(stiffness=2000.0, horizontal_damping=1000.0, points=["leg1_toe", "leg1_heel", "leg2_toe", "leg2_heel"])
+    ground = Firm(
+        stiffness=2000.0,
+        horizontal_damping=1000.0,
+        points=["leg1_toe", "leg1_heel", "leg2_toe", "leg2_heel"],
+    )
     q = raised(model, 1.251)
     fine = rf.rollout(model, q, np.zeros(12), steps=2000, dt=2.5e-5, ground=ground, damping=0.02)
     assert np.abs(fine.v).max() < 0.02
@@ -408,7 +492,9 @@ def test_steps_too_long_for_the_ground_are_warned_of() -> None:
 def test_a_bouncing_ball_keeps_the_part_of_its_speed_that_the_law_says() -> None:
     model = ball(gravity=(0.0, 0.0, 0.0))
     ground = HuntCrossley(stiffness=1e5, dissipation=0.05)
-    run = rf.simulate(model, 0.2, raised(model, 0.01), [0.0, 0.0, -1.0, 0.0, 0.0, 0.0], ground=ground)
+    run = rf.simulate(
+        model, 0.2, raised(model, 0.01), [0.0, 0.0, -1.0, 0.0, 0.0, 0.0], ground=ground
+    )
     assert run.v[-1, 2] == pytest.approx(1.0 - 2.0 / 3.0 * 0.05, abs=2e-3)
 
 
@@ -425,7 +511,13 @@ def test_stiff_and_explicit_methods_find_the_same_motion(law: Ground) -> None:
         methods.append("cvode")
     except ImportError:
         pass
-    options: dict[str, Any] = {"ground": law, "damping": 0.05, "rtol": 1e-8, "atol": 1e-10, "dt_out": 0.1}
+    options: dict[str, Any] = {
+        "ground": law,
+        "damping": 0.05,
+        "rtol": 1e-8,
+        "atol": 1e-10,
+        "dt_out": 0.1,
+    }
     runs = {method: rf.simulate(model, 0.1, q, method=method, **options) for method in methods}
     for name, run in runs.items():
         assert run.contacts.touching.any(), name
@@ -437,7 +529,9 @@ def test_stiff_and_explicit_methods_find_the_same_motion(law: Ground) -> None:
 def test_falls_end_at_rest_with_all_energy_accounted_for(name: str) -> None:
     run = rf.scenario(name).run(dt_out=0.02)
     assert run.audit.passed
-    assert run.audit.energy.largest < 1e-5  # J; the book's simulations: 6.28e-5 (quadruped) to 8.48e-4 (planar biped)
+    assert (
+        run.audit.energy.largest < 1e-5
+    )  # J; the book's simulations: 6.28e-5 (quadruped) to 8.48e-4 (planar biped)
     assert run.energy.kinetic[-1] < 1e-3
     assert run.contacts.total_force[-1, 2] == pytest.approx(run.model.mass * G, rel=1e-3)
     bodies = {b for b, on in zip(run.contacts.bodies, run.contacts.touching[-1], strict=True) if on}

@@ -1,4 +1,6 @@
-"""Grounds around a run: ReDySim's, commands, files, tables, documentation, scenario files, and what is refused."""
+"""Grounds around a run: ReDySim's, commands, files, tables, documentation, scenario files, and what
+is refused.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,13 @@ import pytest
 from test_contact import LAWS, TERRAINS, G, ball
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.contact import ContactText, Dusty, Firm, Flat, HeightField, HuntCrossley, Slope
 from ramify.core.spatial import Vec3
 from ramify.files.redysim.robot import from_variables
 from ramify.sim import audit
+
+from_variables = as_model(from_variables)
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +35,9 @@ def quadruped() -> rf.Model:
 # ---- other ways ----
 
 
-@pytest.mark.parametrize(("name", "mass"), [("legged_biped", 9.4), ("legged_quadruped", 12.0), ("legged_hexapod", 14.0)])
+@pytest.mark.parametrize(
+    ("name", "mass"), [("legged_biped", 9.4), ("legged_quadruped", 12.0), ("legged_hexapod", 14.0)]
+)
 def test_the_ground_of_redysim(name: str, mass: float, shared: Path) -> None:
     model = from_variables(json.loads((shared / "redysim" / f"{name}.json").read_text()))
     ground = Firm.of_redysim(model).fitted(model)
@@ -43,12 +50,23 @@ def test_the_ground_of_redysim(name: str, mass: float, shared: Path) -> None:
         Firm.of_redysim(ball())
 
 
-def test_commands_take_a_ground(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_commands_take_a_ground(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from ramify.cli import main
 
     monkeypatch.chdir(tmp_path)
     for arguments in (
-        ["simulate", "planar_biped", "--ground", "{law: dusty, terrain: {height: 0.1}}", "--t-end", "0.05", "--out", "run.nc"],
+        [
+            "simulate",
+            "planar_biped",
+            "--ground",
+            "{law: dusty, terrain: {height: 0.1}}",
+            "--t-end",
+            "0.05",
+            "--out",
+            "run.nc",
+        ],
         ["simulate", "biped_fall", "--ground", "none", "--t-end", "0.05", "--audit"],
         ["export", "planar_biped", "--format", "c", "--ground", "firm"],
     ):
@@ -78,7 +96,9 @@ def test_symbols_and_other_scalars_run_through_a_ground() -> None:
     names = sympy.symbols("a:6")
     flat = HuntCrossley().fitted(ball()).reaction(Vec3(*names[:3]), Vec3(*names[3:])).force.z
     value = float(flat.subs(dict(zip(names, numbers, strict=True))))
-    assert value == pytest.approx(HuntCrossley().fitted(ball()).reaction(Vec3(*numbers[:3]), Vec3(*numbers[3:])).force.z)
+    assert value == pytest.approx(
+        HuntCrossley().fitted(ball()).reaction(Vec3(*numbers[:3]), Vec3(*numbers[3:])).force.z
+    )
 
 
 def test_a_long_chain_and_a_sampled_controller_meet_the_ground() -> None:
@@ -135,14 +155,25 @@ def test_every_body_has_its_balance_on_a_ground(quadruped: rf.Model) -> None:
     q = quadruped.neutral()
     q[2] = 0.3 * (math.cos(0.4) + 1.0)
     q[7::3], q[8::3] = -0.4, 0.4
-    run = rf.simulate(quadruped, 0.3, q, ground=HuntCrossley(stiffness=2e4, exponent=1, dissipation=0.5), dt_out=0.001)
+    run = rf.simulate(
+        quadruped,
+        0.3,
+        q,
+        ground=HuntCrossley(stiffness=2e4, exponent=1, dissipation=0.5),
+        dt_out=0.001,
+    )
     assert run.contacts.touching[1:].any()
     shares, _ = audit._shares(run, len(run) - 1)
     assert run.audit.passed
     assert np.abs(shares).max() < 1e-5 * run.energy.kinetic.max()
-    heavier = replace(run, model=rf.with_payload(run.model, "front_left_shank", 0.3, (0.0, 0.0, -0.15)))
+    heavier = replace(
+        run, model=rf.with_payload(run.model, "front_left_shank", 0.3, (0.0, 0.0, -0.15))
+    )
     assert heavier.audit.first_break is not None
-    assert heavier.audit.first_break.body in ("front_left_shank", "trunk")  # the free base has to carry what is not there
+    assert heavier.audit.first_break.body in (
+        "front_left_shank",
+        "trunk",
+    )  # the free base has to carry what is not there
 
 
 def test_defaults_are_announced_and_scale_with_the_robot() -> None:
@@ -163,17 +194,24 @@ def test_the_record_of_a_ground_gives_it_again(terrain: Any, tmp_path: Path) -> 
     for law in LAWS:
         run = rf.simulate(model, 0.01, ground=replace(law, terrain=terrain, points=["tip"]))
         run.save(tmp_path / "run.nc")
-        again = rf.simulate(model, 0.01, ground=rf.Result.open(tmp_path / "run.nc").options["ground"])
+        again = rf.simulate(
+            model, 0.01, ground=rf.Result.open(tmp_path / "run.nc").options["ground"]
+        )
         assert np.array_equal(again.q, run.q)
         assert again.options["ground"] == {**run.options["ground"], "chosen": []}
 
 
-def test_a_law_that_changes_is_compiled_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_law_that_changes_is_compiled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A law of one's own is known by what it computes, not by its repr."""
     text = (
-        "from dataclasses import dataclass\nfrom ramify.contact import Ground, Normal\n\n\n@dataclass(frozen=True, kw_only=True)\n"
-        "class Own(Ground):\n    def normal(self, depth, rate):\n        return Normal({0}, {0}, 0.0)\n\n"
-        "    def grip(self, load, slip_squared):\n        return 0.0\n\n    def scaled(self, mass, weight):\n        return self\n"
+        "from dataclasses import dataclass\nfrom ramify.contact import Ground, "
+        "Normal\n\n\n@dataclass(frozen=True, kw_only=True)\n"
+        "class Own(Ground):\n    def normal(self, depth, rate):\n        return Normal({0}, {0}, "
+        "0.0)\n\n"
+        "    def grip(self, load, slip_squared):\n        return 0.0\n\n    def scaled(self, mass, "
+        "weight):\n        return self\n"
     )
     found = []
     for push in (3.0, 5.0):
@@ -189,7 +227,9 @@ def test_a_law_that_changes_is_compiled_anew(tmp_path: Path, monkeypatch: pytest
 def test_points_may_be_added_anywhere() -> None:
     arm = rf.with_contact_points(rf.load("planar_3r"), {"link3": {"tip": (1.0, 0.0, 0.0)}})
     assert ContactText(arm, Firm()).names == ("tip",)
-    twice = rf.with_contact_points(arm, {"link3": {"tip": (0.5, 0.0, 0.0)}, "link1": {"tip": (1.0, 0.0, 0.0)}})
+    twice = rf.with_contact_points(
+        arm, {"link3": {"tip": (0.5, 0.0, 0.0)}, "link1": {"tip": (1.0, 0.0, 0.0)}}
+    )
     assert ContactText(twice, Firm()).names == ("link1.tip", "link3.tip")
     assert ContactText(twice, Firm(points="link3.tip")).places == ((0.5, 0.0, 0.0),)
 
@@ -197,7 +237,14 @@ def test_points_may_be_added_anywhere() -> None:
 def two_tips() -> rf.Model:
     made = rf.Builder("two")
     for name in "ab":
-        made = made.link(name, joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1), parent=None, points={"tip": (0, 0, 0)})
+        made = made.link(
+            name,
+            joint="free",
+            mass=1.0,
+            inertia=(0.1, 0.1, 0.1),
+            parent=None,
+            points={"tip": (0, 0, 0)},
+        )
     return made.model()
 
 
@@ -220,21 +267,45 @@ BAD: list[tuple[Callable[[], Any], str]] = [
     (lambda: HeightField(heights=np.zeros((4, 4)), spacing=0.0), "spacing"),
     (lambda: rf.simulate(ball(), 0.1, ground=3), "ground 3 will not do"),
     (lambda: rf.simulate(ball(), 0.1, ground="frim"), "did you mean 'firm'"),
-    (lambda: rf.simulate(ball(), 0.1, ground={"law": "firm", "stiff": 2}), "did you mean 'stiffness'"),
+    (
+        lambda: rf.simulate(ball(), 0.1, ground={"law": "firm", "stiff": 2}),
+        "did you mean 'stiffness'",
+    ),
     (lambda: rf.simulate(ball(), 0.1, ground=Firm(points=["toe"])), "no contact point 'toe'"),
     (lambda: rf.simulate(rf.load("planar_3r"), 0.1, ground="firm"), "has no contact points"),
     (lambda: rf.simulate(ball(), 0.1, ground="firm", method="energy", step=0.01), "off the ground"),
     (lambda: rf.with_contact_points(ball(), {"block": {"a": (0, 0)}}), "three finite numbers"),
     (lambda: rf.with_contact_points(ball(), {"brick": {"a": (0, 0, 0)}}), "brick"),
-    (lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Slope(normal=(0, 0, -1)))), "turn its sign"),
-    (lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Slope(normal=(1, 0, 0)))), "normal [1.0, 0.0, 0.0] does not point up"),
-    (lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Flat(up=(0, 0, -1)))), "up [0.0, 0.0, -1.0] does not point up"),
-    (lambda: rf.simulate(ball(), 0.1, ground={"law": "firm", "terrain": {"slop_deg": 10}}), "did you mean 'slope_deg'"),
-    (lambda: rf.simulate(ball(), 0.1, ground={"law": "firm", "terrain": {"height_s": [[0]]}}), "did you mean 'height"),
-    (lambda: HeightField(heights=[[0, 0], [0]], spacing=1.0), "heights[1] has 1 entries, heights[0] has 2"),
+    (
+        lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Slope(normal=(0, 0, -1)))),
+        "turn its sign",
+    ),
+    (
+        lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Slope(normal=(1, 0, 0)))),
+        "normal [1.0, 0.0, 0.0] does not point up",
+    ),
+    (
+        lambda: rf.simulate(ball(), 0.1, ground=Firm(terrain=Flat(up=(0, 0, -1)))),
+        "up [0.0, 0.0, -1.0] does not point up",
+    ),
+    (
+        lambda: rf.simulate(ball(), 0.1, ground={"law": "firm", "terrain": {"slop_deg": 10}}),
+        "did you mean 'slope_deg'",
+    ),
+    (
+        lambda: rf.simulate(ball(), 0.1, ground={"law": "firm", "terrain": {"height_s": [[0]]}}),
+        "did you mean 'height",
+    ),
+    (
+        lambda: HeightField(heights=[[0, 0], [0]], spacing=1.0),
+        "heights[1] has 1 entries, heights[0] has 2",
+    ),
     (lambda: HeightField(heights=[[0, "a"], [0, 0]], spacing=1.0), "must be numbers"),
     (lambda: HeightField(heights=[[0, 0], [0, math.nan]], spacing=1.0), "heights[1][1] is nan"),
-    (lambda: rf.contact.forces(two_tips(), "firm", two_tips().neutral(), [0] * 12)["tip"], "say which: a.tip, b.tip"),
+    (
+        lambda: rf.contact.forces(two_tips(), "firm", two_tips().neutral(), [0] * 12)["tip"],
+        "say which: a.tip, b.tip",
+    ),
     (lambda: rf.contact.forces(ball(), None, [0] * 7, [0] * 6), "there is no ground"),
 ]
 
@@ -249,19 +320,24 @@ def test_bad_input_is_refused_with_a_reason(made: Callable[[], Any], said: str) 
 def test_mistakes_of_scenario_files_have_their_line(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(
-        "name: x\nrobot: quadruped\nt_end: 1\nground:\n  law: firm\n  stiff: 3\n  friction: -1\n  terrain: {slope_deg: steep}\n"
+        "name: x\nrobot: quadruped\nt_end: 1\nground:\n  law: firm\n  stiff: 3\n  friction: -1\n  "
+        "terrain: {slope_deg: steep}\n"
     )
     with pytest.raises(rf.ModelError) as error:
         rf.scenario(path)
     lines = str(error.value).splitlines()
     assert [line.split(":")[1] for line in lines] == ["6", "7", "8"]
-    assert all(key in line for key, line in zip(("ground.stiff", "ground.friction", "slope_deg"), lines, strict=True))
+    assert all(
+        key in line
+        for key, line in zip(("ground.stiff", "ground.friction", "slope_deg"), lines, strict=True)
+    )
 
 
 def test_grounds_of_scenarios_and_overrides(tmp_path: Path) -> None:
     path = tmp_path / "run.yaml"
     path.write_text(
-        "name: x\nrobot: quadruped\nt_end: 0.01\nground: {law: hunt_crossley, terrain: {slope_deg: 10, heading_deg: 90}}\n"
+        "name: x\nrobot: quadruped\nt_end: 0.01\nground: {law: hunt_crossley, terrain: {slope_deg: "
+        "10, heading_deg: 90}}\n"
     )
     scenario = rf.scenario(path)
     told = scenario.run().options["ground"]

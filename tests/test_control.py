@@ -1,4 +1,6 @@
-"""Controllers: the error equations of chapter 9, one text in every reading, limits, subsets, and what they refuse."""
+"""Controllers: the error equations of chapter 9, one text in every reading, limits, subsets, and
+what they refuse.
+"""
 
 from __future__ import annotations
 
@@ -36,17 +38,43 @@ from ramify.trace.program import Port, trace
 def arm(seed: int, n: int = 5) -> Model:
     rng = np.random.default_rng(seed)
     bodies = random_bodies(rng, n, kinds=("revolute", "prismatic", "universal", "helical"))
-    return Model(f"arm {seed}", bodies, tuple(6.0 * rng.normal(size=3)), {b.name: (i, rf.Frame()) for i, b in enumerate(bodies)})
+    return Model(
+        f"arm {seed}",
+        bodies,
+        tuple(6.0 * rng.normal(size=3)),
+        {b.name: (i, rf.Frame()) for i, b in enumerate(bodies)},
+    )
 
 
 @cache
 def floating(kind: str) -> Model:
     """A base with two limbs."""
     robot = rf.Builder(f"robot on {kind}", gravity=(0, 0, -9.81))
-    robot = robot.link("trunk", joint=kind, mass=5.0, com=(0.1, 0, 0.05), inertia=(0.1, 0.12, 0.09), actuated=kind == "planar")
-    robot = robot.link("arm", parent="trunk", axis=(0, 1, 0), at=(0, 0.2, 0), mass=1.0, com=(0.2, 0, 0), inertia=(0.01, 0.02, 0.02))
     robot = robot.link(
-        "hand", parent="arm", axis=(1, 0, 0), at=(0.4, 0, 0), mass=0.5, com=(0.1, 0.1, 0), inertia=(0.005, 0.005, 0.005)
+        "trunk",
+        joint=kind,
+        mass=5.0,
+        com=(0.1, 0, 0.05),
+        inertia=(0.1, 0.12, 0.09),
+        actuated=kind == "planar",
+    )
+    robot = robot.link(
+        "arm",
+        parent="trunk",
+        axis=(0, 1, 0),
+        at=(0, 0.2, 0),
+        mass=1.0,
+        com=(0.2, 0, 0),
+        inertia=(0.01, 0.02, 0.02),
+    )
+    robot = robot.link(
+        "hand",
+        parent="arm",
+        axis=(1, 0, 0),
+        at=(0.4, 0, 0),
+        mass=0.5,
+        com=(0.1, 0.1, 0),
+        inertia=(0.005, 0.005, 0.005),
     )
     robot = robot.link(
         "leg",
@@ -73,13 +101,21 @@ def state(model: Model, seed: int = 0, count: int | None = None) -> tuple[Any, A
 
 
 def readings(control: Controller, model: Model, count: int = 9) -> np.ndarray:
-    """tau of a batch by floats, arrays, the interpreted graph and compiled code: all must agree; gives that by arrays."""
+    """tau of a batch by floats, arrays, the interpreted graph and compiled code: all must agree;
+    gives that by arrays.
+    """
     t, (q, v) = np.linspace(-0.2, 1.7, count), state(model, 3, count)
     z = np.random.default_rng(1).normal(size=(count, control.states))
     by_array = control.torque(model, t, q, v, z)
     by_float = np.array([control.torque(model, *row) for row in zip(t, q, v, z, strict=True)])
     inputs = tuple(
-        Port(name, (size,)) for name, size in (("t", 1), ("q", model.nq), ("v", model.nv), ("z", max(1, control.states)))
+        Port(name, (size,))
+        for name, size in (
+            ("t", 1),
+            ("q", model.nq),
+            ("v", model.nv),
+            ("z", max(1, control.states)),
+        )
     )
     outputs = (Port("tau", (model.nv,)), Port("dz", (control.states,)))
     program = trace(
@@ -88,12 +124,19 @@ def readings(control: Controller, model: Model, count: int = 9) -> np.ndarray:
     rows = [t[:, None].copy(), q, v, z if control.states else np.zeros((count, 1))]
     interpreted = interpret(program, rows)
     compiled = [np.empty((count, port.size)) for port in outputs]
-    Unrolled(lambda: program, lambda: f"test {model.name} {control!r}", "control").run(rows, compiled, 0, count)
+    Unrolled(lambda: program, lambda: f"test {model.name} {control!r}", "control").run(
+        rows, compiled, 0, count
+    )
     scale = max(1.0, np.abs(by_array).max())
     for other in (by_float, interpreted[0], compiled[0]):
         assert np.abs(other - by_array).max() < 1e-11 * scale
     if control.states:
-        rates = np.array([control.text(RobotText(model), *(x.tolist() for x in row))[1] for row in zip(t, q, v, z, strict=True)])
+        rates = np.array(
+            [
+                control.text(RobotText(model), *(x.tolist() for x in row))[1]
+                for row in zip(t, q, v, z, strict=True)
+            ]
+        )
         assert np.abs(interpreted[1] - rates).max() < 1e-12
         assert np.abs(compiled[1] - rates).max() < 1e-12
     return by_array
@@ -108,8 +151,13 @@ CONTROLLERS: dict[str, Any] = {
     "limited": lambda n: GravityCompensation(0.3, limits=2.0),
     "constant": lambda n: Torque(np.arange(n) - 1.5),
     "table": lambda n: TorqueTable([0.0, 0.4, 0.5, 1.0], np.arange(4.0 * n).reshape(4, n)),
-    "held table": lambda n: TorqueTable([0.0, 0.4, 0.5, 1.0], np.arange(4.0 * n).reshape(4, n), "hold"),
-    "sum": lambda n: Sum([GravityCompensation(), PID(Spline([0.0, 0.5, 1.2], np.eye(3, n))), Torque(1.0)], limits=30.0),
+    "held table": lambda n: TorqueTable(
+        [0.0, 0.4, 0.5, 1.0], np.arange(4.0 * n).reshape(4, n), "hold"
+    ),
+    "sum": lambda n: Sum(
+        [GravityCompensation(), PID(Spline([0.0, 0.5, 1.2], np.eye(3, n))), Torque(1.0)],
+        limits=30.0,
+    ),
 }
 
 
@@ -142,7 +190,9 @@ def test_computed_torque_makes_the_error_linear(seed: int) -> None:
     assert np.abs(found - alpha).max() < exact * max(1.0, np.abs(alpha).max())
 
 
-@pytest.mark.parametrize(("kind", "covers"), [("free", "joints"), ("free_euler", "joints"), ("free_euler", "all")])
+@pytest.mark.parametrize(
+    ("kind", "covers"), [("free", "joints"), ("free_euler", "joints"), ("free_euler", "all")]
+)
 def test_computed_torque_on_a_floating_base(kind: str, covers: str) -> None:
     """The joints' errors obey the same equation, and nothing pushes the base (eqs. 9.8-9.11)."""
     model = floating(kind)
@@ -152,11 +202,15 @@ def test_computed_torque_on_a_floating_base(kind: str, covers: str) -> None:
     want, at = motion.at(t), slice(-3, None)
     alpha = want.a[:, at] + 49.0 * (want.q[:, at] - q[:, at]) + 14.0 * (want.v[:, at] - v[:, at])
     assert not tau[:, :6].any()
-    assert np.abs(model.forward_dynamics(q, v, tau)[:, 6:] - alpha).max() < 1e-10 * np.abs(alpha).max()
+    assert (
+        np.abs(model.forward_dynamics(q, v, tau)[:, 6:] - alpha).max() < 1e-10 * np.abs(alpha).max()
+    )
     M, h = model.mass_matrix(q), model.bias(q, v)
     I0, I0t, It = M[:, :6, :6], M[:, 6:, :6], M[:, 6:, 6:]
     reduced = It - I0t @ np.linalg.solve(I0, I0t.transpose(0, 2, 1))
-    dense = (reduced @ alpha[..., None] + h[:, 6:, None] - I0t @ np.linalg.solve(I0, h[:, :6, None]))[..., 0]
+    dense = (
+        reduced @ alpha[..., None] + h[:, 6:, None] - I0t @ np.linalg.solve(I0, h[:, :6, None])
+    )[..., 0]
     assert np.abs(tau[:, 6:] - dense).max() < 1e-10 * np.abs(dense).max()  # eq. (9.10)
 
 
@@ -167,20 +221,30 @@ def test_feedforward_on_the_way_is_inverse_dynamics() -> None:
     want = motion.at(t)
     tau = model.inverse_dynamics(want.q, want.v, want.a)
     for control in (Feedforward(motion), ComputedTorque(motion)):
-        assert np.abs(control.torque(model, t, want.q, want.v) - tau).max() < 1e-11 * np.abs(tau).max()
+        assert (
+            np.abs(control.torque(model, t, want.q, want.v) - tau).max() < 1e-11 * np.abs(tau).max()
+        )
     off = Feedforward(motion, kp=30.0, kd=4.0).torque(model, t, want.q - 0.1, want.v + 0.2)
     assert np.abs(off - (tau + 30.0 * 0.1 - 4.0 * 0.2)).max() < 1e-11 * np.abs(tau).max()
 
 
 @pytest.mark.parametrize("covers", ["joints", "all"])
 def test_feedforward_on_a_floating_base(covers: str) -> None:
-    """tau_ID is the hybrid dynamics of the desired motion; the base is where the motion says, or where it is (eq. 9.13)."""
+    """tau_ID is the hybrid dynamics of the desired motion; the base is where the motion says, or
+    where it is (eq. 9.13).
+    """
     model, t = floating("free_euler"), 0.4
     q, v = state(model, 2)
     motion = swing(9 if covers == "all" else 3)
     want = motion.at(t)
-    q_star, v_star = (want.q, want.v) if covers == "all" else (np.r_[q[:6], want.q], np.r_[v[:6], want.v])
-    expected = model.hybrid_dynamics(q_star, v_star, want.a[-3:]).tau + 49.0 * (want.q[-3:] - q[6:]) + 7.0 * (want.v[-3:] - v[6:])
+    q_star, v_star = (
+        (want.q, want.v) if covers == "all" else (np.r_[q[:6], want.q], np.r_[v[:6], want.v])
+    )
+    expected = (
+        model.hybrid_dynamics(q_star, v_star, want.a[-3:]).tau
+        + 49.0 * (want.q[-3:] - q[6:])
+        + 7.0 * (want.v[-3:] - v[6:])
+    )
     tau = Feedforward(motion).torque(model, t, q, v)
     assert not tau[:6].any()
     assert np.abs(tau[6:] - expected).max() < 1e-11 * np.abs(expected).max()
@@ -192,7 +256,12 @@ def test_pd_is_redysims() -> None:
     motion = Cycloid(0.0, np.full(4, 1.0))
     (q, v), t = state(model, 1, 5), np.linspace(0.0, 1.0, 5)
     want = motion.at(t)
-    assert np.allclose(PD(motion).torque(model, t, q, v), 49.0 * (want.q - q) + 14.0 * (want.v - v), rtol=0, atol=1e-12)
+    assert np.allclose(
+        PD(motion).torque(model, t, q, v),
+        49.0 * (want.q - q) + 14.0 * (want.v - v),
+        rtol=0,
+        atol=1e-12,
+    )
 
 
 def test_pid_integrates_the_error() -> None:
@@ -225,7 +294,10 @@ def test_tables() -> None:
     n = model.nv
     values = np.outer([1.0, 3.0, -1.0], np.ones(n))
     t, (q, v) = [-1.0, 0.0, 0.25, 0.5, 1.0, 2.0], state(model)
-    linear, hold = TorqueTable([0.0, 0.5, 1.5], values), TorqueTable([0.0, 0.5, 1.5], values, "hold")
+    linear, hold = (
+        TorqueTable([0.0, 0.5, 1.5], values),
+        TorqueTable([0.0, 0.5, 1.5], values, "hold"),
+    )
     assert np.allclose(linear.torque(model, t, q, v)[:, 0], [1.0, 1.0, 2.0, 3.0, 1.0, -1.0])
     assert np.allclose(hold.torque(model, t, q, v)[:, 0], [1.0, 1.0, 1.0, 3.0, 3.0, -1.0])
     assert np.allclose(TorqueTable([0.0], values[:1]).torque(model, t, q, v), 1.0)
@@ -252,10 +324,18 @@ def test_actuated_subsets() -> None:
     (q, v), t = state(model, 1), 0.3
     by_name = ComputedTorque(swing(k), actuated=[name]).torque(model, t, q, v)
     assert np.array_equal(by_name, ComputedTorque(swing(k), actuated=2).torque(model, t, q, v))
-    assert np.array_equal(by_name, ComputedTorque(swing(k), actuated=(model.velocities[j] for j in place)).torque(model, t, q, v))
+    assert np.array_equal(
+        by_name,
+        ComputedTorque(swing(k), actuated=(model.velocities[j] for j in place)).torque(
+            model, t, q, v
+        ),
+    )
     want = swing(k).at(t)
     alpha = want.a + 49.0 * (want.q - q[list(place)]) + 14.0 * (want.v - v[list(place)])
-    assert np.abs(model.forward_dynamics(q, v, by_name)[list(place)] - alpha).max() < 1e-10 * np.abs(alpha).max()
+    assert (
+        np.abs(model.forward_dynamics(q, v, by_name)[list(place)] - alpha).max()
+        < 1e-10 * np.abs(alpha).max()
+    )
     assert not np.delete(by_name, list(place)).any()
 
 
@@ -301,22 +381,36 @@ def test_functions() -> None:
         Function(lambda t, q, v: ["push"] * model.nv).torque(model, 0.0, q, v)
     with pytest.raises(rf.StateError, match=r"it must give \(4, "):
         Function(lambda t, q, v: v[0], vectorized=True).torque(model, 0.0, q, v)
-    with pytest.raises(rf.SimulationError, match=rf"gave nan for '{model.velocities[1]}' at t = 0.5 s \(state 0\)"):
+    with pytest.raises(
+        rf.SimulationError, match=rf"gave nan for '{model.velocities[1]}' at t = 0.5 s \(state 0\)"
+    ):
         Function(lambda t, q, v: [0.0, np.nan] + [0.0] * (model.nv - 2)).torque(model, 0.5, q, v)
 
 
 def test_sums() -> None:
     model = floating("free_euler")
     q, v = state(model)
-    pid, limited = PID(Hold(np.zeros(3)), rate_hz=100.0), Torque(5.0, limits=2.0, actuated="arm", rate_hz=100.0)
+    pid, limited = (
+        PID(Hold(np.zeros(3)), rate_hz=100.0),
+        Torque(5.0, limits=2.0, actuated="arm", rate_hz=100.0),
+    )
     both = Sum([pid, limited])
     assert both.rate_hz == 100.0
     assert both.states == 3
-    assert np.allclose(both.torque(model, 0.0, q, v), pid.torque(model, 0.0, q, v) + limited.torque(model, 0.0, q, v))
+    assert np.allclose(
+        both.torque(model, 0.0, q, v),
+        pid.torque(model, 0.0, q, v) + limited.torque(model, 0.0, q, v),
+    )
     assert Sum([PD(Hold(0.0)), Torque(0.0)], rate_hz=50.0).rate_hz == 50.0
-    pushed = Sum([Torque(1.0, actuated="trunk"), Torque(2.0)])  # drives what its parts drive, the base too
+    pushed = Sum(
+        [Torque(1.0, actuated="trunk"), Torque(2.0)]
+    )  # drives what its parts drive, the base too
     assert pushed.torque(model, 0.0, q, v).tolist() == [1.0] * 6 + [2.0] * 3
-    assert Sum([pushed], actuated="arm").torque(model, 0.0, q, v).tolist() == [0.0] * 6 + [2.0, 0.0, 0.0]
+    assert Sum([pushed], actuated="arm").torque(model, 0.0, q, v).tolist() == [0.0] * 6 + [
+        2.0,
+        0.0,
+        0.0,
+    ]
 
 
 def test_anything_that_controls() -> None:
@@ -356,8 +450,14 @@ def test_numbers_are_kept_exactly_in_the_repr() -> None:
         (lambda: Function(3.0), "f must be a function"),
         (lambda: Sum([]), "at least one"),
         (lambda: Sum([Torque(1.0), 3.0]), "part 1 is a float"),
-        (lambda: Sum([Torque(1.0, rate_hz=10.0), Torque(1.0)]), "part 1 has rate_hz None, not 10.0"),
-        (lambda: Sum([Torque(1.0, rate_hz=10.0)], rate_hz=20.0), "part 0 has rate_hz 10.0, not 20.0"),
+        (
+            lambda: Sum([Torque(1.0, rate_hz=10.0), Torque(1.0)]),
+            "part 1 has rate_hz None, not 10.0",
+        ),
+        (
+            lambda: Sum([Torque(1.0, rate_hz=10.0)], rate_hz=20.0),
+            "part 0 has rate_hz 10.0, not 20.0",
+        ),
     ],
 )
 def test_refused(make: Any, message: str) -> None:
@@ -368,9 +468,15 @@ def test_refused(make: Any, message: str) -> None:
 @pytest.mark.parametrize(
     ("control", "message"),
     [
-        (PD(Hold([0.0, 0.0])), "the motion has 2 coordinates; robot on free has 3 driven ones: arm, hand, leg"),
+        (
+            PD(Hold([0.0, 0.0])),
+            "the motion has 2 coordinates; robot on free has 3 driven ones: arm, hand, leg",
+        ),
         (PD(Hold(np.zeros(3)), kp=[1.0, 2.0]), "kp has 2 entries; give 1, or 3"),
-        (PD(Hold(np.zeros(9)), actuated=["trunk", "arm", "hand", "leg"]), "belongs to a quaternion"),
+        (
+            PD(Hold(np.zeros(9)), actuated=["trunk", "arm", "hand", "leg"]),
+            "belongs to a quaternion",
+        ),
         (Torque([1.0, 2.0]), "tau has 2 entries"),
         (TorqueTable([0.0, 1.0], np.zeros((2, 4))), "values has 4 entries"),
         (Torque(1.0, limits=[1.0, 2.0]), "limits has 2 entries"),

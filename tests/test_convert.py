@@ -1,4 +1,6 @@
-"""Coordinates of Pinocchio and MuJoCo: the same motion has the same poses, energy and power over there; and what explain says."""
+"""Coordinates of Pinocchio and MuJoCo: the same motion has the same poses, energy and power over
+there; and what explain says.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,11 @@ CHOICES = {
 
 
 def random_forms(model: Model, rng: np.random.Generator) -> dict[str, str]:
-    return {joint.name: str(rng.choice(CHOICES[joint.kind])) for joint in model.joints if joint.kind in CHOICES}
+    return {
+        joint.name: str(rng.choice(CHOICES[joint.kind]))
+        for joint in model.joints
+        if joint.kind in CHOICES
+    }
 
 
 def random_order(model: Model, rng: np.random.Generator) -> list[int]:
@@ -91,14 +97,33 @@ def test_the_same_motion_in_mujoco(sequence: str) -> None:
     def solid(name: str) -> dict[str, Any]:
         b = m.body(name).id
         R = quaternions.rotation(m.body_iquat[b])
-        return {"mass": m.body_mass[b], "com": m.body_ipos[b], "inertia": R @ np.diag(m.body_inertia[b]) @ R.T}
+        return {
+            "mass": m.body_mass[b],
+            "com": m.body_ipos[b],
+            "inertia": R @ np.diag(m.body_inertia[b]) @ R.T,
+        }
 
     builder = rf.Builder("pair", gravity=m.opt.gravity)
-    builder.link("wheel", at=(1.0, 0.0, 0.0), axis=(0.0, 1.0, 0.0), joint_name="axle", **solid("wheel"))
-    builder.link("drone", joint="free_euler", sequence=sequence, joint_name="flight", **solid("drone"))
-    builder.link("rod", "drone", joint="spherical", sequence=sequence, at=(0.0, 0.0, -0.1), joint_name="hang", **solid("rod"))
+    builder.link(
+        "wheel", at=(1.0, 0.0, 0.0), axis=(0.0, 1.0, 0.0), joint_name="axle", **solid("wheel")
+    )
+    builder.link(
+        "drone", joint="free_euler", sequence=sequence, joint_name="flight", **solid("drone")
+    )
+    builder.link(
+        "rod",
+        "drone",
+        joint="spherical",
+        sequence=sequence,
+        at=(0.0, 0.0, -0.1),
+        joint_name="hang",
+        **solid("rod"),
+    )
     model = builder.model()
-    options: dict[str, Any] = {"order": ["flight", "hang", "axle"], "forms": {"flight": "quaternion", "hang": "quaternion"}}
+    options: dict[str, Any] = {
+        "order": ["flight", "hang", "axle"],
+        "forms": {"flight": "quaternion", "hang": "quaternion"},
+    }
     q, v, a = states(model, 5, 1)
     tau = model.inverse_dynamics(q, v, a)
     theirs = model.to_mujoco(q, v, a, tau, **options)
@@ -117,8 +142,15 @@ def test_the_same_motion_in_mujoco(sequence: str) -> None:
 
 
 def test_metadata_names_continuous_joints() -> None:
-    model = rf.Builder("wheels").link("a", mass=1.0, inertia=(1, 1, 1)).link("b", "a", mass=1.0, inertia=(1, 1, 1)).model()
-    turning = rf.Model(model.name, model.bodies, model.gravity, model.attached, None, {"continuous": ["b"]})
+    model = (
+        rf.Builder("wheels")
+        .link("a", mass=1.0, inertia=(1, 1, 1))
+        .link("b", "a", mass=1.0, inertia=(1, 1, 1))
+        .model()
+    )
+    turning = rf.Model(
+        model.name, model.bodies, model.gravity, model.attached, None, {"continuous": ["b"]}
+    )
     theirs = turning.to_pinocchio([0.1, 4.0])
     assert_allclose(theirs.q, [0.1, np.cos(4.0), np.sin(4.0)])
     assert theirs.v is None
@@ -137,7 +169,12 @@ def test_batches_broadcast() -> None:
 
 
 def test_the_root_joint_and_the_universe() -> None:
-    model = rf.Builder("robot").link("base", joint="free", mass=1.0).link("arm", "base", mass=1.0).model()
+    model = (
+        rf.Builder("robot")
+        .link("base", joint="free", mass=1.0)
+        .link("arm", "base", mass=1.0)
+        .model()
+    )
     made = converter(model, "pinocchio", order=["universe", "root_joint", "arm"])
     assert [part.joint.name for part in made.parts] == ["base", "arm"]
 
@@ -157,13 +194,23 @@ def test_the_root_joint_and_the_universe() -> None:
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], message: str) -> None:
-    model = rf.Builder("robot").link("base", joint="free", mass=1.0).link("arm", "base", mass=1.0).model()
+    model = (
+        rf.Builder("robot")
+        .link("base", joint="free", mass=1.0)
+        .link("arm", "base", mass=1.0)
+        .model()
+    )
     with pytest.raises(rf.ModelError, match=message):
         model.to_pinocchio(model.neutral(), **options)
 
 
 def test_wrong_arrays_are_named() -> None:
-    model = rf.Builder("robot").link("base", joint="free_euler", mass=1.0).link("arm", "base", mass=1.0).model()
+    model = (
+        rf.Builder("robot")
+        .link("base", joint="free_euler", mass=1.0)
+        .link("arm", "base", mass=1.0)
+        .model()
+    )
     q = model.neutral()
     with pytest.raises(rf.StateError, match="give v with a"):
         model.to_pinocchio(q, a=np.zeros(7))
@@ -171,9 +218,13 @@ def test_wrong_arrays_are_named() -> None:
         model.to_pinocchio(q, np.zeros(3))
     with pytest.raises(rf.StateError, match=r"q\[0\] is nan"):
         model.to_mujoco(q * np.nan)
-    with pytest.raises(rf.StateError, match=r"q has shape \(7,\); 'robot in mujoco' needs \(..., 8\)"):
+    with pytest.raises(
+        rf.StateError, match=r"q has shape \(7,\); 'robot in mujoco' needs \(..., 8\)"
+    ):
         model.from_mujoco(q, forms={"base": "quaternion"})
-    with pytest.raises(rf.StateError, match="quaternion of joint 'base' has length 2; it must be 1"):
+    with pytest.raises(
+        rf.StateError, match="quaternion of joint 'base' has length 2; it must be 1"
+    ):
         model.from_mujoco([0, 0, 0, 2.0, 0, 0, 0, 0], forms={"base": "quaternion"})
     with pytest.raises(rf.ModelError, match="program 'drake' must be"):
         converter(model, "drake")  # type: ignore[arg-type]
@@ -184,26 +235,44 @@ def test_wrong_arrays_are_named() -> None:
 
 @pytest.mark.parametrize("sequence", SPHERICAL_SEQUENCES)
 def test_euler_angles_and_their_rates(sequence: str) -> None:
-    """Angles come back from the matrix; E is the map of the rates, by a complex-free central difference."""
+    """Angles come back from the matrix; E is the map of the rates, by a complex-free central
+    difference.
+    """
     rng = np.random.default_rng(7)
     second = rng.uniform(0.3, 2.8, 20) if sequence[0] == sequence[2] else rng.uniform(-1.4, 1.4, 20)
     angles = np.stack([rng.uniform(-3, 3, 20), second, rng.uniform(-3, 3, 20)], axis=-1)
     assert_allclose(
-        quaternions.to_euler(sequence, quaternions.rotation(quaternions.from_euler(sequence, angles))), angles, atol=1e-13
+        quaternions.to_euler(
+            sequence, quaternions.rotation(quaternions.from_euler(sequence, angles))
+        ),
+        angles,
+        atol=1e-13,
     )
     assert_allclose(
-        quaternions.rotation(quaternions.from_euler(sequence, angles))[0], rf.euler_joint(sequence).rotation(angles[0]), atol=1e-14
+        quaternions.rotation(quaternions.from_euler(sequence, angles))[0],
+        rf.euler_joint(sequence).rotation(angles[0]),
+        atol=1e-14,
     )
     rates, h = rng.normal(size=(20, 3)), 1e-5
     R = quaternions.rotation(quaternions.from_euler(sequence, angles))
-    ahead, behind = (quaternions.rotation(quaternions.from_euler(sequence, angles + s * h * rates)) for s in (1, -1))
+    ahead, behind = (
+        quaternions.rotation(quaternions.from_euler(sequence, angles + s * h * rates))
+        for s in (1, -1)
+    )
     spin = np.swapaxes(R, -1, -2) @ (ahead - behind) / (2 * h)
     E = quaternions.euler_rates(sequence, angles)
-    assert_allclose((E @ rates[..., None])[..., 0], np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1), atol=1e-8)
-    turned = (quaternions.euler_rates(sequence, angles + h * rates) - quaternions.euler_rates(sequence, angles - h * rates)) / (
-        2 * h
+    assert_allclose(
+        (E @ rates[..., None])[..., 0],
+        np.stack([spin[:, 2, 1], spin[:, 0, 2], spin[:, 1, 0]], axis=-1),
+        atol=1e-8,
     )
-    assert_allclose(quaternions.euler_bias(E, rates), (turned @ rates[..., None])[..., 0], atol=1e-7)
+    turned = (
+        quaternions.euler_rates(sequence, angles + h * rates)
+        - quaternions.euler_rates(sequence, angles - h * rates)
+    ) / (2 * h)
+    assert_allclose(
+        quaternions.euler_bias(E, rates), (turned @ rates[..., None])[..., 0], atol=1e-7
+    )
 
 
 # ---- explain ----
@@ -214,8 +283,12 @@ def test_explain_reads_as_a_table() -> None:
     builder.link("arm", "base", axis=(0, -1, 0), at=(0, 0, 1), mass=1.0).link(
         "hip", "arm", joint="spherical", sequence="ZYX", mass=1.0
     )
-    builder.link("nut", "hip", joint="helical", pitch=0.1, axis=(1, 1, 0)).link("plate", "nut", joint="planar", outlet=(1, 0, 0))
-    builder.link("end", "plate", joint="ball", outlet=(0, 0, 1)).link("rail", "end", joint="prismatic")
+    builder.link("nut", "hip", joint="helical", pitch=0.1, axis=(1, 1, 0)).link(
+        "plate", "nut", joint="planar", outlet=(1, 0, 0)
+    )
+    builder.link("end", "plate", joint="ball", outlet=(0, 0, 1)).link(
+        "rail", "end", joint="prismatic"
+    )
     model = builder.model()
     q, v = model.random(1)
     told = model.explain(q, v)

@@ -1,4 +1,6 @@
-"""README and documentation keep their word: code runs, commands exist, links lead somewhere, the site builds without a warning."""
+"""README and documentation keep their word: code runs, commands exist, links lead somewhere, the
+site builds without a warning.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def test_code_runs(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         exec(compile(block, f"{page.name}, block {number}", "exec"), names)
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if page.commands], ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if page.commands], ids=lambda page: page.name
+)
 def test_commands_exist(page: Page) -> None:
     from ramify.cli import app
 
@@ -45,14 +49,23 @@ def test_links_lead_somewhere(page: Page) -> None:
 
 
 def test_every_page_is_in_the_contents() -> None:
-    listed = {(page.path.parent / line.strip()).resolve() for page in PAGES for line in _contents(page)}
+    listed = {
+        (page.path.parent / line.strip()).resolve() for page in PAGES for line in _contents(page)
+    }
     for page in PAGES[1:]:
-        assert page.name == "docs/index.md" or page.path.with_suffix("") in listed, f"{page.name} is in no table of contents"
+        assert page.name == "docs/index.md" or page.path.with_suffix("") in listed, (
+            f"{page.name} is in no table of contents"
+        )
 
 
 def _contents(page: Page) -> list[str]:
     blocks = page.text.split("```{toctree}\n")[1:]
-    return [line for block in blocks for line in block.split("```")[0].splitlines() if line.strip() and not line.startswith(":")]
+    return [
+        line
+        for block in blocks
+        for line in block.split("```")[0].splitlines()
+        if line.strip() and not line.startswith(":")
+    ]
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
@@ -70,7 +83,12 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
         "-D",
         "gallery=planar_3r",
     ]
-    done = subprocess.run([*command, str(ROOT / "docs"), str(tmp_path / "html")], capture_output=True, text=True, timeout=300)
+    done = subprocess.run(
+        [*command, str(ROOT / "docs"), str(tmp_path / "html")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
     assert "ramify" in page

@@ -1,4 +1,6 @@
-"""The algorithms on floats, arrays, complex numbers and symbols: against Pinocchio, closed forms, and one another."""
+"""The algorithms on floats, arrays, complex numbers and symbols: against Pinocchio, closed forms,
+and one another.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,15 @@ def rtol_of_solving(M: np.ndarray) -> float:
 def along(f: Callable[..., Any], *lines: tuple[list[float], Any]) -> np.ndarray:
     """d/ds f(x + s d, ...) at s = 0, by a complex step."""
     return (
-        flat(f(*([x + 1j * H * d for x, d in zip(np.asarray(base), np.asarray(to), strict=True)] for base, to in lines))).imag / H
+        flat(
+            f(
+                *(
+                    [x + 1j * H * d for x, d in zip(np.asarray(base), np.asarray(to), strict=True)]
+                    for base, to in lines
+                )
+            )
+        ).imag
+        / H
     )
 
 
@@ -120,7 +130,9 @@ def test_sums_over_the_robot_agree_with_pinocchio(seed: int) -> None:
     q, v = np.array(c.q), np.array(c.v)
     kinetic, potential = energy(c.tree, c.q, c.v)
     assert kinetic == pytest.approx(pin.computeKineticEnergy(m, d, q, v), rel=1e-10)
-    assert potential == pytest.approx(pin.computePotentialEnergy(m, d, q), rel=1e-10, abs=1e-10 * sum(b.mass for b in c.bodies))
+    assert potential == pytest.approx(
+        pin.computePotentialEnergy(m, d, q), rel=1e-10, abs=1e-10 * sum(b.mass for b in c.bodies)
+    )
     close(flat(center_of_mass(c.tree, c.q)), pin.centerOfMass(m, d, q))
     h = pin.computeCentroidalMomentum(m, d, q, v)
     linear, angular = momentum(c.tree, c.q, c.v)
@@ -136,7 +148,13 @@ def test_kinematics_agree_with_pinocchio(seed: int) -> None:
     point = np.random.default_rng(seed).normal(size=3)
     carrier = m.frames[m.getFrameId(c.bodies[b].name)]
     tip = m.addFrame(
-        pin.Frame("tip", carrier.parentJoint, 0, carrier.placement * pin.SE3(np.eye(3), point), pin.FrameType.OP_FRAME)
+        pin.Frame(
+            "tip",
+            carrier.parentJoint,
+            0,
+            carrier.placement * pin.SE3(np.eye(3), point),
+            pin.FrameType.OP_FRAME,
+        )
     )
     d = m.createData()
     q, v = np.array(c.q), np.array(c.v)
@@ -165,10 +183,15 @@ def test_wrenches_and_reactions_agree_with_pinocchio(seed: int) -> None:
     q, v, a = (np.array(x) for x in (c.q, c.v, c.a))
     per_link, per_body = world_wrenches(c, seed)
     pin.framesForwardKinematics(m, d, q)
-    there = {b: pin.SE3(np.eye(3), d.oMf[m.getFrameId(body.name)].translation) for b, body in enumerate(c.bodies)}
+    there = {
+        b: pin.SE3(np.eye(3), d.oMf[m.getFrameId(body.name)].translation)
+        for b, body in enumerate(c.bodies)
+    }
     external = [pin.Force.Zero() for _ in range(m.njoints)]
     for b, k in enumerate(c.skeleton.last):
-        external[k + 1] = d.oMi[k + 1].actInv(there[b].act(pin.Force(per_body[b][3:], per_body[b][:3])))
+        external[k + 1] = d.oMi[k + 1].actInv(
+            there[b].act(pin.Force(per_body[b][3:], per_body[b][:3]))
+        )
     tau = pin.rnea(m, d, q, v, a, external)
     close(inverse_dynamics_wrenches(c.tree, c.q, c.v, c.a, per_link), tau)
     found = reactions(c.tree, c.q, c.v, c.a, per_link)
@@ -200,7 +223,11 @@ def test_mass_matrix_by_unit_accelerations(seed: int) -> None:
     still, g = [0.0] * c.n, np.array(gravity_forces(c.tree, c.q))
     for k in range(0, c.n, max(1, c.n // 6)):
         unit = np.eye(c.n)[k].tolist()
-        close(np.array(inverse_dynamics(c.tree, c.q, still, unit, free(c))) - g, M[:, k], scale=np.abs(M).max() + np.abs(g).max())
+        close(
+            np.array(inverse_dynamics(c.tree, c.q, still, unit, free(c))) - g,
+            M[:, k],
+            scale=np.abs(M).max() + np.abs(g).max(),
+        )
     v = np.array(c.v)
     assert energy(c.tree, c.q, c.v)[0] == pytest.approx(0.5 * v @ M @ v, rel=1e-10)
 
@@ -225,25 +252,37 @@ def test_factors(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_coriolis_matrix(seed: int) -> None:
     c = case(seed)
-    """C v is the velocity's part of the bias, dI/dt - 2 C is skew-symmetric, and C(u) v = C(v) u: C is of Christoffel symbols."""
+    """C v is the velocity's part of the bias, dI/dt - 2 C is skew-symmetric, and C(u) v = C(v) u: C
+    is of Christoffel symbols.
+    """
     C, v = dense(coriolis_matrix(c.tree, c.q, c.v)), np.array(c.v)
     h, g = np.array(bias(c.tree, c.q, c.v)), np.array(gravity_forces(c.tree, c.q))
     close(C @ v + g, h)
     rate = along(lambda q: mass_matrix(c.tree, q).row_major(), (c.q, v)).reshape(c.n, c.n)
     close(rate, C + C.T, scale=np.abs(C).max() + 1e-3)
     u = np.arange(c.n) / c.n
-    close(dense(coriolis_matrix(c.tree, c.q, u.tolist())) @ v, C @ u, scale=np.abs(C).max() * np.abs(v).max() + 1e-3)
+    close(
+        dense(coriolis_matrix(c.tree, c.q, u.tolist())) @ v,
+        C @ u,
+        scale=np.abs(C).max() * np.abs(v).max() + 1e-3,
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rates(seed: int) -> None:
-    """Power balance; momentum; gravity forces from the potential; the Jacobian and its rate from positions."""
+    """Power balance; momentum; gravity forces from the potential; the Jacobian and its rate from
+    positions.
+    """
     c = case(seed)
     tree, v = c.tree, np.array(c.v)
     tau = np.array(inverse_dynamics(tree, c.q, c.v, c.a, free(c)))
     kinetic, potential = along(lambda q, v: energy(tree, q, v), (c.q, v), (c.v, c.a))
-    assert kinetic + potential == pytest.approx(v @ tau, rel=1e-10, abs=1e-10 * np.abs(v) @ np.abs(tau))
-    assert potential == pytest.approx(v @ gravity_forces(tree, c.q), rel=1e-10, abs=1e-10 * abs(kinetic))
+    assert kinetic + potential == pytest.approx(
+        v @ tau, rel=1e-10, abs=1e-10 * np.abs(v) @ np.abs(tau)
+    )
+    assert potential == pytest.approx(
+        v @ gravity_forces(tree, c.q), rel=1e-10, abs=1e-10 * abs(kinetic)
+    )
     mass = sum(body.mass for body in c.bodies)
     linear = flat(momentum(tree, c.q, c.v)[0])
     close(mass * along(lambda q: center_of_mass(tree, q), (c.q, v)), linear)
@@ -269,7 +308,9 @@ def test_momentum_balance(seed: int) -> None:
     pose, com = body_poses(c.tree, c.q), flat(center_of_mass(c.tree, c.q))
     ground = [k for k, parent in enumerate(c.tree.parents) if parent < 0]
     close(sum(flat(w[k].f) for k in ground) + mass * c.gravity, linear)
-    close(sum(flat(w[k].n) + np.cross(flat(pose[k].r) - com, flat(w[k].f)) for k in ground), angular)
+    close(
+        sum(flat(w[k].n) + np.cross(flat(pose[k].r) - com, flat(w[k].f)) for k in ground), angular
+    )
 
 
 # ---- other scalars ----
@@ -285,8 +326,12 @@ ANSWERS: dict[str, Callable[..., Any]] = {
     "udu_inverse": lambda t, q, v, a: [udu_inverse(t, q)[0].row_major(), udu_inverse(t, q)[1]],
     "coriolis_matrix": lambda t, q, v, a: coriolis_matrix(t, q, v).row_major(),
     "body_poses": lambda t, q, v, a: body_poses(t, q),
-    "jacobian": lambda t, q, v, a: jacobian(t, q, [0.0] * (len(q) - 1) + [1.0], [1.0] * len(q), Vec3(0.1, 0.2, 0.3)),
-    "jacobian_rate": lambda t, q, v, a: jacobian_rate(t, q, v, [0.0] * (len(q) - 1) + [1.0], Vec3(0.1, 0.2, 0.3)),
+    "jacobian": lambda t, q, v, a: jacobian(
+        t, q, [0.0] * (len(q) - 1) + [1.0], [1.0] * len(q), Vec3(0.1, 0.2, 0.3)
+    ),
+    "jacobian_rate": lambda t, q, v, a: jacobian_rate(
+        t, q, v, [0.0] * (len(q) - 1) + [1.0], Vec3(0.1, 0.2, 0.3)
+    ),
     "energy": lambda t, q, v, a: energy(t, q, v),
     "center_of_mass": lambda t, q, v, a: center_of_mass(t, q),
     "momentum": lambda t, q, v, a: momentum(t, q, v),
@@ -309,20 +354,29 @@ def test_arrays_are_scalars(answer: str) -> None:
 def test_casadi_expressions_are_scalars(answer: str) -> None:
     c = random_case(11, n_bodies=4)
     q, v, a = (casadi.SX.sym(name, c.n) for name in "qva")
-    rows = flatten(ANSWERS[answer](c.tree, casadi.vertsplit(q), casadi.vertsplit(v), casadi.vertsplit(a)))
+    rows = flatten(
+        ANSWERS[answer](c.tree, casadi.vertsplit(q), casadi.vertsplit(v), casadi.vertsplit(a))
+    )
     f = casadi.Function("f", [q, v, a], [casadi.vertcat(*rows)])
     close(np.array(f(c.q, c.v, c.a)).ravel(), flat(ANSWERS[answer](c.tree, c.q, c.v, c.a)), 1e-12)
 
 
 def test_planar_2r_in_symbols() -> None:
-    """The textbook's two-link arm: links of 2 m and 4 m with mass centres half-way, masses 3 and 5 kg, moments 7 and 11 kg m^2."""
+    """The textbook's two-link arm: links of 2 m and 4 m with mass centres half-way, masses 3 and 5
+    kg, moments 7 and 11 kg m^2.
+    """
     l1, c1, c2, m1, m2, I1, I2, g = 2, 1, 2, 3, 5, 7, 11, 10
 
     def body(name: str, parent: int, at: float, mass: float, com: float, moment: float) -> Body:
         hinge = Joint(name, "revolute", Frame(position=np.array([at, 0.0, 0.0])))
-        return Body(name, parent, hinge, mass, np.array([com, 0.0, 0.0]), np.diag([1.0, moment, moment]))
+        return Body(
+            name, parent, hinge, mass, np.array([com, 0.0, 0.0]), np.diag([1.0, moment, moment])
+        )
 
-    tree, _ = tree_of((body("upper", -1, 0.0, m1, c1, I1), body("lower", 0, l1, m2, c2, I2)), (0.0, -float(g), 0.0))
+    tree, _ = tree_of(
+        (body("upper", -1, 0.0, m1, c1, I1), body("lower", 0, l1, m2, c2, I2)),
+        (0.0, -float(g), 0.0),
+    )
     q1, q2, v1, v2, a1, a2 = sympy.symbols("q1 q2 v1 v2 a1 a2", real=True)
     q, v, a = [q1, q2], [v1, v2], sympy.Matrix([a1, a2])
 
@@ -331,16 +385,26 @@ def test_planar_2r_in_symbols() -> None:
     M = sympy.Matrix([[I1 + m1 * c1**2 + d + m2 * l1**2 + 2 * far, d + far], [d + far, d]])
     k = m2 * l1 * c2 * sympy.sin(q2)
     velocity = sympy.Matrix([-k * (2 * v1 * v2 + v2**2), k * v1**2])
-    pull = g * sympy.Matrix([(m1 * c1 + m2 * l1) * sympy.cos(q1) + m2 * c2 * sympy.cos(q1 + q2), m2 * c2 * sympy.cos(q1 + q2)])
+    pull = g * sympy.Matrix(
+        [
+            (m1 * c1 + m2 * l1) * sympy.cos(q1) + m2 * c2 * sympy.cos(q1 + q2),
+            m2 * c2 * sympy.cos(q1 + q2),
+        ]
+    )
 
     def same(ours: Any, theirs: Any) -> None:
         difference = sympy.Matrix(ours) - sympy.Matrix(theirs)
-        assert sympy.simplify(sympy.nsimplify(difference.applyfunc(sympy.expand))) == sympy.zeros(*difference.shape)
+        assert sympy.simplify(sympy.nsimplify(difference.applyfunc(sympy.expand))) == sympy.zeros(
+            *difference.shape
+        )
 
     same(sympy.Matrix(2, 2, mass_matrix(tree, q).row_major()), M)
     same(gravity_forces(tree, q), pull)
     same(bias(tree, q, v), velocity + pull)
-    same(sympy.Matrix(2, 2, coriolis_matrix(tree, q, v).row_major()), sympy.Matrix([[-k * v2, -k * (v1 + v2)], [k * v1, 0]]))
+    same(
+        sympy.Matrix(2, 2, coriolis_matrix(tree, q, v).row_major()),
+        sympy.Matrix([[-k * v2, -k * (v1 + v2)], [k * v1, 0]]),
+    )
     same(inverse_dynamics(tree, q, v, list(a), [no_wrench()] * 2), M * a + velocity + pull)
     kinetic, potential = energy(tree, q, v)
     same([kinetic], (sympy.Matrix([v]) * M * sympy.Matrix(v)) / 2)

@@ -1,4 +1,6 @@
-"""Changed models: against models built that way, against robots whose joints are held, and the old model unchanged."""
+"""Changed models: against models built that way, against robots whose joints are held, and the old
+model unchanged.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from random_trees import KINDS, random_bodies, random_frame, to_pinocchio, tree_of
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.api.model import Model
 from ramify.core.records import flatten
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
@@ -25,11 +28,15 @@ from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame, rotation_about
 from ramify.model.joint import Joint
 
+build = as_model(build)
+
 seeds = st.integers(0, 10**6)
 UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 
 
-def random_model(seed: int, n: int = 6, kinds: Sequence[str] = KINDS) -> tuple[Model, np.random.Generator]:
+def random_model(
+    seed: int, n: int = 6, kinds: Sequence[str] = KINDS
+) -> tuple[Model, np.random.Generator]:
     """A random tree, with a frame merged into every body and one into the base."""
     rng = np.random.default_rng(seed)
     bodies = random_bodies(rng, n, kinds=kinds)
@@ -38,9 +45,15 @@ def random_model(seed: int, n: int = 6, kinds: Sequence[str] = KINDS) -> tuple[M
     return Model("robot", bodies, (1.0, -2.0, -9.0), attached), rng
 
 
-def random_motion(model: Model, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def random_motion(
+    model: Model, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(q, v, a); quaternions need not be of unit length."""
-    return rng.normal(size=sum(joint.nq for joint in model.joints)), rng.normal(size=model.nv), rng.normal(size=model.nv)
+    return (
+        rng.normal(size=sum(joint.nq for joint in model.joints)),
+        rng.normal(size=model.nv),
+        rng.normal(size=model.nv),
+    )
 
 
 def torques(model: Model, q: Any, v: Any, a: Any) -> np.ndarray:
@@ -54,7 +67,8 @@ def poses(model: Model, q: Any) -> dict[str, Frame]:
     tree, skeleton = tree_of(model.bodies, model.gravity)
     found = body_poses(tree, skeleton.coordinates([float(x) for x in q], UPRIGHT))
     world = {-1: Frame()} | {
-        b: Frame(np.array(flatten(found[k].R)), np.array(flatten(found[k].r))) for b, k in enumerate(skeleton.last)
+        b: Frame(np.array(flatten(found[k].R)), np.array(flatten(found[k].r)))
+        for b, k in enumerate(skeleton.last)
     }
     return {name: world[body] @ local for name, (body, local) in model.attached.items()}
 
@@ -77,7 +91,14 @@ def some_tensor(rng: np.random.Generator) -> np.ndarray:
 
 def snapshot(model: Model) -> bytes:
     """All numbers of a model, for a comparison bit by bit."""
-    fields = (model.name, model.bodies, model.gravity, dict(model.attached), model.module_groups, dict(model.metadata))
+    fields = (
+        model.name,
+        model.bodies,
+        model.gravity,
+        dict(model.attached),
+        model.module_groups,
+        dict(model.metadata),
+    )
     return pickle.dumps(fields)
 
 
@@ -109,7 +130,9 @@ def test_bad_gravity(bad: Any) -> None:
 
 @given(seeds)
 def test_a_payload_is_a_body_on_a_slide_that_stands_still(seed: int) -> None:
-    """On a link of its own or a merged one: the torques of the other joints agree with those of a robot with one body more."""
+    """On a link of its own or a merged one: the torques of the other joints agree with those of a
+    robot with one body more.
+    """
     model, rng = random_model(seed)
     link = str(rng.choice([name for name, at in model.attached.items() if at.body >= 0]))
     mass, com, inertia = rng.uniform(0.1, 5.0), rng.normal(size=3), some_tensor(rng)
@@ -119,8 +142,13 @@ def test_a_payload_is_a_body_on_a_slide_that_stands_still(seed: int) -> None:
     assert loaded.mass == pytest.approx(model.mass + mass, rel=1e-14)
 
     body, frame = model.attachment(link)
-    links = [LinkSpec(b.name, _parent(model, b.parent), b.joint, b.mass, b.com, b.inertia) for b in model.bodies]
-    lump = LinkSpec("lump", model.bodies[body].name, Joint("slide", "prismatic", frame), mass, com, inertia)
+    links = [
+        LinkSpec(b.name, _parent(model, b.parent), b.joint, b.mass, b.com, b.inertia)
+        for b in model.bodies
+    ]
+    lump = LinkSpec(
+        "lump", model.bodies[body].name, Joint("slide", "prismatic", frame), mass, com, inertia
+    )
     held = build("held", [*links, lump], model.gravity)
     q, v, a = random_motion(model, rng)
     close(torques(loaded, q, v, a), torques(held, [*q, 0.0], [*v, 0.0], [*a, 0.0])[:-1])
@@ -132,7 +160,9 @@ def _parent(model: Model, index: int) -> str | None:
 
 
 def test_a_payload_agrees_with_pinocchio() -> None:
-    model, rng = random_model(5, kinds=("revolute", "prismatic", "helical", "universal", "spherical", "planar"))
+    model, rng = random_model(
+        5, kinds=("revolute", "prismatic", "helical", "universal", "spherical", "planar")
+    )
     link, mass, com, inertia = "tip3", 2.0, np.array([0.1, 0.2, 0.3]), some_tensor(rng)
     peer = to_pinocchio(model)
     body, frame = model.attachment(link)
@@ -140,19 +170,27 @@ def test_a_payload_agrees_with_pinocchio() -> None:
     seat = at.placement * pin.SE3(np.array(frame.rotation), np.array(frame.position))
     peer.appendBodyToJoint(at.parentJoint, pin.Inertia(mass, com, inertia), seat)
     q, v, a = random_motion(model, rng)
-    close(torques(rf.with_payload(model, link, mass, com, inertia), q, v, a), pin.rnea(peer, peer.createData(), q, v, a))
+    close(
+        torques(rf.with_payload(model, link, mass, com, inertia), q, v, a),
+        pin.rnea(peer, peer.createData(), q, v, a),
+    )
 
 
 def test_inertia_of_a_payload_in_three_ways() -> None:
     model, _ = random_model(1)
-    whole = [rf.with_payload(model, "body1", 1.0, inertia=way).bodies[1] for way in (0.3, (0.3, 0.3, 0.3), 0.3 * np.eye(3))]
+    whole = [
+        rf.with_payload(model, "body1", 1.0, inertia=way).bodies[1]
+        for way in (0.3, (0.3, 0.3, 0.3), 0.3 * np.eye(3))
+    ]
     for body in whole[1:]:
         assert_array_equal(body.inertia, whole[0].inertia)
 
 
 def test_payloads_add_up() -> None:
     model, _ = random_model(2)
-    twice = rf.with_payload(rf.with_payload(model, "tip2", 1.0, (0.1, 0, 0)), "tip2", 1.0, (-0.1, 0, 0))
+    twice = rf.with_payload(
+        rf.with_payload(model, "tip2", 1.0, (0.1, 0, 0)), "tip2", 1.0, (-0.1, 0, 0)
+    )
     once = rf.with_payload(model, "tip2", 2.0, inertia=(0.0, 0.02, 0.02))
     assert_allclose(twice.bodies[2].inertia, once.bodies[2].inertia, rtol=1e-13)
     assert_allclose(twice.bodies[2].com, once.bodies[2].com, rtol=1e-13)
@@ -167,7 +205,12 @@ def test_no_payload_changes_nothing() -> None:
 def test_a_tool_is_a_payload_with_a_name_and_a_frame(seed: int) -> None:
     model, rng = random_model(seed)
     link = str(rng.choice(list(model.attached)))
-    frame, mass, com, inertia = random_frame(rng), rng.uniform(0.1, 5.0), rng.normal(size=3), some_tensor(rng)
+    frame, mass, com, inertia = (
+        random_frame(rng),
+        rng.uniform(0.1, 5.0),
+        rng.normal(size=3),
+        some_tensor(rng),
+    )
     before = snapshot(model)
     armed = rf.with_tool(model, link, "tool", frame, mass, com, inertia)
     assert snapshot(model) == before
@@ -187,9 +230,15 @@ def test_tools_on_tools() -> None:
     model, _ = random_model(4)
     turn = np.eye(4)
     turn[:3, :3], turn[:3, 3] = rotation_about((0, 0, 1), 0.5), (0.1, 0.2, 0.3)
-    armed = rf.with_tool(rf.with_tool(model, "tip1", "flange", (0.0, 0.0, 0.1)), "flange", "gripper", turn, mass=0.5)
+    armed = rf.with_tool(
+        rf.with_tool(model, "tip1", "flange", (0.0, 0.0, 0.1)), "flange", "gripper", turn, mass=0.5
+    )
     body, frame = armed.attachment("gripper")
-    expected = model.attachment("tip1").frame @ Frame(position=np.array([0.0, 0.0, 0.1])) @ Frame(turn[:3, :3], turn[:3, 3])
+    expected = (
+        model.attachment("tip1").frame
+        @ Frame(position=np.array([0.0, 0.0, 0.1]))
+        @ Frame(turn[:3, :3], turn[:3, 3])
+    )
     assert body == 1
     assert frame == expected
     loaded = rf.with_payload(armed, "gripper", 1.0)
@@ -204,10 +253,16 @@ def test_tools_on_tools() -> None:
         ({"mass": math.inf}, "mass inf kg"),
         ({"com": (0.0, 0.0)}, r"com \[0.0, 0.0\] must be three finite numbers"),
         ({"com": (0.0, math.nan, 0.0)}, "com .* must be three finite numbers"),
-        ({"inertia": (1.0, 2.0)}, r"inertia must be one, three or 3 x 3 finite numbers; got \[1.0, 2.0\]"),
+        (
+            {"inertia": (1.0, 2.0)},
+            r"inertia must be one, three or 3 x 3 finite numbers; got \[1.0, 2.0\]",
+        ),
         ({"inertia": math.nan}, "inertia must be one, three or 3 x 3 finite numbers; got nan"),
         ({"inertia": -0.1}, "the inertia tensor must be symmetric, without negative moments"),
-        ({"inertia": np.triu(np.ones((3, 3)))}, "the inertia tensor must be symmetric, without negative moments"),
+        (
+            {"inertia": np.triu(np.ones((3, 3)))},
+            "the inertia tensor must be symmetric, without negative moments",
+        ),
     ],
 )
 def test_bad_payloads_and_tools(what: dict[str, Any], message: str) -> None:
@@ -222,7 +277,10 @@ def test_bad_places() -> None:
     model, _ = random_model(0)
     with pytest.raises(rf.ModelError, match="robot has no link 'hand'; its links are body0, body1"):
         rf.with_payload(model, "hand", 1.0)
-    with pytest.raises(rf.ModelError, match=r"link 'tip-1' is part of the base, .* choose a moving link: body0, .*tip5"):
+    with pytest.raises(
+        rf.ModelError,
+        match=r"link 'tip-1' is part of the base, .* choose a moving link: body0, .*tip5",
+    ):
         rf.with_payload(model, "tip-1", 1.0)
     with pytest.raises(rf.ModelError, match="robot has no link 'hand'"):
         rf.with_tool(model, "hand", "drill")
@@ -230,7 +288,10 @@ def test_bad_places() -> None:
         rf.with_tool(model, "body0", "tip1")
     with pytest.raises(rf.ModelError, match="a tool on 'body0' has no name"):
         rf.with_tool(model, "body0", "")
-    with pytest.raises(rf.ModelError, match="tool 'drill': its frame is not a finite position and a rotation matrix"):
+    with pytest.raises(
+        rf.ModelError,
+        match="tool 'drill': its frame is not a finite position and a rotation matrix",
+    ):
         rf.with_tool(model, "body0", "drill", Frame(2 * np.eye(3)))
     with pytest.raises(rf.ModelError, match="tool 'drill': its frame is not"):
         rf.with_tool(model, "body0", "drill", (0.0, math.nan, 0.0))
@@ -264,9 +325,28 @@ def test_a_locked_joint_is_a_joint_that_stands_still(seed: int) -> None:
 def test_a_model_locked_is_the_model_built_so() -> None:
     def robot(kind: str, placement: Frame, **more: Any) -> Model:
         links = [
-            LinkSpec("arm", None, Joint("shoulder", "revolute"), 2.0, np.array([0.5, 0.0, 0.0]), np.diag([0.1, 0.2, 0.3])),
-            LinkSpec("hand", "arm", Joint("wrist", kind, placement, **more), 1.0, np.array([0.1, 0.0, 0.0]), 0.01 * np.eye(3)),
-            LinkSpec("tool", "hand", Joint("weld", "fixed", Frame(position=np.array([0.2, 0.0, 0.0]))), 0.5),
+            LinkSpec(
+                "arm",
+                None,
+                Joint("shoulder", "revolute"),
+                2.0,
+                np.array([0.5, 0.0, 0.0]),
+                np.diag([0.1, 0.2, 0.3]),
+            ),
+            LinkSpec(
+                "hand",
+                "arm",
+                Joint("wrist", kind, placement, **more),
+                1.0,
+                np.array([0.1, 0.0, 0.0]),
+                0.01 * np.eye(3),
+            ),
+            LinkSpec(
+                "tool",
+                "hand",
+                Joint("weld", "fixed", Frame(position=np.array([0.2, 0.0, 0.0]))),
+                0.5,
+            ),
             LinkSpec("finger", "tool", Joint("grip", "prismatic", axis=(0, 1, 0)), 0.1),
         ]
         return build("robot", links)
@@ -324,7 +404,11 @@ def test_given_modules_lose_the_body() -> None:
 
 
 def test_points_and_metadata_stay() -> None:
-    robot = rf.Builder("robot").link("leg", mass=1.0).link("foot", "leg", at=(1, 0, 0), mass=1.0, points={"toe": (0.1, 0, 0)})
+    robot = (
+        rf.Builder("robot")
+        .link("leg", mass=1.0)
+        .link("foot", "leg", at=(1, 0, 0), mass=1.0, points={"toe": (0.1, 0, 0)})
+    )
     model = robot.model()
     locked = rf.with_locked(model, "foot", math.pi / 2)
     assert locked.bodies[0].points[0][0] == "toe"
@@ -336,13 +420,21 @@ def test_points_and_metadata_stay() -> None:
     ("joint", "at", "message"),
     [
         ("knee", 0.0, "robot has no joint 'knee'; its joints are arm, ball"),
-        ("ball", 0.1, r"joint 'ball': at = 0.1 must be finite, one number .* \(ball.y1, ball.x2, ball.z3\)"),
+        (
+            "ball",
+            0.1,
+            r"joint 'ball': at = 0.1 must be finite, one number .* \(ball.y1, ball.x2, ball.z3\)",
+        ),
         ("ball", (0.1, 0.2), "joint 'ball': at = .* one number for each"),
         ("arm", (0.1, 0.2), "joint 'arm': at = .* one number for each"),
         ("arm", math.nan, "joint 'arm': at = nan must be finite"),
         ("ball", (0.0, math.inf, 0.0), "joint 'ball': at = .* must be finite"),
         ("float", (0.1, 0.2, 0.3), r"joint 'float': at = .* \(float.x, .*, float.qw, .*\)"),
-        ("float", (0, 0, 0, 0, 0, 0, 0), "joint 'float': at = .* zero quaternion; the neutral one is"),
+        (
+            "float",
+            (0, 0, 0, 0, 0, 0, 0),
+            "joint 'float': at = .* zero quaternion; the neutral one is",
+        ),
     ],
 )
 def test_bad_locks(joint: str, at: Any, message: str) -> None:
@@ -353,7 +445,9 @@ def test_bad_locks(joint: str, at: Any, message: str) -> None:
 
 
 def test_one_joint_must_move() -> None:
-    with pytest.raises(rf.ModelError, match="'arm' is the only joint of robot; a model needs one that moves"):
+    with pytest.raises(
+        rf.ModelError, match="'arm' is the only joint of robot; a model needs one that moves"
+    ):
         rf.with_locked(rf.Builder("robot").link("arm", mass=1.0).model(), "arm")
 
 

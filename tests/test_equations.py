@@ -1,4 +1,6 @@
-"""Equations of motion in closed form: the textbook's planar arm, the kernels' numbers, the formats, what takes too long."""
+"""Equations of motion in closed form: the textbook's planar arm, the kernels' numbers, the formats,
+what takes too long.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def named(text: str) -> Any:
 
 def same(a: Any, b: Any) -> bool:
     """Whether two matrices are identical, waves being compared as exponentials."""
-    return all(sp.expand(sp.expand_trig(x).rewrite(sp.exp)) == 0 for x in sp.Matrix(a) - sp.Matrix(b))
+    return all(
+        sp.expand(sp.expand_trig(x).rewrite(sp.exp)) == 0 for x in sp.Matrix(a) - sp.Matrix(b)
+    )
 
 
 def planar_arm() -> tuple[Any, dict[str, Any]]:
@@ -77,12 +81,22 @@ def test_factors_of_the_paper(arm: Equations) -> None:
     a13, a23 = (I[2] + m[2] * d[2].dot(rho13)) / m3, (I[2] + m[2] * d[2].dot(rho23)) / m3
     m2 = I[1] + m[1] * d[1].dot(d[1]) + I[2] + m[2] * rho23.dot(rho23) - m3 * a23**2
     a12 = (I[1] + m[1] * d[1].dot(rho12) + I[2] + m[2] * rho13.dot(rho23) - m3 * a13 * a23) / m2
-    values = dict(zip((*l, *m, a, b, c), (0.7, 1.1, 0.4, 2.0, 1.3, 0.6, 0.3, -0.8, 1.9), strict=True))
-    for got, right in ((arm.U[0, 1], a12), (arm.U[0, 2], a13), (arm.U[1, 2], a23), (arm.D[1, 1], m2), (arm.D[2, 2], m3)):
+    values = dict(
+        zip((*l, *m, a, b, c), (0.7, 1.1, 0.4, 2.0, 1.3, 0.6, 0.3, -0.8, 1.9), strict=True)
+    )
+    for got, right in (
+        (arm.U[0, 1], a12),
+        (arm.U[0, 2], a13),
+        (arm.U[1, 2], a23),
+        (arm.D[1, 1], m2),
+        (arm.D[2, 2], m3),
+    ):
         assert float(got.subs(values)) == pytest.approx(float(right.subs(values)), rel=1e-13)
     for got, rho in ((arm.U[0, 2], rho13), (arm.U[1, 2], rho23)):
         assert same([got * m[2] * l[2] ** 2 / 3], [I[2] + m[2] * d[2].dot(rho)])
-    U, D, M, inverse = (np.array(x.subs(values), dtype=np.float64) for x in (arm.U, arm.D, arm.M, arm.inverse))
+    U, D, M, inverse = (
+        np.array(x.subs(values), dtype=np.float64) for x in (arm.U, arm.D, arm.M, arm.inverse)
+    )
     np.testing.assert_allclose(U @ D @ U.T, M, rtol=1e-13)
     np.testing.assert_allclose(inverse @ M, np.eye(3), atol=1e-13)
     assert arm.U[1, 0] == arm.U[2, 0] == arm.U[2, 1] == 0
@@ -94,20 +108,27 @@ def test_coriolis_and_gravity(arm: Equations) -> None:
     M = arm.M
 
     def christoffel(i: int, j: int) -> Any:
-        return sum((M[i, j].diff(q[k]) + M[i, k].diff(q[j]) - M[j, k].diff(q[i])) * v[k] / 2 for k in range(3))
+        return sum(
+            (M[i, j].diff(q[k]) + M[i, k].diff(q[j]) - M[j, k].diff(q[i])) * v[k] / 2
+            for k in range(3)
+        )
 
     assert same(arm.C, sp.Matrix(3, 3, christoffel))
     l1, l2, l3, m1, m2, m3, g = named("l1 l2 l3 m1 m2 m3 g")
     s1, s12, s123 = sp.sin(q[0]), sp.sin(q[0] + q[1]), sp.sin(q[0] + q[1] + q[2])
-    potential = g * (m1 * l1 * s1 / 2 + m2 * (l1 * s1 + l2 * s12 / 2) + m3 * (l1 * s1 + l2 * s12 + l3 * s123 / 2))
+    potential = g * (
+        m1 * l1 * s1 / 2 + m2 * (l1 * s1 + l2 * s12 / 2) + m3 * (l1 * s1 + l2 * s12 + l3 * s123 / 2)
+    )
     assert same(arm.g, sp.Matrix([potential.diff(x) for x in q]))
 
 
 def test_text_reads_as_the_paper(arm: Equations) -> None:
     text = arm.text()
     for line in (
-        "M11 = m1 l1²/3 + m2 (l1² + l2²/3 + l1 l2 c2) + m3 (l1² + l2² + l3²/3 + 2 l1 l2 c2 + l2 l3 c3 + l1 l3 c23)",
-        "M12 = M21 = m2 (l2²/3 + l1 l2 c2/2) + m3 (l2² + l3²/3 + l1 l2 c2 + l2 l3 c3 + l1 l3 c23/2)",
+        "M11 = m1 l1²/3 + m2 (l1² + l2²/3 + l1 l2 c2) + m3 (l1² + l2² + l3²/3 + 2 l1 l2 c2 + l2 l3 "
+        "c3 + l1 l3 c23)",
+        "M12 = M21 = m2 (l2²/3 + l1 l2 c2/2) + m3 (l2² + l3²/3 + l1 l2 c2 + l2 l3 c3 + l1 l3 "
+        "c23/2)",
         "M33 = m3 l3²/3",
         "C22 = -m3 l2 l3 s3 θ̇3/2",
         "g3 = m3 g l3 c123/2",
@@ -154,13 +175,31 @@ def check_python(m: Model, found: Equations, parts: tuple[str, ...] = tuple(FUNC
 
 def robots() -> list[Model]:
     screw = rf.Builder("jack").link("arm", mass=2.0, com=(0.3, 0.1, 0), inertia=(0.1, 0.2, 0.3))
-    screw = screw.link("nut", "arm", joint="helical", pitch=0.1, at=(1, 0, 0), mass=1.0, com=(0.2, 0, 0.1), inertia=(0.1, 0.1, 0.1))
-    unit = rf.Builder("unit").link("nut", joint="helical", pitch=1.0, mass=1.0, com=(0.2, 0, 0.1), inertia=(0.1, 0.1, 0.1))
+    screw = screw.link(
+        "nut",
+        "arm",
+        joint="helical",
+        pitch=0.1,
+        at=(1, 0, 0),
+        mass=1.0,
+        com=(0.2, 0, 0.1),
+        inertia=(0.1, 0.1, 0.1),
+    )
+    unit = rf.Builder("unit").link(
+        "nut", joint="helical", pitch=1.0, mass=1.0, com=(0.2, 0, 0.1), inertia=(0.1, 0.1, 0.1)
+    )
     odd = rf.from_dh(
         [(0.1, 0.3, 0.2, 0.4), (0.3, 1.1, -0.2, 0.7), (0.2, -0.6, 0.1, 0.0)], [1.0, 0.7, 0.4],
         [(0.1, 0.05, 0.02), (0.2, 0.0, 0.1), (0.1, 0.1, 0.1)], [(0.1, 0.2, 0.25)] * 3, joints="RPR", gravity=(1.0, 2.0, -9.0),
     )  # fmt: skip
-    shipped = ("two_link", "gripper", "planar_3r", "redysim_rp", "redysim_pppr", "spatial_double_pendulum")
+    shipped = (
+        "two_link",
+        "gripper",
+        "planar_3r",
+        "redysim_rp",
+        "redysim_pppr",
+        "spatial_double_pendulum",
+    )
     return [*(rf.load(name) for name in shipped), screw.model(), unit.model(), odd]
 
 
@@ -187,7 +226,9 @@ def test_sympy_equals_the_kernels() -> None:
         (found.M, m.mass_matrix(q)), (found.C, m.coriolis_matrix(q, v)), (found.g, m.gravity_forces(q)[:, None]),
         (found.U, m.udu(q).U), (found.D, m.udu(q).D), (found.inverse, m.mass_matrix_inverse(q)),
     ):  # fmt: skip
-        np.testing.assert_allclose(np.array(got.subs(values), dtype=np.float64), right, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(
+            np.array(got.subs(values), dtype=np.float64), right, rtol=1e-11, atol=1e-12
+        )
 
 
 def test_sympy_as_text() -> None:
@@ -196,10 +237,20 @@ def test_sympy_as_text() -> None:
         found = equations(rf.load("planar_3r"), symbols=symbols)
         names: dict[str, Any] = {}
         exec(compile(found.sympy(), "equations", "exec"), names)
-        for part, right in (("M", found.M), ("C", found.C), ("g", found.g), ("U", found.U), ("D", found.D), ("W", found.inverse)):
+        for part, right in (
+            ("M", found.M),
+            ("C", found.C),
+            ("g", found.g),
+            ("U", found.U),
+            ("D", found.D),
+            ("W", found.inverse),
+        ):
             assert not names[part].atoms(sp.Float)
             values = {x: 0.1 * i + 0.3 for i, x in enumerate(sorted(right.free_symbols, key=str))}
-            np.testing.assert_allclose(*(np.array(x.subs(values), dtype=np.float64) for x in (names[part], right)), atol=1e-12)
+            np.testing.assert_allclose(
+                *(np.array(x.subs(values), dtype=np.float64) for x in (names[part], right)),
+                atol=1e-12,
+            )
         assert same(names["M"], found.M)
     one = rf.Builder("one").link("rod", mass=1.0, com=(0.5, 0, 0)).model()
     exec(compile(equations(one).sympy(("M",)), "equations", "exec"), names)
@@ -212,16 +263,22 @@ def test_without_sympy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sympy", None)
     found = equations(rf.load("two_link"))
     assert found.text() and found.latex() and found.python()  # noqa: PT018
-    with pytest.raises(rf.RamifyError, match=r"SymPy is not installed: pip install 'ramify\[symbolic\]'"):
+    with pytest.raises(
+        rf.RamifyError, match=r"SymPy is not installed: pip install 'ramify\[symbolic\]'"
+    ):
         _ = found.M
 
 
 def test_random_trees() -> None:
-    """Branches, all joints but quaternions, axes at right angles and nearly parallel; numbers and names."""
+    """Branches, all joints but quaternions, axes at right angles and nearly parallel; numbers and
+    names.
+    """
     done = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        bodies = random_bodies(rng, int(rng.integers(1, 4)), styles=("right angles", "nearly parallel"))
+        bodies = random_bodies(
+            rng, int(rng.integers(1, 4)), styles=("right angles", "nearly parallel")
+        )
         m = Model("tree", bodies, tuple(6.0 * rng.normal(size=3)), {})
         if m.nv > 3:
             continue
@@ -234,7 +291,10 @@ def test_random_trees() -> None:
 def test_parameters_may_change() -> None:
     """The named robot is a family: other numbers give another member."""
     names: dict[str, Any] = {}
-    exec(compile(equations(rf.load("planar_3r"), symbols=True).python(("M",)), "equations", "exec"), names)
+    exec(
+        compile(equations(rf.load("planar_3r"), symbols=True).python(("M",)), "equations", "exec"),
+        names,
+    )
     other = rf.load("planar_3r", length=0.4, mass=2.5)
     q, _ = other.random(0)
     got = names["mass_matrix"](q, l1=0.4, l2=0.4, l3=0.4, m1=2.5, m2=2.5, m3=2.5)
@@ -242,9 +302,16 @@ def test_parameters_may_change() -> None:
 
 
 def test_textbook_forms() -> None:
-    """Squares of cosines, the only moment of inertia that matters, slides, gravity along several axes."""
+    """Squares of cosines, the only moment of inertia that matters, slides, gravity along several
+    axes.
+    """
     swing = rf.Builder("swing").link(
-        "arm", joint="universal", sequence="ZY", mass=1.0, com=(0.5, 0, 0), inertia=(0, 1 / 12, 1 / 12)
+        "arm",
+        joint="universal",
+        sequence="ZY",
+        mass=1.0,
+        com=(0.5, 0, 0),
+        inertia=(0, 1 / 12, 1 / 12),
     )
     assert "M11 = m1 l1² c2²/3\n" in equations(swing.model(), symbols=True).text(("M",))
     lump = rf.Builder("lump").link("arm", mass=2.0, com=(0.3, 0, 0), inertia=(0.1, 0.2, 0.3))
@@ -313,16 +380,27 @@ def test_what_is_refused() -> None:
     assert equations(four_bar.tree).n == four_bar.nv
     with pytest.raises(rf.RamifyError, match="seconds is 0"):
         equations(rf.load("two_link"), seconds=0.0)
-    with pytest.raises(rf.RamifyError, match="no part of the equations is called 'K'; choose one of M, C, g, U, D, inverse"):
+    with pytest.raises(
+        rf.RamifyError,
+        match="no part of the equations is called 'K'; choose one of M, C, g, U, D, inverse",
+    ):
         equations(rf.load("two_link")).part("K")
-    light = rf.Builder("arm").link("rod", mass=1.0, com=(1, 0, 0)).link("tip", "rod", at=(1, 0, 0)).model()
+    light = (
+        rf.Builder("arm")
+        .link("rod", mass=1.0, com=(1, 0, 0))
+        .link("tip", "rod", at=(1, 0, 0))
+        .model()
+    )
     with pytest.raises(rf.ModelError, match="tip moves no inertia"):
         _ = equations(light).U
 
 
 def test_time_is_limited() -> None:
     found = equations(rf.load("hexapod"), seconds=0.05)
-    with pytest.raises(rf.RamifyError, match=r"C of hexapod in closed form takes longer than 0\.05 s; give it more with seconds="):
+    with pytest.raises(
+        rf.RamifyError,
+        match=r"C of hexapod in closed form takes longer than 0\.05 s; give it more with seconds=",
+    ):
         _ = found.coriolis_forms
     with pytest.raises(rf.RamifyError, match="longer"):
         _ = found.coriolis_forms  # and at once the second time
@@ -330,7 +408,9 @@ def test_time_is_limited() -> None:
 
 def test_room_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ramify.formulations.symbolic.waves._MOST_TERMS", 20)
-    with pytest.raises(rf.RamifyError, match="C of stanford_arm in closed form has an entry of more than 20 terms"):
+    with pytest.raises(
+        rf.RamifyError, match="C of stanford_arm in closed form has an entry of more than 20 terms"
+    ):
         _ = equations(rf.load("stanford_arm")).coriolis_forms
 
 
@@ -341,13 +421,20 @@ def test_command(run: Run) -> None:  # noqa: F811
     answer = good(run("equations", "planar_3r", "--symbols", "--part", "M"))
     assert "M33 = m3 l3²/3" in answer.out
     everything = good(run("equations", "two_link")).out
-    assert all(f"\n  {entry} = " in everything for entry in ("M11", "C12", "g2", "U12", "D1", "W22", "δ1"))
+    assert all(
+        f"\n  {entry} = " in everything for entry in ("M11", "C12", "g2", "U12", "D1", "W22", "δ1")
+    )
     assert r"\begin{align*}" in good(run("equations", "two_link", "--format", "latex")).out
     assert "from sympy import" in good(run("equations", "two_link", "--format", "sympy")).out
     names: dict[str, Any] = {}
-    exec(compile(good(run("equations", "two_link", "--format", "python")).out, "equations", "exec"), names)
+    exec(
+        compile(good(run("equations", "two_link", "--format", "python")).out, "equations", "exec"),
+        names,
+    )
     m = rf.load("two_link")
-    np.testing.assert_allclose(names["mass_matrix_inverse"]([0.3, 0.4]), m.mass_matrix_inverse([0.3, 0.4]), rtol=1e-12)
+    np.testing.assert_allclose(
+        names["mass_matrix_inverse"]([0.3, 0.4]), m.mass_matrix_inverse([0.3, 0.4]), rtol=1e-12
+    )
     data = good(run("equations", "two_link", "--json", "--symbols", "--part", "M", "g")).json
     assert data["parts"] == ["M", "g"]
     assert data["parameters"]["m1"] == 1.754
@@ -355,9 +442,16 @@ def test_command(run: Run) -> None:  # noqa: F811
 
 def test_command_for_steps(run: Run) -> None:  # noqa: F811
     out = good(run("equations", "gripper", "--steps", "inverse_dynamics")).out
-    assert re.search(r"^1 +w̃\[1\] = w\*\[1\] \+ A\[2,1\]ᵀ w̃\[2\] \+ A\[3,1\]ᵀ w̃\[3\] +1¹ ", out, re.MULTILINE)
-    assert r"\begin{tabular}" in good(run("equations", "gripper", "--steps", "forward_dynamics", "--format", "latex")).out
-    data = json.loads(good(run("equations", "gripper", "--steps", "forward_dynamics", "--json")).out)
+    assert re.search(
+        r"^1 +w̃\[1\] = w\*\[1\] \+ A\[2,1\]ᵀ w̃\[2\] \+ A\[3,1\]ᵀ w̃\[3\] +1¹ ", out, re.MULTILINE
+    )
+    assert (
+        r"\begin{tabular}"
+        in good(run("equations", "gripper", "--steps", "forward_dynamics", "--format", "latex")).out
+    )
+    data = json.loads(
+        good(run("equations", "gripper", "--steps", "forward_dynamics", "--json")).out
+    )
     assert len(data["steps"]) == 4
     assert data["steps"][3]["rows"][0]["intra"] == ["θ̈[1¹] = φ̃[1¹]", "μ[1¹] = p[1¹] θ̈[1¹]"]
     bad = run("equations", "gripper", "--steps", "forward_dynamics", "--format", "python")
@@ -369,10 +463,16 @@ def test_command_leaves_out_what_takes_long(run: Run) -> None:  # noqa: F811
     answer = run("equations", "kuka_kr5", "--seconds", "0.3", "--part", "g", "D", "inverse")
     assert answer.code == 1
     assert "g1 = " in answer.out
-    assert "D is left out: D of kuka_kr5 in closed form takes longer than 0.3 s; give it more with --seconds" in answer.err
+    assert (
+        "D is left out: D of kuka_kr5 in closed form takes longer than 0.3 s; give it more with "
+        "--seconds" in answer.err
+    )
     assert "inverse is left out" in answer.err
     opened = run("equations", "four_bar", "--part", "g")
-    assert (opened.code, opened.err) == (0, "ramify: the loops of four_bar are opened: what follows is of its tree\n")
+    assert (opened.code, opened.err) == (
+        0,
+        "ramify: the loops of four_bar are opened: what follows is of its tree\n",
+    )
     large = run("equations", "hexapod")
     assert large.code == 1
     assert "18 degrees of freedom: its closed forms fill megabytes" in large.err

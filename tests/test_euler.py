@@ -1,4 +1,6 @@
-"""Euler-angle joints: their DH rows against the product of elementary rotations, the book's tables, and the links of a model."""
+"""Euler-angle joints: their DH rows against the product of elementary rotations, the book's tables,
+and the links of a model.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from ramify.model.joint import AXES, SPHERICAL_SEQUENCES, UNIVERSAL_SEQUENCES, J
 ALL = SPHERICAL_SEQUENCES + UNIVERSAL_SEQUENCES
 angles = st.tuples(*[st.floats(-10.0, 10.0)] * 3)
 
-# (alpha, offset) in degrees as the book prints them, where its tables 3.2-3.6 are legible; None where an offset is not.
+# (alpha, offset) in degrees as the book prints them, where its tables 3.2-3.6 are legible; None
+# where an offset is not.
 PRINTED = {
     "ZXZ": [(0, 90), (90, 0), (-90, -90)],
     "ZYZ": [(0, 0), (-90, 0), (90, 0)],
@@ -57,7 +60,10 @@ def product(sequence: str, q: tuple[float, ...]) -> np.ndarray:
 def turned(sequence: str, q: tuple[float, ...], placement: Frame, outlet: Frame) -> np.ndarray:
     """The rotation of a body on such a joint, through the links' propagations."""
     kind = "spherical" if len(sequence) == 3 else "universal"
-    tree, _ = tree_of((Body("body", -1, Joint("joint", kind, placement, outlet, sequence=sequence), 1.0),), (0, 0, 0))
+    tree, _ = tree_of(
+        (Body("body", -1, Joint("joint", kind, placement, outlet, sequence=sequence), 1.0),),
+        (0, 0, 0),
+    )
     columns = []
     for i in range(3):
         u = tree.links[-1].seat.R.columns[i]
@@ -86,12 +92,18 @@ def test_rows_give_the_product_of_rotations(sequence: str, q: tuple[float, ...])
 @settings(max_examples=20)
 @given(angles)
 def test_rows_are_modified_dh_rows(sequence: str, q: tuple[float, ...]) -> None:
-    """before, then Rx(alpha) Rz(angle + offset) per row, then after, written out with angles that are summed first."""
+    """before, then Rx(alpha) Rz(angle + offset) per row, then after, written out with angles that
+    are summed first.
+    """
     joint = rf.euler_joint(sequence)
     R = joint.before
     for row, angle in zip(joint.rows, q, strict=False):
         theta = angle + math.radians(row.offset)
-        R = R @ rotation_about((1, 0, 0), math.radians(row.alpha)) @ rotation_about((0, 0, 1), theta)
+        R = (
+            R
+            @ rotation_about((1, 0, 0), math.radians(row.alpha))
+            @ rotation_about((0, 0, 1), theta)
+        )
     assert_allclose(R @ joint.after, product(sequence, q[: len(sequence)]), rtol=0, atol=1e-14)
 
 
@@ -101,7 +113,10 @@ def test_rows_are_modified_dh_rows(sequence: str, q: tuple[float, ...]) -> None:
 def test_a_joint_turns_its_body_so(sequence: str, q: tuple[float, ...]) -> None:
     q = q[: len(sequence)]
     assert_allclose(turned(sequence, q, Frame(), Frame()), product(sequence, q), rtol=0, atol=2e-15)
-    place, out = Frame(rotation_about((0.6, 0.0, 0.8), 0.7), np.ones(3)), Frame(rotation_about((0.0, 0.8, 0.6), -2.0))
+    place, out = (
+        Frame(rotation_about((0.6, 0.0, 0.8), 0.7), np.ones(3)),
+        Frame(rotation_about((0.0, 0.8, 0.6), -2.0)),
+    )
     expected = place.rotation @ product(sequence, q) @ out.rotation
     assert_allclose(turned(sequence, q, place, out), expected, rtol=0, atol=1e-14)
 
@@ -115,7 +130,9 @@ def test_rows_as_printed(sequence: str) -> None:
 
 @pytest.mark.parametrize(("where", "sequences"), TABLE_3_7.items())
 def test_constant_rows(where: str, sequences: tuple[str, ...]) -> None:
-    assert tuple(s for s in sorted(sequences)) == tuple(s for s in SPHERICAL_SEQUENCES if rf.euler_joint(s).constant == where)
+    assert tuple(s for s in sorted(sequences)) == tuple(
+        s for s in SPHERICAL_SEQUENCES if rf.euler_joint(s).constant == where
+    )
     for s in sequences:
         joint = rf.euler_joint(s)
         assert (joint.before == np.eye(3)).all() == (where in ("none", "end"))
@@ -161,7 +178,20 @@ def test_printing() -> None:
     lines = str(rf.euler_joints()).splitlines()
     assert len(lines) == 19
     assert lines[6].split() == ["YXZ", "-90", "90", "-90", "90", "90", "-90", "-", "-", "no"]
-    assert lines[1].split() == ["XYX", "90", "-90", "90", "-90", "0", "90", "Rz", "90", "Rx-90", "Rz-90", "yes"]
+    assert lines[1].split() == [
+        "XYX",
+        "90",
+        "-90",
+        "90",
+        "-90",
+        "0",
+        "90",
+        "Rz",
+        "90",
+        "Rx-90",
+        "Rz-90",
+        "yes",
+    ]
     assert len({line.rindex(" ") for line in lines[1:]}) == 1
 
 

@@ -1,4 +1,6 @@
-"""The built-in robots on floating bases: that they are the book's and ReDySim's, and that their bases agree with each other."""
+"""The built-in robots on floating bases: that they are the book's and ReDySim's, and that their
+bases agree with each other.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,11 @@ import pinocchio as pin
 import pytest
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.files.redysim.robot import from_variables
 from ramify.files.robot_writer import to_yaml
+
+from_variables = as_model(from_variables)
 
 FLOATING: dict[str, tuple[int, int, float]] = {  # bodies, degrees of freedom, kg
     "dual_arm": (7, 12, 560.0),
@@ -23,7 +28,11 @@ FLOATING: dict[str, tuple[int, int, float]] = {  # bodies, degrees of freedom, k
     "space_7_link": (8, 13, 1178.17),
     "spatial_biped": (7, 18, 9.4),
 }
-SPACE = {"space_3_link": "floating_3_link", "space_7_link": "floating_7_link", "dual_arm": "floating_dual_arm"}
+SPACE = {
+    "space_3_link": "floating_3_link",
+    "space_7_link": "floating_7_link",
+    "dual_arm": "floating_dual_arm",
+}
 
 
 def test_they_are_built_in() -> None:
@@ -37,7 +46,10 @@ def test_facts(name: str, root: Path) -> None:
     assert (model.name, len(model.bodies), model.nv, model.nq) == (name, bodies, nv, nv)
     assert model.mass == pytest.approx(mass, rel=1e-12)
     assert np.linalg.norm(model.gravity) == pytest.approx(0.0 if name in SPACE else 9.81)
-    assert (model.joints[0].kind, model.joints[0].sequence) == ("free_euler", "ZXY" if name in SPACE else "YXZ")
+    assert (model.joints[0].kind, model.joints[0].sequence) == (
+        "free_euler",
+        "ZXY" if name in SPACE else "YXZ",
+    )
     assert [joint.actuated for joint in model.joints] == [False] + [True] * (bodies - 1)
     assert all(body.shapes for body in model.bodies)
     assert all(finding.level == "note" for finding in model.check())
@@ -55,25 +67,48 @@ def test_written_out_and_read_back_to_the_last_bit(name: str, base: str, tmp_pat
     again = rf.load(path)
     assert again.skeleton == model.skeleton
     assert again.joints == model.joints
-    assert [(body.shapes, body.points) for body in again.bodies] == [(body.shapes, body.points) for body in model.bodies]
+    assert [(body.shapes, body.points) for body in again.bodies] == [
+        (body.shapes, body.points) for body in model.bodies
+    ]
     assert to_yaml(again) == to_yaml(model)
 
 
 @pytest.mark.parametrize(
     ("name", "height", "points"),
-    [("planar_biped", -1.25, 4), ("spatial_biped", -1.05, 8), ("quadruped", -0.6, 4), ("hexapod", -0.6, 6)],
+    [
+        ("planar_biped", -1.25, 4),
+        ("spatial_biped", -1.05, 8),
+        ("quadruped", -0.6, 4),
+        ("hexapod", -0.6, 6),
+    ],
 )
 def test_they_stand_on_their_feet(name: str, height: float, points: int) -> None:
-    """At q = 0 the contact points of the feet lie in one plane below all others, and surround the mass centre."""
+    """At q = 0 the contact points of the feet lie in one plane below all others, and surround the
+    mass centre.
+    """
     model = rf.load(name)
     poses = model.kinematics(model.neutral())
-    at = np.array([poses.rotation[i] @ p + poses.position[i] for i, body in enumerate(model.bodies) for _, p in body.points])
-    feet = np.array([name.endswith(("foot", "left", "right", "toe", "heel")) for body in model.bodies for name, _ in body.points])
+    at = np.array(
+        [
+            poses.rotation[i] @ p + poses.position[i]
+            for i, body in enumerate(model.bodies)
+            for _, p in body.points
+        ]
+    )
+    feet = np.array(
+        [
+            name.endswith(("foot", "left", "right", "toe", "heel"))
+            for body in model.bodies
+            for name, _ in body.points
+        ]
+    )
     assert feet.sum() == points
     assert at[~feet, 2].min() > height + 0.2
     at = at[feet]
     np.testing.assert_allclose(at[:, 2], height, atol=1e-12)
-    np.testing.assert_allclose(at[:, :2].mean(axis=0), model.center_of_mass(model.neutral())[:2], atol=1e-12)
+    np.testing.assert_allclose(
+        at[:, :2].mean(axis=0), model.center_of_mass(model.neutral())[:2], atol=1e-12
+    )
 
 
 # ---- the same robot on another base ----
@@ -86,7 +121,9 @@ def quaternion(R: Any) -> Any:
 
 
 def base_map(model: rf.Model, q: Any, v: Any) -> tuple[Any, Any, Any]:
-    """(R, E, e): rotation of the root; its angular velocity in its own frame is E rates, the derivative of that E a + e."""
+    """(R, E, e): rotation of the root; its angular velocity in its own frame is E rates, the
+    derivative of that E a + e.
+    """
     name = model.bodies[0].name
     R = model.kinematics(q).rotation[0]
     return R, R.T @ model.jacobian(q, name)[:3, 3:6], R.T @ model.jacobian_rate(q, v, name)[:3]
@@ -102,30 +139,46 @@ def freed(model: rf.Model, q: Any, v: Any, a: Any) -> tuple[Any, Any, Any, Any]:
 
 
 def in_pinocchio(model: rf.Model) -> Any:
-    """A robot on a free base, joint by joint, in Pinocchio: a free flyer and chains of one-degree joints."""
+    """A robot on a free base, joint by joint, in Pinocchio: a free flyer and chains of one-degree
+    joints.
+    """
     out = pin.Model()
     out.gravity.linear = np.array(model.gravity)
     ids: list[int] = []
     seats: list[Any] = []
     for body in model.bodies:
-        parent, seat = (0, pin.SE3.Identity()) if body.parent < 0 else (ids[body.parent], seats[body.parent])
-        place = seat * pin.SE3(np.array(body.joint.placement.rotation), np.array(body.joint.placement.position))
+        parent, seat = (
+            (0, pin.SE3.Identity()) if body.parent < 0 else (ids[body.parent], seats[body.parent])
+        )
+        place = seat * pin.SE3(
+            np.array(body.joint.placement.rotation), np.array(body.joint.placement.position)
+        )
         if body.joint.kind == "free":
             parent = out.addJoint(parent, pin.JointModelFreeFlyer(), place, body.joint.name)
         else:
             for step in body.joint.steps:
                 axis = np.array(step.axis)
-                one = pin.JointModelRevoluteUnaligned(axis) if step.rho else pin.JointModelPrismaticUnaligned(axis)
+                one = (
+                    pin.JointModelRevoluteUnaligned(axis)
+                    if step.rho
+                    else pin.JointModelPrismaticUnaligned(axis)
+                )
                 parent = out.addJoint(parent, one, place, f"{body.joint.name}.{step.name}")
                 place = pin.SE3.Identity()
         ids.append(parent)
-        seats.append(pin.SE3(np.array(body.joint.outlet.rotation), np.array(body.joint.outlet.position)))
-        out.appendBodyToJoint(parent, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), seats[-1])
+        seats.append(
+            pin.SE3(np.array(body.joint.outlet.rotation), np.array(body.joint.outlet.position))
+        )
+        out.appendBodyToJoint(
+            parent, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), seats[-1]
+        )
     return out
 
 
 def pinocchio_torques(peer: Any, R: Any, q: Any, v: Any, a: Any) -> Any:
-    """Inverse dynamics in Pinocchio, in and out in ramify's convention for a free base: [in the world; in the body]."""
+    """Inverse dynamics in Pinocchio, in and out in ramify's convention for a free base: [in the
+    world; in the body].
+    """
     q_pin = np.concatenate([q[:3], q[[4, 5, 6, 3]], q[7:]])
     velocity = R.T @ v[:3]
     v_pin = np.concatenate([velocity, v[3:]])
@@ -150,11 +203,19 @@ def test_quaternion_euler_angles_and_pinocchio_agree(name: str) -> None:
         expected = pinocchio_torques(peer, euler.kinematics(q).rotation[0], q_free, v_free, a_free)
         np.testing.assert_allclose(tau_free, expected, rtol=0, atol=1e-12 * size)
         np.testing.assert_allclose(
-            tau, np.concatenate([tau_free[:3], E.T @ tau_free[3:6], tau_free[6:]]), rtol=0, atol=1e-12 * size
+            tau,
+            np.concatenate([tau_free[:3], E.T @ tau_free[3:6], tau_free[6:]]),
+            rtol=0,
+            atol=1e-12 * size,
         )
-        np.testing.assert_allclose(euler.forward_dynamics(q, v, tau), a, rtol=0, atol=1e-8 * np.abs(a).max())
         np.testing.assert_allclose(
-            free.forward_dynamics(q_free, v_free, tau_free), a_free, rtol=0, atol=1e-8 * np.abs(a_free).max()
+            euler.forward_dynamics(q, v, tau), a, rtol=0, atol=1e-8 * np.abs(a).max()
+        )
+        np.testing.assert_allclose(
+            free.forward_dynamics(q_free, v_free, tau_free),
+            a_free,
+            rtol=0,
+            atol=1e-8 * np.abs(a_free).max(),
         )
         np.testing.assert_allclose(euler.energy(q, v), free.energy(q_free, v_free), rtol=1e-12)
 
@@ -169,7 +230,10 @@ def test_a_planar_base_is_the_free_one_held_in_the_plane(name: str) -> None:
         x[keep] = np.random.default_rng(i).normal(size=len(keep))
     tau = euler.inverse_dynamics(q, v, a)
     np.testing.assert_allclose(
-        planar.inverse_dynamics(q[keep], v[keep], a[keep]), tau[keep], rtol=0, atol=1e-12 * np.abs(tau).max()
+        planar.inverse_dynamics(q[keep], v[keep], a[keep]),
+        tau[keep],
+        rtol=0,
+        atol=1e-12 * np.abs(tau).max(),
     )
 
 
@@ -179,7 +243,9 @@ def test_a_base_may_be_held() -> None:
     assert held.attachment("trunk").body == -1
 
 
-@pytest.mark.parametrize(("name", "base"), [("kuka_kr5", "free"), ("quadruped", "wheels"), ("gripper", "planar")])
+@pytest.mark.parametrize(
+    ("name", "base"), [("kuka_kr5", "free"), ("quadruped", "wheels"), ("gripper", "planar")]
+)
 def test_bases_that_cannot_be(name: str, base: str) -> None:
     with pytest.raises(rf.ModelError, match="base"):
         rf.load(name, base=base)
@@ -202,18 +268,29 @@ def corrected_biped(data: dict[str, Any]) -> dict[str, Any]:
     return data
 
 
-Z_UP = np.array([[1, 0, 0], [0, 0, -1], [0, 1, 0]])  # ReDySim's y is up, its z to the right: columns are its axes in ours
+Z_UP = np.array(
+    [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
+)  # ReDySim's y is up, its z to the right: columns are its axes in ours
 SIDEWAYS = np.array([[0, 0, 1], [1, 0, 0], [0, 1, 0]])  # its z is ahead, its x to the left
 CROSS: list[
     Any
 ] = [  # robot, file, options, world axes, trunk of ReDySim where ours is upright, joint sign and offset per leg: ours = s (his - o)
     ("planar_biped", "legged_biped", {}, Z_UP, turn("z", -90), [(-1, 0), (-1, 0), (-1, 90)] * 2),
     ("quadruped", "legged_quadruped", {}, SIDEWAYS, np.eye(3), [(1, -90), (-1, 0), (-1, 0)] * 4),
-    ("hexapod", "legged_hexapod", {"trunk_mass": 2.0, "trunk_com": 0.5}, Z_UP, np.eye(3), [(-1, -90), (-1, 0)] * 6),
+    (
+        "hexapod",
+        "legged_hexapod",
+        {"trunk_mass": 2.0, "trunk_com": 0.5},
+        Z_UP,
+        np.eye(3),
+        [(-1, -90), (-1, 0)] * 6,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("name", "file", "options", "W", "upright", "joints"), CROSS, ids=[row[0] for row in CROSS])
+@pytest.mark.parametrize(
+    ("name", "file", "options", "W", "upright", "joints"), CROSS, ids=[row[0] for row in CROSS]
+)
 def test_legged_robots_are_those_of_redysim(
     name: str, file: str, options: Any, W: Any, upright: Any, joints: Any, shared: Path
 ) -> None:
@@ -232,17 +309,29 @@ def test_legged_robots_are_those_of_redysim(
         v_ours, a_ours = (np.concatenate([W @ x[:3], B.T @ x[3:6], sign * x[6:]]) for x in (v, a))
         tau = his.inverse_dynamics(q, v, a)
         expected = np.concatenate([W @ tau[:3], B.T @ tau[3:6], sign * tau[6:]])
-        np.testing.assert_allclose(ours.inverse_dynamics(q_ours, v_ours, a_ours), expected, rtol=0, atol=1e-12 * np.abs(tau).max())
+        np.testing.assert_allclose(
+            ours.inverse_dynamics(q_ours, v_ours, a_ours),
+            expected,
+            rtol=0,
+            atol=1e-12 * np.abs(tau).max(),
+        )
 
 
 @pytest.mark.parametrize(("name", "file"), SPACE.items())
 def test_space_robots_are_those_of_redysim(name: str, file: str, shared: Path) -> None:
     his, ours = from_variables(variables(shared, file)), rf.load(name)
     q, v, a = np.random.default_rng(2).normal(size=(3, 4, ours.nv))
-    np.testing.assert_allclose(ours.inverse_dynamics(q, v, a), his.inverse_dynamics(q, v, a), rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(
+        ours.inverse_dynamics(q, v, a), his.inverse_dynamics(q, v, a), rtol=1e-11, atol=1e-9
+    )
 
 
 def test_space_3_link_of_the_forward_dynamics(shared: Path) -> None:
-    his, ours = from_variables(variables(shared, "floating_3_link_fordyn")), rf.load("space_3_link", reach=1.5)
+    his, ours = (
+        from_variables(variables(shared, "floating_3_link_fordyn")),
+        rf.load("space_3_link", reach=1.5),
+    )
     q, v, a = np.random.default_rng(2).normal(size=(3, 4, ours.nv))
-    np.testing.assert_allclose(ours.inverse_dynamics(q, v, a), his.inverse_dynamics(q, v, a), rtol=1e-11, atol=1e-9)
+    np.testing.assert_allclose(
+        ours.inverse_dynamics(q, v, a), his.inverse_dynamics(q, v, a), rtol=1e-11, atol=1e-9
+    )

@@ -1,4 +1,6 @@
-"""Lin's and Renaud's composite bodies and the DeNOC matrices against the recursions; operation counts against the papers."""
+"""Lin's and Renaud's composite bodies and the DeNOC matrices against the recursions; operation
+counts against the papers.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,17 @@ import ramify as rf
 from ramify.api.model import Model
 from ramify.core.scalar import cos, sin, sqrt
 from ramify.core.spatial import Sym3, Vec3
-from ramify.formulations import FORMULATIONS, denoc_matrices, elimination, general_count, lin, published_count, quasi, renaud, saha
+from ramify.formulations import (
+    FORMULATIONS,
+    denoc_matrices,
+    elimination,
+    general_count,
+    lin,
+    published_count,
+    quasi,
+    renaud,
+    saha,
+)
 from ramify.formulations.chain import chain_of, general_chain, in_store, rotations
 from ramify.formulations.counting.book_tree import tree_of
 from ramify.formulations.counting.tables import filled
@@ -28,7 +40,9 @@ QUARTERS = (0.0, np.pi / 2, -np.pi / 2, np.pi)
 
 
 def serial_robot(seed: int, joints: str = "") -> tuple[Model, Any, Any, Any]:
-    """A random arm of 1-8 revolute and prismatic joints, general or with right angles, in either DH convention, and a state."""
+    """A random arm of 1-8 revolute and prismatic joints, general or with right angles, in either DH
+    convention, and a state.
+    """
     rng = np.random.default_rng(seed)
     n = len(joints) or int(rng.integers(1, 9))
     right = seed % 3 == 0
@@ -42,8 +56,14 @@ def serial_robot(seed: int, joints: str = "") -> tuple[Model, Any, Any, Any]:
     inertia = [np.trace(x) * np.eye(3) - x for x in moments]
     joints = joints or "".join(rng.choice(list("RRP"), size=n))
     convention = ("modified", "classical")[seed % 2]
-    mass, com, gravity = rng.uniform(0.1, 2.0, n), 0.2 * rng.normal(size=(n, 3)), 6.0 * rng.normal(size=3)
-    model = rf.from_dh(rows, mass, com, inertia, joints=joints, convention=convention, gravity=gravity)
+    mass, com, gravity = (
+        rng.uniform(0.1, 2.0, n),
+        0.2 * rng.normal(size=(n, 3)),
+        6.0 * rng.normal(size=3),
+    )
+    model = rf.from_dh(
+        rows, mass, com, inertia, joints=joints, convention=convention, gravity=gravity
+    )
     return model, *rng.normal(size=(3, n))
 
 
@@ -58,7 +78,9 @@ def error(got: Any, right: Any) -> float:
 
 @pytest.mark.parametrize("block", range(4))
 def test_serial_robots(block: int) -> None:
-    """120 random arms: Lin, Renaud, DeNOC and Saha give the matrix, the forces and the accelerations of the recursions."""
+    """120 random arms: Lin, Renaud, DeNOC and Saha give the matrix, the forces and the
+    accelerations of the recursions.
+    """
     for seed in range(30 * block, 30 * block + 30):
         m, q, v, a = serial_robot(seed)
         M, h = m.mass_matrix(q), m.bias(q, v)
@@ -73,7 +95,9 @@ def test_serial_robots(block: int) -> None:
         assert error(saha.forward_dynamics(m, q, v, tau), a) < 1e-11
 
 
-@pytest.mark.parametrize("joints", ["P", "R", "PP", "PPP", "PPR", "PRP", "PRR", "RPP", "RPR", "RRP", "PPRRP"])
+@pytest.mark.parametrize(
+    "joints", ["P", "R", "PP", "PPP", "PPR", "PRP", "PRR", "RPP", "RPR", "RRP", "PPRRP"]
+)
 def test_where_the_first_turning_joint_is(joints: str) -> None:
     """The texts skip what joints before the first turning one do not need."""
     m, q, v, a = serial_robot(1, joints)
@@ -94,7 +118,9 @@ def test_denoc_of_trees(block: int, level: Any) -> None:
         d = denoc_matrices(m, q, v, level)
         assert error(d.I, m.mass_matrix(q)) < 1e-11
         assert error(d.forces(a), m.inverse_dynamics(q, v, a)) < 1e-11
-        assert error(d.C @ v + d.gravity, m.bias(q, v)) < 1e-11 * max(1.0, np.abs(d.C @ v).max() / np.abs(m.bias(q, v)).max())
+        assert error(d.C @ v + d.gravity, m.bias(q, v)) < 1e-11 * max(
+            1.0, np.abs(d.C @ v).max() / np.abs(m.bias(q, v)).max()
+        )
         assert error(d.N_d.T @ d.M_tilde @ d.N_d, d.I) < 1e-11  # (5.16)
         for g in range(len(d.groups)):
             assert error(d.composite[g].value, d.block("M_tilde", g, g)) < 1e-10  # (5.17), (5.19)
@@ -119,7 +145,9 @@ def test_rate_of_the_complement() -> None:
     m = Model("tree", case.bodies, tuple(case.gravity), {})
     q, v, step = np.array(case.q), np.array(case.v), 1e-6
     d = denoc_matrices(m, q, v)
-    slope = (denoc_matrices(m, q + step * v, v).N - denoc_matrices(m, q - step * v, v).N) / (2.0 * step)
+    slope = (denoc_matrices(m, q + step * v, v).N - denoc_matrices(m, q - step * v, v).N) / (
+        2.0 * step
+    )
     np.testing.assert_allclose(d.N_dot, slope, atol=1e-7)
     by_module = denoc_matrices(m, q, v, "module")
     np.testing.assert_allclose(by_module.N, d.N, atol=1e-12)
@@ -128,7 +156,9 @@ def test_rate_of_the_complement() -> None:
 
 
 def test_structure_at_module_level() -> None:
-    """The gripper of section 4.4.1: sizes of (4.30), (4.31), and the zero block between the fingers."""
+    """The gripper of section 4.4.1: sizes of (4.30), (4.31), and the zero block between the
+    fingers.
+    """
     m = rf.load("gripper")
     d = denoc_matrices(m, *m.random(1), level="module")
     assert d.parents == (-1, 0, 0)
@@ -150,10 +180,15 @@ def test_floating_base_as_a_chain() -> None:
 
 
 def test_chains_with_joints_of_several_degrees_of_freedom() -> None:
-    """Universal, spherical and cylindrical joints and a floating base are runs of revolute and prismatic ones."""
+    """Universal, spherical and cylindrical joints and a floating base are runs of revolute and
+    prismatic ones.
+    """
     rng = np.random.default_rng(8)
     kinds = ("universal", "spherical", "cylindrical", "planar", "free_euler")
-    bodies = tuple(replace(random_bodies(rng, 1, kinds=(kind,))[0], name=kind, parent=i - 1) for i, kind in enumerate(kinds))
+    bodies = tuple(
+        replace(random_bodies(rng, 1, kinds=(kind,))[0], name=kind, parent=i - 1)
+        for i, kind in enumerate(kinds)
+    )
     m = Model("chain", bodies, (1.0, 2.0, -9.0), {})
     q, v = rng.normal(size=(2, m.nv))
     assert error(lin.mass_matrix(m, q), m.mass_matrix(q)) < 1e-11
@@ -161,7 +196,9 @@ def test_chains_with_joints_of_several_degrees_of_freedom() -> None:
     assert error(lin.bias_forces(m, q, v), m.bias(q, v)) < 1e-11
     tau = m.inverse_dynamics(q, v, q)
     assert error(saha.inverse_dynamics(m, q, v, q), tau) < 1e-11
-    assert error(saha.forward_dynamics(m, q, v, tau), q) < 1e-9  # long light chains are less well conditioned
+    assert (
+        error(saha.forward_dynamics(m, q, v, tau), q) < 1e-9
+    )  # long light chains are less well conditioned
 
 
 def test_the_pivots_of_saha() -> None:
@@ -181,12 +218,27 @@ def test_any_scalar() -> None:
     q, v = np.random.default_rng(0).normal(size=(2, 5, m.nv))
     H, b = lin.equations_of_motion(chain_of(m), list(q.T), list(v.T))
     for i in range(5):
-        np.testing.assert_allclose([[np.broadcast_to(x, 5)[i] for x in row] for row in H], m.mass_matrix(q[i]), atol=1e-12)
-        np.testing.assert_allclose([np.broadcast_to(x, 5)[i] for x in b], m.bias(q[i], v[i]), atol=1e-11)
-    arm = rf.from_dh([(0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)], [1, 1], [(0.5, 0, 0)] * 2, [(0, 1 / 12, 1 / 12)] * 2)
+        np.testing.assert_allclose(
+            [[np.broadcast_to(x, 5)[i] for x in row] for row in H], m.mass_matrix(q[i]), atol=1e-12
+        )
+        np.testing.assert_allclose(
+            [np.broadcast_to(x, 5)[i] for x in b], m.bias(q[i], v[i]), atol=1e-11
+        )
+    arm = rf.from_dh(
+        [(0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)],
+        [1, 1],
+        [(0.5, 0, 0)] * 2,
+        [(0, 1 / 12, 1 / 12)] * 2,
+    )
     x, y = sp.symbols("x y")
     for rows in (lin.mass_matrix(arm, [x, y]), renaud.mass_matrix(arm, [x, y])):
-        assert sp.simplify(sp.nsimplify(rows[0][0], rational=True, tolerance=1e-12) - (sp.Rational(5, 3) + sp.cos(y))) == 0
+        assert (
+            sp.simplify(
+                sp.nsimplify(rows[0][0], rational=True, tolerance=1e-12)
+                - (sp.Rational(5, 3) + sp.cos(y))
+            )
+            == 0
+        )
 
 
 # ---- what is refused ----
@@ -241,7 +293,9 @@ def test_bad_states_are_named(form: str) -> None:
 
 
 def test_symbols_and_batches_are_scalars() -> None:
-    """What computes passes: SymPy's symbols, traced expressions, integers; a batch is a list of its columns."""
+    """What computes passes: SymPy's symbols, traced expressions, integers; a batch is a list of its
+    columns.
+    """
     import sympy as sp
 
     m = rf.load("planar_3r")
@@ -249,7 +303,9 @@ def test_symbols_and_batches_are_scalars() -> None:
     for form in FORMS.values():
         form(m, list(sp.symbols("x y z")))
         form(m, [1, np.float64(2.0), np.int64(3)])
-        np.testing.assert_allclose(np.array(form(m, list(q[0])), float), np.array(form(m, q[0]), float))
+        np.testing.assert_allclose(
+            np.array(form(m, list(q[0])), float), np.array(form(m, q[0]), float)
+        )
     H = lin.mass_matrix(m, list(q.T))
     np.testing.assert_allclose(np.broadcast_to(H[0][0], 4), m.mass_matrix(q)[:, 0, 0], atol=1e-12)
 
@@ -301,7 +357,12 @@ def test_denoc_says_what_is_wrong() -> None:
 
 
 def test_a_joint_that_moves_no_inertia() -> None:
-    arm = rf.Builder("arm").link("rod", mass=1.0, com=(1, 0, 0)).link("tip", "rod", at=(1, 0, 0)).model()
+    arm = (
+        rf.Builder("arm")
+        .link("rod", mass=1.0, com=(1, 0, 0))
+        .link("tip", "rod", at=(1, 0, 0))
+        .model()
+    )
     d = denoc_matrices(arm, [0.1, 0.2], [0.0, 0.0])
     assert d.I[1, 1] == 0.0
     with pytest.raises(rf.ModelError, match="tip moves no inertia"):
@@ -323,7 +384,9 @@ def test_print() -> None:
         "M^_1",
     ):
         assert expected in text
-    assert str(d["C"]).startswith("C = N'(M dN/dt + Omega M E N), eq. (5.13), 4 x 4: matrix of convective inertia (MCI)\n[[")
+    assert str(d["C"]).startswith(
+        "C = N'(M dN/dt + Omega M E N), eq. (5.13), 4 x 4: matrix of convective inertia (MCI)\n[["
+    )
     assert len(d.quantities) == 12 + 4
 
 
@@ -331,7 +394,9 @@ def test_print() -> None:
 
 
 def test_mass_centre_form() -> None:
-    """40 random arms: the same inertia matrix and forces, M block diagonal, U D U' by elimination and by articulated bodies."""
+    """40 random arms: the same inertia matrix and forces, M block diagonal, U D U' by elimination
+    and by articulated bodies.
+    """
     for seed in range(40):
         m, q, v, a = serial_robot(seed)
         x = mass_centre_matrices(m, q, v)
@@ -358,7 +423,9 @@ def test_mass_centre_form() -> None:
 
 
 def test_the_blocks_of_the_mass_centre_form() -> None:
-    """(12)-(15): c leads from mass centre to mass centre, p is [e; e x d] or [0; e]; twists are those of the mass centres."""
+    """(12)-(15): c leads from mass centre to mass centre, p is [e; e x d] or [0; e]; twists are
+    those of the mass centres.
+    """
     m = rf.load("stanford_arm")
     q, v = m.random(5)
     x = mass_centre_matrices(m, q, v)
@@ -367,7 +434,9 @@ def test_the_blocks_of_the_mass_centre_form() -> None:
     R = np.array(m.skeleton.root.rotation)
     c = R.T @ (centre[0] - centre[3])
     B = x.B(4, 1).value
-    np.testing.assert_allclose(B[3:, :3] @ np.array([1.0, 2.0, 3.0]), np.cross(c, [1.0, 2.0, 3.0]), atol=1e-12)
+    np.testing.assert_allclose(
+        B[3:, :3] @ np.array([1.0, 2.0, 3.0]), np.cross(c, [1.0, 2.0, 3.0]), atol=1e-12
+    )
     np.testing.assert_allclose(B @ x.B(1, 1).value, B, atol=1e-12)
     assert not x.p(3).value[:3].any()  # the sliding joint
     for k, body in enumerate(m.bodies):
@@ -399,7 +468,12 @@ def test_counts_meet_the_published_ones(name: str, n: int) -> None:
 
 def test_published_figures() -> None:
     """Tables I and II of Lin and table 1 of Saha for six joints."""
-    figures = {"lin_inertia": (524, 380), "renaud_inertia": (553, 416), "lin_bias": (486, 330), "ridim": (676, 527)}
+    figures = {
+        "lin_inertia": (524, 380),
+        "renaud_inertia": (553, 416),
+        "lin_bias": (486, 330),
+        "ridim": (676, 527),
+    }
     for name, pair in figures.items():
         count = published_count(name, 6)
         assert (count.mul, count.add) == pair
@@ -407,7 +481,9 @@ def test_published_figures() -> None:
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_ridim_and_rfdsim(n: int) -> None:
-    """The figures of the page on Saha's recursions: multiplications as published, the additions near it."""
+    """The figures of the page on Saha's recursions: multiplications as published, the additions
+    near it.
+    """
     count, paper = general_count("ridim", n), published_count("ridim", n)
     assert (count.mul, count.add, count.sincos) == (paper.mul, 92 * n - 39, n)
     if n > 2:
@@ -419,7 +495,9 @@ def test_ridim_and_rfdsim(n: int) -> None:
 
 
 def test_where_the_published_additions_of_ridim_come_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page's table: vectors turned by matrices with given entries, then also a base at rest whose zeros are known."""
+    """The page's table: vectors turned by matrices with given entries, then also a base at rest
+    whose zeros are known.
+    """
 
     def entries(link: saha.MassCentreLink) -> list[list[Any]]:
         (c, s), (ca, sa) = (link.theta.c, link.theta.s), (link.alpha.c, link.alpha.s)
@@ -431,12 +509,20 @@ def test_where_the_published_additions_of_ridim_come_from(monkeypatch: pytest.Mo
     def turned(rows: Any, u: Vec3, like: Any) -> Vec3:
         return in_store(Vec3(*(a * u.x + b * u.y + c * u.z for a, b, c in rows)), like)
 
-    monkeypatch.setattr(saha.MassCentreLink, "outward", lambda x, u: turned(entries(x), u, x.theta.c))
-    monkeypatch.setattr(saha.MassCentreLink, "inward", lambda x, u: turned(zip(*entries(x), strict=True), u, x.theta.c))
+    monkeypatch.setattr(
+        saha.MassCentreLink, "outward", lambda x, u: turned(entries(x), u, x.theta.c)
+    )
+    monkeypatch.setattr(
+        saha.MassCentreLink,
+        "inward",
+        lambda x, u: turned(zip(*entries(x), strict=True), u, x.theta.c),
+    )
     for n in (3, 6):
         count = general_count("ridim", n)
         assert (count.mul, count.add) == (120 * n - 44, 97 * n - 41)
-    monkeypatch.setattr(saha, "in_store", lambda record, like: (*record[:2], in_store(record[2], like)))
+    monkeypatch.setattr(
+        saha, "in_store", lambda record, like: (*record[:2], in_store(record[2], like))
+    )
     for n in (3, 6):
         count = general_count("ridim", n)
         assert (count.mul, count.add) == (120 * n - 58, 97 * n - 55)
@@ -444,7 +530,9 @@ def test_where_the_published_additions_of_ridim_come_from(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("name", FORMULATIONS)
 def test_general_robots_stay_general(name: str) -> None:
-    """No constant of a long chain happens to be 0 or 1: the counts are the polynomials of short ones."""
+    """No constant of a long chain happens to be 0 or 1: the counts are the polynomials of short
+    ones.
+    """
     sizes = np.array([3.0, 4.0, 5.0])
     for part in ("mul", "add"):
         exact = np.polyfit(sizes, [getattr(general_count(name, int(n)), part) for n in sizes], 2)
@@ -490,7 +578,21 @@ def test_parts_of_the_count() -> None:
 def test_rules_of_counting() -> None:
     tally = Tally()
     x, y = tally.number(3.0), tally.number(4.0)
-    free = (x * 0.0, 0 * x, x * 1.0, -1.0 * x, x + 0.0, 0.0 + x, x - 0, 0.0 - x, x / 1.0, x / -1.0, 0.0 / x, -x, 0.5 * 2.0)
+    free = (
+        x * 0.0,
+        0 * x,
+        x * 1.0,
+        -1.0 * x,
+        x + 0.0,
+        0.0 + x,
+        x - 0,
+        0.0 - x,
+        x / 1.0,
+        x / -1.0,
+        0.0 / x,
+        -x,
+        0.5 * 2.0,
+    )
     assert (tally.mul, tally.add) == (0, 0)
     assert [float(value) for value in free] == [0, 0, 3, -3, 3, 3, 3, -3, 3, -3, 0, -3, 1]
     assert free[0] == 0.0

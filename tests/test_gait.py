@@ -1,4 +1,6 @@
-"""Gaits: the pendulum's conditions, feet that land, joints that reproduce hips and ankles, one text in every reading."""
+"""Gaits: the pendulum's conditions, feet that land, joints that reproduce hips and ankles, one text
+in every reading.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,16 @@ import pytest
 import ramify as rf
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.keys import digest
-from ramify.motion import Gait, InvertedPendulum, Leg, Trajectory, legs, planned_balance, support_margin, support_polygon
+from ramify.motion import (
+    Gait,
+    InvertedPendulum,
+    Leg,
+    Trajectory,
+    legs,
+    planned_balance,
+    support_margin,
+    support_polygon,
+)
 from ramify.motion.leg import soles
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace
@@ -47,7 +58,9 @@ def test_hips_repeat(name: str) -> None:
     assert np.abs(wrong).max() < 1e-12
     assert (x0.x, y0.x) == pytest.approx((-0.5 * p.stride, 1.0), abs=1e-15)
     half = 0.5 * p.rate * p.period
-    assert x0.dx == pytest.approx(-p.rate * x0.x / math.tanh(half), rel=1e-14)  # (B.9), with its minus signs
+    assert x0.dx == pytest.approx(
+        -p.rate * x0.x / math.tanh(half), rel=1e-14
+    )  # (B.9), with its minus signs
     assert y0.dx == pytest.approx(-p.rate * y0.x * math.tanh(half), rel=1e-14)
 
 
@@ -63,7 +76,13 @@ def test_hips_are_an_inverted_pendulum(name: str) -> None:
 
 
 def test_a_pendulum_refuses_what_it_cannot_do() -> None:
-    for name, value in (("height", 0.0), ("period", -1.0), ("stride", math.nan), ("sway", -0.1), ("gravity", math.inf)):
+    for name, value in (
+        ("height", 0.0),
+        ("period", -1.0),
+        ("stride", math.nan),
+        ("sway", -0.1),
+        ("gravity", math.inf),
+    ):
         with pytest.raises(rf.StateError, match=name):
             InvertedPendulum(**({"height": 1.0, "period": 1.0, "stride": 0.3} | {name: value}))
     with pytest.raises(rf.StateError, match="shorter period"):
@@ -86,7 +105,9 @@ def test_joints_reproduce_hips_and_ankles(name: str) -> None:
         end = r[:, b] if gait.legs[leg].ankle else r[:, b] + R[:, b] @ point
         np.testing.assert_allclose(end, ankles[:, leg], atol=1e-10)
         if gait.legs[leg].ankle:
-            np.testing.assert_allclose(R[:, b], np.broadcast_to(np.eye(3), R[:, b].shape), atol=1e-12)  # feet stay level
+            np.testing.assert_allclose(
+                R[:, b], np.broadcast_to(np.eye(3), R[:, b].shape), atol=1e-12
+            )  # feet stay level
 
 
 @ROBOTS
@@ -106,7 +127,9 @@ def test_feet_land_and_stay(name: str) -> None:
         assert np.ptp(own, axis=0).max() < 1e-15  # a foot that stands does not move
     swung = gait.ankles([0.0, T, 2.0 * T])[..., 0]
     moved = np.diff(swung, axis=0)
-    np.testing.assert_allclose(np.sort(np.unique(moved.round(9))), [0.0, 2.0 * gait.pendulum.stride], atol=1e-9)
+    np.testing.assert_allclose(
+        np.sort(np.unique(moved.round(9))), [0.0, 2.0 * gait.pendulum.stride], atol=1e-9
+    )
 
 
 @ROBOTS
@@ -114,7 +137,10 @@ def test_rates_are_the_derivatives(name: str) -> None:
     _, gait = gait_of(name)
     t, h = step_times(gait), 1e-5
     m, before, after = gait.at(t), gait.at(t - h), gait.at(t + h)
-    for slope, rate in (((after.q - before.q) / (2 * h), m.v), ((after.v - before.v) / (2 * h), m.a)):
+    for slope, rate in (
+        ((after.q - before.q) / (2 * h), m.v),
+        ((after.v - before.v) / (2 * h), m.a),
+    ):
         np.testing.assert_allclose(slope, rate, atol=2e-8 * (1.0 + np.abs(m.a).max() ** 2))
 
 
@@ -127,7 +153,9 @@ def test_positions_and_rates_are_continuous_where_the_legs_change(name: str) -> 
     fastest = np.abs(after.a).max()
     assert np.abs(after.q - before.q - 2.0 * tiny * m.v).max() < 1e-14 + tiny * tiny * fastest
     assert np.abs(after.v - before.v).max() < 4.0 * tiny * fastest
-    assert np.abs(after.a - before.a).max() > 1.0  # these jump: those of the pendulum and of the swinging foot do
+    assert (
+        np.abs(after.a - before.a).max() > 1.0
+    )  # these jump: those of the pendulum and of the swinging foot do
 
 
 @ROBOTS
@@ -139,15 +167,23 @@ def test_legs_take_turns(name: str) -> None:
     assert np.allclose(much_later.q[:, 0] - now.q[:, 0], 2.0 * gait.pendulum.stride)
     n = gait.legs[0].dof
     first, second = (m.q[:, 6:].reshape(len(t), -1, n) for m in (now, later))
-    partner = {"planar_biped": [1, 0], "spatial_biped": [1, 0]}.get(name, [i ^ 1 for i in range(len(gait.legs))])
-    mirror = np.array([-1.0 if axis in "XZ" else 1.0 for axis in (*gait.legs[0].hips, "Y", *gait.legs[0].ankle)])
+    partner = {"planar_biped": [1, 0], "spatial_biped": [1, 0]}.get(
+        name, [i ^ 1 for i in range(len(gait.legs))]
+    )
+    mirror = np.array(
+        [-1.0 if axis in "XZ" else 1.0 for axis in (*gait.legs[0].hips, "Y", *gait.legs[0].ankle)]
+    )
     np.testing.assert_allclose(second, first[:, partner] * mirror, atol=1e-13)
 
 
 def test_which_legs_stand_first() -> None:
     diagonal, tripod = gait_of("quadruped")[1], gait_of("hexapod")[1]
     assert diagonal.support == ("rear_right_hip", "front_left_hip")
-    assert tripod.support == ("rear_right_hip", "middle_left_hip", "front_right_hip")  # modules 1, 4, 5 of figure 7.25
+    assert tripod.support == (
+        "rear_right_hip",
+        "middle_left_hip",
+        "front_right_hip",
+    )  # modules 1, 4, 5 of figure 7.25
     other = gait_of("quadruped", support=["rear_left_shank", "front_right_knee"])[1]
     assert other.support == ("rear_left_hip", "front_right_hip")
 
@@ -158,13 +194,25 @@ def test_every_reading_gives_the_same(name: str) -> None:
     t = np.concatenate([step_times(gait, 3, 5), [0.0]])
     wanted = np.array([[x for part in gait.text(float(s)) for x in part] for s in t])
     m = gait.at(t)
-    np.testing.assert_allclose(np.concatenate([m.q, m.v, m.a], axis=1), wanted, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        np.concatenate([m.q, m.v, m.a], axis=1), wanted, rtol=1e-12, atol=1e-12
+    )
     port = Port("z", (3 * gait.n,))
-    program = trace("gait", lambda s: [[x for part in gait.text(s[0]) for x in part]], (Port("t", (1,)),), (port,))
+    program = trace(
+        "gait",
+        lambda s: [[x for part in gait.text(s[0]) for x in part]],
+        (Port("t", (1,)),),
+        (port,),
+    )
     assert len(program.order) < 1200
     np.testing.assert_allclose(interpret(program, [t[:, None]])[0], wanted, rtol=1e-10, atol=1e-10)
     out = np.empty((len(t), port.size))
-    assert Unrolled(lambda: program, lambda: digest("test gait", name), "gait").run([t[:, None].copy()], [out], 0, len(t)) == 0
+    assert (
+        Unrolled(lambda: program, lambda: digest("test gait", name), "gait").run(
+            [t[:, None].copy()], [out], 0, len(t)
+        )
+        == 0
+    )
     np.testing.assert_allclose(out, wanted, rtol=1e-9, atol=1e-9)
 
 
@@ -219,7 +267,10 @@ def test_a_start_on_any_base(base: str) -> None:
         ({"sway": 0.1}, "two legs"),
         ({"support": "hip"}, "no leg of quadruped has a joint or body 'hip'"),
         ({"support": ["rear_left_hip"] * 2}, "once"),
-        ({"support": [f"{x}_{y}_hip" for x in ("rear", "front") for y in ("left", "right")]}, "not all"),
+        (
+            {"support": [f"{x}_{y}_hip" for x in ("rear", "front") for y in ("left", "right")]},
+            "not all",
+        ),
     ],
 )
 def test_gaits_that_cannot_be(changes: dict[str, Any], said: str) -> None:
@@ -263,14 +314,18 @@ def test_a_leg_in_closed_form() -> None:
     assert angles[3] > 0.0
     model = rf.load("spatial_biped")
     assert [one.name for one in legs(model)] == ["right_hip", "left_hip"]
-    assert legs(rf.load("quadruped"))[0] == Leg("rear_right_hip", (-0.5, -0.25, 0.0), 0.3, 0.3, "XY")
+    assert legs(rf.load("quadruped"))[0] == Leg(
+        "rear_right_hip", (-0.5, -0.25, 0.0), 0.3, 0.3, "XY"
+    )
 
 
 # ---- balance ----
 
 
 def test_support_polygons_and_margins() -> None:
-    square = support_polygon([[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.0]])
+    square = support_polygon(
+        [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.5, 0.5], [0.5, 0.0]]
+    )
     assert square.tolist() == [[0.0, 0.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
     assert support_margin(square, [0.5, 0.25]) == pytest.approx(0.25)
     assert support_margin(square, [2.0, 2.0]) == pytest.approx(-math.sqrt(2.0))

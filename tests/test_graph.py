@@ -1,4 +1,6 @@
-"""Closed systems given whole: which joints are cut, that the choice changes nothing, and what mistakes look like."""
+"""Closed systems given whole: which joints are cut, that the choice changes nothing, and what
+mistakes look like.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def test_every_choice_that_leaves_a_tree_is_accepted() -> None:
         trees += 1
         assert {edge.name for edge in tree.cut} == set(cut)
         assert len(tree.ways) == 7
-    laplacian = np.zeros((8, 8))  # Kirchhoff counts the spanning trees that keep joint 1: merge bodies 0 and 1
+    laplacian = np.zeros(
+        (8, 8)
+    )  # Kirchhoff counts the spanning trees that keep joint 1: merge bodies 0 and 1
     merge = {None: 0, "1": 0} | {f"{k}": k - 1 for k in range(2, 8)}
     for a, b in LEG[1:]:
         i, j = merge[a], merge[b]
@@ -100,7 +104,9 @@ def test_graphs_that_are_none() -> None:
     with pytest.raises(rf.ModelError, match="two joints are named 'j'"):
         least_cdof(["a"], [Edge("j", None, "a"), Edge("j", None, "a")])
     with pytest.raises(rf.ModelError, match="is driven and would be cut"):
-        least_cdof(["a"], [Edge("i", None, "a", actuated=True), Edge("j", None, "a", actuated=True)])
+        least_cdof(
+            ["a"], [Edge("i", None, "a", actuated=True), Edge("j", None, "a", actuated=True)]
+        )
 
 
 def test_drawings_show_every_body_and_joint() -> None:
@@ -128,7 +134,11 @@ def test_deep_chains_are_drawn() -> None:
 
 def test_blocks_come_in_the_order_of_solution() -> None:
     pattern = [[2, 3], [2, 3, 4, 5], [4, 5], [4, 5], [0, 1, 2, 3], [0, 1, 2, 3]]
-    assert blocks(pattern, 6) == (Block((2, 3), (4, 5)), Block((0, 1), (2, 3)), Block((4, 5), (0, 1)))
+    assert blocks(pattern, 6) == (
+        Block((2, 3), (4, 5)),
+        Block((0, 1), (2, 3)),
+        Block((4, 5), (0, 1)),
+    )
     assert blocks([[0, 1]], 2) is None
     assert blocks([[0], [0]], 2) is None
     assert blocks([], 0) == ()
@@ -139,7 +149,9 @@ def test_blocks_solve_a_system_in_their_order(seed: int) -> None:
     """Each block is square, unknowns of later blocks do not appear in it, and none could be split."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 9))
-    pattern = [sorted({int(k) for k in rng.integers(0, n, size=int(rng.integers(1, 4)))}) for _ in range(n)]
+    pattern = [
+        sorted({int(k) for k in rng.integers(0, n, size=int(rng.integers(1, 4)))}) for _ in range(n)
+    ]
     A = np.array([[rng.normal() if k in row else 0.0 for k in range(n)] for row in pattern])
     found = blocks(pattern, n)
     assert (found is None) == (np.linalg.matrix_rank(A) < n)
@@ -175,7 +187,13 @@ def three_rrr() -> rf.Mechanism:
     made.body("platform", mass=8, com=(0.2, 0.1155, 0), inertia=(0.08, 0.08, 0.16))
     corners = ((0, 0, 0), (0.4, 0, 0), (0.2, 0.2 * np.sqrt(3), 0))
     for k, corner in enumerate(corners, start=1):
-        made.joint(f"pin{k}", (f"coupler{k}", (0.6, 0, 0)), ("platform", corner), actuated=False, planar=True)
+        made.joint(
+            f"pin{k}",
+            (f"coupler{k}", (0.6, 0, 0)),
+            ("platform", corner),
+            actuated=False,
+            planar=True,
+        )
     return made
 
 
@@ -184,20 +202,27 @@ def driving(model: rf.Model, q: Any, v: Any, a: Any) -> dict[str, float]:
     return {name: float(x) for name, x in zip(model.velocities, tau, strict=True) if x}
 
 
-@pytest.mark.parametrize("cut", [None, ["coupler2", "coupler3"], ["pin1", "coupler3"], ["coupler1", "pin2"]])
+@pytest.mark.parametrize(
+    "cut", [None, ["coupler2", "coupler3"], ["pin1", "coupler3"], ["coupler1", "pin2"]]
+)
 def test_where_it_is_cut_changes_nothing(cut: list[str] | None) -> None:
     """The same torques from every tree; the second one is the book's (section 8.5)."""
     shipped = rf.load("three_rrr")
     q, v, a = consistent(shipped, 2)
     model = three_rrr().model(cut)
     pose, mine = shipped.tree.kinematics(q), {}
-    angle = {b.name: np.arctan2(R[1, 0], R[0, 0]) for b, R in zip(shipped.bodies, pose.rotation, strict=True)} | {None: 0.0}
+    angle = {
+        b.name: np.arctan2(R[1, 0], R[0, 0])
+        for b, R in zip(shipped.bodies, pose.rotation, strict=True)
+    } | {None: 0.0}
     for body in model.bodies:
         parent = model.bodies[body.parent].name if body.parent >= 0 else None
         turned = (angle[body.name] - angle[parent]) * (1.0 if body.joint.axis[2] > 0.0 else -1.0)
         mine[body.joint.name] = turned
     cranks = {f"crank{k}": float(q[shipped.joint_slice(f"crank{k}")][0]) for k in (1, 2, 3)}
-    rates, second = ({name: float(x[shipped.joint_slice(name)][0]) for name in cranks} for x in (v, a))
+    rates, second = (
+        {name: float(x[shipped.joint_slice(name)][0]) for name in cranks} for x in (v, a)
+    )
     state = model.assemble(cranks, rates=rates, accelerations=second, guess=mine)
     expected = driving(shipped, q, v, a)
     found = driving(model, *state)
@@ -207,8 +232,13 @@ def test_where_it_is_cut_changes_nothing(cut: list[str] | None) -> None:
 
 
 def test_the_choice_of_the_book_makes_the_platform_determinate() -> None:
-    found = survey(three_rrr().near(crank1=2.0, crank2=-1.6, crank3=0.5).model(["coupler2", "coupler3"]))
-    assert [(s.equations, len(s.torques) + len(s.multipliers), s.determinate) for s in found.plan.subsystems] == [
+    found = survey(
+        three_rrr().near(crank1=2.0, crank2=-1.6, crank3=0.5).model(["coupler2", "coupler3"])
+    )
+    assert [
+        (s.equations, len(s.torques) + len(s.multipliers), s.determinate)
+        for s in found.plan.subsystems
+    ] == [
         (5, 5, True),
         (1, 3, False),
         (1, 3, False),
@@ -221,7 +251,12 @@ def test_a_joint_may_be_walked_either_way() -> None:
     made = rf.Mechanism("reversed", gravity=(-9.81, 0, 0))
     for name, mass in (("crank", 1.0), ("rod", 1.0), ("slider", 0.5)):
         moment = 0.125 / 12 if name == "slider" else 1 / 12
-        made.body(name, mass=mass, com=(0.0 if name == "slider" else 0.5, 0, 0), inertia=(1e-5, moment, moment))
+        made.body(
+            name,
+            mass=mass,
+            com=(0.0 if name == "slider" else 0.5, 0, 0),
+            inertia=(1e-5, moment, moment),
+        )
     turned = rf.Frame(np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]]), np.zeros(3))  # Rx(90 deg)
     made.joint("crank", "crank", None)
     made.joint("rod", "rod", ("crank", (1, 0, 0)), actuated=False)
@@ -231,11 +266,18 @@ def test_a_joint_may_be_walked_either_way() -> None:
     shipped = rf.load("slider_crank", rod=1.0)
     assert model.velocities == ("crank", "rod", "slide")
     state = shipped.assemble(
-        {"crank": -1.2}, rates={"crank": 0.7}, accelerations={"crank": -0.4}, guess={"rod": 0.2, "slider": 1.8}
+        {"crank": -1.2},
+        rates={"crank": 0.7},
+        accelerations={"crank": -0.4},
+        guess={"rod": 0.2, "slider": 1.8},
     )
-    mine = model.assemble({"crank": -1.2}, rates={"crank": 0.7}, accelerations={"crank": -0.4}, guess=state.q)
+    mine = model.assemble(
+        {"crank": -1.2}, rates={"crank": 0.7}, accelerations={"crank": -0.4}, guess=state.q
+    )
     np.testing.assert_allclose(mine.q, state.q, atol=1e-10)
-    np.testing.assert_allclose(driving(model, *mine)["crank"], driving(shipped, *state)["crank"], rtol=1e-10)
+    np.testing.assert_allclose(
+        driving(model, *mine)["crank"], driving(shipped, *state)["crank"], rtol=1e-10
+    )
 
 
 def test_what_cannot_be_cut_is_said() -> None:
@@ -266,7 +308,9 @@ def test_a_file_may_choose_its_cut(tmp_path: Path, root: Path) -> None:
     guess = {"rocker": q[1], "pin": q[1] + q[2] - q[0]}
     values = [{"crank": float(x[0])} for x in (q, v, a)]
     state = model.assemble(values[0], rates=values[1], accelerations=values[2], guess=guess)
-    assert driving(model, *state)["crank"] == pytest.approx(driving(shipped, q, v, a)["crank"], rel=1e-9)
+    assert driving(model, *state)["crank"] == pytest.approx(
+        driving(shipped, q, v, a)["crank"], rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(
@@ -274,18 +318,36 @@ def test_a_file_may_choose_its_cut(tmp_path: Path, root: Path) -> None:
     [
         ("cut", "cut: [crank]", r"joint 'crank' is driven and would be cut"),
         ("cut", "cut: [nothing]", r":\d+:\d+: cut: cut names 'nothing'"),
-        ("first: {link: rocker", "first: {link: rockr", r"joints\.2\.first\.link: no link is named 'rockr'"),
-        ("    first: {link: crank,", "    first: {link: coupler,", r":\d+:\d+: joints\.3: joint 'pin' joins 'coupler' to itself"),
-        ("joint: revolute, second", "joint: revolut, second", r"joints\.0\.joint\.type: no joint type is called 'revolut'"),
+        (
+            "first: {link: rocker",
+            "first: {link: rockr",
+            r"joints\.2\.first\.link: no link is named 'rockr'",
+        ),
+        (
+            "    first: {link: crank,",
+            "    first: {link: coupler,",
+            r":\d+:\d+: joints\.3: joint 'pin' joins 'coupler' to itself",
+        ),
+        (
+            "joint: revolute, second",
+            "joint: revolut, second",
+            r"joints\.0\.joint\.type: no joint type is called 'revolut'",
+        ),
         (
             "    mass: 3\n",
             "    mass: 3\n    parent: crank\n",
             r"links\.1\.parent .*has no place in a link where the file lists joints",
         ),
-        ("planar: true", "planr: true", r"joints\.3\.joint\.planr: unknown key; did you mean 'planar'"),
+        (
+            "planar: true",
+            "planr: true",
+            r"joints\.3\.joint\.planr: unknown key; did you mean 'planar'",
+        ),
     ],
 )
-def test_mistakes_are_told_with_their_place(old: str, new: str, message: str, tmp_path: Path, root: Path) -> None:
+def test_mistakes_are_told_with_their_place(
+    old: str, new: str, message: str, tmp_path: Path, root: Path
+) -> None:
     text = whole_file(root)
     path = tmp_path / "wrong.yaml"
     path.write_text(text + new + "\n" if old == "cut" else text.replace(old, new))
@@ -306,7 +368,11 @@ def test_the_command_tells_it_all(capsys: pytest.CaptureFixture[str], tmp_path: 
     drawing = tmp_path / "leg.svg"
     assert run("loops", "robotic_leg", "--svg", str(drawing)) == 0
     said = capsys.readouterr().out
-    for words in ("3 loops, 6 constraints of rank 6 on 7 velocities: mobility 1", "lever ✂ link", "then crank_pin.x, crank_pin.y"):
+    for words in (
+        "3 loops, 6 constraints of rank 6 on 7 velocities: mobility 1",
+        "lever ✂ link",
+        "then crank_pin.x, crank_pin.y",
+    ):
         assert words in said
     assert drawing.read_text().startswith("<svg")
 
@@ -331,20 +397,33 @@ def test_the_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (("four_bar", "--at", "crank=0", "--q", "0", "1", "2"), "give one of them"),
     ],
 )
-def test_the_command_refuses(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_refuses(
+    words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run("loops", *words) == 1
     assert message in capsys.readouterr().err
 
 
-def test_inverse_and_forward_dynamics_keep_the_loops(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_inverse_and_forward_dynamics_keep_the_loops(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     csv = tmp_path / "tau.csv"
-    assert run("id", "four_bar", "--steps", "10", "--to", "1", "--no-plot", "--out", str(csv), "--json") == 0
+    assert (
+        run(
+            "id", "four_bar", "--steps", "10", "--to", "1", "--no-plot", "--out", str(csv), "--json"
+        )
+        == 0
+    )
     data, model = json.loads(capsys.readouterr().out), rf.load("four_bar")
-    assert [c["end"] for c in data["coordinates"]] == pytest.approx(model.assemble({"crank": 1.0}).q.tolist(), abs=1e-12)
+    assert [c["end"] for c in data["coordinates"]] == pytest.approx(
+        model.assemble({"crank": 1.0}).q.tolist(), abs=1e-12
+    )
     assert len(csv.read_text().splitlines()) == 12
     assert run("fd", "four_bar", "--json") == 0
     data = json.loads(capsys.readouterr().out)
     assert data["q"] == pytest.approx([0.0, 0.9844, 4.3144], abs=5e-5)
-    assert data["a"] == pytest.approx(model.forward_dynamics(data["q"], np.zeros(3), np.zeros(3)).tolist())
+    assert data["a"] == pytest.approx(
+        model.forward_dynamics(data["q"], np.zeros(3), np.zeros(3)).tolist()
+    )
     assert run("fd", "four_bar", "--q", "0") == 1
     assert "opens the loops of 'four_bar': pin.x by 0.1029 m" in capsys.readouterr().err

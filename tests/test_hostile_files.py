@@ -1,4 +1,6 @@
-"""Files that mean harm or are broken: a ModelError (or a model) within a second and within bounds of memory, whatever they hold."""
+"""Files that mean harm or are broken: a ModelError (or a model) within a second and within bounds
+of memory, whatever they hold.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,10 @@ from hypothesis import strategies as st
 from lxml import etree
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.files.urdf import parse_urdf, read_urdf
+
+read_urdf, parse_urdf = as_model(read_urdf), as_model(parse_urdf)
 
 SECOND = 1.0
 MEGABYTES = 400
@@ -36,7 +41,9 @@ def chain(n: int) -> str:
     links = "".join(f'<link name="l{i}">{LINK if i else ""}</link>' for i in range(n))
     ends = '<parent link="l{1}"/><child link="l{0}"/>'
     joint = f'<joint name="j{{0}}" type="continuous">{ends}<origin xyz="0 0 1"/><axis xyz="0 1 0"/></joint>'
-    return f'<robot name="chain">{links}{"".join(joint.format(i, i - 1) for i in range(1, n))}</robot>'
+    return (
+        f'<robot name="chain">{links}{"".join(joint.format(i, i - 1) for i in range(1, n))}</robot>'
+    )
 
 
 def ring(n: int) -> str:
@@ -82,11 +89,15 @@ BROKEN = {
     "1e400": GOOD.replace('value="1"', 'value="1e400"').encode(),
     "1e300": GOOD.replace('xyz="1 0 0"', 'xyz="1e300 0 0"').encode(),
     "a cycle": ring(2000).encode(),
-    "many roots": b'<robot name="r">' + b"".join(b'<link name="l%d"/>' % i for i in range(20_000)) + b"</robot>",
+    "many roots": b'<robot name="r">'
+    + b"".join(b'<link name="l%d"/>' % i for i in range(20_000))
+    + b"</robot>",
     "one name for all": b'<robot name="r">' + b'<link name="l"/>' * 50_000 + b"</robot>",
     "a million elements": b'<robot name="r">' + b"<x/>" * 1_000_000 + b"</robot>",
     "a chain without end": chain(25_000).encode(),
-    "visuals without end": GOOD.replace("</robot>", f'<link name="v">{"<visual/>" * 100_000}</link></robot>').encode(),
+    "visuals without end": GOOD.replace(
+        "</robot>", f'<link name="v">{"<visual/>" * 100_000}</link></robot>'
+    ).encode(),
     "unknown parents": chain(2000).replace('parent link="', 'parent link="x').encode(),
 }
 
@@ -156,7 +167,9 @@ for path in Path(sys.argv[1]).iterdir():
         pass
 print(peak() - before)
 """
-    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+    )
     assert float(done.stdout) < MEGABYTES
 
 
@@ -186,7 +199,8 @@ def test_fuzzed_bytes(data: st.DataObject) -> None:
         at = data.draw(st.integers(0, len(text) - 1))
         stop = at + data.draw(st.sampled_from([0, 1, 1, 5, 50]))
         text[at:stop] = data.draw(
-            st.binary(max_size=3) | st.sampled_from([b"<", b">", b'"', b"&", b"<!--", b"\xff", b"]]>", b"0", b"-"])
+            st.binary(max_size=3)
+            | st.sampled_from([b"<", b">", b'"', b"&", b"<!--", b"\xff", b"]]>", b"0", b"-"])
         )
     accepts(bytes(text))
 
@@ -216,5 +230,9 @@ def test_fuzzed_structure(data: st.DataObject) -> None:
             case 3 if len(elements) < 200:
                 other.append(etree.fromstring(etree.tostring(element)))
             case 4:
-                element.tag = data.draw(st.sampled_from(["link", "joint", "inertial", "origin", "mass", "robot", "visual", "y"]))
+                element.tag = data.draw(
+                    st.sampled_from(
+                        ["link", "joint", "inertial", "origin", "mass", "robot", "visual", "y"]
+                    )
+                )
     accepts(etree.tostring(root))

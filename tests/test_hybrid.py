@@ -1,4 +1,6 @@
-"""Hybrid dynamics: any joints prescribed, against partitioned solves with I and h, against Pinocchio, and at its two ends."""
+"""Hybrid dynamics: any joints prescribed, against partitioned solves with I and h, against
+Pinocchio, and at its two ends.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,11 @@ def test_partitioned_solve(seed: int) -> None:
     found = model.hybrid_dynamics(q, v, x[:, held], names, tau=x[:, ~held])
     for i in range(len(q)):
         a = np.where(held, x[i], 0.0)
-        free = np.linalg.solve(M[i][~held][:, ~held], (x[i] - h[i] - M[i] @ a)[~held]) if (~held).any() else np.zeros(0)
+        free = (
+            np.linalg.solve(M[i][~held][:, ~held], (x[i] - h[i] - M[i] @ a)[~held])
+            if (~held).any()
+            else np.zeros(0)
+        )
         a[~held] = free
         exact = 1e-10 + 1e-14 * (np.linalg.cond(M[i][~held][:, ~held]) if (~held).any() else 0.0)
         if (~held).any():
@@ -67,7 +73,9 @@ def test_all_tiers(seed: int, tier: str) -> None:
 
 @pytest.mark.parametrize("seed", range(1, TREES, 3))
 def test_floating_base_against_pinocchio(seed: int) -> None:
-    """Table 7.1: the base's acceleration and the torques make Pinocchio's inverse dynamics vanish at the base."""
+    """Table 7.1: the base's acceleration and the torques make Pinocchio's inverse dynamics vanish
+    at the base.
+    """
     model = random_model(seed, [k for k in KINDS if k != "planar"], 7, "free")
     peer = pinocchio_of(model)
     data = peer.createData()
@@ -94,7 +102,10 @@ def test_the_ends_are_inverse_and_forward_dynamics(seed: int) -> None:
     none_held = model.hybrid_dynamics(q, v, np.zeros(0), [], tau=x)
     assert none_held.tau.shape == (3, 0)
     a = model.forward_dynamics(q, v, x)
-    assert worst(none_held.acceleration, a) < 1e-11 + 1e-14 * np.linalg.cond(model.mass_matrix(q)).max()
+    assert (
+        worst(none_held.acceleration, a)
+        < 1e-11 + 1e-14 * np.linalg.cond(model.mass_matrix(q)).max()
+    )
 
 
 @pytest.mark.parametrize("seed", range(0, TREES, 6))
@@ -103,7 +114,10 @@ def test_external_wrenches(seed: int) -> None:
     names, held = some_joints(model, seed)
     q, v, a = states(model, 3, seed)
     rng = np.random.default_rng(seed)
-    wrenches = {model.bodies[-1].name: rng.normal(size=6), model.bodies[0].name: rng.normal(size=(3, 6))}
+    wrenches = {
+        model.bodies[-1].name: rng.normal(size=6),
+        model.bodies[0].name: rng.normal(size=(3, 6)),
+    }
     tau = model.inverse_dynamics(q, v, a, wrenches)
     found = model.hybrid_dynamics(q, v, a[:, held], names, tau[:, ~held], wrenches)
     exact = 1e-10 + 1e-13 * np.linalg.cond(model.mass_matrix(q)).max()
@@ -117,12 +131,17 @@ def test_free_fall_needs_no_torque() -> None:
     q = model.random(2)[0]
     found = model.hybrid_dynamics(q, np.zeros(model.nv), np.zeros(model.nv - 6))
     R = np.array(model.joints[0].placement.rotation)
-    assert worst(found.acceleration, np.concatenate([R.T @ np.array(model.gravity), np.zeros(3)])) < 1e-12
+    assert (
+        worst(found.acceleration, np.concatenate([R.T @ np.array(model.gravity), np.zeros(3)]))
+        < 1e-12
+    )
     assert worst(found.tau, np.zeros(model.nv - 6)) < 1e-11
 
 
 def test_a_prescribed_joint_may_move_no_mass() -> None:
-    builder = rf.Builder("massless").link("body", mass=2.0, com=(0.1, 0.2, 0.0), inertia=(0.1, 0.1, 0.1))
+    builder = rf.Builder("massless").link(
+        "body", mass=2.0, com=(0.1, 0.2, 0.0), inertia=(0.1, 0.1, 0.1)
+    )
     model = builder.link("pointer", "body", at=(0.3, 0.0, 0.0)).model()
     found = model.hybrid_dynamics([0.1, 0.2], [0.3, 0.4], [5.0])
     assert worst(found.tau, [0.0]) < 1e-15
@@ -146,7 +165,8 @@ def test_mistakes_are_named() -> None:
     model = random_model(1, ("revolute",), 6, "free")
     q, v, a = states(model, 1, 1)
     with pytest.raises(
-        rf.StateError, match=r"a_joints has shape \(1, 2\); it must be \(..., \d+\), an entry per prescribed coordinate: joint1"
+        rf.StateError,
+        match=r"a_joints has shape \(1, 2\); it must be \(..., \d+\), an entry per prescribed coordinate: joint1",
     ):
         model.hybrid_dynamics(q, v, a[:, :2])
     with pytest.raises(rf.ModelError, match="no joint 'knee'"):

@@ -1,4 +1,6 @@
-"""tau = Y pi: on random trees against inverse dynamics, on an arm against Pinocchio's regressor, in every tier."""
+"""tau = Y pi: on random trees against inverse dynamics, on an arm against Pinocchio's regressor, in
+every tier.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,17 @@ from peers import pinocchio_of, random_model, states, worst
 
 import ramify as rf
 
-KINDS = ("revolute", "prismatic", "helical", "universal", "spherical", "cylindrical", "planar", "ball", "free")
+KINDS = (
+    "revolute",
+    "prismatic",
+    "helical",
+    "universal",
+    "spherical",
+    "cylindrical",
+    "planar",
+    "ball",
+    "free",
+)
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -25,7 +37,9 @@ def test_torques_are_linear_in_the_parameters(seed: int) -> None:
 def test_tiers_agree(tier: str) -> None:
     model = rf.load("gripper")
     q, v, a = states(model, 5, 1)
-    for found, wanted in zip(model.kernel("regressor", tier)(q, v, a), model.kernel("regressor")(q, v, a), strict=True):  # type: ignore[arg-type]
+    for found, wanted in zip(
+        model.kernel("regressor", tier)(q, v, a), model.kernel("regressor")(q, v, a), strict=True
+    ):  # type: ignore[arg-type]
         assert worst(found, wanted) < 1e-13
 
 
@@ -40,5 +54,9 @@ def test_pinocchio() -> None:
 
 
 def test_parameters_of_a_known_body() -> None:
-    rod = rf.from_dh([(0.0, 0.0, 0.0, 0.0)], mass=[2.0], com=[(0.5, 0.0, 0.0)], inertia=[(0.0, 0.1, 0.1)])
-    assert np.allclose(rod.inertial_parameters, [2.0, 1.0, 0.0, 0.0, 0.0, 0.6, 0.6, 0.0, 0.0, 0.0], atol=1e-15)
+    rod = rf.from_dh(
+        [(0.0, 0.0, 0.0, 0.0)], mass=[2.0], com=[(0.5, 0.0, 0.0)], inertia=[(0.0, 0.1, 0.1)]
+    )
+    assert np.allclose(
+        rod.inertial_parameters, [2.0, 1.0, 0.0, 0.0, 0.0, 0.6, 0.6, 0.0, 0.0, 0.0], atol=1e-15
+    )

@@ -1,4 +1,6 @@
-"""Integrators against closed forms: the pendulum, a torque-free body, a projectile; and against SciPy's."""
+"""Integrators against closed forms: the pendulum, a torque-free body, a projectile; and against
+SciPy's.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,15 @@ from ramify.sim.adaptive import ADAPTIVE
 from ramify.sim.dop853 import Dop853
 from ramify.sim.simulate import FIXED
 
-ORDERS = {"euler": 1, "semi_implicit_euler": 1, "energy": 2, "rk4": 4, "ab4": 4, "rk5": 5, "ode5": 5}
+ORDERS = {
+    "euler": 1,
+    "semi_implicit_euler": 1,
+    "energy": 2,
+    "rk4": 4,
+    "ab4": 4,
+    "rk5": 5,
+    "ode5": 5,
+}
 EXPLICIT = {"rk23": 3, "rk45": 5, "ode45": 5, "dop853": 8}
 START = 2.0
 """Angle from which the pendulum falls, rad."""
@@ -60,7 +70,9 @@ def test_order_of_adaptive_methods_held_to_a_step(method: str) -> None:
     exact = np.array(swing(3.0))
 
     def error(step: float) -> float:
-        r = rf.simulate(model, 3.0, [START], method=method, rtol=1.0, atol=10.0, max_step=step, dt_out=3.0)
+        r = rf.simulate(
+            model, 3.0, [START], method=method, rtol=1.0, atol=10.0, max_step=step, dt_out=3.0
+        )
         return float(np.abs(np.r_[r.q[-1], r.v[-1]] - exact).max())
 
     found = measured(error, 0.2 if method == "dop853" else 0.05, 1)
@@ -70,7 +82,9 @@ def test_order_of_adaptive_methods_held_to_a_step(method: str) -> None:
 @pytest.mark.parametrize("method", ["auto", *ADAPTIVE])
 def test_adaptive_methods_keep_their_tolerance(method: str) -> None:
     for rtol in (1e-5, 1e-8):
-        r = rf.simulate(pendulum(), 2.0, [START], method=method, rtol=rtol, atol=0.01 * rtol, dt_out=0.05)
+        r = rf.simulate(
+            pendulum(), 2.0, [START], method=method, rtol=rtol, atol=0.01 * rtol, dt_out=0.05
+        )
         q, v = swing(r.t)
         assert np.abs(r.q[:, 0] - q).max() < 500.0 * rtol
         assert np.abs(r.v[:, 0] - v).max() < 2000.0 * rtol
@@ -91,7 +105,8 @@ def test_dop853_is_scipys() -> None:
         return np.array([y[1], -np.sin(y[0]) + 0.1 * np.cos(3.0 * t), y[0] * y[2]])
 
     ours, theirs = (
-        kind(rates, 0.3, np.array([1.0, 0.0, 2.0]), 9.0, rtol=1e-7, atol=1e-9, max_step=np.inf) for kind in (Dop853, DOP853)
+        kind(rates, 0.3, np.array([1.0, 0.0, 2.0]), 9.0, rtol=1e-7, atol=1e-9, max_step=np.inf)
+        for kind in (Dop853, DOP853)
     )
     while theirs.status == "running":
         ours.step()
@@ -99,7 +114,9 @@ def test_dop853_is_scipys() -> None:
         assert ours.t == theirs.t
         assert np.array_equal(ours.y, theirs.y)
         middle = 0.3 * theirs.t_old + 0.7 * theirs.t
-        assert np.allclose(ours.dense_output()(middle), theirs.dense_output()(middle), rtol=1e-15, atol=1e-15)
+        assert np.allclose(
+            ours.dense_output()(middle), theirs.dense_output()(middle), rtol=1e-15, atol=1e-15
+        )
     assert ours.status == theirs.status == "finished"
 
 
@@ -111,14 +128,21 @@ W0 = (0.8, 0.0, 1.3)
 
 
 def body(kind: str, gravity: tuple[float, float, float] = (0.0, 0.0, 0.0)) -> rf.Model:
-    return rf.with_gravity(rf.Builder("body").link("brick", joint=kind, mass=2.0, inertia=MOMENTS).model(), gravity)
+    return rf.with_gravity(
+        rf.Builder("body").link("brick", joint=kind, mass=2.0, inertia=MOMENTS).model(), gravity
+    )
 
 
 def euler_top(t: Any) -> Any:
-    """Angular velocity in the body (T, 3) by Jacobi's functions, from w2 = 0 (Landau and Lifshitz, Mechanics, section 37)."""
+    """Angular velocity in the body (T, 3) by Jacobi's functions, from w2 = 0 (Landau and Lifshitz,
+    Mechanics, section 37).
+    """
     a, b, c = MOMENTS
     x, _, z = W0
-    twice, square = a * x * x + c * z * z, (a * x) ** 2 + (c * z) ** 2  # of the energy; of the momentum
+    twice, square = (
+        a * x * x + c * z * z,
+        (a * x) ** 2 + (c * z) ** 2,
+    )  # of the energy; of the momentum
     assert square > twice * b  # this branch: the momentum goes round the first axis
     rate = np.sqrt((a - b) * (square - twice * c) / (a * b * c))
     k2 = (b - c) * (twice * a - square) / ((a - b) * (square - twice * c))
@@ -145,14 +169,18 @@ def test_order_on_the_torque_free_body(kind: str, method: str) -> None:
 @pytest.mark.parametrize("method", ["dop853", "ode45", "lsoda", "radau", "cvode"])
 def test_the_torque_free_body_turns_as_jacobi_says(method: str) -> None:
     model = body("free")
-    r = rf.simulate(model, 20.0, v0=np.r_[0.3, -0.2, 0.1, W0], method=method, rtol=1e-9, atol=1e-11, dt_out=0.1)
+    r = rf.simulate(
+        model, 20.0, v0=np.r_[0.3, -0.2, 0.1, W0], method=method, rtol=1e-9, atol=1e-11, dt_out=0.1
+    )
     assert np.abs(r.v[:, 3:] - euler_top(r.t)).max() < 1e-5
     assert np.abs(np.linalg.norm(r.q[:, 3:], axis=1) - 1.0).max() < 1e-14
     assert np.abs(r.q[:, :3] - np.outer(r.t, [0.3, -0.2, 0.1])).max() < 1e-7
     assert r.audit.passed
 
 
-@pytest.mark.parametrize("method", ["dop853", "ode45", "rk4", "rk5", "ab4", "radau", "bdf", "lsoda"])
+@pytest.mark.parametrize(
+    "method", ["dop853", "ode45", "rk4", "rk5", "ab4", "radau", "bdf", "lsoda"]
+)
 @pytest.mark.parametrize("kind", ["free", "free_euler"])
 def test_a_thrown_base_flies_along_a_parabola(kind: str, method: str) -> None:
     g = (0.0, 0.3, -9.81)
@@ -160,7 +188,13 @@ def test_a_thrown_base_flies_along_a_parabola(kind: str, method: str) -> None:
     q0 = model.neutral()
     q0[:3] = 0.1, 0.2, 0.3
     r = rf.simulate(
-        model, 1.0, q0, np.r_[1.0, 2.0, 5.0, 0.0, 0.4, 0.0], method=method, step=0.01 if method in FIXED else None, dt_out=0.1
+        model,
+        1.0,
+        q0,
+        np.r_[1.0, 2.0, 5.0, 0.0, 0.4, 0.0],
+        method=method,
+        step=0.01 if method in FIXED else None,
+        dt_out=0.1,
     )
     t = r.t[:, None]
     close = 1e-12 if method in FIXED or method in ("dop853", "ode45") else 1e-5
@@ -173,7 +207,9 @@ def test_euler_methods_on_the_parabola() -> None:
     model, h = body("free", (0.0, 0.0, -9.81)), 0.01
     for method, sign in (("euler", 1.0), ("semi_implicit_euler", -1.0)):
         r = rf.simulate(model, 1.0, method=method, step=h, dt_out=0.25)
-        assert np.allclose(r.q[:, 2] + 0.5 * 9.81 * r.t**2, sign * 0.5 * 9.81 * h * r.t, rtol=0.0, atol=1e-12)
+        assert np.allclose(
+            r.q[:, 2] + 0.5 * 9.81 * r.t**2, sign * 0.5 * 9.81 * h * r.t, rtol=0.0, atol=1e-12
+        )
 
 
 # ---- energy ----
@@ -211,7 +247,9 @@ def test_the_energy_method_says_what_it_cannot_do() -> None:
 
 def stiff(rate: float) -> Any:
     """A pendulum in honey: friction of a rate far above its own frequency."""
-    return rf.simulate(pendulum(mass=1.0), 2.0, [1.0], damping=rate, rtol=1e-6, atol=1e-9, dt_out=0.1)
+    return rf.simulate(
+        pendulum(mass=1.0), 2.0, [1.0], damping=rate, rtol=1e-6, atol=1e-9, dt_out=0.1
+    )
 
 
 def test_auto_notices_stiff_motion() -> None:
@@ -225,6 +263,8 @@ def test_auto_notices_stiff_motion() -> None:
 
 def test_auto_stays_explicit_where_nothing_is_stiff() -> None:
     assert stiff(1.0).options["method"] == "dop853"
-    long = rf.simulate(pendulum(), 300.0, [0.5], rtol=1e-8, dt_out=1.0)  # thousands of steps are not stiffness
+    long = rf.simulate(
+        pendulum(), 300.0, [0.5], rtol=1e-8, dt_out=1.0
+    )  # thousands of steps are not stiffness
     assert long.options["method"] == "dop853"
     assert long.stats["steps"] > 1000

@@ -58,15 +58,24 @@ def test_it_agrees_with_legs_in_closed_form() -> None:
     guess[:, 6:] = 0.0
     guess[:, [9, 15]], guess[:, [8, 14]] = 0.6, -0.3  # knees backwards
     level = np.eye(3)
-    found = inverse_kinematics(model, [Target("right_foot", ankles[:, 0], level), Target("left_foot", ankles[:, 1], level)], guess)
+    found = inverse_kinematics(
+        model,
+        [Target("right_foot", ankles[:, 0], level), Target("left_foot", ankles[:, 1], level)],
+        guess,
+    )
     np.testing.assert_allclose(found.q, m.q, atol=1e-8)
-    np.testing.assert_array_equal(found.q[:, :6], m.q[:, :6])  # a floating base is not moved unless asked
+    np.testing.assert_array_equal(
+        found.q[:, :6], m.q[:, :6]
+    )  # a floating base is not moved unless asked
 
 
 def test_a_floating_base_moves_where_it_is_asked_to() -> None:
     model = rf.load("quadruped", base="free")
     feet = {f"{x}_{y}_shank": (x, y) for x in ("rear", "front") for y in ("left", "right")}
-    places = {name: [0.5 if x == "front" else -0.5, 0.25 if y == "left" else -0.25, 0.0] for name, (x, y) in feet.items()}
+    places = {
+        name: [0.5 if x == "front" else -0.5, 0.25 if y == "left" else -0.25, 0.0]
+        for name, (x, y) in feet.items()
+    }
     targets = [Target(name, place, point=[0.0, 0.0, -0.3]) for name, place in places.items()]
     targets += [Target("trunk", [0.1, 0.02, 0.45], np.eye(3))]
     guess = model.neutral()
@@ -79,7 +88,10 @@ def test_a_floating_base_moves_where_it_is_asked_to() -> None:
 
 def test_limits_are_kept_and_may_be_in_the_way() -> None:
     model = rf.load("planar_3r")
-    tip, reach = Target(model.bodies[-1].name, point=[1.0, 0.0, 0.0], position=[1.5, 1.2, 0.0]), np.tile([-2.0, 2.0], (3, 1))
+    tip, reach = (
+        Target(model.bodies[-1].name, point=[1.0, 0.0, 0.0], position=[1.5, 1.2, 0.0]),
+        np.tile([-2.0, 2.0], (3, 1)),
+    )
     free = inverse_kinematics(model, tip, [0.3, 0.3, 0.3], limits=reach)
     assert (np.abs(free.q) <= 2.0).all()
     tight = np.array([[-0.1, 0.1]] * 3)
@@ -95,7 +107,13 @@ def test_weights_decide_between_targets_that_exclude_each_other() -> None:
     model = rf.load("planar_3r")
     body = model.bodies[-1].name
     a, b = np.array([1.0, 1.0, 0.0]), np.array([1.0, 2.0, 0.0])
-    found = inverse_kinematics(model, [Target(body, a, weight=3.0), Target(body, b)], [0.3, 0.3, 0.3], strict=False, restarts=0)
+    found = inverse_kinematics(
+        model,
+        [Target(body, a, weight=3.0), Target(body, b)],
+        [0.3, 0.3, 0.3],
+        strict=False,
+        restarts=0,
+    )
     np.testing.assert_allclose(found.position_error, [0.1, 0.9], atol=1e-6)  # 9 : 1
 
 
@@ -108,9 +126,13 @@ def test_what_is_out_of_reach_is_said() -> None:
         inverse_kinematics(KUKA, {TIP: r})
     quadruped = rf.load("quadruped")
     lifted = {quadruped.bodies[0].name: [0.0, 0.1, 0.7]}
-    with pytest.raises(rf.StateError, match="floating base 'base' stays where it is unless joints= names it"):
+    with pytest.raises(
+        rf.StateError, match="floating base 'base' stays where it is unless joints= names it"
+    ):
         inverse_kinematics(quadruped, lifted, restarts=0)
-    np.testing.assert_allclose(inverse_kinematics(quadruped, lifted, joints=["base"]).q[:3], [0.0, 0.1, 0.7], atol=1e-9)
+    np.testing.assert_allclose(
+        inverse_kinematics(quadruped, lifted, joints=["base"]).q[:3], [0.0, 0.1, 0.7], atol=1e-9
+    )
     nearest = inverse_kinematics(KUKA, {TIP: r}, strict=False)
     assert nearest.converged.tolist() == [True, False, True]
     at = KUKA.kinematics(nearest.q).position[1, -1]

@@ -59,8 +59,12 @@ def test_names_and_units_of_coordinates() -> None:
     assert joint("planar").coordinates == ("knee.x", "knee.y", "knee.angle")
     assert joint("ball").coordinates == ("knee.qw", "knee.qx", "knee.qy", "knee.qz")
     assert joint("ball").velocities == ("knee.wx", "knee.wy", "knee.wz")
-    assert joint("free").coordinates == tuple(f"knee.{x}" for x in ("x", "y", "z", "qw", "qx", "qy", "qz"))
-    assert joint("free_euler").velocities == tuple(f"knee.{x}" for x in ("x", "y", "z", "y1", "x2", "z3"))
+    assert joint("free").coordinates == tuple(
+        f"knee.{x}" for x in ("x", "y", "z", "qw", "qx", "qy", "qz")
+    )
+    assert joint("free_euler").velocities == tuple(
+        f"knee.{x}" for x in ("x", "y", "z", "y1", "x2", "z3")
+    )
     assert [step.unit for step in joint("cylindrical").steps] == ["rad", "m"]
     assert [step.unit for step in joint("helical").steps] == ["rad"]
 
@@ -88,17 +92,33 @@ def test_unit_axes_stay_to_the_last_bit() -> None:
     ("kind", "more", "message"),
     [
         ("hinge", {}, "'knee': unknown type 'hinge'; choose one of fixed, revolute, prismatic"),
-        ("revolute", {"axis": (0.0, 0.0, 0.0)}, r"'knee': axis \[0.0, 0.0, 0.0\] must be three finite numbers"),
+        (
+            "revolute",
+            {"axis": (0.0, 0.0, 0.0)},
+            r"'knee': axis \[0.0, 0.0, 0.0\] must be three finite numbers",
+        ),
         ("revolute", {"axis": (0.0, math.nan, 1.0)}, "'knee': axis .* must be three finite"),
         ("revolute", {"axis": (0.0, math.inf, 1.0)}, "'knee': axis .* must be three finite"),
         ("revolute", {"axis": (0.0, 1.0)}, "'knee': axis .* must be three finite"),
-        ("spherical", {"sequence": "XXY"}, "'knee': sequence 'XXY' does not suit a spherical joint; choose one of XYX"),
-        ("universal", {"sequence": "XYZ"}, "'knee': sequence 'XYZ' does not suit a universal joint; choose one of XY"),
+        (
+            "spherical",
+            {"sequence": "XXY"},
+            "'knee': sequence 'XXY' does not suit a spherical joint; choose one of XYX",
+        ),
+        (
+            "universal",
+            {"sequence": "XYZ"},
+            "'knee': sequence 'XYZ' does not suit a universal joint; choose one of XY",
+        ),
         ("revolute", {"sequence": "XYZ"}, "'knee': sequence 'XYZ' .*, which takes none"),
         ("revolute", {"pitch": 0.1}, "'knee': a pitch belongs to helical joints, not to revolute"),
         ("revolute", {"limits": ((0.0, 1.0), (0.0, 1.0))}, "'knee': 2 limits for 1 coordinates"),
         ("spherical", {"limits": ((0.0, 1.0),)}, "'knee': 1 limits for 3 coordinates"),
-        ("revolute", {"limits": ((1.0, -1.0),)}, "'knee': lower limit 1.0 exceeds upper limit -1.0"),
+        (
+            "revolute",
+            {"limits": ((1.0, -1.0),)},
+            "'knee': lower limit 1.0 exceeds upper limit -1.0",
+        ),
         ("revolute", {"limits": ((math.nan, 1.0),)}, "'knee': lower limit nan"),
     ],
 )
@@ -109,7 +129,10 @@ def test_bad_joints_name_the_culprit(kind: str, more: dict[str, Any], message: s
 
 @pytest.mark.parametrize("pitch", [0.0, math.nan, math.inf])
 def test_a_helix_needs_a_pitch(pitch: float) -> None:
-    with pytest.raises(rf.ModelError, match=f"'knee': pitch {pitch} must be a finite, non-zero number of metres per radian"):
+    with pytest.raises(
+        rf.ModelError,
+        match=f"'knee': pitch {pitch} must be a finite, non-zero number of metres per radian",
+    ):
         Joint("knee", "helical", pitch=pitch)
 
 
@@ -142,14 +165,20 @@ def displaced(j: Joint, q: np.ndarray) -> Frame:
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_puts_its_body_where_it_should(kind: str, style: str) -> None:
     rng = np.random.default_rng(KINDS.index(kind))
-    atol = 2e-14 if style == "nearly parallel" else 1e-14  # axes within 1e-14 of parallel are taken to be parallel
+    atol = (
+        2e-14 if style == "nearly parallel" else 1e-14
+    )  # axes within 1e-14 of parallel are taken to be parallel
     for _ in range(10):
         j = random_joint(rng, "joint", kind, style)
         q = rng.uniform(-3.0, 3.0, size=j.nq)
         tree, skeleton = tree_of((Body("body", -1, j, 1.0),), (0, 0, 0))
-        pose = body_poses(tree, skeleton.coordinates(q.tolist(), (1.0, 0.0, 0.0, 0.0)))[skeleton.last[0]]
+        pose = body_poses(tree, skeleton.coordinates(q.tolist(), (1.0, 0.0, 0.0, 0.0)))[
+            skeleton.last[0]
+        ]
         expected = displaced(j, q)
-        assert_allclose(np.array(flatten(pose.R)).reshape(3, 3), expected.rotation, rtol=0, atol=atol)
+        assert_allclose(
+            np.array(flatten(pose.R)).reshape(3, 3), expected.rotation, rtol=0, atol=atol
+        )
         assert_allclose(flatten(pose.r), expected.position, rtol=0, atol=atol)
 
 
@@ -194,7 +223,10 @@ def test_dh_rows(row: tuple[float, float, float, float]) -> None:
     a, alpha, b, theta = row
     along_x = Frame(rotation_about((1, 0, 0), alpha), np.array([a, 0.0, 0.0]))
     along_z = Frame(rotation_about((0, 0, 1), theta), np.array([0.0, 0.0, b]))
-    rows = ((modified_dh(alpha, a, b, theta), along_x @ along_z), (classical_dh(theta, b, a, alpha), along_z @ along_x))
+    rows = (
+        (modified_dh(alpha, a, b, theta), along_x @ along_z),
+        (classical_dh(theta, b, a, alpha), along_z @ along_x),
+    )
     for ours, expected in rows:
         assert_allclose(ours.rotation, expected.rotation, rtol=0, atol=1e-15)
         assert_allclose(ours.position, expected.position, rtol=0, atol=1e-14)

@@ -1,4 +1,6 @@
-"""Kernels: against Pinocchio on many random trees, and every form of an algorithm against every other."""
+"""Kernels: against Pinocchio on many random trees, and every form of an algorithm against every
+other.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +34,18 @@ BATCH = 11  # a full vector of lanes and an overlapping rest at every width
 
 @cache
 def robot(seed: int, most: int = 60) -> Model:
-    """A random robot of 1 to ``most`` bodies; every subtree numbered in one run, as Pinocchio's matrices need it."""
+    """A random robot of 1 to ``most`` bodies; every subtree numbered in one run, as Pinocchio's
+    matrices need it.
+    """
     rng = np.random.default_rng(1000 + seed)
     n = int(np.exp(rng.uniform(0.0, np.log(most + 0.99))))
     bodies = random_bodies(rng, n, depth_first=True)
-    return Model(f"tree {seed}", bodies, tuple(6.0 * rng.normal(size=3)), {b.name: (i, rf.Frame()) for i, b in enumerate(bodies)})
+    return Model(
+        f"tree {seed}",
+        bodies,
+        tuple(6.0 * rng.normal(size=3)),
+        {b.name: (i, rf.Frame()) for i, b in enumerate(bodies)},
+    )
 
 
 def states(model: Model, seed: int, count: int, parts: int) -> np.ndarray:
@@ -44,14 +53,16 @@ def states(model: Model, seed: int, count: int, parts: int) -> np.ndarray:
 
 
 def worst(ours: Any, theirs: Any) -> float:
-    """Largest difference relative to the largest number, or to 0.01 (of quantities of size one) where that is smaller."""
+    """Largest difference relative to the largest number, or to 0.01 (of quantities of size one)
+    where that is smaller.
+    """
     return float(np.abs(np.asarray(ours) - theirs).max() / max(1e-2, np.abs(theirs).max()))
 
 
 @pytest.mark.parametrize("seed", range(TREES))
 def test_agrees_with_pinocchio(seed: int) -> None:
-    """Inverse and forward dynamics, inertia matrix, bias, Coriolis terms, Jacobian and energy to 1e-10, and the identities
-    between them.
+    """Inverse and forward dynamics, inertia matrix, bias, Coriolis terms, Jacobian and energy to
+    1e-10, and the identities between them.
     """
     model = robot(seed)
     peer = to_pinocchio(model)
@@ -59,7 +70,13 @@ def test_agrees_with_pinocchio(seed: int) -> None:
     qs, vs, accelerations = states(model, seed, BATCH, 3)
     k = {
         name: model.kernel(name, "rolled")
-        for name in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias", "coriolis_matrix")
+        for name in (
+            "inverse_dynamics",
+            "forward_dynamics",
+            "mass_matrix",
+            "bias",
+            "coriolis_matrix",
+        )
     }
     taus, M = k["inverse_dynamics"](qs, vs, accelerations), k["mass_matrix"](qs)
     found = k["forward_dynamics"](qs, vs, taus)
@@ -74,10 +91,15 @@ def test_agrees_with_pinocchio(seed: int) -> None:
         full = full + np.triu(full, 1).T
         assert worst(M[i], full) < 1e-10
         assert worst(h[i], pin.nonLinearEffects(peer, data, q, v)) < 1e-10
-        assert worst(C[i] @ v, pin.computeCoriolisMatrix(peer, data, q, v).reshape(model.nv, -1) @ v) < 1e-10
+        assert (
+            worst(C[i] @ v, pin.computeCoriolisMatrix(peer, data, q, v).reshape(model.nv, -1) @ v)
+            < 1e-10
+        )
         assert worst(kinetic[i], pin.computeKineticEnergy(peer, data, q, v)) < 1e-10
         assert worst(potential[i], pin.computePotentialEnergy(peer, data, q)) < 1e-10
-        exact = 1e-10 + 1e-14 * np.linalg.cond(full)  # two ways to solve with I agree as far as I allows
+        exact = 1e-10 + 1e-14 * np.linalg.cond(
+            full
+        )  # two ways to solve with I agree as far as I allows
         assert worst(found[i], pin.aba(peer, data, q, v, taus[i])) < exact
         assert worst(found[i], a) < exact
         body = model.bodies[-1].name
@@ -96,7 +118,9 @@ def test_inertia_rate_less_twice_coriolis_is_skew(seed: int) -> None:
     q, v = states(model, seed, 1, 2)[:, 0]
     step = 1e-5
     M = model.kernel("mass_matrix", "rolled")
-    rate = (8.0 * (M(q + step * v) - M(q - step * v)) - (M(q + 2 * step * v) - M(q - 2 * step * v))) / (12.0 * step)
+    rate = (
+        8.0 * (M(q + step * v) - M(q - step * v)) - (M(q + 2 * step * v) - M(q - 2 * step * v))
+    ) / (12.0 * step)
     skew = rate - 2.0 * model.kernel("coriolis_matrix", "rolled")(q, v)
     assert np.abs(skew + skew.T).max() < 1e-8 * max(1.0, np.abs(rate).max())
 
@@ -149,7 +173,10 @@ def test_bits_do_not_depend_on_batch_or_threads(name: str) -> None:
     model = robot(3, most=6)
     for tier in ("unrolled", "rolled"):
         kernel = make_kernel(model, name, tier)
-        xs = [np.random.default_rng(i).normal(size=(4096, *p.shape)) for i, p in enumerate(kernel._plan.inputs)]
+        xs = [
+            np.random.default_rng(i).normal(size=(4096, *p.shape))
+            for i, p in enumerate(kernel._plan.inputs)
+        ]
         once = tuple_of(kernel(*xs, threads=1))
         for found, want in zip(tuple_of(kernel(*xs, threads=3)), once, strict=True):
             assert_array_equal(found, want)
@@ -165,19 +192,38 @@ def test_c_source_compiles_and_agrees(seed: int, tmp_path: Path) -> None:
     if compiler is None:
         pytest.skip("no C compiler on this machine")
     model = robot(seed, most=6)
-    names = ["inverse_dynamics", "forward_dynamics", "mass_matrix", "coriolis_matrix", "energy", "kinematics"]
+    names = [
+        "inverse_dynamics",
+        "forward_dynamics",
+        "mass_matrix",
+        "coriolis_matrix",
+        "energy",
+        "kinematics",
+    ]
     kernels = {name: model.kernel(name, "numpy") for name in names}
     header, source = c_library([k.program for k in kernels.values()], model.name, "robot")
     (tmp_path / "robot.h").write_text(header)
     (tmp_path / "robot.c").write_text(source)
-    flags = ["-std=c99", "-pedantic", "-Wall", "-Wextra", "-Werror", "-O1", "-ffp-contract=off", "-shared", "-fPIC"]
+    flags = [
+        "-std=c99",
+        "-pedantic",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-O1",
+        "-ffp-contract=off",
+        "-shared",
+        "-fPIC",
+    ]
     subprocess.run([compiler, *flags, "robot.c", "-o", "robot.so", "-lm"], cwd=tmp_path, check=True)
     assert source.count("#include") == 2
     library = ctypes.CDLL(str(tmp_path / "robot.so"))
     for name, kernel in kernels.items():
         xs = [x[0] for x in inputs_of(kernel, seed)]
         outs = [np.empty(p.shape or (1,)) for p in kernel._plan.outputs]
-        getattr(library, f"{identifier(model.name)}_{name}")(*(ctypes.c_void_p(a.ctypes.data) for a in (*xs, *outs)))
+        getattr(library, f"{identifier(model.name)}_{name}")(
+            *(ctypes.c_void_p(a.ctypes.data) for a in (*xs, *outs))
+        )
         for found, want in zip(outs, tuple_of(kernel(*xs)), strict=True):
             assert worst(found.reshape(np.shape(want)), want) < 1e-11
 
@@ -192,7 +238,10 @@ def test_derivatives_are_those_of_the_function() -> None:
         for i, part in enumerate(found):
             columns = []
             for e in np.eye(model.nv) * step:
-                ahead, behind = ([y + s * e if i == j else y for j, y in enumerate((q, v, x))] for s in (1.0, -1.0))
+                ahead, behind = (
+                    [y + s * e if i == j else y for j, y in enumerate((q, v, x))]
+                    for s in (1.0, -1.0)
+                )
                 columns.append((function(*ahead) - function(*behind)) / (2.0 * step))
             assert worst(part, np.array(columns).T) < 1e-7
 
@@ -200,7 +249,9 @@ def test_derivatives_are_those_of_the_function() -> None:
 def test_kernels_are_private_to_their_robot() -> None:
     """Two robots with other masses do not share straight-line code, in memory or on disk."""
     rows, com, inertia = [(0.0, 0.0, 0.0, 0.0)], [(0.1, 0.0, 0.0)], [(0.0, 0.01, 0.01)]
-    light, heavy = (rf.from_dh(rows, [m], com, inertia, gravity=(0.0, -9.81, 0.0)) for m in (1.0, 2.0))
+    light, heavy = (
+        rf.from_dh(rows, [m], com, inertia, gravity=(0.0, -9.81, 0.0)) for m in (1.0, 2.0)
+    )
     one = light.kernel("gravity_forces", "unrolled")(np.zeros(1))
     two = heavy.kernel("gravity_forces", "unrolled")(np.zeros(1))
     np.testing.assert_allclose(two, 2.0 * one, rtol=1e-15)
@@ -233,6 +284,10 @@ def test_without_llvm_numpy_answers_and_says_so_once(no_llvm: str) -> None:
         "print(m.kernel('bias').tier, sum('llvmlite' in str(w.message) for w in seen))\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "RAMIFY_NO_LLVM": no_llvm}, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={**os.environ, "RAMIFY_NO_LLVM": no_llvm},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert run.stdout.split() == (["numpy", "1"] if no_llvm else ["rolled", "0"])

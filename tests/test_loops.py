@@ -1,4 +1,6 @@
-"""Constraint kinematics and dynamics of closed systems: every closing joint, redundant loops, massless links, all readings."""
+"""Constraint kinematics and dynamics of closed systems: every closing joint, redundant loops,
+massless links, all readings.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +21,12 @@ BASES = ("free", None, "free_euler")
 IDS = [f"{kind}{'-axis' if 'axis' in options else ''}" for kind, options in KINDS]
 
 
-def full_system(model: rf.Model, q: Array, v: Array, tau: Array, wrenches: Any = None) -> tuple[Array, Array]:
-    """(a, J' lambda) of (8.5), dense, in the sense of least squares where constraints are redundant."""
+def full_system(
+    model: rf.Model, q: Array, v: Array, tau: Array, wrenches: Any = None
+) -> tuple[Array, Array]:
+    """(a, J' lambda) of (8.5), dense, in the sense of least squares where constraints are
+    redundant.
+    """
     tree = model.tree
     c = model.constraints(q, v)
     inverse = np.linalg.inv(tree.mass_matrix(q))
@@ -44,14 +50,22 @@ def test_rows_and_their_derivatives(kind: str, options: Any, base: str | None) -
     here = model.constraints(q, v)
     ahead, behind = (model.constraints(model.integrate(q, v, s), v) for s in (step, -step))
     scale = 1.0 + np.abs(here.Jdot_v).max()
-    np.testing.assert_allclose((ahead.residual - behind.residual) / (2 * step), here.J @ v, atol=1e-8 * scale)
-    np.testing.assert_allclose((ahead.J @ v - behind.J @ v) / (2 * step), here.Jdot_v, atol=1e-7 * scale)
+    np.testing.assert_allclose(
+        (ahead.residual - behind.residual) / (2 * step), here.J @ v, atol=1e-8 * scale
+    )
+    np.testing.assert_allclose(
+        (ahead.J @ v - behind.J @ v) / (2 * step), here.Jdot_v, atol=1e-7 * scale
+    )
     assert len(here.names) == ROWS[kind]
     assert here.names[0].startswith("tie.")
 
 
 def test_a_gear_is_linear() -> None:
-    robot = rf.Builder("geared").link("a", mass=1.0, com=(1, 0, 0)).link("b", "a", "prismatic", mass=1.0)
+    robot = (
+        rf.Builder("geared")
+        .link("a", mass=1.0, com=(1, 0, 0))
+        .link("b", "a", "prismatic", mass=1.0)
+    )
     model = robot.loop("gear", "gear", joints=("a", "b"), ratio=2.5, offset=0.1).model()
     c = model.constraints([0.4, 1.1], [1.0, 2.0])
     assert (c.J.tolist(), c.Jdot_v.tolist()) == ([[-2.5, 1.0]], [0.0])
@@ -70,8 +84,12 @@ def test_a_gear_is_linear() -> None:
 @pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("twice", [False, True], ids=["once", "twice"])
-def test_forward_dynamics_is_the_full_system(kind: str, options: Any, base: str | None, twice: bool) -> None:
-    """(8.6), (8.7) by recursion against the dense system; the same loop given twice changes nothing and is told by name."""
+def test_forward_dynamics_is_the_full_system(
+    kind: str, options: Any, base: str | None, twice: bool
+) -> None:
+    """(8.6), (8.7) by recursion against the dense system; the same loop given twice changes nothing
+    and is told by name.
+    """
     model, q = two_arms(2, kind, options, base, twice)
     rng = np.random.default_rng(3)
     v, tau, wrenches = tangent(model, q), rng.normal(size=model.nv), {"e": rng.normal(size=6)}
@@ -87,26 +105,41 @@ def test_forward_dynamics_is_the_full_system(kind: str, options: Any, base: str 
 
 @pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
 def test_inverse_dynamics_undoes_forward_dynamics(kind: str, options: Any) -> None:
-    """With all joints driven the shortest forces are found: they give the same motion, and are no longer than those given."""
+    """With all joints driven the shortest forces are found: they give the same motion, and are no
+    longer than those given.
+    """
     model, q = two_arms(4, kind, options, None)
     v, tau = tangent(model, q), np.random.default_rng(0).normal(size=model.nv)
     a = model.forward_dynamics(q, v, tau)
     found = model.inverse_dynamics(q, v, a)
-    np.testing.assert_allclose(model.forward_dynamics(q, v, found), a, atol=1e-10 * (1.0 + np.abs(a).max()))
+    np.testing.assert_allclose(
+        model.forward_dynamics(q, v, found), a, atol=1e-10 * (1.0 + np.abs(a).max())
+    )
     assert np.linalg.norm(found) <= np.linalg.norm(tau) * (1.0 + 1e-12)
     J = model.constraints(q).J
-    np.testing.assert_allclose(J @ found, 0.0, atol=1e-10 * (1.0 + np.abs(found).max()))  # nothing that the loops would carry alone
+    np.testing.assert_allclose(
+        J @ found, 0.0, atol=1e-10 * (1.0 + np.abs(found).max())
+    )  # nothing that the loops would carry alone
 
 
-@pytest.mark.parametrize("name", ["forward_dynamics_multipliers", "inverse_dynamics", "constraints", "inverse_dynamics_whole"])
+@pytest.mark.parametrize(
+    "name",
+    ["forward_dynamics_multipliers", "inverse_dynamics", "constraints", "inverse_dynamics_whole"],
+)
 @pytest.mark.parametrize("which", ["arms", "bar", "spatial bar", "massless bar"])
 def test_floats_graph_and_kernel_agree(name: str, which: str) -> None:
     if which == "arms":
         model, q = two_arms(1, "revolute", {"axis": (1.0, 2.0, 0.5)})
     else:
-        model = four_bar(planar=which != "spatial bar", turned=True, coupler=0.0 if which == "massless bar" else 5.0)
+        model = four_bar(
+            planar=which != "spatial bar",
+            turned=True,
+            coupler=0.0 if which == "massless bar" else 5.0,
+        )
         q = model.assemble({"crank": 0.4}).q
-    inputs = [q, tangent(model, q), np.linspace(-1.0, 1.0, model.nv)][: 2 if name == "constraints" else 3]
+    inputs = [q, tangent(model, q), np.linspace(-1.0, 1.0, model.nv)][
+        : 2 if name == "constraints" else 3
+    ]
     floats = plain_text(algorithm_of(model, name), model, ())(*(x.tolist() for x in inputs))
     graph = interpret(model.kernel(name).program, [x[None] for x in inputs])
     kernel = model.kernel(name, tier="unrolled")(*inputs)
@@ -132,7 +165,9 @@ def test_hybrid_dynamics_honours_loops() -> None:
 
 
 def test_a_pin_in_space_is_a_pin_in_the_plane() -> None:
-    """Out of the plane the rows are zero, or rounding dust: the same accelerations and forces, the idle rows by name."""
+    """Out of the plane the rows are zero, or rounding dust: the same accelerations and forces, the
+    idle rows by name.
+    """
     flat, at = four_bar(), {"crank": 0.3}
     state = flat.assemble(at, {"crank": 2.0})
     expected = flat.forward_dynamics(state.q, state.v, [0.1, 0, 0], multipliers=True)
@@ -143,7 +178,9 @@ def test_a_pin_in_space_is_a_pin_in_the_plane() -> None:
         a, lam = model.forward_dynamics(state.q, state.v, [0.1, 0, 0], multipliers=True)
         np.testing.assert_allclose(a, expected[0], rtol=1e-10)
         np.testing.assert_allclose(lam, [*expected[1], 0, 0, 0], rtol=1e-10, atol=1e-9)
-        np.testing.assert_allclose(model.inverse_dynamics(state.q, state.v, a), [0.1, 0, 0], atol=1e-9)
+        np.testing.assert_allclose(
+            model.inverse_dynamics(state.q, state.v, a), [0.1, 0, 0], atol=1e-9
+        )
 
 
 def test_massless_links_are_carried_by_their_loop() -> None:
@@ -181,7 +218,9 @@ def test_loops_that_contradict_each_other_are_named() -> None:
 
 @pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)
 def test_reactions_balance_every_body(kind: str, options: Any) -> None:
-    """The joint's wrench, those of the joints it carries, the loop's and gravity give the body its momentum's rate."""
+    """The joint's wrench, those of the joints it carries, the loop's and gravity give the body its
+    momentum's rate.
+    """
     model, q = two_arms(3, kind, options, None)
     v = tangent(model, q)
     tau = np.random.default_rng(1).normal(size=model.nv)
@@ -189,14 +228,20 @@ def test_reactions_balance_every_body(kind: str, options: Any) -> None:
     joints = model.reactions(q, v, a, multipliers=lam)
     loop = model.loop_forces(q, lam)[0]
     pose = model.kinematics(q)
-    ends = [model.body_index(end.link) for end in (model.loops[0].first, model.loops[0].second) if end.link]
+    ends = [
+        model.body_index(end.link)
+        for end in (model.loops[0].first, model.loops[0].second)
+        if end.link
+    ]
     place = pose.position[ends[1]] + pose.rotation[ends[1]] @ model.loops[0].second.frame.position
     for b, body in enumerate(model.bodies):
         force, moment = joints[b, 3:].copy(), joints[b, :3].copy()  # about the body's origin
         for k, other in enumerate(model.bodies):
             if other.parent == b:
                 force -= joints[k, 3:]
-                moment -= joints[k, :3] + np.cross(pose.position[k] - pose.position[b], joints[k, 3:])
+                moment -= joints[k, :3] + np.cross(
+                    pose.position[k] - pose.position[b], joints[k, 3:]
+                )
         for end, sign in zip(ends, (-1.0, 1.0), strict=True):
             if end == b:
                 force += sign * loop[3:]
@@ -204,7 +249,10 @@ def test_reactions_balance_every_body(kind: str, options: Any) -> None:
         arm = pose.rotation[b] @ body.com
         force += body.mass * np.array(model.gravity)
         moment += np.cross(arm, body.mass * np.array(model.gravity))
-        J, rate = model.jacobian(q, body.name, body.com), model.jacobian_rate(q, v, body.name, body.com)
+        J, rate = (
+            model.jacobian(q, body.name, body.com),
+            model.jacobian_rate(q, v, body.name, body.com),
+        )
         dw, dv = np.split(J @ a + rate, 2)
         w = (J @ v)[:3]
         inertia = pose.rotation[b] @ body.inertia @ pose.rotation[b].T
@@ -219,20 +267,38 @@ def test_reactions_balance_every_body(kind: str, options: Any) -> None:
 def test_what_does_not_fit_is_refused() -> None:
     model = four_bar()
     q, v, a = model.assemble({"crank": 0.3}, {"crank": 2.0})
-    with pytest.raises(rf.LoopError, match=r"loops of 'bar' are open at q: pin\.x is off by 0\.\d+ m; model\.assemble"):
+    with pytest.raises(
+        rf.LoopError,
+        match=r"loops of 'bar' are open at q: pin\.x is off by 0\.\d+ m; model\.assemble",
+    ):
         model.inverse_dynamics([0.3, 0.0, 0.0], v, a)
-    with pytest.raises(rf.LoopError, match=r"accelerations do not keep the loops of 'bar' closed: pin\.[xy] would move with"):
+    with pytest.raises(
+        rf.LoopError,
+        match=r"accelerations do not keep the loops of 'bar' closed: pin\.[xy] would move with",
+    ):
         model.inverse_dynamics(q, v, a + np.array([1.0, 0, 0]))
     free = four_bar()
     idle = rf.Builder("idle", free.gravity)
     idle.links, idle.loops = [], list(free.loops)
     for body in free.bodies:
         parent = free.bodies[body.parent].name if body.parent >= 0 else None
-        idle.link(body.name, parent, at=body.joint.placement, mass=body.mass, com=body.com, inertia=body.inertia, actuated=False)
-    with pytest.raises(rf.LoopError, match=r"actuated joints of 'idle' cannot give this motion: .* missing at"):
+        idle.link(
+            body.name,
+            parent,
+            at=body.joint.placement,
+            mass=body.mass,
+            com=body.com,
+            inertia=body.inertia,
+            actuated=False,
+        )
+    with pytest.raises(
+        rf.LoopError, match=r"actuated joints of 'idle' cannot give this motion: .* missing at"
+    ):
         idle.model().inverse_dynamics(q, v, a)
     falling = idle.model().forward_dynamics(q, v, np.zeros(3))
-    np.testing.assert_allclose(idle.model().inverse_dynamics(q, v, falling), 0.0, atol=1e-9)  # a motion that needs no drive
+    np.testing.assert_allclose(
+        idle.model().inverse_dynamics(q, v, falling), 0.0, atol=1e-9
+    )  # a motion that needs no drive
     with pytest.raises(rf.LoopError, match="does not know loops"):
         model.forward_dynamics_derivatives(q, v, np.zeros(3))
     with pytest.raises(rf.LoopError, match="has no loops, and so no multipliers"):
@@ -247,13 +313,28 @@ def test_the_linter_knows_loops() -> None:
     def codes(model: rf.Model) -> set[str]:
         return {finding.code for finding in model.check()}
 
-    assert not codes(four_bar()) & {"loops-open", "redundant-constraints", "actuation", "singular-loops", "zero-inertia"}
+    assert not codes(four_bar()) & {
+        "loops-open",
+        "redundant-constraints",
+        "actuation",
+        "singular-loops",
+        "zero-inertia",
+    }
     assert "redundant-constraints" in codes(four_bar(planar=False))
     massless = codes(four_bar(coupler=0.0))
     assert "massless-in-loop" in massless
     assert "zero-inertia" not in massless
-    long = rf.with_loop(four_bar(), "rod", "distance", ("crank", (0.038, 0, 0)), (None, (-0.0895, 0, 0)), length=0.2)
+    long = rf.with_loop(
+        four_bar(), "rod", "distance", ("crank", (0.038, 0, 0)), (None, (-0.0895, 0, 0)), length=0.2
+    )
     assert "loops-open" in codes(long)
     assert "actuation" in codes(
-        rf.with_loop(four_bar(), "rod", "distance", ("crank", (0.038, 0, 0)), (None, (-0.0895, 0, 0)), length=0.1)
+        rf.with_loop(
+            four_bar(),
+            "rod",
+            "distance",
+            ("crank", (0.038, 0, 0)),
+            (None, (-0.0895, 0, 0)),
+            length=0.1,
+        )
     )

@@ -1,4 +1,6 @@
-"""Loops in files and in Python: robot files and their mistakes, URDF's mimic joints, MuJoCo's equalities, edits."""
+"""Loops in files and in Python: robot files and their mistakes, URDF's mimic joints, MuJoCo's
+equalities, edits.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,14 @@ import pytest
 from closed_systems import KINDS, four_bar, two_arms
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
 from ramify.files.urdf import parse_urdf
 from ramify.files.urdf_writer import to_urdf
 from ramify.model.loop import Loop, LoopEnd
+
+read_yaml, parse_urdf = as_model(read_yaml), as_model(parse_urdf)
 
 LINKS = """
 name: pair
@@ -27,7 +32,11 @@ links:
 
 @pytest.mark.parametrize(("kind", "options"), [*KINDS, ("revolute", {"planar": True})])
 def test_a_file_written_is_the_same_robot(kind: str, options: Any) -> None:
-    model, q = two_arms(1, kind, options) if not options.get("planar") else (four_bar(), np.array([0.0, 1.0, 2.0]))
+    model, q = (
+        two_arms(1, kind, options)
+        if not options.get("planar")
+        else (four_bar(), np.array([0.0, 1.0, 2.0]))
+    )
     again = read_yaml(to_yaml(model))
     assert (again.loops, again.guess) == (model.loops, model.guess)
     assert to_yaml(again) == to_yaml(model)
@@ -35,9 +44,14 @@ def test_a_file_written_is_the_same_robot(kind: str, options: Any) -> None:
 
 
 def test_gears_are_written_too() -> None:
-    text = LINKS + "loops: [{name: belt, joint: {type: gear, joints: [left, right], ratio: -2, offset: pi/4}}]\n"
+    text = (
+        LINKS
+        + "loops: [{name: belt, joint: {type: gear, joints: [left, right], ratio: -2, offset: pi/4}}]\n"
+    )
     model = read_yaml(text)
-    assert model.loops == (Loop("belt", "gear", joints=("left", "right"), ratio=-2.0, offset=np.pi / 4),)
+    assert model.loops == (
+        Loop("belt", "gear", joints=("left", "right"), ratio=-2.0, offset=np.pi / 4),
+    )
     assert read_yaml(to_yaml(model)).loops == model.loops
     assert model.tree.loops == ()
     assert model.tree.tree is model.tree
@@ -50,20 +64,54 @@ def test_gears_are_written_too() -> None:
             "{name: a, joint: revolut, first: {}, second: {link: left}}",
             "joint.type: no joint that closes a loop is called 'revolut'; did",
         ),
-        ("{name: a, joint: {type: revolute, planr: true}, first: {}, second: {link: left}}", "unknown key; did you mean 'planar'?"),
-        ("{name: a, joint: spherical, first: {}, second: {link: lift}}", "second.link: no link is named 'lift'"),
+        (
+            "{name: a, joint: {type: revolute, planr: true}, first: {}, second: {link: left}}",
+            "unknown key; did you mean 'planar'?",
+        ),
+        (
+            "{name: a, joint: spherical, first: {}, second: {link: lift}}",
+            "second.link: no link is named 'lift'",
+        ),
         ("{name: a, joint: spherical, first: {link: left}}", "second is missing"),
-        ("{name: a, joint: spherical, first: {}, second: {link: left, rpy: [0, 0, 1], rpy_deg: [0, 0, 1]}}", "exclude each other"),
-        ("{name: a, joint: distance, first: {}, second: {link: left}}", "length 0.0 will not do; a distance has one above 0 in m"),
-        ("{name: a, joint: {type: spherical, axis: x}, first: {}, second: {link: left}}", "a spherical joint takes no axis"),
+        (
+            "{name: a, joint: spherical, first: {}, second: {link: left, rpy: [0, 0, 1], rpy_deg: "
+            "[0, 0, 1]}}",
+            "exclude each other",
+        ),
+        (
+            "{name: a, joint: distance, first: {}, second: {link: left}}",
+            "length 0.0 will not do; a distance has one above 0 in m",
+        ),
+        (
+            "{name: a, joint: {type: spherical, axis: x}, first: {}, second: {link: left}}",
+            "a spherical joint takes no axis",
+        ),
         ("{name: a, joint: {type: gear, joints: [left]}}", "a gear couples two coordinates"),
-        ("{name: a, joint: {type: gear, joints: [left, up]}}", "there is no coordinate 'up' to couple"),
-        ("{name: a, joint: {type: gear, joints: [left, left]}}", "'left' cannot be geared to itself"),
-        ("{name: a, joint: {type: gear, joints: [left, right]}, first: {}}", "first has no place in a gear"),
+        (
+            "{name: a, joint: {type: gear, joints: [left, up]}}",
+            "there is no coordinate 'up' to couple",
+        ),
+        (
+            "{name: a, joint: {type: gear, joints: [left, left]}}",
+            "'left' cannot be geared to itself",
+        ),
+        (
+            "{name: a, joint: {type: gear, joints: [left, right]}, first: {}}",
+            "first has no place in a gear",
+        ),
         ("{name: a, joint: spherical, first: {}, second: {}}", "both of its ends are on the base"),
-        ("{name: a, joint: spherical, first: {link: left}, second: {link: left}}", "both of its ends are on 'left'"),
-        ("{name: a, joint: {type: universal, sequence: XX}, first: {}, second: {link: left}}", "sequence 'XX' will not do"),
-        ("{name: a, joint: {type: fixed, planar: true}, first: {}, second: {link: left}}", "planar belongs to revolute joints"),
+        (
+            "{name: a, joint: spherical, first: {link: left}, second: {link: left}}",
+            "both of its ends are on 'left'",
+        ),
+        (
+            "{name: a, joint: {type: universal, sequence: XX}, first: {}, second: {link: left}}",
+            "sequence 'XX' will not do",
+        ),
+        (
+            "{name: a, joint: {type: fixed, planar: true}, first: {}, second: {link: left}}",
+            "planar belongs to revolute joints",
+        ),
         ("{joint: spherical, first: {}, second: {link: left}}", "loops.0.name: is missing"),
         ("7", "loops.0: 7 will not do; a mapping belongs here"),
     ],
@@ -77,11 +125,17 @@ def test_mistakes_are_told_with_their_place(lines: str, message: str) -> None:
 
 def test_more_mistakes() -> None:
     loop = "{name: a, joint: spherical, first: {}, second: {link: left}}"
-    with pytest.raises(rf.ModelError, match=r"robot\.yaml:8:\d+: loops\.1\.name: two loops are named 'a'"):
+    with pytest.raises(
+        rf.ModelError, match=r"robot\.yaml:8:\d+: loops\.1\.name: two loops are named 'a'"
+    ):
         read_yaml(LINKS + f"loops:\n  - {loop}\n  - {loop}\n")
-    with pytest.raises(rf.ModelError, match="guess names 'lift', which is no coordinate; choose among left, right"):
+    with pytest.raises(
+        rf.ModelError, match="guess names 'lift', which is no coordinate; choose among left, right"
+    ):
         read_yaml(LINKS + f"loops: [{loop}]\nguess: {{lift: 1}}\n")
-    with pytest.raises(rf.ModelError, match="frame on 'left' is not a finite position and a rotation"):
+    with pytest.raises(
+        rf.ModelError, match="frame on 'left' is not a finite position and a rotation"
+    ):
         Loop("a", "fixed", second=LoopEnd("left", rf.Frame(2.0 * np.eye(3))))
 
 
@@ -93,7 +147,11 @@ def test_loops_survive_edits() -> None:
     assert rf.with_gravity(model, (0, 0, 0)).loops == model.loops
     assert rf.with_payload(model, "coupler", 1.0).loops == model.loops
     held = rf.with_locked(
-        rf.with_loop(model, "far", "distance", ("crank", (0, 0, 0)), ("coupler", (0, 0, 0)), length=0.1), "rocker", 1.0
+        rf.with_loop(
+            model, "far", "distance", ("crank", (0, 0, 0)), ("coupler", (0, 0, 0)), length=0.1
+        ),
+        "rocker",
+        1.0,
     )
     assert [loop.name for loop in held.loops] == ["pin", "far"]
     assert set(held.guess) == {"crank", "coupler"}
@@ -115,7 +173,9 @@ def test_a_locked_gear_locks_its_partner() -> None:
         held = rf.with_locked(model, joint, value)
         assert held.coordinates == ("c",)
         expected = model.tree.kinematics([0.3, 1.1, 0.7])
-        np.testing.assert_allclose(held.kinematics([0.7]).position[0], expected.position[2], atol=1e-12)
+        np.testing.assert_allclose(
+            held.kinematics([0.7]).position[0], expected.position[2], atol=1e-12
+        )
 
 
 # ---- URDF ----
@@ -133,7 +193,9 @@ FINGERS = """<robot name="hand"><link name="palm"/>
 
 def test_mimic_joints_are_gears() -> None:
     model = parse_urdf(FINGERS.replace("MASTER", "drive"))
-    assert model.loops == (Loop("follow_mimic", "gear", joints=("drive", "follow"), ratio=-0.5, offset=0.1),)
+    assert model.loops == (
+        Loop("follow_mimic", "gear", joints=("drive", "follow"), ratio=-0.5, offset=0.1),
+    )
     assert [joint.actuated for joint in model.joints] == [True, False]
     assert "follows 'drive': a gear in model.loops" in str(model.metadata["report"])
     np.testing.assert_allclose(model.assemble({"drive": 0.4}, {"drive": 2.0}).v, [2.0, -1.0])
@@ -141,7 +203,9 @@ def test_mimic_joints_are_gears() -> None:
     assert again.loops == model.loops
     unknown = parse_urdf(FINGERS.replace("MASTER", "nobody"))
     assert not unknown.loops
-    assert "mimic of 'nobody', which is no joint of one degree of freedom" in str(unknown.metadata["report"])
+    assert "mimic of 'nobody', which is no joint of one degree of freedom" in str(
+        unknown.metadata["report"]
+    )
     with pytest.raises(rf.ModelError, match="URDF has no closed loops"):
         to_urdf(four_bar())
 
@@ -168,7 +232,9 @@ MECHANISM = """<mujoco><compiler angle="radian"/><worldbody>
 
 
 def test_equalities_are_loops(tmp_path: Path) -> None:
-    """Their rows vanish where MuJoCo's do: its own residuals, at random postures, differ from ours by a rotation at most."""
+    """Their rows vanish where MuJoCo's do: its own residuals, at random postures, differ from ours
+    by a rotation at most.
+    """
     path = tmp_path / "mechanism.xml"
     path.write_text(MECHANISM)
     model = rf.load(path)
@@ -185,7 +251,13 @@ def test_equalities_are_loops(tmp_path: Path) -> None:
         q = rng.normal(size=3) * 0.3
         d.qpos[:] = q
         mujoco.mj_forward(m, d)
-        his = {"meet": slice(0, 3), "stick": slice(3, 9), "sites": slice(9, 12), "frames": slice(12, 18), "gear": slice(18, 19)}
+        his = {
+            "meet": slice(0, 3),
+            "stick": slice(3, 9),
+            "sites": slice(9, 12),
+            "frames": slice(12, 18),
+            "gear": slice(18, 19),
+        }
         residual, start = model.constraints(q).residual, 0
         for loop in model.loops:
             ours, theirs = residual[start : start + len(loop.rows)], d.efc_pos[his[loop.name]]
@@ -196,4 +268,6 @@ def test_equalities_are_loops(tmp_path: Path) -> None:
             assert np.linalg.norm(ours[:3]) == pytest.approx(np.linalg.norm(theirs[:3]), rel=1e-10)
             if loop.kind == "fixed":  # his are the sine of half the angle, ours of the whole
                 half = np.linalg.norm(theirs[3:])
-                assert np.linalg.norm(ours[3:]) == pytest.approx(2.0 * half * np.sqrt(1.0 - half**2), rel=1e-9)
+                assert np.linalg.norm(ours[3:]) == pytest.approx(
+                    2.0 * half * np.sqrt(1.0 - half**2), rel=1e-9
+                )

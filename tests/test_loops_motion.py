@@ -1,4 +1,6 @@
-"""Closed systems in motion: assembly, simulation under the torque of inverse dynamics, drift, dead centres, rollouts, results."""
+"""Closed systems in motion: assembly, simulation under the torque of inverse dynamics, drift, dead
+centres, rollouts, results.
+"""
 
 from __future__ import annotations
 
@@ -68,12 +70,24 @@ def test_what_cannot_be_assembled_is_said_with_its_gap() -> None:
     reach = r"bar cannot be assembled with crank = 0, rocker = 2\.5: a gap of 0\.1\d* m remains in pin\.x"
     with pytest.raises(rf.LoopError, match=reach):
         model.assemble({"crank": 0.0, "rocker": 2.5})
-    torn = rf.with_loop(model, "other", "revolute", ("crank", (0.038, 0.01, 0)), ("coupler", (0.1152, 0, 0)), planar=True)
-    with pytest.raises(rf.LoopError, match=r"a gap of 0\.005 m remains in .*the loops 'other', 'pin' contradict each other"):
+    torn = rf.with_loop(
+        model,
+        "other",
+        "revolute",
+        ("crank", (0.038, 0.01, 0)),
+        ("coupler", (0.1152, 0, 0)),
+        planar=True,
+    )
+    with pytest.raises(
+        rf.LoopError,
+        match=r"a gap of 0\.005 m remains in .*the loops 'other', 'pin' contradict each other",
+    ):
         torn.assemble({"crank": 0.1})
     with pytest.raises(rf.StateError, match="independent names 'krank', which is no coordinate"):
         model.assemble({"krank": 0.0})
-    with pytest.raises(rf.StateError, match="rates names 'rocker', which is not among the independent"):
+    with pytest.raises(
+        rf.StateError, match="rates names 'rocker', which is not among the independent"
+    ):
         model.assemble({"crank": 0.0}, rates={"rocker": 1.0})
     with pytest.raises(rf.StateError, match="rows of one length"):
         model.assemble({"crank": np.zeros(3)}, rates={"crank": np.zeros(4)})
@@ -88,9 +102,13 @@ def test_dead_centres_are_said() -> None:
     with pytest.raises(rf.LoopError, match=r"dead centre|cannot be assembled"):
         model.assemble({"rocker": np.linspace(1.0, swing.max() + 0.1, 60)}, {"rocker": np.ones(60)})
     flat = parallelogram()
-    with pytest.raises(rf.LoopError, match=r"the branch changes between rows 34 and 35 .* through a dead centre"):
+    with pytest.raises(
+        rf.LoopError, match=r"the branch changes between rows 34 and 35 .* through a dead centre"
+    ):
         flat.assemble({"crank": np.linspace(1.0, 4.0, 50)})
-    with pytest.raises(rf.LoopError, match="of a dead centre: rates of the other coordinates are not determined"):
+    with pytest.raises(
+        rf.LoopError, match="of a dead centre: rates of the other coordinates are not determined"
+    ):
         flat.assemble({"crank": np.pi}, {"crank": 1.0})
     assert flat.assemble({"crank": np.pi - 1e-3}).margin < 2e-3
     over = {"crank": 0.3, "rocker": four_bar().assemble({"crank": 0.3}).q[1]}
@@ -99,21 +117,31 @@ def test_dead_centres_are_said() -> None:
 
 
 def test_ways_past_a_dead_centre_are_told() -> None:
-    """Rod and crank of one length fold where the slider is at zero: beyond, the slider is on the other side."""
+    """Rod and crank of one length fold where the slider is at zero: beyond, the slider is on the
+    other side.
+    """
     model = rf.load("slider_crank", rod=1.0)
     near, beyond = model.assemble({"crank": -1.2}), model.assemble({"crank": 1.2})
     assert near.note == "from the guess; branch of positive determinant"
     assert beyond.note.startswith(
-        "from the guess, past a dead centre on the way, where the branch of the guess ends; branch of neg"
+        "from the guess, past a dead centre on the way, where the branch of the guess ends; branch "
+        "of neg"
     )
-    with pytest.raises(rf.LoopError, match=r"changes after row 0, before crank = -3\.2: the way leads through a dead centre"):
+    with pytest.raises(
+        rf.LoopError,
+        match=r"changes after row 0, before crank = -3\.2: the way leads through a dead centre",
+    ):
         model.assemble({"crank": [-1.2, -4.2]})
     twins = folding_twins()  # two signs change, their product does not
     rows = np.linspace(-1.2, -4.0, 50)
     with pytest.raises(rf.LoopError, match="the branch changes between rows 33 and 34"):
         twins.assemble({"cranka": rows, "crankb": rows})
-    with pytest.raises(rf.LoopError, match=r"after row 0, before crank = 3\.14159: the way leads through"):
-        parallelogram().assemble({"crank": [np.pi - 0.3, np.pi + 0.3]}, guess=[np.pi - 0.3, 0.3 - np.pi, np.pi - 0.3])
+    with pytest.raises(
+        rf.LoopError, match=r"after row 0, before crank = 3\.14159: the way leads through"
+    ):
+        parallelogram().assemble(
+            {"crank": [np.pi - 0.3, np.pi + 0.3]}, guess=[np.pi - 0.3, 0.3 - np.pi, np.pi - 0.3]
+        )
 
 
 def test_whole_turns_are_not_walked() -> None:
@@ -127,7 +155,10 @@ def test_whole_turns_are_not_walked() -> None:
 @pytest.mark.parametrize(
     ("given", "what"),
     [
-        ({"independent": {"crank": "a"}}, "the value 'a' of 'crank' must be finite, a number or a row of them"),
+        (
+            {"independent": {"crank": "a"}},
+            "the value 'a' of 'crank' must be finite, a number or a row of them",
+        ),
         ({"independent": {"crank": []}}, "the value of 'crank' has no rows"),
         ({"guess": {"crank": "a"}}, "guess: the value 'a' of 'crank' must be a number"),
     ],
@@ -141,7 +172,9 @@ def test_values_that_are_no_numbers(given: dict[str, Any], what: str) -> None:
 
 
 def torque_of_a_turn(model: rf.Model, joint: str, rows: int = 128) -> Any:
-    """tau(t) of one turn at a constant rate: periodic, so that its Fourier series is exact to rounding."""
+    """tau(t) of one turn at a constant rate: periodic, so that its Fourier series is exact to
+    rounding.
+    """
     theta = 2 * np.pi * np.arange(rows) / rows
     q, v, a = model.assemble({joint: theta}, {joint: np.full(rows, RATE)})
     tau = model.inverse_dynamics(q, v, a)
@@ -161,12 +194,21 @@ def test_the_driving_torque_brings_back_the_motion(name: str, loops: int) -> Non
     assert len(model.loops) == loops
     start = model.assemble({"crank": 0.0}, {"crank": RATE})
     r = rf.simulate(
-        model, TURN, start.q, start.v, control=torque_of_a_turn(model, "crank"), rtol=1e-10, atol=1e-12, dt_out=TURN / 40
+        model,
+        TURN,
+        start.q,
+        start.v,
+        control=torque_of_a_turn(model, "crank"),
+        rtol=1e-10,
+        atol=1e-12,
+        dt_out=TURN / 40,
     )
     assert np.abs(r["crank"] - RATE * r.t).max() < 1e-7
     assert r.loops is not None
     assert r.loops.largest_gap < 1e-14
-    _, lam = model.inverse_dynamics(*model.assemble({"crank": RATE * r.t}, {"crank": np.full(len(r), RATE)}), multipliers=True)
+    _, lam = model.inverse_dynamics(
+        *model.assemble({"crank": RATE * r.t}, {"crank": np.full(len(r), RATE)}), multipliers=True
+    )
     np.testing.assert_allclose(r.loops.multipliers, lam, atol=1e-4 * np.abs(lam).max())
 
 
@@ -187,12 +229,26 @@ def test_three_rrr_is_led_by_its_three_torques() -> None:
     from scipy.interpolate import CubicSpline
 
     control = CubicSpline(t, tau)
-    r = rf.simulate(model, 0.5, state.q[0], state.v[0], control=lambda s, q, v: control(s), rtol=1e-9, atol=1e-11, dt_out=0.125)
+    r = rf.simulate(
+        model,
+        0.5,
+        state.q[0],
+        state.v[0],
+        control=lambda s, q, v: control(s),
+        rtol=1e-9,
+        atol=1e-11,
+        dt_out=0.125,
+    )
     np.testing.assert_allclose(r.q, state.q[::32], atol=1e-6)
 
 
 @pytest.mark.parametrize(
-    ("name", "posture"), [("slider_crank", {"crank": -0.5}), ("robotic_leg", {"crank": 0.0}), ("spatial_four_bar", {"crank": 0.4})]
+    ("name", "posture"),
+    [
+        ("slider_crank", {"crank": -0.5}),
+        ("robotic_leg", {"crank": 0.0}),
+        ("spatial_four_bar", {"crank": 0.4}),
+    ],
 )
 def test_free_fall_keeps_loops_and_energy(name: str, posture: dict[str, float]) -> None:
     model = rf.load(name)
@@ -274,7 +330,9 @@ def test_baumgarte_closes_what_is_open() -> None:
     gaps = np.abs(model.constraints(run.q, run.v).residual).max(axis=1)
     assert gaps[0] < 1.2e-5
     assert gaps[-1] < 1e-9
-    with pytest.raises(rf.SimulationError, match="stabilisation -1 must be 'projection', 'none', or a rate"):
+    with pytest.raises(
+        rf.SimulationError, match="stabilisation -1 must be 'projection', 'none', or a rate"
+    ):
         rf.simulate(model, 0.1, q, stabilisation=-1)
 
 
@@ -284,7 +342,9 @@ def test_rollouts_are_the_steps_in_python(method: str) -> None:
     v = tangent(model, q) * 0.3
     q, v = (np.stack([x, x]) for x in (q, v))
     compiled = rf.rollout(model, q, v, steps=5, dt=2e-3, method=method)
-    python = rf.rollout(model, q, v, steps=5, dt=2e-3, method=method, control=lambda t, q, v: np.zeros_like(v))
+    python = rf.rollout(
+        model, q, v, steps=5, dt=2e-3, method=method, control=lambda t, q, v: np.zeros_like(v)
+    )
     np.testing.assert_allclose(compiled.q, python.q, atol=1e-12)
     np.testing.assert_allclose(compiled.v, python.v, atol=1e-10)
     c = model.constraints(compiled.q, compiled.v)
@@ -298,21 +358,34 @@ def test_a_floating_robot_with_loops_keeps_its_momentum() -> None:
     r = rf.simulate(model, 0.5, q, tangent(model, q) * 0.5, rtol=1e-10, atol=1e-12)
     assert len(r.audit.momentum) == 2
     assert r.audit.passed
-    np.testing.assert_allclose(r.momentum.linear, r.momentum.linear[:1].repeat(len(r), 0), atol=1e-9)
-    np.testing.assert_allclose(r.momentum.angular, r.momentum.angular[:1].repeat(len(r), 0), atol=1e-9)
+    np.testing.assert_allclose(
+        r.momentum.linear, r.momentum.linear[:1].repeat(len(r), 0), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        r.momentum.angular, r.momentum.angular[:1].repeat(len(r), 0), atol=1e-9
+    )
 
 
 def test_a_prescribed_crank_is_inverse_dynamics_over_time() -> None:
     model = four_bar()
     start = model.assemble({"crank": 0.3})
-    r = rf.simulate(model, 0.5, start.q, control=rf.control.Prescribed(rf.motion.Cycloid([0.3], [1.3], 0.5)), dt_out=0.05)
+    r = rf.simulate(
+        model,
+        0.5,
+        start.q,
+        control=rf.control.Prescribed(rf.motion.Cycloid([0.3], [1.3], 0.5)),
+        dt_out=0.05,
+    )
     assert r.desired is not None
     want = [{"crank": column[:, 0]} for column in (r.desired.q, r.desired.v, r.desired.a)]
     state = model.assemble(want[0], want[1], guess=start.q, accelerations=want[2])
     np.testing.assert_allclose(r.q, state.q, atol=1e-7)
     np.testing.assert_allclose(r.tau, model.inverse_dynamics(*state), atol=1e-6)
     both = rf.control.Prescribed(rf.motion.Hold([0.3, 0.9]), actuated=["crank", "rocker"])
-    with pytest.raises(rf.LoopError, match="1 degrees of freedom: the 2 prescribed accelerations depend on each other"):
+    with pytest.raises(
+        rf.LoopError,
+        match="1 degrees of freedom: the 2 prescribed accelerations depend on each other",
+    ):
         rf.simulate(model, 0.1, start.q, control=both)
 
 
@@ -324,7 +397,9 @@ def test_desires_that_contradict_the_loops_are_refused(law: str) -> None:
     follow = getattr(rf.control, law)
     hold = follow(rf.motion.Hold([0.3, rocker]), actuated=["crank", "rocker"])
     assert np.abs(rf.simulate(model, 0.05, start.q, control=hold).q - start.q).max() < 1e-3
-    apart = follow(rf.motion.Cycloid([0.3, rocker], [0.8, rocker], 0.5), actuated=["crank", "rocker"])
+    apart = follow(
+        rf.motion.Cycloid([0.3, rocker], [0.8, rocker], 0.5), actuated=["crank", "rocker"]
+    )
     told = r"1 degrees of freedom: the 2 driven coordinates depend on each other .* contradicts them: at t = 0\.\d+ s it wants"
     with pytest.raises(rf.LoopError, match=told):
         rf.simulate(model, 0.5, start.q, control=apart)
@@ -338,11 +413,27 @@ def test_planar_loops_must_be_planar() -> None:
     for body in model.bodies:
         parent = model.bodies[body.parent].name if body.parent >= 0 else None
         axis = (0.0, 0.1, 1.0) if body.name == "rocker" else (0.0, 0.0, 1.0)
-        robot.link(body.name, parent, at=body.joint.placement, axis=axis, mass=1.0, inertia=(1e-3, 1e-3, 1e-3))
+        robot.link(
+            body.name,
+            parent,
+            at=body.joint.placement,
+            axis=axis,
+            mass=1.0,
+            inertia=(1e-3, 1e-3, 1e-3),
+        )
     (pin,) = model.loops
-    robot.loop("pin", "revolute", (pin.first.link, pin.first.frame), (pin.second.link, pin.second.frame), planar=True)
+    robot.loop(
+        "pin",
+        "revolute",
+        (pin.first.link, pin.first.frame),
+        (pin.second.link, pin.second.frame),
+        planar=True,
+    )
     crooked = robot.near(**model.guess).model()
-    with pytest.raises(rf.LoopError, match=r"loop 'pin' of 'crooked' is called planar, but 'rocker' moves it out of its plane"):
+    with pytest.raises(
+        rf.LoopError,
+        match=r"loop 'pin' of 'crooked' is called planar, but 'rocker' moves it out of its plane",
+    ):
         crooked.assemble()
     with pytest.raises(rf.LoopError, match="is called planar"):
         rf.simulate(crooked, 0.1)
@@ -354,8 +445,13 @@ def test_dynamics_of_an_open_posture_are_refused() -> None:
     q = model.assemble({"crank": 0.3}).q
     assert np.isfinite(model.forward_dynamics([q, q], np.zeros((2, 3)), np.zeros((2, 3)))).all()
     for options in ({}, {"multipliers": True}):
-        with pytest.raises(rf.LoopError, match=r"the loops of 'bar' are open at q: pin\.[xy] is off by 0\.\d+ m; model\.assemble"):
-            model.forward_dynamics([q, q + np.array([0.0, 0.1, 0.0])], np.zeros((2, 3)), np.zeros((2, 3)), **options)
+        with pytest.raises(
+            rf.LoopError,
+            match=r"the loops of 'bar' are open at q: pin\.[xy] is off by 0\.\d+ m; model\.assemble",
+        ):
+            model.forward_dynamics(
+                [q, q + np.array([0.0, 0.1, 0.0])], np.zeros((2, 3)), np.zeros((2, 3)), **options
+            )
 
 
 # ---- starts and ends ----
@@ -364,9 +460,13 @@ def test_dynamics_of_an_open_posture_are_refused() -> None:
 def test_starts_that_do_not_fit() -> None:
     model = four_bar()
     q = model.assemble({"crank": 0.3}).q
-    with pytest.raises(rf.LoopError, match=r"q0 of state 0 .* opens the loops of 'bar': pin\.x by 0\.\d+ m"):
+    with pytest.raises(
+        rf.LoopError, match=r"q0 of state 0 .* opens the loops of 'bar': pin\.x by 0\.\d+ m"
+    ):
         rf.simulate(model, 1.0, np.zeros(3))
-    with pytest.raises(rf.LoopError, match=r"v0 of state 0 .* opens the loops of 'bar': pin\.y by 0\.0\d+ m/s"):
+    with pytest.raises(
+        rf.LoopError, match=r"v0 of state 0 .* opens the loops of 'bar': pin\.y by 0\.0\d+ m/s"
+    ):
         rf.simulate(model, 1.0, q, [1.0, 0.0, 0.0])
     with pytest.raises(rf.LoopError, match="q0 of state 1 "):
         rf.rollout(model, [q, np.zeros(3)], np.zeros((2, 3)), steps=1, dt=1e-3)
@@ -381,13 +481,17 @@ def test_starts_that_do_not_fit() -> None:
 def test_singular_postures_end_a_run_unless_told() -> None:
     model = parallelogram()
     q, v, _ = model.assemble({"crank": 1.0}, {"crank": 2.0})
-    with pytest.raises(rf.SimulationError, match=r"singular posture at t = 1\.0708 s .*at_singularity='pass'") as stopped:
+    with pytest.raises(
+        rf.SimulationError, match=r"singular posture at t = 1\.0708 s .*at_singularity='pass'"
+    ) as stopped:
         rf.simulate(model, 5.0, q, v)  # at (pi - 1) / 2
     assert isinstance(stopped.value.result, rf.Result)
     assert stopped.value.result.t[-1] < 1.2
     r = rf.simulate(model, 2.0, q, v, at_singularity="pass")
     assert len(r.stats["singular_postures"]) == 1
-    np.testing.assert_allclose(r.q, np.outer(1.0 + 2.0 * r.t, [1, -1, 1]), atol=1e-5)  # it goes on as a parallelogram
+    np.testing.assert_allclose(
+        r.q, np.outer(1.0 + 2.0 * r.t, [1, -1, 1]), atol=1e-5
+    )  # it goes on as a parallelogram
     with pytest.raises(rf.SimulationError, match="at_singularity 'go' must be 'stop' or 'pass'"):
         rf.simulate(model, 0.1, q, v, at_singularity="go")
 
@@ -396,12 +500,16 @@ def test_two_loops_that_fold_at_once_are_seen() -> None:
     """Both determinants change their sign, their product does not."""
     model = folding_twins()
     start = model.assemble({"cranka": -1.2, "crankb": -1.2})
-    with pytest.raises(rf.SimulationError, match=r"twins stands in a singular posture at t = 0\.823973 s"):
+    with pytest.raises(
+        rf.SimulationError, match=r"twins stands in a singular posture at t = 0\.823973 s"
+    ):
         rf.simulate(model, 1.0, start.q)
     alone = rf.load("slider_crank", rod=1.0)
     r = rf.simulate(model, 1.0, start.q, at_singularity="pass")
     one = rf.simulate(alone, 1.0, alone.assemble({"crank": -1.2}).q, at_singularity="pass")
-    np.testing.assert_allclose(r.stats["singular_postures"], one.stats["singular_postures"], atol=1e-6)
+    np.testing.assert_allclose(
+        r.stats["singular_postures"], one.stats["singular_postures"], atol=1e-6
+    )
     assert len(one.stats["singular_postures"]) == 1
 
 
@@ -411,26 +519,50 @@ def test_rollouts_name_the_states_that_fold() -> None:
     crank, rate = [-1.2, -1.2, -1.2], [0.0, 1.5, 9.0]
     starts = [model.assemble({"crank": x}, {"crank": u}) for x, u in zip(crank, rate, strict=True)]
     q, v = np.stack([s.q for s in starts]), np.stack([s.v for s in starts])
-    for options in ({}, {"every": 100}, {"control": lambda t, q, v: np.zeros_like(v)}, {"tau": np.zeros((3, 830, 3))}):
-        with pytest.warns(RuntimeWarning, match=r"2 of 3 states of 'slider_crank' pass a singular posture .*\(states 0, 2\)"):
+    for options in (
+        {},
+        {"every": 100},
+        {"control": lambda t, q, v: np.zeros_like(v)},
+        {"tau": np.zeros((3, 830, 3))},
+    ):
+        with pytest.warns(
+            RuntimeWarning,
+            match=r"2 of 3 states of 'slider_crank' pass a singular posture .*\(states 0, 2\)",
+        ):
             run = rf.rollout(model, q, v, steps=830, dt=1e-3, **options)
         assert run.singular is not None
         assert run.singular.tolist() == [True, False, True]
         last = run.q[:, -1] if "every" in options else run.q
-        np.testing.assert_allclose(last[1], rf.simulate(model, 0.8 if "every" in options else 0.83, q[1], v[1]).q[-1], atol=1e-6)
+        np.testing.assert_allclose(
+            last[1],
+            rf.simulate(model, 0.8 if "every" in options else 0.83, q[1], v[1]).q[-1],
+            atol=1e-6,
+        )
     fine = rf.rollout(model, q[:2], v[:2], steps=800, dt=1e-3)
     assert fine.singular is not None
     assert not fine.singular.any()
     twins = folding_twins()
     with pytest.warns(RuntimeWarning, match="1 of 1 states of 'twins'"):
-        rf.rollout(twins, twins.assemble({"cranka": -1.2, "crankb": -1.2}).q, np.zeros(6), steps=900, dt=1e-3)
+        rf.rollout(
+            twins,
+            twins.assemble({"cranka": -1.2, "crankb": -1.2}).q,
+            np.zeros(6),
+            steps=900,
+            dt=1e-3,
+        )
 
 
-@pytest.mark.parametrize(("control", "amplitude"), [("Prescribed", 0.3), ("Prescribed", 0.5), ("ComputedTorque", 0.5)])
+@pytest.mark.parametrize(
+    ("control", "amplitude"), [("Prescribed", 0.3), ("Prescribed", 0.5), ("ComputedTorque", 0.5)]
+)
 def test_the_dead_centre_of_a_drive_ends_a_run(control: str, amplitude: float) -> None:
-    """A slider is driven until the linkage is stretched (2.5 m), or further: which way the crank turns, nothing decides."""
+    """A slider is driven until the linkage is stretched (2.5 m), or further: which way the crank
+    turns, nothing decides.
+    """
     model = rf.load("slider_crank")
-    start = model.assemble({"slider": 2.2}, {"slider": amplitude}, guess=model.assemble({"crank": -1.2}).q)
+    start = model.assemble(
+        {"slider": 2.2}, {"slider": amplitude}, guess=model.assemble({"crank": -1.2}).q
+    )
     motion = rf.motion.Function(lambda t: [2.2 + amplitude * sin(t)])
     drive = getattr(rf.control, control)(motion, actuated=["slider"])
     with pytest.raises(rf.SimulationError, match="dead centre") as stopped:
@@ -474,18 +606,24 @@ def test_results_carry_their_loops(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["robotic_leg", "slider_crank", "three_rrr"])
 def test_loose_runs_have_a_verdict(name: str) -> None:
-    """What atol lets through is measured by the inertia of the opened tree, whatever the actuators can do."""
+    """What atol lets through is measured by the inertia of the opened tree, whatever the actuators
+    can do.
+    """
     r = rf.simulate(rf.load(name), 2.0, method="rk45", rtol=1e-3, atol=1e-3, at_singularity="pass")
     assert r.audit.passed
     assert r.audit.energy.limit > 1.1 * r.audit.tolerance * r.audit.energy.scale
 
 
 def test_a_broken_run_is_blamed_on_a_body() -> None:
-    """The audit's account per body knows the loops' forces: of a sound run, no body is off by more than its own doubt."""
+    """The audit's account per body knows the loops' forces: of a sound run, no body is off by more
+    than its own doubt.
+    """
     from ramify.sim.audit import _shares
 
     model = four_bar()
-    r = rf.simulate(model, 0.5, model.assemble({"crank": 0.3}).q, dt_out=1e-3, rtol=1e-10, atol=1e-12)
+    r = rf.simulate(
+        model, 0.5, model.assemble({"crank": 0.3}).q, dt_out=1e-3, rtol=1e-10, atol=1e-12
+    )
     shares, _ = _shares(r, 400)
     assert np.abs(shares).max() < 1e-6
     assert not audit(r, 1e-15).passed

@@ -1,4 +1,6 @@
-"""The built-in closed mechanisms against closed forms, the book's tables and Pinocchio; the recursion over their subsystems."""
+"""The built-in closed mechanisms against closed forms, the book's tables and Pinocchio; the
+recursion over their subsystems.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,12 @@ PRINTED = 5e-5  # the book prints four decimals
 # ---- kinematics in closed form ----
 
 
-def four_bar_angles(theta: Any, crank: float, rocker: float, coupler: float, pivot: float, side: float) -> np.ndarray:
-    """(crank, rocker, coupler relative to rocker) by the law of cosines; the rocker turns about (pivot, 0)."""
+def four_bar_angles(
+    theta: Any, crank: float, rocker: float, coupler: float, pivot: float, side: float
+) -> np.ndarray:
+    """(crank, rocker, coupler relative to rocker) by the law of cosines; the rocker turns about
+    (pivot, 0).
+    """
     tip = np.stack([crank * np.cos(theta) - pivot, crank * np.sin(theta)])
     d = np.hypot(*tip)
     at_pivot = np.arccos((rocker**2 + d**2 - coupler**2) / (2 * rocker * d))
@@ -32,7 +38,9 @@ def four_bar_angles(theta: Any, crank: float, rocker: float, coupler: float, piv
 
 
 def same_angles(a: Any, b: Any, tolerance: float) -> None:
-    np.testing.assert_allclose(np.abs(np.exp(1j * np.asarray(a)) - np.exp(1j * np.asarray(b))), 0.0, atol=tolerance)
+    np.testing.assert_allclose(
+        np.abs(np.exp(1j * np.asarray(a)) - np.exp(1j * np.asarray(b))), 0.0, atol=tolerance
+    )
 
 
 @pytest.mark.parametrize(
@@ -43,7 +51,9 @@ def same_angles(a: Any, b: Any, tolerance: float) -> None:
         ("redysim_four_bar", (0.05, 0.13, 0.1, 0.15), -1.0),
     ],
 )
-def test_four_bars_follow_the_law_of_cosines_all_the_way_round(name: str, lengths: Any, side: float) -> None:
+def test_four_bars_follow_the_law_of_cosines_all_the_way_round(
+    name: str, lengths: Any, side: float
+) -> None:
     theta = np.linspace(0.0, 2 * np.pi, 73)
     model = rf.load(name)
     state = model.assemble({"crank": theta}, rates={"crank": np.full(73, 2.0)})
@@ -60,7 +70,9 @@ def test_the_slider_crank_has_its_closed_form() -> None:
     state = model.assemble({"crank": theta}, rates={"crank": np.ones(50)})
     root = np.sqrt(1.5**2 - np.cos(theta) ** 2)
     np.testing.assert_allclose(state.q[:, 2], root - np.sin(theta), atol=1e-12)
-    np.testing.assert_allclose(state.v[:, 2], np.cos(theta) * np.sin(theta) / root - np.cos(theta), atol=1e-11)
+    np.testing.assert_allclose(
+        state.v[:, 2], np.cos(theta) * np.sin(theta) / root - np.cos(theta), atol=1e-11
+    )
     same_angles(state.q[:, 0] + state.q[:, 1], np.arctan2(-root, -np.cos(theta)), 1e-12)
 
 
@@ -79,12 +91,23 @@ def test_the_spatial_four_bar_keeps_its_lengths() -> None:
 def stewart_legs(position: Any, R: Any) -> np.ndarray:
     """Inverse kinematics in closed form: two angles and the length of every leg (6, 3)."""
     spread, third = np.pi / 12, 2 * np.pi / 3
-    ground = np.array([-spread, spread, third - spread, third + spread, 2 * third - spread, 2 * third + spread])
+    ground = np.array(
+        [-spread, spread, third - spread, third + spread, 2 * third - spread, 2 * third + spread]
+    )
     top = np.array(
-        [-third / 2 + spread, third / 2 - spread, third / 2 + spread, np.pi - spread, np.pi + spread, -third / 2 - spread]
+        [
+            -third / 2 + spread,
+            third / 2 - spread,
+            third / 2 + spread,
+            np.pi - spread,
+            np.pi + spread,
+            -third / 2 - spread,
+        ]
     )
     feet = 0.5 * np.stack([np.cos(ground), np.sin(ground), 0 * ground], axis=1)
-    heads = 0.25 * np.stack([np.cos(top), np.sin(top), 0 * top], axis=1) @ np.asarray(R).T + position
+    heads = (
+        0.25 * np.stack([np.cos(top), np.sin(top), 0 * top], axis=1) @ np.asarray(R).T + position
+    )
     d = heads - feet
     length = np.linalg.norm(d, axis=1)
     return np.stack([np.arctan2(d[:, 0], d[:, 2]), -np.arcsin(d[:, 1] / length), length], axis=1)
@@ -108,7 +131,9 @@ def test_a_parallelogram_stays_one(first: str, angle: float) -> None:
     robot.link("crank", **rod).link("rocker", at=(0.5, 0, 0), actuated=False, **rod)
     robot.link("coupler", "crank", at=(0.2, 0, 0), actuated=False, **rod)
     ends = [("rocker", (0.2, 0, 0)), ("coupler", (0.5, 0, 0))]
-    robot.loop("pin", "revolute", *(ends if first == "rocker" else ends[::-1]), planar=True).near(crank=1, rocker=1, coupler=-1)
+    robot.loop("pin", "revolute", *(ends if first == "rocker" else ends[::-1]), planar=True).near(
+        crank=1, rocker=1, coupler=-1
+    )
     same_angles(robot.model().assemble({"crank": angle}).q, [angle, angle, -angle], 1e-9)
 
 
@@ -128,27 +153,49 @@ def test_the_leg_starts_as_redysim_has_it(shared: Path) -> None:
     model = rf.load("robotic_leg", **{f"m{k + 1}": m for k, m in enumerate(data["m"])})
     np.testing.assert_allclose(model.assemble({"crank": 0.0}).q, data["th"], atol=PRINTED)
     np.testing.assert_allclose([body.mass for body in model.bodies], data["m"])
-    np.testing.assert_allclose([np.diag(body.inertia)[2] for body in model.bodies], data["Iczz"], rtol=1e-12)
-    assert [body.mass for body in rf.load("robotic_leg").bodies] == [0.01, 0.02, 0.05, 0.08, 0.03, 0.12, 0.06]  # table 8.2
+    np.testing.assert_allclose(
+        [np.diag(body.inertia)[2] for body in model.bodies], data["Iczz"], rtol=1e-12
+    )
+    assert [body.mass for body in rf.load("robotic_leg").bodies] == [
+        0.01,
+        0.02,
+        0.05,
+        0.08,
+        0.03,
+        0.12,
+        0.06,
+    ]  # table 8.2
 
 
 def test_three_rrr_starts_as_redysim_has_it(shared: Path) -> None:
     data = json.loads((shared / "redysim" / "3_rrr_parallel_robot.json").read_text())
     cranks = dict(zip(("crank1", "crank2", "crank3"), np.array(data["th"])[[0, 3, 5]], strict=True))
     state = rf.load("three_rrr").assemble(cranks)
-    np.testing.assert_allclose(state.q, data["th"], atol=4e-4)  # the crank angles are printed to 5e-5 and move the others more
+    np.testing.assert_allclose(
+        state.q, data["th"], atol=4e-4
+    )  # the crank angles are printed to 5e-5 and move the others more
 
 
 def test_three_rrr_free_fall_starts_near_table_8_4() -> None:
-    """The table's angles are rounded to whole degrees and leave the pins 1 cm open; its cranks alone give what is near the rest."""
+    """The table's angles are rounded to whole degrees and leave the pins 1 cm open; its cranks
+    alone give what is near the rest.
+    """
     model = rf.load("three_rrr")
-    printed = {"crank1": 1.0472, "coupler1": -0.8727, "platform": 3.7525, "crank2": 4.1888, "crank3": 5.7596}
+    printed = {
+        "crank1": 1.0472,
+        "coupler1": -0.8727,
+        "platform": 3.7525,
+        "crank2": 4.1888,
+        "crank3": 5.7596,
+    }
     platform = 1.0472 - 0.8727 + 3.7525
     printed["coupler2"] = platform + 1.3090 - np.pi - 4.1888  # given from the platform outwards
     printed["coupler3"] = platform + np.pi / 3 + 2.9322 - np.pi - 5.7596
     q = np.array([printed[name] for name in model.coordinates])
     assert 5e-3 < model.constraints(q).gap < 1.5e-2
-    state = model.assemble({name: printed[name] for name in ("crank1", "crank2", "crank3")}, guess=q)
+    state = model.assemble(
+        {name: printed[name] for name in ("crank1", "crank2", "crank3")}, guess=q
+    )
     assert state.gap < 1e-14
     same_angles(state.q, q, 0.03)
 
@@ -161,7 +208,13 @@ def test_dynamics_are_pinocchios(name: str) -> None:
     """(8.4) and (8.5) from Pinocchio's inertia matrix, bias and Jacobians."""
     model = rf.load(name)
     peer = Peer(model)
-    driven = [i for i, drives in enumerate(joint.actuated for joint in model.joints for _ in range(joint.dof)) if drives]
+    driven = [
+        i
+        for i, drives in enumerate(
+            joint.actuated for joint in model.joints for _ in range(joint.dof)
+        )
+        if drives
+    ]
     for seed in range(4):
         q, v, a = consistent(model, seed, 3.0)
         assert np.abs(peer.closure(q, v)[0]).max() < 1e-12
@@ -173,7 +226,11 @@ def test_dynamics_are_pinocchios(name: str) -> None:
         assert not np.delete(found, driven).any()
         accelerations, again = peer.forward(q, v, found)
         moved, lam2 = model.kernel("forward_dynamics_multipliers")(q, v, found)
-        np.testing.assert_allclose(peer.at(q, v, moved)[2], accelerations, atol=1e-9 * max(1.0, np.abs(accelerations).max()))
+        np.testing.assert_allclose(
+            peer.at(q, v, moved)[2],
+            accelerations,
+            atol=1e-9 * max(1.0, np.abs(accelerations).max()),
+        )
         np.testing.assert_allclose(moved, a, atol=1e-9 * max(1.0, np.abs(a).max()))
         np.testing.assert_allclose(peer.in_world(q, lam2), again, atol=1e-9 * scale)
 
@@ -200,7 +257,9 @@ def test_the_recursion_is_the_full_solve_and_costs_less(name: str) -> None:
     assert not plan(model).refused
     for seed in range(3):
         state = consistent(model, seed, 2.0)
-        by_parts, whole = (model.kernel(k)(*state) for k in ("inverse_dynamics", "inverse_dynamics_whole"))
+        by_parts, whole = (
+            model.kernel(k)(*state) for k in ("inverse_dynamics", "inverse_dynamics_whole")
+        )
         for part, full in zip(by_parts[:2], whole[:2], strict=True):
             np.testing.assert_allclose(part, full, atol=1e-10 * max(1.0, np.abs(full).max()))
     less, more = (model.op_count(k) for k in ("inverse_dynamics", "inverse_dynamics_whole"))
@@ -237,7 +296,10 @@ def test_subsystems_of_the_book() -> None:
         (("rocker", "coupler"), 2, True, 1),
     ]
     leg = plan(rf.load("robotic_leg"))
-    assert [(len(s.bodies), len(s.torques) + len(s.multipliers), s.determinate, s.after) for s in leg.subsystems] == [
+    assert [
+        (len(s.bodies), len(s.torques) + len(s.multipliers), s.determinate, s.after)
+        for s in leg.subsystems
+    ] == [
         (1, 3, False, 3),
         (2, 4, False, 2),
         (4, 4, True, 1),
@@ -268,7 +330,11 @@ def test_the_recursion_says_where_it_does_not_apply(tmp_path: Path, root: Path) 
     text = (root / "src" / "ramify" / "robots" / "four_bar.yaml").read_text()
     for old, new, why in (
         ("actuated: false", "actuated: true", "more actuators than needed"),
-        ("    joint: revolute\n", "    joint: {type: revolute, actuated: false}\n", "fewer actuators"),
+        (
+            "    joint: revolute\n",
+            "    joint: {type: revolute, actuated: false}\n",
+            "fewer actuators",
+        ),
     ):
         path = tmp_path / "other.yaml"
         path.write_text(text.replace(old, new))
@@ -294,12 +360,16 @@ class Periodic(rf.control.Controller):
 
 
 def test_the_four_bars_torque_brings_its_motion_back() -> None:
-    """Figures 8.5 and 8.6: inverse dynamics over a turn, then the simulation under that torque alone."""
+    """Figures 8.5 and 8.6: inverse dynamics over a turn, then the simulation under that torque
+    alone.
+    """
     model, rate = rf.load("four_bar"), 1.5 * np.pi
     t = np.linspace(0.0, 4 / 3, 128, endpoint=False)
     state = model.assemble({"crank": rate * t}, rates={"crank": np.full(128, rate)})
     control = Periodic(np.fft.rfft(model.inverse_dynamics(*state)[:, 0])[:50] / 128, rate)
-    r = rf.simulate(model, t_end=4 / 3, q0=state.q[0], v0=state.v[0], control=control, rtol=1e-10, atol=1e-12)
+    r = rf.simulate(
+        model, t_end=4 / 3, q0=state.q[0], v0=state.v[0], control=control, rtol=1e-10, atol=1e-12
+    )
     assert np.abs(r["crank"] - rate * r.t).max() < 1e-6
     assert np.abs(r.loops.gap).max() < 1e-14
 
@@ -311,10 +381,19 @@ def test_computed_torque_leads_the_driven_joints(name: str) -> None:
     start = model.assemble()
     driven = [i for i, joint in enumerate(model.joints) if joint.actuated]
     motion = rf.motion.Hold(start.q[driven] + 0.05)
-    r = rf.simulate(model, t_end=0.5, q0=start.q, control=rf.control.ComputedTorque(motion), rtol=1e-10, atol=1e-12)
+    r = rf.simulate(
+        model,
+        t_end=0.5,
+        q0=start.q,
+        control=rf.control.ComputedTorque(motion),
+        rtol=1e-10,
+        atol=1e-12,
+    )
     expected = 0.05 * (1.0 + 7.0 * r.t) * np.exp(-7.0 * r.t)
     np.testing.assert_allclose(
-        start.q[driven] + 0.05 - r.q[:, driven], np.repeat(expected[:, None], len(driven), axis=1), atol=1e-8
+        start.q[driven] + 0.05 - r.q[:, driven],
+        np.repeat(expected[:, None], len(driven), axis=1),
+        atol=1e-8,
     )
 
 
@@ -342,13 +421,17 @@ def test_scenarios_keep_loops_and_energy(name: str, turning: bool) -> None:
 
 
 def test_redysims_slider_crank_goes_through_its_fold_when_told() -> None:
-    """Crank and rod of one length: the swing leads through a posture of two degrees of freedom, where the velocity decides."""
+    """Crank and rod of one length: the swing leads through a posture of two degrees of freedom,
+    where the velocity decides.
+    """
     model = rf.load("slider_crank", rod=1.0)
     start = model.assemble({"crank": -np.pi / 2})
     with pytest.raises(rf.SimulationError, match="singular posture"):
         rf.simulate(model, t_end=3.0, q0=start.q)
     r = rf.simulate(model, t_end=3.0, q0=start.q, at_singularity="pass", rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(r["slider"], -2.0 * np.sin(r["crank"]), atol=1e-12)  # the branch it started on
+    np.testing.assert_allclose(
+        r["slider"], -2.0 * np.sin(r["crank"]), atol=1e-12
+    )  # the branch it started on
     total = r.energy.kinetic + r.energy.potential
     assert np.abs(total - total[0]).max() < 1e-8 * r.energy.kinetic.max()
 
@@ -358,8 +441,12 @@ def test_a_scenario_says_why_it_cannot_start() -> None:
 
     text = "name: x\nrobot: {name: slider_crank, parameters: {rod: 0.5}}\ninitial: {q: {crank: 0}}\nt_end: 1\n"
     with pytest.raises(
-        rf.ModelError, match=r"scenario.yaml:3:\d+: initial: slider_crank cannot be assembled with crank = 0: a gap of 0.5 m"
+        rf.ModelError,
+        match=r"scenario.yaml:3:\d+: initial: slider_crank cannot be assembled with crank = 0: a gap of 0.5 m",
     ):
         read_scenario(text)
-    with pytest.raises(rf.ModelError, match="'coupler' is not driven: its rate follows from the loops; give the rates of crank"):
+    with pytest.raises(
+        rf.ModelError,
+        match="'coupler' is not driven: its rate follows from the loops; give the rates of crank",
+    ):
         read_scenario("name: x\nrobot: four_bar\ninitial: {v: {coupler: 1}}\nt_end: 1\n")

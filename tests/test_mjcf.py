@@ -1,4 +1,6 @@
-"""Robots from MJCF, against MuJoCo itself: in its q and v its inertia, bias, accelerations and energies; and hostile files."""
+"""Robots from MJCF, against MuJoCo itself: in its q and v its inertia, bias, accelerations and
+energies; and hostile files.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.api.model import Model
 from ramify.files import mjcf_gate
 from ramify.files.mjcf import read_mjcf
+
+read_mjcf = as_model(read_mjcf)
 
 ARM = """
 <mujoco model="arm">
@@ -58,7 +63,15 @@ LEG = """
 QUADRUPED = (
     '<mujoco model="quadruped"><worldbody><geom type="plane" size="1 1 1"/><body name="trunk" pos="0 0 0.5" euler="0 20 0">'
     '<freejoint name="base"/><geom type="box" size="0.3 0.15 0.05" pos="0.02 0 0.01" mass="8"/>'
-    + "".join(LEG.format(n, x, y) for n, x, y in (("lf", 0.3, 0.15), ("rf", 0.3, -0.15), ("lh", -0.3, 0.15), ("rh", -0.3, -0.15)))
+    + "".join(
+        LEG.format(n, x, y)
+        for n, x, y in (
+            ("lf", 0.3, 0.15),
+            ("rf", 0.3, -0.15),
+            ("lh", -0.3, 0.15),
+            ("rh", -0.3, -0.15),
+        )
+    )
     + "</body></worldbody></mujoco>"
 )
 
@@ -125,7 +138,10 @@ def peer(text: str) -> tuple[Any, Any]:
 
 def states(model: Model, number: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    q, v = (np.array(x) for x in zip(*(model.random(seed=100 * seed + i) for i in range(number)), strict=True))
+    q, v = (
+        np.array(x)
+        for x in zip(*(model.random(seed=100 * seed + i) for i in range(number)), strict=True)
+    )
     return q, v, rng.normal(size=(number, model.nv))
 
 
@@ -181,7 +197,11 @@ def test_structure_names_limits_and_shapes(tmp_path: Path) -> None:
     assert_allclose(model.joint("shoulder").limits, [(-np.pi / 2, np.pi / 2)])
     assert [s.kind for s in model.body("upper").shapes] == ["capsule"]
     assert model.body("upper").shapes[0].size == pytest.approx((0.03, 0.3))
-    assert [s.kind for s in model.body("fore").shapes] == ["box", "cylinder", "sphere"]  # the flange is welded to it
+    assert [s.kind for s in model.body("fore").shapes] == [
+        "box",
+        "cylinder",
+        "sphere",
+    ]  # the flange is welded to it
     assert model.body("fore").shapes[0].size == pytest.approx((0.2, 0.1, 0.04))
     assert model.attachment("flange").body == 3
 
@@ -202,7 +222,11 @@ def test_the_report_names_what_is_left_out(tmp_path: Path) -> None:
 
 def test_bases(tmp_path: Path) -> None:
     path = written(tmp_path, QUADRUPED)
-    free, euler, fixed = rf.load(path), rf.load(path, base="free_euler"), rf.load(path, base="fixed")
+    free, euler, fixed = (
+        rf.load(path),
+        rf.load(path, base="free_euler"),
+        rf.load(path, base="fixed"),
+    )
     assert (free.nq, free.nv) == (19, 18)
     assert (euler.nq, euler.nv) == (18, 18)
     assert (fixed.nq, fixed.nv) == (12, 12)
@@ -210,7 +234,9 @@ def test_bases(tmp_path: Path) -> None:
     assert rf.load(path, base="free").nq == 19
     q = np.zeros(12)
     at = fixed.kinematics(q)
-    lifted = free.kinematics(np.concatenate([[0, 0, 0.5], mujoco.MjModel.from_xml_string(QUADRUPED).qpos0[3:7], q]))
+    lifted = free.kinematics(
+        np.concatenate([[0, 0, 0.5], mujoco.MjModel.from_xml_string(QUADRUPED).qpos0[3:7], q])
+    )
     assert_allclose(at.position[-1], lifted.position[-1], atol=1e-14)
     shoulder = '<joint name="shoulder" type="hinge" axis="1 2 3" pos="0.05 -0.1 0.02" ref="25" range="-90 90"/>'
     assert shoulder in ARM
@@ -220,7 +246,10 @@ def test_bases(tmp_path: Path) -> None:
     assert floats.nv == rf.load(still).nv + 6
     with pytest.raises(rf.ModelError, match="base 'flying' must be one of fixed, free, free_euler"):
         rf.load(path, base="flying")
-    with pytest.raises(rf.ModelError, match="base='free' needs one body that is free or stands still on the world; there are 0"):
+    with pytest.raises(
+        rf.ModelError,
+        match="base='free' needs one body that is free or stands still on the world; there are 0",
+    ):
         rf.load(written(tmp_path, ARM), base="free")
 
 
@@ -233,7 +262,8 @@ def test_gravity_may_be_switched_off(tmp_path: Path) -> None:
 def test_included_files_and_meshes_below_the_folder(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     (tmp_path / "parts" / "arm.xml").write_text(
-        '<mujocoinclude><body name="a"><joint/><geom type="mesh" mesh="tetra"/></body></mujocoinclude>', encoding="utf-8"
+        '<mujocoinclude><body name="a"><joint/><geom type="mesh" mesh="tetra"/></body></mujocoinclude>',
+        encoding="utf-8",
     )
     (tmp_path / "parts" / "tetra.obj").write_text(
         "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n", encoding="utf-8"
@@ -254,18 +284,39 @@ HOSTILE = {
     "deep": ("<mujoco><worldbody>" + "<body>" * 5000, "not well-formed XML|depth"),
     "urdf": ('<robot name="x"/>', r"a URDF robot, not MJCF; name the file \.urdf"),
     "other root": ("<html/>", "the root element is <html>"),
-    "include": ('<mujoco><include file="../secret.xml"/></mujoco>', "names '../secret.xml', outside the folder"),
-    "absolute": ('<mujoco><asset><mesh name="m" file="/etc/passwd"/></asset></mujoco>', "names '/etc/passwd', outside the folder"),
-    "scheme": ('<mujoco><asset><mesh name="m" file="http://x/y.stl"/></asset></mujoco>', "outside the folder"),
+    "include": (
+        '<mujoco><include file="../secret.xml"/></mujoco>',
+        "names '../secret.xml', outside the folder",
+    ),
+    "absolute": (
+        '<mujoco><asset><mesh name="m" file="/etc/passwd"/></asset></mujoco>',
+        "names '/etc/passwd', outside the folder",
+    ),
+    "scheme": (
+        '<mujoco><asset><mesh name="m" file="http://x/y.stl"/></asset></mujoco>',
+        "outside the folder",
+    ),
     "folder": ('<mujoco><compiler meshdir="../.."/></mujoco>', "outside the folder"),
-    "texture": ('<mujoco><asset><texture fileright="../a.png"/></asset></mujoco>', "outside the folder"),
-    "link out": ('<mujoco><asset><mesh name="m" file="out/a.stl"/></asset></mujoco>', "outside the folder"),
+    "texture": (
+        '<mujoco><asset><texture fileright="../a.png"/></asset></mujoco>',
+        "outside the folder",
+    ),
+    "link out": (
+        '<mujoco><asset><mesh name="m" file="out/a.stl"/></asset></mujoco>',
+        "outside the folder",
+    ),
     "link out of the meshes": (
         '<mujoco><asset><mesh name="m" file="out/a.stl"/></asset><compiler meshdir="assets"/></mujoco>',
         "outside the folder",
     ),
-    "names": ("<mujoco><asset>" + '<mesh file="a.stl"/>' * 10_000 + "</asset></mujoco>", "names too many files"),
-    "ring of links": ('<mujoco><asset><mesh name="m" file="ring/a.stl"/></asset></mujoco>', "outside the folder|refuses it"),
+    "names": (
+        "<mujoco><asset>" + '<mesh file="a.stl"/>' * 10_000 + "</asset></mujoco>",
+        "names too many files",
+    ),
+    "ring of links": (
+        '<mujoco><asset><mesh name="m" file="ring/a.stl"/></asset></mujoco>',
+        "outside the folder|refuses it",
+    ),
     "long name": (f'<mujoco><include file="{"x" * 5000}"/></mujoco>', "outside the folder"),
     "attached": (
         '<mujoco><worldbody><replicate count="150"><frame>'
@@ -286,16 +337,31 @@ HOSTILE = {
         '<mujoco><asset><texture name="t" builtin="flat" width="99999" height="99999"/></asset></mujoco>',
         "more than 16777216 cells",
     ),
-    "sizes": ('<mujoco><size nuser_body="99999999"/></mujoco>', "nuser_body='99999999' of <size> is too large"),
-    "schema": ("<mujoco><worldbody><knob/></worldbody></mujoco>", "MuJoCo refuses it: .*unrecognized element"),
-    "no mass": ("<mujoco><worldbody><body><joint/></body></worldbody></mujoco>", "MuJoCo refuses it: .*mass and inertia"),
-    "no joints": ('<mujoco><worldbody><body><geom size="1"/></body></worldbody></mujoco>', "has no moving link"),
+    "sizes": (
+        '<mujoco><size nuser_body="99999999"/></mujoco>',
+        "nuser_body='99999999' of <size> is too large",
+    ),
+    "schema": (
+        "<mujoco><worldbody><knob/></worldbody></mujoco>",
+        "MuJoCo refuses it: .*unrecognized element",
+    ),
+    "no mass": (
+        "<mujoco><worldbody><body><joint/></body></worldbody></mujoco>",
+        "MuJoCo refuses it: .*mass and inertia",
+    ),
+    "no joints": (
+        '<mujoco><worldbody><body><geom size="1"/></body></worldbody></mujoco>',
+        "has no moving link",
+    ),
     "duplicates": (
         '<mujoco><worldbody><body name="a"><joint/><geom size="1"/></body>'
         '<body name="a"><joint/><geom size="1"/></body></worldbody></mujoco>',
         "MuJoCo refuses it: .*repeated name",
     ),
-    "huge": ('<mujoco><worldbody><body pos="1e400 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>', r"robot\.xml"),
+    "huge": (
+        '<mujoco><worldbody><body pos="1e400 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>',
+        r"robot\.xml",
+    ),
     "cycle": ('<mujoco><include file="robot.xml"/></mujoco>', "MuJoCo refuses it"),
 }
 
@@ -311,37 +377,105 @@ def placed(text: str) -> str:
 GEOM = '<geom size="1"/>'
 TEXTURE = '<texture name="t{}" type="2d" builtin="flat" width="4096" height="4096"/>'
 GREEDY = {
-    "keys by number": (asked('<size nkey="1000000"/>'), "nkey='1000000' of <size> is too large; at most 1000"),
+    "keys by number": (
+        asked('<size nkey="1000000"/>'),
+        "nkey='1000000' of <size> is too large; at most 1000",
+    ),
     "keys": (asked(f"<keyframe>{'<key/>' * 100_000}</keyframe>"), "would have [0-9]+ keyframes"),
-    "cone": (asked('<asset><mesh name="m" builtin="cone" params="20000000 0"/></asset>'), "more than 40000 vertices of built-in"),
-    "params": (asked('<asset><mesh name="m" builtin="cone" params="0x7fffffff 0"/></asset>'), "'0x7fffffff' is no number"),
-    "replicate": (placed(f'<replicate count="20000">{GEOM}</replicate>'), "would have 19999 copies of elements"),
-    "replicates": (placed(f'<replicate count="15000">{GEOM}</replicate>' * 10), "would have [0-9]+ copies of elements"),
-    "many replicates": (placed(f'<replicate count="1000">{GEOM}</replicate>' * 10), "would have 9990 copies of elements"),
-    "included copies": (placed('<replicate count="3000"><include file="part.xml"/></replicate>'), "copies of elements"),
-    "lattice": (placed('<flexcomp name="f" type="grid" count="20 20 20" dim="3"/>'), "would have 8000 points of lattices"),
-    "listed lattice": (placed(f'<flexcomp name="f" type="direct" point="{"0 " * 9000}"/>'), "would have 3000 points of lattices"),
-    "cable": (placed('<composite type="cable" count="100000 1 1"/>'), "would have 100000 points of lattices"),
+    "cone": (
+        asked('<asset><mesh name="m" builtin="cone" params="20000000 0"/></asset>'),
+        "more than 40000 vertices of built-in",
+    ),
+    "params": (
+        asked('<asset><mesh name="m" builtin="cone" params="0x7fffffff 0"/></asset>'),
+        "'0x7fffffff' is no number",
+    ),
+    "replicate": (
+        placed(f'<replicate count="20000">{GEOM}</replicate>'),
+        "would have 19999 copies of elements",
+    ),
+    "replicates": (
+        placed(f'<replicate count="15000">{GEOM}</replicate>' * 10),
+        "would have [0-9]+ copies of elements",
+    ),
+    "many replicates": (
+        placed(f'<replicate count="1000">{GEOM}</replicate>' * 10),
+        "would have 9990 copies of elements",
+    ),
+    "included copies": (
+        placed('<replicate count="3000"><include file="part.xml"/></replicate>'),
+        "copies of elements",
+    ),
+    "lattice": (
+        placed('<flexcomp name="f" type="grid" count="20 20 20" dim="3"/>'),
+        "would have 8000 points of lattices",
+    ),
+    "listed lattice": (
+        placed(f'<flexcomp name="f" type="direct" point="{"0 " * 9000}"/>'),
+        "would have 3000 points of lattices",
+    ),
+    "cable": (
+        placed('<composite type="cable" count="100000 1 1"/>'),
+        "would have 100000 points of lattices",
+    ),
     "bodies": (placed(f"<body>{GEOM}</body>" * 5000), "would have 5001 bodies"),
     "elements": (placed(GEOM * 100_000), "would have 15001 elements"),
-    "height field": (asked('<asset><hfield name="h" nrow="+12000" ncol="+12000" size="1 1 1 1"/></asset>'), "more than 16777216"),
-    "texture": (asked('<asset><texture name="t" builtin="flat" width="+12000" height="+12000"/></asset>'), "more than 16777216"),
-    "cube": (asked('<asset><texture name="t" type="cube" builtin="flat" width="9000" height="1"/></asset>'), "more than 16777216"),
-    "textures": (asked(f"<asset>{''.join(map(TEXTURE.format, range(20)))}</asset>"), "more than 16777216 cells"),
-    "channels": (asked('<asset><texture name="t" nchannel="99999999" width="9" height="9"/></asset>'), "1 to 4 channels"),
-    "user data": (asked('<size nuserdata="+100000000"/>'), "nuserdata=.* is too large; at most 10000"),
-    "user data per body": (asked('<size nuser_body="9999"/>'), "nuser_body=.* is too large; at most 1000"),
+    "height field": (
+        asked('<asset><hfield name="h" nrow="+12000" ncol="+12000" size="1 1 1 1"/></asset>'),
+        "more than 16777216",
+    ),
+    "texture": (
+        asked('<asset><texture name="t" builtin="flat" width="+12000" height="+12000"/></asset>'),
+        "more than 16777216",
+    ),
+    "cube": (
+        asked(
+            '<asset><texture name="t" type="cube" builtin="flat" width="9000" height="1"/></asset>'
+        ),
+        "more than 16777216",
+    ),
+    "textures": (
+        asked(f"<asset>{''.join(map(TEXTURE.format, range(20)))}</asset>"),
+        "more than 16777216 cells",
+    ),
+    "channels": (
+        asked('<asset><texture name="t" nchannel="99999999" width="9" height="9"/></asset>'),
+        "1 to 4 channels",
+    ),
+    "user data": (
+        asked('<size nuserdata="+100000000"/>'),
+        "nuserdata=.* is too large; at most 10000",
+    ),
+    "user data per body": (
+        asked('<size nuser_body="9999"/>'),
+        "nuser_body=.* is too large; at most 1000",
+    ),
     "no integer": (asked('<size nuserdata="1e8"/>'), "nuserdata='1e8' must be a whole number"),
     "memory": (asked('<size memory="100G"/>'), "memory='100G' of <size> is too large"),
-    "numbers": (asked('<custom><numeric name="x" size="2000000" data="0"/></custom>'), "more than 1000000 numbers of <numeric>"),
-    "pipe": (asked('<asset><mesh name="m" file="pipe.stl"/></asset>'), "'pipe.stl', which is not a regular file"),
-    "included pipe": (asked('<include file="pipe.stl"/>'), "'pipe.stl', which is not a regular file"),
+    "numbers": (
+        asked('<custom><numeric name="x" size="2000000" data="0"/></custom>'),
+        "more than 1000000 numbers of <numeric>",
+    ),
+    "pipe": (
+        asked('<asset><mesh name="m" file="pipe.stl"/></asset>'),
+        "'pipe.stl', which is not a regular file",
+    ),
+    "included pipe": (
+        asked('<include file="pipe.stl"/>'),
+        "'pipe.stl', which is not a regular file",
+    ),
     "stripped": (
         asked('<compiler strippath="true"/><asset><mesh name="m" file="x/pipe.stl"/></asset>'),
         "'pipe.stl', which is not a regular file",
     ),
-    "large mesh": (asked('<asset><mesh name="m" file="large.stl"/></asset>'), r"a file of 70\.0 MB; at most"),
-    "large picture": (asked('<asset><texture name="t" type="2d" file="large.png"/></asset>'), "more than 67108864 pixels"),
+    "large mesh": (
+        asked('<asset><mesh name="m" file="large.stl"/></asset>'),
+        r"a file of 70\.0 MB; at most",
+    ),
+    "large picture": (
+        asked('<asset><texture name="t" type="2d" file="large.png"/></asset>'),
+        "more than 67108864 pixels",
+    ),
 }
 
 
@@ -354,7 +488,9 @@ def test_files_that_ask_for_too_much_are_refused_at_once(case: str, tmp_path: Pa
         file.truncate(70_000_000)
     head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 50_000, 50_000)
     (tmp_path / "large.png").write_bytes(head)
-    (tmp_path / "part.xml").write_text(f"<mujocoinclude>{GEOM}{GEOM}</mujocoinclude>", encoding="utf-8")
+    (tmp_path / "part.xml").write_text(
+        f"<mujocoinclude>{GEOM}{GEOM}</mujocoinclude>", encoding="utf-8"
+    )
     start = time.process_time()
     with pytest.raises(rf.ModelError, match=message):
         rf.load(written(tmp_path, text))
@@ -409,12 +545,16 @@ def test_damaged_files_give_a_model_or_a_model_error(seed: int, text: str) -> No
 def test_too_many_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mjcf_gate, "MAX_FILES", 3)
     for i in range(5):
-        (tmp_path / f"p{i}.xml").write_text(f'<mujocoinclude><include file="p{i + 1}.xml"/></mujocoinclude>', encoding="utf-8")
+        (tmp_path / f"p{i}.xml").write_text(
+            f'<mujocoinclude><include file="p{i + 1}.xml"/></mujocoinclude>', encoding="utf-8"
+        )
     with pytest.raises(rf.ModelError, match="more than 3 files"):
         rf.load(written(tmp_path, '<mujoco><include file="p0.xml"/></mujoco>'))
 
 
-def test_without_mujoco_the_error_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_mujoco_the_error_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "mujoco", None)
     with pytest.raises(rf.ModelError, match=r"pip install 'ramify\[mjcf\]'"):
         read_mjcf(written(tmp_path, ARM))

@@ -1,4 +1,6 @@
-"""Trajectories: ends, continuity, exact derivatives, one text in every reading, and what they refuse."""
+"""Trajectories: ends, continuity, exact derivatives, one text in every reading, and what they
+refuse.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,10 @@ TIMES = np.array([0.1, 0.3, 0.75, 0.8, 1.2, 1.5, 1.9])
 def formula(t: Any) -> list[Any]:
     """Everything a text may use but atan2, which kernels do not have."""
     u = 1.0 / (1.0 + t * t)
-    return [sin(t**2 + 1.0) * u - 0.5 * cos(3.0 * t), select(t < 1.0, t**3, 3.0 * t * t - 3.0 * t + 1.0) + sqrt(2.0 + t)]
+    return [
+        sin(t**2 + 1.0) * u - 0.5 * cos(3.0 * t),
+        select(t < 1.0, t**3, 3.0 * t * t - 3.0 * t + 1.0) + sqrt(2.0 + t),
+    ]
 
 
 TRAJECTORIES: dict[str, Trajectory] = {
@@ -51,11 +56,20 @@ TRAJECTORIES: dict[str, Trajectory] = {
     "harmonic": Harmonic([0.1, 0.2], 0.5, [1.0, 2.5], [0.0, 1.0]),
     "table": Table(TIMES, POINTS),
     "function": Function(formula),
-    "function with rates": Function(lambda t: [t, t * t], lambda t: [1.0, 2.0 * t], lambda t: (0.0, 2.0), duration=1.5),
+    "function with rates": Function(
+        lambda t: [t, t * t], lambda t: [1.0, 2.0 * t], lambda t: (0.0, 2.0), duration=1.5
+    ),
     "hold": Hold([0.3, 0.4]),
-    "per joint": PerJoint([Cycloid(0.0, 1.0, 0.8), Harmonic(0.0, 1.0, 2.0, begin=0.3, duration=1.0)]),
+    "per joint": PerJoint(
+        [Cycloid(0.0, 1.0, 0.8), Harmonic(0.0, 1.0, 2.0, begin=0.3, duration=1.0)]
+    ),
     "sequence": Sequence(
-        [Hold([1.0, 2.0], 0.3), Quintic([1.0, 2.0], [0.0, 3.0], 0.9, begin=5.0), Cycloid([0.0, 3.0], 1.0, 0.5)], 0.2
+        [
+            Hold([1.0, 2.0], 0.3),
+            Quintic([1.0, 2.0], [0.0, 3.0], 0.9, begin=5.0),
+            Cycloid([0.0, 3.0], 1.0, 0.5),
+        ],
+        0.2,
     ),
 }
 CASES = pytest.mark.parametrize("name", TRAJECTORIES)
@@ -76,7 +90,9 @@ def test_one_text_in_every_reading(name: str) -> None:
     program = program_of(motion)
     interpreted = interpret(program, [GRID[:, None]])
     compiled = [np.empty((GRID.size, motion.n)) for _ in range(3)]
-    Unrolled(lambda: program, lambda: f"test {motion!r}", "motion").run([GRID[:, None].copy()], compiled, 0, GRID.size)
+    Unrolled(lambda: program, lambda: f"test {motion!r}", "motion").run(
+        [GRID[:, None].copy()], compiled, 0, GRID.size
+    )
     for i in range(3):
         assert np.abs(np.array([m[i + 1] for m in by_float]) - by_array[i + 1]).max() < 1e-13
         assert np.abs(interpreted[i] - by_array[i + 1]).max() < 1e-12
@@ -99,14 +115,24 @@ def test_rates_are_the_derivatives(name: str) -> None:
     assert np.abs((after.v - before.v) / (2.0 * h) - now.a).max() < 1e-6 * scale
 
 
-@pytest.mark.parametrize("name", ["cycloid", "quintic", "quintic with rates", "function", "harmonic"])
+@pytest.mark.parametrize(
+    "name", ["cycloid", "quintic", "quintic with rates", "function", "harmonic"]
+)
 def test_rates_by_complex_steps(name: str) -> None:
-    """Inside its time a smooth motion takes complex numbers: the imaginary part of a tiny step is an exact derivative."""
+    """Inside its time a smooth motion takes complex numbers: the imaginary part of a tiny step is
+    an exact derivative.
+    """
     motion = TRAJECTORIES[name]
     h = 1e-200
     for t in (0.31, 0.77, 1.33):
         if name == "function":  # its select compares: only the first branch there
-            steps = [np.imag(np.sin((t + 1j * h) ** 2 + 1.0) / (1.0 + (t + 1j * h) ** 2) - 0.5 * np.cos(3.0 * (t + 1j * h))) / h]
+            steps = [
+                np.imag(
+                    np.sin((t + 1j * h) ** 2 + 1.0) / (1.0 + (t + 1j * h) ** 2)
+                    - 0.5 * np.cos(3.0 * (t + 1j * h))
+                )
+                / h
+            ]
             assert abs(motion.at(t).v[0] - steps[0]) < 1e-14
             continue
         q, v, _ = motion.inside(np.complex128(t + 1j * h))
@@ -174,7 +200,9 @@ def test_atan2_in_a_function() -> None:
 
 def test_functions_are_known_by_what_they_compute() -> None:
     """Compiled code is kept under the repr: equal formulas share it, different ones never do."""
-    one, same, other = (Function(f) for f in (lambda t: 2.0 * t, lambda t: t * 2.0, lambda t: 3.0 * t))
+    one, same, other = (
+        Function(f) for f in (lambda t: 2.0 * t, lambda t: t * 2.0, lambda t: 3.0 * t)
+    )
     assert repr(one).replace("<lambda>", "") == repr(same).replace("<lambda>", "")
     assert repr(one) != repr(other)
     free = Function(lambda t: float(np.interp(t, [0, 1], [0, 1])), lambda t: 1.0, lambda t: 0.0)
@@ -200,10 +228,21 @@ def test_sequence_runs_its_parts_in_turn() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["cycloid", "quintic", "natural spline", "clamped spline", "not-a-knot spline", "table", "sequence"]
+    "name",
+    [
+        "cycloid",
+        "quintic",
+        "natural spline",
+        "clamped spline",
+        "not-a-knot spline",
+        "table",
+        "sequence",
+    ],
 )
 def test_smooth_across_joins(name: str) -> None:
-    """No jump of q, v, a at inner knots; none at the ends either where a motion goes from rest to rest."""
+    """No jump of q, v, a at inner knots; none at the ends either where a motion goes from rest to
+    rest.
+    """
     motion, h = TRAJECTORIES[name], 1e-9
     at_rest = name in ("cycloid", "quintic", "sequence")
     joins = [motion.begin, motion.until, 0.5, 1.4] if at_rest else TIMES[1:-1]
@@ -249,7 +288,9 @@ def test_from_rest_to_rest() -> None:
 
 
 def test_a_number_serves_all() -> None:
-    assert np.array_equal(cycloid(0.0, [1.0, 2.0], rows=3).q, cycloid([0.0, 0.0], [1.0, 2.0], rows=3).q)
+    assert np.array_equal(
+        cycloid(0.0, [1.0, 2.0], rows=3).q, cycloid([0.0, 0.0], [1.0, 2.0], rows=3).q
+    )
 
 
 def test_published_motion(shared: Path) -> None:
@@ -285,7 +326,10 @@ def mistaken(t: Any) -> Any:
     [
         (lambda: Cycloid(0.0, 1.0, begin=np.nan), "begin nan s"),
         (lambda: Quintic(0.0, 1.0, start_rate=np.inf), r"start_rate\[0\] is inf"),
-        (lambda: Quintic([0.0, 0.0], 1.0, end_acceleration=[1.0, 2.0, 3.0]), "end_acceleration has 3"),
+        (
+            lambda: Quintic([0.0, 0.0], 1.0, end_acceleration=[1.0, 2.0, 3.0]),
+            "end_acceleration has 3",
+        ),
         (lambda: Spline([0.0, 1.0, 1.0], [1.0, 2.0, 3.0]), r"times\[2\] is 1.0 s, not after"),
         (lambda: Spline([0.0, 1.0], [[1.0, 2.0]]), r"points has shape \(1, 2\)"),
         (lambda: Spline([0.0], [1.0]), "at least 2"),
@@ -299,7 +343,10 @@ def mistaken(t: Any) -> Any:
         (lambda: Function(mistaken), "no truth value"),
         (lambda: Function(lambda t: t**0.5), "whole number"),
         (lambda: Function(lambda t: t, v=lambda t: 1.0), "a is missing"),
-        (lambda: Function(lambda t: t, lambda t: [1.0, 1.0], lambda t: 0.0), "q gives 1 numbers, v 2"),
+        (
+            lambda: Function(lambda t: t, lambda t: [1.0, 1.0], lambda t: 0.0),
+            "q gives 1 numbers, v 2",
+        ),
         (lambda: Function(lambda t: []), "gives no number"),
         (lambda: PerJoint([]), "at least one"),
         (lambda: PerJoint([3.0]), "part 0 is a float"),
@@ -317,7 +364,11 @@ def test_refused_families(make: Any, message: str) -> None:
 
 
 def test_examples_end_where_the_joints_can_go() -> None:
-    robot = rf.Builder("rp").link("turn", mass=1, com=(1, 0, 0)).link("slide", parent="turn", joint="prismatic", mass=1)
+    robot = (
+        rf.Builder("rp")
+        .link("turn", mass=1, com=(1, 0, 0))
+        .link("slide", parent="turn", joint="prismatic", mass=1)
+    )
     start, end = example_ends(robot.model())
     assert start.tolist() == [0.0, 0.0]
     assert end.tolist() == [np.pi / 3, 0.1]

@@ -1,4 +1,6 @@
-"""The equations of motion in quasi-coordinates: agreement with the recursions, the paper's example, what the coordinates cost."""
+"""The equations of motion in quasi-coordinates: agreement with the recursions, the paper's example,
+what the coordinates cost.
+"""
 
 from __future__ import annotations
 
@@ -21,21 +23,35 @@ from ramify.model.answers import Attachment
 from ramify.model.frame import Frame
 from ramify.motion.line import PlanarLine
 
-TURNING = ("revolute", "universal", "spherical", "ball")  # the paper's joints of one, two and three freedoms
+TURNING = (
+    "revolute",
+    "universal",
+    "spherical",
+    "ball",
+)  # the paper's joints of one, two and three freedoms
 SLIDING = ("prismatic", "cylindrical", "helical", "planar")
 BASES = ("free", "free_euler", "prismatic", "planar")
 
 
 def serial_robot(seed: int) -> tuple[Model, Any, Any, Any]:
-    """A random chain of 1-6 bodies: turning joints only, a moving base under such, or any joints; and a state."""
+    """A random chain of 1-6 bodies: turning joints only, a moving base under such, or any joints;
+    and a state.
+    """
     rng = np.random.default_rng(seed)
-    kinds = [str(rng.choice(TURNING if seed % 3 else TURNING + SLIDING)) for _ in range(int(rng.integers(1, 7)))]
+    kinds = [
+        str(rng.choice(TURNING if seed % 3 else TURNING + SLIDING))
+        for _ in range(int(rng.integers(1, 7)))
+    ]
     if seed % 3 == 1:
         kinds[0] = BASES[seed % 4]
     bodies = []
     for i, kind in enumerate(kinds):
         body = random_bodies(rng, 1, kinds=(kind,))[0]
-        bodies.append(replace(body, name=f"body{i}", parent=i - 1, joint=replace(body.joint, name=f"joint{i}")))
+        bodies.append(
+            replace(
+                body, name=f"body{i}", parent=i - 1, joint=replace(body.joint, name=f"joint{i}")
+            )
+        )
     attached = {body.name: Attachment(i, Frame()) for i, body in enumerate(bodies)}
     m = Model("chain", tuple(bodies), tuple(6.0 * rng.normal(size=3)), attached)
     return m, *m.random(seed), rng.normal(size=m.nv)
@@ -48,7 +64,9 @@ def error(got: Any, right: Any) -> float:
 
 @pytest.mark.parametrize("block", range(4))
 def test_serial_robots(block: int) -> None:
-    """120 random chains with joints of one, two and three freedoms: matrix, bias, control in both coordinates, simulation."""
+    """120 random chains with joints of one, two and three freedoms: matrix, bias, control in both
+    coordinates, simulation.
+    """
     well_conditioned = 0
     for seed in range(30 * block, 30 * block + 30):
         m, q, v, a = serial_robot(seed)
@@ -59,7 +77,9 @@ def test_serial_robots(block: int) -> None:
         assert error(quasi.inverse_dynamics(m, q, v, a, "relative"), tau) < 1e-11
         found = np.array(quasi.forward_dynamics(m, q, v, tau), dtype=np.float64)
         assert error(m.inverse_dynamics(q, v, found), tau) < 1e-11
-        if np.linalg.cond(m.mass_matrix(q)) < 1e4:  # near singular Euler angles the answer itself is ill-conditioned
+        if (
+            np.linalg.cond(m.mass_matrix(q)) < 1e4
+        ):  # near singular Euler angles the answer itself is ill-conditioned
             assert error(found, a) < 1e-11
             well_conditioned += 1
     assert well_conditioned >= 26
@@ -73,7 +93,9 @@ def _matrix(blocks: list[list[Mat3]]) -> Any:
 
 
 def test_the_matrices_of_the_paper() -> None:
-    """A of (29) is symmetric and the linear part of (22); omega = G Omega (31); M_c = D' G' A G D (37)."""
+    """A of (29) is symmetric and the linear part of (22); omega = G Omega (31); M_c = D' G' A G D
+    (37).
+    """
     for seed in (1, 2, 3, 7):
         m, q, v, a = serial_robot(seed)
         chain = quasi_chain_of(m)
@@ -83,15 +105,24 @@ def test_the_matrices_of_the_paper() -> None:
         A = _matrix(quasi.inertia_blocks(chain, joints, rates))
         np.testing.assert_allclose(A, A.T, atol=1e-13)
         n = len(joints)
-        x = np.array([[u.x, u.y, u.z] for u in [*(j.du for j in joints), *(rate.dw for rate in rates)]], dtype=np.float64).ravel()
-        g, F = quasi.generalized_equations(replace(chain, gravity=Vec3(0.0, 0.0, 0.0)), joints, rates)
+        x = np.array(
+            [[u.x, u.y, u.z] for u in [*(j.du for j in joints), *(rate.dw for rate in rates)]],
+            dtype=np.float64,
+        ).ravel()
+        g, F = quasi.generalized_equations(
+            replace(chain, gravity=Vec3(0.0, 0.0, 0.0)), joints, rates
+        )
         carriers = [np.eye(3), *(_matrix([[rate.C]]) for rate in rates)]
         moments = np.array([[u.x, u.y, u.z] for u in g], dtype=np.float64).ravel()
-        forces = np.concatenate([carriers[i].T @ np.array([F[i].x, F[i].y, F[i].z], dtype=np.float64) for i in range(n)])
+        forces = np.concatenate(
+            [carriers[i].T @ np.array([F[i].x, F[i].y, F[i].z], dtype=np.float64) for i in range(n)]
+        )
         np.testing.assert_allclose(A @ x, np.concatenate([forces, moments]), atol=1e-11)
         moving = joint_motions(chain, q, v, a)
         G = quasi.connectivity(moving)
-        for one, other in zip(quasi.inertial_rates(moving), quasi.relative_rates(moving, G), strict=True):
+        for one, other in zip(
+            quasi.inertial_rates(moving), quasi.relative_rates(moving, G), strict=True
+        ):
             for u, w in ((one.w, other.w), (one.dw, other.dw)):
                 np.testing.assert_allclose([u.x, u.y, u.z], [w.x, w.y, w.z], atol=1e-11)
 
@@ -102,9 +133,15 @@ def test_external_forces() -> None:
     point, force = np.array([0.1, -0.2, 0.3]), np.array([1.0, 2.0, -3.0])
     body = len(m.bodies) - 1
     pose = m.kinematics(q)
-    R = pose.rotation[body] @ m.bodies[body].joint.outlet.rotation.T  # frame of the body at its joint
+    R = (
+        pose.rotation[body] @ m.bodies[body].joint.outlet.rotation.T
+    )  # frame of the body at its joint
     origin = pose.position[body] - R @ m.bodies[body].joint.outlet.position
-    world = {m.bodies[body].name: np.concatenate([np.cross(R @ point + origin - pose.position[body], R @ force), R @ force])}
+    world = {
+        m.bodies[body].name: np.concatenate(
+            [np.cross(R @ point + origin - pose.position[body], R @ force), R @ force]
+        )
+    }
     o = Vec3(0.0, 0.0, 0.0)
     applied = [Wrench(o, o)] * body + [Wrench(Vec3(*np.cross(point, force)), Vec3(*force))]
     tau = quasi.control(quasi_chain_of(m), q, v, a, applied=applied)
@@ -113,11 +150,15 @@ def test_external_forces() -> None:
 
 
 def test_example_of_the_paper() -> None:
-    """Torques of a straight line of the tip, then those torques applied: the tip comes back onto the line, to 1e-6 m."""
+    """Torques of a straight line of the tip, then those torques applied: the tip comes back onto
+    the line, to 1e-6 m.
+    """
     m = rf.with_gravity(rf.load("two_link"), (0.0, 0.0, 0.0))
     length, start, end = 0.915, np.array([0.305, 0.305]), np.array([0.915, 0.915])
     assert [body.mass for body in m.bodies] == [1.754, 1.754]
-    assert np.linalg.norm(end - start) / 2.0 == pytest.approx(0.4313, abs=5e-5)  # cos t over [0, pi] would travel 2 m
+    assert np.linalg.norm(end - start) / 2.0 == pytest.approx(
+        0.4313, abs=5e-5
+    )  # cos t over [0, pi] would travel 2 m
     line = PlanarLine(start, end, (length, length))
     chain = quasi_chain_of(m)
 
@@ -130,7 +171,9 @@ def test_example_of_the_paper() -> None:
 
     times = np.linspace(0.0, math.pi, 41)
     q0, v0, _ = line.text(0.0)
-    run = solve_ivp(slope, (0.0, math.pi), np.concatenate([q0, v0]), "DOP853", times, rtol=1e-10, atol=1e-12)
+    run = solve_ivp(
+        slope, (0.0, math.pi), np.concatenate([q0, v0]), "DOP853", times, rtol=1e-10, atol=1e-12
+    )
     q1, q12 = run.y[0], run.y[0] + run.y[1]
     tip = length * np.column_stack([np.cos(q1) + np.cos(q12), np.sin(q1) + np.sin(q12)])
     right = start + np.outer((1.0 - np.cos(times)) / 2.0, end - start)
@@ -139,14 +182,18 @@ def test_example_of_the_paper() -> None:
     k = 1.754 * length**2
     for t in (0.0, 0.7, 1.9, 3.0):
         (_, b), (w1, w2), (a1, a2) = line.text(t)
-        M = k * np.array([[5 / 3 + np.cos(b), 1 / 3 + np.cos(b) / 2], [1 / 3 + np.cos(b) / 2, 1 / 3]])
+        M = k * np.array(
+            [[5 / 3 + np.cos(b), 1 / 3 + np.cos(b) / 2], [1 / 3 + np.cos(b) / 2, 1 / 3]]
+        )
         turning = k * np.sin(b) / 2 * np.array([-(2 * w1 + w2) * w2, w1 * w1])
         np.testing.assert_allclose(torques(t), M @ [a1, a2] + turning, atol=1e-12)
 
 
 def test_torques_of_the_page() -> None:
     """The table of the page, to its last figure."""
-    text = (Path(__file__).resolve().parent.parent / "docs" / "formulations" / "quasi.md").read_text(encoding="utf-8")
+    text = (
+        Path(__file__).resolve().parent.parent / "docs" / "formulations" / "quasi.md"
+    ).read_text(encoding="utf-8")
     chain = quasi_chain_of(rf.with_gravity(rf.load("two_link"), (0.0, 0.0, 0.0)))
     line = PlanarLine((0.305, 0.305), (0.915, 0.915), (0.915, 0.915))
     times = {"0": 0.0, "π/4": math.pi / 4, "π/2": math.pi / 2, "π": math.pi}
@@ -157,10 +204,15 @@ def test_torques_of_the_page() -> None:
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_what_the_coordinates_cost(n: int) -> None:
-    """The formulas of the page; relative coordinates cost more, the more so the longer the chain, as the paper claims."""
+    """The formulas of the page; relative coordinates cost more, the more so the longer the chain,
+    as the paper claims.
+    """
     inertial, relative = general_count("quasi_inertial", n), general_count("quasi_relative", n)
     assert (inertial.mul, inertial.add) == (153 * n - 137, 121 * n - 121)
-    assert (2 * relative.mul, relative.add) == (53 * n * n + 123 * n - 112, 21 * n * n + 48 * n - 55)
+    assert (2 * relative.mul, relative.add) == (
+        53 * n * n + 123 * n - 112,
+        21 * n * n + 48 * n - 55,
+    )
     assert inertial.mul < relative.mul
     assert inertial.add < relative.add
     assert inertial.sincos == relative.sincos == n
@@ -171,10 +223,20 @@ def test_any_scalar() -> None:
     """SymPy's symbols give the textbook's two-link arm; columns of arrays a batch."""
     import sympy as sp
 
-    arm = rf.from_dh([(0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)], [1, 1], [(0.5, 0, 0)] * 2, [(0, 1 / 12, 1 / 12)] * 2)
+    arm = rf.from_dh(
+        [(0.0, 0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0)],
+        [1, 1],
+        [(0.5, 0, 0)] * 2,
+        [(0, 1 / 12, 1 / 12)] * 2,
+    )
     x, y = sp.symbols("x y")
     M = quasi.mass_matrix(arm, [x, y])
-    assert sp.simplify(sp.nsimplify(M[0][0], rational=True, tolerance=1e-12) - (sp.Rational(5, 3) + sp.cos(y))) == 0
+    assert (
+        sp.simplify(
+            sp.nsimplify(M[0][0], rational=True, tolerance=1e-12) - (sp.Rational(5, 3) + sp.cos(y))
+        )
+        == 0
+    )
     m, _, _, _ = serial_robot(2)
     rng = np.random.default_rng(0)
     states = [m.random(seed) for seed in range(4)]

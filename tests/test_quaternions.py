@@ -1,4 +1,6 @@
-"""Free, ball and Euler-angle joints: one motion in different coordinates, the configuration manifold, gimbal lock, Pinocchio."""
+"""Free, ball and Euler-angle joints: one motion in different coordinates, the configuration
+manifold, gimbal lock, Pinocchio.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,10 @@ def on_quaternions(model: Model) -> tuple[Model, dict[str, str]]:
 def with_sequence(model: Model, sequence: str) -> Model:
     """The same robot with every Euler-angle joint in one sequence."""
     bodies = (
-        replace(b, joint=replace(b.joint, sequence=sequence) if len(b.joint.sequence) == 3 else b.joint) for b in model.bodies
+        replace(
+            b, joint=replace(b.joint, sequence=sequence) if len(b.joint.sequence) == 3 else b.joint
+        )
+        for b in model.bodies
     )
     return model_of(tuple(bodies), model.gravity)
 
@@ -51,9 +56,13 @@ def with_sequence(model: Model, sequence: str) -> Model:
 @pytest.mark.parametrize("sequence", SPHERICAL_SEQUENCES)
 @pytest.mark.parametrize("tier", TIERS)
 def test_euler_angles_and_quaternions_move_alike(sequence: str, tier: Any) -> None:
-    """Forward dynamics in Euler angles, mapped, is forward dynamics in quaternions; so are forces, energies and matrices."""
+    """Forward dynamics in Euler angles, mapped, is forward dynamics in quaternions; so are forces,
+    energies and matrices.
+    """
     seed = SPHERICAL_SEQUENCES.index(sequence)
-    euler = with_sequence(random_model(seed, ("revolute", "spherical", "prismatic"), 4, "free_euler"), sequence)
+    euler = with_sequence(
+        random_model(seed, ("revolute", "spherical", "prismatic"), 4, "free_euler"), sequence
+    )
     turning, forms = on_quaternions(euler)
     q, v, tau = states(euler, 3, seed)
     found = euler.kernel("forward_dynamics", tier)(q, v, tau)
@@ -61,11 +70,17 @@ def test_euler_angles_and_quaternions_move_alike(sequence: str, tier: Any) -> No
     there = turning.kernel("forward_dynamics", tier)(mapped.q, mapped.v, mapped.tau)
     exact = 1e-11 + 1e-13 * float(np.linalg.cond(euler.mass_matrix(q)).max())
     assert worst(there, mapped.a) < exact
-    assert worst(turning.kernel("inverse_dynamics", tier)(mapped.q, mapped.v, mapped.a), mapped.tau) < exact
+    assert (
+        worst(turning.kernel("inverse_dynamics", tier)(mapped.q, mapped.v, mapped.a), mapped.tau)
+        < exact
+    )
     assert_allclose(turning.energy(mapped.q, mapped.v), euler.energy(q, v), rtol=1e-11, atol=1e-11)
     assert_allclose(turning.kinematics(mapped.q).rotation, euler.kinematics(q).rotation, atol=1e-12)
     T = np.swapaxes(np.array(euler.to_mujoco(q[0], np.eye(euler.nv), forms=forms).v), -1, -2)
-    assert worst(T.T @ turning.kernel("mass_matrix", tier)(mapped.q[0]) @ T, euler.mass_matrix(q[0])) < 1e-11
+    assert (
+        worst(T.T @ turning.kernel("mass_matrix", tier)(mapped.q[0]) @ T, euler.mass_matrix(q[0]))
+        < 1e-11
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -74,7 +89,16 @@ def test_a_free_joint_is_three_slides_and_a_ball(seed: int) -> None:
     whole = random_model(seed, SIMPLE, 5, "free")
     base = whole.bodies[0]
     slides = [
-        Body(f"s{i}", i - 1, Joint(f"s{i}", "prismatic", base.joint.placement if i == 0 else rf.Frame(), axis=tuple(axis)))
+        Body(
+            f"s{i}",
+            i - 1,
+            Joint(
+                f"s{i}",
+                "prismatic",
+                base.joint.placement if i == 0 else rf.Frame(),
+                axis=tuple(axis),
+            ),
+        )
         for i, axis in enumerate(np.eye(3).tolist())
     ]
     socket = replace(base, parent=2, joint=Joint("socket", "ball", outlet=base.joint.outlet))
@@ -91,13 +115,21 @@ def test_a_free_joint_is_three_slides_and_a_ball(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(64))
 def test_random_trees_with_quaternions(seed: int) -> None:
-    """ID, FD, M, C v, gravity and Jacobians of every body, rolled, against Pinocchio's free flyers and spherical joints."""
+    """ID, FD, M, C v, gravity and Jacobians of every body, rolled, against Pinocchio's free flyers
+    and spherical joints.
+    """
     model = random_model(seed, (*SIMPLE, "ball", "free"), 8, "free" if seed % 2 else "ball")
     peer = pinocchio_of(model)
     data = peer.createData()
     k = {
         n: model.kernel(n, "rolled")
-        for n in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "coriolis_matrix", "gravity_forces")
+        for n in (
+            "inverse_dynamics",
+            "forward_dynamics",
+            "mass_matrix",
+            "coriolis_matrix",
+            "gravity_forces",
+        )
     }
     (q,), (v,), (a,) = states(model, 1, seed)
     tau, M = k["inverse_dynamics"](q, v, a), k["mass_matrix"](q)
@@ -113,9 +145,16 @@ def test_random_trees_with_quaternions(seed: int) -> None:
     g = T.T @ pin.computeGeneralizedGravity(peer, data, theirs.q)
     assert worst(k["gravity_forces"](q), g) < 1e-10
     steady = model.to_pinocchio(q, v, np.zeros(model.nv))
-    assert worst(k["coriolis_matrix"](q, v) @ v, T.T @ pin.rnea(peer, data, *steady[:3]) - g) < 1e-10
+    assert (
+        worst(k["coriolis_matrix"](q, v) @ v, T.T @ pin.rnea(peer, data, *steady[:3]) - g) < 1e-10
+    )
     for body in model.bodies:
-        J = pin.computeFrameJacobian(peer, data, theirs.q, peer.getFrameId(body.name), pin.LOCAL_WORLD_ALIGNED).reshape(6, -1) @ T
+        J = (
+            pin.computeFrameJacobian(
+                peer, data, theirs.q, peer.getFrameId(body.name), pin.LOCAL_WORLD_ALIGNED
+            ).reshape(6, -1)
+            @ T
+        )
         assert worst(model.jacobian(q, body.name), np.vstack([J[3:], J[:3]])) < 1e-10
 
 
@@ -125,9 +164,15 @@ ROBOT = random_model(11, ("revolute", "ball", "spherical"), 5, "free")
 numbers = st.floats(-3.0, 3.0, allow_nan=False)
 
 
-@given(st.integers(0, 10**6), st.lists(numbers, min_size=ROBOT.nv, max_size=ROBOT.nv), st.floats(1e-3, 1.0))
+@given(
+    st.integers(0, 10**6),
+    st.lists(numbers, min_size=ROBOT.nv, max_size=ROBOT.nv),
+    st.floats(1e-3, 1.0),
+)
 def test_integrate_and_difference_are_inverse(seed: int, rates: list[float], dt: float) -> None:
-    """difference(q, integrate(q, v, dt)) = v dt while no ball joint turns by more than half a turn, and the other way round."""
+    """difference(q, integrate(q, v, dt)) = v dt while no ball joint turns by more than half a turn,
+    and the other way round.
+    """
     q, other = ROBOT.random(seed)[0], ROBOT.random(seed + 1)[0]
     v = np.array(rates)
     for _, j in ROBOT.layout.balls:
@@ -135,7 +180,9 @@ def test_integrate_and_difference_are_inverse(seed: int, rates: list[float], dt:
     assert_allclose(ROBOT.difference(q, ROBOT.integrate(q, v, dt)), v * dt, atol=1e-12)
     moved = ROBOT.integrate(q, ROBOT.difference(q, other), 1.0)
     for i, _ in ROBOT.layout.balls:
-        moved[i : i + 4] *= np.sign(moved[i : i + 4] @ other[i : i + 4])  # q and -q are one rotation
+        moved[i : i + 4] *= np.sign(
+            moved[i : i + 4] @ other[i : i + 4]
+        )  # q and -q are one rotation
     assert_allclose(moved, other, atol=1e-12)
 
 
@@ -143,7 +190,9 @@ def test_integrate_follows_the_velocity() -> None:
     """The point of a body moves with J v."""
     q, v = ROBOT.random(3)
     h, name = 1e-6, ROBOT.bodies[-1].name
-    ahead, behind = (ROBOT.kinematics(ROBOT.integrate(q, v, s * h)).position[-1] for s in (1.0, -1.0))
+    ahead, behind = (
+        ROBOT.kinematics(ROBOT.integrate(q, v, s * h)).position[-1] for s in (1.0, -1.0)
+    )
     assert_allclose((ahead - behind) / (2 * h), (ROBOT.jacobian(q, name) @ v)[3:], atol=1e-8)
 
 
@@ -162,7 +211,9 @@ def test_quaternions_are_normalised_within_a_tolerance(tier: Any) -> None:
             kernel(far, v, v)
     nothing = q.copy()
     nothing[i : i + 4] = 0.0
-    with pytest.raises(rf.StateError, match=r"\(q\[\d+:\d+\] of state 1\) has length 0; it must be 1"):
+    with pytest.raises(
+        rf.StateError, match=r"\(q\[\d+:\d+\] of state 1\) has length 0; it must be 1"
+    ):
         kernel(np.stack([q, nothing]), v, v)
 
 
@@ -171,9 +222,17 @@ def test_quaternions_are_normalised_within_a_tolerance(tier: Any) -> None:
 
 def locked(kind: str, sequence: str) -> tuple[Model, np.ndarray, int]:
     """A robot on an Euler-angle joint, a configuration in gimbal lock, and the place of the angle."""
-    builder = rf.Builder("robot").link("hip", joint=kind, sequence=sequence, mass=1.0, com=(0.1, 0.2, 0.3), inertia=(0.1, 0.2, 0.3))
+    builder = rf.Builder("robot").link(
+        "hip", joint=kind, sequence=sequence, mass=1.0, com=(0.1, 0.2, 0.3), inertia=(0.1, 0.2, 0.3)
+    )
     model = builder.link(
-        "leg", "hip", at=(0, 0, -0.4), axis=(0, 1, 0), mass=0.5, com=(0, 0, -0.2), inertia=(0.01, 0.01, 0.001)
+        "leg",
+        "hip",
+        at=(0, 0, -0.4),
+        axis=(0, 1, 0),
+        mass=0.5,
+        com=(0, 0, -0.2),
+        inertia=(0.01, 0.01, 0.001),
     ).model()
     place = model.joints[0].nq - 2
     q = model.random(1)[0]
@@ -207,7 +266,9 @@ def test_gimbal_lock_is_named(kind: str, better: str, sequence: str) -> None:
 
 
 def test_gimbal_lock_is_seen_by_the_builtin() -> None:
-    """Once single states go straight to compiled code, too; and near a lock finite answers are left alone."""
+    """Once single states go straight to compiled code, too; and near a lock finite answers are left
+    alone.
+    """
     model, q, place = locked("free_euler", "XYZ")
     zero, away = np.zeros(model.nv), model.random(2)[0]
     for _ in range(20):
@@ -220,7 +281,9 @@ def test_gimbal_lock_is_seen_by_the_builtin() -> None:
     with pytest.raises(rf.StateError, match="joint 'hip' is in gimbal lock"):
         model.forward_dynamics(q, zero, zero)
     many = np.tile(away, (70, 1))
-    assert np.isfinite(model.forward_dynamics(many, np.tile(zero, (70, 1)), np.tile(zero, (70, 1)))).all()
+    assert np.isfinite(
+        model.forward_dynamics(many, np.tile(zero, (70, 1)), np.tile(zero, (70, 1)))
+    ).all()
     many[41] = q
     with pytest.raises(rf.StateError, match=r"joint 'hip' is in gimbal lock.* of state 41"):
         model.forward_dynamics(many, np.tile(zero, (70, 1)), np.tile(zero, (70, 1)))
@@ -233,9 +296,13 @@ def test_gimbal_lock_is_seen_by_the_builtin() -> None:
 
 
 def test_answers_lost_in_rounding_name_the_joint() -> None:
-    """So near that the pivot rounds to nothing: the error says which joint, not only that the matrix is singular."""
+    """So near that the pivot rounds to nothing: the error says which joint, not only that the
+    matrix is singular.
+    """
     model, q, place = locked("spherical", "ZYZ")
     zero = np.zeros(model.nv)
     q[place] = 2e-9
-    with pytest.raises(rf.StateError, match=r"a\[0\] \(joint 'hip.z1'\) is .*: joint 'hip' is in gimbal lock"):
+    with pytest.raises(
+        rf.StateError, match=r"a\[0\] \(joint 'hip.z1'\) is .*: joint 'hip' is in gimbal lock"
+    ):
         model.kernel("forward_dynamics", "rolled")(q, zero, zero)

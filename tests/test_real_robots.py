@@ -1,7 +1,8 @@
 """Real robots, read from their URDF files, against Pinocchio and MuJoCo, which read the same files.
 
-Pinocchio's velocities of a floating base stand in the body's frame, ours (and MuJoCo's) stand along the world's axes; a matrix X
-and an acceleration c take ours to theirs: v' = X v, a' = X a + c, and forces go back with X'.
+Pinocchio's velocities of a floating base stand in the body's frame, ours (and MuJoCo's) stand along
+the world's axes; a matrix X and an acceleration c take ours to theirs: v' = X v, a' = X a + c, and
+forces go back with X'.
 """
 
 from __future__ import annotations
@@ -63,7 +64,13 @@ STATES = 3
 def folder() -> Path:
     """The robots of the package example-robot-data."""
     try:
-        return Path(str(distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots")))
+        return Path(
+            str(
+                distribution("example-robot-data").locate_file(
+                    "cmeel.prefix/share/example-robot-data/robots"
+                )
+            )
+        )
     except PackageNotFoundError:
         return Path("/nowhere")
 
@@ -74,7 +81,9 @@ def found() -> list[str]:
 
 def test_there_are_enough_robots() -> None:
     print(f"{len(found())} real robots: {', '.join(found())}")
-    assert len(found()) >= FEWEST, f"only {found()}; install example-robot-data (dependency group test)"
+    assert len(found()) >= FEWEST, (
+        f"only {found()}; install example-robot-data (dependency group test)"
+    )
     assert found() == list(ROBOTS)
 
 
@@ -92,7 +101,9 @@ def pair(name: str, base: str) -> Pair:
     path = folder() / ROBOTS[name]
     root = [pin.JointModelFreeFlyer()] if base == "free" else []
     peer = pin.buildModelFromUrdf(str(path), *root)
-    return Pair(rf.load(path, base=base).tree, peer, peer.createData())  # Pinocchio's reader lets mimic joints move by themselves
+    return Pair(
+        rf.load(path, base=base).tree, peer, peer.createData()
+    )  # Pinocchio's reader lets mimic joints move by themselves
 
 
 @dataclass
@@ -124,7 +135,10 @@ def translate(robot: Pair, q: Array, v: Array, a: Array) -> State:
     for index in range(1, peer.njoints):
         joint, name = peer.joints[index], peer.names[index]
         at, rate = ours.joint_slice(name, "q"), ours.joint_slice(name)
-        place, rates = slice(joint.idx_q, joint.idx_q + joint.nq), slice(joint.idx_v, joint.idx_v + joint.nv)
+        place, rates = (
+            slice(joint.idx_q, joint.idx_q + joint.nq),
+            slice(joint.idx_v, joint.idx_v + joint.nv),
+        )
         mine = q[at]
         if joint.nq == 7:
             R = from_quaternion(*mine[3:])
@@ -161,10 +175,15 @@ def errors(robot: Pair, state: State, tier: Any) -> dict[str, float]:
     kinetic, potential = m.kernel("energy", tier)(q, v)
     out["kinetic energy"] = off(kinetic, pin.computeKineticEnergy(peer, data, pq, pv))
     out["potential energy"] = off(potential, pin.computePotentialEnergy(peer, data, pq))
-    out["centre of mass"] = off(m.kernel("center_of_mass", tier)(q), pin.centerOfMass(peer, data, pq))
+    out["centre of mass"] = off(
+        m.kernel("center_of_mass", tier)(q), pin.centerOfMass(peer, data, pq)
+    )
     linear, angular = m.kernel("momentum", tier)(q, v)
     whole = pin.computeCentroidalMomentum(peer, data, pq, pv)
-    out["linear momentum"], out["angular momentum"] = off(linear, whole.linear), off(angular, whole.angular)
+    out["linear momentum"], out["angular momentum"] = (
+        off(linear, whole.linear),
+        off(angular, whole.angular),
+    )
     return out
 
 
@@ -183,13 +202,19 @@ def jacobian_error(robot: Pair, state: State) -> float:
 @pytest.mark.parametrize("name", ROBOTS)
 def test_agrees_with_pinocchio(name: str, base: str) -> None:
     robot = pair(name, base)
-    assert (robot.ours.nv, robot.ours.mass) == (robot.peer.nv, pytest.approx(pin.computeTotalMass(robot.peer), rel=1e-12))
+    assert (robot.ours.nv, robot.ours.mass) == (
+        robot.peer.nv,
+        pytest.approx(pin.computeTotalMass(robot.peer), rel=1e-12),
+    )
     worst: dict[str, float] = {}
     for state in states(robot):
         for what, error in errors(robot, state, "rolled").items():
             worst[what] = max(worst.get(what, 0.0), error)
     worst["Jacobians"] = jacobian_error(robot, next(states(robot)))
-    print(f"{name}, {base} base, {robot.ours.nv} degrees of freedom:", ", ".join(f"{k} {e:.0e}" for k, e in worst.items()))
+    print(
+        f"{name}, {base} base, {robot.ours.nv} degrees of freedom:",
+        ", ".join(f"{k} {e:.0e}" for k, e in worst.items()),
+    )
     assert {what: error for what, error in worst.items() if not error < 1e-9} == {}
 
 
@@ -202,19 +227,36 @@ def test_straight_line_code_agrees_with_pinocchio(name: str, base: str) -> None:
 
 # ---- MuJoCo ----
 
-IN_MUJOCO = ("panda", "kinova", "so101", "solo12", "a1", "go2", "talos", "g1", "simple_humanoid", "baxter", "centauro")
-"""Robots that MuJoCo takes once their drawings are gone. It refuses inertias that no matter has and a link "world" that moves,
-and drops the inertia of massless links (the feet of bolt)."""
+IN_MUJOCO = (
+    "panda",
+    "kinova",
+    "so101",
+    "solo12",
+    "a1",
+    "go2",
+    "talos",
+    "g1",
+    "simple_humanoid",
+    "baxter",
+    "centauro",
+)
+"""Robots that MuJoCo takes once their drawings are gone. It refuses inertias that no matter has and
+a link "world" that moves, and drops the inertia of massless links (the feet of bolt).
+"""
 
 
 def without_drawings(path: Path, base: str) -> str:
-    """The file's text without visual and collision geometry; with a floating joint below its root for a free base."""
+    """The file's text without visual and collision geometry; with a floating joint below its root
+    for a free base.
+    """
     robot = etree.parse(str(path), etree.XMLParser(remove_comments=True)).getroot()
     for element in [*robot.iter("visual", "collision", "gazebo", "transmission")]:
         element.getparent().remove(element)
     if base == "free":
         children = {child.get("link") for child in robot.iterfind("joint/child")}
-        (root,) = (link.get("name") for link in robot.iterfind("link") if link.get("name") not in children)
+        (root,) = (
+            link.get("name") for link in robot.iterfind("link") if link.get("name") not in children
+        )
         etree.SubElement(robot, "link", name="the_world")
         joint = etree.SubElement(robot, "joint", name="root_joint", type="floating")
         etree.SubElement(joint, "parent", link="the_world")
@@ -247,7 +289,9 @@ def test_agrees_with_mujoco(name: str, base: str) -> None:
         assert off(ours.kernel("bias", "rolled")(q, v), data.qfrc_bias[order]) < 1e-9
 
 
-@pytest.mark.parametrize(("name", "base"), [("panda", "fixed"), ("solo12", "free"), ("talos", "fixed")])
+@pytest.mark.parametrize(
+    ("name", "base"), [("panda", "fixed"), ("solo12", "free"), ("talos", "fixed")]
+)
 def test_pinocchio_reads_what_is_written(name: str, base: str) -> None:
     ours = pair(name, base).ours
     peer = pin.buildModelFromXML(to_urdf(ours))

@@ -1,4 +1,6 @@
-"""ReDySim's models and runs: its files are read, its published numbers are met, broken files are refused at once."""
+"""ReDySim's models and runs: its files are read, its published numbers are met, broken files are
+refused at once.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +22,7 @@ from scipy.integrate import DOP853
 from test_floating_robots import in_pinocchio, pinocchio_torques
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.cli import main
 from ramify.files.convert import convert
 from ramify.files.import_report import ImportReport
@@ -28,6 +31,12 @@ from ramify.files.redysim.matlab_text import MAX_DEPTH, parse
 from ramify.files.redysim.matlab_values import run
 from ramify.files.redysim.reader import read_m, read_redysim
 from ramify.files.redysim.robot import dialect, from_variables
+
+read_redysim, from_variables, read_m = (
+    as_model(read_redysim),
+    as_model(from_variables),
+    as_model(read_m),
+)
 
 ROBOTS = (
     "2_link_robot", "3_link_robot", "3_rrr_parallel_robot", "3_rrr_parallel_robot_fordyn", "floating_3_link",
@@ -70,10 +79,16 @@ def test_every_robot_loads(name: str, shared: Path) -> None:
     assert model.mass == pytest.approx(sum(data["m"]))
     assert model.gravity == tuple(map(float, data["g"]))
     if data["kind"] == "fixed":
-        assert [joint.actuated for joint in model.joints for _ in range(joint.dof)] == [x == 1 for x in data["aj"]]
+        assert [joint.actuated for joint in model.joints for _ in range(joint.dof)] == [
+            x == 1 for x in data["aj"]
+        ]
         np.testing.assert_array_equal(model.metadata["redysim"]["th"], data["th"])
     else:
-        assert (model.joints[0].kind, model.joints[0].sequence, model.joints[0].actuated) == ("free_euler", "ZXY", False)
+        assert (model.joints[0].kind, model.joints[0].sequence, model.joints[0].actuated) == (
+            "free_euler",
+            "ZXY",
+            False,
+        )
     text = str(report_of(model))
     assert all(file in text for file in ("torque.m", "trajectory.m", "initials.m"))
     assert ("jacobian.m" in text) == (data.get("type") == 1)
@@ -82,12 +97,16 @@ def test_every_robot_loads(name: str, shared: Path) -> None:
 
 
 def test_the_linter_names_the_two_impossible_inertias(shared: Path) -> None:
-    """The 3-RRR's platform moves in a plane only, so its incomplete tensor is a note; the biped's trunk is an error."""
+    """The 3-RRR's platform moves in a plane only, so its incomplete tensor is a note; the biped's
+    trunk is an error.
+    """
     found = {}
     for name in ROBOTS:
         codes = [(f.code, f.where) for f in from_variables(variables(shared, name)).check()]
         found[name] = [
-            (code, where) for code, where in codes if code in ("triangle-inequality", "inertia-incomplete", "inertia-indefinite")
+            (code, where)
+            for code, where in codes
+            if code in ("triangle-inequality", "inertia-incomplete", "inertia-indefinite")
         ]
     assert {name.removesuffix("_fordyn"): where for name, where in found.items() if where} == {
         "3_rrr_parallel_robot": [("inertia-incomplete", "link3")],
@@ -96,15 +115,28 @@ def test_the_linter_names_the_two_impossible_inertias(shared: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["floating_3_link", "floating_7_link", "floating_dual_arm", "legged_biped", "legged_hexapod", "legged_quadruped"]
+    "name",
+    [
+        "floating_3_link",
+        "floating_7_link",
+        "floating_dual_arm",
+        "legged_biped",
+        "legged_hexapod",
+        "legged_quadruped",
+    ],
 )
 def test_floating_robots_agree_with_pinocchio(name: str, shared: Path) -> None:
     model = from_variables(variables(shared, name), base="free", merge=False)
     peer = in_pinocchio(model)
-    q, v, a = np.random.default_rng(0).normal(size=model.nq), *np.random.default_rng(1).normal(size=(2, model.nv))
+    q, v, a = (
+        np.random.default_rng(0).normal(size=model.nq),
+        *np.random.default_rng(1).normal(size=(2, model.nv)),
+    )
     q[3:7] /= np.linalg.norm(q[3:7])
     expected = pinocchio_torques(peer, model.kinematics(q).rotation[0], q, v, a)
-    np.testing.assert_allclose(model.inverse_dynamics(q, v, a), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        model.inverse_dynamics(q, v, a), expected, rtol=0, atol=1e-12 * np.abs(expected).max()
+    )
 
 
 # ---- massless links ----
@@ -112,9 +144,15 @@ def test_floating_robots_agree_with_pinocchio(name: str, shared: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "kinds"),
-    [("legged_quadruped", {"universal": 4}), ("spatial_biped", {"universal": 2}), ("spatial_biped_fordyn", {"universal": 2})],
+    [
+        ("legged_quadruped", {"universal": 4}),
+        ("spatial_biped", {"universal": 2}),
+        ("spatial_biped_fordyn", {"universal": 2}),
+    ],
 )
-def test_merged_joints_give_the_torques_of_the_chain(name: str, kinds: dict[str, int], shared: Path) -> None:
+def test_merged_joints_give_the_torques_of_the_chain(
+    name: str, kinds: dict[str, int], shared: Path
+) -> None:
     data = variables(shared, name)
     merged, chain = from_variables(data), from_variables(data, merge=False)
     found = [joint.kind for joint in merged.joints]
@@ -123,7 +161,9 @@ def test_merged_joints_give_the_torques_of_the_chain(name: str, kinds: dict[str,
     assert len(chain.bodies) - len(merged.bodies) == sum(kinds.values())
     q, v, a = np.random.default_rng(4).normal(size=(3, 5, chain.nv))
     tau = chain.inverse_dynamics(q, v, a)
-    np.testing.assert_allclose(merged.inverse_dynamics(q, v, a), tau, rtol=0, atol=1e-11 * np.abs(tau).max())
+    np.testing.assert_allclose(
+        merged.inverse_dynamics(q, v, a), tau, rtol=0, atol=1e-11 * np.abs(tau).max()
+    )
     assert "merged" in str(report_of(merged))
 
 
@@ -165,7 +205,9 @@ RUNS = [
 
 
 @pytest.mark.parametrize(("kinds", "alp", "expected", "more"), RUNS)
-def test_runs_of_massless_links(kinds: str, alp: list[float], expected: str | None, more: dict[str, Any]) -> None:
+def test_runs_of_massless_links(
+    kinds: str, alp: list[float], expected: str | None, more: dict[str, Any]
+) -> None:
     data = three_links(kinds, alp, **more)
     merged, chain = from_variables(data), from_variables(data, merge=False)
     assert [joint.kind for joint in merged.joints] == (
@@ -173,7 +215,9 @@ def test_runs_of_massless_links(kinds: str, alp: list[float], expected: str | No
     )
     q, v, a = np.random.default_rng(9).normal(size=(3, 4, chain.nv))
     tau = chain.inverse_dynamics(q, v, a)
-    np.testing.assert_allclose(merged.inverse_dynamics(q, v, a), tau, rtol=0, atol=1e-12 * np.abs(tau).max())
+    np.testing.assert_allclose(
+        merged.inverse_dynamics(q, v, a), tau, rtol=0, atol=1e-12 * np.abs(tau).max()
+    )
 
 
 # ---- published runs ----
@@ -196,7 +240,9 @@ def cycloid(t: Any, T: float) -> tuple[Any, Any, Any]:
     )
 
 
-@pytest.mark.parametrize(("run", "mat"), [("invdyn", "floating_3_link"), ("fordyn", "floating_3_link_fordyn")])
+@pytest.mark.parametrize(
+    ("run", "mat"), [("invdyn", "floating_3_link"), ("fordyn", "floating_3_link_fordyn")]
+)
 def test_floating_3_link_energy_and_momenta(run: str, mat: str, shared: Path) -> None:
     """Rows are printed with seven digits; ReDySim's angular momentum is about the world's origin."""
     model = rf.load(shared / "redysim" / f"{mat}_inputs.mat")
@@ -211,12 +257,17 @@ def test_floating_3_link_energy_and_momenta(run: str, mat: str, shared: Path) ->
     digits = 5e-7 * np.abs(v).max(axis=1)[:, None]  # of the rates, times mass and inertia
     assert (np.abs(linear - momenta[:, :3]) <= 530.0 * digits + 1e-9).all()
     assert (np.abs(about_origin - momenta[:, 3:]) <= 300.0 * digits + 1e-9).all()
-    np.testing.assert_allclose(np.concatenate([linear, about_origin], axis=1), momenta, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(
+        np.concatenate([linear, about_origin], axis=1), momenta, rtol=0, atol=2e-5
+    )
 
 
 def test_floating_3_link_meets_its_published_torques(shared: Path) -> None:
     model = rf.load(shared / "redysim" / "floating_3_link_inputs.mat")
-    state, torques = table(shared, "floating_3_link_invdyn_statevar"), table(shared, "floating_3_link_invdyn_tor")
+    state, torques = (
+        table(shared, "floating_3_link_invdyn_statevar"),
+        table(shared, "floating_3_link_invdyn_tor"),
+    )
     assert torques.shape == (201, 3)
     _, _, a = cycloid(table(shared, "floating_3_link_invdyn_timevar"), 20.0)
     base, found = model.hybrid_dynamics(state[:, :9], state[:, 9:18], a)
@@ -227,7 +278,10 @@ def test_floating_3_link_meets_its_published_torques(shared: Path) -> None:
 def test_floating_3_link_meets_its_published_motion(shared: Path) -> None:
     """30 s under joint control towards the cycloid, the base left alone."""
     model = from_variables(variables(shared, "floating_3_link_fordyn"))
-    state, times = table(shared, "floating_3_link_fordyn_statevar"), table(shared, "floating_3_link_fordyn_timevar")
+    state, times = (
+        table(shared, "floating_3_link_fordyn_statevar"),
+        table(shared, "floating_3_link_fordyn_timevar"),
+    )
     assert state.shape == (301, 19)
     tau = np.zeros(9)
 
@@ -237,7 +291,9 @@ def test_floating_3_link_meets_its_published_motion(shared: Path) -> None:
         tau[6:] = 49.0 * (wanted - q[6:]) + 14.0 * (rates - v[6:])
         return np.concatenate([v, model.forward_dynamics(q, v, tau)])
 
-    solver = DOP853(rate, 0.0, np.concatenate([np.zeros(6), START, np.zeros(9)]), 30.0, rtol=1e-10, atol=1e-12)
+    solver = DOP853(
+        rate, 0.0, np.concatenate([np.zeros(6), START, np.zeros(9)]), 30.0, rtol=1e-10, atol=1e-12
+    )
     rows = [solver.y]
     while solver.status == "running":
         solver.step()
@@ -253,7 +309,9 @@ def test_floating_3_link_meets_its_published_motion(shared: Path) -> None:
 def test_real_files_hold_what_scipy_reads(name: str, shared: Path) -> None:
     path = shared / "redysim" / f"{name}_inputs.mat"
     found = read_mat(path.read_bytes(), path.name)
-    expected = {key: value for key, value in scipy.io.loadmat(path).items() if not key.startswith("__")}
+    expected = {
+        key: value for key, value in scipy.io.loadmat(path).items() if not key.startswith("__")
+    }
     assert sorted(found) == sorted(expected)
     for key, value in expected.items():
         np.testing.assert_array_equal(found[key], value)
@@ -270,8 +328,21 @@ def saved(data: dict[str, Any], **options: Any) -> bytes:
 
 @pytest.mark.parametrize("packed", [True, False])
 def test_numbers_of_any_type(packed: bool) -> None:
-    types = (np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float32, np.float64)
-    data: dict[str, Any] = {f"x{i}": np.arange(6, dtype=kind).reshape(2, 3) for i, kind in enumerate(types)}
+    types = (
+        np.int8,
+        np.uint8,
+        np.int16,
+        np.uint16,
+        np.int32,
+        np.uint32,
+        np.int64,
+        np.uint64,
+        np.float32,
+        np.float64,
+    )
+    data: dict[str, Any] = {
+        f"x{i}": np.arange(6, dtype=kind).reshape(2, 3) for i, kind in enumerate(types)
+    }
     extras = {
         "text": "not a number",
         "cells": np.array([1, "two"], dtype=object),
@@ -331,7 +402,25 @@ def test_any_damage_is_a_model_error(data: st.DataObject, shared: Path) -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from(["n", "nq", "alp", "a", "b", "bt", "m", "g", "dx", "dy", "dz", "Icxx", "Icyy", "Iczz", "r"]),
+        st.sampled_from(
+            [
+                "n",
+                "nq",
+                "alp",
+                "a",
+                "b",
+                "bt",
+                "m",
+                "g",
+                "dx",
+                "dy",
+                "dz",
+                "Icxx",
+                "Icyy",
+                "Iczz",
+                "r",
+            ]
+        ),
         st.lists(st.floats(), max_size=4),
     )
 )
@@ -434,9 +523,17 @@ def test_the_fixed_dialect(tmp_path: Path) -> None:
     assert model.mass == pytest.approx(0.5 * 14)
     assert [body.com[0] for body in model.bodies] == pytest.approx([0.2, 0.15, 0.1])
     np.testing.assert_allclose(model.joints[1].placement.position, [0.4, 0.1, 0.0], atol=1e-15)
-    assert [body.inertia[1, 1] for body in model.bodies] == pytest.approx([0.5 * 0.16 / 12, 1.5e-3, 3e-3])
+    assert [body.inertia[1, 1] for body in model.bodies] == pytest.approx(
+        [0.5 * 0.16 / 12, 1.5e-3, 3e-3]
+    )
     assert model.bodies[2].inertia[2, 2] == pytest.approx(7e-3 - 2 / 512)
-    assert model.metadata["redysim"] == {"dof": 3.0, "type": 0.0, "Tp": 1.0, "steps": 0.01, "th": (0.0, 0.0, 0.0)}
+    assert model.metadata["redysim"] == {
+        "dof": 3.0,
+        "type": 0.0,
+        "Tp": 1.0,
+        "steps": 0.01,
+        "th": (0.0, 0.0, 0.0),
+    }
 
 
 def test_the_floating_and_the_legged_dialect() -> None:
@@ -453,11 +550,15 @@ def test_the_floating_and_the_legged_dialect() -> None:
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_robot_written_as_text_is_the_same(name: str, shared: Path) -> None:
     """Rows and columns mixed, numbers to the last digit."""
-    data = {key: value for key, value in variables(shared, name).items() if not isinstance(value, str)}
+    data = {
+        key: value for key, value in variables(shared, name).items() if not isinstance(value, str)
+    }
     lines = [f"function [{' '.join(data)}]=inputs()"]
     for i, (key, value) in enumerate(data.items()):
         separator = ("; ", " ", ", ")[i % 3]
-        lines.append(f"{key}={'[' + separator.join(map(repr, value)) + ']' if isinstance(value, list) else repr(value)};")
+        lines.append(
+            f"{key}={'[' + separator.join(map(repr, value)) + ']' if isinstance(value, list) else repr(value)};"
+        )
     again, model = read_m("\n".join(lines)), from_variables(data)
     assert again.skeleton == model.skeleton
     assert again.joints == model.joints
@@ -520,7 +621,9 @@ BAD = [
 
 
 @pytest.mark.parametrize(("text", "line"), BAD, ids=range(len(BAD)))
-def test_what_is_no_arithmetic_is_refused_with_its_line(text: str, line: int, tmp_path: Path) -> None:
+def test_what_is_no_arithmetic_is_refused_with_its_line(
+    text: str, line: int, tmp_path: Path
+) -> None:
     path = tmp_path / "inputs.m"
     path.write_text(text)
     refused(path, f"inputs.m:{line}: ")
@@ -599,7 +702,9 @@ def test_a_planar_robot_may_lose_three_coordinates(shared: Path) -> None:
     state = table(shared, "floating_3_link_invdyn_statevar")[::20]
     keep = [0, 1, 3, 6, 7, 8]
     whole = rf.load(path).energy(state[:, :9], state[:, 9:18]).kinetic
-    np.testing.assert_allclose(planar.energy(state[:, keep], state[:, [9 + i for i in keep]]).kinetic, whole, rtol=1e-12)
+    np.testing.assert_allclose(
+        planar.energy(state[:, keep], state[:, [9 + i for i in keep]]).kinetic, whole, rtol=1e-12
+    )
     assert rf.load(path, base="free").nq == 10
     assert rf.load(path, base="fixed").nv == 3
 
@@ -613,7 +718,9 @@ def test_a_fixed_robot_keeps_its_base(shared: Path) -> None:
 
 @pytest.mark.parametrize("name", ["spatial_biped", "legged_quadruped", "rp_robot"])
 def test_conversion_to_a_robot_file(name: str, tmp_path: Path, shared: Path) -> None:
-    data = {key: value for key, value in variables(shared, name).items() if not isinstance(value, str)}
+    data = {
+        key: value for key, value in variables(shared, name).items() if not isinstance(value, str)
+    }
     source, target = tmp_path / f"{name}.mat", tmp_path / "robot.yaml"
     source.write_bytes(saved(data, oned_as="column"))
     model = convert(source, target)
@@ -629,7 +736,9 @@ def test_reading_takes_a_path_object(shared: Path) -> None:
     assert read_redysim(shared / "redysim" / "kuka_kr5_inputs.mat", merge=False).nv == 6
 
 
-def test_the_command_converts_and_reports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_converts_and_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     source, target = tmp_path / "inputs.m", tmp_path / "robot.yaml"
     source.write_text(FIXED)
     for expected, options in ((0, []), (1, []), (0, ["--force"])):
@@ -643,7 +752,11 @@ def test_the_command_converts_and_reports(tmp_path: Path, capsys: pytest.Capture
 def test_the_page_for_its_users_runs(root: Path) -> None:
     """The published example of the documentation, as written there."""
     page = (root / "docs" / "coming-from-redysim.md").read_text()
-    code = next(code for block in page.split("```python\n") if "rf.simulate(" in (code := block.split("```")[0]))
+    code = next(
+        code
+        for block in page.split("```python\n")
+        if "rf.simulate(" in (code := block.split("```")[0])
+    )
     names: dict[str, Any] = {"rf": rf}
     exec(code, names)
     assert names["r"].status == "finished"

@@ -35,9 +35,14 @@ def moving(model: Model, t_end: float, dt: float = 0.01, **more: Any) -> Result:
     t = np.arange(0.0, t_end + dt / 2, dt)
     w = 1.0 + 0.3 * np.arange(model.nv)
     x, v, a = (
-        np.stack([f(w[i] * t) * w[i] ** k for i in range(model.nv)], axis=1) for k, f in enumerate((np.sin, np.cos, _minus_sin))
+        np.stack([f(w[i] * t) * w[i] ** k for i in range(model.nv)], axis=1)
+        for k, f in enumerate((np.sin, np.cos, _minus_sin))
     )
-    q = np.stack([model.integrate(model.neutral(), row, 1.0) for row in x]) if model.nq != model.nv else model.neutral() + x
+    q = (
+        np.stack([model.integrate(model.neutral(), row, 1.0) for row in x])
+        if model.nq != model.nv
+        else model.neutral() + x
+    )
     zero = np.zeros(len(t))
     return Result(model, t, q, v, a, model.inverse_dynamics(q, v, a), Work(zero, zero), **more)
 
@@ -82,7 +87,11 @@ class Reader(HTMLParser):
         self.text = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.leads += [value or "" for name, value in attrs if name in {"src", "href", "srcset", "action"} or name.startswith("on")]
+        self.leads += [
+            value or ""
+            for name, value in attrs
+            if name in {"src", "href", "srcset", "action"} or name.startswith("on")
+        ]
         if tag not in self.void:
             self.open.append(tag)
 
@@ -112,20 +121,31 @@ def test_one_file_that_stands_alone(kuka: Result, kuka_page: str, tmp_path: Path
 
 
 def test_what_it_says_repeats_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scenario that names a robot file: the report holds both files, and its lines run with those alone."""
+    """A scenario that names a robot file: the report holds both files, and its lines run with those
+    alone.
+    """
     home, away = tmp_path / "home", tmp_path / "away"
     home.mkdir()
     away.mkdir()
-    (home / "mybot.yaml").write_text("name: bot\nlinks:\n  - {name: a, frame: {}, mass: 1.25, com: [0.3, 0, 0]}\n")
-    (home / "fall.yaml").write_text("name: fall\nrobot: {name: mybot.yaml, gravity: [1.62, 1, 0]}\nt_end: 0.5\n")
+    (home / "mybot.yaml").write_text(
+        "name: bot\nlinks:\n  - {name: a, frame: {}, mass: 1.25, com: [0.3, 0, 0]}\n"
+    )
+    (home / "fall.yaml").write_text(
+        "name: fall\nrobot: {name: mybot.yaml, gravity: [1.62, 1, 0]}\nt_end: 0.5\n"
+    )
     first = rf.scenario(home / "fall.yaml").run()
     page = report_page(first)
-    shown = {key: unescape(text) for key, text in re.findall(r'<pre id="(\w+)">(.*?)</pre>', page, re.DOTALL)}
+    shown = {
+        key: unescape(text)
+        for key, text in re.findall(r'<pre id="(\w+)">(.*?)</pre>', page, re.DOTALL)
+    }
     (away / "run.yaml").write_text(shown["scenario"])
     (away / "robot.yaml").write_text(shown["robot"])
     (away / "again.py").write_text(shown["again"] + '\nprint(*r.q[-1], sep=",")\n')
     monkeypatch.chdir(away)
-    said = subprocess.run([sys.executable, "again.py"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "again.py"], capture_output=True, text=True, check=True
+    ).stdout
     assert [float(x) for x in said.splitlines()[-1].split(",")] == first.q[-1].tolist()
 
 
@@ -143,14 +163,18 @@ def test_poses_are_those_of_the_run(kuka: Result, kuka_page: str) -> None:
     assert np.array_equal(unpacked(frames["t"], "<f8"), kuka.t)
     assert np.allclose(place, r, atol=1e-6)
     w, x, y, z = np.moveaxis(turn, -1, 0)
-    third = np.stack([2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=-1)  # R e3
+    third = np.stack(
+        [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], axis=-1
+    )  # R e3
     assert np.allclose(third, R[..., 2], atol=2e-4)
 
 
 def test_quaternions_do_not_jump() -> None:
     from ramify.model.frame import rotation_about
 
-    R = np.stack([rotation_about((0.6, 0.0, 0.8), angle) for angle in np.linspace(0.0, 20.0, 400)])[:, None]
+    R = np.stack([rotation_about((0.6, 0.0, 0.8), angle) for angle in np.linspace(0.0, 20.0, 400)])[
+        :, None
+    ]
     q = quaternions(R)
     assert np.abs(np.diff(q, axis=0)).max() < 0.06
     assert np.allclose(np.abs(q[:, 0, 0]), np.abs(np.cos(np.linspace(0.0, 10.0, 400))))
@@ -210,7 +234,13 @@ def test_names_are_text(tmp_path: Path) -> None:
 def evil_robot() -> Model:
     builder = rf.Builder(EVIL)
     builder.link(
-        EVIL, joint_name=EVIL, mass=1.0, com=(0.5, 0.0, 0.0), inertia=(0.0, 0.1, 0.1), axis=(0, 1, 0), points={EVIL: (1, 0, 0)}
+        EVIL,
+        joint_name=EVIL,
+        mass=1.0,
+        com=(0.5, 0.0, 0.0),
+        inertia=(0.0, 0.1, 0.1),
+        axis=(0, 1, 0),
+        points={EVIL: (1, 0, 0)},
     )
     return builder.model()
 
@@ -222,10 +252,17 @@ def test_contact_forces_and_loops() -> None:
     force[:, 1, 2] = 9.0
     place = np.tile([0.3, 0.0, 0.0], (len(run), 2, 1))
     contacts = SimpleNamespace(
-        names=("toe", "heel"), force=force, position=place, penetration=force[..., 2] * 1e-4, stored=np.zeros(len(run))
+        names=("toe", "heel"),
+        force=force,
+        position=place,
+        penetration=force[..., 2] * 1e-4,
+        stored=np.zeros(len(run)),
     )
     loops = SimpleNamespace(
-        gap=np.full((len(run), 1), 1e-9), names=("loop",), multipliers=np.full((len(run), 1), 5.0), forces=("N",)
+        gap=np.full((len(run), 1), 1e-9),
+        names=("loop",),
+        multipliers=np.full((len(run), 1), 5.0),
+        forces=("N",),
     )
     object.__setattr__(run, "contacts", contacts)
     object.__setattr__(run, "loops", loops)
@@ -405,7 +442,12 @@ def test_legend_tabs_trail_and_camera(browser: Any, file: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "size", "scheme"), [("light", (1440, 900), "light"), ("dark", (1440, 900), "dark"), ("phone", (390, 844), "light")]
+    ("name", "size", "scheme"),
+    [
+        ("light", (1440, 900), "light"),
+        ("dark", (1440, 900), "dark"),
+        ("phone", (390, 844), "light"),
+    ],
 )
 def test_looks(browser: Any, file: str, name: str, size: tuple[int, int], scheme: str) -> None:
     with visit(browser, file, width=size[0], height=size[1], scheme=scheme) as page:
@@ -414,11 +456,15 @@ def test_looks(browser: Any, file: str, name: str, size: tuple[int, int], scheme
         page.wait_for_timeout(200)
         shot = keep(page, f"report-{name}", full_page=True)
         assert (shot.mean() < 90) == (scheme == "dark")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")  # nothing sticks out
+        assert page.evaluate(
+            "document.documentElement.scrollWidth <= innerWidth"
+        )  # nothing sticks out
 
 
 def drawn_plots(paper: bytes) -> int:
-    """How many plots the pages show: strong colours that reach, as curves do, over most of half a page."""
+    """How many plots the pages show: strong colours that reach, as curves do, over most of half a
+    page.
+    """
     import pypdfium2
     from scipy.ndimage import binary_dilation, find_objects, label
 
@@ -428,8 +474,14 @@ def drawn_plots(paper: bytes) -> int:
         areas = label(binary_dilation(np.ptp(colours, axis=2) > 60, iterations=5))[0]
         middle = areas.shape[1] // 2
         for half in (areas[:, :middle], areas[:, middle:]):
-            tall = [down for down, across in filter(None, find_objects(half)) if across.stop - across.start > 0.6 * middle]
-            found += len(tall) - sum(b.start < a.stop + 80 for a, b in pairwise(tall))  # a limit and its error
+            tall = [
+                down
+                for down, across in filter(None, find_objects(half))
+                if across.stop - across.start > 0.6 * middle
+            ]
+            found += len(tall) - sum(
+                b.start < a.stop + 80 for a, b in pairwise(tall)
+            )  # a limit and its error
     return found
 
 
@@ -445,7 +497,9 @@ def test_print_shows_everything(browser: Any, file: str, tmp_path: Path) -> None
         assert page.locator("#strip img").count() == 6
         assert page.locator("figure.plot:visible").count() == page.evaluate("report.plots.length")
         page.wait_for_timeout(200)
-        assert keep(page, "report-print", full_page=True).mean() > 200  # dark on white, whatever the screen had
+        assert (
+            keep(page, "report-print", full_page=True).mean() > 200
+        )  # dark on white, whatever the screen had
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert page.locator("#strip img").count() == 0
 
@@ -491,7 +545,8 @@ def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
         with visit(browser, index.as_uri(), scheme=scheme) as page:
             assert page.locator("a.run").count() == len(RUNS)
             assert page.evaluate(
-                "[...document.querySelectorAll('.run img')].every((image) => image.complete && image.naturalWidth == 480)"
+                "[...document.querySelectorAll('.run img')].every((image) => image.complete && "
+                "image.naturalWidth == 480)"
             )
             keep(page, f"demo-{scheme}", full_page=True)
     with visit(browser, index.as_uri()) as page:
@@ -504,7 +559,9 @@ def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
 def test_a_robot_at_rest_opens(browser: Any, tmp_path: Path) -> None:
     from ramify.view.film import still
 
-    with visit(browser, still(rf.load("hexapod")).report(tmp_path / "still.html").as_uri()) as page:
+    with visit(
+        browser, rf.Result.of(still(rf.load("hexapod"))).report(tmp_path / "still.html").as_uri()
+    ) as page:
         ready(page)
         page.keyboard.press("Space")
         page.keyboard.press("End")

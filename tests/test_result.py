@@ -31,7 +31,15 @@ from ramify.sim.record import Work
 def result() -> Result:
     model = strange()
     desired = cycloid(np.zeros(3), [0.5, 0.1, 0.5], 0.5, 26)
-    found = run(model, [0.3, 0.0, -0.2], [0.0, 0.1, 0.5], 0.5, control=lambda t, q, v: -2.0 * v, rows=26, desired=desired)
+    found = run(
+        model,
+        [0.3, 0.0, -0.2],
+        [0.0, 0.1, 0.5],
+        0.5,
+        control=lambda t, q, v: -2.0 * v,
+        rows=26,
+        desired=desired,
+    )
     options = {
         **found.options,
         "limits": np.array([1.0, np.inf]),
@@ -47,11 +55,21 @@ def result() -> Result:
 def free() -> Result:
     model = rf.load("space_3_link", base="free")
     v = 0.4 * np.cos(np.arange(model.nv))
-    return run(model, model.neutral(), v, 1.0, rows=21, control=lambda t, q, v: np.r_[np.zeros(6), -0.1 * v[6:]])
+    return run(
+        model,
+        model.neutral(),
+        v,
+        1.0,
+        rows=21,
+        control=lambda t, q, v: np.r_[np.zeros(6), -0.1 * v[6:]],
+    )
 
 
 def same(a: Result, b: Result) -> bool:
-    arrays = all(np.array_equal(getattr(a, n), getattr(b, n), equal_nan=True) for n in ("t", "q", "v", "a", "tau"))
+    arrays = all(
+        np.array_equal(getattr(a, n), getattr(b, n), equal_nan=True)
+        for n in ("t", "q", "v", "a", "tau")
+    )
     works = all(np.array_equal(x, y, equal_nan=True) for x, y in zip(a.work, b.work, strict=True))
     return arrays and works and to_yaml(a.model) == to_yaml(b.model) and a.status == b.status
 
@@ -141,7 +159,9 @@ def test_how_it_shows(result: Result) -> None:
 # ---- files ----
 
 
-def test_a_file_gives_the_run_again_bit_for_bit(result: Result, free: Result, tmp_path: Path) -> None:
+def test_a_file_gives_the_run_again_bit_for_bit(
+    result: Result, free: Result, tmp_path: Path
+) -> None:
     tau = np.array(free.tau)
     tau[-1] = [np.nan, -0.0, 5e-324, np.inf, *tau[-1, 4:]]
     for k, r in enumerate((result, free, changed(free, tau=tau, status="failed: NaN"))):
@@ -232,7 +252,9 @@ def test_what_is_no_result_is_refused(result: Result, tmp_path: Path) -> None:
             result.save(target)
 
 
-def test_a_failed_save_leaves_the_old_file(result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_save_leaves_the_old_file(
+    result: Result, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run.nc"
     result.save(path)
     before = path.read_bytes()
@@ -251,7 +273,7 @@ SAVER = """
 import sys
 import numpy as np
 import ramify as rf
-from ramify.sim.record import Result, Work
+from ramify.api.result import Result, Work
 model = rf.Builder("pendulum").link("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1.0)).model()
 runs = []
 for rows in (3, 60_000):
@@ -269,7 +291,9 @@ while True:
 def test_a_killed_save_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
     path, rng, seen = tmp_path / "run.nc", random.Random(2), set()
     for _ in range(4):
-        saver = subprocess.Popen([sys.executable, "-c", SAVER, str(path)], stdout=subprocess.PIPE, text=True)
+        saver = subprocess.Popen(
+            [sys.executable, "-c", SAVER, str(path)], stdout=subprocess.PIPE, text=True
+        )
         assert saver.stdout is not None
         assert saver.stdout.readline() == "ready\n"
         time.sleep(rng.uniform(0.0, 0.08))
@@ -290,7 +314,9 @@ def test_csv(result: Result, tmp_path: Path) -> None:
     result.to_csv(tmp_path / "run.csv")
     rows = list(csv.reader(io.StringIO((tmp_path / "run.csv").read_text(encoding="utf-8"))))
     assert rows[0][0] == "time [s]"
-    assert rows[0][1:4] == [f"q {name} [{unit}]" for name, unit in zip(NAMES, result.units["q"], strict=True)]
+    assert rows[0][1:4] == [
+        f"q {name} [{unit}]" for name, unit in zip(NAMES, result.units["q"], strict=True)
+    ]
     numbers = np.array([[float(x) for x in row] for row in rows[1:]])
     np.testing.assert_array_equal(numbers[:, 0], result.t)
     np.testing.assert_array_equal(numbers[:, 1:4], result.q)
@@ -319,7 +345,9 @@ def test_pandas(result: Result) -> None:
 
 
 @pytest.mark.parametrize("package", ["xarray", "pandas"])
-def test_a_missing_extra_is_named(result: Result, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named(
+    result: Result, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(rf.RamifyError, match=rf"{package} is not installed.*ramify\[data\]"):
         getattr(result, f"to_{package}")()
@@ -342,7 +370,9 @@ def test_redysim_layout(result: Result, tmp_path: Path) -> None:
 def test_redysim_floating_base_as_redysim_prints_it(shared: Path, tmp_path: Path) -> None:
     """A real run of ReDySim, read as a quaternion base, comes out as the file it came from."""
     source = shared / "redysim" / "floating_3_link_fordyn"
-    state, t, tabled = (np.loadtxt(f"{source}_{name}.dat") for name in ("statevar", "timevar", "envar"))
+    state, t, tabled = (
+        np.loadtxt(f"{source}_{name}.dat") for name in ("statevar", "timevar", "envar")
+    )
     euler, free = (rf.load(f"{source}_inputs.mat", base=base) for base in ("free_euler", "free"))
     q, v = state[:, :9], state[:, 9:18]
     phi, theta, psi = q[:, 3:6].T
@@ -356,7 +386,12 @@ def test_redysim_floating_base_as_redysim_prints_it(shared: Path, tmp_path: Path
     dphi, dtheta, dpsi = v[:, 3:6].T
     s, c = np.sin(psi), np.cos(psi)
     w = np.stack(
-        [dtheta * c - dphi * np.cos(theta) * s, dpsi + dphi * np.sin(theta), dtheta * s + dphi * np.cos(theta) * c], axis=1
+        [
+            dtheta * c - dphi * np.cos(theta) * s,
+            dpsi + dphi * np.sin(theta),
+            dtheta * s + dphi * np.cos(theta) * c,
+        ],
+        axis=1,
     )
     assert free.nq == 10
     assert euler.nv == 9
@@ -385,7 +420,11 @@ def test_angles_of_any_base_are_the_same_attitude(free: Result) -> None:
 
 
 def test_ball_joints_and_gimbal_lock_are_refused(free: Result, tmp_path: Path) -> None:
-    ball = rf.Builder("ball").link("rod", joint="ball", mass=1.0, com=(0, 0, -1), inertia=(1, 1, 1)).model()
+    ball = (
+        rf.Builder("ball")
+        .link("rod", joint="ball", mass=1.0, com=(0, 0, -1), inertia=(1, 1, 1))
+        .model()
+    )
     with pytest.raises(rf.RamifyError, match="'rod' is a ball joint"):
         run(ball, ball.neutral(), np.zeros(3), 0.1, rows=3).to_redysim(tmp_path)
     q = np.array(free.q)

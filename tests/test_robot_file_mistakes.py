@@ -1,4 +1,6 @@
-"""Mistakes in robot files: each is named with its place, all at once, and nothing but a model or a ModelError comes out."""
+"""Mistakes in robot files: each is named with its place, all at once, and nothing but a model or a
+ModelError comes out.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,11 @@ from hypothesis import strategies as st
 from sample_files import FULL, ONE, refused
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.documents.yaml_text import MAX_BYTES
 from ramify.files.load import read_yaml
+
+read_yaml = as_model(read_yaml)
 
 # ---- mistakes ----
 
@@ -35,28 +40,56 @@ B = TWO + F
         (TWO, "5:5: links.1 (link 'b'): one of dh, classical_dh, frame is missing"),
         (B + IN + "mass: -2\n", "8:11: links.1.mass (link 'b'): -2 will not do"),
         (B + IN + "mas: 2\n", "8:5: links.1.mas (link 'b'): unknown key; did you mean 'mass'?"),
-        (B + IN + "mass: 1\n    mass: 2\n", "9:5: links.1.mass: this key stands twice, first in line 8"),
-        (B + IN + "dh: {a: 0, alpha: 0, b: 0}\n", "7:12: links.1.frame (link 'b'): dh and frame exclude each other"),
-        (TWO + IN + "dh: {a: 0, b: 0}\n", "7:9: links.1.dh (link 'b'): one of alpha, alpha_deg is missing"),
-        (TWO + IN + "dh: {alpha: 0, b: 0}\n", "7:9: links.1.dh.a (link 'b'): is missing; a row has a, alpha, b, theta"),
-        (TWO + IN + "dh: {a: 0, alpha: 0, b: 0, d: 0}\n", "7:32: links.1.dh.d (link 'b'): unknown key; there are a, b, alpha"),
+        (
+            B + IN + "mass: 1\n    mass: 2\n",
+            "9:5: links.1.mass: this key stands twice, first in line 8",
+        ),
+        (
+            B + IN + "dh: {a: 0, alpha: 0, b: 0}\n",
+            "7:12: links.1.frame (link 'b'): dh and frame exclude each other",
+        ),
+        (
+            TWO + IN + "dh: {a: 0, b: 0}\n",
+            "7:9: links.1.dh (link 'b'): one of alpha, alpha_deg is missing",
+        ),
+        (
+            TWO + IN + "dh: {alpha: 0, b: 0}\n",
+            "7:9: links.1.dh.a (link 'b'): is missing; a row has a, alpha, b, theta",
+        ),
+        (
+            TWO + IN + "dh: {a: 0, alpha: 0, b: 0, d: 0}\n",
+            "7:32: links.1.dh.d (link 'b'): unknown key; there are a, b, alpha",
+        ),
         (
             TWO + IN + "dh: {a: 0, alpha: 0, b: 0}\n    joint: {axis: x}\n",
             "8:19: links.1.joint.axis (link 'b'): a dh row has its joint along z",
         ),
-        (B + IN + "joint: {type: hinge}\n", "8:19: links.1.joint.type (link 'b'): no joint type is called 'hinge'"),
+        (
+            B + IN + "joint: {type: hinge}\n",
+            "8:19: links.1.joint.type (link 'b'): no joint type is called 'hinge'",
+        ),
         (
             B + IN + "joint: revolte\n",
-            "8:12: links.1.joint.type (link 'b'): no joint type is called 'revolte'; did you mean 'revolute'?",
+            "8:12: links.1.joint.type (link 'b'): no joint type is called 'revolte'; did you mean "
+            "'revolute'?",
         ),
         (
             B + IN + "joint: {type: universal, sequence: XX}\n",
             "8:40: links.1.joint.sequence (link 'b'): sequence 'XX' does not suit",
         ),
         (B + IN + "joint: helical\n", "8:12: links.1.joint.pitch (link 'b'): pitch 0.0 must be"),
-        (B + IN + "joint: {limits: [2, 1]}\n", "8:21: links.1.joint.limits (link 'b'): lower limit 2.0 exceeds"),
-        (B + IN + "joint: {axis: [0, 0, 0]}\n", "8:19: links.1.joint.axis (link 'b'): axis [0.0, 0.0, 0.0] must be"),
-        (B + IN + "joint: {actuated: 1}\n", "8:23: links.1.joint.actuated (link 'b'): 1 will not do; true or false"),
+        (
+            B + IN + "joint: {limits: [2, 1]}\n",
+            "8:21: links.1.joint.limits (link 'b'): lower limit 2.0 exceeds",
+        ),
+        (
+            B + IN + "joint: {axis: [0, 0, 0]}\n",
+            "8:19: links.1.joint.axis (link 'b'): axis [0.0, 0.0, 0.0] must be",
+        ),
+        (
+            B + IN + "joint: {actuated: 1}\n",
+            "8:23: links.1.joint.actuated (link 'b'): 1 will not do; true or false",
+        ),
         (
             TWO + IN + "frame: {rotation: [[1, 0, 0], [0, 1, 0], [0, 0, 2]]}\n",
             "7:23: links.1.frame.rotation (link 'b'): no rotation matrix",
@@ -65,34 +98,81 @@ B = TWO + F
             TWO + IN + "frame: {rpy: [0, 0, 0], rpy_deg: [0, 0, 0]}\n",
             "7:38: links.1.frame.rpy_deg (link 'b'): rpy and rpy_deg exclude",
         ),
-        (B + IN + "com: [0, .nan, 0]\n", "8:14: links.1.com.1 (link 'b'): nan is not a real number"),
-        (B + IN + "mass: .inf\n", "8:11: links.1.mass (link 'b'): inf will not do; a finite number, 0 or more, belongs here"),
-        (B + IN + "com: [0, 0]\n", "8:10: links.1.com (link 'b'): 2 entries will not do; a list of three numbers belongs here"),
-        (B + IN + "com: 3\n", "8:10: links.1.com (link 'b'): 3 will not do; a list of three numbers belongs here"),
-        (B + IN + "inertia: [1, 1, -1]\n", "8:14: links.1.inertia (link 'b'): the tensor has a principal moment of -1"),
-        (B + IN + "inertia: [[1, 2, 0], [0, 1, 0], [0, 0, 1]]\n", "8:14: links.1.inertia (link 'b'): the tensor is not symm"),
+        (
+            B + IN + "com: [0, .nan, 0]\n",
+            "8:14: links.1.com.1 (link 'b'): nan is not a real number",
+        ),
+        (
+            B + IN + "mass: .inf\n",
+            "8:11: links.1.mass (link 'b'): inf will not do; a finite number, 0 or more, belongs "
+            "here",
+        ),
+        (
+            B + IN + "com: [0, 0]\n",
+            "8:10: links.1.com (link 'b'): 2 entries will not do; a list of three numbers belongs "
+            "here",
+        ),
+        (
+            B + IN + "com: 3\n",
+            "8:10: links.1.com (link 'b'): 3 will not do; a list of three numbers belongs here",
+        ),
+        (
+            B + IN + "inertia: [1, 1, -1]\n",
+            "8:14: links.1.inertia (link 'b'): the tensor has a principal moment of -1",
+        ),
+        (
+            B + IN + "inertia: [[1, 2, 0], [0, 1, 0], [0, 0, 1]]\n",
+            "8:14: links.1.inertia (link 'b'): the tensor is not symm",
+        ),
         (B + IN + "inertia: {xx: 1, yy: 1}\n", "8:14: links.1.inertia.zz (link 'b'): is missing"),
         (
             B + IN + "shapes: [{box: [1, 1, 0]}]\n",
             "8:27: links.1.shapes.0.box.2 (link 'b'): 0 will not do; a finite number above 0",
         ),
-        (B + IN + "shapes: [{xyz: [1, 1, 0]}]\n", "8:14: links.1.shapes.0 (link 'b'): one of box, cylinder, capsule, sphere is"),
+        (
+            B + IN + "shapes: [{xyz: [1, 1, 0]}]\n",
+            "8:14: links.1.shapes.0 (link 'b'): one of box, cylinder, capsule, sphere is",
+        ),
         (B + IN + "mass:\n", "links.1.mass: has no value"),
-        (B + IN + "mass: !!float 1\n", "8:11: links.1.mass: the tag 'tag:yaml.org,2002:float' has no meaning"),
-        (TWO.replace("parent: a", "parent: c") + F, "6:13: links.1.parent (link 'b'): no link is named 'c'"),
-        (TWO.replace("name: b", "name: a") + F, "5:11: links.1.name (link 'a'): two links are named 'a'"),
-        (TWO.replace("name: b", "name: 7") + F, "5:11: links.1.name (link '7'): 7 is not a text; put it in quotes"),
-        (TWO.replace("parent: a", "parent: b") + F, "6:13: links.1.parent (link 'b'): the parents b -> b form a cycle"),
+        (
+            B + IN + "mass: !!float 1\n",
+            "8:11: links.1.mass: the tag 'tag:yaml.org,2002:float' has no meaning",
+        ),
+        (
+            TWO.replace("parent: a", "parent: c") + F,
+            "6:13: links.1.parent (link 'b'): no link is named 'c'",
+        ),
+        (
+            TWO.replace("name: b", "name: a") + F,
+            "5:11: links.1.name (link 'a'): two links are named 'a'",
+        ),
+        (
+            TWO.replace("name: b", "name: 7") + F,
+            "5:11: links.1.name (link '7'): 7 is not a text; put it in quotes",
+        ),
+        (
+            TWO.replace("parent: a", "parent: b") + F,
+            "6:13: links.1.parent (link 'b'): the parents b -> b form a cycle",
+        ),
         (B + "gravity: [0, 0]\n", "8:10: gravity: 2 entries will not do"),
         (B + "modules: [[a], [c]]\n", "8:17: modules.1.0: no link is named 'c'; there are a, b"),
         (B + "modules: [[b]]\n", "8:10: modules: "),
         (B + "parameters: {pi: 3}\n", "8:14: parameters.pi: this name is taken"),
-        (B + "parameters: {m: 3, 2x: n}\n", "8:20: parameters.2x: this name must be made of letters"),
+        (
+            B + "parameters: {m: 3, 2x: n}\n",
+            "8:20: parameters.2x: this name must be made of letters",
+        ),
         (B + "  - use: leg\n", "8:10: links.2.use: no template is named 'leg'"),
         (B + "  - 5\n", "8:5: links.2: a mapping belongs here"),
-        ("links: []\n", "1:8: links: a list will not do; a list with at least one entry belongs here"),
+        (
+            "links: []\n",
+            "1:8: links: a list will not do; a list with at least one entry belongs here",
+        ),
         ("links: []\n", "1:1: name: is missing"),
-        ("name: r\nlinks: [{name: a, frame: {}, joint: fixed}]\n", "2:8: links: robot 'r' has no moving link"),
+        (
+            "name: r\nlinks: [{name: a, frame: {}, joint: fixed}]\n",
+            "2:8: links: robot 'r' has no moving link",
+        ),
         ("- 1\n", "1:1: a robot file is a mapping"),
         ("name: [\n", "not YAML: "),
         ("name: r\n---\nname: s\n", "2:1: a second document starts here"),
@@ -112,8 +192,12 @@ def test_all_mistakes_at_once_in_the_order_of_the_file() -> None:
     assert [line.split(": ")[1].split(" ")[0] for line in lines] == [
         "gravty", "templates.finger.links.0.com.2", "links.0.mass", "links.1.parent", "links.2.joint.sequence", "links.4.use",
     ]  # fmt: skip
-    assert [int(line.split(":")[0]) for line in lines] == sorted(int(line.split(":")[0]) for line in lines)
-    assert sum("sized/2" in line or "'sized'" in line for line in lines) == 1  # once, though the template is used twice
+    assert [int(line.split(":")[0]) for line in lines] == sorted(
+        int(line.split(":")[0]) for line in lines
+    )
+    assert (
+        sum("sized/2" in line or "'sized'" in line for line in lines) == 1
+    )  # once, though the template is used twice
 
 
 @pytest.mark.parametrize(
@@ -123,18 +207,33 @@ def test_all_mistakes_at_once_in_the_order_of_the_file() -> None:
             ("links: [{use: t}]", "links: [{use: t, with: {sizes: 2}}]"),
             "links.0.with.sizes: the template 't' has no such parameter",
         ),
-        (("links: [{use: t}]", "links: [{use: t, repeat: 2, series: 3}]"), "repeat and series exclude each other"),
+        (
+            ("links: [{use: t}]", "links: [{use: t, repeat: 2, series: 3}]"),
+            "repeat and series exclude each other",
+        ),
         (("links: [{use: t}]", "links: [{use: t, repeat: 2}]"), "two links are named 'a'"),
-        (("links: [{use: t}]", "links: [{use: t, repeat: 1e9}]"), "1000000000 copies; a robot has at most"),
+        (
+            ("links: [{use: t}]", "links: [{use: t, repeat: 1e9}]"),
+            "1000000000 copies; a robot has at most",
+        ),
         (("links: [{use: t}]", "links: [{use: t, mirror: w}]"), "'x', 'y' or 'z' belongs here"),
-        (("links: [{use: t}]", "links: [{use: t, parent: q}]"), "links.0.parent (link 'a'): no link is named 'q'"),
-        (("links: [{use: t}]", "links: [{use: t, prefx: q}]"), "links.0.prefx: unknown key; did you mean 'prefix'?"),
+        (
+            ("links: [{use: t}]", "links: [{use: t, parent: q}]"),
+            "links.0.parent (link 'a'): no link is named 'q'",
+        ),
+        (
+            ("links: [{use: t}]", "links: [{use: t, prefx: q}]"),
+            "links.0.prefx: unknown key; did you mean 'prefix'?",
+        ),
         (("joint: revolute", "joint: cylindrical"), "a cylindrical joint has no mirror image"),
         (
             ("links: [{use: t}]", "links: [{name: q, frame: {}}]"),
             "templates.t.links.0.mass (link 'a'): no parameter is named 'sze'",
         ),
-        (("- name: a", "- use: t\n      - name: a"), "templates use each other without end: t -> t"),
+        (
+            ("- name: a", "- use: t\n      - name: a"),
+            "templates use each other without end: t -> t",
+        ),
     ],
 )
 def test_mistakes_in_templates(change: tuple[str, str], mistake: str) -> None:
@@ -154,16 +253,20 @@ links: [{use: t}]
         text = text.replace("{use: t}", "{use: t, mirror: x}")
     if "sze" in mistake:
         text = text.replace("mass: size", "mass: sze")
-    assert any(mistake in line for line in refused(text.replace(*change))), refused(text.replace(*change))
+    assert any(mistake in line for line in refused(text.replace(*change))), refused(
+        text.replace(*change)
+    )
 
 
 # ---- bad input ----
 
 LAUGHS = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
-    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n" for before, name in itertools.pairwise("abcdefghijklm")
+    f"{name}: &{name} [{', '.join([f'*{before}'] * 9)}]\n"
+    for before, name in itertools.pairwise("abcdefghijklm")
 )
 BOMB = "name: x\ntemplates:\n  a: {links: [{use: nothing}]}\n" + "".join(
-    f"  {name}: {{links: [{{use: {before}, repeat: 20, prefix: p$}}]}}\n" for before, name in itertools.pairwise("abcdefghijklm")
+    f"  {name}: {{links: [{{use: {before}, repeat: 20, prefix: p$}}]}}\n"
+    for before, name in itertools.pairwise("abcdefghijklm")
 )
 
 
@@ -204,7 +307,9 @@ def test_bad_files(data: bytes, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("links", ["[{use: t5}]", "[{name: q, frame: {}}]"])
 def test_templates_within_templates_are_counted_before_they_are_written_out(links: str) -> None:
-    nested = "".join(f"  t{i}: {{links: [{{use: t{i - 1}, repeat: 100, prefix: p$}}]}}\n" for i in range(1, 6))
+    nested = "".join(
+        f"  t{i}: {{links: [{{use: t{i - 1}, repeat: 100, prefix: p$}}]}}\n" for i in range(1, 6)
+    )
     text = f"name: x\ntemplates:\n  t0: {{links: [{{name: a, frame: {{}}}}]}}\n{nested}links: {links}\n"
     start = time.process_time()
     assert "too many links; a robot has at most 20000" in "".join(refused(text))
@@ -243,7 +348,9 @@ def test_paths_that_are_no_robot_files(tmp_path: Path) -> None:
 
 
 def test_a_name_that_does_not_exist() -> None:
-    with pytest.raises(rf.ModelError, match="no built-in robot is named 'kuka_kr6'; did you mean 'kuka_kr5'"):
+    with pytest.raises(
+        rf.ModelError, match="no built-in robot is named 'kuka_kr6'; did you mean 'kuka_kr5'"
+    ):
         rf.load("kuka_kr6")
 
 
@@ -266,7 +373,10 @@ def test_random_changes_of_bytes(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(raw) - 1))
         cut = data.draw(st.integers(0, 12))
-        raw[at : at + cut] = data.draw(st.binary(max_size=6) | st.sampled_from([b": ", b"\n  - ", b"{", b"]", b"&a", b"*a", b"'"]))
+        raw[at : at + cut] = data.draw(
+            st.binary(max_size=6)
+            | st.sampled_from([b": ", b"\n  - ", b"{", b"]", b"&a", b"*a", b"'"])
+        )
     loads_or_refuses(bytes(raw))
 
 
@@ -278,7 +388,8 @@ VALUES: Any = st.recursive(
     | st.text(max_size=8)
     | st.sampled_from(["a", "b", "length", "pi", "x", "1e400"]),
     lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["name", "xx", "type", "a", "use"]), inner, max_size=3)
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["name", "xx", "type", "a", "use"]), inner, max_size=3)
     ),
     max_leaves=6,
 )
@@ -301,11 +412,21 @@ DOCUMENT: Any = {
 def written(value: Any) -> str:
     """Any nested value as YAML in flow style."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{written(str(key))}: {written(entry)}" for key, entry in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{written(str(key))}: {written(entry)}" for key, entry in value.items())
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ", ".join(map(written, value)) + "]"
     if isinstance(value, str):
-        return '"' + "".join(f"\\U{ord(c):08x}" if not 32 <= ord(c) < 127 or c in '"\\' else c for c in value) + '"'
+        return (
+            '"'
+            + "".join(
+                f"\\U{ord(c):08x}" if not 32 <= ord(c) < 127 or c in '"\\' else c for c in value
+            )
+            + '"'
+        )
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     return repr(value).replace("inf", ".inf").replace("nan", ".nan")
@@ -313,7 +434,13 @@ def written(value: Any) -> str:
 
 def places(value: Any) -> list[tuple[Any, Any]]:
     """Every (container, key) of a nested value."""
-    entries = list(value.items()) if isinstance(value, dict) else list(enumerate(value)) if isinstance(value, list) else []
+    entries = (
+        list(value.items())
+        if isinstance(value, dict)
+        else list(enumerate(value))
+        if isinstance(value, list)
+        else []
+    )
     return [place for key, entry in entries for place in [(value, key), *places(entry)]]
 
 

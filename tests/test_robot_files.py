@@ -15,6 +15,7 @@ from random_trees import random_bodies
 from sample_files import FULL, ONE, one, refused
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.api.model import Model
 from ramify.documents.expression import ExpressionError, evaluate
 from ramify.documents.yaml_text import scalar
@@ -24,6 +25,8 @@ from ramify.files.robot_writer import save, to_yaml
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame, classical_dh, from_rpy, modified_dh, rotation_about
 from ramify.model.joint import Joint
+
+read_yaml, build = as_model(read_yaml), as_model(build)
 
 
 def poses(model: Model, q: np.ndarray[Any, Any]) -> list[Frame]:
@@ -58,15 +61,28 @@ def test_a_file_with_every_key() -> None:
     assert model.body("arm").mass == 3.0
     assert model.body("wrist").mass == pytest.approx(0.3)
     assert model.attachment("camera").body == 2
-    assert [shape.kind for body in model.bodies for shape in body.shapes] == ["cylinder", "box", "capsule", "sphere"]
+    assert [shape.kind for body in model.bodies for shape in body.shapes] == [
+        "cylinder",
+        "box",
+        "capsule",
+        "sphere",
+    ]
 
 
 def test_the_examples_of_the_documentation(root: Path) -> None:
-    blocks = re.findall(r"```yaml\n(.*?)```", (root / "docs" / "robot-files.md").read_text(), flags=re.S)
+    blocks = re.findall(
+        r"```yaml\n(.*?)```", (root / "docs" / "robot-files.md").read_text(), flags=re.S
+    )
     picker, hand = read_yaml(blocks[0], payload=2.0), read_yaml("name: hand\n" + blocks[1])
     assert (picker.name, picker.nv, picker.joints[1].name) == ("picker", 9, "shoulder")
     assert picker.body("hand").mass == pytest.approx(2.5)
-    assert [body.name for body in hand.bodies[:5]] == ["palm", "finger1_bone", "finger2_bone", "finger3_bone", "tail1"]
+    assert [body.name for body in hand.bodies[:5]] == [
+        "palm",
+        "finger1_bone",
+        "finger2_bone",
+        "finger3_bone",
+        "tail1",
+    ]
     assert hand.nv == 24
 
 
@@ -74,16 +90,23 @@ def test_placements() -> None:
     dh = read_yaml(FULL).body("arm").joint
     assert dh.placement == modified_dh(np.pi / 2, 0.4, 0.1, 0.0)
     classical = read_yaml(FULL).body("wrist").joint
-    assert (classical.placement, classical.outlet) == (Frame(), classical_dh(np.pi / 2, 0.2, 0.1, -np.pi / 2))
+    assert (classical.placement, classical.outlet) == (
+        Frame(),
+        classical_dh(np.pi / 2, 0.2, 0.1, -np.pi / 2),
+    )
     place = "name: x\nlinks: [{name: a, frame: {xyz: [1, 2, 3], rpy: [0.1, 0.2, 0.3]}, outlet: {xyz: [0, 0, 1]}}]"
-    assert read_yaml(place).bodies[0].joint.placement == Frame(from_rpy(0.1, 0.2, 0.3), np.array([1.0, 2.0, 3.0]))
+    assert read_yaml(place).bodies[0].joint.placement == Frame(
+        from_rpy(0.1, 0.2, 0.3), np.array([1.0, 2.0, 3.0])
+    )
     assert read_yaml(place).bodies[0].joint.outlet == Frame(position=np.array([0.0, 0.0, 1.0]))
 
 
 def test_forms_of_an_inertia() -> None:
     tensor = np.array([[2.0, 0.1, 0.2], [0.1, 3.0, 0.3], [0.2, 0.3, 4.0]])
     assert (one("inertia: [2, 3, 4]").inertia == np.diag([2.0, 3.0, 4.0])).all()
-    assert (one("inertia: {xx: 2, yy: 3, zz: 4, xy: 0.1, xz: 0.2, yz: 0.3}").inertia == tensor).all()
+    assert (
+        one("inertia: {xx: 2, yy: 3, zz: 4, xy: 0.1, xz: 0.2, yz: 0.3}").inertia == tensor
+    ).all()
     assert (one("inertia: [[2, 0.1, 0.2], [0.1, 3, 0.3], [0.2, 0.3, 4]]").inertia == tensor).all()
     about = one("mass: 2, com: [1, 0, 0], inertia: [2, 4, 4], inertia_about: origin")
     assert (about.inertia == np.diag([2.0, 2.0, 2.0])).all()
@@ -187,7 +210,9 @@ def test_a_tensor_given_by_all_its_elements_is_taken_as_it_is() -> None:
 def test_parameters_can_be_overridden() -> None:
     assert read_yaml(FULL, payload=np.int64(4)).body("arm").mass == 8.0
     assert "too large" in refused(FULL, payload=10**5000)[0]
-    assert refused(FULL, paylaod=4) == ["6:13: parameters: no parameter is named 'paylaod'; did you mean 'payload'?"]
+    assert refused(FULL, paylaod=4) == [
+        "6:13: parameters: no parameter is named 'paylaod'; did you mean 'payload'?"
+    ]
     assert "finite" in refused(FULL, payload=float("nan"))[0]
 
 
@@ -211,7 +236,11 @@ links:
   - {name: ring, parent: f2_bone2, frame: {}}
 """)
     names = [body.name for body in model.bodies]
-    assert names == ["palm", *(f"f{k}_{part}" for k in (1, 2, 3) for part in ("root", "bone1", "bone2")), "ring"]
+    assert names == [
+        "palm",
+        *(f"f{k}_{part}" for k in (1, 2, 3) for part in ("root", "bone1", "bone2")),
+        "ring",
+    ]
     assert [names[p] if p >= 0 else "" for p in model.parents] == [
         "", "palm", "f1_root", "f1_bone1", "palm", "f2_root", "f2_bone1", "palm", "f3_root", "f3_bone1", "f2_bone2"
     ]  # fmt: skip
@@ -221,9 +250,15 @@ links:
 
 
 @pytest.mark.parametrize("plane", "xyz")
-@pytest.mark.parametrize("kind", ["fixed", "revolute", "prismatic", "helical", "universal", "spherical", "planar"])
+@pytest.mark.parametrize(
+    "kind", ["fixed", "revolute", "prismatic", "helical", "universal", "spherical", "planar"]
+)
 def test_a_mirrored_tree_is_the_image_of_the_tree(plane: str, kind: str) -> None:
-    detail = {"helical": ", pitch: 0.1", "universal": ", sequence: XZ", "spherical": ", sequence: ZXY"}.get(kind, "")
+    detail = {
+        "helical": ", pitch: 0.1",
+        "universal": ", sequence: XZ",
+        "spherical": ", sequence: ZXY",
+    }.get(kind, "")
     axis = "" if kind in ("universal", "spherical", "fixed") else ", axis: [1, 2, -1]"
     text = f"""
 name: pair
@@ -266,12 +301,28 @@ links:
 def test_random_trees_survive_to_the_last_bit(seed: int) -> None:
     rng = np.random.default_rng(seed)
     bodies = random_bodies(rng, int(rng.integers(1, 12)))
-    specs = [LinkSpec(b.name, bodies[b.parent].name if b.parent >= 0 else None, b.joint, b.mass, b.com, b.inertia) for b in bodies]
-    tool = LinkSpec('tool: "#"', bodies[-1].name, Joint("weld", "fixed", Frame(rotation_about((0, 0, 1), 0.3), rng.normal(size=3))))
+    specs = [
+        LinkSpec(
+            b.name,
+            bodies[b.parent].name if b.parent >= 0 else None,
+            b.joint,
+            b.mass,
+            b.com,
+            b.inertia,
+        )
+        for b in bodies
+    ]
+    tool = LinkSpec(
+        'tool: "#"',
+        bodies[-1].name,
+        Joint("weld", "fixed", Frame(rotation_about((0, 0, 1), 0.3), rng.normal(size=3))),
+    )
     model = build(f"tree {seed}", [*specs, tool], tuple(rng.normal(size=3)))
     again = read_yaml(to_yaml(model))
     assert again.skeleton == model.skeleton
-    assert [replace(j, axis=(0, 0, 1)) for j in again.joints] == [replace(j, axis=(0, 0, 1)) for j in model.joints]
+    assert [replace(j, axis=(0, 0, 1)) for j in again.joints] == [
+        replace(j, axis=(0, 0, 1)) for j in model.joints
+    ]
     assert again.gravity == model.gravity
     assert list(again.attached.values()) == list(model.attached.values())
 

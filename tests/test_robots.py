@@ -1,4 +1,6 @@
-"""The built-in robots: what they are, and that those from ReDySim are ReDySim's (Pinocchio on its own tables)."""
+"""The built-in robots: what they are, and that those from ReDySim are ReDySim's (Pinocchio on its
+own tables).
+"""
 
 from __future__ import annotations
 
@@ -66,13 +68,17 @@ def torques(model: rf.Model, q: Any, v: Any, a: Any) -> Any:
     """Inverse dynamics on plain floats."""
     skeleton = model.skeleton
     gravity = skeleton.root.rotation.T @ np.array(model.gravity)
-    tree = Tree(skeleton.links, skeleton.parents, as_pose(skeleton.root), Vec3(*map(float, gravity)))
+    tree = Tree(
+        skeleton.links, skeleton.parents, as_pose(skeleton.root), Vec3(*map(float, gravity))
+    )
     rows = [[float(x) for x in u] for u in (q, v, a)]
     return np.array(inverse_dynamics(tree, *rows, [no_wrench()] * model.nv))
 
 
 def redysim_in_pinocchio(data: dict[str, Any]) -> Any:
-    """ReDySim's table in Pinocchio. The joint's own column (theta or b) is the coordinate, so it is left at zero."""
+    """ReDySim's table in Pinocchio. The joint's own column (theta or b) is the coordinate, so it is
+    left at zero.
+    """
     model = pin.Model()
     model.gravity.linear = np.array(data["g"], dtype=float)
     ids = [0]
@@ -87,7 +93,9 @@ def redysim_in_pinocchio(data: dict[str, Any]) -> Any:
         xx, yy, zz, xy, yz, zx = (data[f"Ic{e}"][k] for e in ("xx", "yy", "zz", "xy", "yz", "zx"))
         com = np.array([data[f"d{e}"][k] for e in "xyz"], dtype=float)
         tensor = np.array([[xx, xy, zx], [xy, yy, yz], [zx, yz, zz]], dtype=float)
-        model.appendBodyToJoint(ids[-1], pin.Inertia(float(data["m"][k]), com, tensor), pin.SE3.Identity())
+        model.appendBodyToJoint(
+            ids[-1], pin.Inertia(float(data["m"][k]), com, tensor), pin.SE3.Identity()
+        )
     return model
 
 
@@ -125,12 +133,21 @@ def test_torques_are_those_of_redysims_table(name: str, file: str, shared: Path)
     for _ in range(5):
         q, v, a = rng.normal(size=(3, model.nv))
         expected = pin.rnea(reference, reference.createData(), q, v, a)
-        np.testing.assert_allclose(torques(model, q, v, a), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(
+            torques(model, q, v, a), expected, rtol=0, atol=1e-12 * np.abs(expected).max()
+        )
 
 
 def test_stanford_arm_against_newton_euler_in_distal_frames() -> None:
     """Table 3 read independently: bodies in their distal frames, mass centre at -r."""
-    rows = [(0, 0.2, -90), (0, 0.1, -90), (0, 0, 0), (0, 0.6, 90), (0, 0, -90), (0, 0, 0)]  # a, b, alpha
+    rows = [
+        (0, 0.2, -90),
+        (0, 0.1, -90),
+        (0, 0, 0),
+        (0, 0.6, 90),
+        (0, 0, -90),
+        (0, 0, 0),
+    ]  # a, b, alpha
     r = [(0, -0.1, 0), (0, 0, 0), (0, 0, 0), (0, -0.1, 0), (0, 0, 0), (0, 0, 0)]
     mass = [9, 6, 4, 1, 0.6, 0.5]
     moments = [
@@ -144,21 +161,40 @@ def test_stanford_arm_against_newton_euler_in_distal_frames() -> None:
     model = pin.Model()
     joint, distal = 0, pin.SE3.Identity()
     for k, (a, b, alpha) in enumerate(rows):
-        joint = model.addJoint(joint, pin.JointModelPZ() if k == 2 else pin.JointModelRZ(), distal, f"j{k}")
-        distal = pin.SE3(pin.rpy.rpyToMatrix(np.deg2rad(alpha), 0.0, 0.0), np.array([a, 0.0, b], dtype=float))
-        model.appendBodyToJoint(joint, pin.Inertia(float(mass[k]), -np.array(r[k], dtype=float), np.diag(moments[k])), distal)
+        joint = model.addJoint(
+            joint, pin.JointModelPZ() if k == 2 else pin.JointModelRZ(), distal, f"j{k}"
+        )
+        distal = pin.SE3(
+            pin.rpy.rpyToMatrix(np.deg2rad(alpha), 0.0, 0.0), np.array([a, 0.0, b], dtype=float)
+        )
+        model.appendBodyToJoint(
+            joint,
+            pin.Inertia(float(mass[k]), -np.array(r[k], dtype=float), np.diag(moments[k])),
+            distal,
+        )
     rng = np.random.default_rng(3)
     q, v, a_ = rng.normal(size=(3, 6))
     expected = pin.rnea(model, model.createData(), q, v, a_)
-    np.testing.assert_allclose(torques(rf.load("stanford_arm"), q, v, a_), expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    np.testing.assert_allclose(
+        torques(rf.load("stanford_arm"), q, v, a_),
+        expected,
+        rtol=0,
+        atol=1e-12 * np.abs(expected).max(),
+    )
 
 
 def test_planar_3r_holds_its_own_weight() -> None:
     """Stretched along X, joint k carries the moments of the rods beyond it: g m l (4.5, 2, 0.5)."""
     zero = np.zeros(3)
-    np.testing.assert_allclose(torques(rf.load("planar_3r"), zero, zero, zero), 9.81 * np.array([4.5, 2.0, 0.5]), rtol=1e-14)
     np.testing.assert_allclose(
-        torques(rf.load("planar_3r", length=2.0, mass=3.0), zero, zero, zero), 6 * 9.81 * np.array([4.5, 2.0, 0.5]), rtol=1e-14
+        torques(rf.load("planar_3r"), zero, zero, zero),
+        9.81 * np.array([4.5, 2.0, 0.5]),
+        rtol=1e-14,
+    )
+    np.testing.assert_allclose(
+        torques(rf.load("planar_3r", length=2.0, mass=3.0), zero, zero, zero),
+        6 * 9.81 * np.array([4.5, 2.0, 0.5]),
+        rtol=1e-14,
     )
 
 
@@ -173,11 +209,15 @@ def test_two_link_inertia_is_that_of_two_rods() -> None:
 
 
 def test_double_pendulum_hangs_at_rest() -> None:
-    np.testing.assert_allclose(torques(rf.load("spatial_double_pendulum"), *np.zeros((3, 4))), np.zeros(4), atol=1e-14)
+    np.testing.assert_allclose(
+        torques(rf.load("spatial_double_pendulum"), *np.zeros((3, 4))), np.zeros(4), atol=1e-14
+    )
 
 
 def test_the_biped_stands_on_its_foot() -> None:
-    """With the support leg upright the mass is above the ground: gravity points from the trunk to the foot."""
+    """With the support leg upright the mass is above the ground: gravity points from the trunk to
+    the foot.
+    """
     model = rf.load("spatial_biped_fixed")
     assert model.gravity == (-9.81, 0.0, 0.0)
     assert [joint.kind for joint in model.joints].count("universal") == 2
@@ -208,6 +248,10 @@ def test_written_out_and_read_back_to_the_last_bit(name: str, tmp_path: Path) ->
     assert again.skeleton == model.skeleton
     assert again.joints == model.joints
     assert [body.shapes for body in again.bodies] == [body.shapes for body in model.bodies]
-    assert (again.modules, again.gravity, dict(again.metadata)) == (model.modules, model.gravity, dict(model.metadata))
+    assert (again.modules, again.gravity, dict(again.metadata)) == (
+        model.modules,
+        model.gravity,
+        dict(model.metadata),
+    )
     assert (again.loops, again.guess) == (model.loops, model.guess)
     assert to_yaml(again) == to_yaml(model)

@@ -48,17 +48,24 @@ def test_quaternions_stay_of_length_one_and_agree(method: str) -> None:
     batch = rf.rollout(model, q0, v0, steps=STEPS, dt=DT, method=method)
     assert np.abs(np.linalg.norm(batch.q[:, 3:7], axis=1) - 1.0).max() < 1e-14
     for i in (0, 8):
-        run = rf.simulate(model, STEPS * DT, q0[i], v0[i], method=method, step=DT, dt_out=STEPS * DT)
+        run = rf.simulate(
+            model, STEPS * DT, q0[i], v0[i], method=method, step=DT, dt_out=STEPS * DT
+        )
         assert np.abs(model.difference(batch.q[i], run.q[-1])).max() < 1e-10
 
 
 def test_rollouts_converge_to_the_adaptive_run(arm: rf.Model) -> None:
     q0, v0 = starts(arm, 4)
-    fine = [rf.simulate(arm, 0.4, q, v, rtol=1e-12, atol=1e-13, dt_out=0.4).q[-1] for q, v in zip(q0, v0, strict=True)]
+    fine = [
+        rf.simulate(arm, 0.4, q, v, rtol=1e-12, atol=1e-13, dt_out=0.4).q[-1]
+        for q, v in zip(q0, v0, strict=True)
+    ]
     for method, order in (("euler", 1), ("semi_implicit_euler", 1), ("rk4", 4), ("rk5", 5)):
         coarse = 0.02 if order > 1 else 0.002
         off = [
-            np.abs(rf.rollout(arm, q0, v0, steps=round(0.4 / dt), dt=dt, method=method).q - fine).max()
+            np.abs(
+                rf.rollout(arm, q0, v0, steps=round(0.4 / dt), dt=dt, method=method).q - fine
+            ).max()
             for dt in (coarse, coarse / 2)
         ]
         assert order - 0.5 < np.log2(off[0] / off[1]) < order + 1.0, method
@@ -116,9 +123,20 @@ def test_torques_constant_per_step_and_per_state(arm: rf.Model) -> None:
     shared = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, tau=each[0])
     assert np.allclose(shared.q[0], found.q[0], rtol=0.0, atol=1e-12)
     constant = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, tau=each[0, 0])
-    repeated = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, tau=np.broadcast_to(each[0, 0], (STEPS, 3)))
+    repeated = rf.rollout(
+        arm, q0, v0, steps=STEPS, dt=DT, tau=np.broadcast_to(each[0, 0], (STEPS, 3))
+    )
     assert np.allclose(constant.q, repeated.q, rtol=0.0, atol=1e-13)
-    run = rf.simulate(arm, STEPS * DT, q0[2], v0[2], method="rk4", step=DT, control=rf.control.Torque(each[0, 0]), dt_out=1.0)
+    run = rf.simulate(
+        arm,
+        STEPS * DT,
+        q0[2],
+        v0[2],
+        method="rk4",
+        step=DT,
+        control=rf.control.Torque(each[0, 0]),
+        dt_out=1.0,
+    )
     assert np.allclose(constant.q[2], run.q[-1], rtol=0.0, atol=1e-12)
 
 
@@ -140,12 +158,25 @@ def test_controllers_compiled_and_called_agree(arm: rf.Model) -> None:
         m = motion.at(t)
         return arm.inverse_dynamics(q, v, m.a + 49.0 * (m.q - q) + 14.0 * (m.v - v))
 
-    compiled = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=rf.control.ComputedTorque(motion))
-    called = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=rf.control.Function(law, vectorized=True))
+    compiled = rf.rollout(
+        arm, q0, v0, steps=STEPS, dt=DT, control=rf.control.ComputedTorque(motion)
+    )
+    called = rf.rollout(
+        arm, q0, v0, steps=STEPS, dt=DT, control=rf.control.Function(law, vectorized=True)
+    )
     one_by_one = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=law)
     assert np.abs(compiled.q - called.q).max() < 1e-10
     assert np.array_equal(called.q, one_by_one.q) or np.abs(called.q - one_by_one.q).max() < 1e-13
-    run = rf.simulate(arm, STEPS * DT, q0[4], v0[4], method="rk4", step=DT, control=rf.control.ComputedTorque(motion), dt_out=1.0)
+    run = rf.simulate(
+        arm,
+        STEPS * DT,
+        q0[4],
+        v0[4],
+        method="rk4",
+        step=DT,
+        control=rf.control.ComputedTorque(motion),
+        dt_out=1.0,
+    )
     assert np.abs(compiled.q[4] - run.q[-1]).max() < 1e-11
 
 
@@ -153,7 +184,9 @@ def test_a_controller_with_states(arm: rf.Model) -> None:
     control = rf.control.PID(rf.motion.Hold([0.1, 0.2, 0.3]), kp=50.0, ki=30.0, kd=10.0)
     q0, v0 = starts(arm, 3)
     batch = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=control)
-    run = rf.simulate(arm, STEPS * DT, q0[1], v0[1], method="rk4", step=DT, control=control, dt_out=1.0)
+    run = rf.simulate(
+        arm, STEPS * DT, q0[1], v0[1], method="rk4", step=DT, control=control, dt_out=1.0
+    )
     assert np.abs(batch.q[1] - run.q[-1]).max() < 1e-11
 
 
@@ -161,15 +194,21 @@ def test_sampled_control_is_that_of_simulate(arm: rf.Model) -> None:
     control = rf.control.PD(rf.motion.Hold([0.1, 0.2, 0.3]), rate_hz=50.0)
     q0, v0 = starts(arm, 3)
     batch = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=control)
-    run = rf.simulate(arm, STEPS * DT, q0[1], v0[1], method="rk4", step=DT, control=control, dt_out=1.0)
+    run = rf.simulate(
+        arm, STEPS * DT, q0[1], v0[1], method="rk4", step=DT, control=control, dt_out=1.0
+    )
     assert np.abs(batch.q[1] - run.q[-1]).max() < 1e-11
 
 
 def test_floating_base_with_a_function() -> None:
     model = rf.load("space_3_link", base="free")
     q0, v0 = starts(model, 4)
-    called = rf.rollout(model, q0, v0, steps=20, dt=DT, control=lambda t, q, v: np.r_[np.zeros(6), -0.2 * v[6:]])
-    damped = rf.rollout(model, q0, v0, steps=20, dt=DT, damping=np.r_[np.zeros(6), np.full(model.nv - 6, 0.2)])
+    called = rf.rollout(
+        model, q0, v0, steps=20, dt=DT, control=lambda t, q, v: np.r_[np.zeros(6), -0.2 * v[6:]]
+    )
+    damped = rf.rollout(
+        model, q0, v0, steps=20, dt=DT, damping=np.r_[np.zeros(6), np.full(model.nv - 6, 0.2)]
+    )
     assert np.abs(called.q - damped.q).max() < 1e-10
 
 
@@ -187,7 +226,9 @@ def test_large_robots_go_batch_by_batch() -> None:
 def test_divergence_names_the_state(arm: rf.Model) -> None:
     q0, v0 = np.zeros((4, 3)), np.zeros((4, 3))
     v0[2] = 1e5
-    with pytest.raises(rf.SimulationError, match=r"state 2 \(1 of 4 in all\).*before t = |million radians"):
+    with pytest.raises(
+        rf.SimulationError, match=r"state 2 \(1 of 4 in all\).*before t = |million radians"
+    ):
         rf.rollout(arm, q0, v0, steps=200, dt=0.05, method="euler", every=1)
 
 
@@ -226,7 +267,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), BAD, ids=[f"{next(iter(o))}{i}" for i, (o, _) in enumerate(BAD)])
+@pytest.mark.parametrize(
+    ("options", "said"), BAD, ids=[f"{next(iter(o))}{i}" for i, (o, _) in enumerate(BAD)]
+)
 def test_bad_arguments_are_refused(arm: rf.Model, options: dict[str, Any], said: str) -> None:
     given = {"q0": np.zeros(3), "v0": np.zeros(3), "steps": 5, "dt": 0.01, **options}
     with pytest.raises(rf.RamifyError) as error:
@@ -251,11 +294,22 @@ ARM = rf.load("planar_3r")
     st.booleans(),
     st.integers(0, 99),
 )
-def test_any_shape_agrees_with_single_runs(count: int, steps: int, method: str, every: int | None, table: bool, seed: int) -> None:
+def test_any_shape_agrees_with_single_runs(
+    count: int, steps: int, method: str, every: int | None, table: bool, seed: int
+) -> None:
     q0, v0 = starts(ARM, count, seed)
     tau = np.random.default_rng(seed).normal(size=(count, steps, 3)) if table and steps else None
     batch = rf.rollout(ARM, q0, v0, steps=steps, dt=DT, method=method, every=every, tau=tau)
     i = seed % count
-    one = rf.rollout(ARM, q0[i], v0[i], steps=steps, dt=DT, method=method, every=every, tau=None if tau is None else tau[i])
+    one = rf.rollout(
+        ARM,
+        q0[i],
+        v0[i],
+        steps=steps,
+        dt=DT,
+        method=method,
+        every=every,
+        tau=None if tau is None else tau[i],
+    )
     assert batch.q[i].shape == one.q.shape
     assert np.allclose(batch.q[i], one.q, rtol=0.0, atol=1e-12)

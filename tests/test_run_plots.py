@@ -23,7 +23,9 @@ def free() -> Result:
 PLOTS = ("q", "v", "a", "tau", "energy", "audit", "phase")
 
 
-@pytest.mark.parametrize(("what", "theme"), [*((what, "light") for what in PLOTS), ("q", "dark"), ("audit", "dark")])
+@pytest.mark.parametrize(
+    ("what", "theme"), [*((what, "light") for what in PLOTS), ("q", "dark"), ("audit", "dark")]
+)
 def test_plots(what: str, theme: str, tmp_path: Path) -> None:
     model = (
         rf.Builder("two <script>")
@@ -37,7 +39,9 @@ def test_plots(what: str, theme: str, tmp_path: Path) -> None:
     labels = [axes.get_title(loc="left") for axes in figure.axes]
     if what not in ("energy", "audit"):
         assert labels[:2] == ["$x_1$", "ü & λ"]
-    assert all(axes.get_xlabel() and axes.get_ylabel() for axes in figure.axes if axes.get_visible())
+    assert all(
+        axes.get_xlabel() and axes.get_ylabel() for axes in figure.axes if axes.get_visible()
+    )
     if what in ("q", "v", "phase"):
         assert "desired" in [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
     assert "<script>" not in (tmp_path / "plot.svg").read_text()
@@ -53,16 +57,29 @@ def test_plots_of_chosen_joints_and_of_many(free: Result, tmp_path: Path) -> Non
     assert len(many.plot("tau").axes) == 1
     with pytest.raises(rf.RamifyError, match="too many"):
         many.plot("phase")
-    for wrong in ({"what": "nonsense"}, {"theme": "blue"}, {"joints": ["nonsense"]}, {"joints": names[0]}, {"joints": []}):
+    for wrong in (
+        {"what": "nonsense"},
+        {"theme": "blue"},
+        {"joints": ["nonsense"]},
+        {"joints": names[0]},
+        {"joints": []},
+    ):
         with pytest.raises(rf.RamifyError):
             free.plot(**wrong)  # type: ignore[arg-type]
 
 
 def test_long_names_are_shortened() -> None:
-    """A figure with names of 200 characters still has its panels; Matplotlib's warning that it has not would be an error."""
+    """A figure with names of 200 characters still has its panels; Matplotlib's warning that it has
+    not would be an error.
+    """
     builder = rf.Builder("r" * 200)
     for k in range(3):
-        builder.link(f"{k}" + "x" * 198 + f"{k}", f"{k - 1}" + "x" * 198 + f"{k - 1}" if k else None, mass=1.0, com=(1, 0, 0))
+        builder.link(
+            f"{k}" + "x" * 198 + f"{k}",
+            f"{k - 1}" + "x" * 198 + f"{k - 1}" if k else None,
+            mass=1.0,
+            com=(1, 0, 0),
+        )
     run = rf.simulate(builder.model(), t_end=0.1)
     for what in ("q", "phase", "energy", "audit"):
         figure = run.plot(what)
@@ -78,7 +95,11 @@ def test_curves_of_loops_differ() -> None:
     boxes = [legend.get_window_extent() for legend in figure.legends]
     assert len(boxes) == 2
     assert not boxes[0].overlaps(boxes[1])
-    assert not any("$" in label.get_text() for panel in figure.axes for label in panel.get_yticklabels(which="both"))
+    assert not any(
+        "$" in label.get_text()
+        for panel in figure.axes
+        for label in panel.get_yticklabels(which="both")
+    )
     for panel in figure.axes:
         strokes = [(line.get_color(), str(line._unscaled_dash_pattern)) for line in panel.lines]
         assert len(strokes) > 5
@@ -89,7 +110,7 @@ def test_curves_of_loops_differ() -> None:
 def test_a_run_of_one_row_is_plotted() -> None:
     from ramify.view.film import still
 
-    figure = still(rf.load("two_link")).plot("audit")
+    figure = rf.Result.of(still(rf.load("two_link"))).plot("audit")
     figure.savefig(io.BytesIO(), format="png")
     assert len(figure.axes) == 1
 

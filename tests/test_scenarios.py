@@ -61,7 +61,9 @@ def test_the_gripper_falls_from_minus_60_degrees() -> None:
     assert len(r) == 1001
 
 
-@pytest.mark.parametrize(("name", "off"), [("kuka_motion", 1e-6), ("stanford_motion", 1e-6), ("biped_controlled", 1e-6)])
+@pytest.mark.parametrize(
+    ("name", "off"), [("kuka_motion", 1e-6), ("stanford_motion", 1e-6), ("biped_controlled", 1e-6)]
+)
 def test_controlled_motions_arrive(name: str, off: float) -> None:
     r = rf.scenario(name).run()
     assert r.desired is not None
@@ -119,8 +121,12 @@ def test_options_override_by_name() -> None:
     assert s.run(control=None, t_end=0.05).options["control"] == "none"
     assert s.run(control=rf.control.Torque(0.0), t_end=0.05).q[-1].tolist() != [0.0] * 6
     assert s.run(control=lambda t, q, v: np.zeros(6), t_end=0.05).status == "finished"
-    assert s.run(initial={"q_deg": {"joint2": 10}}, t_end=0.05).q[0, 1] == pytest.approx(np.deg2rad(10.0))
-    assert s.run(motion="{type: hold}", t_end=0.05).q[-1].tolist() == pytest.approx([0.0] * 6, abs=1e-9)
+    assert s.run(initial={"q_deg": {"joint2": 10}}, t_end=0.05).q[0, 1] == pytest.approx(
+        np.deg2rad(10.0)
+    )
+    assert s.run(motion="{type: hold}", t_end=0.05).q[-1].tolist() == pytest.approx(
+        [0.0] * 6, abs=1e-9
+    )
     moved = s.run(motion=rf.motion.Hold(np.zeros(6)), t_end=0.05)
     assert moved.desired is not None
     assert not moved.desired.q.any()
@@ -178,7 +184,10 @@ def test_a_robot_beside_the_scenario(tmp_path: Path) -> None:
 def test_parameters_and_base() -> None:
     s = read_scenario("name: c\nrobot: {name: chain, parameters: {n: 5}}\nt_end: 0.01\n")
     assert s.robot.nv == 5
-    robot, initial = "robot: {name: spatial_biped, base: free}", "initial: {q: {base: [0, 0, 1, 1, 0, 0, 0]}}"
+    robot, initial = (
+        "robot: {name: spatial_biped, base: free}",
+        "initial: {q: {base: [0, 0, 1, 1, 0, 0, 0]}}",
+    )
     s = read_scenario(f"name: c\n{robot}\n{initial}\nt_end: 0.01\n")
     assert s.robot.nq == s.robot.nv + 1
     assert s.q0[2] == 1.0
@@ -190,10 +199,16 @@ MOTIONS = {
     "{type: quintic, end: [1, 2, 3], duration: 0.1}": [1.0, 2.0, 3.0],
     "{type: hold, q_deg: {joint3: 90}}": [0.0, 0.0, np.pi / 2],
     "{type: harmonic, amplitude: 1, frequency: 0.25, duration: 1}": [1.0, 1.0, 1.0],
-    "{type: spline, times: [0, 0.5, 1], points: [[0, 0, 0], [1, 1, 1], [2, 0, 3]]}": [2.0, 0.0, 3.0],
+    "{type: spline, times: [0, 0.5, 1], points: [[0, 0, 0], [1, 1, 1], [2, 0, 3]]}": [
+        2.0,
+        0.0,
+        3.0,
+    ],
     "{type: table, times: [0, 1], values_deg: [[0, 0, 0], [90, 0, 0]]}": [np.pi / 2, 0.0, 0.0],
     "{type: per_joint, joints: {joint2: {type: cycloid, end_deg: 30}}}": [0.0, np.pi / 6, 0.0],
-    "{type: sequence, parts: [{type: cycloid, end: 1, duration: 0.4}, {type: quintic, start: 1, end: 2, duration: 0.6}]}": [2.0]
+    "{type: sequence, parts: [{type: cycloid, end: 1, duration: 0.4}, {type: quintic, start: 1, end: 2, duration: 0.6}]}": [
+        2.0
+    ]
     * 3,
 }
 
@@ -269,12 +284,32 @@ def test_mistakes_are_told_with_their_place(text: str, parts: list[str]) -> None
 
 @given(
     st.dictionaries(
-        st.sampled_from(["name", "robot", "t_end", "motion", "control", "initial", "step", "method", "rtol", "damping", "odd"]),
+        st.sampled_from(
+            [
+                "name",
+                "robot",
+                "t_end",
+                "motion",
+                "control",
+                "initial",
+                "step",
+                "method",
+                "rtol",
+                "damping",
+                "odd",
+            ]
+        ),
         st.recursive(
-            st.none() | st.booleans() | st.floats() | st.text(max_size=8) | st.sampled_from(["planar_3r", "cycloid", "pd"]),
+            st.none()
+            | st.booleans()
+            | st.floats()
+            | st.text(max_size=8)
+            | st.sampled_from(["planar_3r", "cycloid", "pd"]),
             lambda inner: (
                 st.lists(inner, max_size=3)
-                | st.dictionaries(st.sampled_from(["type", "q", "end", "kp", "joint1", "name"]), inner, max_size=3)
+                | st.dictionaries(
+                    st.sampled_from(["type", "q", "end", "kp", "joint1", "name"]), inner, max_size=3
+                )
             ),
             max_leaves=6,
         ),
@@ -282,7 +317,9 @@ def test_mistakes_are_told_with_their_place(text: str, parts: list[str]) -> None
 )
 def test_no_file_breaks_the_reader(document: dict[str, Any]) -> None:
     try:
-        read_scenario(json.dumps({"name": "x", "robot": "planar_3r", "t_end": 0.1, **document}), "run.yaml")
+        read_scenario(
+            json.dumps({"name": "x", "robot": "planar_3r", "t_end": 0.1, **document}), "run.yaml"
+        )
     except rf.ModelError as error:
         told = str(error)
     else:

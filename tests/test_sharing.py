@@ -1,4 +1,6 @@
-"""Runs of one structure share one compiled right-hand side, and get the numbers they would get from code of their own."""
+"""Runs of one structure share one compiled right-hand side, and get the numbers they would get from
+code of their own.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,19 @@ def test_lifted_programs_compute_the_same() -> None:
     from ramify.trace.interpret import interpret
 
     program = trace(
-        "f", lambda x, u: [[2.5 * x[0] + x[1] * u[0] - 0.75, 3.0]], [Port("x", (2,)), Port("u", (1,))], [Port("y", (2,))]
+        "f",
+        lambda x, u: [[2.5 * x[0] + x[1] * u[0] - 0.75, 3.0]],
+        [Port("x", (2,)), Port("u", (1,))],
+        [Port("y", (2,))],
     )
     bare, numbers = sharing.lifted(program)
     assert sorted(numbers) == [0.75, 2.5, 3.0]
     assert bare.inputs[1].size == 4
     assert not [op for op in bare.graph.ops if op == "const"]
     x, u = np.array([[0.3, -1.2]]), np.array([[7.0]])
-    assert np.array_equal(interpret(bare, [x, np.append(u, [numbers], axis=1)])[0], interpret(program, [x, u])[0])
+    assert np.array_equal(
+        interpret(bare, [x, np.append(u, [numbers], axis=1)])[0], interpret(program, [x, u])[0]
+    )
 
 
 @pytest.mark.parametrize("control", [None, "pd"])
@@ -45,7 +52,9 @@ def test_a_structure_is_compiled_once() -> None:
     sharing._last.clear()
     with sharing.sharing():
         for mass in (1.1, 2.3, 4.7):
-            rf.simulate(rf.with_payload(s.robot, s.robot.bodies[-1].name, mass, (0.3, 0.0, 0.0)), 0.05)
+            rf.simulate(
+                rf.with_payload(s.robot, s.robot.bodies[-1].name, mass, (0.3, 0.0, 0.0)), 0.05
+            )
     assert len(sharing._known) == 1
     (structure,) = sharing._known.values()
     assert "call" in structure.__dict__
@@ -62,7 +71,9 @@ def test_neighbours_do_not_matter() -> None:
     u = np.concatenate([rng.random((21, 3)), np.broadcast_to(numbers, (21, len(numbers)))], axis=1)
     together = structure.rows(t, y, u)
     for i in (0, 7, 20):
-        assert np.array_equal(structure.rows(t[i : i + 1], y[i : i + 1], u[i : i + 1])[0], together[i])
+        assert np.array_equal(
+            structure.rows(t[i : i + 1], y[i : i + 1], u[i : i + 1])[0], together[i]
+        )
 
 
 def test_without_sharing_nothing_changes() -> None:

@@ -1,4 +1,6 @@
-"""Simulation: motions come back under their own torques, other programs agree, and what goes wrong is told and kept."""
+"""Simulation: motions come back under their own torques, other programs agree, and what goes wrong
+is told and kept.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ def example_motion(model: rf.Model, duration: float) -> rf.motion.Trajectory:
 # ---- inverse dynamics, then simulation under those torques ----
 
 
-@pytest.mark.parametrize(("name", "duration"), [("stanford_arm", 2.0), ("kuka_kr5", 1.0), ("gripper", 1.0), ("planar_3r", 1.0)])
+@pytest.mark.parametrize(
+    ("name", "duration"),
+    [("stanford_arm", 2.0), ("kuka_kr5", 1.0), ("gripper", 1.0), ("planar_3r", 1.0)],
+)
 def test_a_motion_comes_back_under_its_torques(name: str, duration: float) -> None:
     model = rf.load(name)
     motion = example_motion(model, duration)
@@ -100,11 +105,21 @@ def mujoco_of(model: rf.Model, step: float) -> mujoco.MjModel:
             ipos=body.com, inertia=np.maximum(moments, 1e-12), iquat=quaternion(axes * np.linalg.det(axes)),
         )  # fmt: skip
         kind = mujoco.mjtJoint.mjJNT_HINGE if one.rho else mujoco.mjtJoint.mjJNT_SLIDE
-        made[i].add_joint(name=body.joint.name, type=kind, axis=inverse.rotation @ np.array(one.axis), pos=inverse.position)
+        made[i].add_joint(
+            name=body.joint.name,
+            type=kind,
+            axis=inverse.rotation @ np.array(one.axis),
+            pos=inverse.position,
+        )
     return spec.compile()
 
 
-FALLS = [("kuka_free_fall", 1.0), ("stanford_free_fall", 1.0), ("gripper_free_fall", 0.5), ("planar_3r_free_fall", 2.0)]
+FALLS = [
+    ("kuka_free_fall", 1.0),
+    ("stanford_free_fall", 1.0),
+    ("gripper_free_fall", 0.5),
+    ("planar_3r_free_fall", 2.0),
+]
 
 
 @pytest.mark.parametrize(("name", "t_end"), FALLS)
@@ -118,7 +133,9 @@ def test_mujoco_falls_the_same_way(name: str, t_end: float) -> None:
     mujoco.mj_step(peer, data, nstep=round(t_end / step))
     assert data.time == pytest.approx(t_end)
     scale = np.abs(fine.q[-1]).max()
-    assert np.abs(ours.q[-1] - data.qpos).max() < 1e-7 * scale  # the same method and step: rounding, and how it grows
+    assert (
+        np.abs(ours.q[-1] - data.qpos).max() < 1e-7 * scale
+    )  # the same method and step: rounding, and how it grows
     assert np.abs(fine.q[-1] - data.qpos).max() < 1e-5 * scale
 
 
@@ -132,7 +149,9 @@ def test_pinocchio_and_scipy_fall_the_same_way(name: str, t_end: float) -> None:
     def rates(t: float, y: Any) -> Any:
         return np.concatenate([y[n:], pin.aba(peer, data, y[:n], y[n:], np.zeros(n))])
 
-    theirs = solve_ivp(rates, (0.0, t_end), np.r_[s.q0, s.v0], "DOP853", t_eval=r.t, rtol=1e-11, atol=1e-13).y.T
+    theirs = solve_ivp(
+        rates, (0.0, t_end), np.r_[s.q0, s.v0], "DOP853", t_eval=r.t, rtol=1e-11, atol=1e-13
+    ).y.T
     assert np.abs(r.q - theirs[:, :n]).max() < 1e-7 * np.abs(r.q).max()
     assert np.abs(r.v - theirs[:, n:]).max() < 1e-7 * np.abs(r.v).max()
 
@@ -149,7 +168,15 @@ def test_a_controlled_motion_agrees_with_pinocchio() -> None:
         tau = pin.rnea(peer, data, q, v, m.a + 49.0 * (m.q - q) + 14.0 * (m.v - v))
         return np.concatenate([v, pin.aba(peer, data, q, v, tau)])
 
-    theirs = solve_ivp(rates, (0.0, 1.0), np.r_[np.full(6, 0.1), np.zeros(6)], "DOP853", t_eval=r.t, rtol=1e-10, atol=1e-12).y.T
+    theirs = solve_ivp(
+        rates,
+        (0.0, 1.0),
+        np.r_[np.full(6, 0.1), np.zeros(6)],
+        "DOP853",
+        t_eval=r.t,
+        rtol=1e-10,
+        atol=1e-12,
+    ).y.T
     assert np.abs(r.q - theirs[:, :6]).max() < 1e-8
 
 
@@ -178,7 +205,15 @@ def test_sampled_control_is_held_between_samples(method: str) -> None:
         return -20.0 * q - 4.0 * v
 
     control = rf.control.Function(law, rate_hz=10.0)
-    r = rf.simulate(pendulum(), 1.0, [0.5], control=control, method=method, step=0.01 if method in FIXED else None, dt_out=0.05)
+    r = rf.simulate(
+        pendulum(),
+        1.0,
+        [0.5],
+        control=control,
+        method=method,
+        step=0.01 if method in FIXED else None,
+        dt_out=0.05,
+    )
     assert calls == pytest.approx(np.arange(10) / 10.0)
     assert r.tau[0, 0] == pytest.approx(-10.0)
     steps = r.tau[1:, 0].reshape(10, 2)  # rows after 0, 0.1, ...: two of each hold
@@ -187,7 +222,14 @@ def test_sampled_control_is_held_between_samples(method: str) -> None:
     # By hand: a new torque at every sample, each piece a run of its own.
     q, v = np.array([0.5]), np.array([0.0])
     for _ in range(10):
-        piece = rf.simulate(pendulum(), 0.1, q, v, control=rf.control.Torque(float(-20.0 * q[0] - 4.0 * v[0])), **TIGHT)
+        piece = rf.simulate(
+            pendulum(),
+            0.1,
+            q,
+            v,
+            control=rf.control.Torque(float(-20.0 * q[0] - 4.0 * v[0])),
+            **TIGHT,
+        )
         q, v = piece.q[-1], piece.v[-1]
     assert np.abs(r.q[-1] - q).max() < 1e-6
 
@@ -204,14 +246,18 @@ def test_a_fast_sampled_controller_approaches_the_continuous_one() -> None:
 
 
 def test_a_controller_with_states_of_its_own() -> None:
-    r = rf.simulate(pendulum(), 20.0, control=rf.control.PID(rf.motion.Hold([0.7]), kp=60.0, ki=60.0, kd=20.0))
+    r = rf.simulate(
+        pendulum(), 20.0, control=rf.control.PID(rf.motion.Hold([0.7]), kp=60.0, ki=60.0, kd=20.0)
+    )
     assert r.q[-1, 0] == pytest.approx(0.7, abs=1e-4)  # no offset is left in spite of gravity
     assert r.tau[-1, 0] == pytest.approx(2.0 * 9.81 * np.sin(0.7), rel=1e-3)
 
 
 @pytest.mark.parametrize("base", ["free", "free_euler"])
 def test_a_number_for_damping_leaves_a_floating_base_alone(base: Any) -> None:
-    """Friction between links is inner: a robot in free flight keeps its momentum. Rows of damping are taken as they stand."""
+    """Friction between links is inner: a robot in free flight keeps its momentum. Rows of damping
+    are taken as they stand.
+    """
     model = rf.load("space_3_link", base=base)
     v0 = 0.5 * np.cos(np.arange(model.nv))
     run = rf.simulate(model, 1.0, v0=v0, damping=0.1, **TIGHT)
@@ -230,7 +276,9 @@ def test_a_number_for_damping_leaves_a_floating_base_alone(base: Any) -> None:
 
 
 def test_a_floating_base_with_a_function() -> None:
-    """Quaternions leave their length between the stages of a step; neither kernels nor functions may see that."""
+    """Quaternions leave their length between the stages of a step; neither kernels nor functions
+    may see that.
+    """
     model = rf.load("space_3_link", base="free")
     v0 = 0.5 * np.cos(np.arange(model.nv))
     joints = model.nv - 6
@@ -240,7 +288,9 @@ def test_a_floating_base_with_a_function() -> None:
         return np.r_[np.zeros(6), -0.1 * v[6:]]
 
     one = rf.simulate(model, 1.0, v0=v0, control=law, **TIGHT)
-    other = rf.simulate(model, 1.0, v0=v0, damping=np.r_[np.zeros(6), np.full(joints, 0.1)], **TIGHT)
+    other = rf.simulate(
+        model, 1.0, v0=v0, damping=np.r_[np.zeros(6), np.full(joints, 0.1)], **TIGHT
+    )
     assert np.abs(one.q - other.q).max() < 1e-8
     assert one.audit.passed
     assert other.audit.passed
@@ -258,7 +308,14 @@ def test_a_floating_base_with_a_function() -> None:
 def test_events_end_the_run_where_a_function_changes_its_sign(method: str) -> None:
     events = {"hangs": lambda t, q, v: q[0], "late": lambda t, q, v: t - 5.0}
     r = rf.simulate(
-        pendulum(), 3.0, [1.0], method=method, step=0.001 if method in FIXED else None, rtol=1e-10, atol=1e-12, events=events
+        pendulum(),
+        3.0,
+        [1.0],
+        method=method,
+        step=0.001 if method in FIXED else None,
+        rtol=1e-10,
+        atol=1e-12,
+        events=events,
     )
     assert r.status == "event: hangs"
     assert abs(r.q[-1, 0]) < 1e-9
@@ -270,7 +327,9 @@ def test_events_end_the_run_where_a_function_changes_its_sign(method: str) -> No
 
 
 def test_events_that_fail_are_named() -> None:
-    with pytest.raises(rf.SimulationError, match=r"the event 'odd' raised ZeroDivisionError.* at t = "):
+    with pytest.raises(
+        rf.SimulationError, match=r"the event 'odd' raised ZeroDivisionError.* at t = "
+    ):
         rf.simulate(pendulum(), 1.0, events={"odd": lambda t, q, v: 1.0 / 0.0})
     with pytest.raises(rf.SimulationError, match="the event 'odd' gave nan"):
         rf.simulate(pendulum(), 1.0, events={"odd": lambda t, q, v: float("nan")})
@@ -279,7 +338,9 @@ def test_events_that_fail_are_named() -> None:
 @pytest.mark.parametrize("dt_out", [0.01, 0.03, 0.07, 0.5, 2.0])
 @pytest.mark.parametrize("method", ["dop853", "rk4", "ab4"])
 def test_output_comes_at_every_dt_out_and_at_the_end(dt_out: float, method: str) -> None:
-    r = rf.simulate(pendulum(), 1.0, [1.0], method=method, step=0.01 if method in FIXED else None, dt_out=dt_out)
+    r = rf.simulate(
+        pendulum(), 1.0, [1.0], method=method, step=0.01 if method in FIXED else None, dt_out=dt_out
+    )
     wanted = np.append(np.arange(0.0, 1.0 - 1e-9, dt_out), 1.0)
     assert r.t == pytest.approx(wanted, abs=1e-12)
 
@@ -303,7 +364,9 @@ def test_a_controller_that_gives_nan_stops_the_run(method: str, rate: float | No
     def law(t: float, q: Any, v: Any) -> Any:
         return [0.0, float("nan") if t > 0.3 else 1.0, 0.0]
 
-    with pytest.raises(rf.SimulationError, match=r"the controller gave nan for 'joint2' at t = 0\.3") as stop:
+    with pytest.raises(
+        rf.SimulationError, match=r"the controller gave nan for 'joint2' at t = 0\.3"
+    ) as stop:
         rf.simulate(
             rf.load("planar_3r"),
             1.0,
@@ -325,7 +388,9 @@ def test_a_controller_that_raises_stops_the_run(rate: float | None) -> None:
             raise KeyError("no table for this posture")
         return np.zeros(3)
 
-    with pytest.raises(rf.SimulationError, match=r"the controller raised KeyError.* at t = 0\.3") as stop:
+    with pytest.raises(
+        rf.SimulationError, match=r"the controller raised KeyError.* at t = 0\.3"
+    ) as stop:
         rf.simulate(rf.load("planar_3r"), 1.0, control=rf.control.Function(law, rate_hz=rate))
     assert isinstance(stop.value.result, rf.Result)
     assert stop.value.result.t[-1] > 0.2
@@ -380,7 +445,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), BAD, ids=[f"{next(iter(o))}{i}" for i, (o, _) in enumerate(BAD)])
+@pytest.mark.parametrize(
+    ("options", "said"), BAD, ids=[f"{next(iter(o))}{i}" for i, (o, _) in enumerate(BAD)]
+)
 def test_bad_arguments_are_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(rf.RamifyError) as error:
         rf.simulate(rf.load("planar_3r"), **{"t_end": 1.0, **options})
@@ -388,10 +455,22 @@ def test_bad_arguments_are_refused(options: dict[str, Any], said: str) -> None:
 
 
 ARM = rf.load("planar_3r")
-NUMBERS = st.floats() | st.integers(-3, 3) | st.none() | st.text(max_size=2) | st.lists(st.floats(), max_size=4)
+NUMBERS = (
+    st.floats()
+    | st.integers(-3, 3)
+    | st.none()
+    | st.text(max_size=2)
+    | st.lists(st.floats(), max_size=4)
+)
 
 
-@given(st.dictionaries(st.sampled_from(["q0", "v0", "damping", "rtol", "atol", "dt_out", "step", "max_step"]), NUMBERS, max_size=3))
+@given(
+    st.dictionaries(
+        st.sampled_from(["q0", "v0", "damping", "rtol", "atol", "dt_out", "step", "max_step"]),
+        NUMBERS,
+        max_size=3,
+    )
+)
 def test_any_argument_is_taken_or_refused_clearly(options: dict[str, Any]) -> None:
     if isinstance(options.get("dt_out"), float) and 0.0 < options["dt_out"] < 1e-4:
         del options["dt_out"]

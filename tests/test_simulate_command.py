@@ -1,4 +1,6 @@
-"""The commands scenarios and simulate: what they print and write, their exit codes, and what is kept of runs that end badly."""
+"""The commands scenarios and simulate: what they print and write, their exit codes, and what is
+kept of runs that end badly.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,9 @@ def test_scenarios_are_listed(run: Run) -> None:
 
 
 def test_simulate_a_scenario(run: Run) -> None:
-    code, out, err = run("simulate", "kuka_free_fall", "--audit", "--out", "run.nc", "--plot", "run.svg", "--json")
+    code, out, err = run(
+        "simulate", "kuka_free_fall", "--audit", "--out", "run.nc", "--plot", "run.svg", "--json"
+    )
     assert (code, err) == (0, "")
     told = json.loads(out)
     assert told["audit"]["passed"] is True
@@ -63,12 +67,32 @@ def test_simulate_a_robot(run: Run) -> None:
     assert code == 0
     told = json.loads(out)
     assert told["rows"] == 6
-    assert Path("run.csv").read_text().startswith("t [s]") or "t" in Path("run.csv").read_text()[:20]
+    assert (
+        Path("run.csv").read_text().startswith("t [s]") or "t" in Path("run.csv").read_text()[:20]
+    )
     wanted = rf.motion.Cycloid(0.0, np.pi / 3).at(0.5).q[0]
     assert told["last"]["q"] == pytest.approx([wanted] * 6, abs=1e-6)
-    code, out, _ = run("simulate", "planar_3r", "--initial", "-0.5", "0.2", "0.3", "0", "0", "1", "--t-end", 0.01, "--json")
+    code, out, _ = run(
+        "simulate",
+        "planar_3r",
+        "--initial",
+        "-0.5",
+        "0.2",
+        "0.3",
+        "0",
+        "0",
+        "1",
+        "--t-end",
+        0.01,
+        "--json",
+    )
     assert code == 0
-    assert run("simulate", "chain", "--set", "n=4", "--t-end", 0.01, "--method", "rk4", "--step", 0.001)[0] == 0
+    assert (
+        run(
+            "simulate", "chain", "--set", "n=4", "--t-end", 0.01, "--method", "rk4", "--step", 0.001
+        )[0]
+        == 0
+    )
 
 
 @pytest.mark.parametrize(

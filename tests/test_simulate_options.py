@@ -36,7 +36,13 @@ def test_a_law_that_changes_is_compiled_anew() -> None:
 
 def test_an_event_that_crosses_twice_within_a_step_is_found() -> None:
     m = rf.with_gravity(rf.load("planar_3r"), (0.0, 0.0, 0.0))
-    r = rf.simulate(m, 1.0, v0=[1e-3, 0.0, 0.0], max_step=0.1, events={"win": lambda t, q, v: (t - 0.5) ** 2 - 4e-4})
+    r = rf.simulate(
+        m,
+        1.0,
+        v0=[1e-3, 0.0, 0.0],
+        max_step=0.1,
+        events={"win": lambda t, q, v: (t - 0.5) ** 2 - 4e-4},
+    )
     assert r.status == "event: win"
     assert r.t[-1] == pytest.approx(0.48, abs=1e-9)
 

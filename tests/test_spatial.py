@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from ramify.core.records import flatten, rebuild
-from ramify.core.spatial import ArticulatedInertia, Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench, acceleration_field
+from ramify.core.spatial import (
+    ArticulatedInertia,
+    Mat3,
+    RigidInertia,
+    Sym3,
+    Twist,
+    Vec3,
+    Wrench,
+    acceleration_field,
+)
 from ramify.model.frame import rotation_about
 from ramify.model.link import Propagation, Screw, Turn
 
@@ -97,7 +106,9 @@ def test_rotations(q: float, u: Vec3, s: Sym3, t: Mat3) -> None:
 
 
 @given(st.integers(-4, 4), vectors, symmetric, general, articulated)
-def test_quarter_turns_only_permute(k: int, u: Vec3, t: Sym3, T: Mat3, N: ArticulatedInertia) -> None:
+def test_quarter_turns_only_permute(
+    k: int, u: Vec3, t: Sym3, T: Mat3, N: ArticulatedInertia
+) -> None:
     c, s = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[k % 4]
     for x in (u, t, T, N):
         for turn in ("rotate_x", "rotate_z"):
@@ -109,7 +120,10 @@ def test_quarter_turns_only_permute(k: int, u: Vec3, t: Sym3, T: Mat3, N: Articu
 @given(angle, st.floats(0.1, 5.0))
 def test_an_isotropic_tensor_does_not_change(q: float, moment: float) -> None:
     ball = Sym3(moment, moment, moment, 0.0, 0.0, 0.0)
-    for turned in (ball.rotate_x(math.cos(q), math.sin(q)), ball.rotate_z(math.cos(q), math.sin(q))):
+    for turned in (
+        ball.rotate_x(math.cos(q), math.sin(q)),
+        ball.rotate_z(math.cos(q), math.sin(q)),
+    ):
         assert turned == ball
 
 
@@ -134,7 +148,9 @@ def test_wrench_of_a_moving_body(M: RigidInertia, t: Twist, dt: Twist, w: Wrench
 
 
 @given(rigid, articulated, vectors, twists)
-def test_inertias_shift_by_congruence(M: RigidInertia, N: ArticulatedInertia, r: Vec3, t: Twist) -> None:
+def test_inertias_shift_by_congruence(
+    M: RigidInertia, N: ArticulatedInertia, r: Vec3, t: Twist
+) -> None:
     shift = shifted(r)
     for inertia in (M, N):
         close(inertia.shift(r), shift.T @ dense(inertia) @ shift)
@@ -150,7 +166,15 @@ def test_minus_outer(N: ArticulatedInertia, a: Wrench, k: float) -> None:
 
 @given(angle, angle, angle, vectors, twists, twists, wrenches, rigid, articulated)
 def test_propagation_is_the_matrix_A(
-    gamma: float, alpha: float, theta: float, r: Vec3, t: Twist, dt: Twist, w: Wrench, M: RigidInertia, N: ArticulatedInertia
+    gamma: float,
+    alpha: float,
+    theta: float,
+    r: Vec3,
+    t: Twist,
+    dt: Twist,
+    w: Wrench,
+    M: RigidInertia,
+    N: ArticulatedInertia,
 ) -> None:
     turns = [Turn(math.cos(q), math.sin(q)) for q in (gamma, alpha, theta)]
     A = Propagation(*turns, r)
@@ -181,7 +205,11 @@ def test_screw(rho: float, eta: float, rate: float, turning: Vec3, w: Wrench) ->
 def test_a_batch_per_scalar() -> None:
     rng = np.random.default_rng(0)
     q, values = rng.normal(size=5), rng.normal(size=(27, 5))
-    batch = rebuild(ArticulatedInertia.zero(), iter(values[:21])).rotate_z(np.cos(q), np.sin(q)).shift(Vec3(*values[21:24]))
+    batch = (
+        rebuild(ArticulatedInertia.zero(), iter(values[:21]))
+        .rotate_z(np.cos(q), np.sin(q))
+        .shift(Vec3(*values[21:24]))
+    )
     for k in range(5):
         one = rebuild(ArticulatedInertia.zero(), iter(values[:21, k].tolist()))
         one = one.rotate_z(math.cos(q[k]), math.sin(q[k])).shift(Vec3(*values[21:24, k].tolist()))

@@ -1,4 +1,6 @@
-"""The step tables: the rows of tables 6.3 and 6.4, and every equation of a table worked out with the DeNOC matrices."""
+"""The step tables: the rows of tables 6.3 and 6.4, and every equation of a table worked out with
+the DeNOC matrices.
+"""
 
 from __future__ import annotations
 
@@ -56,10 +58,14 @@ TABLE_6_4 = (
     "θ̈[2²] = φ̃[2²] − ψ[2²]ᵀ μ̃[2²]", "μ̃[2²] = A[2²,1²] μ[1²]", "μ[1²] = p[1²] θ̈[1²] + μ̃[1²]",
     "θ̈[1³] = φ̃[1³] − ψ[1³]ᵀ μ̃[1³]", "μ̃[1³] = A[1³,1¹] μ[1¹]",
 )  # fmt: skip
-"""The book's rows in our notation; where it prints the sum in the wrench of 1¹ as an equation of two, the sum is meant."""
+"""The book's rows in our notation; where it prints the sum in the wrench of 1¹ as an equation of
+two, the sum is meant.
+"""
 
 
-@pytest.mark.parametrize(("name", "book"), [("inverse_dynamics", TABLE_6_3), ("forward_dynamics", TABLE_6_4)])
+@pytest.mark.parametrize(
+    ("name", "book"), [("inverse_dynamics", TABLE_6_3), ("forward_dynamics", TABLE_6_4)]
+)
 def test_rows_of_the_book(name: str, book: tuple[str, ...]) -> None:
     table = step_table(rf.load("gripper"), name)
     ours = table.equations(within=False) + table.equations()
@@ -71,7 +77,9 @@ def test_rows_of_the_book(name: str, book: tuple[str, ...]) -> None:
 
 
 def evaluate(equations: list[str], known: dict[str, Any]) -> dict[str, Any]:
-    """Every equation in turn: sums of products of named arrays, some transposed, inverted or divided by."""
+    """Every equation in turn: sums of products of named arrays, some transposed, inverted or
+    divided by.
+    """
     values = dict(known)
 
     def factor(text: str) -> Any:
@@ -91,15 +99,24 @@ def evaluate(equations: list[str], known: dict[str, Any]) -> dict[str, Any]:
         left, right = equation.split(" = ")
         assert left not in values, left
         signs = [1.0, *(1.0 if sign == "+" else -1.0 for sign in re.findall(r" ([+−]) ", right))]
-        terms = [sign * term(text) for sign, text in zip(signs, re.split(r" [+−] ", right), strict=True)]
+        terms = [
+            sign * term(text) for sign, text in zip(signs, re.split(r" [+−] ", right), strict=True)
+        ]
         values[left] = sum(terms[1:], terms[0])
     return values
 
 
-def given(m: Model, q: Any, v: Any, level: Any, table: StepTable) -> tuple[dict[str, Any], list[list[int]]]:
-    """The matrices that a table names, from the DeNOC matrices; and the joint rates that each label has."""
+def given(
+    m: Model, q: Any, v: Any, level: Any, table: StepTable
+) -> tuple[dict[str, Any], list[list[int]]]:
+    """The matrices that a table names, from the DeNOC matrices; and the joint rates that each label
+    has.
+    """
     d = denoc_matrices(m, q, v, level)
-    higher, lower = denoc_matrices(m, q + 1e-6 * v, v, level), denoc_matrices(m, q - 1e-6 * v, v, level)
+    higher, lower = (
+        denoc_matrices(m, q + 1e-6 * v, v, level),
+        denoc_matrices(m, q - 1e-6 * v, v, level),
+    )
     if level == "link":
         by_link = [row.link for row in table.sweeps[0].rows]
         order = [k for group in denoc_matrices(m, q, v, "module").groups for k in group]
@@ -113,16 +130,22 @@ def given(m: Model, q: Any, v: Any, level: Any, table: StepTable) -> tuple[dict[
             values[f"{'Ω' if name == 'Omega' else name}[{label}]"] = d.block(name, g, g)
         values[f"{P}[{label}]"] = d.block("N_d", g, g)
         if level == "module":
-            values[f"{rate}[{label}]"] = (higher.block("N_d", g, g) - lower.block("N_d", g, g)) / 2e-6
+            values[f"{rate}[{label}]"] = (
+                higher.block("N_d", g, g) - lower.block("N_d", g, g)
+            ) / 2e-6
         values[f"{dq}[{label}]"] = v[list(group)][:, None]
         R = m.skeleton.root.rotation
-        values[f"ρ[{label}]"] = np.tile(np.concatenate([np.zeros(3), -R.T @ m.gravity]), len(group))[:, None]
+        values[f"ρ[{label}]"] = np.tile(
+            np.concatenate([np.zeros(3), -R.T @ m.gravity]), len(group)
+        )[:, None]
         h = d.parents[g]
         if h >= 0:
             values[f"A[{label},{labels[h]}]"] = d.block("N_l", g, h)
             slope = (higher.block("N_l", g, h) - lower.block("N_l", g, h)) / 2e-6
             values[f"Ȧ[{label},{labels[h]}]"] = slope
-    return values | {f"{ddq}[{label}]": None for label in labels}, [list(group) for group in d.groups]
+    return values | {f"{ddq}[{label}]": None for label in labels}, [
+        list(group) for group in d.groups
+    ]
 
 
 def _work_out(m: Model, q: Any, v: Any, a: Any, level: Any) -> None:
@@ -137,7 +160,9 @@ def _work_out(m: Model, q: Any, v: Any, a: Any, level: Any) -> None:
     tau = m.inverse_dynamics(q, v, a)
     got = np.concatenate([out[f"τ[{label}]"].ravel() for label in labels])
     order = [k for group in groups for k in group]
-    assert np.abs(got - tau[order]).max() < 1e-6 * np.abs(tau).max()  # rates of A and N by differences
+    assert (
+        np.abs(got - tau[order]).max() < 1e-6 * np.abs(tau).max()
+    )  # rates of A and N by differences
     for label in labels:
         del values[f"{ddq}[{label}]"]
     h = m.bias(q, v)
@@ -149,7 +174,9 @@ def _work_out(m: Model, q: Any, v: Any, a: Any, level: Any) -> None:
 
 
 @pytest.mark.parametrize("level", ["link", "module"])
-@pytest.mark.parametrize("name", ["gripper", "stanford_arm", "spatial_double_pendulum", "quadruped"])
+@pytest.mark.parametrize(
+    "name", ["gripper", "stanford_arm", "spatial_double_pendulum", "quadruped"]
+)
 def test_tables_of_robots(name: str, level: str) -> None:
     m = rf.load(name)
     q, v = m.random(3)
@@ -167,10 +194,15 @@ def test_tables_of_random_trees(level: str) -> None:
 def test_print() -> None:
     table = step_table(rf.load("gripper"), "inverse_dynamics")
     text = str(table)
-    assert text.startswith("gripper: steps of the inverse dynamics\nlinks: 1¹ = palm, 1² = finger1, 2² = finger2, 1³ = thumb\n")
+    assert text.startswith(
+        "gripper: steps of the inverse dynamics\nlinks: 1¹ = palm, 1² = finger1, 2² = finger2, 1³ "
+        "= thumb\n"
+    )
     assert "Step 2. Backward recursion, eqs. (6.5) and (6.6)" in text
     lines = re.sub("[\u0300-\u036f]", "", text).splitlines()  # marks above letters take no room
-    assert {line.index("w*[1") for line in lines if "w*[1²] =" in line} == {lines[5].index("within modules")}
+    assert {line.index("w*[1") for line in lines if "w*[1²] =" in line} == {
+        lines[5].index("within modules")
+    }
     tex = table.latex()
     assert r"$\tilde{w}_{1^{2}} = w^*_{1^{2}} + A_{2^{2},1^{2}}^T \tilde{w}_{2^{2}}$" in tex
     assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 2
@@ -180,7 +212,10 @@ def test_print() -> None:
 
 def test_what_is_refused() -> None:
     m = rf.load("gripper")
-    with pytest.raises(rf.RamifyError, match="no step table of 'mass_matrix'; choose one of inverse_dynamics, forward_dynamics"):
+    with pytest.raises(
+        rf.RamifyError,
+        match="no step table of 'mass_matrix'; choose one of inverse_dynamics, forward_dynamics",
+    ):
         step_table(m, "mass_matrix")
     with pytest.raises(rf.ModelError, match="quaternion"):
         step_table(rf.load("quadruped", base="free"), "inverse_dynamics")

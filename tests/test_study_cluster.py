@@ -51,19 +51,45 @@ def calm(tmp_path_factory: pytest.TempPathFactory) -> rf.Study:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int, *options: str) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
+def cluster(
+    folder: Path, workers: int, *options: str
+) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]]]:
     """A scheduler and worker processes: its address, and the processes of the workers."""
     quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
     quiet["env"] = os.environ | {"DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     file = folder / "scheduler.json"
     started: list[subprocess.Popen[bytes]] = []
     try:
-        words = ["--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)]
-        started.append(subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_scheduler", *words], **quiet))
+        words = [
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--scheduler-file",
+            str(file),
+        ]
+        started.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "distributed.cli.dask_scheduler", *words], **quiet
+            )
+        )
         address = _address(file)
         for _ in range(workers):
-            words = [address, "--nthreads", "1", "--no-dashboard", "--local-directory", str(folder), *options]
-            started.append(subprocess.Popen([sys.executable, "-m", "distributed.cli.dask_worker", *words], **quiet))
+            words = [
+                address,
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+                "--local-directory",
+                str(folder),
+                *options,
+            ]
+            started.append(
+                subprocess.Popen(
+                    [sys.executable, "-m", "distributed.cli.dask_worker", *words], **quiet
+                )
+            )
         _wait_for_workers(address, workers)
         yield address, started[1:]
     finally:
@@ -78,7 +104,9 @@ def cluster(folder: Path, workers: int, *options: str) -> Iterator[tuple[str, li
 
 
 def test_dask(calm: rf.Study, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """Two worker processes and a scheduler of their own; one worker is killed once the first runs are in the ledger."""
+    """Two worker processes and a scheduler of their own; one worker is killed once the first runs
+    are in the ledger.
+    """
     pytest.importorskip("distributed")
     caplog.set_level(logging.CRITICAL)
     with cluster(tmp_path, 2, "--no-nanny") as (address, workers):
@@ -95,7 +123,9 @@ def test_dask(calm: rf.Study, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 def test_dask_sets_aside_what_kills_its_worker(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that kills its worker, a task that cannot be done, and a cluster whose workers are gone: all of them end."""
+    """A run that kills its worker, a task that cannot be done, and a cluster whose workers are
+    gone: all of them end.
+    """
     pytest.importorskip("distributed")
     caplog.set_level(logging.CRITICAL)
 
@@ -116,12 +146,16 @@ def test_dask_sets_aside_what_kills_its_worker(
         assert s.table()["deadly"][[0, 2, 3]].tolist() == [0.1, 0.3, 0.4]
 
         by = engine("dask", scheduler=address)
-        with pytest.raises(rf.SimulationError, match="a worker could not do its task: AttributeError"):
+        with pytest.raises(
+            rf.SimulationError, match="a worker could not do its task: AttributeError"
+        ):
             list(by.run(s.recipe, iter([None])))  # type: ignore[list-item]
         monkeypatch.setattr("ramify.studies.engines.BEREFT", 0.5)
         workers[0].terminate()
         workers[0].wait(20)
-        with pytest.raises(rf.SimulationError, match=r"has had no workers for 0.5 s.* then resume the study"):
+        with pytest.raises(
+            rf.SimulationError, match=r"has had no workers for 0.5 s.* then resume the study"
+        ):
             list(by.run(s.recipe, iter([Task("u", (0,), s.points[:1])])))
         by.close()
 

@@ -1,4 +1,6 @@
-"""Whatever kills a study: workers, the parent, a full disk, a second writer. Nothing committed is lost, nothing is run twice."""
+"""Whatever kills a study: workers, the parent, a full disk, a second writer. Nothing committed is
+lost, nothing is run twice.
+"""
 
 from __future__ import annotations
 
@@ -100,13 +102,18 @@ def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path, jobs: int) -> 
 
 
 def test_kills_of_workers_and_parents(calm: rf.Study, tmp_path: Path) -> None:
-    """SIGKILL of a worker, then of the parent; what was committed is there, and the next call goes on."""
+    """SIGKILL of a worker, then of the parent; what was committed is there, and the next call goes
+    on.
+    """
     s = study(tmp_path, 150)
 
     def started() -> subprocess.Popen[bytes]:
         code = "import sys, ramify as rf\nif __name__ == '__main__': rf.study(sys.argv[1]).run(2)"
         (tmp_path / "go.py").write_text(code, encoding="utf-8")
-        return subprocess.Popen([sys.executable, str(tmp_path / "go.py"), str(tmp_path / "s.yaml")], stderr=subprocess.DEVNULL)
+        return subprocess.Popen(
+            [sys.executable, str(tmp_path / "go.py"), str(tmp_path / "s.yaml")],
+            stderr=subprocess.DEVNULL,
+        )
 
     def wait(more: int) -> None:
         end = time.monotonic() + 60
@@ -132,7 +139,10 @@ def test_kills_of_workers_and_parents(calm: rf.Study, tmp_path: Path) -> None:
     assert kept(s) == kept(calm)
     assert all(new == old for new, old in zip(kept(s), before, strict=True) if old[1] == "done")
     with Ledger(s.ledger) as ledger:
-        assert ledger._db.execute("SELECT count(*), count(DISTINCT key) FROM runs").fetchone() == (150, 150)
+        assert ledger._db.execute("SELECT count(*), count(DISTINCT key) FROM runs").fetchone() == (
+            150,
+            150,
+        )
 
 
 def workers(pid: int) -> list[int]:
@@ -141,7 +151,11 @@ def workers(pid: int) -> list[int]:
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            if parent == pid and b"loky" in (entry / "cmdline").read_bytes() and b"tracker" not in (entry / "cmdline").read_bytes():
+            if (
+                parent == pid
+                and b"loky" in (entry / "cmdline").read_bytes()
+                and b"tracker" not in (entry / "cmdline").read_bytes()
+            ):
                 found.append(int(entry.name))
         except OSError:
             continue
@@ -158,7 +172,9 @@ def alive(pid: int) -> bool:
 def test_an_interrupted_study_says_what_it_has(tmp_path: Path) -> None:
     s = study(tmp_path, 3000)
     words = [sys.executable, "-m", "ramify", "sweep", str(tmp_path / "s.yaml"), "--jobs", "2"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    )
     end = time.monotonic() + 60
     while time.monotonic() < end and process.poll() is None:
         time.sleep(0.02)
@@ -171,7 +187,9 @@ def test_an_interrupted_study_says_what_it_has(tmp_path: Path) -> None:
 
 
 class _Fragile:
-    """An engine in one process whose "workers" die of chosen runs, and of bad luck at chosen moments."""
+    """An engine in one process whose "workers" die of chosen runs, and of bad luck at chosen
+    moments.
+    """
 
     lanes = 2
 
@@ -210,23 +228,32 @@ def test_deaths_at_any_moment_lose_nothing(seed: int) -> None:
     assert sorted(o.number for o in found) == list(range(60))
     killed = {o.number for o in found if o.status == "killed"}
     assert deadly <= killed
-    assert len(killed) <= len(deadly) + 4  # bad luck may strike a run that is alone; a resumed study tries it again
+    assert (
+        len(killed) <= len(deadly) + 4
+    )  # bad luck may strike a run that is alone; a resumed study tries it again
 
 
 # ---- the ledger ----
 
 
-def test_a_full_disk_is_told_and_loses_nothing(calm: rf.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told_and_loses_nothing(
+    calm: rf.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     s = study(tmp_path, 150)
     original = Ledger.replan
 
     def small(self: Ledger, *given: Any) -> None:
         original(self, *given)
         pages = self._db.execute("PRAGMA page_count").fetchone()[0]
-        self._db.execute(f"PRAGMA max_page_count = {pages + 4}")  # SQLite then answers as on a disk without room
+        self._db.execute(
+            f"PRAGMA max_page_count = {pages + 4}"
+        )  # SQLite then answers as on a disk without room
 
     monkeypatch.setattr(Ledger, "replan", small)
-    with pytest.raises(rf.SimulationError, match=r"the disk is full .* every run committed so far is safe: make room, then resume"):
+    with pytest.raises(
+        rf.SimulationError,
+        match=r"the disk is full .* every run committed so far is safe: make room, then resume",
+    ):
         s.run(engine="serial")
     monkeypatch.undo()
     before = [row for row in kept(s) if row[1] is not None]
@@ -238,7 +265,10 @@ def test_a_full_disk_is_told_and_loses_nothing(calm: rf.Study, tmp_path: Path, m
 
 def test_a_ledger_has_one_writer(calm: rf.Study, tmp_path: Path) -> None:
     s = study(tmp_path, 3)
-    with Ledger(s.ledger, writer=True), pytest.raises(rf.SimulationError, match="is being written by another process"):
+    with (
+        Ledger(s.ledger, writer=True),
+        pytest.raises(rf.SimulationError, match="is being written by another process"),
+    ):
         s.run(engine="serial")
     assert s.run(engine="serial").done == 3
     with Ledger(s.ledger, writer=True):
@@ -255,7 +285,10 @@ def test_what_is_no_ledger_is_refused(calm: rf.Study, tmp_path: Path) -> None:
     other.execute("CREATE TABLE t (x)")
     other.commit()
     other.close()
-    for act in (lambda: rf.Study.open(tmp_path / "other.db"), lambda: Ledger(tmp_path / "other.db", writer=True)):
+    for act in (
+        lambda: rf.Study.open(tmp_path / "other.db"),
+        lambda: Ledger(tmp_path / "other.db", writer=True),
+    ):
         with pytest.raises(rf.SimulationError, match="of another program"):
             act()
     shutil.copy(calm.ledger, tmp_path / "cut.db")
@@ -285,12 +318,19 @@ def test_a_ledger_in_a_folder_that_cannot_be_written_is_read(calm: rf.Study) -> 
             s = rf.Study.open(folder / "s.db")
             assert s.status().done == 150
             assert s.table()["max_speed"].tolist() == wanted
-            with pytest.raises(rf.SimulationError, match=rf"the folder {name} or the file itself cannot be written"):
+            with pytest.raises(
+                rf.SimulationError, match=rf"the folder {name} or the file itself cannot be written"
+            ):
                 s.run(engine="serial")
         folder.chmod(0o755)
         (folder / "s.db-wal").write_bytes(b"something")
         folder.chmod(0o555)
-        with plain_user(), pytest.raises(rf.SimulationError, match=r"its last runs are still in s.db-wal .* copy both files"):
+        with (
+            plain_user(),
+            pytest.raises(
+                rf.SimulationError, match=r"its last runs are still in s.db-wal .* copy both files"
+            ),
+        ):
             rf.Study.open(folder / "s.db")
         folder.chmod(0o755)
     with pytest.raises(rf.SimulationError, match=rf"the folder {name} does not exist"):

@@ -30,7 +30,11 @@ def read(text: str) -> Spec:
 
 def test_a_study_file() -> None:
     spec = read(TEXT)
-    assert spec.recipe.paths == ("payload.link6.mass", "robot.links.link3.mass", "initial.q_deg.joint2")
+    assert spec.recipe.paths == (
+        "payload.link6.mass",
+        "robot.links.link3.mass",
+        "initial.q_deg.joint2",
+    )
     assert spec.points.shape == (16, 3)
     assert (spec.points.min(axis=0) >= [0, 10, 0]).all()
     assert (spec.points.max(axis=0) <= [5, 16, 30]).all()
@@ -51,25 +55,55 @@ def test_a_study_file() -> None:
         ("robot.links.link3.mass", "control.kp", "study.yaml:5:3", "no 'control'"),
         ("robot.links.link3.mass", "dampng", "study.yaml:5:3", "did you mean 'damping'"),
         ("robot.links.link3.mass", "robot.name", "study.yaml:5:3", "not a number"),
-        ("uniform: [0, 5]", "uniform: [-3, 5]", "study.yaml:4:23", "must be finite and not negative"),
-        ("uniform: [0, 5]", "uniform: [5, 3]", "study.yaml:4:33", "the range from 5.0 to 3.0 is empty"),
+        (
+            "uniform: [0, 5]",
+            "uniform: [-3, 5]",
+            "study.yaml:4:23",
+            "must be finite and not negative",
+        ),
+        (
+            "uniform: [0, 5]",
+            "uniform: [5, 3]",
+            "study.yaml:4:33",
+            "the range from 5.0 to 3.0 is empty",
+        ),
         ("uniform: [0, 5]", "log_uniform: [0, 5]", "study.yaml:4:37", "no logarithm"),
         ("uniform: [0, 5]", "unifrm: [0, 5]", "study.yaml:4:24", "did you mean 'uniform'"),
-        ("uniform: [0, 5]", "uniform: [0, heavy]", "study.yaml:4:37", "no parameter is named 'heavy'"),
+        (
+            "uniform: [0, 5]",
+            "uniform: [0, heavy]",
+            "study.yaml:4:37",
+            "no parameter is named 'heavy'",
+        ),
         ("normal: [13, 1]", "normal: [13, 0]", "study.yaml:5:41", "standard deviation"),
         ("within: [10, 16]", "within: [16, 10]", "study.yaml:5:53", "is empty"),
         ("[0, 30]", "7", "study.yaml:6:25", "does not vary"),
         ("[0, 30]", "{from: 0, to: 1, count: 1.5}", "study.yaml:6:49", "a whole number"),
-        ("runs: 8", "runs: 1000000000", "study.yaml:7:16", "2 x 1000000000 = 2,000,000,000 runs; a study has at most 1,000,000"),
+        (
+            "runs: 8",
+            "runs: 1000000000",
+            "study.yaml:7:16",
+            "2 x 1000000000 = 2,000,000,000 runs; a study has at most 1,000,000",
+        ),
         ("[0, 30]", "{from: 0, to: 1, count: 1000000000}", "study.yaml:4:3", "8,000,000,000 runs"),
         ("seed: 3", "seed: -1", "study.yaml:7:25", "-1 will not do; a whole number, 0 or more"),
         ("seed: 3", "seed: 1.5", "study.yaml:7:25", "1.5 will not do; a whole number, 0 or more"),
         ("uniform: [0, 5]", "uniform: [-1.0e-9, 5]", "study.yaml:4:23", "-1e-09 is impossible"),
         ("within: [10, 16]", "within: [-1, 16]", "study.yaml:5:27", "-1 is impossible"),
-        ("robot.links.link3.mass", "initial.q.joint2", "study.yaml:6:3", "initial.q.joint2 is the same coordinate"),
+        (
+            "robot.links.link3.mass",
+            "initial.q.joint2",
+            "study.yaml:6:3",
+            "initial.q.joint2 is the same coordinate",
+        ),
         ("seed: 3", "seeds: 3", "study.yaml:7:19", "did you mean 'seed'"),
         ("max_speed", "max_sped", "study.yaml:8:18", "did you mean 'max_speed'"),
-        ("max_speed", "initial.q_deg.joint2", "study.yaml:8:18", "a parameter is called so as well"),
+        (
+            "max_speed",
+            "initial.q_deg.joint2",
+            "study.yaml:8:18",
+            "a parameter is called so as well",
+        ),
         ("position.link6", "max_speed", "study.yaml:8:29", "stands twice"),
         ("position.link6", "position.link7", "study.yaml:8:29", "link7"),
         ("of: q", "of: p", "study.yaml:8:60", "no history is called 'p'"),
@@ -86,7 +120,11 @@ def test_mistakes_are_refused_with_their_place(old: str, new: str, place: str, s
 
 def test_all_mistakes_are_told_at_once() -> None:
     with pytest.raises(rf.ModelError) as caught:
-        read(TEXT.replace("link3.mass", "link9.mass").replace("joint2", "joint9").replace("max_speed", "fastest"))
+        read(
+            TEXT.replace("link3.mass", "link9.mass")
+            .replace("joint2", "joint9")
+            .replace("max_speed", "fastest")
+        )
     assert [line.split(":")[1] for line in str(caught.value).splitlines()] == ["5", "6", "8"]
 
 
@@ -122,19 +160,29 @@ vary:
 
 
 def test_grids_and_draws() -> None:
-    vary = {"a": Values((1.0, 2.0)), "b": Distribution("uniform", 0.0, 1.0), "c": Values((5.0, 6.0, 7.0))}
+    vary = {
+        "a": Values((1.0, 2.0)),
+        "b": Distribution("uniform", 0.0, 1.0),
+        "c": Values((5.0, 6.0, 7.0)),
+    }
     design = Design(runs=4, seed=1)
     rows = points(vary, design)
     assert count(vary, design) == len(rows) == 24
     assert len({tuple(row) for row in rows[:, [0, 2]]}) == 6
     assert len(np.unique(rows[:, 1])) == 4
-    together = points({"a": Values((1.0, 2.0)), "c": Values((5.0, 6.0))}, Design(combine="together"))
+    together = points(
+        {"a": Values((1.0, 2.0)), "c": Values((5.0, 6.0))}, Design(combine="together")
+    )
     assert together.tolist() == [[1, 5], [2, 6]]
 
 
 @pytest.mark.parametrize("design", ["random", "sobol"])
 def test_more_runs_keep_the_points_there_are(design: str) -> None:
-    vary = {"a": Distribution("uniform", 0.0, 1.0), "b": Distribution("normal", 0.0, 1.0), "c": Values((1.0, 2.0))}
+    vary = {
+        "a": Distribution("uniform", 0.0, 1.0),
+        "b": Distribution("normal", 0.0, 1.0),
+        "c": Values((1.0, 2.0)),
+    }
     few, many = (points(vary, Design(design, runs, 7)) for runs in (8, 16))
     assert np.array_equal(many[: len(few)], few)
     assert not np.array_equal(points(vary, Design(design, 8, 8)), few)
@@ -157,18 +205,24 @@ def test_distributions() -> None:
     assert cut.min() >= -1.0
     assert cut.max() <= 0.5
     bell = NormalDist()
-    assert np.median(cut) == pytest.approx(bell.inv_cdf((bell.cdf(-1.0) + bell.cdf(0.5)) / 2), abs=1e-4)
-    assert np.median(Distribution("log_uniform", 1e-2, 1e2).at(share)) == pytest.approx(1.0, rel=1e-3)
+    assert np.median(cut) == pytest.approx(
+        bell.inv_cdf((bell.cdf(-1.0) + bell.cdf(0.5)) / 2), abs=1e-4
+    )
+    assert np.median(Distribution("log_uniform", 1e-2, 1e2).at(share)) == pytest.approx(
+        1.0, rel=1e-3
+    )
 
 
-@pytest.mark.parametrize(("low", "high"), [(9.0, 10.0), (-10.0, -9.0), (40.0, 41.0), (3.0, np.inf), (-np.inf, -2.0)])
+@pytest.mark.parametrize(
+    ("low", "high"), [(9.0, 10.0), (-10.0, -9.0), (40.0, 41.0), (3.0, np.inf), (-np.inf, -2.0)]
+)
 def test_normal_tails(low: float, high: float) -> None:
     """Cut to a tail, against SciPy's truncated normal distribution."""
     truncnorm = pytest.importorskip("scipy.stats").truncnorm
     share = np.linspace(0.01, 0.99, 25)
-    assert Distribution("normal", 5.0, 2.0, (5.0 + 2.0 * low, 5.0 + 2.0 * high)).at(share) == pytest.approx(
-        truncnorm.ppf(share, low, high, loc=5.0, scale=2.0), rel=1e-9
-    )
+    assert Distribution("normal", 5.0, 2.0, (5.0 + 2.0 * low, 5.0 + 2.0 * high)).at(
+        share
+    ) == pytest.approx(truncnorm.ppf(share, low, high, loc=5.0, scale=2.0), rel=1e-9)
 
 
 def test_long_spacings_have_their_values() -> None:
@@ -176,7 +230,9 @@ def test_long_spacings_have_their_values() -> None:
 scenario: {robot: two_link, t_end: 0.1}
 vary: {damping: {from: 0, to: 1, count: 1500001}}
 """
-    with pytest.raises(rf.ModelError, match="1500001 = 1,500,001 runs; a study has at most 1,000,000"):
+    with pytest.raises(
+        rf.ModelError, match="1500001 = 1,500,001 runs; a study has at most 1,000,000"
+    ):
         read(text)
     found = read(text + "most_runs: 2000000").points[:, 0]
     assert np.array_equal(found, np.linspace(0.0, 1.0, 1500001))
@@ -191,7 +247,13 @@ def test_python_and_file_are_the_same_study(tmp_path: Path) -> None:
         "initial.q_deg.joint2": np.array([0, 30]),
     }
     keep = {"metrics": ["max_speed", "position.link6"], "history": {"of": "q", "every": 10}}
-    b = rf.study(scenario="kuka_free_fall", vary=vary, points={"runs": 8, "seed": 3}, keep=keep, ledger=tmp_path / "b.db")
+    b = rf.study(
+        scenario="kuka_free_fall",
+        vary=vary,
+        points={"runs": 8, "seed": 3},
+        keep=keep,
+        ledger=tmp_path / "b.db",
+    )
     assert np.array_equal(a.points, b.points)
     assert [a.recipe.key(row) for row in a.points] == [b.recipe.key(row) for row in b.points]
     assert a.ledger == tmp_path / "s.db"
@@ -200,8 +262,14 @@ def test_python_and_file_are_the_same_study(tmp_path: Path) -> None:
 def test_keys_change_with_everything_that_matters() -> None:
     base = read(TEXT)
     row = [1.0, 13.0, 0.0]
-    assert base.recipe.key(row) == read(TEXT.replace("payloads", "others").replace("seed: 3", "seed: 4")).recipe.key(row)
-    for old, new in (("max_speed", "steps"), ("every: 10", "every: 5"), ("points:", "set: {rtol: 1e-9}\npoints:")):
+    assert base.recipe.key(row) == read(
+        TEXT.replace("payloads", "others").replace("seed: 3", "seed: 4")
+    ).recipe.key(row)
+    for old, new in (
+        ("max_speed", "steps"),
+        ("every: 10", "every: 5"),
+        ("points:", "set: {rtol: 1e-9}\npoints:"),
+    ):
         assert read(TEXT.replace(old, new)).recipe.key(row) != base.recipe.key(row)
     assert base.recipe.key([1.0, 13.0, np.nextafter(0.0, 1.0)]) != base.recipe.key(row)
 

@@ -1,4 +1,6 @@
-"""Metrics that are functions of Python: what they depend on is part of a run's key, and nothing of it is mixed up."""
+"""Metrics that are functions of Python: what they depend on is part of a run's key, and nothing of
+it is mixed up.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ import ramify as rf
 from ramify.studies.outputs import code_of
 from ramify.studies.work import Task, work
 
-PARTS: dict[str, Any] = {"scenario": {"robot": "two_link", "t_end": 0.02}, "vary": {"initial.q.joint1": [0.1, 0.2]}}
+PARTS: dict[str, Any] = {
+    "scenario": {"robot": "two_link", "t_end": 0.02},
+    "vary": {"initial.q.joint1": [0.1, 0.2]},
+}
 
 
 def closing_over(value: Any) -> Callable[[Any], float]:
@@ -116,7 +121,10 @@ def test_what_has_no_digest_is_refused(tmp_path: Path) -> None:
         with lock:
             return 1.0
 
-    with pytest.raises(rf.ModelError, match=r"metric 'm': 'lock' of .*metric is a lock, of which no digest can be made"):
+    with pytest.raises(
+        rf.ModelError,
+        match=r"metric 'm': 'lock' of .*metric is a lock, of which no digest can be made",
+    ):
         rf.study(**PARTS, metrics={"m": metric}, ledger=tmp_path / "s.db")
     with pytest.raises(rf.ModelError, match="metric 'm': 3 is no function"):
         rf.study(**PARTS, metrics={"m": 3}, ledger=tmp_path / "s.db")  # type: ignore[dict-item]
@@ -132,13 +140,18 @@ def test_data_too_deep_for_a_digest_are_refused() -> None:
 
 def test_threads_of_two_studies_do_not_take_each_others_recipe(tmp_path: Path) -> None:
     """As in a worker with threads of Dask's: one recipe is kept, whichever came last."""
-    made = [rf.study(**PARTS, metrics={"m": Stateful(float(i))}, ledger=tmp_path / f"{i}.db") for i in range(2)]
+    made = [
+        rf.study(**PARTS, metrics={"m": Stateful(float(i))}, ledger=tmp_path / f"{i}.db")
+        for i in range(2)
+    ]
     found: dict[int, set[bytes]] = {0: set(), 1: set()}
 
     def go(i: int) -> None:
         s = made[i]
         for _ in range(15):
-            found[i] |= {o.numbers[-8:] for o in work(s.recipe, Task(f"study {i}", (0, 1), s.points))}
+            found[i] |= {
+                o.numbers[-8:] for o in work(s.recipe, Task(f"study {i}", (0, 1), s.points))
+            }
 
     threads = [threading.Thread(target=go, args=(i,)) for i in (0, 1)]
     for thread in threads:
@@ -170,10 +183,14 @@ def test_a_metric_that_exits_fails_alone(tmp_path: Path) -> None:
     assert s.errors() == [(1, "failed", "SystemExit: 3")]
 
 
-@pytest.mark.parametrize("name", ["run", "status", "seconds", "initial.q.joint1", "final.q.joint1", "max_speed", ""])
+@pytest.mark.parametrize(
+    "name", ["run", "status", "seconds", "initial.q.joint1", "final.q.joint1", "max_speed", ""]
+)
 def test_names_of_functions_are_their_own(tmp_path: Path, name: str) -> None:
     parts = PARTS | {"keep": {"metrics": ["max_speed"]}}
-    with pytest.raises(rf.ModelError, match=f"metric '{name}': .*(called so already|not an empty one)"):
+    with pytest.raises(
+        rf.ModelError, match=f"metric '{name}': .*(called so already|not an empty one)"
+    ):
         rf.study(**parts, metrics={name: Stateful(1.0)}, ledger=tmp_path / "s.db")
 
 
@@ -205,5 +222,9 @@ def test_classes_of_all_kinds_have_digests() -> None:
     one = Metric(Kind.A, {"a": 1.0})
     before = code_of(one)
     assert one(None) == 1.0
-    assert code_of(one) == before == code_of(Metric(Kind.A, {"a": 1.0}))  # what it remembers does not count
-    assert len({before, code_of(Metric(Kind.B, {"a": 1.0})), code_of(Metric(Kind.A, {"a": 2.0}))}) == 3
+    assert (
+        code_of(one) == before == code_of(Metric(Kind.A, {"a": 1.0}))
+    )  # what it remembers does not count
+    assert (
+        len({before, code_of(Metric(Kind.B, {"a": 1.0})), code_of(Metric(Kind.A, {"a": 2.0}))}) == 3
+    )

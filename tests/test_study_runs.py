@@ -20,7 +20,13 @@ from ramify.studies import work as working
 from ramify.studies.ledger import Ledger
 from ramify.studies.recipe import versions
 
-SWING = {"name": "swing", "robot": "two_link", "t_end": 0.2, "rtol": 1e-7, "initial": {"q_deg": [10, 20]}}
+SWING = {
+    "name": "swing",
+    "robot": "two_link",
+    "t_end": 0.2,
+    "rtol": 1e-7,
+    "initial": {"q_deg": [10, 20]},
+}
 LINK = rf.load("two_link").bodies[-1].name
 FIRST, SECOND = rf.load("two_link").coordinates
 
@@ -29,7 +35,10 @@ def study(ledger: Path, runs: int = 6, **changed: Any) -> rf.Study:
     parts: dict[str, Any] = {
         "name": "swings",
         "scenario": SWING,
-        "vary": {f"payload.{LINK}.mass": {"uniform": [0.1, 2]}, f"initial.q_deg.{FIRST}": {"uniform": [-40, 40]}},
+        "vary": {
+            f"payload.{LINK}.mass": {"uniform": [0.1, 2]},
+            f"initial.q_deg.{FIRST}": {"uniform": [-40, 40]},
+        },
         "points": {"runs": runs, "seed": 5},
         "keep": {
             "metrics": ["max_speed", f"max_speed.{SECOND}", "energy_error", f"position.{LINK}"],
@@ -58,8 +67,12 @@ def test_rows_are_the_runs_of_the_scenario(done: rf.Study) -> None:
         assert table["max_speed"][number] == np.abs(r.v).max()
         assert table[f"max_speed.{SECOND}"][number] == np.abs(r.v[:, 1]).max()
         place = robot.kinematics(r.q[-1]).position[-1]
-        assert [table[f"position.{LINK}.{x}"][number] for x in "xyz"] == pytest.approx(place, abs=1e-12)
-        assert table["energy_error"][number] == pytest.approx(np.abs(r.energy.total - r.energy.total[0]).max(), abs=1e-10)
+        assert [table[f"position.{LINK}.{x}"][number] for x in "xyz"] == pytest.approx(
+            place, abs=1e-12
+        )
+        assert table["energy_error"][number] == pytest.approx(
+            np.abs(r.energy.total - r.energy.total[0]).max(), abs=1e-10
+        )
         columns, rows = done.history(number)
         assert columns == ["t", f"q.{FIRST}", f"q.{SECOND}", "energy.kinetic", "energy.potential"]
         assert np.array_equal(rows[:, 1:3], r.q)
@@ -128,10 +141,16 @@ def test_a_run_that_fails_is_set_aside(tmp_path: Path) -> None:
     assert np.isnan(s.table()["fussy"][bad]).all()
     assert s.run(engine="serial").failed == len(bad)
     opened = rf.Study.open(s.ledger)
-    assert opened.run(engine="serial").done == count.done  # nothing to do: the function is not needed
-    with pytest.raises(rf.SimulationError, match=r"metrics fussy; give them, unchanged, to Study.open\(metrics=\)"):
+    assert (
+        opened.run(engine="serial").done == count.done
+    )  # nothing to do: the function is not needed
+    with pytest.raises(
+        rf.SimulationError, match=r"metrics fussy; give them, unchanged, to Study.open\(metrics=\)"
+    ):
         opened.run(engine="serial", again=["failed"])
-    assert rf.Study.open(s.ledger, metrics={"fussy": fussy}).run(engine="serial", again=["failed"]).failed == len(bad)
+    assert rf.Study.open(s.ledger, metrics={"fussy": fussy}).run(
+        engine="serial", again=["failed"]
+    ).failed == len(bad)
 
 
 def test_values_that_are_impossible_together_fail_by_themselves(tmp_path: Path) -> None:
@@ -146,13 +165,25 @@ def test_values_that_are_impossible_together_fail_by_themselves(tmp_path: Path) 
 def test_robots_with_quaternions_share_their_code(tmp_path: Path) -> None:
     robot = rf.load("space_3_link", base="free")
     link, joint = robot.bodies[-1].name, robot.velocities[-1]
-    scenario = {"robot": {"name": "space_3_link", "base": "free"}, "t_end": 0.3, "initial": {"v": {joint: 1.0}}}
+    scenario = {
+        "robot": {"name": "space_3_link", "base": "free"},
+        "t_end": 0.3,
+        "initial": {"v": {joint: 1.0}},
+    }
     for number, more in enumerate(({}, {"method": "rk4", "step": 0.01})):
-        vary = {f"payload.{link}.mass": {"uniform": [0.1, 2]}, f"initial.v.{joint}": {"uniform": [-2, 2]}}
+        vary = {
+            f"payload.{link}.mass": {"uniform": [0.1, 2]},
+            f"initial.v.{joint}": {"uniform": [-2, 2]},
+        }
         s = study(tmp_path / f"{number}.db", 3, scenario=scenario | more, vary=vary, keep={})
         assert s.run(engine="serial").done == 3
         table = s.table()
-        r = rf.simulate(rf.with_payload(robot, link, s.points[1, 0]), 0.3, v0=np.eye(robot.nv)[-1] * s.points[1, 1], **more)
+        r = rf.simulate(
+            rf.with_payload(robot, link, s.points[1, 0]),
+            0.3,
+            v0=np.eye(robot.nv)[-1] * s.points[1, 1],
+            **more,
+        )
         found = [table[f"final.q.{name}"][1] for name in robot.coordinates]
         assert found == (pytest.approx(r.q[-1], abs=1e-13) if more else r.q[-1].tolist())
 
@@ -168,9 +199,14 @@ def test_a_study_of_one_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["vary", "set"])
 def test_robots_of_another_size_are_refused(tmp_path: Path, part: str) -> None:
     scenario = {"robot": {"name": "chain", "parameters": {"n": 2}}, "t_end": 0.02}
-    how = {"vary": {"robot.parameters.n": [2, 3]}} if part == "vary" else {"vary": {}, "set": {"robot.parameters.n": 3}}
+    how = (
+        {"vary": {"robot.parameters.n": [2, 3]}}
+        if part == "vary"
+        else {"vary": {}, "set": {"robot.parameters.n": 3}}
+    )
     with pytest.raises(
-        rf.ModelError, match=rf"{part}.robot.parameters.n: with 3 the robot has 3 degrees of freedom, .* 2; the runs"
+        rf.ModelError,
+        match=rf"{part}.robot.parameters.n: with 3 the robot has 3 degrees of freedom, .* 2; the runs",
     ):
         study(tmp_path / "s.db", scenario=scenario, points={}, keep={}, **how)
 
@@ -181,7 +217,11 @@ def test_robots_of_other_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
     Path("arm.urdf").write_text(to_urdf(rf.load("two_link")), encoding="utf-8")
     s = study(
-        tmp_path / "s.db", scenario=SWING | {"robot": "arm.urdf"}, vary={f"robot.links.{LINK}.mass": [3.25]}, points={}, keep={}
+        tmp_path / "s.db",
+        scenario=SWING | {"robot": "arm.urdf"},
+        vary={f"robot.links.{LINK}.mass": [3.25]},
+        points={},
+        keep={},
     )
     assert s.scenario(0).robot.bodies[-1].mass == 3.25 if s.run(engine="serial").done else False
 
@@ -200,7 +240,13 @@ def test_lanes_agree_with_single_runs(tmp_path: Path) -> None:
         "control.kp": {"uniform": [10, 90]},
         "motion.duration": {"uniform": [0.1, 0.3]},
     }
-    s = study(tmp_path / "s.db", 11, scenario=scenario, vary=vary, keep={"metrics": ["work", "loss", "max_error", "max_torque"]})
+    s = study(
+        tmp_path / "s.db",
+        11,
+        scenario=scenario,
+        vary=vary,
+        keep={"metrics": ["work", "loss", "max_error", "max_torque"]},
+    )
     s.run(engine="serial")
     table = s.table()
     for number in (0, 10):
@@ -208,7 +254,9 @@ def test_lanes_agree_with_single_runs(tmp_path: Path) -> None:
         assert table[f"final.q.{FIRST}"][number] == pytest.approx(r.q[-1, 0], abs=1e-12)
         assert table["work"][number] == pytest.approx(r.work.actuator[-1], abs=1e-12)
         assert table["loss"][number] == pytest.approx(r.work.dissipated[-1], abs=1e-12)
-        assert table["max_error"][number] == pytest.approx(np.abs(r.q - r.desired.q).max(), abs=1e-12)  # type: ignore[union-attr]
+        assert table["max_error"][number] == pytest.approx(
+            np.abs(r.q - r.desired.q).max(), abs=1e-12
+        )  # type: ignore[union-attr]
         assert table["max_torque"][number] == pytest.approx(np.abs(r.tau).max(), abs=1e-11)
         again = s.result(number)  # by itself in the lanes: the same bits
         assert again.q[-1, 0] == table[f"final.q.{FIRST}"][number]
@@ -222,7 +270,9 @@ def test_a_run_that_leaves_the_bounds_hurts_no_other(tmp_path: Path) -> None:
     s = study(tmp_path / "s.db", scenario=FIXED, vary=vary, points={}, keep=keep)
     count = s.run(engine="serial")
     assert (count.done, count.failed) == (2, 1)
-    alone = study(tmp_path / "t.db", scenario=FIXED, vary={f"initial.v.{FIRST}": [1.0]}, points={}, keep=keep)
+    alone = study(
+        tmp_path / "t.db", scenario=FIXED, vary={f"initial.v.{FIRST}": [1.0]}, points={}, keep=keep
+    )
     alone.run(engine="serial")
     name = f"final.q.{SECOND}"
     assert alone.table()[name][0] == s.table()[name][2]
@@ -250,7 +300,11 @@ def test_exports_hold_every_number(done: rf.Study, tmp_path: Path, suffix: str) 
         assert table["history.energy.kinetic"][2].as_py() == done.history(2)[1][:, 3].tolist()
     else:
         xarray = pytest.importorskip("xarray")
-        data = xarray.open_zarr(target) if suffix == ".zarr" else xarray.open_dataset(target, engine="scipy")
+        data = (
+            xarray.open_zarr(target)
+            if suffix == ".zarr"
+            else xarray.open_dataset(target, engine="scipy")
+        )
         found = {name: data[name].values for name in names}
         assert np.array_equal(data["history"].values[2], done.history(2)[1])
         data.close()
@@ -275,7 +329,11 @@ def test_unknown_formats_and_numbers_are_refused(done: rf.Study, tmp_path: Path)
 
 def test_pictures(done: rf.Study) -> None:
     figure = done.plot()
-    shown = [text.get_text() for panel in figure.axes for text in (panel.title, panel.xaxis.label, panel._left_title)]
+    shown = [
+        text.get_text()
+        for panel in figure.axes
+        for text in (panel.title, panel.xaxis.label, panel._left_title)
+    ]
     assert any("energy_error, J" in text for text in shown)
     assert done.parameters[0] in shown
 
@@ -291,14 +349,20 @@ def test_the_page_is_whole_and_escaped(tmp_path: Path) -> None:
     mark = s.recipe.key(s.points[1]).hex()[:12]
     assert f"href='s_runs/run_1_{mark}.html'" in text
     assert "run_0_" not in text
-    assert "<html" in (tmp_path / "s_runs" / f"run_1_{mark}.html").read_text(encoding="utf-8").lower()
+    assert (
+        "<html" in (tmp_path / "s_runs" / f"run_1_{mark}.html").read_text(encoding="utf-8").lower()
+    )
     changed = study(tmp_path / "s.db", 2, set={"damping": 0.1})
     changed.run(engine="serial")
     changed.page(tmp_path / "s.html")
-    assert "href=" not in (tmp_path / "s.html").read_text(encoding="utf-8")  # that report is of another run
+    assert "href=" not in (tmp_path / "s.html").read_text(
+        encoding="utf-8"
+    )  # that report is of another run
 
 
-def test_another_plan_is_never_taken_for_this_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_plan_is_never_taken_for_this_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     s = study(tmp_path / "s.db", 2)
     s.run(engine="serial")
     before = s.result(1)
@@ -309,7 +373,9 @@ def test_another_plan_is_never_taken_for_this_one(tmp_path: Path, monkeypatch: p
             wrong.result(1)
     other.run(engine="serial")
     for ask in (s.result, s.scenario):
-        with pytest.raises(rf.SimulationError, match=r"holds another plan .* open the ledger's with rf.Study.open"):
+        with pytest.raises(
+            rf.SimulationError, match=r"holds another plan .* open the ledger's with rf.Study.open"
+        ):
             ask(1)
     s.page(tmp_path / "s.html")  # what the ledger holds
     assert "damping" in (tmp_path / "s.html").read_text(encoding="utf-8")
@@ -317,11 +383,15 @@ def test_another_plan_is_never_taken_for_this_one(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("ramify.studies.study.versions", lambda: {"ramify": "99"})
     monkeypatch.setattr("ramify.studies.recipe.versions", lambda: {"ramify": "99"})
     later = rf.Study.open(tmp_path / "s.db")
-    assert np.array_equal(later.result(1).q, before.q)  # the plan is the same one, made with other versions
+    assert np.array_equal(
+        later.result(1).q, before.q
+    )  # the plan is the same one, made with other versions
     assert later.other_versions() == {"ramify": (rf.__version__, "99")}
 
 
-def test_reports_are_made_when_they_are_asked_for(done: rf.Study, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_are_made_when_they_are_asked_for(
+    done: rf.Study, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from ramify.studies.serve import server
 
     made = server(done)
@@ -338,8 +408,16 @@ def test_reports_are_made_when_they_are_asked_for(done: rf.Study, monkeypatch: p
             with pytest.raises(urllib.error.HTTPError, match="404") as caught:
                 urllib.request.urlopen(base + wrong)
             caught.value.close()
-        assert "href='/run/4/" in urllib.request.urlopen(f"http://localhost:{made.server_port}/").read().decode()
-        for host in ("evil.example", f"evil.example:{made.server_port}", "127.0.0.1.evil.example", ""):
+        assert (
+            "href='/run/4/"
+            in urllib.request.urlopen(f"http://localhost:{made.server_port}/").read().decode()
+        )
+        for host in (
+            "evil.example",
+            f"evil.example:{made.server_port}",
+            "127.0.0.1.evil.example",
+            "",
+        ):
             with pytest.raises(urllib.error.HTTPError, match="403") as caught:
                 urllib.request.urlopen(urllib.request.Request(base, headers={"Host": host}))
             caught.value.close()
@@ -421,7 +499,10 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert command("sweep", "plot", ledger, str(tmp_path / "x.foo")) == 1
     assert "x.foo: a summary is written as .html, .svg, .png, .pdf" in capsys.readouterr().err
     with sqlite3.connect(ledger) as db:
-        db.execute("UPDATE facts SET value = ? WHERE name = 'versions'", (json.dumps({**versions(), "numpy": "0.1"}),))
+        db.execute(
+            "UPDATE facts SET value = ? WHERE name = 'versions'",
+            (json.dumps({**versions(), "numpy": "0.1"}),),
+        )
     db.close()
     assert command("sweep", "resume", ledger, "--engine", "serial") == 0
     assert "was made with numpy 0.1 (now " in capsys.readouterr().err
@@ -430,14 +511,17 @@ def test_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_wrong_file_starts_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "swing.yaml").write_text(json.dumps(SWING), encoding="utf-8")
     (tmp_path / "s.yaml").write_text(
-        FILE.replace("mass: [0.5, 1.5]", "mass: {from: 0, to: 1, count: 1000000000}"), encoding="utf-8"
+        FILE.replace("mass: [0.5, 1.5]", "mass: {from: 0, to: 1, count: 1000000000}"),
+        encoding="utf-8",
     )
     assert command("sweep", str(tmp_path / "s.yaml")) == 1
     assert "s.yaml:4:3: vary: 1000000000 = 1,000,000,000 runs" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["s.yaml", "swing.yaml"]
 
 
-def test_engines_that_are_not_there(done: rf.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engines_that_are_not_there(
+    done: rf.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     s = study(tmp_path / "s.db", 2)
     for engine, more, said in (
         ("slurm", {}, "choose one of serial, processes, dask, ray"),

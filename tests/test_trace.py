@@ -1,4 +1,6 @@
-"""The graph, its folding, and every operation in every form: floats, interpreter, compiled code, C text."""
+"""The graph, its folding, and every operation in every form: floats, interpreter, compiled code, C
+text.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +38,16 @@ def test_every_operation_has_a_text_and_a_meaning() -> None:
 
 
 @pytest.mark.parametrize("op", TEXTS)
-def test_every_operation_means_the_same_everywhere(op: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_operation_means_the_same_everywhere(
+    op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ports = (Port("x", (1,)), Port("y", (1,)))
     program = trace(op, lambda x, y: [[TEXTS[op](x[0], y[0])]], ports, (Port("z", (1,)),))
     assert op in {program.graph.ops[node] for node in program.order}
     x, y = np.random.default_rng(0).normal(size=(2, 11, 1))
-    wanted = np.array([[TEXTS[op](float(a), float(b))] for a, b in zip(x[:, 0], y[:, 0], strict=True)])
+    wanted = np.array(
+        [[TEXTS[op](float(a), float(b))] for a, b in zip(x[:, 0], y[:, 0], strict=True)]
+    )
     np.testing.assert_allclose(interpret(program, [x, y])[0], wanted, rtol=4e-16)
     for width in (1, 2, 4, 8):
         monkeypatch.setattr(backend, "_width_for", lambda states, width=width: width)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from random_trees import random_bodies, random_frame
 
 import ramify as rf
+from ramify.api.build import as_model
 from ramify.files.import_report import ImportReport
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
@@ -24,6 +25,8 @@ from ramify.model.build import LinkSpec, build
 from ramify.model.edits import with_locked
 from ramify.model.frame import align_z, from_quaternion, from_rpy, rotation_about
 from ramify.model.joint import Joint
+
+read_yaml, build, parse_urdf = as_model(read_yaml), as_model(build), as_model(parse_urdf)
 
 ARM = """<?xml version="1.0"?>
 <robot name="arm">
@@ -82,15 +85,30 @@ def test_an_arm_is_read_as_it_stands() -> None:
     assert (m.name, m.nv, [b.name for b in m.bodies]) == ("arm", 2, ["upper", "lower"])
     upper = m.body("upper")
     R = from_rpy(0.3, -0.2, 0.5)
-    tensor = R @ np.array([[0.02, 0.001, -0.002], [0.001, 0.03, 0.003], [-0.002, 0.003, 0.04]]) @ R.T
+    tensor = (
+        R @ np.array([[0.02, 0.001, -0.002], [0.001, 0.03, 0.003], [-0.002, 0.003, 0.04]]) @ R.T
+    )
     np.testing.assert_allclose(upper.inertia, tensor, rtol=1e-14)
     np.testing.assert_array_equal(upper.com, [0.1, 0.0, 0.02])
-    assert (upper.joint.axis, upper.joint.limits, upper.joint.kind) == ((0.0, 1.0, 0.0), ((-1.0, 2.0),), "revolute")
-    np.testing.assert_array_equal(upper.joint.placement.rotation, rotation_about((0, 1, 0), np.pi / 2))
-    assert [(s.kind, s.size) for s in upper.shapes] == [("box", (1.0, 2.0, 3.0)), ("cylinder", (0.1, 0.4))]
+    assert (upper.joint.axis, upper.joint.limits, upper.joint.kind) == (
+        (0.0, 1.0, 0.0),
+        ((-1.0, 2.0),),
+        "revolute",
+    )
+    np.testing.assert_array_equal(
+        upper.joint.placement.rotation, rotation_about((0, 1, 0), np.pi / 2)
+    )
+    assert [(s.kind, s.size) for s in upper.shapes] == [
+        ("box", (1.0, 2.0, 3.0)),
+        ("cylinder", (0.1, 0.4)),
+    ]
     assert m.metadata["meshes"]["upper"][0].filename == "package://arm/upper.stl"
     elbow = m.joint("elbow")
-    assert (elbow.kind, elbow.axis, elbow.limits) == ("prismatic", (1.0, 0.0, 0.0), ((-np.inf, 1.0),))
+    assert (elbow.kind, elbow.axis, elbow.limits) == (
+        "prismatic",
+        (1.0, 0.0, 0.0),
+        ((-np.inf, 1.0),),
+    )
     assert m.attachment("tool").body == 1
     assert m.attachment("base").body == -1
 
@@ -110,14 +128,21 @@ def test_the_report_says_what_was_ignored_and_assumed() -> None:
         assert line in said
 
 
-@pytest.mark.parametrize(("base", "nq", "nv"), [("fixed", 2, 2), ("free", 9, 8), ("free_euler", 8, 8)])
+@pytest.mark.parametrize(
+    ("base", "nq", "nv"), [("fixed", 2, 2), ("free", 9, 8), ("free_euler", 8, 8)]
+)
 def test_the_base_stands_or_floats(tmp_path: Path, base: str, nq: int, nv: int) -> None:
     path = tmp_path / "arm.URDF"
     path.write_text(ARM)
     m = rf.load(path, base=base)
     assert (m.nq, m.nv, m.mass) == (nq, nv, 3.5 + 5.0 * (base != "fixed"))
     if base != "fixed":
-        assert (m.bodies[0].name, m.joints[0].name, m.joints[0].kind, m.joints[0].actuated) == ("base", "root_joint", base, False)
+        assert (m.bodies[0].name, m.joints[0].name, m.joints[0].kind, m.joints[0].actuated) == (
+            "base",
+            "root_joint",
+            base,
+            False,
+        )
 
 
 def test_a_joint_called_root_joint_does_not_clash() -> None:
@@ -138,8 +163,12 @@ def test_joints_keep_the_order_of_the_file() -> None:
 
 
 @pytest.mark.parametrize("axis", [(0.0, 0.0, 1.0), (0.0, -1.0, 0.0), (0.6, 0.0, 0.8)])
-def test_a_planar_joint_moves_in_the_plane_normal_to_its_axis(axis: tuple[float, float, float]) -> None:
-    m = parse_urdf(tiny('type="planar"') + f'<axis xyz="{axis[0]} {axis[1]} {axis[2]}"/></joint></robot>')
+def test_a_planar_joint_moves_in_the_plane_normal_to_its_axis(
+    axis: tuple[float, float, float],
+) -> None:
+    m = parse_urdf(
+        tiny('type="planar"') + f'<axis xyz="{axis[0]} {axis[1]} {axis[2]}"/></joint></robot>'
+    )
     pose = m.kinematics([0.3, -0.2, 0.7])
     np.testing.assert_allclose(pose.position[0], align_z(axis) @ [0.3, -0.2, 0.0], atol=1e-15)
     np.testing.assert_allclose(pose.rotation[0], rotation_about(axis, 0.7), atol=1e-15)
@@ -156,14 +185,20 @@ def test_a_floating_joint_is_free() -> None:
 
 
 def test_bytes_order_marks_comments_and_foreign_elements_do_no_harm() -> None:
-    text = ARM.replace("<robot", "<!-- <!DOCTYPE x> --><robot", 1).replace("<gazebo", '<x:y xmlns:x="urn:z"/><loop_joint/><gazebo')
-    m = parse_urdf(b"\xef\xbb\xbf" + text.encode().replace(b'name="arm"', 'name="Ärmchen"'.encode()))
+    text = ARM.replace("<robot", "<!-- <!DOCTYPE x> --><robot", 1).replace(
+        "<gazebo", '<x:y xmlns:x="urn:z"/><loop_joint/><gazebo'
+    )
+    m = parse_urdf(
+        b"\xef\xbb\xbf" + text.encode().replace(b'name="arm"', 'name="Ärmchen"'.encode())
+    )
     assert m.name == "Ärmchen"
     assert "<loop_joint>" in report(m)
 
 
 def test_drawings_that_make_no_sense_are_left_out() -> None:
-    said = parse_urdf(ARM.replace('size="1 2 3"', 'size="1 2"').replace('radius="0.1"', 'radius="-1"'))
+    said = parse_urdf(
+        ARM.replace('size="1 2 3"', 'size="1 2"').replace('radius="0.1"', 'radius="-1"')
+    )
     assert said.body("upper").shapes == ()
     assert "a <box> whose origin or size is not understood" in report(said)
 
@@ -241,7 +276,11 @@ def test_a_mistake_is_named_with_its_place_and_remedy(text: str, said: str) -> N
 
 
 def test_many_mistakes_are_told_at_once() -> None:
-    text = ARM.replace('value="2.5"', 'value="x"').replace('xyz="0 2 0"', 'xyz="0 0 0"').replace('link="base"', 'link="basis"')
+    text = (
+        ARM.replace('value="2.5"', 'value="x"')
+        .replace('xyz="0 2 0"', 'xyz="0 0 0"')
+        .replace('link="base"', 'link="basis"')
+    )
     said = wrong(text.replace("</robot>", '<link name="other"/></robot>')).splitlines()
     assert [line.split(":")[1] for line in said] == ["7", "17", "19", "27"]
 
@@ -289,7 +328,9 @@ def same(m: rf.Model) -> None:
 
 
 def test_a_merged_link_may_be_named_like_a_joint() -> None:
-    arm = ARM.replace('"tool"', '"elbow"').replace("</robot>", '<link name="elbow_fixed"/>' + WELD + "</robot>")
+    arm = ARM.replace('"tool"', '"elbow"').replace(
+        "</robot>", '<link name="elbow_fixed"/>' + WELD + "</robot>"
+    )
     m = parse_urdf(arm)
     assert {"elbow", "elbow_fixed"} <= set(m.attached)
     same(m)
@@ -326,21 +367,38 @@ def random_model(seed: int) -> rf.Model:
     for body in bodies:
         joint = body.joint
         if joint.kind in ("revolute", "prismatic") and rng.random() < 0.5:
-            joint = Joint(joint.name, joint.kind, joint.placement, joint.outlet, joint.axis, limits=((-1.0, 2.0),))
+            joint = Joint(
+                joint.name,
+                joint.kind,
+                joint.placement,
+                joint.outlet,
+                joint.axis,
+                limits=((-1.0, 2.0),),
+            )
         parent = None if body.parent < 0 else bodies[body.parent].name
         shapes = (Shape("box", (1.0, 2.0, 3.0), random_frame(rng)), Shape("sphere", (0.5,)))
         specs.append(LinkSpec(body.name, parent, joint, body.mass, body.com, body.inertia, shapes))
-    specs.append(LinkSpec("tool & <tip>", bodies[-1].name, Joint("weld", "fixed", random_frame(rng))))
+    specs.append(
+        LinkSpec("tool & <tip>", bodies[-1].name, Joint("weld", "fixed", random_frame(rng)))
+    )
     specs.append(LinkSpec("floor", None, Joint("floor", "fixed", random_frame(rng))))
     return build("written", specs)
 
 
 def quantities(m: rf.Model, seed: int) -> dict[str, Any]:
     q, v = m.random(seed)
-    out = {"q": q, "bias": m.kernel("bias", "rolled")(q, v), "M": m.kernel("mass_matrix", "rolled")(q)}
+    out = {
+        "q": q,
+        "bias": m.kernel("bias", "rolled")(q, v),
+        "M": m.kernel("mass_matrix", "rolled")(q),
+    }
     kinematics = m.kinematics(q)
     for name, (body, frame) in sorted(m.attached.items()):
-        R, p = (np.eye(3), np.zeros(3)) if body < 0 else (kinematics.rotation[body], kinematics.position[body])
+        R, p = (
+            (np.eye(3), np.zeros(3))
+            if body < 0
+            else (kinematics.rotation[body], kinematics.position[body])
+        )
         out[name] = np.column_stack([R @ frame.rotation, R @ frame.position + p])
     return out
 
@@ -355,7 +413,9 @@ def test_a_model_comes_back_from_its_urdf(seed: int) -> None:
     assert [len(body.shapes) for body in again.bodies] == [len(body.shapes) for body in ours.bodies]
     there = quantities(again, seed)
     for what, value in quantities(ours, seed).items():
-        np.testing.assert_allclose(there[what], value, rtol=1e-9, atol=1e-12 * (1.0 + np.abs(value).max()), err_msg=what)
+        np.testing.assert_allclose(
+            there[what], value, rtol=1e-9, atol=1e-12 * (1.0 + np.abs(value).max()), err_msg=what
+        )
 
 
 def test_a_file_written_twice_is_the_same(tmp_path: Path) -> None:
@@ -377,21 +437,30 @@ def test_a_floating_robot_is_written_with_its_floating_joint() -> None:
 def test_built_in_robots_are_written_or_refused_by_the_name_of_the_joint(name: str) -> None:
     ours = rf.load(name)
     if ours.loops:
-        with pytest.raises(rf.ModelError, match=rf"URDF has no closed loops \({ours.loops[0].name}"):
+        with pytest.raises(
+            rf.ModelError, match=rf"URDF has no closed loops \({ours.loops[0].name}"
+        ):
             to_urdf(ours)
         ours = ours.tree
     foreign = [j for j in ours.joints if j.kind not in SAYABLE]
     if foreign:
-        with pytest.raises(rf.ModelError, match=f"joint '{foreign[0].name}': URDF has no {foreign[0].kind} joint"):
+        with pytest.raises(
+            rf.ModelError, match=f"joint '{foreign[0].name}': URDF has no {foreign[0].kind} joint"
+        ):
             to_urdf(ours)
     else:
         again = parse_urdf(to_urdf(ours))
         mine, there = quantities(rf.with_gravity(ours, again.gravity), 0), quantities(again, 0)
         for what in ("bias", "M"):
-            np.testing.assert_allclose(there[what], mine[what], rtol=1e-9, atol=1e-12 * (1.0 + np.abs(mine[what]).max()))
+            np.testing.assert_allclose(
+                there[what], mine[what], rtol=1e-9, atol=1e-12 * (1.0 + np.abs(mine[what]).max())
+            )
 
 
-@given(st.lists(st.floats(-4.0, 4.0), min_size=3, max_size=3), st.sampled_from([0.0, 1e-15, 1e-9, 1e-8, 1e-5, 1.0]))
+@given(
+    st.lists(st.floats(-4.0, 4.0), min_size=3, max_size=3),
+    st.sampled_from([0.0, 1e-15, 1e-9, 1e-8, 1e-5, 1.0]),
+)
 def test_roll_pitch_yaw_are_exact_everywhere(rpy: list[float], from_the_pole: float) -> None:
     R = from_rpy(rpy[0], np.pi / 2 - from_the_pole * rpy[1], rpy[2])
     np.testing.assert_allclose(from_rpy(*to_rpy(R)), R, atol=4e-15)

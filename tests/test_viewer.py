@@ -65,7 +65,9 @@ def test_what_is_shown(viewer: Viewer) -> None:
     stage = viewer.stage
     wait(
         lambda: (
-            all(node.show_axes for node in stage.nodes) and all(blob.visible for blob in stage.blobs) and not stage.floor.visible
+            all(node.show_axes for node in stage.nodes)
+            and all(blob.visible for blob in stage.blobs)
+            and not stage.floor.visible
         )
     )
     wait(lambda: tuple(stage.parts[0][1].color) == (0x8F, 0xA3, 0xB8))
@@ -82,12 +84,19 @@ def test_runs_are_simulated_and_played(viewer: Viewer, control: str) -> None:
     assert result is not None
     assert result.t[-1] == 0.4
     moved = np.abs(result.q[-1] - result.q[0]).max()
-    assert (moved < 1e-6) == (control in ("gravity compensation", "hold this pose: computed torque"))
+    assert (moved < 1e-6) == (
+        control in ("gravity compensation", "hold this pose: computed torque")
+    )
     wait(lambda: "audit passed" in viewer.status.content)
     start = viewer.clock.value
     wait(lambda: viewer.clock.value != start)  # it plays
     viewer.clock.value = 0.2  # dragged
-    wait(lambda: not viewer.playing.is_set() and np.allclose(viewer.q, result.q[np.searchsorted(result.t, 0.2)]))
+    wait(
+        lambda: (
+            not viewer.playing.is_set()
+            and np.allclose(viewer.q, result.q[np.searchsorted(result.t, 0.2)])
+        )
+    )
 
 
 def test_a_run_can_be_stopped(viewer: Viewer) -> None:
@@ -114,7 +123,9 @@ def test_what_cannot_be_shown_is_refused() -> None:
         with pytest.raises(rf.RamifyError, match="must be a whole number from 0"):
             rf.view(m, port=port)  # type: ignore[arg-type]
     for robot in (3, None):
-        with pytest.raises(rf.ModelError, match="a robot is loaded by its name or the path of its file"):
+        with pytest.raises(
+            rf.ModelError, match="a robot is loaded by its name or the path of its file"
+        ):
             rf.view(robot, port=PORT)  # type: ignore[arg-type]
 
 
@@ -127,7 +138,7 @@ def test_errors_nobody_foresaw_are_told(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text(text)
     with rf.view(path, port=PORT) as viewer:
         with monkeypatch.context() as patched:
-            patched.setattr(rf, "simulate", broken)
+            patched.setattr("ramify.view.live.simulate", broken)
             viewer.run()
             wait(lambda: "ZeroDivisionError: by nothing" in viewer.status.content)
             assert not viewer.run_button.disabled
@@ -164,9 +175,12 @@ def test_a_file_is_read_again(tmp_path: Path) -> None:
         wait(lambda: "no such file" in viewer.message.lower())
         path.write_text(text.replace("mass: 1", "mass: 3"))
         wait(lambda: viewer.model.mass == 3.0)
-        wait(lambda: not viewer.notice.visible and viewer.q[0] == 0.7)  # the message goes, the pose stays
+        wait(
+            lambda: not viewer.notice.visible and viewer.q[0] == 0.7
+        )  # the message goes, the pose stays
         path.write_text(
-            text.replace("first", "second") + "  - {name: b, parent: a, frame: {xyz: [1, 0, 0]}, mass: 1, com: [1, 0, 0]}\n"
+            text.replace("first", "second")
+            + "  - {name: b, parent: a, frame: {xyz: [1, 0, 0]}, mass: 1, com: [1, 0, 0]}\n"
         )
         wait(lambda: viewer.model.nv == 2 and len(viewer.dials) == 2)
 
@@ -174,7 +188,11 @@ def test_a_file_is_read_again(tmp_path: Path) -> None:
 def test_robots_that_float_stand_on_the_ground() -> None:
     m = rf.load("planar_biped")
     R, r = m.kinematics(standing(m))
-    heights = [float((R[b] @ np.array(at) + r[b])[2]) for b, body in enumerate(m.bodies) for _, at in body.points]
+    heights = [
+        float((R[b] @ np.array(at) + r[b])[2])
+        for b, body in enumerate(m.bodies)
+        for _, at in body.points
+    ]
     assert min(heights) == pytest.approx(0.0, abs=1e-12)
     assert np.array_equal(standing(rf.load("kuka_kr5")), np.zeros(6))
     with rf.view(m, port=PORT) as viewer:
@@ -205,15 +223,31 @@ def test_sliders_keep_loops_closed() -> None:
 
 def test_inertia_ellipsoids_have_the_inertia() -> None:
     """A uniform ellipsoid of semi-axes a, b, c has m/5 (b^2 + c^2) about a, and so on."""
-    body = rf.Builder("one").link("a", mass=2.0, com=(0.1, 0.2, 0.3), inertia=(0.4 * 13, 0.4 * 10, 0.4 * 5)).model().bodies[0]
+    body = (
+        rf.Builder("one")
+        .link("a", mass=2.0, com=(0.1, 0.2, 0.3), inertia=(0.4 * 13, 0.4 * 10, 0.4 * 5))
+        .model()
+        .bodies[0]
+    )
     found = ellipsoid(body)
     assert found is not None
     assert np.allclose(found.points.max(axis=0) - body.com, [1.0, 2.0, 3.0], rtol=0.02)
 
 
 def test_the_command_ends_cleanly() -> None:
-    command = [sys.executable, "-m", "ramify", "view", "two_link", "--no-browser", "--port", str(PORT + 40)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "ramify",
+        "view",
+        "two_link",
+        "--no-browser",
+        "--port",
+        str(PORT + 40),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("two_link: http://127.0.0.1:")
         process.send_signal(signal.SIGINT)
@@ -227,7 +261,9 @@ def test_the_command_ends_cleanly() -> None:
 
 def test_browsers_come_and_go() -> None:
     with chromium() as browser, rf.view(evil_robot(), port=PORT) as viewer:
-        viewer.server.scene.configure_environment_map(None)  # reflections and shadows take minutes without a graphics card
+        viewer.server.scene.configure_environment_map(
+            None
+        )  # reflections and shadows take minutes without a graphics card
         viewer.server.scene.configure_default_lights(True, cast_shadow=False)
         with visit(browser, viewer.url, width=820, height=200, home=viewer.url) as page:
             page.get_by_text(EVIL).first.wait_for()  # the name, as text
@@ -246,7 +282,9 @@ def test_browsers_come_and_go() -> None:
             wait(lambda: viewer.clock.value != before)  # goes on without the one that has left
             viewer.playing.clear()
             page.get_by_text("audit passed").wait_for()
-            page.set_viewport_size({"width": 1000, "height": 640})  # for the picture alone: without a graphics card pixels are dear
+            page.set_viewport_size(
+                {"width": 1000, "height": 640}
+            )  # for the picture alone: without a graphics card pixels are dear
             shot = keep(page, "viewer", timeout=120_000)
             assert len(np.unique(shot.reshape(-1, 3), axis=0)) > 100
         wait(lambda: len(viewer.server.get_clients()) == 0)

@@ -1,4 +1,6 @@
-"""Walking: joints prescribed, uncontrolled and under control, against the figures of chapters 7 and 9 and of ReDySim."""
+"""Walking: joints prescribed, uncontrolled and under control, against the figures of chapters 7 and
+9 and of ReDySim.
+"""
 
 from __future__ import annotations
 
@@ -57,13 +59,17 @@ def energy_error(r: rf.Result) -> float:
         ("hexapod_tripod", 0.5, 0.40, 0.3, 3.31e-2),
     ],
 )
-def test_the_book_s_steps(name: str, seconds: float, way: float, degrees: float, joules: float) -> None:
+def test_the_book_s_steps(
+    name: str, seconds: float, way: float, degrees: float, joules: float
+) -> None:
     r = run(name, "inverse", seconds)
     assert advanced(r) == pytest.approx(way, rel=0.1)
     assert tilt(r) < degrees
     assert energy_error(r) < joules
     assert r.audit.passed
-    np.testing.assert_array_equal(r.q[:, 6:], gait_of(name).at(r.t).q[:, 6:])  # the joints are where they are told to be
+    np.testing.assert_array_equal(
+        r.q[:, 6:], gait_of(name).at(r.t).q[:, 6:]
+    )  # the joints are where they are told to be
     assert not r.tau[:, :6].any()
     assert r.tau[:, 6:].any(axis=0).sum() >= 6
 
@@ -82,7 +88,9 @@ def test_forces_and_motion_of_a_prescribed_run_fit(name: str) -> None:
 
 
 def test_the_hexapod_as_in_redysim() -> None:
-    """Its own run of the inverse dynamics: 1.53 m in 2 s, within 0.9 degrees, energy within 2.8e-3 J."""
+    """Its own run of the inverse dynamics: 1.53 m in 2 s, within 0.9 degrees, energy within 2.8e-3
+    J.
+    """
     r = run("hexapod_tripod", "inverse", 2.0)
     assert advanced(r) >= 1.53
     assert tilt(r) < 0.3
@@ -94,19 +102,28 @@ def test_the_hexapod_as_in_redysim() -> None:
 
 @pytest.mark.parametrize(
     ("name", "seconds", "degrees"),
-    [("planar_biped_walk", 4.0, 3.0), ("spatial_biped_walk", 2.0, 2.0), ("quadruped_trot", 4.0, 2.0), ("hexapod_tripod", 2.0, 0.3)],
+    [
+        ("planar_biped_walk", 4.0, 3.0),
+        ("spatial_biped_walk", 2.0, 2.0),
+        ("quadruped_trot", 4.0, 2.0),
+        ("hexapod_tripod", 2.0, 0.3),
+    ],
 )
 def test_computed_torque_walks_on(name: str, seconds: float, degrees: float) -> None:
     r = run(name, "computed_torque", seconds)
     gait = gait_of(name)
     assert r.status == "finished"
-    assert advanced(r) == pytest.approx(seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.06)
+    assert advanced(r) == pytest.approx(
+        seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.06
+    )
     assert tilt(r) < degrees
     assert np.ptp(r.q[:, 2]) < 0.02  # it does not fall
     assert np.degrees(np.abs(r.q[:, 6:] - gait.at(r.t).q[:, 6:]).max()) < 1e-3
     assert energy_error(r) < 5e-5
     assert r.desired is not None
-    if name == "quadruped_trot":  # ReDySim's own run: 0.58 m in 2 s, within 4.2 degrees, energy within 2.9e-4 J
+    if (
+        name == "quadruped_trot"
+    ):  # ReDySim's own run: 0.58 m in 2 s, within 4.2 degrees, energy within 2.9e-4 J
         assert r.q[r.t <= 2.0 + 1e-9][-1, 0] - r.q[0, 0] >= 0.58
 
 
@@ -122,7 +139,9 @@ def test_computed_torque_walks_on(name: str, seconds: float, degrees: float) -> 
 def test_feedforward_walks_on(name: str, seconds: float, degrees: float, off: float) -> None:
     r = run(name, "feedforward", seconds)
     gait = gait_of(name)
-    assert advanced(r) == pytest.approx(seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.08)
+    assert advanced(r) == pytest.approx(
+        seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.08
+    )
     assert tilt(r) < degrees
     assert np.degrees(np.abs(r.q[:, 6:] - gait.at(r.t).q[:, 6:]).max()) < off
     assert energy_error(r) < 5e-5
@@ -130,7 +149,10 @@ def test_feedforward_walks_on(name: str, seconds: float, degrees: float, off: fl
 
 def test_computed_torque_is_the_prescribed_motion() -> None:
     """With the ground's forces in h (eq. 7.1), errors obey eq. (9.5): from none, none come."""
-    one, other = run("hexapod_tripod", "inverse", 0.5), run("hexapod_tripod", "computed_torque", 0.5)
+    one, other = (
+        run("hexapod_tripod", "inverse", 0.5),
+        run("hexapod_tripod", "computed_torque", 0.5),
+    )
     np.testing.assert_allclose(one.q, other.q, atol=1e-6)
     np.testing.assert_allclose(one.tau, other.tau, atol=1e-3 * np.abs(one.tau).max())
 
@@ -143,10 +165,14 @@ def test_without_control_it_falls() -> None:
 
 
 def test_torques_of_the_motion_alone_do_not_do() -> None:
-    """Section 7.2.2: stored torques without feedback; the spatial biped leaves its motion after about 0.1 s."""
+    """Section 7.2.2: stored torques without feedback; the spatial biped leaves its motion after
+    about 0.1 s.
+    """
     text = rf.scenario("spatial_biped_walk").text.replace("t_end: 2", "t_end: 0.2")
     r = read_scenario(text).run(control="{type: torques_of_motion, rows: 81}")
-    off = np.degrees(np.abs(r.q[:, 6:] - gait_of("spatial_biped_walk").at(r.t).q[:, 6:]).max(axis=1))
+    off = np.degrees(
+        np.abs(r.q[:, 6:] - gait_of("spatial_biped_walk").at(r.t).q[:, 6:]).max(axis=1)
+    )
     assert off[r.t <= 0.05].max() < 1.0
     assert off[-1] > 5.0
 
@@ -157,7 +183,9 @@ def test_another_ground() -> None:
     assert tilt(r) < 1.0
     slope = {"law": "firm", "stiffness": 30000, "overdamping": 7, "terrain": {"slope_deg": 3}}
     r = rf.scenario("hexapod_tripod").run(ground=slope, t_end=1.0)
-    assert np.degrees(r.q[-1, 3:5]).tolist() == pytest.approx([-3.0, 0.0], abs=0.2)  # level with the slope, nose up
+    assert np.degrees(r.q[-1, 3:5]).tolist() == pytest.approx(
+        [-3.0, 0.0], abs=0.2
+    )  # level with the slope, nose up
     assert r.q[-1, 2] - np.tan(np.radians(3.0)) * r.q[-1, 0] == pytest.approx(0.55, abs=2e-3)
 
 
@@ -191,7 +219,9 @@ def test_a_floating_base_moves_against_its_joints() -> None:
 
 def test_only_some_joints_may_be_prescribed() -> None:
     model = rf.load("planar_3r")
-    r = rf.simulate(model, 0.5, [0.3, 0.0, 0.0], control=Prescribed(Hold([0.0]), actuated=["joint2"]))
+    r = rf.simulate(
+        model, 0.5, [0.3, 0.0, 0.0], control=Prescribed(Hold([0.0]), actuated=["joint2"])
+    )
     assert not r.q[:, 1].any()
     assert np.abs(r.q[-1, [0, 2]] - [0.3, 0.0]).min() > 0.05
     assert not r.tau[:, [0, 2]].any()
@@ -201,20 +231,30 @@ def test_only_some_joints_may_be_prescribed() -> None:
 def test_prescribed_motions_without_a_compiler_and_in_rollouts() -> None:
     model = rf.load("quadruped")
     plain = Gait.of(model, height=0.5, period=1.0, stride=0.3, lift=0.09)
-    untraceable = Function(*(lambda t, i=i: list(np.moveaxis(plain.at(t)[i], -1, 0)) for i in (1, 2, 3)))
+    untraceable = Function(
+        *(lambda t, i=i: list(np.moveaxis(plain.at(t)[i], -1, 0)) for i in (1, 2, 3))
+    )
     assert not untraceable.traceable
     q, v = plain.start(model)
     q[2] -= 1e-3  # all feet in the ground: at its surface rounding decides
     ground = rf.contact.Firm(stiffness=5000.0, overdamping=3.0)
-    one = rf.simulate(model, 0.01, q, v, control=Prescribed(plain), ground=ground, method="rk4", step=5e-4)
-    other = rf.simulate(model, 0.01, q, v, control=Prescribed(untraceable), ground=ground, method="rk4", step=5e-4)
+    one = rf.simulate(
+        model, 0.01, q, v, control=Prescribed(plain), ground=ground, method="rk4", step=5e-4
+    )
+    other = rf.simulate(
+        model, 0.01, q, v, control=Prescribed(untraceable), ground=ground, method="rk4", step=5e-4
+    )
     np.testing.assert_allclose(one.q, other.q, atol=1e-12)
     np.testing.assert_allclose(one.tau, other.tau, atol=1e-9)
     starts = np.tile(q, (9, 1))
     starts[:, 2] -= np.linspace(0.0, 1e-3, 9)
-    many = rf.rollout(model, starts, v, steps=20, dt=5e-4, control=Prescribed(plain), ground=ground, every=10)
+    many = rf.rollout(
+        model, starts, v, steps=20, dt=5e-4, control=Prescribed(plain), ground=ground, every=10
+    )
     np.testing.assert_allclose(many.q[0, -1], one.q[-1], atol=1e-12)
-    np.testing.assert_array_equal(many.q[:, :, 6:], np.broadcast_to(plain.at(many.t).q[:, 6:], (9, 2, 12)))
+    np.testing.assert_array_equal(
+        many.q[:, :, 6:], np.broadcast_to(plain.at(many.t).q[:, 6:], (9, 2, 12))
+    )
 
 
 def test_what_a_prescribed_motion_refuses() -> None:
@@ -232,7 +272,9 @@ def test_what_a_prescribed_motion_refuses() -> None:
 
 
 def test_controllers_feel_the_ground() -> None:
-    """One step of forward dynamics under computed torque gives exactly the accelerations that the law asks for."""
+    """One step of forward dynamics under computed torque gives exactly the accelerations that the
+    law asks for.
+    """
     s = rf.scenario("quadruped_trot")
     gait = gait_of("quadruped_trot")
     ground = s.options["ground"]
@@ -274,14 +316,34 @@ def test_a_small_file_runs() -> None:
         ("lift: 0.09", "lift: 0", "small.yaml:3:"),
         ("stride: 0.3, ", "", "small.yaml:3:9: motion.stride: is missing"),
         ("height: 0.5", "height: 0.59", "small.yaml:3:9: motion: rear_right_hip cannot reach"),
-        ("lift: 0.09", "lift: 0.09, support: [knee]", "no leg of quadruped has a joint or body 'knee'"),
+        (
+            "lift: 0.09",
+            "lift: 0.09, support: [knee]",
+            "no leg of quadruped has a joint or body 'knee'",
+        ),
         ("lift: 0.09", "lift: 0.09, strid: 1", "small.yaml:3:"),
         ("robot: quadruped", "robot: kuka_kr5", "small.yaml:3:9: motion: leg at 'link2'"),
-        ("control: inverse", "control: inverse\ncontrols: {computed_torque: {kp: -3}}", "small.yaml:5:"),
-        ("control: inverse", "control: inverse\ncontrols: {computed_tork: {kp: 3}}", "computed_torque"),
-        ("control: inverse", "control: inverse\ncontrols: {pd: 3}", "small.yaml:5:16: controls.pd: 3 will not do"),
+        (
+            "control: inverse",
+            "control: inverse\ncontrols: {computed_torque: {kp: -3}}",
+            "small.yaml:5:",
+        ),
+        (
+            "control: inverse",
+            "control: inverse\ncontrols: {computed_tork: {kp: 3}}",
+            "computed_torque",
+        ),
+        (
+            "control: inverse",
+            "control: inverse\ncontrols: {pd: 3}",
+            "small.yaml:5:16: controls.pd: 3 will not do",
+        ),
         ("control: inverse", "control: {type: inverse, limits: 3}", "limits"),
-        ("motion: {type: gait, height: 0.5, period: 1, stride: 0.3, lift: 0.09}\n", "", "inverse follows a motion"),
+        (
+            "motion: {type: gait, height: 0.5, period: 1, stride: 0.3, lift: 0.09}\n",
+            "",
+            "inverse follows a motion",
+        ),
     ],
 )
 def test_mistakes_carry_their_place(old: str, new: str, said: str) -> None:
@@ -308,7 +370,18 @@ def test_a_plot_of_a_walk_needs_a_ground() -> None:
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["simulate", "hexapod_tripod", "--control", "computed_torque", "--t-end", "0.05", "--audit", "--json"])
+        main(
+            [
+                "simulate",
+                "hexapod_tripod",
+                "--control",
+                "computed_torque",
+                "--t-end",
+                "0.05",
+                "--audit",
+                "--json",
+            ]
+        )
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert (stop.value.code or 0) == 0
     assert told["audit"]["passed"] is True

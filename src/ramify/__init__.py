@@ -1,4 +1,6 @@
-"""ramify: the dynamics of tree-type robots, each algorithm written once and compiled for the robot at hand."""
+"""ramify: the dynamics of tree-type robots, each algorithm written once and compiled for the robot
+at hand.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,14 @@ if TYPE_CHECKING:
     from ramify.api.simulate import simulate
     from ramify.codegen.threads import threads
     from ramify.files.load import robots
-    from ramify.model.edits import with_contact_points, with_gravity, with_locked, with_loop, with_payload, with_tool
+    from ramify.model.edits import (
+        with_contact_points,
+        with_gravity,
+        with_locked,
+        with_loop,
+        with_payload,
+        with_tool,
+    )
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
     from ramify.scenario_files.reader import scenario, scenarios

@@ -41,5 +41,7 @@ class Mechanism(mechanism.Mechanism):
     __doc__ = mechanism.Mechanism.__doc__
 
     def model(self, cut: Sequence[str] | None = None) -> Model:
-        """The finished, checked model; cut names the joints to cut, by default those of minimum cumulative degree of freedom."""
+        """The finished, checked model; cut names the joints to cut, by default those of minimum
+        cumulative degree of freedom.
+        """
         return Model.of(self.robot(cut))

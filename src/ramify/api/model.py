@@ -1,7 +1,8 @@
-"""A robot as users hold it: one method per question that it answers. Its data are those of ``ramify.model.robot.Robot``.
+"""A robot as users hold it: one method per question that it answers. Its data are those of
+``ramify.model.robot.Robot``.
 
-Conventions: SI units, radians; rotation matrices map the body's frame to the world's; six-vectors are angular first. Arrays are
-batch-first: ``(nv,)`` or ``(..., nv)``; inputs broadcast.
+Conventions: SI units, radians; rotation matrices map the body's frame to the world's; six-vectors
+are angular first. Arrays are batch-first: ``(nv,)`` or ``(..., nv)``; inputs broadcast.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from numpy.typing import ArrayLike
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError
-from ramify.formulations.counting.written import op_count
 from ramify.kernels import floating, identification, make, questions
 from ramify.lint.robot import Finding, check
 from ramify.loops import solve
@@ -29,8 +29,7 @@ from ramify.model.explain import Explanation, explain
 from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
 from ramify.trace.count import OpCount
-from ramify.view.named import NamedArray, model_text, named
-from ramify.view.tables import model_html
+from ramify.view.named import NamedArray, model_html, model_text, named
 
 ByName = Mapping[str, ArrayLike] | None
 Wrenches = ByName
@@ -39,10 +38,14 @@ Maybe = ArrayLike | None
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Robot):
-    """A robot. Made by ``rf.load``, ``rf.from_dh``, ``rf.Builder``; changed only by functions that return a new one."""
+    """A robot. Made by ``rf.load``, ``rf.from_dh``, ``rf.Builder``; changed only by functions that
+    return a new one.
+    """
 
     def __repr__(self) -> str:
-        return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
+        return (
+            f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
+        )
 
     def __str__(self) -> str:
         """A table of its bodies."""
@@ -55,61 +58,118 @@ class Model(Robot):
 
     @overload
     def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *, multipliers: Literal[False] = False
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        wrenches: Wrenches = None,
+        *,
+        multipliers: Literal[False] = False,
     ) -> Array: ...
 
     @overload
     def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *, multipliers: Literal[True]
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        wrenches: Wrenches = None,
+        *,
+        multipliers: Literal[True],
     ) -> tuple[Array, Array]: ...
 
     @overload
     def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *, multipliers: bool
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        wrenches: Wrenches = None,
+        *,
+        multipliers: bool,
     ) -> Array | tuple[Array, Array]: ...
 
     def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *, multipliers: bool = False
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        wrenches: Wrenches = None,
+        *,
+        multipliers: bool = False,
     ) -> Array | tuple[Array, Array]:
         """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
 
-        wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin, world-aligned, in N m and N. With loops
-        (eq. 8.4) tau is zero where nothing drives, and the shortest of several; with ``multipliers`` (tau, multipliers (..., nc)).
+        wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin,
+        world-aligned, in N m and N. With loops (eq. 8.4) tau is zero where nothing drives, and the
+        shortest of several; with ``multipliers`` (tau, multipliers (..., nc)).
         """
         if self.loops or multipliers:
             found = solve.inverse_dynamics(self._closed(), q, v, a, wrenches)
             return found if multipliers else found[0]
         if wrenches is None:
-            return (self.memo.get("inverse_dynamics") or self.kernel("inverse_dynamics")).call(q, v, a)
-        return self.kernel("inverse_dynamics_wrenches")(q, v, a, questions.applied_wrenches(self, wrenches, q))
+            return (self.memo.get("inverse_dynamics") or self.kernel("inverse_dynamics")).call(
+                q, v, a
+            )
+        return self.kernel("inverse_dynamics_wrenches")(
+            q, v, a, questions.applied_wrenches(self, wrenches, q)
+        )
 
     @overload
     def forward_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *, multipliers: Literal[False] = False
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        wrenches: Wrenches = None,
+        *,
+        multipliers: Literal[False] = False,
     ) -> Array: ...
 
     @overload
     def forward_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *, multipliers: Literal[True]
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        wrenches: Wrenches = None,
+        *,
+        multipliers: Literal[True],
     ) -> tuple[Array, Array]: ...
 
     @overload
     def forward_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *, multipliers: bool
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        wrenches: Wrenches = None,
+        *,
+        multipliers: bool,
     ) -> Array | tuple[Array, Array]: ...
 
     def forward_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *, multipliers: bool = False
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike,
+        wrenches: Wrenches = None,
+        *,
+        multipliers: bool = False,
     ) -> Array | tuple[Array, Array]:
-        """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs. 8.6, 8.7). wrenches and
-        multipliers as in ``inverse_dynamics``.
+        """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs.
+        8.6, 8.7). wrenches and multipliers as in ``inverse_dynamics``.
         """
         if self.loops or multipliers:
             answer = solve.forward_dynamics if multipliers else solve.closed_accelerations
             return answer(self._closed(), q, v, tau, wrenches)
         if wrenches is None:
-            return (self.memo.get("forward_dynamics") or self.kernel("forward_dynamics")).call(q, v, tau)
-        return self.kernel("forward_dynamics_wrenches")(q, v, tau, questions.applied_wrenches(self, wrenches, q))
+            return (self.memo.get("forward_dynamics") or self.kernel("forward_dynamics")).call(
+                q, v, tau
+            )
+        return self.kernel("forward_dynamics_wrenches")(
+            q, v, tau, questions.applied_wrenches(self, wrenches, q)
+        )
 
     def hybrid_dynamics(
         self,
@@ -120,11 +180,14 @@ class Model(Robot):
         tau: Maybe = None,
         wrenches: Wrenches = None,
     ) -> Hybrid:
-        """Hybrid(acceleration, tau): what moves freely and what the driven joints must give (table 7.1).
+        """Hybrid(acceleration, tau): what moves freely and what the driven joints must give (table
+        7.1).
 
-        prescribed: names of the joints whose accelerations are given, all but the first (the floating base) unless told; a_joints
-        (..., p) are these, in the order of v. tau (..., nv - p): forces on the free coordinates, zero unless given. wrenches as in
-        ``inverse_dynamics``. The result has the accelerations of the free coordinates and the forces of the prescribed ones.
+        prescribed: names of the joints whose accelerations are given, all but the first (the
+        floating base) unless told; a_joints (..., p) are these, in the order of v. tau (..., nv -
+        p): forces on the free coordinates, zero unless given. wrenches as in ``inverse_dynamics``.
+        The result has the accelerations of the free coordinates and the forces of the prescribed
+        ones.
         """
         if self.loops:
             solve.refuse_overdriven(self, q, floating.prescribed_coordinates(self, prescribed))
@@ -147,7 +210,9 @@ class Model(Robot):
         return questions.udu_inverse(self, q, level)
 
     def bias(self, q: ArrayLike, v: ArrayLike) -> Array:
-        """h (..., nv): the forces that hold the accelerations at zero: Coriolis, centrifugal and gravity."""
+        """h (..., nv): the forces that hold the accelerations at zero: Coriolis, centrifugal and
+        gravity.
+        """
         return self.kernel("bias")(q, v)
 
     def coriolis_matrix(self, q: ArrayLike, v: ArrayLike) -> Array:
@@ -161,7 +226,9 @@ class Model(Robot):
     # ---- loops ----
 
     def constraints(self, q: ArrayLike, v: Maybe = None) -> Constraints:
-        """Constraints(residual, J, Jdot_v, names, rank, mobility, …) of the loops at q (and v, at rest unless told)."""
+        """Constraints(residual, J, Jdot_v, names, rank, mobility, …) of the loops at q (and v, at
+        rest unless told).
+        """
         return constraints(self, q, v)
 
     def assemble(
@@ -171,15 +238,19 @@ class Model(Robot):
         guess: Maybe | Mapping[str, float] = None,
         accelerations: ByName = None,
     ) -> State:
-        """A consistent State(q, v, a): the loops closed with these values, rates and accelerations of some coordinates, by name.
+        """A consistent State(q, v, a): the loops closed with these values, rates and accelerations
+        of some coordinates, by name.
 
-        Values may be rows (T,): a path, followed from row to row. guess: q (nq), or some coordinates by name; the model's own
-        unless told. Raises LoopError with the gap that remains where the loops cannot be closed, and at dead centres.
+        Values may be rows (T,): a path, followed from row to row. guess: q (nq), or some
+        coordinates by name; the model's own unless told. Raises LoopError with the gap that remains
+        where the loops cannot be closed, and at dead centres.
         """
         return assemble(self, independent, rates, guess, accelerations)
 
     def loop_forces(self, q: ArrayLike, multipliers: ArrayLike) -> Array:
-        """(..., loops, 6): the wrench [moment; force] of each loop's joint on its second link, at that end, world-aligned."""
+        """(..., loops, 6): the wrench [moment; force] of each loop's joint on its second link, at
+        that end, world-aligned.
+        """
         return solve.loop_forces(self._closed(), q, multipliers)
 
     # ---- kinematics ----
@@ -189,10 +260,14 @@ class Model(Robot):
         return questions.kinematics(self, q)
 
     def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
-        """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first, world-aligned, is J v."""
+        """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first,
+        world-aligned, is J v.
+        """
         return questions.jacobian(self, q, body, point)
 
-    def jacobian_rate(self, q: ArrayLike, v: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+    def jacobian_rate(
+        self, q: ArrayLike, v: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)
+    ) -> Array:
         """dJ/dt v (..., 6): acceleration of the point at zero joint accelerations, world-aligned."""
         return questions.jacobian_rate(self, q, v, body, point)
 
@@ -203,7 +278,9 @@ class Model(Robot):
         return questions.energy(self, q, v)
 
     def momentum(self, q: ArrayLike, v: ArrayLike) -> Momentum:
-        """Momentum(linear, angular) of the whole robot, each (..., 3); angular about the centre of mass."""
+        """Momentum(linear, angular) of the whole robot, each (..., 3); angular about the centre of
+        mass.
+        """
         return questions.momentum(self, q, v)
 
     def center_of_mass(self, q: ArrayLike) -> Array:
@@ -211,20 +288,35 @@ class Model(Robot):
         return self.kernel("center_of_mass")(q)
 
     def centroidal_momentum_matrix(self, q: ArrayLike) -> Array:
-        """A (..., 6, nv) with A v = [angular; linear] momentum about the centre of mass, world axes."""
+        """A (..., 6, nv) with A v = [angular; linear] momentum about the centre of mass, world
+        axes.
+        """
         return floating.centroidal_momentum_matrix(self, q)
 
-    def zero_moment_point(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float = 0.0) -> Array:
-        """(..., 3), world frame, m: where a force alone, with a moment about the plane's normal, would carry the motion (eq. B.1).
+    def zero_moment_point(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float = 0.0
+    ) -> Array:
+        """(..., 3), world frame, m: where a force alone, with a moment about the plane's normal,
+        would carry the motion (eq. B.1).
 
-        The plane is normal to gravity, ``height`` above the world's origin. StateError where the ground would have to pull.
+        The plane is normal to gravity, ``height`` above the world's origin. StateError where the
+        ground would have to pull.
         """
         return floating.zero_moment_point(self, q, v, a, height)
 
-    def reactions(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, multipliers: Maybe = None) -> Array:
-        """(..., nb, 6): the whole wrench each joint transmits to its body, at the body's origin, world-aligned.
+    def reactions(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        wrenches: Wrenches = None,
+        multipliers: Maybe = None,
+    ) -> Array:
+        """(..., nb, 6): the whole wrench each joint transmits to its body, at the body's origin,
+        world-aligned.
 
-        With loops, their forces act on the bodies: those of the multipliers (..., nc), of inverse dynamics unless given.
+        With loops, their forces act on the bodies: those of the multipliers (..., nc), of inverse
+        dynamics unless given.
         """
         if self.loops or multipliers is not None:
             return solve.reactions(self._closed(), q, v, a, wrenches, multipliers)
@@ -232,11 +324,15 @@ class Model(Robot):
 
     # ---- derivatives ----
 
-    def inverse_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
+    def inverse_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike
+    ) -> tuple[Array, Array, Array]:
         """Partial derivatives of tau by q, v and a, each (..., nv, nv)."""
         return questions.derivatives(self, "inverse_dynamics", q, v, a)
 
-    def forward_dynamics_derivatives(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike) -> tuple[Array, Array, Array]:
+    def forward_dynamics_derivatives(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike
+    ) -> tuple[Array, Array, Array]:
         """Partial derivatives of a by q, v and tau, each (..., nv, nv)."""
         return questions.derivatives(self, "forward_dynamics", q, v, tau)
 
@@ -244,11 +340,15 @@ class Model(Robot):
 
     @cached_property
     def inertial_parameters(self) -> Array:
-        """pi (10 nb,): [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of every body, in its own frame and about its own origin."""
+        """pi (10 nb,): [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of every body, in its own frame and
+        about its own origin.
+        """
         return identification.inertial_parameters(self)
 
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-        """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in ``inertial_parameters``."""
+        """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in
+        ``inertial_parameters``.
+        """
         return identification.regressor(self, q, v, a)
 
     # ---- coordinates ----
@@ -258,40 +358,62 @@ class Model(Robot):
         return locks.singularities(self, q, tolerance)
 
     def explain(self, q: Maybe = None, v: Maybe = None) -> Explanation:
-        """Each entry of q (and v) with joint, meaning, frame, unit and value, to print; without arrays both, without values."""
+        """Each entry of q (and v) with joint, meaning, frame, unit and value, to print; without
+        arrays both, without values.
+        """
         return explain(self, q, v)
 
     def named(self, values: ArrayLike, title: str = "") -> NamedArray:
-        """An array (nv,), (nq,), (nv, nv) or (6, nv) with the names of the coordinates, to print or to show in a notebook."""
+        """An array (nv,), (nq,), (nv, nv) or (6, nv) with the names of the coordinates, to print or
+        to show in a notebook.
+        """
         return named(self, values, title)
 
-    def to_pinocchio(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
-        """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order``, ``forms``: see ``ramify.model.convert.converter``."""
+    def to_pinocchio(
+        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any
+    ) -> Coordinates:
+        """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order``, ``forms``: see
+        ``ramify.model.convert.converter``.
+        """
         return converter(self, "pinocchio", **options).to(q, v, a, tau)
 
-    def from_pinocchio(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
+    def from_pinocchio(
+        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any
+    ) -> Coordinates:
         """The reverse of ``to_pinocchio``."""
         return converter(self, "pinocchio", **options).back(q, v, a, tau)
 
-    def to_mujoco(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
-        """Coordinates(q, v, a, tau) as MuJoCo has them (qpos, qvel, qacc, qfrc); options as in ``to_pinocchio``."""
+    def to_mujoco(
+        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any
+    ) -> Coordinates:
+        """Coordinates(q, v, a, tau) as MuJoCo has them (qpos, qvel, qacc, qfrc); options as in
+        ``to_pinocchio``.
+        """
         return converter(self, "mujoco", **options).to(q, v, a, tau)
 
-    def from_mujoco(self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any) -> Coordinates:
+    def from_mujoco(
+        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any
+    ) -> Coordinates:
         """The reverse of ``to_mujoco``."""
         return converter(self, "mujoco", **options).back(q, v, a, tau)
 
     # ---- kernels and checks ----
 
     def kernel(self, name: str, tier: make.Tier | None = None) -> Kernel:
-        """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a tier pins it."""
+        """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a
+        tier pins it.
+        """
         return make.kernel(self, name, tier)
 
     def op_count(self, name: str, how: Literal["compiled", "written"] = "compiled") -> OpCount:
-        """Operations of an algorithm: after folding and sharing for this robot, or as its text has it, on a general robot like it.
+        """Operations of an algorithm: after folding and sharing for this robot, or as its text has
+        it, on a general robot like it.
 
-        As written, ``mul`` holds × and ÷, and ``name`` may also be a formulation's (``denoc_inverse``, ``ridim`` ...).
+        As written, ``mul`` holds × and ÷, and ``name`` may also be a formulation's
+        (``denoc_inverse``, ``ridim`` ...).
         """
+
+        from ramify.formulations.counting.written import op_count  # many modules, rarely needed
 
         return op_count(self, name, how)
 

@@ -1,4 +1,6 @@
-"""A run as users hold it: its data are those of ``ramify.sim.record.Run``; here are its audit, files, plots and pages."""
+"""A run as users hold it: its data are those of ``ramify.sim.record.Run``; here are its audit,
+files, plots and pages.
+"""
 
 from __future__ import annotations
 
@@ -32,29 +34,38 @@ class Result(Run):
 
     @property
     def audit(self) -> Audit:
-        """The audit of appendix C at the tolerance that the run's options give; ``ramify.sim.audit.audit`` takes any other."""
+        """The audit of appendix C at the tolerance that the run's options give;
+        ``ramify.sim.audit.audit`` takes any other.
+        """
         return audited(self)
 
     # ---- files, tables and plots ----
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the run as a NetCDF-3 file that stands alone, whole or not at all. Raises SimulationError where that fails."""
+        """Write the run as a NetCDF-3 file that stands alone, whole or not at all. Raises
+        SimulationError where that fails.
+        """
         store.save(self, path)
 
     @staticmethod
     def open(path: str | os.PathLike[str], model: Model | None = None) -> Result:
-        """The run in a file that ``save`` wrote, bit for bit. Raises SimulationError for any other file, and for a damaged one.
+        """The run in a file that ``save`` wrote, bit for bit. Raises SimulationError for any other
+        file, and for a damaged one.
 
         model: the robot, instead of the one in the file; it must be the same to the last bit.
         """
         return Result.of(store.open_result(path, model))
 
     def to_xarray(self) -> Any:
-        """An ``xarray.Dataset`` over time, coordinate and velocity, labelled by name. Needs the extra ``ramify[data]``."""
+        """An ``xarray.Dataset`` over time, coordinate and velocity, labelled by name. Needs the
+        extra ``ramify[data]``.
+        """
         return export.to_xarray(self)
 
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` over time, columns (quantity, name). Needs the extra ``ramify[data]``."""
+        """A ``pandas.DataFrame`` over time, columns (quantity, name). Needs the extra
+        ``ramify[data]``.
+        """
         return export.to_pandas(self)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
@@ -62,7 +73,9 @@ class Result(Run):
         export.to_csv(self, path)
 
     def to_redysim(self, directory: str | os.PathLike[str]) -> None:
-        """Write statevar.dat, timevar.dat, tor.dat, envar.dat and mtvar.dat as ReDySim's simulations do."""
+        """Write statevar.dat, timevar.dat, tor.dat, envar.dat and mtvar.dat as ReDySim's
+        simulations do.
+        """
         export.to_redysim(self, directory)
 
     def plot(
@@ -73,16 +86,20 @@ class Result(Run):
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a", "tau", "energy", "audit" over time, "phase" (v over q), "contacts", "loops", "walk".
+        """A Matplotlib figure: "q", "v", "a", "tau", "energy", "audit" over time, "phase" (v over
+        q), "contacts", "loops", "walk".
 
-        joints: names of the joints to draw, all unless told. Where a motion was desired, it is drawn beside what was simulated.
+        joints: names of the joints to draw, all unless told. Where a motion was desired, it is
+        drawn beside what was simulated.
         """
         return plot(self, what, joints=joints, theme=theme, title=title)
 
     def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
-        """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit, how to repeat it. Its path.
+        """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit,
+        how to repeat it. Its path.
 
-        title: the heading, the name of the scenario or robot unless told. Raises RamifyError for a name that is no HTML file's.
+        title: the heading, the name of the scenario or robot unless told. Raises RamifyError for a
+        name that is no HTML file's.
         """
         return write_report(self, Path(path), title)
 
@@ -97,32 +114,55 @@ class Result(Run):
         trail: str | None = None,
         progress: bool | None = None,
     ) -> Path:
-        """Write the run as a film, .mp4 or .gif, drawn without a screen. Its path. Needs the extra ``ramify[video]``.
+        """Write the run as a film, .mp4 or .gif, drawn without a screen. Its path. Needs the extra
+        ``ramify[video]``.
 
-        size: width and height in pixels; fps: pictures per second, 30 (25 for a GIF) unless told; speed: seconds of the run per
-        second of film; trail: name of a point whose path is drawn, such as "flange of link6"; progress: a bar on stderr, where
-        that is a terminal unless told. Raises RamifyError for another suffix, a size or speed that will not do, or a missing extra.
+        size: width and height in pixels; fps: pictures per second, 30 (25 for a GIF) unless told;
+        speed: seconds of the run per second of film; trail: name of a point whose path is drawn,
+        such as "flange of link6"; progress: a bar on stderr, where that is a terminal unless told.
+        Raises RamifyError for another suffix, a size or speed that will not do, or a missing extra.
         """
-        return animate(self, Path(path), size=size, fps=fps, speed=speed, theme=theme, trail=trail, progress=progress)
+        return animate(
+            self,
+            Path(path),
+            size=size,
+            fps=fps,
+            speed=speed,
+            theme=theme,
+            trail=trail,
+            progress=progress,
+        )
 
     # ---- how it shows ----
 
     def _facts(self) -> dict[str, str]:
         span = f"{self.t[0]:.6g} … {self.t[-1]:.6g} s, {len(self)} rows"
-        facts = {"robot": self.model.name, "time": span, "degrees of freedom": str(self.model.nv), "status": self.status}
+        facts = {
+            "robot": self.model.name,
+            "time": span,
+            "degrees of freedom": str(self.model.nv),
+            "status": self.status,
+        }
         method = self.options.get("method")
         if method is not None:
             facts["method"] = str(method)
-        if "audit" in self.__dict__:  # only where it is there already: to show a result computes nothing
+        if (
+            "audit" in self.__dict__
+        ):  # only where it is there already: to show a result computes nothing
             facts["audit"] = self.audit.verdict
         return facts
 
     def __repr__(self) -> str:
         facts = self._facts()
         audit = [f"audit {facts['audit']}"] if "audit" in facts else []
-        rest = ", ".join([facts["time"], f"{self.model.nv} degrees of freedom", self.status, *audit])
+        rest = ", ".join(
+            [facts["time"], f"{self.model.nv} degrees of freedom", self.status, *audit]
+        )
         return f"<ramify.Result {self.model.name!r}: {rest}>"
 
     def _repr_html_(self) -> str:
-        rows = (f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in self._facts().items())
+        rows = (
+            f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>"
+            for k, v in self._facts().items()
+        )
         return f"<table>{''.join(rows)}</table>"

@@ -1,6 +1,8 @@
-"""The command line. Each command calls one public function of the library and prints what it returns.
+"""The command line. Each command calls one public function of the library and prints what it
+returns.
 
-Heavy modules are imported by the commands that need them, so that ``ramify --help`` answers at once.
+Heavy modules are imported by the commands that need them, so that ``ramify --help`` answers at
+once.
 """
 
 from __future__ import annotations

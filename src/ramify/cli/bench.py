@@ -16,7 +16,10 @@ from ramify.cli.output import print_json, print_line, print_table
 def bench(
     robot: Robot,
     *,
-    algorithm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Which algorithms to time.")] = None,
+    algorithm: Annotated[
+        list[str] | None,
+        Parameter(consume_multiple=True, negative="", help="Which algorithms to time."),
+    ] = None,
     states: Annotated[int, Parameter(help="States in a batch.")] = 4096,
     threads: Annotated[int | None, Parameter(help="Threads for batches.")] = None,
     settings: Settings = None,
@@ -29,7 +32,9 @@ def bench(
     if states < 1:
         raise rf.StateError(f"--states {states}: a batch has at least one state")
     possible = [
-        name for name, row in ALGORITHMS.items() if not row.extras and {p.name for p in row.inputs} <= {"q", "v", "a", "tau"}
+        name
+        for name, row in ALGORITHMS.items()
+        if not row.extras and {p.name for p in row.inputs} <= {"q", "v", "a", "tau"}
     ]
     for name in algorithm or ():
         if name not in possible:
@@ -40,9 +45,30 @@ def bench(
     found = measure(m, algorithm or MEASURED, states)
     if json:
         rows = [asdict(timing) for timing in found]
-        print_json({"robot": m.name, "nv": m.nv, "states": states, "threads": rf.threads(), "timings": rows})
+        print_json(
+            {
+                "robot": m.name,
+                "nv": m.nv,
+                "states": states,
+                "threads": rf.threads(),
+                "timings": rows,
+            }
+        )
         return
-    rows_shown = [(t.algorithm, t.tier, t.prepare, 1e6 * t.single, 1e6 * t.batch, f"{1.0 / t.batch:,.0f}") for t in found]
-    columns = ("algorithm", "tier", "ready after, s", "one call, us", "in a batch, us", "states a second")
+    rows_shown = [
+        (t.algorithm, t.tier, t.prepare, 1e6 * t.single, 1e6 * t.batch, f"{1.0 / t.batch:,.0f}")
+        for t in found
+    ]
+    columns = (
+        "algorithm",
+        "tier",
+        "ready after, s",
+        "one call, us",
+        "in a batch, us",
+        "states a second",
+    )
     print_table(f"{m.name}: {m.nv} degrees of freedom, batches of {states}", columns, rows_shown)
-    print_line("Minimum of repeats. Against Pinocchio and MuJoCo: benchmarks/run.py of the source, docs/benchmarks.md.")
+    print_line(
+        "Minimum of repeats. Against Pinocchio and MuJoCo: benchmarks/run.py of the source, "
+        "docs/benchmarks.md."
+    )

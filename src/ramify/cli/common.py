@@ -14,13 +14,25 @@ import ramify as rf
 if TYPE_CHECKING:
     from ramify.api.model import Model
 
-app = App(name="ramify", version=rf.__version__, help="Dynamics of tree-type robots, compiled for the robot at hand.")
+app = App(
+    name="ramify",
+    version=rf.__version__,
+    help="Dynamics of tree-type robots, compiled for the robot at hand.",
+)
 
 Robot = Annotated[str, Parameter(help="A built-in robot's name, or the path of a robot file.")]
 Settings = Annotated[
-    list[str] | None, Parameter(name="--set", consume_multiple=True, negative="", help="Parameters of the robot, such as n=7.")
+    list[str] | None,
+    Parameter(
+        name="--set",
+        consume_multiple=True,
+        negative="",
+        help="Parameters of the robot, such as n=7.",
+    ),
 ]
-AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON, for programs to read.")]
+AsJson = Annotated[
+    bool, Parameter(name="--json", negative="", help="Print JSON, for programs to read.")
+]
 Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 
 COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
@@ -45,12 +57,16 @@ def settings_of(settings: Sequence[str] | None) -> dict[str, Any]:
 
 
 def fill(option: str, given: Sequence[float] | None, default: Any) -> Any:
-    """One number per entry of the default: the default, the number given for all, or the numbers given."""
+    """One number per entry of the default: the default, the number given for all, or the numbers
+    given.
+    """
     import numpy as np
 
     values = default if given is None else np.asarray(given, dtype=np.float64)
     if values.size not in (1, default.size):
-        raise rf.StateError(f"{option} has {values.size} numbers; give {default.size}, or one for all")
+        raise rf.StateError(
+            f"{option} has {values.size} numbers; give {default.size}, or one for all"
+        )
     return np.broadcast_to(values, default.shape).copy()
 
 
@@ -67,11 +83,21 @@ def plots_are_possible() -> bool:
     from importlib.util import find_spec
 
     if find_spec("matplotlib") is None:
-        print("ramify: no plot, for want of Matplotlib; install it with: pip install 'ramify[plot]'", file=sys.stderr)
+        print(
+            "ramify: no plot, for want of Matplotlib; install it with: pip install 'ramify[plot]'",
+            file=sys.stderr,
+        )
         return False
     return True
 
 
 def summary(m: Model) -> dict[str, Any]:
     description = str(m.metadata.get("description", ""))
-    return {"name": m.name, "bodies": len(m.bodies), "nv": m.nv, "nq": m.nq, "mass": m.mass, "description": description}
+    return {
+        "name": m.name,
+        "bodies": len(m.bodies),
+        "nv": m.nv,
+        "nq": m.nq,
+        "mass": m.mass,
+        "description": description,
+    }

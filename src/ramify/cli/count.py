@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 
 @app.command
 def count(
-    *robots: Annotated[str, Parameter(help="Built-in names or robot files; all built-in robots unless given.")],
-    algorithm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Which algorithms to count.")] = None,
+    *robots: Annotated[
+        str, Parameter(help="Built-in names or robot files; all built-in robots unless given.")
+    ],
+    algorithm: Annotated[
+        list[str] | None,
+        Parameter(consume_multiple=True, negative="", help="Which algorithms to count."),
+    ] = None,
     how: Annotated[
         Literal["compiled", "written"],
         Parameter(
@@ -27,20 +32,36 @@ def count(
         ),
     ] = "compiled",
     general: Annotated[
-        int | None, Parameter(help="Count every formulation on a general robot of so many revolute joints instead.")
+        int | None,
+        Parameter(
+            help="Count every formulation on a general robot of so many revolute joints instead."
+        ),
     ] = None,
     plot: Annotated[
-        Path | None, Parameter(help="Plot of the growth with n (figs. 6.15, 6.16, 7.30, 7.31): .svg, .png or .pdf.")
+        Path | None,
+        Parameter(
+            help="Plot of the growth with n (figs. 6.15, 6.16, 7.30, 7.31): .svg, .png or .pdf."
+        ),
     ] = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
-    """Count the operations of the algorithms, algorithm by robot, beside what the literature publishes."""
+    """Count the operations of the algorithms, algorithm by robot, beside what the literature
+    publishes.
+    """
     if general is not None:
-        given = {"robots": robots, "--algorithm": algorithm, "--how": how != "compiled", "--set": settings}
+        given = {
+            "robots": robots,
+            "--algorithm": algorithm,
+            "--how": how != "compiled",
+            "--set": settings,
+        }
         for name, value in given.items():
             if value:
-                raise rf.RamifyError(f"--general counts all formulations, on robots of its own; {name} has no place beside it")
+                raise rf.RamifyError(
+                    f"--general counts all formulations, on robots of its own; {name} has no place "
+                    "beside it"
+                )
     if plot is not None:
         from ramify.view.growth import plot_growth
 
@@ -54,7 +75,9 @@ def count(
 
 
 def _asked_for(robots: tuple[str, ...], settings: Settings, how: str) -> list[Model]:
-    """The robots by name, or all built-in ones; of these, closed loops are left out, and this is said, as written."""
+    """The robots by name, or all built-in ones; of these, closed loops are left out, and this is
+    said, as written.
+    """
     models = [load(robot, settings) for robot in robots or rf.robots()]
     closed = [m.name for m in models if m.loops] if how == "written" and not robots else []
     if closed:
@@ -62,8 +85,17 @@ def _asked_for(robots: tuple[str, ...], settings: Settings, how: str) -> list[Mo
     return [m for m in models if m.name not in closed]
 
 
-def _by_robot(models: list[Model], names: list[str] | None, how: Literal["compiled", "written"], json: bool) -> None:
-    from ramify.formulations.counting.literature import ALGORITHM, PUBLISHED, is_floating, joints_of, tasks_of, why_not_comparable
+def _by_robot(
+    models: list[Model], names: list[str] | None, how: Literal["compiled", "written"], json: bool
+) -> None:
+    from ramify.formulations.counting.literature import (
+        ALGORITHM,
+        PUBLISHED,
+        is_floating,
+        joints_of,
+        tasks_of,
+        why_not_comparable,
+    )
 
     data: list[dict[str, Any]] = []
     tasks = set()
@@ -78,12 +110,28 @@ def _by_robot(models: list[Model], names: list[str] | None, how: Literal["compil
             row = {"robot": m.name, "nv": m.nv, "algorithm": name, "how": how}
             row |= {"mul": c.mul, "add": c.add, "div": c.div, "sqrt": c.sqrt, "sincos": c.sincos}
             found = [(x, x.at(joints_of(m))) for x in PUBLISHED if x.task == task_of.get(name)]
-            data.append(row | {"published": [{"who": x.who, "mul": mul, "add": add} for x, (mul, add) in found]})
+            data.append(
+                row
+                | {"published": [{"who": x.who, "mul": mul, "add": add} for x, (mul, add) in found]}
+            )
     if json:
         print_json(data)
         return
-    columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos", "fewest published", "fewer by")
-    rows = [(*(v for k, v in row.items() if k not in ("how", "published")), *_best(row)) for row in data]
+    columns = (
+        "robot",
+        "dof",
+        "algorithm",
+        "x",
+        "+",
+        "/",
+        "sqrt",
+        "sin & cos",
+        "fewest published",
+        "fewer by",
+    )
+    rows = [
+        (*(v for k, v in row.items() if k not in ("how", "published")), *_best(row)) for row in data
+    ]
     print_table(f"Operations, as {how}", columns, rows)
     for robot, why in alone.items():
         print_line(f"{robot} is compared with nothing: {why}")
@@ -91,18 +139,25 @@ def _by_robot(models: list[Model], names: list[str] | None, how: Literal["compil
     if not printed:
         return
     print_table(
-        "Published; n1, n2, n3 joint variables of joints with one, two, three axes", ("task", "who", "x and /", "+"), printed
+        "Published; n1, n2, n3 joint variables of joints with one, two, three axes",
+        ("task", "who", "x and /", "+"),
+        printed,
     )
 
 
 def _best(row: dict[str, Any]) -> tuple[str, str]:
-    """The published count with the fewest operations, and the share of it that ours does without, M + A."""
+    """The published count with the fewest operations, and the share of it that ours does without, M
+    + A.
+    """
     from ramify.formulations.counting.literature import best_of, fewer_by
 
     if not row["published"]:
         return "", ""
     who, best = best_of([(x["who"], (x["mul"], x["add"])) for x in row["published"]])
-    return f"{best[0]}M {best[1]}A, {who}", f"{fewer_by((row['mul'] + row['div'], row['add']), best):.0%}"
+    return (
+        f"{best[0]}M {best[1]}A, {who}",
+        f"{fewer_by((row['mul'] + row['div'], row['add']), best):.0%}",
+    )
 
 
 def _general(n: int, json: bool) -> None:
@@ -119,7 +174,10 @@ def _general(n: int, json: bool) -> None:
         print_json(data)
         return
     columns = ("formulation", "", "x and /", "+", "published x", "+", "where")
-    rows = [(*(x[k] for k in ("formulation", "what", "mul", "add")), *_printed(x["published"])) for x in data]
+    rows = [
+        (*(x[k] for k in ("formulation", "what", "mul", "add")), *_printed(x["published"]))
+        for x in data
+    ]
     print_table(f"A general robot of {n} revolute joints, as written", columns, rows)
 
 

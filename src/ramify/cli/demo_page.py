@@ -41,8 +41,11 @@ RUNS: Final = (
 """Scenarios of the demonstration: of each row the first that this version has."""
 
 
-def write_demo(directory: str | Path = "out", progress: Callable[[str], None] | None = None) -> Path:
-    """Simulate, and write ``index.html`` with a report of every run into a directory, made where it does not exist.
+def write_demo(
+    directory: str | Path = "out", progress: Callable[[str], None] | None = None
+) -> Path:
+    """Simulate, and write ``index.html`` with a report of every run into a directory, made where it
+    does not exist.
 
     progress: told what is being done. Returns the path of the page.
     """
@@ -79,7 +82,9 @@ def _run_card(scenario: Scenario, result: Result) -> str:
 
 
 def _thumbnail(result: Result, theme: str) -> str:
-    """A picture of the robot in the middle of a run as a data address; nothing where Pillow is missing."""
+    """A picture of the robot in the middle of a run as a data address; nothing where Pillow is
+    missing.
+    """
     from importlib.util import find_spec
 
     if find_spec("PIL") is None:
@@ -89,17 +94,25 @@ def _thumbnail(result: Result, theme: str) -> str:
     from ramify.view.film import Studio
 
     file = io.BytesIO()
-    Image.fromarray(Studio(result, 480, 300, theme).shoot(len(result) // 2, words=False)).save(file, "PNG", optimize=True)
+    Image.fromarray(Studio(result, 480, 300, theme).shoot(len(result) // 2, words=False)).save(
+        file, "PNG", optimize=True
+    )
     return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
 
 
 def demo_page(runs: Sequence[str] = ()) -> str:
-    """The page: the runs, torques of the KUKA KR5 along a cycloid, and the built-in robots with their operation counts."""
+    """The page: the runs, torques of the KUKA KR5 along a cycloid, and the built-in robots with
+    their operation counts.
+    """
     kuka = rf.load("kuka_kr5")
     motion = cycloid(*example_ends(kuka))
     tau = kuka.inverse_dynamics(motion.q, motion.v, motion.a)
     peak = np.abs(tau).argmax(axis=0)
-    peaks = list(zip(kuka.coordinates, np.abs(tau).max(axis=0).tolist(), motion.t[peak].tolist(), strict=True))
+    peaks = list(
+        zip(
+            kuka.coordinates, np.abs(tau).max(axis=0).tolist(), motion.t[peak].tolist(), strict=True
+        )
+    )
     template = Template(files("ramify.view").joinpath("demo.html").read_text(encoding="utf-8"))
     return template.substitute(
         version=escape(rf.__version__),
@@ -109,7 +122,15 @@ def demo_page(runs: Sequence[str] = ()) -> str:
         plot=torques_svg(motion.t, tau, kuka.coordinates, ["N m"] * kuka.nv),
         peaks=html_table(("joint", "largest torque, N m", "at t, s"), peaks),
         robots=html_table(
-            ("robot", "bodies", "degrees of freedom", "modules", "mass, kg", "inverse dynamics", "forward dynamics"),
+            (
+                "robot",
+                "bodies",
+                "degrees of freedom",
+                "modules",
+                "mass, kg",
+                "inverse dynamics",
+                "forward dynamics",
+            ),
             [_robot_row(rf.load(name)) for name in rf.robots()],
         ),
     )
@@ -117,15 +138,27 @@ def demo_page(runs: Sequence[str] = ()) -> str:
 
 def _robot_row(m: Model) -> tuple[object, ...]:
     counts = [m.op_count(name) for name in ("inverse_dynamics", "forward_dynamics")]
-    return m.name, len(m.bodies), m.nv, len(m.modules), m.mass, *(f"{c.mul}M {c.add}A" for c in counts)
+    return (
+        m.name,
+        len(m.bodies),
+        m.nv,
+        len(m.modules),
+        m.mass,
+        *(f"{c.mul}M {c.add}A" for c in counts),
+    )
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table of numbers and names; everything is escaped. Columns but the first are set flush right."""
+    """A table of numbers and names; everything is escaped. Columns but the first are set flush
+    right.
+    """
     kind = [""] + [' class="number"'] * (len(columns) - 1)
     head = "".join(f"<th{k}>{escape(column)}</th>" for k, column in zip(kind, columns, strict=True))
     body = "\n".join(
-        "<tr>" + "".join(f"<td{k}>{escape(_text(cell))}</td>" for k, cell in zip(kind, row, strict=True)) + "</tr>" for row in rows
+        "<tr>"
+        + "".join(f"<td{k}>{escape(_text(cell))}</td>" for k, cell in zip(kind, row, strict=True))
+        + "</tr>"
+        for row in rows
     )
     return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
 

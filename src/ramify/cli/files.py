@@ -16,10 +16,18 @@ from ramify.core.errors import SimulationError
 def export(
     robot: Robot,
     *,
-    format: Annotated[Literal["yaml", "c"], Parameter(help="A robot file, or C99 code without dependencies.")] = "yaml",
-    algorithm: Annotated[list[str] | None, Parameter(consume_multiple=True, negative="", help="Algorithms to write as C.")] = None,
+    format: Annotated[
+        Literal["yaml", "c"], Parameter(help="A robot file, or C99 code without dependencies.")
+    ] = "yaml",
+    algorithm: Annotated[
+        list[str] | None,
+        Parameter(consume_multiple=True, negative="", help="Algorithms to write as C."),
+    ] = None,
     ground: Annotated[
-        str | None, Parameter(help="With C: also contact_forces and contact_dynamics on this ground, a word or a mapping.")
+        str | None,
+        Parameter(
+            help="With C: also contact_forces and contact_dynamics on this ground, a word or a mapping."
+        ),
     ] = None,
     out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("."),
     force: Annotated[bool, Parameter(negative="", help="Replace files that exist.")] = False,
@@ -43,7 +51,10 @@ def export(
         if ground is not None:
             from ramify.contact import kernel
 
-            programs += [kernel(m, ground, "contact_forces").program, kernel(m, ground, "contact_dynamics").program]
+            programs += [
+                kernel(m, ground, "contact_forces").program,
+                kernel(m, ground, "contact_dynamics").program,
+            ]
         header, source = c_library(programs, m.name, stem)
         texts |= {out / f"{stem}.h": header, out / f"{stem}.c": source}
     present = [str(path) for path in texts if path.exists()]
@@ -62,13 +73,20 @@ def export(
 @app.command
 def convert(
     source: Robot,
-    target: Annotated[Path, Parameter(help="The file to write: .yaml, or .urdf where it can express the robot.")],
+    target: Annotated[
+        Path, Parameter(help="The file to write: .yaml, or .urdf where it can express the robot.")
+    ],
     *,
-    base: Annotated[str | None, Parameter(help="fixed, free, free_euler or planar; as the file says unless given.")] = None,
+    base: Annotated[
+        str | None,
+        Parameter(help="fixed, free, free_euler or planar; as the file says unless given."),
+    ] = None,
     force: Annotated[bool, Parameter(negative="", help="Replace a file that exists.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Convert a robot file (URDF, MJCF, ReDySim's inputs.mat or inputs.m, YAML) and say what was ignored or assumed."""
+    """Convert a robot file (URDF, MJCF, ReDySim's inputs.mat or inputs.m, YAML) and say what was
+    ignored or assumed.
+    """
     from ramify.files.convert import convert as converted
 
     if target.exists() and not force:
@@ -83,13 +101,23 @@ def convert(
 
 
 @app.command
-def demo(*, out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("out"), json: AsJson = False) -> None:
-    """Simulate a biped, an arm, a hexapod and a robotic leg; write their reports and a page of what ramify does: out/index.html."""
+def demo(
+    *,
+    out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("out"),
+    json: AsJson = False,
+) -> None:
+    """Simulate a biped, an arm, a hexapod and a robotic leg; write their reports and a page of what
+    ramify does: out/index.html.
+    """
     import sys
 
     from ramify.cli.demo_page import write_demo
 
-    told = (lambda text: print(f"{text} …", file=sys.stderr, flush=True)) if sys.stderr.isatty() else None
+    told = (
+        (lambda text: print(f"{text} …", file=sys.stderr, flush=True))
+        if sys.stderr.isatty()
+        else None
+    )
     page = write_demo(out, progress=told)
     if json:
         print_json({"page": str(page)})

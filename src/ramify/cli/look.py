@@ -26,7 +26,11 @@ def robots(*, json: AsJson = False) -> None:
         print_json(data)
         return
     columns = ("robot", "bodies", "degrees of freedom", "mass, kg", "")
-    print_table("Built-in robots", columns, [(d["name"], d["bodies"], d["nv"], d["mass"], d["description"]) for d in data])
+    print_table(
+        "Built-in robots",
+        columns,
+        [(d["name"], d["bodies"], d["nv"], d["mass"], d["description"]) for d in data],
+    )
 
 
 @app.command
@@ -41,7 +45,9 @@ def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> No
             "joint": body.joint.name,
             "type": " ".join((body.joint.kind, body.joint.sequence)).strip(),
             "coordinates": _with_units(body.joint.coordinates, _coordinate_units(body.joint)),
-            "velocities": _with_units(body.joint.velocities, [f"{step.unit}/s" for step in body.joint.steps]),
+            "velocities": _with_units(
+                body.joint.velocities, [f"{step.unit}/s" for step in body.joint.steps]
+            ),
             "actuated": body.joint.actuated,
             "module": module_of[i],
             "mass": body.mass,
@@ -51,7 +57,9 @@ def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> No
         for i, body in enumerate(m.bodies)
     ]
     if json:
-        print_json(summary(m) | {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)})
+        print_json(
+            summary(m) | {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)}
+        )
         return
     parts = f"{several(len(m.bodies), 'body', 'bodies')} in {several(len(m.modules), 'module')}"
     print_line(f"{m.name}: {parts}, {several(m.nv, 'degree')} of freedom, {m.mass:.6g} kg")
@@ -63,8 +71,26 @@ def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> No
         )
         for i, b in enumerate(bodies)
     ]  # fmt: skip
-    print_table("", ("", "body", "parent", "module", "joint", "type", "coordinates", "mass, kg", "mass centre, m"), rows)
-    merged = [name for name, place in m.attached.items() if place.body < 0 or m.bodies[place.body].name != name]
+    print_table(
+        "",
+        (
+            "",
+            "body",
+            "parent",
+            "module",
+            "joint",
+            "type",
+            "coordinates",
+            "mass, kg",
+            "mass centre, m",
+        ),
+        rows,
+    )
+    merged = [
+        name
+        for name, place in m.attached.items()
+        if place.body < 0 or m.bodies[place.body].name != name
+    ]
     if merged:
         print_line(f"links merged into others by fixed joints: {', '.join(merged)}")
 
@@ -75,7 +101,12 @@ def check(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> i
     m = load(robot, settings)
     findings = m.check()
     if json:
-        print_json([{"level": f.level, "where": f.where, "code": f.code, "message": f.message} for f in findings])
+        print_json(
+            [
+                {"level": f.level, "where": f.where, "code": f.code, "message": f.message}
+                for f in findings
+            ]
+        )
     elif findings:
         rows = [(f.level, f.where, f.code, f.message) for f in findings]
         print_table(f"{m.name}: findings", ("level", "where", "code", "what"), rows)
@@ -88,10 +119,14 @@ def check(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> i
 def view(
     robot: Robot,
     *,
-    port: Annotated[int, Parameter(help="Port on this machine; the next free one where it is in use.")] = 8080,
+    port: Annotated[
+        int, Parameter(help="Port on this machine; the next free one where it is in use.")
+    ] = 8080,
     browser: Annotated[bool, Parameter(help="Open a window of the browser.")] = True,
 ) -> None:
-    """Show a robot in the browser: sliders, simulations, playback. A robot file is read again when it changes. Ctrl-C ends it."""
+    """Show a robot in the browser: sliders, simulations, playback. A robot file is read again when
+    it changes. Ctrl-C ends it.
+    """
     from ramify.view.live import view as show
 
     with show(robot, port=port, browser=browser) as viewer, suppress(KeyboardInterrupt):

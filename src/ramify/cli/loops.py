@@ -22,14 +22,25 @@ def loops(
     *,
     at: Annotated[
         list[str] | None,
-        Parameter(consume_multiple=True, negative="", help="Independent coordinates to assemble at, such as crank=0.3."),
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="Independent coordinates to assemble at, such as crank=0.3.",
+        ),
     ] = None,
-    q: Annotated[Numbers, Parameter(help="All coordinates instead, as they are: the gap is shown, nothing is assembled.")] = None,
+    q: Annotated[
+        Numbers,
+        Parameter(
+            help="All coordinates instead, as they are: the gap is shown, nothing is assembled."
+        ),
+    ] = None,
     svg: Annotated[Path | None, Parameter(help="File for a drawing of the graph.")] = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
-    """Show a robot's loops: constraints, rank, redundancy, mobility, gap, where it is cut, and how its subsystems are solved."""
+    """Show a robot's loops: constraints, rank, redundancy, mobility, gap, where it is cut, and how
+    its subsystems are solved.
+    """
     from ramify.loops.survey import survey
 
     m = load(robot, settings)
@@ -49,10 +60,15 @@ def loops(
 
 def _posture(m: Model, at: list[str] | None, q: list[float] | None) -> Any:
     if at and q:
-        raise rf.StateError("--at assembles the loops, --q takes them as they are; give one of them")
+        raise rf.StateError(
+            "--at assembles the loops, --q takes them as they are; give one of them"
+        )
     if q is not None:
         if len(q) != m.nq:
-            raise rf.StateError(f"--q has {len(q)} numbers; {m.name} has {m.nq} coordinates: {', '.join(m.coordinates)}")
+            raise rf.StateError(
+                f"--q has {len(q)} numbers; {m.name} has {m.nq} coordinates: "
+                f"{', '.join(m.coordinates)}"
+            )
         return q
     if not at:
         return None
@@ -62,7 +78,9 @@ def _posture(m: Model, at: list[str] | None, q: list[float] | None) -> Any:
         try:
             independent[name] = float(value)
         except ValueError:
-            raise rf.StateError(f"--at {word}: NAME=NUMBER belongs here, such as crank=0.3") from None
+            raise rf.StateError(
+                f"--at {word}: NAME=NUMBER belongs here, such as crank=0.3"
+            ) from None
     return m.assemble(independent).q
 
 
@@ -107,13 +125,22 @@ def _ends(loop: Any) -> list[str]:
 def _show(m: Model, found: Survey, data: dict[str, Any]) -> None:
     c = found.constraints
     print_line(
-        f"{m.name}: {several(len(m.loops), 'loop')}, {several(len(c.names), 'constraint')} of rank {c.rank} "
+        f"{m.name}: {several(len(m.loops), 'loop')}, {several(len(c.names), 'constraint')} of rank "
+        f"{c.rank} "
         f"on {m.nv} velocities: mobility {c.mobility}"
     )
-    print_line(f"gap {c.gap:.3g}; margin {c.margin:.3g} (share of the largest singular value; 0 at a singular posture)")
+    print_line(
+        f"gap {c.gap:.3g}; margin {c.margin:.3g} (share of the largest singular value; 0 at a "
+        "singular posture)"
+    )
     redundant = set(c.redundant)
     rows = [
-        (loop.name, loop.kind + (" (planar)" if loop.planar else ""), " - ".join(_ends(loop)), _rows(loop, redundant))
+        (
+            loop.name,
+            loop.kind + (" (planar)" if loop.planar else ""),
+            " - ".join(_ends(loop)),
+            _rows(loop, redundant),
+        )
         for loop in m.loops
     ]
     print_table("", ("loop", "type", "between", "constraints (redundant in brackets)"), rows)
@@ -134,8 +161,14 @@ def _show(m: Model, found: Survey, data: dict[str, Any]) -> None:
     if found.plan.refused:
         print_line(f"inverse dynamics solves all equations as a whole: {found.plan.refused}")
     else:
-        print_line("multipliers are found in the order: " + "; then ".join(", ".join(block) for block in found.blocks))
+        print_line(
+            "multipliers are found in the order: "
+            + "; then ".join(", ".join(block) for block in found.blocks)
+        )
 
 
 def _rows(loop: Any, redundant: set[str]) -> str:
-    return ", ".join(f"({row})" if name in redundant else row for row, name in zip(loop.rows, loop.names, strict=True))
+    return ", ".join(
+        f"({row})" if name in redundant else row
+        for row, name in zip(loop.rows, loop.names, strict=True)
+    )

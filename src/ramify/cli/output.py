@@ -57,9 +57,16 @@ def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[obje
 
     rows = [tuple(row) for row in rows]
     numeric = [all(isinstance(row[k], (int, float)) for row in rows) for k in range(len(columns))]
-    table = Table(title=Text(printable(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
+    table = Table(
+        title=Text(printable(title)) if title else None, title_justify="left", box=SIMPLE_HEAD
+    )
     for column, right in zip(columns, numeric, strict=True):
         table.add_column(column, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(f"{cell + 0.0:.6g}" if isinstance(cell, float) else printable(str(cell))) for cell in row))
+        table.add_row(
+            *(
+                Text(f"{cell + 0.0:.6g}" if isinstance(cell, float) else printable(str(cell)))
+                for cell in row
+            )
+        )
     Console(width=None if sys.stdout.isatty() else 200).print(table)

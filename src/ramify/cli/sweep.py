@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from ramify.studies.ledger import Count
     from ramify.studies.study import Study
 
-sweep = App(name="sweep", help="Run a study: one scenario, many runs, kept in a ledger from which it can be resumed.")
+sweep = App(
+    name="sweep",
+    help="Run a study: one scenario, many runs, kept in a ledger from which it can be resumed.",
+)
 app.command(sweep)
 
 PICTURES = (".svg", ".png", ".pdf")
@@ -24,7 +27,9 @@ StudyFile = Annotated[Path, Parameter(name="STUDY.yaml", help="A study file.")]
 LedgerFile = Annotated[Path, Parameter(name="LEDGER.db", help="The ledger of a study.")]
 Jobs = Annotated[int | None, Parameter(help="Local processes; all cores unless told.")]
 Engine = Annotated[str, Parameter(help="processes, serial, dask or ray.")]
-Scheduler = Annotated[str | None, Parameter(help="Address of the cluster, such as tcp://127.0.0.1:8786.")]
+Scheduler = Annotated[
+    str | None, Parameter(help="Address of the cluster, such as tcp://127.0.0.1:8786.")
+]
 
 
 @sweep.default
@@ -32,18 +37,31 @@ def run(
     study: StudyFile,
     /,
     *,
-    ledger: Annotated[Path | None, Parameter(help="The ledger; beside the study file unless told.")] = None,
+    ledger: Annotated[
+        Path | None, Parameter(help="The ledger; beside the study file unless told.")
+    ] = None,
     jobs: Jobs = None,
     engine: Engine = "processes",
     scheduler: Scheduler = None,
-    check: Annotated[bool, Parameter(negative="", help="Only read the study and tell how many runs it has.")] = False,
+    check: Annotated[
+        bool, Parameter(negative="", help="Only read the study and tell how many runs it has.")
+    ] = False,
     json: AsJson = False,
 ) -> int:
-    """Run a study. Runs that are in its ledger already are not repeated: a changed or longer study only adds what is new."""
+    """Run a study. Runs that are in its ledger already are not repeated: a changed or longer study
+    only adds what is new.
+    """
     made = rf.study(study, ledger=ledger)
     if check:
-        said = {"study": made.name, "runs": len(made), "parameters": list(made.parameters), "columns": made.columns}
-        print_json(said) if json else print_line(f"{made.name}: {len(made)} runs over {', '.join(made.parameters)}")
+        said = {
+            "study": made.name,
+            "runs": len(made),
+            "parameters": list(made.parameters),
+            "columns": made.columns,
+        }
+        print_json(said) if json else print_line(
+            f"{made.name}: {len(made)} runs over {', '.join(made.parameters)}"
+        )
         return 0
     return _go(made, jobs, engine, scheduler, ("killed",), json)
 
@@ -56,20 +74,38 @@ def resume(
     jobs: Jobs = None,
     engine: Engine = "processes",
     scheduler: Scheduler = None,
-    failed: Annotated[bool, Parameter(negative="", help="Try those that failed once more.")] = False,
+    failed: Annotated[
+        bool, Parameter(negative="", help="Try those that failed once more.")
+    ] = False,
     json: AsJson = False,
 ) -> int:
     """Go on with a study, from its ledger alone."""
-    return _go(rf.Study.open(ledger), jobs, engine, scheduler, ("killed", "failed") if failed else ("killed",), json)
+    return _go(
+        rf.Study.open(ledger),
+        jobs,
+        engine,
+        scheduler,
+        ("killed", "failed") if failed else ("killed",),
+        json,
+    )
 
 
 @sweep.command
-def status(ledger: LedgerFile, /, *, check: Annotated[bool, Parameter(negative="")] = False, json: AsJson = False) -> int:
+def status(
+    ledger: LedgerFile,
+    /,
+    *,
+    check: Annotated[bool, Parameter(negative="")] = False,
+    json: AsJson = False,
+) -> int:
     """How far a study is, and what was set aside. --check: check the file of the ledger as well."""
     study = rf.Study.open(ledger)
     found = _check(ledger) if check else None
     if json:
-        said = study.status()._asdict() | {"study": study.name, "errors": [list(e) for e in study.errors()]}
+        said = study.status()._asdict() | {
+            "study": study.name,
+            "errors": [list(e) for e in study.errors()],
+        }
         print_json(said | ({"integrity": found} if check else {}))
     else:
         _tell(study, study.status())
@@ -79,7 +115,9 @@ def status(ledger: LedgerFile, /, *, check: Annotated[bool, Parameter(negative="
 
 
 @sweep.command
-def export(ledger: LedgerFile, out: Annotated[Path, Parameter(help=".csv, .parquet, .zarr or .nc")], /) -> None:
+def export(
+    ledger: LedgerFile, out: Annotated[Path, Parameter(help=".csv, .parquet, .zarr or .nc")], /
+) -> None:
     """Write all runs as one table."""
     rf.Study.open(ledger).export(out)
     print_line(f"written: {out}")
@@ -92,10 +130,12 @@ def plot(
     /,
     *,
     columns: Annotated[
-        list[str] | None, Parameter(consume_multiple=True, negative="", help="Numbers to draw; the metrics.")
+        list[str] | None,
+        Parameter(consume_multiple=True, negative="", help="Numbers to draw; the metrics."),
     ] = None,
     reports: Annotated[
-        list[int] | None, Parameter(consume_multiple=True, negative="", help="Runs whose pages are made too.")
+        list[int] | None,
+        Parameter(consume_multiple=True, negative="", help="Runs whose pages are made too."),
     ] = None,
 ) -> None:
     """Draw a summary: the distribution of each number kept, and its dependence on each parameter."""
@@ -113,7 +153,10 @@ def plot(
 def report(
     ledger: LedgerFile,
     number: Annotated[int, Parameter(name="RUN", help="The number of a run.")],
-    out: Annotated[Path | None, Parameter(help=".html, .nc, .csv, .svg or .png; the page that the summary links to.")] = None,
+    out: Annotated[
+        Path | None,
+        Parameter(help=".html, .nc, .csv, .svg or .png; the page that the summary links to."),
+    ] = None,
     /,
 ) -> None:
     """Make one run once more from its row, bit for bit, and write its report."""
@@ -126,8 +169,15 @@ def report(
 
 
 @sweep.command
-def serve(ledger: LedgerFile, /, *, port: Annotated[int, Parameter(help="Port; any free one unless told.")] = 0) -> None:
-    """Show the summary at an address of this machine, with the report of any run made when it is asked for. Ctrl-C ends it."""
+def serve(
+    ledger: LedgerFile,
+    /,
+    *,
+    port: Annotated[int, Parameter(help="Port; any free one unless told.")] = 0,
+) -> None:
+    """Show the summary at an address of this machine, with the report of any run made when it is
+    asked for. Ctrl-C ends it.
+    """
     from ramify.studies.serve import server
 
     with server(rf.Study.open(ledger), port) as made:
@@ -136,14 +186,26 @@ def serve(ledger: LedgerFile, /, *, port: Annotated[int, Parameter(help="Port; a
         made.serve_forever()
 
 
-def _go(study: Study, jobs: int | None, engine: str, scheduler: str | None, again: tuple[str, ...], json: bool) -> int:
+def _go(
+    study: Study,
+    jobs: int | None,
+    engine: str,
+    scheduler: str | None,
+    again: tuple[str, ...],
+    json: bool,
+) -> int:
     if study.ledger.is_file():
         _tell_versions(study)
     try:
-        count = study.run(jobs, engine, scheduler, progress=sys.stderr.isatty() and not json, again=again)
+        count = study.run(
+            jobs, engine, scheduler, progress=sys.stderr.isatty() and not json, again=again
+        )
     except KeyboardInterrupt:
         made = study.status()
-        print(f"ramify: interrupted; {made.done} of {made.planned} runs are in {study.ledger}", file=sys.stderr)
+        print(
+            f"ramify: interrupted; {made.done} of {made.planned} runs are in {study.ledger}",
+            file=sys.stderr,
+        )
         return 130
     if json:
         print_json(count._asdict() | {"study": study.name, "ledger": str(study.ledger)})
@@ -164,8 +226,13 @@ def _tell_versions(study: Study) -> None:
 
 
 def _tell(study: Study, count: Count) -> None:
-    print_line(f"{study.name}: {count.done} of {count.planned} runs done, {count.failed} failed, {count.killed} killed")
-    print_line(f"{count.waiting} to do; {count.seconds:.1f} s of computing so far; ledger {study.ledger}")
+    print_line(
+        f"{study.name}: {count.done} of {count.planned} runs done, {count.failed} failed, "
+        f"{count.killed} killed"
+    )
+    print_line(
+        f"{count.waiting} to do; {count.seconds:.1f} s of computing so far; ledger {study.ledger}"
+    )
     errors: list[Any] = study.errors(10)
     if errors:
         print_table("Set aside", ("run", "status", "error"), errors)

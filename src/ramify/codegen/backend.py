@@ -1,4 +1,6 @@
-"""The ways to run an algorithm on a batch: straight-line code, loops, plain NumPy. All take and give rows of numbers."""
+"""The ways to run an algorithm on a batch: straight-line code, loops, plain NumPy. All take and
+give rows of numbers.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +23,15 @@ from ramify.trace.rolled import LoopProgram
 
 
 class Backend(Protocol):
-    """Fills outputs (states, size) from inputs (states, size), C-contiguous; gives the flags of ``ramify.codegen.guards``."""
+    """Fills outputs (states, size) from inputs (states, size), C-contiguous; gives the flags of
+    ``ramify.codegen.guards``.
+    """
 
     tier: str
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int: ...
+    def run(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int
+    ) -> int: ...
 
 
 def _pointers(arrays: Sequence[Array], start: int) -> Any:
@@ -42,7 +48,9 @@ class _Widths:
 
     def __init__(self, make: Callable[[int], Compiled], arguments: int) -> None:
         self._make = make
-        self._type = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments)
+        self._type = ctypes.CFUNCTYPE(
+            ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments
+        )
         self._known: dict[int, tuple[Compiled, Any]] = {}
 
     def __getitem__(self, width: int) -> Any:
@@ -65,12 +73,18 @@ def _width_for(states: int) -> int:
 
 
 class Unrolled:
-    """Straight-line code for one robot. ``program`` is traced only where the cache has no object for the fingerprint."""
+    """Straight-line code for one robot. ``program`` is traced only where the cache has no object
+    for the fingerprint.
+    """
 
     tier = "unrolled"
 
     def __init__(
-        self, program: Callable[[], Program], fingerprint: Callable[[], str], name: str, quaternions: Sequence[int] = ()
+        self,
+        program: Callable[[], Program],
+        fingerprint: Callable[[], str],
+        name: str,
+        quaternions: Sequence[int] = (),
     ) -> None:
         self._program = program
         self._quaternions = quaternions
@@ -88,16 +102,25 @@ class Unrolled:
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
-        body, declarations = unrolled_ir(self.program, host().with_width(width), self._name, self._quaternions)
+        body, declarations = unrolled_ir(
+            self.program, host().with_width(width), self._name, self._quaternions
+        )
         return "\n".join([*sorted(declarations), body, ""])
 
     def _compile(self, width: int) -> Compiled:
-        return compiled(lambda: self.llvm_ir(width), self._name, host().with_width(width), f"unrolled {self._fingerprint}")
+        return compiled(
+            lambda: self.llvm_ir(width),
+            self._name,
+            host().with_width(width),
+            f"unrolled {self._fingerprint}",
+        )
 
     def cached(self) -> bool:
         """Whether an earlier run has left both widths in the cache."""
         targets = (host().with_width(w) for w in {1, host().width})
-        return all(is_cached(self._name, target, f"unrolled {self._fingerprint}") for target in targets)
+        return all(
+            is_cached(self._name, target, f"unrolled {self._fingerprint}") for target in targets
+        )
 
     def ready(self, states: int) -> None:
         """Compile what a batch of so many states needs."""
@@ -116,12 +139,15 @@ class Unrolled:
 class RobotTable:
     """A tree's numbers as the loops read them.
 
-    Marks: bit 0 for a link whose parent has no child with a higher number (coming inward, it is the first to hand something over),
-    bit 1 for a link without children. Places: memory for records that pass between parent and child, one per link and one (the
-    first) for the base; a link takes over the place of one whose last child is done.
+    Marks: bit 0 for a link whose parent has no child with a higher number (coming inward, it is the
+    first to hand something over), bit 1 for a link without children. Places: memory for records
+    that pass between parent and child, one per link and one (the first) for the base; a link takes
+    over the place of one whose last child is done.
     """
 
-    def __init__(self, parents: Sequence[int], constants: Array, extras: Array, shared: Array) -> None:
+    def __init__(
+        self, parents: Sequence[int], constants: Array, extras: Array, shared: Array
+    ) -> None:
         self.links = len(parents)
         last = {parent: k for k, parent in enumerate(parents)}
         marks = [int(last[parent] == k) | 2 * (k not in last) for k, parent in enumerate(parents)]
@@ -147,7 +173,9 @@ class RobotTable:
 
 
 class Spread:
-    """How a row of coordinates fills a longer row that has the same number of entries for every link."""
+    """How a row of coordinates fills a longer row that has the same number of entries for every
+    link.
+    """
 
     def __init__(self, rest: Array, places: Sequence[int]) -> None:
         self._rest, self._places = rest, list(places)
@@ -178,7 +206,12 @@ class LoopKernels:
         return "\n".join([*sorted(declarations), body, ""])
 
     def _compile(self, width: int) -> Compiled:
-        return compiled(lambda: self.llvm_ir(width), self.name, host().with_width(width), f"rolled {self.name} {self._variant}")
+        return compiled(
+            lambda: self.llvm_ir(width),
+            self.name,
+            host().with_width(width),
+            f"rolled {self.name} {self._variant}",
+        )
 
 
 class Rolled:
@@ -186,7 +219,9 @@ class Rolled:
 
     tier = "rolled"
 
-    def __init__(self, kernels: LoopKernels, robot: RobotTable, spread: Sequence[Spread | None] = ()) -> None:
+    def __init__(
+        self, kernels: LoopKernels, robot: RobotTable, spread: Sequence[Spread | None] = ()
+    ) -> None:
         self._kernels = kernels
         self._robot = robot
         self._spread = spread
@@ -197,12 +232,20 @@ class Rolled:
         return self._kernels.llvm_ir(width)
 
     def compute(self, width: int) -> Compute | None:
-        """The function for one state, with memory of its own; none for batches, nor where inputs are spread first."""
+        """The function for one state, with memory of its own; none for batches, nor where inputs
+        are spread first.
+        """
         if any(self._spread) or width > 1:
             return None
         made = self._kernels.functions.entry(1)[0]
-        memory = np.empty(scratch_doubles(self._kernels.program, self._robot.links, self._robot.places, 1) + 8)
-        return Compute(made.address, (self._robot.table.ctypes.data, _aligned(memory)), (made, self._robot, memory))
+        memory = np.empty(
+            scratch_doubles(self._kernels.program, self._robot.links, self._robot.places, 1) + 8
+        )
+        return Compute(
+            made.address,
+            (self._robot.table.ctypes.data, _aligned(memory)),
+            (made, self._robot, memory),
+        )
 
     def _scratch(self, width: int) -> int:
         """Memory for the records, one piece per thread, on a 64-byte boundary."""
@@ -216,10 +259,17 @@ class Rolled:
         width = _width_for(stop - start)
         function = self._kernels.functions[width]
         if any(self._spread):
-            inputs = [a[start:stop] if s is None else s.of(a[start:stop]) for a, s in zip(inputs, self._spread, strict=True)]
+            inputs = [
+                a[start:stop] if s is None else s.of(a[start:stop])
+                for a, s in zip(inputs, self._spread, strict=True)
+            ]
             outputs, start, stop = [a[start:stop] for a in outputs], 0, stop - start
         robot, scratch = self._robot.table.ctypes.data, self._scratch(width)
-        return int(function(stop - start, _pointers(inputs, start), _pointers(outputs, start), robot, scratch))
+        return int(
+            function(
+                stop - start, _pointers(inputs, start), _pointers(outputs, start), robot, scratch
+            )
+        )
 
 
 class PlainNumpy:

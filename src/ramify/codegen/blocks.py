@@ -1,4 +1,6 @@
-"""The loop that every kernel has around it: blocks of ``width`` rows, the last one overlapping the one before."""
+"""The loop that every kernel has around it: blocks of ``width`` rows, the last one overlapping the
+one before.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def begin_blocks(w: Writer) -> None:
 
 
 def end_blocks(w: Writer, flags: str) -> None:
-    """Collect a block's flags and go on: one width further, but no later than the last full block; then return all flags."""
+    """Collect a block's flags and go on: one width further, but no later than the last full block;
+    then return all flags.
+    """
     w.do("br label %finish")
     w.label("finish")
     w.do(f"%flags.next = or i64 %flags, {flags}")
@@ -29,6 +33,10 @@ def end_blocks(w: Writer, flags: str) -> None:
 
 
 def function(name: str, arguments: str, w: Writer) -> str:
-    """The whole function: pointers that do not overlap, beside the number of rows. Spilled vectors are kept within cache lines."""
+    """The whole function: pointers that do not overlap, beside the number of rows. Spilled vectors
+    are kept within cache lines.
+    """
     pointers = ", ".join(f"ptr noalias %{argument}" for argument in arguments.split())
-    return "\n".join([f'define i64 @{name}(i64 %states, {pointers}) "stackrealign" {{', "entry:", *w.lines, "}"])
+    return "\n".join(
+        [f'define i64 @{name}(i64 %states, {pointers}) "stackrealign" {{', "entry:", *w.lines, "}"]
+    )

@@ -26,7 +26,9 @@ def _text(x: float) -> str:
 
 
 def _arguments(program: Program) -> tuple[list[str], list[str]]:
-    """C names of the inputs and outputs; an output that shares its name with an input gets a suffix."""
+    """C names of the inputs and outputs; an output that shares its name with an input gets a
+    suffix.
+    """
     taken = [p.name for p in program.inputs]
     return taken, [p.name if p.name not in taken else f"{p.name}_out" for p in program.outputs]
 
@@ -34,8 +36,12 @@ def _arguments(program: Program) -> tuple[list[str], list[str]]:
 def signature(program: Program, robot: str) -> str:
     """The C declaration of a program, without the semicolon. Arrays are flat, matrices row by row."""
     inputs, outputs = _arguments(program)
-    arguments = [f"const double {name}[{p.size}]" for name, p in zip(inputs, program.inputs, strict=True)]
-    arguments += [f"double {name}[{p.size}]" for name, p in zip(outputs, program.outputs, strict=True)]
+    arguments = [
+        f"const double {name}[{p.size}]" for name, p in zip(inputs, program.inputs, strict=True)
+    ]
+    arguments += [
+        f"double {name}[{p.size}]" for name, p in zip(outputs, program.outputs, strict=True)
+    ]
     return f"void {identifier(robot)}_{identifier(program.name)}({', '.join(arguments)})"
 
 
@@ -55,7 +61,10 @@ def c_function(program: Program, robot: str) -> str:
         else:
             value[node] = f"t{node}"
             kind = "int" if op in ("lt", "le") else "double"
-            lines.append(f"    const {kind} t{node} = {_C[op].format(*(value[arg] for arg in graph.args[node]))};")
+            lines.append(
+                f"    const {kind} t{node} = "
+                f"{_C[op].format(*(value[arg] for arg in graph.args[node]))};"
+            )
     for name, nodes in zip(outputs, program.results, strict=True):
         lines += [f"    {name}[{i}] = {value[node]};" for i, node in enumerate(nodes)]
     return "\n".join([signature(program, robot), "{", *lines, "}"])

@@ -1,8 +1,10 @@
-"""Compiled objects on disk. The cache is a place for code, so it is private, checked, and never trusted.
+"""Compiled objects on disk. The cache is a place for code, so it is private, checked, and never
+trusted.
 
-An entry is used only if its directory and file belong to this user and to nobody else, and its contents match the digest
-it carries and the key it was asked for. Anything else is ignored and built anew. Entries are written to a temporary file and
-moved into place, so a process killed at any moment leaves either no entry or a whole one.
+An entry is used only if its directory and file belong to this user and to nobody else, and its
+contents match the digest it carries and the key it was asked for. Anything else is ignored and
+built anew. Entries are written to a temporary file and moved into place, so a process killed at any
+moment leaves either no entry or a whole one.
 """
 
 from __future__ import annotations
@@ -17,11 +19,14 @@ from pathlib import Path
 
 _MAGIC = b"ramify-object-1\n"
 _DIGEST = 32
-_SAFELY = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))  # no links, no waiting for a pipe
+_SAFELY = sum(
+    getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY")
+)  # no links, no waiting for a pipe
 
 
 def directory() -> Path | None:
-    """The cache's directory, made if need be; None where none can be had (or RAMIFY_CACHE_DIR is "off").
+    """The cache's directory, made if need be; None where none can be had (or RAMIFY_CACHE_DIR is
+    "off").
 
     A directory that is open to others is not changed; a private one inside it is used.
     """
@@ -51,7 +56,9 @@ def _user() -> int:
 
 
 def _mine(status: os.stat_result, kind: object) -> bool:
-    """Whether a file or directory is of the right kind, belongs to this user and is closed to others."""
+    """Whether a file or directory is of the right kind, belongs to this user and is closed to
+    others.
+    """
     if not kind(status.st_mode):  # type: ignore[operator]
         return False
     if not hasattr(os, "geteuid"):
@@ -90,7 +97,9 @@ def load(key: str) -> bytes | None:
 
 
 def store(key: str, payload: bytes) -> None:
-    """Keep an object. A cache that cannot be written is no error: the object is built again next time."""
+    """Keep an object. A cache that cannot be written is no error: the object is built again next
+    time.
+    """
     place = directory()
     if place is None:
         return

@@ -12,10 +12,14 @@ from ramify.codegen.keys import object_key
 from ramify.codegen.target import Target, llvm, machine
 
 LOCK: Final = threading.RLock()
-"""Held by whoever compiles. A process that forks takes it first, so that no child inherits a compiler at work."""
+"""Held by whoever compiles. A process that forks takes it first, so that no child inherits a
+compiler at work.
+"""
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release)
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
+    )
 
 
 class Compiled:
@@ -26,8 +30,12 @@ class Compiled:
         self.address: int = engine.get_function_address(name)
 
 
-def compiled(text: Callable[[], str], name: str, target: Target, fingerprint: str, optimise: int = 2) -> Compiled:
-    """The function ``name`` of an LLVM module. ``text`` is asked for only where the cache has no object for the fingerprint."""
+def compiled(
+    text: Callable[[], str], name: str, target: Target, fingerprint: str, optimise: int = 2
+) -> Compiled:
+    """The function ``name`` of an LLVM module. ``text`` is asked for only where the cache has no
+    object for the fingerprint.
+    """
     with LOCK:
         key = object_key(name, target, fingerprint, optimise)
         payload = disk.load(key)

@@ -1,4 +1,6 @@
-"""Running checks inside a kernel: numbers that are not finite, angles too large for our sine and cosine."""
+"""Running checks inside a kernel: numbers that are not finite, angles too large for our sine and
+cosine.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ _UNIT: Final = 1.9e-4  # of a quaternion's squared length; whoever is told looks
 
 
 class Audit:
-    """A sum of 0 * x that stays zero while every x is finite, the largest angle, the quaternion furthest from unit length.
+    """A sum of 0 * x that stays zero while every x is finite, the largest angle, the quaternion
+    furthest from unit length.
 
     In registers: straight-line code only.
     """
@@ -47,7 +50,11 @@ class Audit:
             total = self.w.binary("fadd", total, s)
         found = flags(self.w, total, self.largest)
         if self.furthest:
-            long = _any(self.w, self.w.put(f"fcmp ogt {self.w.vector} {self.furthest}, {self.w.const(_UNIT)}"), NOT_UNIT)
+            long = _any(
+                self.w,
+                self.w.put(f"fcmp ogt {self.w.vector} {self.furthest}, {self.w.const(_UNIT)}"),
+                NOT_UNIT,
+            )
             found = self.w.put(f"or i64 {found}, {long}")
         return found
 
@@ -75,7 +82,10 @@ class MemoryAudit:
         self.w.do(f"store {self.w.vector} {new}, ptr %audit.angle, align 64")
 
     def flags(self) -> str:
-        total, largest = (self.w.put(f"load {self.w.vector}, ptr {slot}, align 64") for slot in ("%audit.sum", "%audit.angle"))
+        total, largest = (
+            self.w.put(f"load {self.w.vector}, ptr {slot}, align 64")
+            for slot in ("%audit.sum", "%audit.angle")
+        )
         return flags(self.w, total, largest)
 
 

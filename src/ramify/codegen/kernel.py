@@ -1,8 +1,9 @@
 """A kernel: an algorithm made ready for one robot, called with arrays.
 
-Two tiers, as in a modern JIT. A robot answers at once through the loops that serve every robot (rolled); a kernel that is used
-again gets straight-line code of its own (unrolled), compiled in the background, and is switched over between two calls. A call
-never mixes tiers, and within a tier a state gives the same bits alone, in a batch of any size, and with any number of threads.
+Two tiers, as in a modern JIT. A robot answers at once through the loops that serve every robot
+(rolled); a kernel that is used again gets straight-line code of its own (unrolled), compiled in the
+background, and is switched over between two calls. A call never mixes tiers, and within a tier a
+state gives the same bits alone, in a batch of any size, and with any number of threads.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ Array = NDArray[np.float64]
 class Plan:
     """What a kernel is made from.
 
-    ``first`` answers at once; ``better`` (if any) is compiled in the background when the kernel is in demand. ``explain`` turns a
-    position in a port into words for errors. ``quaternions`` are their places in the first input, ``locks`` angles there that must
-    stay away from some value (place, half turns); ``check`` looks over both. ``suspect`` says what in a first input may make an
-    answer infinite.
+    ``first`` answers at once; ``better`` (if any) is compiled in the background when the kernel is
+    in demand. ``explain`` turns a position in a port into words for errors. ``quaternions`` are
+    their places in the first input, ``locks`` angles there that must stay away from some value
+    (place, half turns); ``check`` looks over both. ``suspect`` says what in a first input may make
+    an answer infinite.
     """
 
     name: str
@@ -60,9 +62,11 @@ class Plan:
 
 
 class Kernel:
-    """``k(*inputs, out=None, threads=None)``: inputs (..., size) broadcast against each other; one result per output port.
+    """``k(*inputs, out=None, threads=None)``: inputs (..., size) broadcast against each other; one
+    result per output port.
 
-    ``k.call`` is the same without the detour through the object: a builtin function once single states have been asked for.
+    ``k.call`` is the same without the detour through the object: a builtin function once single
+    states have been asked for.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -106,7 +110,9 @@ class Kernel:
 
     def c_source(self) -> tuple[str, str]:
         """(header, source) in C99: one function, no dependency but math.h."""
-        return c_library([self.program], self._plan.robot, f"{identifier(self._plan.robot)}_{self.name}")
+        return c_library(
+            [self.program], self._plan.robot, f"{identifier(self._plan.robot)}_{self.name}"
+        )
 
     # ---- calls ----
 
@@ -114,14 +120,28 @@ class Kernel:
         ports = self._plan.inputs
         if len(inputs) != len(ports):
             names = ", ".join(p.name for p in ports)
-            raise StateError(f"{self.name} takes {len(ports)} arrays ({names}); it was given {len(inputs)}")
+            raise StateError(
+                f"{self.name} takes {len(ports)} arrays ({names}); it was given {len(inputs)}"
+            )
         arrays = [self._checked(port, x) for port, x in zip(ports, inputs, strict=True)]
-        batch = self._batch([a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)])
+        batch = self._batch(
+            [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
+        )
         states = math.prod(batch)
-        rows = [self._rows(a, batch + p.shape, (states, p.size)) for a, p in zip(arrays, ports, strict=True)]
+        rows = [
+            self._rows(a, batch + p.shape, (states, p.size))
+            for a, p in zip(arrays, ports, strict=True)
+        ]
         results = self._buffers(out, batch, states, rows)
         if states:
-            self._run(rows, [r.reshape(states, p.size) for r, p in zip(results, self._plan.outputs, strict=True)], threads)
+            self._run(
+                rows,
+                [
+                    r.reshape(states, p.size)
+                    for r, p in zip(results, self._plan.outputs, strict=True)
+                ],
+                threads,
+            )
         if len(batch) < 2 and states:
             self._native(1 if not batch else 2)
         if out is not None:
@@ -136,10 +156,14 @@ class Kernel:
                 raise TypeError(f"holds {raw.dtype} entries")
             a = np.asarray(raw, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise StateError(f"{self.name}: {port.name} must be an array of real numbers; {error}") from None
+            raise StateError(
+                f"{self.name}: {port.name} must be an array of real numbers; {error}"
+            ) from None
         if a.ndim < len(port.shape) or a.shape[a.ndim - len(port.shape) :] != port.shape:
             want = ", ".join(["...", *map(str, port.shape)])
-            raise StateError(f"{self.name}: {port.name} has shape {a.shape}; {self._plan.robot!r} needs ({want})")
+            raise StateError(
+                f"{self.name}: {port.name} has shape {a.shape}; {self._plan.robot!r} needs ({want})"
+            )
         return a
 
     @staticmethod
@@ -154,10 +178,14 @@ class Kernel:
         try:
             return np.broadcast_shapes(*leads)
         except ValueError:
-            listing = ", ".join(f"{p.name} {lead}" for p, lead in zip(self._plan.inputs, leads, strict=True))
+            listing = ", ".join(
+                f"{p.name} {lead}" for p, lead in zip(self._plan.inputs, leads, strict=True)
+            )
             raise StateError(f"{self.name}: the batches do not fit together: {listing}") from None
 
-    def _buffers(self, out: Any, batch: tuple[int, ...], states: int, rows: Sequence[Array]) -> list[Array]:
+    def _buffers(
+        self, out: Any, batch: tuple[int, ...], states: int, rows: Sequence[Array]
+    ) -> list[Array]:
         ports = self._plan.outputs
         if out is None:
             return [np.empty(batch + p.shape) for p in ports]
@@ -166,15 +194,28 @@ class Kernel:
             raise StateError(f"{self.name}: out has {len(given)} arrays for {len(ports)} results")
         for k, (p, a) in enumerate(zip(ports, given, strict=True)):
             shape = batch + p.shape
-            if not isinstance(a, np.ndarray) or a.dtype != np.float64 or a.shape != shape or not a.flags.carray:
-                raise StateError(f"{self.name}: out must be a writable C-contiguous float64 array of shape {shape}")
+            if (
+                not isinstance(a, np.ndarray)
+                or a.dtype != np.float64
+                or a.shape != shape
+                or not a.flags.carray
+            ):
+                raise StateError(
+                    f"{self.name}: out must be a writable C-contiguous float64 array of shape "
+                    f"{shape}"
+                )
             if any(np.may_share_memory(a, other) for other in (*rows, *given[:k])):
-                raise StateError(f"{self.name}: out shares memory with an input or another result; give it an array of its own")
+                raise StateError(
+                    f"{self.name}: out shares memory with an input or another result; give it an "
+                    "array of its own"
+                )
         return given
 
     def _run(self, rows: list[Array], results: list[Array], count: int | None) -> None:
         backend, states = self._backend, rows[0].shape[0]
-        looked = not self._plan.locks and (isinstance(backend, Unrolled) or not self._plan.quaternions)  # by the kernel itself
+        looked = not self._plan.locks and (
+            isinstance(backend, Unrolled) or not self._plan.quaternions
+        )  # by the kernel itself
         if not looked and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
@@ -206,7 +247,10 @@ class Kernel:
                 state, position = (int(i) for i in bad[0])
                 where = f" of state {state}" if a.shape[0] > 1 else ""
                 what = self._plan.explain(port, position)
-                raise StateError(f"{self.name}: {port.name}[{position}]{where} ({what}) is {a[state, position]}; it must be finite")
+                raise StateError(
+                    f"{self.name}: {port.name}[{position}]{where} ({what}) is "
+                    f"{a[state, position]}; it must be finite"
+                )
         for port, a in zip(self._plan.outputs, results, strict=True):
             bad = np.argwhere(~np.isfinite(a))
             if bad.size:
@@ -220,7 +264,10 @@ class Kernel:
                 )
                 where = f" of state {state}" if a.shape[0] > 1 else ""
                 what = self._plan.explain(port, position)
-                raise StateError(f"{self.name}: {port.name}[{position}]{where} ({what}) is {a[state, position]}: {cause}")
+                raise StateError(
+                    f"{self.name}: {port.name}[{position}]{where} ({what}) is "
+                    f"{a[state, position]}: {cause}"
+                )
 
     # ---- tiers ----
 
@@ -228,7 +275,11 @@ class Kernel:
         """Count use; a kernel in demand gets straight-line code."""
         self._calls += 1
         self._states += states
-        if self._plan.better is not None and not self._compiling and (self._calls >= 8 or self._states >= 512):
+        if (
+            self._plan.better is not None
+            and not self._compiling
+            and (self._calls >= 8 or self._states >= 512)
+        ):
             self._compiling = True
             _background(self._improve)
 
@@ -245,7 +296,9 @@ class Kernel:
         self._native(2)
 
     def _native(self, rank: int) -> None:
-        """Plain arrays go straight to the compiled function, unless its use must still be counted. Rank 1: a state, 2: a batch."""
+        """Plain arrays go straight to the compiled function, unless its use must still be counted.
+        Rank 1: a state, 2: a batch.
+        """
         backend, plan = self._backend, self._plan
         counted = plan.better is not None and not self._compiling
         if counted or not isinstance(backend, (Unrolled, Rolled)) or len(plan.outputs) > 1:
@@ -259,7 +312,9 @@ class Kernel:
         wide = backend.compute(width) if 2 in ranks else None
         batch = None if wide is None else Batch(wide, width, largest_alone(plan.cost_ns))
         if single is not None or batch is not None:
-            self.call = builtin_entry(single, batch, plan.inputs, plan.outputs[0], self._general, plan.locks)
+            self.call = builtin_entry(
+                single, batch, plan.inputs, plan.outputs[0], self._general, plan.locks
+            )
 
 
 _queue: list[Callable[[], None]] = []

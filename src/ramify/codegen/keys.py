@@ -20,7 +20,9 @@ def digest(*parts: str | bytes) -> str:
 
 
 def object_key(name: str, target: Target, fingerprint: str, optimise: int) -> str:
-    """The key of the function ``name`` as compiled for a target; ``fingerprint`` says what it computes."""
+    """The key of the function ``name`` as compiled for a target; ``fingerprint`` says what it
+    computes.
+    """
     version = ".".join(map(str, llvm().llvm_version_info))
     numbers = str((target.width, target.fma, optimise))
     return digest(fingerprint, name, sources(), version, target.cpu, target.features, numbers)
@@ -31,4 +33,10 @@ def sources() -> str:
     """A digest of all sources of the package: no new version ever meets an old object."""
     package = Path(__file__).parent.parent
     files = sorted(package.rglob("*.py"))
-    return digest(*(part for path in files for part in (path.relative_to(package).as_posix(), path.read_bytes())))
+    return digest(
+        *(
+            part
+            for path in files
+            for part in (path.relative_to(package).as_posix(), path.read_bytes())
+        )
+    )

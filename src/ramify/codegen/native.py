@@ -1,9 +1,11 @@
 """A kernel as a real CPython builtin: a single call costs tens of nanoseconds.
 
-The entry (``ramify.codegen.entry``) is compiled for the kernel: it checks that every argument is a plain float64 array of the right
-shape, makes the result, calls the kernel and returns. Anything else (a batch, a list, an option, a number that is not finite)
-goes to the Python path, which converts or raises. The entry leans on the memory layout of CPython's and NumPy's objects; it is
-tried once on a known function, and where that fails, or on an interpreter we do not know, the Python path is used for everything.
+The entry (``ramify.codegen.entry``) is compiled for the kernel: it checks that every argument is a
+plain float64 array of the right shape, makes the result, calls the kernel and returns. Anything
+else (a batch, a list, an option, a number that is not finite) goes to the Python path, which
+converts or raises. The entry leans on the memory layout of CPython's and NumPy's objects; it is
+tried once on a known function, and where that fails, or on an interpreter we do not know, the
+Python path is used for everything.
 """
 
 from __future__ import annotations
@@ -29,7 +31,12 @@ _definitions: list[Any] = []
 
 
 class _MethodDef(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_char_p), ("function", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
 
 
 def _address(function: Any) -> int:
@@ -46,7 +53,12 @@ def _python() -> Python:
     table = get(_multiarray_umath._ARRAY_API, None)
     new = int(ctypes.cast(table + 8 * _ARRAY_NEW, ctypes.POINTER(ctypes.c_void_p))[0] or 0)
     api = ctypes.pythonapi
-    calls = (api.PyObject_Vectorcall, api.Py_DecRef, api.PyEval_SaveThread, api.PyEval_RestoreThread)
+    calls = (
+        api.PyObject_Vectorcall,
+        api.Py_DecRef,
+        api.PyEval_SaveThread,
+        api.PyEval_RestoreThread,
+    )
     return Python(id(np.ndarray), id(np.dtype(np.float64)), new, *map(_address, calls))
 
 
@@ -75,15 +87,24 @@ def _builtin(
     _definitions.append(definition)  # a builtin may outlive everything else that knows it
     holder = _Holder(fallback, (single, batch, entry))
     make = ctypes.pythonapi.PyCFunction_NewEx
-    make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p]
+    make.restype, make.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
+    )
     found: Callable[..., Any] = make(ctypes.addressof(definition), holder, None)
     return found
 
 
 @cache
 def layout_is_known() -> bool:
-    """Whether objects lie in memory as the entry expects: known interpreter, and a trial call that copies numbers."""
-    if sys.implementation.name != "cpython" or sysconfig.get_config_var("Py_GIL_DISABLED") or object.__basicsize__ != 16:
+    """Whether objects lie in memory as the entry expects: known interpreter, and a trial call that
+    copies numbers.
+    """
+    if (
+        sys.implementation.name != "cpython"
+        or sysconfig.get_config_var("Py_GIL_DISABLED")
+        or object.__basicsize__ != 16
+    ):
         return False
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.platform == "win32":
         return False
@@ -99,11 +120,16 @@ def _trial() -> bool:
     header = (ctypes.c_int64 * 9).from_address(id(x))
     if header[1] != id(np.ndarray) or header[2] != x.ctypes.data or header[7] != id(x.dtype):
         return False
-    if ctypes.c_int.from_address(id(x) + 24).value != 1 or ctypes.c_int.from_address(id(x) + 64).value & PLAIN != PLAIN:
+    if (
+        ctypes.c_int.from_address(id(x) + 24).value != 1
+        or ctypes.c_int.from_address(id(x) + 64).value & PLAIN != PLAIN
+    ):
         return False
     text = (
-        "define i64 @copy(i64 %n, ptr %i, ptr %o) {\n  %a = load ptr, ptr %i\n  %b = load ptr, ptr %o\n"
-        "  %v = load <2 x double>, ptr %a, align 8\n  store <2 x double> %v, ptr %b, align 8\n  ret i64 0\n}\n"
+        "define i64 @copy(i64 %n, ptr %i, ptr %o) {\n  %a = load ptr, ptr %i\n  %b = load ptr, ptr "
+        "%o\n"
+        "  %v = load <2 x double>, ptr %a, align 8\n  store <2 x double> %v, ptr %b, align 8\n  "
+        "ret i64 0\n}\n"
     )
     copy = compile_text(text, "copy", host().with_width(1))
     compute = Compute(copy.address, (), copy)
@@ -112,7 +138,13 @@ def _trial() -> bool:
     entry = _builtin(compute, batch, (2,), (2,), lambda *args, **options: (args, options), ())
     before = sys.getrefcount(x)
     y, row = entry(x), entry(x[None])
-    sound = isinstance(y, np.ndarray) and y.dtype == np.float64 and y.shape == (2,) and (y == x).all() and sys.getrefcount(y) == 2
+    sound = (
+        isinstance(y, np.ndarray)
+        and y.dtype == np.float64
+        and y.shape == (2,)
+        and (y == x).all()
+        and sys.getrefcount(y) == 2
+    )
     sound = sound and isinstance(row, np.ndarray) and row.shape == (1, 2) and (row == x).all()
     refused = [
         entry(x[None, None]),
@@ -139,7 +171,9 @@ def builtin_entry(
     fallback: Callable[..., Any],
     locks: Locks,
 ) -> Callable[..., Any]:
-    """The fastest way to call a kernel with plain arrays, one state or a batch; ``fallback`` takes what it does not."""
+    """The fastest way to call a kernel with plain arrays, one state or a batch; ``fallback`` takes
+    what it does not.
+    """
     if any(len(p.shape) != 1 for p in inputs) or not output.shape or not layout_is_known():
         return fallback
     if locks:

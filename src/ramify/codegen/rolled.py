@@ -1,8 +1,9 @@
 """Loops over the links: one kernel per algorithm serves every robot.
 
-``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a Robot is
-``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64 *marks; int64 *places}``. Records live
-in ``scratch``: slot k + 1 holds the fields of link k, each ``width`` doubles wide, slot 0 those of the base.
+``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a
+Robot is ``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64
+*marks; int64 *places}``. Records live in ``scratch``: slot k + 1 holds the fields of link k, each
+``width`` doubles wide, slot 0 those of the base.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ def rolled_ir(program: LoopProgram, target: Target, name: str) -> tuple[str, set
 
 
 def scratch_doubles(program: LoopProgram, links: int, places: int, width: int) -> int:
-    """Size of the scratch memory of one thread, for a robot of so many links whose brief records need so many places."""
+    """Size of the scratch memory of one thread, for a robot of so many links whose brief records
+    need so many places.
+    """
     return ((links + 1) * _size(program.fields) + places * _size(program.brief)) * width
 
 
@@ -53,7 +56,9 @@ class _Rolled:
             place = w.put(f"getelementptr i64, ptr %robot, i64 {i}")
             w.do(f"{what} = load {'i64' if i == 0 else 'ptr'}, ptr {place}")
         self.inputs = [self._port("%inputs", i, port) for i, port in enumerate(self.program.inputs)]
-        self.outputs = [self._port("%outputs", i, port) for i, port in enumerate(self.program.outputs)]
+        self.outputs = [
+            self._port("%outputs", i, port) for i, port in enumerate(self.program.outputs)
+        ]
         lasting = w.put(f"mul i64 {w.put('add i64 %links, 1')}, {self.fields * width}")
         w.do(f"%brief = getelementptr double, ptr %scratch, i64 {lasting}")
         self.audit = MemoryAudit(w)
@@ -62,8 +67,13 @@ class _Rolled:
         for port, (base, size) in zip(self.program.outputs, self.outputs, strict=True):
             if port.per == "pair":  # links of different branches have no entry
                 w.intrinsics.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-                first = w.put(f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {size}')}")
-                w.do(f"call void @llvm.memset.p0.i64(ptr {first}, i8 0, i64 {w.put(f'mul i64 {size}, {8 * width}')}, i1 false)")
+                first = w.put(
+                    f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {size}')}"
+                )
+                w.do(
+                    f"call void @llvm.memset.p0.i64(ptr {first}, i8 0, i64 "
+                    f"{w.put(f'mul i64 {size}, {8 * width}')}, i1 false)"
+                )
         for loop in self.program.loops:
             if isinstance(loop, Sweep):
                 self._sweep(loop)
@@ -103,10 +113,15 @@ class _Rolled:
         return self._places[slot]
 
     def _load(self, slot: str, field: int) -> str:
-        return self.w.put(f"load {self.w.vector}, ptr {self._field(slot, field)}, align {8 * self.w.width}")
+        return self.w.put(
+            f"load {self.w.vector}, ptr {self._field(slot, field)}, align {8 * self.w.width}"
+        )
 
     def _store(self, slot: str, field: int, value: str) -> None:
-        self.w.do(f"store {self.w.vector} {value}, ptr {self._field(slot, field)}, align {8 * self.w.width}")
+        self.w.do(
+            f"store {self.w.vector} {value}, ptr {self._field(slot, field)}, align "
+            f"{8 * self.w.width}"
+        )
 
     def _mark(self, slot: str, bit: int) -> str:
         """Whether a link has a mark (see RobotTable)."""
@@ -130,7 +145,9 @@ class _Rolled:
 
     def _gather(self, port: tuple[str, str], position: str) -> str:
         w = self.w
-        lanes = [w.put(f"load double, ptr {address}") for address in self._lane_addresses(port, position)]
+        lanes = [
+            w.put(f"load double, ptr {address}") for address in self._lane_addresses(port, position)
+        ]
         value = lanes[0]
         if w.width > 1:
             value = "poison"
@@ -155,31 +172,49 @@ class _Rolled:
 
         def table(base: str, width: int, index: int, of: str) -> str:
             place = w.put(f"add i64 {w.put(f'mul i64 {link(of)}, {width}')}, {index}")
-            return w.splat(w.put(f"load double, ptr {w.put(f'getelementptr double, ptr {base}, i64 {place}')}"))
+            return w.splat(
+                w.put(f"load double, ptr {w.put(f'getelementptr double, ptr {base}, i64 {place}')}")
+            )
 
         def read(name: Any) -> str:
             kind = name[0]
             if kind == "slot":
                 value = self._load(who[name[2]], name[1])
                 leaf, sums = self._empty
-                return self._either(leaf, w.const(0.0), value) if name[2] == "k" and name[1] in sums else value
+                return (
+                    self._either(leaf, w.const(0.0), value)
+                    if name[2] == "k" and name[1] in sums
+                    else value
+                )
             if kind == "link":
                 return table("%constants", self.program.constants, name[1], name[2])
             if kind == "extra":
                 return table("%extras", self.program.extras, name[1], name[2])
             if kind == "in":
                 count = self.program.inputs[name[1]].count
-                return self._gather(self.inputs[name[1]], w.put(f"add i64 {w.put(f'mul i64 {link(name[3])}, {count}')}, {name[2]}"))
+                return self._gather(
+                    self.inputs[name[1]],
+                    w.put(f"add i64 {w.put(f'mul i64 {link(name[3])}, {count}')}, {name[2]}"),
+                )
             if kind == "lane":
                 return self._gather(self.inputs[name[1]], str(name[2]))
             if kind == "global":
-                return w.splat(w.put(f"load double, ptr {w.put(f'getelementptr double, ptr %globals, i64 {name[1]}')}"))
+                return w.splat(
+                    w.put(
+                        "load double, ptr "
+                        f"{w.put(f'getelementptr double, ptr %globals, i64 {name[1]}')}"
+                    )
+                )
             return str(carried[name[1]])
 
         return read
 
-    def _values(self, roots: list[int], who: dict[str, str], carried: list[str] | None = None) -> dict[int, str]:
-        return emit(self.w, self.program.graph, roots, self._symbol(who, carried or []), self.audit.angle)
+    def _values(
+        self, roots: list[int], who: dict[str, str], carried: list[str] | None = None
+    ) -> dict[int, str]:
+        return emit(
+            self.w, self.program.graph, roots, self._symbol(who, carried or []), self.audit.angle
+        )
 
     # ---- loops ----
 
@@ -224,14 +259,22 @@ class _Rolled:
             who = {"k": slot, "parent": self._parent(slot), "root": "0"}
             first, leaf = (self._mark(slot, bit) for bit in (1, 2)) if sweep.zeros else ("", "")
             self._empty = (leaf, set(sweep.zeros))
-            roots = [*sweep.stores.values(), *(node for _, node, _ in sweep.sums), *(node for *_, node in sweep.outputs)]
+            roots = [
+                *sweep.stores.values(),
+                *(node for _, node, _ in sweep.sums),
+                *(node for *_, node in sweep.outputs),
+            ]
             values = self._values(roots, who)
             self._empty = ("", set())
             for field, node in sweep.stores.items():
                 self._store(slot, field, values[node])
             for field, node, whose in sweep.sums:
                 total = w.binary("fadd", self._load(who[whose], field), values[node])
-                self._store(who[whose], field, self._either(first, values[node], total) if whose == "parent" else total)
+                self._store(
+                    who[whose],
+                    field,
+                    self._either(first, values[node], total) if whose == "parent" else total,
+                )
             link = w.put(f"sub i64 {slot}, 1")
             for port, layout, i, node in sweep.outputs:
                 if layout == "row":
@@ -264,15 +307,24 @@ class _Rolled:
             carried = []
             for i, node in enumerate(climb.start):
                 name = f"%{label}.carry{i}"
-                w.do(f"{name} = phi {w.vector} [{values[node]}, %{label}.enter], [{name}.next, %{label}.end]")
+                w.do(
+                    f"{name} = phi {w.vector} [{values[node]}, %{label}.enter], [{name}.next, "
+                    f"%{label}.end]"
+                )
                 carried.append(name)
                 back.append((f"{name}.next", climb.carry[i]))
-            found = self._values([*climb.carry, *climb.entries], {"i": f"%{label}.i", "j": f"%{label}.j", "root": "0"}, carried)
+            found = self._values(
+                [*climb.carry, *climb.entries],
+                {"i": f"%{label}.i", "j": f"%{label}.j", "root": "0"},
+                carried,
+            )
             k, j = w.put(f"sub i64 {slot}, 1"), w.put(f"sub i64 %{label}.j, 1")
             for row, column, node in ((k, j, climb.entries[0]), (j, k, climb.entries[1])):
                 if self.program.graph.payload.get(node) == 0.0:
                     continue
-                self._scatter(port, w.put(f"add i64 {w.put(f'mul i64 {row}, %links')}, {column}"), found[node])
+                self._scatter(
+                    port, w.put(f"add i64 {w.put(f'mul i64 {row}, %links')}, {column}"), found[node]
+                )
             for name, node in back:  # a copy under a known name, for the phi above
                 w.do(f"{name} = select i1 true, {w.vector} {found[node]}, {w.vector} {found[node]}")
             up = self._parent(f"%{label}.j")

@@ -1,10 +1,11 @@
 """Fixed-step integration as compiled loops: many states advance side by side, one per lane.
 
-``int64 NAME(int64 states, double **inputs, double **outputs, Run *run, double *scratch)``. Inputs: y0 (states, size) and the
-table u; outputs: the last y (states, size) and the history (states, samples, size). A Run is ``{int64 steps; int64 every; int64
-samples; int64 table_state; int64 table_step; double t0; double dt}``: after every ``every`` steps y is written to the history (0:
-never); the table is read at ``state * table_state + step * table_step`` (strides in numbers; zeros repeat a row). The right-hand
-side stands once in the code, whatever the number of stages.
+``int64 NAME(int64 states, double **inputs, double **outputs, Run *run, double *scratch)``. Inputs:
+y0 (states, size) and the table u; outputs: the last y (states, size) and the history (states,
+samples, size). A Run is ``{int64 steps; int64 every; int64 samples; int64 table_state; int64
+table_step; double t0; double dt}``: after every ``every`` steps y is written to the history (0:
+never); the table is read at ``state * table_state + step * table_step`` (strides in numbers; zeros
+repeat a row). The right-hand side stands once in the code, whatever the number of stages.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from ramify.trace.program import Program
 
 @dataclass(frozen=True)
 class Scheme:
-    """An explicit Runge-Kutta scheme (rows of a, weights b, nodes c), or with ``kick`` semi-implicit Euler: velocities first."""
+    """An explicit Runge-Kutta scheme (rows of a, weights b, nodes c), or with ``kick``
+    semi-implicit Euler: velocities first.
+    """
 
     name: str
     a: tuple[tuple[float, ...], ...]
@@ -37,7 +40,9 @@ class Scheme:
 
 @dataclass(frozen=True)
 class Layout:
-    """Of y: its size, where quaternions begin, and which entries are coordinates (moved last by semi-implicit Euler)."""
+    """Of y: its size, where quaternions begin, and which entries are coordinates (moved last by
+    semi-implicit Euler).
+    """
 
     size: int
     quaternions: tuple[int, ...]
@@ -51,8 +56,8 @@ def stepper_ir(
     program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target, name: str,
     closing: Program | None = None,
 ) -> tuple[str, set[str]]:  # fmt: skip
-    """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new velocities -> rates of the
-    coordinates; ``closing``: (t, y) -> y, done after each step.
+    """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new
+    velocities -> rates of the coordinates; ``closing``: (t, y) -> y, done after each step.
     """
     return _Stepper(program, position, layout, scheme, target, closing).function(name)
 
@@ -64,9 +69,21 @@ def scratch_doubles(layout: Layout, scheme: Scheme, width: int) -> int:
 
 class _Stepper:
     def __init__(
-        self, program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target, closing: Program | None
+        self,
+        program: Program,
+        position: Program | None,
+        layout: Layout,
+        scheme: Scheme,
+        target: Target,
+        closing: Program | None,
     ) -> None:
-        self.program, self.position, self.layout, self.scheme, self.closing = program, position, layout, scheme, closing
+        self.program, self.position, self.layout, self.scheme, self.closing = (
+            program,
+            position,
+            layout,
+            scheme,
+            closing,
+        )
         self.w = Writer(target)
         self._labels = 0
 
@@ -75,9 +92,17 @@ class _Stepper:
         for i, what in enumerate(_RUN):
             w.do(f"%{what} = load i64, ptr {w.put(f'getelementptr i64, ptr %run, i64 {i}')}")
         for i, what in enumerate(("t0", "dt")):
-            w.do(f"%{what} = load double, ptr {w.put(f'getelementptr i64, ptr %run, i64 {len(_RUN) + i}')}")
+            w.do(
+                f"%{what} = load double, ptr "
+                f"{w.put(f'getelementptr i64, ptr %run, i64 {len(_RUN) + i}')}"
+            )
         self.dt = w.splat("%dt")
-        pointers = [("y0", "%inputs", 0), ("table", "%inputs", 1), ("final", "%outputs", 0), ("history", "%outputs", 1)]
+        pointers = [
+            ("y0", "%inputs", 0),
+            ("table", "%inputs", 1),
+            ("final", "%outputs", 0),
+            ("history", "%outputs", 1),
+        ]
         for what, table, i in pointers:
             w.do(f"%{what} = load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {i}')}")
         self.audit = MemoryAudit(w)
@@ -85,7 +110,9 @@ class _Stepper:
         self.audit.start()
         for i, value in enumerate(load_rows(w, "%y0", self.layout.size)):
             self._store("y", str(i), value)
-        cleared = str(self.scheme.stages * self.layout.size)  # a stage reads all rates, with zeros for those still to come
+        cleared = str(
+            self.scheme.stages * self.layout.size
+        )  # a stage reads all rates, with zeros for those still to come
         self._loop("clear", cleared, lambda i: self._store("rate", i, w.const(0.0)))
         self._loop("step", "%steps", self._step)
         values = [self._load("y", str(i)) for i in range(self.layout.size)]
@@ -93,15 +120,22 @@ class _Stepper:
             self.audit.finite(value)
         store_rows(w, "%final", self.layout.size, values)
         end_blocks(w, self.audit.flags())
-        return "\n".join([*self._tables(), function(name, "inputs outputs run scratch", w)]), w.intrinsics
+        return "\n".join(
+            [*self._tables(), function(name, "inputs outputs run scratch", w)]
+        ), w.intrinsics
 
     def _tables(self) -> list[str]:
         """The scheme's numbers: a as a full square, b, c."""
         n = self.scheme.stages
         rows = [list(row) + [0.0] * (n - len(row)) for row in self.scheme.a]
-        flat = {"a": [x for row in rows for x in row], "b": list(self.scheme.b), "c": list(self.scheme.c)}
+        flat = {
+            "a": [x for row in rows for x in row],
+            "b": list(self.scheme.b),
+            "c": list(self.scheme.c),
+        }
         return [
-            f"@scheme.{key} = private constant [{len(xs)} x double] [{', '.join(f'double {number(x)}' for x in xs)}]"
+            f"@scheme.{key} = private constant [{len(xs)} x double] "
+            f"[{', '.join(f'double {number(x)}' for x in xs)}]"
             for key, xs in flat.items()
         ]
 
@@ -112,19 +146,33 @@ class _Stepper:
         w, size = self.w, self.layout.size
         start = {"y": 0, "stage": size, "rate": 2 * size}[what]
         if index.isdigit() and stage == "0":
-            return w.put(f"getelementptr double, ptr %scratch, i64 {(start + int(index)) * w.width}")
-        place = w.put(f"add i64 {w.put(f'mul i64 {stage}, {size}')}, {w.put(f'add i64 {index}, {start}')}")
-        return w.put(f"getelementptr double, ptr %scratch, i64 {w.put(f'mul i64 {place}, {w.width}')}")
+            return w.put(
+                f"getelementptr double, ptr %scratch, i64 {(start + int(index)) * w.width}"
+            )
+        place = w.put(
+            f"add i64 {w.put(f'mul i64 {stage}, {size}')}, {w.put(f'add i64 {index}, {start}')}"
+        )
+        return w.put(
+            f"getelementptr double, ptr %scratch, i64 {w.put(f'mul i64 {place}, {w.width}')}"
+        )
 
     def _load(self, what: str, index: str, stage: str = "0") -> str:
-        return self.w.put(f"load {self.w.vector}, ptr {self._address(what, index, stage)}, align {8 * self.w.width}")
+        return self.w.put(
+            f"load {self.w.vector}, ptr {self._address(what, index, stage)}, align "
+            f"{8 * self.w.width}"
+        )
 
     def _store(self, what: str, index: str, value: str, stage: str = "0") -> None:
-        self.w.do(f"store {self.w.vector} {value}, ptr {self._address(what, index, stage)}, align {8 * self.w.width}")
+        self.w.do(
+            f"store {self.w.vector} {value}, ptr {self._address(what, index, stage)}, align "
+            f"{8 * self.w.width}"
+        )
 
     def _coefficient(self, table: str, index: str) -> str:
         w = self.w
-        return w.put(f"load double, ptr {w.put(f'getelementptr double, ptr @scheme.{table}, i64 {index}')}")
+        return w.put(
+            f"load double, ptr {w.put(f'getelementptr double, ptr @scheme.{table}, i64 {index}')}"
+        )
 
     def _loop(self, stem: str, bound: str, body: Callable[[str], None]) -> None:
         """``body(i)`` for i from 0 to bound - 1; the bound may be zero."""
@@ -155,7 +203,11 @@ class _Stepper:
         if self.scheme.kick:
             self._kick()
         else:
-            self._loop("sum", str(self.layout.size), lambda i: self._combine("y", i, "b", "0", self.scheme.stages))
+            self._loop(
+                "sum",
+                str(self.layout.size),
+                lambda i: self._combine("y", i, "b", "0", self.scheme.stages),
+            )
         for start in self.layout.quaternions:
             self._normalise(start)
         if self.closing is not None:
@@ -163,7 +215,9 @@ class _Stepper:
         self._record(step)
 
     def _combine(self, target: str, i: str, table: str, row: str, count: int) -> None:
-        """y + dt * sum of coefficient * rate, into y or the stage's y; the coefficients stand in a row of a table."""
+        """y + dt * sum of coefficient * rate, into y or the stage's y; the coefficients stand in a
+        row of a table.
+        """
         w = self.w
         total = self._load("y", i)
         for j in range(count):
@@ -176,7 +230,11 @@ class _Stepper:
         w = self.w
         if self.scheme.stages > 1:
             earlier = self.scheme.stages - 1
-            self._loop("prepare", str(self.layout.size), lambda i: self._combine("stage", i, "a", stage, earlier))
+            self._loop(
+                "prepare",
+                str(self.layout.size),
+                lambda i: self._combine("stage", i, "a", stage, earlier),
+            )
         what = "stage" if self.scheme.stages > 1 else "y"
         shift = w.put(f"fmul double {self._coefficient('c', stage)}, %dt")
         now = w.splat(w.put(f"fadd double {time}, {shift}"))
@@ -198,28 +256,52 @@ class _Stepper:
         value = "poison"
         for lane in range(w.width):
             row = w.put(f"mul i64 {w.put(f'add i64 %row, {lane}')}, %table_state")
-            place = w.put(f"getelementptr double, ptr %table, i64 {w.put(f'add i64 {row}, {along}')}")
+            place = w.put(
+                f"getelementptr double, ptr %table, i64 {w.put(f'add i64 {row}, {along}')}"
+            )
             x = w.put(f"load double, ptr {place}")
-            value = x if w.width == 1 else w.put(f"insertelement {w.vector} {value}, double {x}, i64 {lane}")
+            value = (
+                x
+                if w.width == 1
+                else w.put(f"insertelement {w.vector} {value}, double {x}, i64 {lane}")
+            )
         return value
 
     def _kick(self) -> None:
-        """Semi-implicit Euler: everything but the coordinates first, then the coordinates with the new velocities."""
+        """Semi-implicit Euler: everything but the coordinates first, then the coordinates with the
+        new velocities.
+        """
         w = self.w
         moved = set(self.layout.coordinates)
         for i in range(self.layout.size):
             if i not in moved:
-                self._store("y", str(i), w.multiply_add(self.dt, self._load("rate", str(i)), self._load("y", str(i))))
+                self._store(
+                    "y",
+                    str(i),
+                    w.multiply_add(self.dt, self._load("rate", str(i)), self._load("y", str(i))),
+                )
         assert self.position is not None
         symbols = {node: self._load("y", str(node)) for node in range(self.layout.size)}
-        values = emit(w, self.position.graph, self.position.results[0], lambda name: symbols[name[1]], self.audit.angle)
+        values = emit(
+            w,
+            self.position.graph,
+            self.position.results[0],
+            lambda name: symbols[name[1]],
+            self.audit.angle,
+        )
         for i, node in zip(self.layout.coordinates, self.position.results[0], strict=True):
             self._store("y", str(i), w.multiply_add(self.dt, values[node], symbols[i]))
 
     def _close(self, closing: Program) -> None:
         """The state as another program corrects it."""
         symbols = [self._load("y", str(i)) for i in range(self.layout.size)]
-        values = emit(self.w, closing.graph, closing.results[0], lambda name: symbols[name[1]], self.audit.angle)
+        values = emit(
+            self.w,
+            closing.graph,
+            closing.results[0],
+            lambda name: symbols[name[1]],
+            self.audit.angle,
+        )
         for i, node in enumerate(closing.results[0]):
             self._store("y", str(i), values[node])
 
@@ -238,14 +320,18 @@ class _Stepper:
         w = self.w
         self._labels += 1
         label = f"record{self._labels}"
-        safe = w.put(f"select i1 {w.put('icmp eq i64 %every, 0')}, i64 9223372036854775807, i64 %every")
+        safe = w.put(
+            f"select i1 {w.put('icmp eq i64 %every, 0')}, i64 9223372036854775807, i64 %every"
+        )
         count = w.put(f"add i64 {step}, 1")
         due = w.put(f"icmp eq i64 {w.put(f'srem i64 {count}, {safe}')}, 0")
         w.do(f"br i1 {due}, label %{label}, label %{label}.done")
         w.label(label)
         sample = w.put(f"sub i64 {w.put(f'sdiv i64 {count}, {safe}')}, 1")
         size = self.layout.size
-        base = w.put(f"getelementptr double, ptr %history, i64 {w.put(f'mul i64 {sample}, {size}')}")
+        base = w.put(
+            f"getelementptr double, ptr %history, i64 {w.put(f'mul i64 {sample}, {size}')}"
+        )
         values = [self._load("y", str(i)) for i in range(size)]
         store_rows(w, base, size, values, w.put(f"mul i64 %samples, {size}"))
         w.do(f"br label %{label}.done")

@@ -1,4 +1,6 @@
-"""The machine we compile for: vector width, fused multiply-add, and LLVM itself (imported on first use)."""
+"""The machine we compile for: vector width, fused multiply-add, and LLVM itself (imported on first
+use).
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def llvm_available() -> bool:
 
 @dataclass(frozen=True)
 class Target:
-    """What code is emitted for: ``width`` lanes of doubles, ``fma`` where the machine has it, the CPU's name and features."""
+    """What code is emitted for: ``width`` lanes of doubles, ``fma`` where the machine has it, the
+    CPU's name and features.
+    """
 
     width: int
     fma: bool
@@ -63,5 +67,10 @@ def machine(target: Target, optimise: int) -> Any:
     binding = llvm()
     triple = binding.Target.from_triple(binding.get_process_triple())
     return triple.create_target_machine(
-        cpu=target.cpu, features=target.features, opt=optimise, reloc="pic", codemodel="default", jit=True
+        cpu=target.cpu,
+        features=target.features,
+        opt=optimise,
+        reloc="pic",
+        codemodel="default",
+        jit=True,
     )

@@ -28,13 +28,15 @@ def whole(value: Any, where: str) -> int:
     except (TypeError, ValueError, OverflowError):
         count = 0
     if count < 1 or isinstance(value, bool) or (isinstance(value, float) and count != value):
-        raise RamifyError(f"{where}: {value!r} is not a number of threads; give a whole number of at least 1")
+        raise RamifyError(
+            f"{where}: {value!r} is not a number of threads; give a whole number of at least 1"
+        )
     return count
 
 
 def threads(count: int | None = None) -> int:
-    """Set (or, without an argument, ask for) the number of threads that batches use. RAMIFY_THREADS sets the default; else all
-    cores.
+    """Set (or, without an argument, ask for) the number of threads that batches use. RAMIFY_THREADS
+    sets the default; else all cores.
     """
     global _chosen
     if count is not None:
@@ -48,7 +50,9 @@ def threads(count: int | None = None) -> int:
 
 
 def largest_alone(cost_ns: float) -> int:
-    """Address of a number that stays up to date: the most states, of a cost in ns each, that one thread should do alone."""
+    """Address of a number that stays up to date: the most states, of a cost in ns each, that one
+    thread should do alone.
+    """
     cell = ctypes.c_int64(_alone(cost_ns))
     _cells.append((cell, cost_ns))
     return ctypes.addressof(cell)
@@ -79,5 +83,9 @@ def in_parallel(work: Callable[[int, int], int], states: int, parts: int) -> int
 def _executor(size: int) -> ThreadPoolExecutor:
     global _pool, _pool_size, _pool_pid
     if _pool is None or _pool_size < size or _pool_pid != os.getpid():
-        _pool, _pool_size, _pool_pid = ThreadPoolExecutor(size, thread_name_prefix="ramify"), size, os.getpid()
+        _pool, _pool_size, _pool_pid = (
+            ThreadPoolExecutor(size, thread_name_prefix="ramify"),
+            size,
+            os.getpid(),
+        )
     return _pool

@@ -1,8 +1,8 @@
 """Straight-line kernels: all links written out, the robot's numbers folded in.
 
-``int64 NAME(int64 states, double **inputs, double **outputs)`` works on row-major arrays (states, size). Lanes are states: blocks
-of ``width`` rows are transposed in registers on the way in and out, the last block overlaps the one before. The result is a set
-of flags: see ``ramify.codegen.guards``.
+``int64 NAME(int64 states, double **inputs, double **outputs)`` works on row-major arrays (states,
+size). Lanes are states: blocks of ``width`` rows are transposed in registers on the way in and out,
+the last block overlaps the one before. The result is a set of flags: see ``ramify.codegen.guards``.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from ramify.codegen.vector import Writer, emit
 from ramify.trace.program import Program
 
 
-def unrolled_ir(program: Program, target: Target, name: str, quaternions: Sequence[int] = ()) -> tuple[str, set[str]]:
-    """LLVM text of one function, and the declarations it needs. ``quaternions`` are places in the first input."""
+def unrolled_ir(
+    program: Program, target: Target, name: str, quaternions: Sequence[int] = ()
+) -> tuple[str, set[str]]:
+    """LLVM text of one function, and the declarations it needs. ``quaternions`` are places in the
+    first input.
+    """
     w = Writer(target)
     bases_in = [_load_pointer(w, "%inputs", i) for i in range(len(program.inputs))]
     bases_out = [_load_pointer(w, "%outputs", i) for i in range(len(program.outputs))]
@@ -60,7 +64,9 @@ def load_rows(w: Writer, base: str, size: int) -> list[str]:
     return columns
 
 
-def store_rows(w: Writer, base: str, size: int, columns: list[str], stride: int | str | None = None) -> None:
+def store_rows(
+    w: Writer, base: str, size: int, columns: list[str], stride: int | str | None = None
+) -> None:
     """The reverse of ``load_rows``; rows may stand further apart than their size."""
     rows = _row_pointers(w, base, size if stride is None else stride)
     for start in range(0, size, w.width):
@@ -86,7 +92,9 @@ def _load_piece(w: Writer, row: str, start: int, take: int) -> str:
     if take == w.width:
         return w.put(f"load {w.vector}, ptr {address}, align 8")
     kind = f"<{w.width} x i1>"
-    w.intrinsics.add(f"declare {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {kind}, {w.vector})")
+    w.intrinsics.add(
+        f"declare {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {kind}, {w.vector})"
+    )
     call = f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 8, {kind} {_mask(w.width, take)}"
     return w.put(f"{call}, {w.vector} zeroinitializer)")
 
@@ -98,7 +106,10 @@ def _store_piece(w: Writer, row: str, start: int, take: int, value: str) -> None
         return
     kind = f"<{w.width} x i1>"
     w.intrinsics.add(f"declare void @llvm.masked.store.{w.suffix}.p0({w.vector}, ptr, i32, {kind})")
-    w.do(f"call void @llvm.masked.store.{w.suffix}.p0({w.vector} {value}, ptr {address}, i32 8, {kind} {_mask(w.width, take)})")
+    w.do(
+        f"call void @llvm.masked.store.{w.suffix}.p0({w.vector} {value}, ptr {address}, i32 8, "
+        f"{kind} {_mask(w.width, take)})"
+    )
 
 
 def _transpose(w: Writer, rows: list[str]) -> list[str]:

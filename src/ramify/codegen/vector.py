@@ -1,7 +1,9 @@
-"""LLVM text for straight-line code on vectors of doubles: one table from operations to instructions.
+"""LLVM text for straight-line code on vectors of doubles: one table from operations to
+instructions.
 
-Every value has ``width`` lanes, one state per lane. Products that only feed one sum are fused with it (where the machine can), by
-our own rule and not the compiler's, so that every width gives the same bits.
+Every value has ``width`` lanes, one state per lane. Products that only feed one sum are fused with
+it (where the machine can), by our own rule and not the compiler's, so that every width gives the
+same bits.
 """
 
 from __future__ import annotations
@@ -16,10 +18,13 @@ from ramify.codegen.target import Target
 from ramify.trace.graph import Graph
 
 ANGLE_LIMIT: Final = 1.0e6
-"""Largest angle (rad) the kernels' own sine and cosine take; beyond it the caller reduces the angle first."""
+"""Largest angle (rad) the kernels' own sine and cosine take; beyond it the caller reduces the angle
+first.
+"""
 
-# pi/2 in three parts of 33 bits (the products with a whole number below 2^20 are exact), and the minimax polynomials
-# of sine and cosine on [-pi/4, pi/4], and of (x - arctangent of x) / x^3 up to 7/16: the constants of Sun's fdlibm.
+# pi/2 in three parts of 33 bits (the products with a whole number below 2^20 are exact), and the
+# minimax polynomials of sine and cosine on [-pi/4, pi/4], and of (x - arctangent of x) / x^3 up to
+# 7/16: the constants of Sun's fdlibm.
 _PI_2 = (1.57079632673412561417e00, 6.07710050630396597660e-11, 2.02226624879595063154e-21)
 _SIN = (
     -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04,
@@ -75,7 +80,9 @@ class Writer:
 
     def const(self, x: float) -> str:
         """A known number in all lanes."""
-        return number(x) if self.width == 1 else f"<{', '.join([f'double {number(x)}'] * self.width)}>"
+        return (
+            number(x) if self.width == 1 else f"<{', '.join([f'double {number(x)}'] * self.width)}>"
+        )
 
     def whole(self, x: int) -> str:
         return str(x) if self.width == 1 else f"<{', '.join([f'i64 {x}'] * self.width)}>"
@@ -87,7 +94,10 @@ class Writer:
         """A call of an LLVM intrinsic on vectors."""
         declared = f"declare {self.vector} @llvm.{intrinsic}.{self.suffix}({', '.join([self.vector] * len(args))})"
         self.intrinsics.add(declared)
-        return self.put(f"call {self.vector} @llvm.{intrinsic}.{self.suffix}({', '.join(f'{self.vector} {a}' for a in args)})")
+        return self.put(
+            f"call {self.vector} "
+            f"@llvm.{intrinsic}.{self.suffix}({', '.join(f'{self.vector} {a}' for a in args)})"
+        )
 
     def multiply_add(self, a: str, b: str, c: str) -> str:
         """a * b + c."""
@@ -103,7 +113,10 @@ class Writer:
         if self.width == 1:
             return scalar
         first = self.put(f"insertelement {self.vector} poison, double {scalar}, i64 0")
-        return self.put(f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.width} x i32> zeroinitializer")
+        return self.put(
+            f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.width} x i32> "
+            "zeroinitializer"
+        )
 
     def sine_cosine(self, x: str) -> tuple[str, str]:
         """Sine and cosine of |x| < ANGLE_LIMIT: reduction by multiples of pi/2, then two polynomials."""
@@ -119,25 +132,38 @@ class Writer:
         s = self.multiply_add(self.binary("fmul", z, r), s, r)
         c = self.multiply_add(z, self._polynomial(z, _COS), self.const(-0.5))
         c = self.multiply_add(z, c, self.const(1.0))
-        odd = self.put(f"trunc {self.integer} {bits} to {'i1' if self.width == 1 else f'<{self.width} x i1>'}")
+        odd = self.put(
+            f"trunc {self.integer} {bits} to {'i1' if self.width == 1 else f'<{self.width} x i1>'}"
+        )
         sine, cosine = self.pick(odd, c, s), self.pick(odd, s, c)
         return self._signed(sine, bits, 0), self._signed(cosine, bits, 1)
 
     def angle_of(self, y: str, x: str) -> str:
-        """The angle of the point (x, y): arctangent of a quotient below tan(pi/8), then what its octant adds."""
+        """The angle of the point (x, y): arctangent of a quotient below tan(pi/8), then what its
+        octant adds.
+        """
         width, height = self.call("fabs", x), self.call("fabs", y)
         steep = self.put(f"fcmp ogt {self.vector} {height}, {width}")
         small, large = self.pick(steep, width, height), self.pick(steep, height, width)
         origin = self.put(f"fcmp oeq {self.vector} {large}, {self.const(0.0)}")
         t = self.binary("fdiv", small, self.pick(origin, self.const(1.0), large))
         wide = self.put(f"fcmp ogt {self.vector} {t}, {self.const(_TAN_22)}")
-        turned = self.binary("fdiv", self.binary("fsub", t, self.const(1.0)), self.binary("fadd", t, self.const(1.0)))
+        turned = self.binary(
+            "fdiv", self.binary("fsub", t, self.const(1.0)), self.binary("fadd", t, self.const(1.0))
+        )
         r = self.pick(wide, turned, t)
         z = self.binary("fmul", r, r)
-        bent = self.multiply_add(self.negated(self.binary("fmul", r, z)), self._polynomial(z, _ATAN), r)
-        angle = self.binary("fadd", bent, self.pick(wide, self.const(0.25 * math.pi), self.const(0.0)))
+        bent = self.multiply_add(
+            self.negated(self.binary("fmul", r, z)), self._polynomial(z, _ATAN), r
+        )
+        angle = self.binary(
+            "fadd", bent, self.pick(wide, self.const(0.25 * math.pi), self.const(0.0))
+        )
         angle = self.pick(steep, self.binary("fsub", self.const(0.5 * math.pi), angle), angle)
-        behind = self.put(f"icmp slt {self.integer} {self.put(f'bitcast {self.vector} {x} to {self.integer}')}, {self.whole(0)}")
+        behind = self.put(
+            f"icmp slt {self.integer} {self.put(f'bitcast {self.vector} {x} to {self.integer}')}, "
+            f"{self.whole(0)}"
+        )
         angle = self.pick(behind, self.binary("fsub", self.const(math.pi), angle), angle)
         return self.call("copysign", angle, y)
 
@@ -179,9 +205,15 @@ _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
 
 
 def emit(
-    writer: Writer, graph: Graph, roots: Iterable[int], symbol: Callable[[Any], str], on_angle: Callable[[str], None]
+    writer: Writer,
+    graph: Graph,
+    roots: Iterable[int],
+    symbol: Callable[[Any], str],
+    on_angle: Callable[[str], None],
 ) -> dict[int, str]:
-    """Write the nodes that the roots need; gives the value of every node. ``on_angle`` sees each angle a sine is taken of."""
+    """Write the nodes that the roots need; gives the value of every node. ``on_angle`` sees each
+    angle a sine is taken of.
+    """
     roots = list(roots)
     order = graph.reachable(roots)
     uses = Counter(arg for node in order for arg in graph.args[node])

@@ -1,4 +1,6 @@
-"""Contact with the ground: laws for the force on a point, terrains, and what a robot's contact points feel."""
+"""Contact with the ground: laws for the force on a point, terrains, and what a robot's contact
+points feel.
+"""
 
 from ramify.contact.firm import Dusty, Firm
 from ramify.contact.ground import Ground, Normal, Reaction

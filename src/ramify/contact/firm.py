@@ -14,7 +14,9 @@ from ramify.core.scalar import Scalar, select
 from ramify.model.robot import Robot
 
 SAG = 0.05
-"""m: how deep the whole robot would stand on one point, where no stiffness is given (ReDySim's robots: 0.046 to 0.047 m)."""
+"""m: how deep the whole robot would stand on one point, where no stiffness is given (ReDySim's
+robots: 0.046 to 0.047 m).
+"""
 OVERDAMPING = 10.0
 """zeta of eq. (D.4) in ReDySim's examples."""
 DRAG = 0.5
@@ -25,8 +27,8 @@ DRAG = 0.5
 class _Book(Ground):
     """What both grounds of appendix D share.
 
-    stiffness k' (N/m); damping c' (N s/m), or overdamping zeta of c' = 2 zeta sqrt(k' m) with m the robot's mass (eq. D.4);
-    friction mu; horizontal_damping c_h (N s/m) of eq. (D.5).
+    stiffness k' (N/m); damping c' (N s/m), or overdamping zeta of c' = 2 zeta sqrt(k' m) with m the
+    robot's mass (eq. D.4); friction mu; horizontal_damping c_h (N s/m) of eq. (D.5).
     """
 
     stiffness: Any = None
@@ -42,7 +44,8 @@ class _Book(Ground):
         )  # fmt: skip
         if self.damping is not None and self.overdamping is not None:
             raise StateError(
-                f"{type(self).__name__}: damping {self.damping:g} N s/m and overdamping {self.overdamping:g} say the same; give one"
+                f"{type(self).__name__}: damping {self.damping:g} N s/m and overdamping "
+                f"{self.overdamping:g} say the same; give one"
             )
 
     @property
@@ -64,9 +67,10 @@ class _Book(Ground):
 class Firm(_Book):
     """Firm ground (eqs. D.1 - D.5): F = k' d + c d', never negative, at the depth d.
 
-    c is c' while the point sinks; while it rises it grows smoothly from zero at the surface to c' at the depth ``full_depth`` (m),
-    c = c' (3 s^2 - 2 s^3) with s = d / full_depth. Unless given that is c' ``top_speed`` / k', the depth whose spring carries the
-    damping of a point that rises at top_speed (m/s; ReDySim's vz_max). What is left open follows from the robot's mass.
+    c is c' while the point sinks; while it rises it grows smoothly from zero at the surface to c'
+    at the depth ``full_depth`` (m), c = c' (3 s^2 - 2 s^3) with s = d / full_depth. Unless given
+    that is c' ``top_speed`` / k', the depth whose spring carries the damping of a point that rises
+    at top_speed (m/s; ReDySim's vz_max). What is left open follows from the robot's mass.
     """
 
     word: ClassVar[str] = "firm"
@@ -77,20 +81,29 @@ class Firm(_Book):
         super().__post_init__()
         check_numbers(self, positive=("top_speed", "full_depth"))
         if self.top_speed is not None and self.full_depth is not None:
-            raise StateError(f"Firm: top_speed and full_depth ({self.full_depth:g} m) say the same; give one")
+            raise StateError(
+                f"Firm: top_speed and full_depth ({self.full_depth:g} m) say the same; give one"
+            )
 
     @classmethod
     def of_redysim(cls, model: Robot, **others: Any) -> Self:
-        """The ground of a legged robot that was read from ReDySim's files: its ``g_prop``, with other fields as given.
+        """The ground of a legged robot that was read from ReDySim's files: its ``g_prop``, with
+        other fields as given.
 
         Raises ModelError for a robot that has none.
         """
         given = model.metadata.get("ground")
         if not isinstance(given, Mapping):
-            raise ModelError(f"{model.name} has no ground of its own; ReDySim's legged robots have, in g_prop")
-        numbers = {name: given[name] for name in ("stiffness", "damping", "friction", "horizontal_damping")}
+            raise ModelError(
+                f"{model.name} has no ground of its own; ReDySim's legged robots have, in g_prop"
+            )
+        numbers = {
+            name: given[name] for name in ("stiffness", "damping", "friction", "horizontal_damping")
+        }
         up = [float(i == given["axes"][0]) for i in (1, 2, 3)]
-        return cls(**{**numbers, "top_speed": given["speed_limit"], "terrain": Flat(up=up), **others})
+        return cls(
+            **{**numbers, "top_speed": given["speed_limit"], "terrain": Flat(up=up), **others}
+        )
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
         k, c = self.stiffness, self.damping
@@ -113,8 +126,9 @@ class Firm(_Book):
 class Dusty(_Book):
     """Dusty ground (eq. D.6, corrected): a layer of dust, ``dust`` (m) thick, over a spring.
 
-    A point that sinks feels the damper c' from the surface on and the spring k' (d - dust) below the layer; one that rises feels
-    the spring only. The spring starts from zero at the bottom of the layer, so that what it gives back is what it took.
+    A point that sinks feels the damper c' from the surface on and the spring k' (d - dust) below
+    the layer; one that rises feels the spring only. The spring starts from zero at the bottom of
+    the layer, so that what it gives back is what it took.
     """
 
     word: ClassVar[str] = "dusty"

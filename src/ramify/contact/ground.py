@@ -1,7 +1,8 @@
 """What every ground is: a law for the force on one point, over a terrain.
 
-The law is split as energy is: a normal force that depends on the depth of the point and its rate, and a grip that resists its slip.
-Both are texts over any scalar, so the ground runs on floats, on batches and inside compiled code; neither ever pulls.
+The law is split as energy is: a normal force that depends on the depth of the point and its rate,
+and a grip that resists its slip. Both are texts over any scalar, so the ground runs on floats, on
+batches and inside compiled code; neither ever pulls.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from ramify.model.robot import Robot
 
 
 class Normal(NamedTuple):
-    """Along the normal, at a depth: the ``force`` (N), the part of it that is ``elastic``, and the energy ``stored`` (J)."""
+    """Along the normal, at a depth: the ``force`` (N), the part of it that is ``elastic``, and the
+    energy ``stored`` (J).
+    """
 
     force: Scalar
     elastic: Scalar
@@ -31,8 +34,9 @@ class Normal(NamedTuple):
 
 
 class Reaction(NamedTuple):
-    """The ground's answer to a point: ``force`` (N) on it in the world, ``depth`` (m, negative above the ground), ``slip``: its
-    velocity along the surface (m/s), the energy ``stored`` in the ground (J) and the power ``loss`` (W) that it dissipates.
+    """The ground's answer to a point: ``force`` (N) on it in the world, ``depth`` (m, negative
+    above the ground), ``slip``: its velocity along the surface (m/s), the energy ``stored`` in the
+    ground (J) and the power ``loss`` (W) that it dissipates.
     """
 
     force: Vec3
@@ -44,9 +48,11 @@ class Reaction(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Ground(ABC):
-    """A law and a terrain. A law is a frozen dataclass that writes ``normal``, ``grip`` and ``scaled``.
+    """A law and a terrain. A law is a frozen dataclass that writes ``normal``, ``grip`` and
+    ``scaled``.
 
-    terrain: the surface; points: names of the contact points that may touch it, None for all of the model's.
+    terrain: the surface; points: names of the contact points that may touch it, None for all of the
+    model's.
 
     Its repr must say all that the law depends on: compiled code is kept under it.
     """
@@ -58,34 +64,50 @@ class Ground(ABC):
     def __post_init__(self) -> None:
         """Check what is common to all; a law with fields of its own calls this first."""
         if not isinstance(self.terrain, Terrain):
-            raise StateError(f"terrain must be a terrain of rf.contact such as Flat() or Slope(); it is {self.terrain!r}")
+            raise StateError(
+                "terrain must be a terrain of rf.contact such as Flat() or Slope(); it is "
+                f"{self.terrain!r}"
+            )
         if self.points is not None:
             listed = [self.points] if isinstance(self.points, str) else self.points
-            if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
-                raise StateError(f"points must be a list of names, or None for all; it is {self.points!r}")
+            if not isinstance(listed, Sequence) or not all(
+                isinstance(name, str) for name in listed
+            ):
+                raise StateError(
+                    f"points must be a list of names, or None for all; it is {self.points!r}"
+                )
             settle(self, points=tuple(listed))
 
     @abstractmethod
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
-        """The normal force at a depth (m) that grows at a rate (m/s). Zero above the ground, never negative."""
+        """The normal force at a depth (m) that grows at a rate (m/s). Zero above the ground, never
+        negative.
+        """
 
     @abstractmethod
     def grip(self, load: Scalar, slip_squared: Scalar) -> Scalar:
-        """k >= 0 (N s/m) of the friction -k slip under a normal load (N), from the square of the slip (m^2/s^2)."""
+        """k >= 0 (N s/m) of the friction -k slip under a normal load (N), from the square of the
+        slip (m^2/s^2).
+        """
 
     @abstractmethod
     def scaled(self, mass: float, weight: float) -> Self:
-        """The same law with a number for everything left open, for a robot of a mass (kg) and a weight (N)."""
+        """The same law with a number for everything left open, for a robot of a mass (kg) and a
+        weight (N).
+        """
 
     @property
     def constant_damping(self) -> float:
-        """N s/m along the normal that a sinking point feels at any depth; it limits the step of explicit methods."""
+        """N s/m along the normal that a sinking point feels at any depth; it limits the step of
+        explicit methods.
+        """
         return 0.0
 
     def reaction(self, place: Vec3, velocity: Vec3) -> Reaction:
         """The ground's answer to a point at a place (m) with a velocity (m/s), both in the world.
 
-        What enters the ground is stored or lost: the power -f . v on the point is d(stored)/dt + loss, with loss >= 0.
+        What enters the ground is stored or lost: the power -f . v on the point is d(stored)/dt +
+        loss, with loss >= 0.
         """
         depth, normal = self.terrain.under(place)
         steep = normal.dot(normal)  # one on planes
@@ -98,7 +120,9 @@ class Ground(ABC):
         return Reaction(normal * force - slip * grip, depth, slip, stored, loss)
 
     def fitted(self, model: Robot) -> Self:
-        """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction against its gravity."""
+        """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction
+        against its gravity.
+        """
         g = np.array(model.gravity)
         size = float(np.linalg.norm(g))
         up = tuple(float(x) for x in -g / size) if size > 0.0 else self.terrain.axes[2]
@@ -106,11 +130,18 @@ class Ground(ABC):
         return replace(law, terrain=self.terrain.fitted(up))
 
     def described(self, given: Ground) -> Mapping[str, Any]:
-        """The mapping that gives this ground again; ``chosen`` names the numbers that ``given`` had left to the robot's mass."""
+        """The mapping that gives this ground again; ``chosen`` names the numbers that ``given`` had
+        left to the robot's mass.
+        """
         numbers = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "terrain"}
         numbers = {name: value for name, value in numbers.items() if value is not None}
         chosen = [name for name in numbers if getattr(given, name) is None]
-        return {"law": self.word or type(self).__name__, **numbers, "terrain": self.terrain.described(), "chosen": chosen}
+        return {
+            "law": self.word or type(self).__name__,
+            **numbers,
+            "terrain": self.terrain.described(),
+            "chosen": chosen,
+        }
 
 
 # ---- what laws share ----
@@ -127,23 +158,32 @@ def positive(x: Scalar) -> Scalar:
 
 
 def pseudo_coulomb(friction: float, damping: float, load: Scalar, slip_squared: Scalar) -> Scalar:
-    """The grip of eq. (D.5): viscous with ``damping`` (N s/m) at slow slip, Coulomb's mu N at fast slip.
+    """The grip of eq. (D.5): viscous with ``damping`` (N s/m) at slow slip, Coulomb's mu N at fast
+    slip.
 
-    The book takes each horizontal direction by itself, which makes friction stronger along a diagonal; here it acts against the
-    slip, whatever its direction.
+    The book takes each horizontal direction by itself, which makes friction stronger along a
+    diagonal; here it acts against the slip, whatever its direction.
     """
     limit = friction * load
     slip = sqrt(slip_squared + STILL * STILL)
     return limit * (2.0 / math.pi) * atan2((0.5 * math.pi * damping) * slip, limit) / slip
 
 
-def regularised_coulomb(friction: float, slip_speed: float, load: Scalar, slip_squared: Scalar) -> Scalar:
-    """mu N slip / sqrt(slip^2 + slip_speed^2): Coulomb's friction, rounded off below slip_speed (m/s)."""
+def regularised_coulomb(
+    friction: float, slip_speed: float, load: Scalar, slip_squared: Scalar
+) -> Scalar:
+    """mu N slip / sqrt(slip^2 + slip_speed^2): Coulomb's friction, rounded off below slip_speed
+    (m/s).
+    """
     return friction * load / sqrt(slip_squared + slip_speed * slip_speed)
 
 
-def check_numbers(law: Any, *, positive: tuple[str, ...] = (), not_negative: tuple[str, ...] = ()) -> None:
-    """Floats for the named fields, None where they are left open; StateError for any that make no sense."""
+def check_numbers(
+    law: Any, *, positive: tuple[str, ...] = (), not_negative: tuple[str, ...] = ()
+) -> None:
+    """Floats for the named fields, None where they are left open; StateError for any that make no
+    sense.
+    """
     for name in (*positive, *not_negative):
         value = getattr(law, name)
         if value is None:
@@ -152,5 +192,7 @@ def check_numbers(law: Any, *, positive: tuple[str, ...] = (), not_negative: tup
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
             raise StateError(f"{type(law).__name__}: {name} must be a number; it is {value!r}")
         if not math.isfinite(value) or value < 0.0 or (value == 0.0 and name in positive):
-            raise StateError(f"{type(law).__name__}: {name} is {value}; it must be finite and {wanted}")
+            raise StateError(
+                f"{type(law).__name__}: {name} is {value}; it must be finite and {wanted}"
+            )
         settle(law, **{name: float(value)})

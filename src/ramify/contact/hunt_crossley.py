@@ -1,4 +1,6 @@
-"""Hunt and Crossley's contact: a stiffening spring whose damping grows with the depth, so that the force starts from zero."""
+"""Hunt and Crossley's contact: a stiffening spring whose damping grows with the depth, so that the
+force starts from zero.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,9 @@ SAG = 0.005
 class HuntCrossley(Ground):
     """F = k d^n (1 + lambda d'), never negative, at the depth d.
 
-    stiffness k (N/m^n); exponent n: 1, 1.5 (Hertz), 2, 2.5 or 3; dissipation lambda (s/m): a point that lands at a speed u bounces
-    with about 1 - 2/3 lambda u of it; friction mu; slip_speed (m/s) below which friction is rounded off: a body that rests on a
-    slope creeps at a part of it.
+    stiffness k (N/m^n); exponent n: 1, 1.5 (Hertz), 2, 2.5 or 3; dissipation lambda (s/m): a point
+    that lands at a speed u bounces with about 1 - 2/3 lambda u of it; friction mu; slip_speed (m/s)
+    below which friction is rounded off: a body that rests on a slope creeps at a part of it.
     """
 
     word: ClassVar[str] = "hunt_crossley"
@@ -31,9 +33,15 @@ class HuntCrossley(Ground):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_numbers(self, positive=("stiffness", "exponent", "slip_speed"), not_negative=("dissipation", "friction"))
+        check_numbers(
+            self,
+            positive=("stiffness", "exponent", "slip_speed"),
+            not_negative=("dissipation", "friction"),
+        )
         if self.exponent not in (1.0, 1.5, 2.0, 2.5, 3.0):
-            raise StateError(f"HuntCrossley: exponent is {self.exponent}; choose 1, 1.5, 2, 2.5 or 3")
+            raise StateError(
+                f"HuntCrossley: exponent is {self.exponent}; choose 1, 1.5, 2, 2.5 or 3"
+            )
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
         d = positive(depth)
@@ -50,4 +58,8 @@ class HuntCrossley(Ground):
         return regularised_coulomb(self.friction, self.slip_speed, load, slip_squared)
 
     def scaled(self, mass: float, weight: float) -> Self:
-        return self if self.stiffness is not None else replace(self, stiffness=weight / SAG**self.exponent)
+        return (
+            self
+            if self.stiffness is not None
+            else replace(self, stiffness=weight / SAG**self.exponent)
+        )

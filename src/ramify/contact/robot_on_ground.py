@@ -30,7 +30,8 @@ What = Literal["contact_forces", "contact_dynamics"]
 class ContactText:
     """The contact of a model with a ground that is fitted to it.
 
-    ``names`` and ``bodies`` say which points touch, in the order of the bodies. q has ``nq`` entries, v and tau ``nv``.
+    ``names`` and ``bodies`` say which points touch, in the order of the bodies. q has ``nq``
+    entries, v and tau ``nv``.
     """
 
     def __init__(self, model: Robot, ground: Ground) -> None:
@@ -57,32 +58,49 @@ class ContactText:
         return digest(repr(self.ground), repr(self._points))
 
     def _law_print(self, program: Callable[[], Program]) -> str:
-        """The fingerprint; of a law written elsewhere, which may change while its repr does not, that of the traced code."""
+        """The fingerprint; of a law written elsewhere, which may change while its repr does not,
+        that of the traced code.
+        """
         return self.fingerprint if ships_with_ramify(self.ground) else program().digest
 
     def _columns(self, q: Scalars, v: Scalars) -> tuple[list[Any], list[Any]]:
         return self.model.skeleton.coordinates(list(q), (1.0, 0.0, 0.0, 0.0)), list(v)
 
-    def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> tuple[list[Scalar], list[Reaction]]:
-        """(a, reactions): accelerations (nv) under joint forces tau and the ground; the ground's answer to every point."""
+    def forward_dynamics(
+        self, q: Scalars, v: Scalars, tau: Scalars
+    ) -> tuple[list[Scalar], list[Reaction]]:
+        """(a, reactions): accelerations (nv) under joint forces tau and the ground; the ground's
+        answer to every point.
+        """
         own_q, own_v = self._columns(q, v)
-        a, felt = contact_dynamics(self._tree, own_q, own_v, list(tau), self._points, self.ground.reaction)
+        a, felt = contact_dynamics(
+            self._tree, own_q, own_v, list(tau), self._points, self.ground.reaction
+        )
         return list(a), [r for rs in felt for r in rs]
 
     def reactions(self, q: Scalars, v: Scalars) -> tuple[list[Vec3], list[Reaction], list[Scalar]]:
-        """(places, reactions, wrenches): of every point where it is and what it feels; of every link [n; f], 6 nv in all, as
-        forward_dynamics_wrenches takes them: at the body's origin, in the axes of the world.
+        """(places, reactions, wrenches): of every point where it is and what it feels; of every
+        link [n; f], 6 nv in all, as forward_dynamics_wrenches takes them: at the body's origin, in
+        the axes of the world.
         """
         own_q, own_v = self._columns(q, v)
-        moving, felt, wrenches = contact_wrenches(self._tree, own_q, own_v, self._points, self.ground.reaction)
-        return [p for items in moving for p, _ in items], [r for rs in felt for r in rs], flatten(list(wrenches))
+        moving, felt, wrenches = contact_wrenches(
+            self._tree, own_q, own_v, self._points, self.ground.reaction
+        )
+        return (
+            [p for items in moving for p, _ in items],
+            [r for rs in felt for r in rs],
+            flatten(list(wrenches)),
+        )
 
     # ---- kernels ----
 
     def kernel(self, what: What, tier: str | None = None) -> Kernel:
         """A compiled function of this robot on this ground; see ``rf.contact.kernel``."""
         if what not in _PORTS:
-            raise RamifyError(f"there is no kernel {what!r} of a ground; choose one of {', '.join(_PORTS)}")
+            raise RamifyError(
+                f"there is no kernel {what!r} of a ground; choose one of {', '.join(_PORTS)}"
+            )
         if tier not in (None, "unrolled", "numpy"):
             raise RamifyError(f"tier {tier!r} must be 'unrolled' or 'numpy'")
         inputs = [Port("q", (self.model.nq,)), Port("v", (self.model.nv,))]
@@ -97,12 +115,21 @@ class ContactText:
         plain = PlainNumpy(text)
         first: Backend = plain
         if tier == "unrolled" or (tier is None and llvm_available()):
-            first = Unrolled(program, lambda: digest(robot_key(self.model), self._law_print(program), what), what, starts)
+            first = Unrolled(
+                program,
+                lambda: digest(robot_key(self.model), self._law_print(program), what),
+                what,
+                starts,
+            )
 
         def explain(port: Port, i: int) -> str:
             if port.name == "q":
                 return f"coordinate {self.model.coordinates[i]!r}"
-            return f"joint {self.model.velocities[i]!r}" if port.shape == (self.model.nv,) else f"number {i}"
+            return (
+                f"joint {self.model.velocities[i]!r}"
+                if port.shape == (self.model.nv,)
+                else f"number {i}"
+            )
 
         return Kernel(
             Plan(
@@ -138,20 +165,30 @@ _PORTS: dict[str, Any] = {
 
 
 def _chosen(model: Robot, ground: Ground) -> list[tuple[str, int, tuple[float, float, float]]]:
-    """(name, body, place in its frame) of the points that touch; a name that two bodies share is preceded by its body."""
+    """(name, body, place in its frame) of the points that touch; a name that two bodies share is
+    preceded by its body.
+    """
     found = [(name, b, place) for b, body in enumerate(model.bodies) for name, place in body.points]
     if not found:
-        raise ModelError(f"{model.name} has no contact points; give its links some: rf.with_contact_points, or points: in its file")
+        raise ModelError(
+            f"{model.name} has no contact points; give its links some: rf.with_contact_points, or "
+            "points: in its file"
+        )
     counts: dict[str, int] = {}
     for name, _, _ in found:
         counts[name] = counts.get(name, 0) + 1
-    named = [(name if counts[name] == 1 else f"{model.bodies[b].name}.{name}", b, place) for name, b, place in found]
+    named = [
+        (name if counts[name] == 1 else f"{model.bodies[b].name}.{name}", b, place)
+        for name, b, place in found
+    ]
     if ground.points is None:
         return named
     known = {name for name, _, _ in named}
     for name in ground.points:
         if name not in known:
-            raise ModelError(f"{model.name} has no contact point {name!r}{near(str(name), sorted(known))}")
+            raise ModelError(
+                f"{model.name} has no contact point {name!r}{near(str(name), sorted(known))}"
+            )
     if not ground.points:
         raise ModelError("points is empty; name some, or leave it out for all")
     return [point for point in named if point[0] in ground.points]

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from ramify.documents.schema import Late, Name, Names, NotNegative, Number, Pair, Positive, Row, Table, Vector
+from ramify.documents.schema import (
+    Late,
+    Name,
+    Names,
+    NotNegative,
+    Number,
+    Pair,
+    Positive,
+    Row,
+    Table,
+    Vector,
+)
 
 
 class GroundPart(Late):
@@ -41,7 +52,11 @@ class HuntCrossleyPart(GroundPart):
     slip_speed: Positive | None = None
 
 
-GROUNDS: Final[Mapping[str, type[GroundPart]]] = {"firm": FirmPart, "dusty": DustyPart, "hunt_crossley": HuntCrossleyPart}
+GROUNDS: Final[Mapping[str, type[GroundPart]]] = {
+    "firm": FirmPart,
+    "dusty": DustyPart,
+    "hunt_crossley": HuntCrossleyPart,
+}
 """Grounds by the word after ``law``."""
 
 
@@ -69,5 +84,9 @@ class HeightFieldPart(TerrainPart):
     interpolate: Literal["linear", "cubic"] | None = None
 
 
-TERRAIN_PARTS: Final[Mapping[str, type[TerrainPart]]] = {"flat": FlatPart, "slope": SlopePart, "height_field": HeightFieldPart}
+TERRAIN_PARTS: Final[Mapping[str, type[TerrainPart]]] = {
+    "flat": FlatPart,
+    "slope": SlopePart,
+    "height_field": HeightFieldPart,
+}
 """Terrains by the word after ``kind``; without it the keys tell."""

@@ -14,15 +14,18 @@ from ramify.kernels.make import kernel
 from ramify.kernels.questions import jacobian
 
 LIMITS: Final = {"euler": 2.0, "semi_implicit_euler": 2.0, "rk4": 2.785, "rk5": 3.3, "ab4": 0.3}
-"""Largest step times rate at which a scheme damps instead of growing (along the negative real axis)."""
+"""Largest step times rate at which a scheme damps instead of growing (along the negative real
+axis).
+"""
 _FEW = 4
 
 
 def damping_rate(contact: ContactText, q: Array) -> float:
-    """1/s: the fastest decay that the ground's damping causes at the postures q (states, nq), with all points in the ground.
+    """1/s: the fastest decay that the ground's damping causes at the postures q (states, nq), with
+    all points in the ground.
 
-    The largest eigenvalue of I^-1 sum c J' J, J being the upward velocity of a point by the joint rates. Zero for a law without
-    constant damping.
+    The largest eigenvalue of I^-1 sum c J' J, J being the upward velocity of a point by the joint
+    rates. Zero for a law without constant damping.
     """
     model, c = contact.model, contact.ground.constant_damping
     if not c:
@@ -31,22 +34,34 @@ def damping_rate(contact: ContactText, q: Array) -> float:
     fastest = 0.0
     for row in q[:_FEW]:
         J = np.stack(
-            [up @ jacobian(model, row, body, place)[3:] for body, place in zip(contact.bodies, contact.places, strict=True)]
+            [
+                up @ jacobian(model, row, body, place)[3:]
+                for body, place in zip(contact.bodies, contact.places, strict=True)
+            ]
         )
-        fastest = max(fastest, float(np.linalg.eigvalsh(c * (J @ kernel(model, "mass_matrix_inverse")(row) @ J.T))[-1]))
+        fastest = max(
+            fastest,
+            float(
+                np.linalg.eigvalsh(c * (J @ kernel(model, "mass_matrix_inverse")(row) @ J.T))[-1]
+            ),
+        )
     return fastest
 
 
 def warn_of_long_steps(contact: ContactText, q: Array, method: str, step: float) -> None:
-    """Warn where a fixed step is too long for the ground: the motion would chatter on it, or blow up."""
+    """Warn where a fixed step is too long for the ground: the motion would chatter on it, or blow
+    up.
+    """
     try:
         rate = damping_rate(contact, q)
     except RamifyError:  # a posture that has no answer is told by the run itself
         return
     if step * rate > LIMITS[method]:
         warnings.warn(
-            f"{method} in steps of {step:g} s is too coarse for this ground: its damping on the links of {contact.model.name!r} "
-            f"decays at {rate:.3g} 1/s, which needs steps below {LIMITS[method] / rate:.2g} s, less damping, or an adaptive method",
+            f"{method} in steps of {step:g} s is too coarse for this ground: its damping on the "
+            f"links of {contact.model.name!r} "
+            f"decays at {rate:.3g} 1/s, which needs steps below {LIMITS[method] / rate:.2g} s, "
+            "less damping, or an adaptive method",
             RuntimeWarning,
             stacklevel=4,
         )

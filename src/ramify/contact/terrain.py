@@ -1,8 +1,10 @@
-"""The shape of the ground: how deep a point of the world is in it, and along which direction the ground pushes.
+"""The shape of the ground: how deep a point of the world is in it, and along which direction the
+ground pushes.
 
-A terrain gives for a place p the depth d(p), negative above the ground, and the normal N = -grad d. On planes d is the distance
-and N a unit vector. A height field measures d vertically, and N is as long as its slope makes it; because N stays the gradient of
-the depth, a spring in the ground gives back exactly what it took, on any terrain.
+A terrain gives for a place p the depth d(p), negative above the ground, and the normal N = -grad d.
+On planes d is the distance and N a unit vector. A height field measures d vertically, and N is as
+long as its slope makes it; because N stays the gradient of the depth, a spring in the ground gives
+back exactly what it took, on any terrain.
 """
 
 from __future__ import annotations
@@ -25,10 +27,12 @@ _LEAST_RISE: Final = 1e-6
 """Cosine between a normal and the upward direction, at least: a steeper plane is a wall."""
 Triple = tuple[float, float, float]
 MOST_NODES: Final = 1024
-"""Entries of a height field: all of them are written into the compiled code, once for each point."""
+"""Entries of a height field: all of them are written into the compiled code, once for each point.
+"""
 ROUNDING: Final = 0.02
-"""Part of the spacing, to either side of a grid line, over which the crease of a linear height field is rounded. On a sharp one a
-foot would chatter: the direction of the force would jump from step to step.
+"""Part of the spacing, to either side of a grid line, over which the crease of a linear height
+field is rounded. On a sharp one a foot would chatter: the direction of the force would jump from
+step to step.
 """
 
 
@@ -36,11 +40,11 @@ foot would chatter: the direction of the force would jump from step to step.
 class Terrain(ABC):
     """A surface. A kind of terrain is a frozen dataclass that writes ``under``.
 
-    up: the upward direction (3,) in the world; None: against gravity. Ahead is along the world's x (along y where x points up),
-    left completes a right-handed set.
+    up: the upward direction (3,) in the world; None: against gravity. Ahead is along the world's x
+    (along y where x points up), left completes a right-handed set.
 
-    ``word`` and ``keys`` are its name and those of its fields that are called otherwise in scenario files. Its repr must say all
-    that the surface depends on: compiled code is kept under it.
+    ``word`` and ``keys`` are its name and those of its fields that are called otherwise in scenario
+    files. Its repr must say all that the surface depends on: compiled code is kept under it.
     """
 
     word: ClassVar[str] = ""
@@ -56,9 +60,14 @@ class Terrain(ABC):
         """(depth, normal) at a place (m) of the world, over any scalar."""
 
     def fitted(self, up: Sequence[float]) -> Self:
-        """The terrain with its upward direction settled; ``up`` is that against gravity. Raises StateError for a ceiling."""
+        """The terrain with its upward direction settled; ``up`` is that against gravity. Raises
+        StateError for a ceiling.
+        """
         if self.up is not None and float(np.dot(self.up, up)) < _LEAST_RISE:
-            raise StateError(f"{type(self).__name__}: up {list(self.up)} does not point up: gravity pulls against {list(up)}")
+            raise StateError(
+                f"{type(self).__name__}: up {list(self.up)} does not point up: gravity pulls "
+                f"against {list(up)}"
+            )
         return self if self.up is not None else replace(self, up=tuple(up))
 
     @property
@@ -73,7 +82,10 @@ class Terrain(ABC):
     def described(self) -> Mapping[str, Any]:
         """The mapping that gives this terrain again."""
         numbers = {self.keys.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
-        return {"kind": self.word or type(self).__name__, **{name: value for name, value in numbers.items() if value is not None}}
+        return {
+            "kind": self.word or type(self).__name__,
+            **{name: value for name, value in numbers.items() if value is not None},
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +106,8 @@ class Flat(Terrain):
 
 @dataclass(frozen=True, kw_only=True)
 class Slope(Terrain):
-    """A plane that rises by ``angle`` (rad) towards ``heading`` (rad from ahead, turning left), or the one with a ``normal`` (3,).
+    """A plane that rises by ``angle`` (rad) towards ``heading`` (rad from ahead, turning left), or
+    the one with a ``normal`` (3,).
 
     It passes ``height`` (m) above the world's origin.
     """
@@ -108,12 +121,20 @@ class Slope(Terrain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(self, **{name: _number("Slope", name, getattr(self, name)) for name in ("angle", "heading", "height")})
+        settle(
+            self,
+            **{
+                name: _number("Slope", name, getattr(self, name))
+                for name in ("angle", "heading", "height")
+            },
+        )
         if abs(self.angle) >= 0.5 * math.pi:
             raise StateError(f"Slope: angle is {self.angle} rad; it must be within a quarter turn")
         if self.normal is not None:
             if self.angle or self.heading:
-                raise StateError("Slope: angle and heading say the same as normal; give one of both")
+                raise StateError(
+                    "Slope: angle and heading say the same as normal; give one of both"
+                )
             settle(self, normal=_direction("Slope", "normal", self.normal))
 
     @property
@@ -130,7 +151,8 @@ class Slope(Terrain):
         rises = float(np.dot(made.direction, made.axes[2]))
         if rises < _LEAST_RISE:
             raise StateError(
-                f"Slope: normal {list(made.direction)} does not point up, along {list(made.axes[2])}: a wall or a ceiling is no "
+                f"Slope: normal {list(made.direction)} does not point up, along "
+                f"{list(made.axes[2])}: a wall or a ceiling is no "
                 f"ground{'; turn its sign' if rises < -_LEAST_RISE else ''}"
             )
         return made
@@ -142,11 +164,13 @@ class Slope(Terrain):
 
 @dataclass(frozen=True, kw_only=True)
 class HeightField(Terrain):
-    """Heights (nx, ny) in m over a grid, ``spacing`` (m) apart (one number, or ahead and left), the first at ``origin`` (2,).
+    """Heights (nx, ny) in m over a grid, ``spacing`` (m) apart (one number, or ahead and left), the
+    first at ``origin`` (2,).
 
-    kind: "linear" between the nodes, or "cubic" (Catmull-Rom through the nodes, level at the edges). Beyond its edges the ground
-    goes on level with them. Slopes are continuous: the creases of a linear field are rounded by parabolas over ``ROUNDING`` of the
-    spacing to either side, which moves a node by a quarter of that part of its second difference.
+    kind: "linear" between the nodes, or "cubic" (Catmull-Rom through the nodes, level at the
+    edges). Beyond its edges the ground goes on level with them. Slopes are continuous: the creases
+    of a linear field are rounded by parabolas over ``ROUNDING`` of the spacing to either side,
+    which moves a node by a quarter of that part of its second difference.
     """
 
     word: ClassVar[str] = "height_field"
@@ -165,17 +189,25 @@ class HeightField(Terrain):
         except (TypeError, ValueError):
             raise StateError(f"HeightField: {_amiss(self.heights)}") from None
         if grid.ndim != 2 or min(grid.shape) < 2:
-            raise StateError(f"HeightField: heights must be (nx, ny) with at least 2 each way; the shape is {grid.shape}")
+            raise StateError(
+                "HeightField: heights must be (nx, ny) with at least 2 each way; the shape is "
+                f"{grid.shape}"
+            )
         if not np.isfinite(grid).all():
             i, j = np.argwhere(~np.isfinite(grid))[0].tolist()
-            raise StateError(f"HeightField: heights[{i}][{j}] is {grid[i, j]}; it must be finite, in m")
+            raise StateError(
+                f"HeightField: heights[{i}][{j}] is {grid[i, j]}; it must be finite, in m"
+            )
         if grid.size > MOST_NODES:
             raise StateError(
-                f"HeightField: {grid.size} heights are more than {MOST_NODES}; take a coarser grid (kind='cubic' smooths between "
+                f"HeightField: {grid.size} heights are more than {MOST_NODES}; take a coarser grid "
+                "(kind='cubic' smooths between "
                 "its nodes)"
             )
         if not (np.isfinite(step).all() and (step > 0.0).all()):
-            raise StateError(f"HeightField: spacing {self.spacing} must be finite and positive, in m")
+            raise StateError(
+                f"HeightField: spacing {self.spacing} must be finite and positive, in m"
+            )
         if origin.shape != (2,) or not np.isfinite(origin).all():
             raise StateError(f"HeightField: origin {self.origin} must be two finite numbers, in m")
         if self.kind not in ("linear", "cubic"):
@@ -193,27 +225,38 @@ class HeightField(Terrain):
         weights = _linear if self.kind == "linear" else _cubic
         along = [
             weights(axis.dot(place), start, step, n)
-            for axis, start, step, n in zip((ahead, left), self.origin, self.spacing, counts, strict=True)
+            for axis, start, step, n in zip(
+                (ahead, left), self.origin, self.spacing, counts, strict=True
+            )
         ]
         (wx, dx), (wy, dy) = along
         rows = [_sum(wy, row) for row in self.heights]
-        height, by_x, by_y = _sum(wx, rows), _sum(dx, rows), _sum(wx, [_sum(dy, row) for row in self.heights])
+        height, by_x, by_y = (
+            _sum(wx, rows),
+            _sum(dx, rows),
+            _sum(wx, [_sum(dy, row) for row in self.heights]),
+        )
         return height - up.dot(place), up - ahead * by_x - left * by_y
 
 
-# ---- interpolation: a weight for every node, and its derivative, so that no index is looked up ----
+# ---- interpolation: a weight for every node, and its derivative, so that no index is looked up
+# ----
 
 
 def _linear(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
-    """Weights of n nodes at x, and their derivatives by x: straight between the nodes, level beyond the edges, creases rounded.
+    """Weights of n nodes at x, and their derivatives by x: straight between the nodes, level beyond
+    the edges, creases rounded.
 
-    Between node i and i + 1 a ramp r_i climbs from zero to one; the nodes weigh 1 - r_0, r_0 - r_1, ..., r_(n-2).
+    Between node i and i + 1 a ramp r_i climbs from zero to one; the nodes weigh 1 - r_0, r_0 - r_1,
+    ..., r_(n-2).
     """
     u = _held((x - start) / step, -1.0, float(n))
     bends = [_bend(u - float(i)) for i in range(n)]
     ramps = [(a - b, (da - db) / step) for (a, da), (b, db) in pairwise(bends)]
     ends = [(1.0, 0.0), *ramps, (0.0, 0.0)]
-    return [a - b for (a, _), (b, _) in pairwise(ends)], [da - db for (_, da), (_, db) in pairwise(ends)]
+    return [a - b for (a, _), (b, _) in pairwise(ends)], [
+        da - db for (_, da), (_, db) in pairwise(ends)
+    ]
 
 
 def _bend(u: Scalar) -> tuple[Scalar, Scalar]:
@@ -221,12 +264,15 @@ def _bend(u: Scalar) -> tuple[Scalar, Scalar]:
     h = u + ROUNDING
     left, right = u > -ROUNDING, u < ROUNDING
     curved = h * (0.5 / ROUNDING)
-    return select(left, select(right, 0.5 * h * curved, u), 0.0), select(left, select(right, curved, 1.0), 0.0)
+    return select(left, select(right, 0.5 * h * curved, u), 0.0), select(
+        left, select(right, curved, 1.0), 0.0
+    )
 
 
 def _cubic(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
-    """Weights of n nodes at x, and their derivatives by x. A node beyond an edge is the mirror image of the one within: the slope
-    is zero at the edge, and the level ground there joins without a crease.
+    """Weights of n nodes at x, and their derivatives by x. A node beyond an edge is the mirror
+    image of the one within: the slope is zero at the edge, and the level ground there joins without
+    a crease.
     """
     u = (x - start) / step
     inside = select(u > 0.0, select(u < n - 1.0, 1.0, 0.0), 0.0)
@@ -244,7 +290,11 @@ def _catmull_rom(u: Scalar) -> tuple[Scalar, Scalar]:
     sign = select(u < 0.0, -1.0, 1.0)
     a = u * sign
     near, far = a < 1.0, a < 2.0
-    w = select(near, (1.5 * a - 2.5) * a * a + 1.0, select(far, ((-0.5 * a + 2.5) * a - 4.0) * a + 2.0, 0.0))
+    w = select(
+        near,
+        (1.5 * a - 2.5) * a * a + 1.0,
+        select(far, ((-0.5 * a + 2.5) * a - 4.0) * a + 2.0, 0.0),
+    )
     d = select(near, (4.5 * a - 5.0) * a, select(far, (-1.5 * a + 5.0) * a - 4.0, 0.0))
     return w, d * sign
 
@@ -281,7 +331,11 @@ def _triple(value: Any) -> Triple:
 
 
 def _number(what: str, name: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not math.isfinite(value):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float, np.number))
+        or not math.isfinite(value)
+    ):
         raise StateError(f"{what}: {name} must be a finite number; it is {value!r}")
     return float(value)
 

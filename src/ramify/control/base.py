@@ -1,8 +1,10 @@
-"""What every controller is: a text that gives joint forces from the time, the state of the robot and its own states.
+"""What every controller is: a text that gives joint forces from the time, the state of the robot
+and its own states.
 
-A controller drives some coordinates of a robot; on all others it exerts nothing. Its law gives the forces of the driven ones, the
-text puts them where they belong and limits them. Written over any scalar, the same controller runs on floats, on batches of states,
-and inside a compiled right-hand side.
+A controller drives some coordinates of a robot; on all others it exerts nothing. Its law gives the
+forces of the driven ones, the text puts them where they belong and limits them. Written over any
+scalar, the same controller runs on floats, on batches of states, and inside a compiled right-hand
+side.
 """
 
 from __future__ import annotations
@@ -11,11 +13,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.laws import as_ground
+from ramify.contact.robot_on_ground import ContactText
 from ramify.control.robot import RobotText, Scalars, StillRobot
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError, StateError
@@ -26,20 +30,19 @@ from ramify.model.drives import Driven
 from ramify.model.robot import Robot
 from ramify.motion.trajectory import Row, row, stacked
 
-if TYPE_CHECKING:
-    from ramify.contact.robot_on_ground import ContactText
-
 Forces = tuple[list[Scalar], list[Scalar]]
 """Joint forces, and the rates of the controller's own states."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Controller(ABC):
-    """Joint forces from time and state. A kind of controller is a frozen dataclass that writes ``law``.
+    """Joint forces from time and state. A kind of controller is a frozen dataclass that writes
+    ``law``.
 
-    actuated: the joints it drives, by name or index; None: all that the model calls actuated, but never a free base. limits:
-    largest absolute force, N m or N: a number, or one per driven coordinate, or (nv,); None or infinity: unlimited. rate_hz: None
-    for a continuous law; a number for a sampled one, whose forces the simulator holds from sample to sample.
+    actuated: the joints it drives, by name or index; None: all that the model calls actuated, but
+    never a free base. limits: largest absolute force, N m or N: a number, or one per driven
+    coordinate, or (nv,); None or infinity: unlimited. rate_hz: None for a continuous law; a number
+    for a sampled one, whose forces the simulator holds from sample to sample.
 
     Its repr must say all that the law depends on: compiled code is kept under it.
     """
@@ -53,12 +56,21 @@ class Controller(ABC):
         if self.actuated is not None and not isinstance(self.actuated, (str, int)):
             settle(self, actuated=tuple(self.actuated))
         if self.limits is not None:
-            settle(self, limits=tuple(_limit(i, x) for i, x in enumerate(row("limits", self.limits, finite=False))))
+            settle(
+                self,
+                limits=tuple(
+                    _limit(i, x) for i, x in enumerate(row("limits", self.limits, finite=False))
+                ),
+            )
         if self.rate_hz is not None and not (math.isfinite(self.rate_hz) and self.rate_hz > 0.0):
-            raise StateError(f"rate_hz {self.rate_hz} must be finite and positive, or None for a continuous law")
+            raise StateError(
+                f"rate_hz {self.rate_hz} must be finite and positive, or None for a continuous law"
+            )
 
     @abstractmethod
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         """Forces of the driven coordinates, one each, and the rates of z."""
 
     @property
@@ -86,7 +98,9 @@ class Controller(ABC):
         return robot.driven(self.actuated)
 
     def text(self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
-        """(tau, dz/dt): forces (nv), limited, zero where nothing is driven; rates of z. t in s; q (nq), v (nv), z (states)."""
+        """(tau, dz/dt): forces (nv), limited, zero where nothing is driven; rates of z. t in s; q
+        (nq), v (nv), z (states).
+        """
         chosen = self.driven(robot)
         found, rates = self.law(robot, chosen, t, q, v, z)
         limits = None if self.limits is None else spread("limits", self.limits, chosen, robot)
@@ -98,44 +112,62 @@ class Controller(ABC):
     def torque(
         self, model: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None = None, ground: Any = None
     ) -> Array:  # fmt: skip
-        """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z (..., states) or its start;
-        ground: what the robot stands on, as for rf.simulate.
+        """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z
+        (..., states) or its start; ground: what the robot stands on, as for rf.simulate.
 
-        Runs the text on NumPy. Raises StateError where shapes do not fit or a number is not finite, and SimulationError where the
-        controller gives one that is not.
+        Runs the text on NumPy. Raises StateError where shapes do not fit or a number is not finite,
+        and SimulationError where the controller gives one that is not.
         """
         times = np.asarray(t, dtype=np.float64)
         if not np.isfinite(times).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
         own = np.asarray(self.start if z is None else z, dtype=np.float64)
         if own.shape[-1:] != (self.states,):
-            raise StateError(f"z has shape {own.shape}; {type(self).__name__} needs (..., {self.states})")
+            raise StateError(
+                f"z has shape {own.shape}; {type(self).__name__} needs (..., {self.states})"
+            )
         parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), own]
         batch = np.broadcast_shapes(times.shape, *(x.shape[:-1] for x in parts))
         columns = [[x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts]
-        tau, _ = self.text(RobotText(model, _contact(model, ground)), times if times.ndim else float(times), *columns)
+        tau, _ = self.text(
+            RobotText(model, _contact(model, ground)),
+            times if times.ndim else float(times),
+            *columns,
+        )
         out = stacked(tau, batch)
         if not np.isfinite(out).all():
             where = tuple(int(i) for i in np.argwhere(~np.isfinite(out))[0])
             state = f" (state {where[0] if len(where) == 2 else where[:-1]})" if batch else ""
             when = float(np.broadcast_to(times, batch)[where[:-1]])
-            raise SimulationError(f"the controller gave {out[where]} for {model.velocities[where[-1]]!r} at t = {when:g} s{state}")
+            raise SimulationError(
+                f"the controller gave {out[where]} for {model.velocities[where[-1]]!r} at t = "
+                f"{when:g} s{state}"
+            )
         return out
 
     def check(self, model: Robot) -> None:
-        """Raise StateError where the controller does not fit the robot: lengths of motions, gains and limits, names of joints."""
-        self.text(StillRobot(model), 0.0, model.neutral().tolist(), [0.0] * model.nv, list(self.start))
+        """Raise StateError where the controller does not fit the robot: lengths of motions, gains
+        and limits, names of joints.
+        """
+        self.text(
+            StillRobot(model), 0.0, model.neutral().tolist(), [0.0] * model.nv, list(self.start)
+        )
 
 
 def as_controller(control: Any, model: Robot) -> Controller | None:
-    """A controller that fits the model: None and controllers as they are, a function f(t, q, v) -> tau as a ``Function``."""
+    """A controller that fits the model: None and controllers as they are, a function f(t, q, v) ->
+    tau as a ``Function``.
+    """
     from ramify.control.function import Function
 
     if control is None:
         return None
     if not isinstance(control, Controller):
         if not callable(control):
-            raise StateError(f"control must be a controller or a function f(t, q, v) -> tau; it is a {type(control).__name__}")
+            raise StateError(
+                "control must be a controller or a function f(t, q, v) -> tau; it is a "
+                f"{type(control).__name__}"
+            )
         control = Function(control)
     control.check(model)
     return control
@@ -145,8 +177,6 @@ def _contact(model: Robot, ground: Any) -> ContactText | None:
     """The contact of a model with a ground, which may be known already."""
     if ground is None:
         return None
-    from ramify.contact.laws import as_ground
-    from ramify.contact.robot_on_ground import ContactText
 
     if isinstance(ground, ContactText):
         return ground
@@ -167,7 +197,9 @@ def gains(name: str, value: Any) -> Row:
 
 
 def spread(name: str, values: Sequence[Any], driven: Driven, robot: RobotText) -> Sequence[Any]:
-    """One value per driven coordinate from a single one, from as many, or from one per velocity of the robot."""
+    """One value per driven coordinate from a single one, from as many, or from one per velocity of
+    the robot.
+    """
     if len(values) == len(driven):
         return values
     if len(values) == 1:
@@ -187,5 +219,7 @@ def limited(force: Scalar, limit: float) -> Scalar:
 
 def _limit(i: int, x: float) -> float:
     if not x >= 0.0:
-        raise StateError(f"limits[{i}] is {x}; a limit must not be negative, and infinity means none")
+        raise StateError(
+            f"limits[{i}] is {x}; a limit must not be negative, and infinity means none"
+        )
     return x

@@ -13,29 +13,39 @@ from ramify.model.drives import Driven
 
 @dataclass(frozen=True)
 class ComputedTorque(Follower):
-    """tau = I alpha + h with alpha = a_des + kp e + kd de/dt (eqs. 9.3, 9.4): then dde + kd de + kp e = 0 (eq. 9.5).
+    """tau = I alpha + h with alpha = a_des + kp e + kd de/dt (eqs. 9.3, 9.4): then dde + kd de + kp
+    e = 0 (eq. 9.5).
 
-    Where some coordinates are not driven (a floating base), alpha holds for the driven ones; the accelerations of the others follow
-    from the condition that no force acts there (eqs. 9.8-9.11), by one hybrid recursion. On a ground its forces are part of h, as
-    in eq. (7.1): the controller feels what its feet press on.
+    Where some coordinates are not driven (a floating base), alpha holds for the driven ones; the
+    accelerations of the others follow from the condition that no force acts there (eqs. 9.8-9.11),
+    by one hybrid recursion. On a ground its forces are part of h, as in eq. (7.1): the controller
+    feels what its feet press on.
 
-    motion: of the driven coordinates, or of all. kp in 1/s^2, kd in 1/s, each a number or one per driven coordinate; kd is
-    critical, 2 sqrt(kp), unless given: 49 and 14, the book's gains.
+    motion: of the driven coordinates, or of all. kp in 1/s^2, kd in 1/s, each a number or one per
+    driven coordinate; kd is critical, 2 sqrt(kp), unless given: 49 and 14, the book's gains.
 
     Raises StateError where motion or gains do not fit.
     """
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         want = desired(self.motion, robot, driven, t, q, v)
         e, de = errors(want, driven, q, v)
-        alpha = sums(want.a, weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot))
+        alpha = sums(
+            want.a,
+            weighted("kp", self.kp, e, driven, robot),
+            weighted("kd", self.kd, de, driven, robot),
+        )
         return driving_forces(robot, driven, q, v, alpha, robot.felt(q, v)), []
 
 
 def driving_forces(
     robot: RobotText, driven: Driven, q: Scalars, v: Scalars, a: Scalars, felt: Scalars | None = None
 ) -> list[Scalar]:  # fmt: skip
-    """The forces that give the driven coordinates the accelerations a while none act on the others; ``felt``: from the ground."""
+    """The forces that give the driven coordinates the accelerations a while none act on the others;
+    ``felt``: from the ground.
+    """
     whole = len(driven) == robot.nv and not robot.model.loops
     tau = robot.inverse_dynamics(q, v, a, felt) if whole else robot.hybrid(q, v, a, driven, felt)
     return [tau[j] for j in driven.v]

@@ -1,4 +1,6 @@
-"""What controllers that follow a motion share: where the motion wants the driven coordinates to be, and how far off they are."""
+"""What controllers that follow a motion share: where the motion wants the driven coordinates to be,
+and how far off they are.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from ramify.motion.trajectory import Row, Trajectory
 
 @dataclass(frozen=True)
 class Follower(Controller):
-    """A controller that follows a motion with the gains kp and kd; kd is ``ratio`` times the root of kp unless given.
+    """A controller that follows a motion with the gains kp and kd; kd is ``ratio`` times the root
+    of kp unless given.
 
     Raises StateError where motion or gains do not fit.
     """
@@ -38,7 +41,9 @@ class Follower(Controller):
 
 @dataclass(frozen=True)
 class Desired:
-    """The desired motion of the driven coordinates, k scalars each; ``q_all``, ``v_all``: of the whole robot as far as known."""
+    """The desired motion of the driven coordinates, k scalars each; ``q_all``, ``v_all``: of the
+    whole robot as far as known.
+    """
 
     q: list[Scalar]
     v: list[Scalar]
@@ -47,30 +52,42 @@ class Desired:
     v_all: list[Scalar]
 
 
-def desired(motion: Trajectory, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars) -> Desired:
+def desired(
+    motion: Trajectory, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars
+) -> Desired:
     """Where a motion of the driven coordinates, or of all coordinates, wants the robot to be.
 
-    A motion of the driven ones says nothing about the others (a floating base): there the whole robot is taken as it is.
+    A motion of the driven ones says nothing about the others (a floating base): there the whole
+    robot is taken as it is.
 
-    Raises StateError where the motion has neither length, and for driven quaternions, which no trajectory moves.
+    Raises StateError where the motion has neither length, and for driven quaternions, which no
+    trajectory moves.
     """
     if -1 in driven.q:
         name = driven.names[driven.q.index(-1)]
-        raise StateError(f"{name!r} belongs to a quaternion, which a motion cannot move; name the joints to drive with actuated=")
+        raise StateError(
+            f"{name!r} belongs to a quaternion, which a motion cannot move; name the joints to "
+            "drive with actuated="
+        )
     qd, vd, ad = motion.text(t)
     if len(qd) == robot.nv == robot.nq:
         pick = driven.v
         return Desired([qd[j] for j in pick], [vd[j] for j in pick], [ad[j] for j in pick], qd, vd)
     if len(qd) != len(driven):
         which = ", ".join(driven.names[:12])
-        raise StateError(f"the motion has {len(qd)} coordinates; {robot.model.name} has {len(driven)} driven ones: {which}")
+        raise StateError(
+            f"the motion has {len(qd)} coordinates; {robot.model.name} has {len(driven)} driven "
+            f"ones: {which}"
+        )
     q_all, v_all = list(q), list(v)
     for i, (at, j) in enumerate(zip(driven.q, driven.v, strict=True)):
         q_all[at], v_all[j] = qd[i], vd[i]
     return Desired(qd, vd, ad, q_all, v_all)
 
 
-def errors(want: Desired, driven: Driven, q: Scalars, v: Scalars) -> tuple[list[Scalar], list[Scalar]]:
+def errors(
+    want: Desired, driven: Driven, q: Scalars, v: Scalars
+) -> tuple[list[Scalar], list[Scalar]]:
     """(e, de/dt) of the driven coordinates: e = q_des - q."""
     e = [x - q[i] for x, i in zip(want.q, driven.q, strict=True)]
     return e, [x - v[j] for x, j in zip(want.v, driven.v, strict=True)]
@@ -90,8 +107,12 @@ def sums(*columns: Scalars) -> list[Scalar]:
 
 
 def following(motion: Any, kp: Any, kd: Any, ratio: float) -> tuple[Row, Row]:
-    """Checked gains (kp, kd) of a controller that follows a motion; kd is ``ratio`` times the root of kp unless given."""
+    """Checked gains (kp, kd) of a controller that follows a motion; kd is ``ratio`` times the root
+    of kp unless given.
+    """
     if not isinstance(motion, Trajectory):
-        raise StateError(f"motion must be a trajectory of ramify.motion; it is a {type(motion).__name__}")
+        raise StateError(
+            f"motion must be a trajectory of ramify.motion; it is a {type(motion).__name__}"
+        )
     stiff = gains("kp", kp)
     return stiff, tuple(ratio * k**0.5 for k in stiff) if kd is None else gains("kd", kd)

@@ -20,10 +20,12 @@ from ramify.motion.trajectory import stacked
 
 @dataclass(frozen=True)
 class Function(Controller):
-    """tau = f(t, q, v): f takes a time (s), q (nq,) and v (nv,) as arrays and gives the forces, (nv,) or one per driven coordinate.
+    """tau = f(t, q, v): f takes a time (s), q (nq,) and v (nv,) as arrays and gives the forces,
+    (nv,) or one per driven coordinate.
 
-    It may compute in any way, so it cannot be compiled (``traceable`` is False). A batch of states calls it once per state; with
-    ``vectorized`` it is called once with t, q (N, nq), v (N, nv) and must give (N, nv) or (N, driven).
+    It may compute in any way, so it cannot be compiled (``traceable`` is False). A batch of states
+    calls it once per state; with ``vectorized`` it is called once with t, q (N, nq), v (N, nv) and
+    must give (N, nv) or (N, driven).
 
     Raises StateError where f is not callable, or gives another shape.
     """
@@ -34,16 +36,26 @@ class Function(Controller):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not callable(self.f):
-            raise StateError(f"f must be a function f(t, q, v) -> tau; it is a {type(self.f).__name__}")
+            raise StateError(
+                f"f must be a function f(t, q, v) -> tau; it is a {type(self.f).__name__}"
+            )
 
     @property
     def traceable(self) -> bool:
         return False
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
-        strange = next((x for x in (t, *q, *v) if not isinstance(x, (float, int, np.ndarray, np.floating))), None)
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
+        strange = next(
+            (x for x in (t, *q, *v) if not isinstance(x, (float, int, np.ndarray, np.floating))),
+            None,
+        )
         if strange is not None:
-            raise StateError(f"{self._name} is a Python function of numbers; it cannot run on a {type(strange).__name__}")
+            raise StateError(
+                f"{self._name} is a Python function of numbers; it cannot run on a "
+                f"{type(strange).__name__}"
+            )
         batch = np.broadcast_shapes(*(np.shape(x) for x in (t, *q, *v)))
         times, qs, vs = np.broadcast_to(t, batch), stacked(q, batch), stacked(v, batch)
         if not batch or self.vectorized:
@@ -64,7 +76,9 @@ class Function(Controller):
     def _name(self) -> str:
         return getattr(self.f, "__qualname__", type(self.f).__qualname__)
 
-    def _call(self, t: Any, q: Array, v: Array, batch: tuple[int, ...], robot: RobotText, driven: Driven) -> Array:
+    def _call(
+        self, t: Any, q: Array, v: Array, batch: tuple[int, ...], robot: RobotText, driven: Driven
+    ) -> Array:
         """The forces (*batch, driven)."""
         found = self.f(t, q, v)
         try:

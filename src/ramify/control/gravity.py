@@ -14,9 +14,11 @@ from ramify.model.drives import Driven
 
 @dataclass(frozen=True)
 class GravityCompensation(Controller):
-    """tau = g(q) - kd v: the driven coordinates' share of the forces that hold the robot at rest, and damping.
+    """tau = g(q) - kd v: the driven coordinates' share of the forces that hold the robot at rest,
+    and damping.
 
-    kd in N m s/rad or N s/m, a number or one per driven coordinate. Raises StateError where kd is negative or does not fit.
+    kd in N m s/rad or N s/m, a number or one per driven coordinate. Raises StateError where kd is
+    negative or does not fit.
     """
 
     kd: Any = 0.0
@@ -25,6 +27,11 @@ class GravityCompensation(Controller):
         super().__post_init__()
         settle(self, kd=gains("kd", self.kd))
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         g = robot.gravity_forces(q)
-        return [g[j] - k * v[j] for j, k in zip(driven.v, spread("kd", self.kd, driven, robot), strict=True)], []
+        return [
+            g[j] - k * v[j]
+            for j, k in zip(driven.v, spread("kd", self.kd, driven, robot), strict=True)
+        ], []

@@ -18,22 +18,28 @@ from ramify.motion.trajectory import Trajectory
 class PD(Follower):
     """tau = kp e + kd de/dt, with e = q_des - q: ReDySim's own controller, of 49 and 14.
 
-    motion: of the driven coordinates, or of all. kp in N m/rad or N/m, kd in N m s/rad or N s/m, each a number or one per driven
-    coordinate; kd is 2 sqrt(kp) unless given.
+    motion: of the driven coordinates, or of all. kp in N m/rad or N/m, kd in N m s/rad or N s/m,
+    each a number or one per driven coordinate; kd is 2 sqrt(kp) unless given.
 
     Raises StateError where motion or gains do not fit.
     """
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
-        return sums(weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot)), []
+        return sums(
+            weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot)
+        ), []
 
 
 @dataclass(frozen=True)
 class PID(Controller):
-    """tau = kp e + ki z + kd de/dt with dz/dt = e, the error's integral, zero at the start (eq. 9.2).
+    """tau = kp e + ki z + kd de/dt with dz/dt = e, the error's integral, zero at the start (eq.
+    9.2).
 
-    Gains as for PD; ki in N m/(rad s) or N/(m s). It has a state z for each coordinate of the motion.
+    Gains as for PD; ki in N m/(rad s) or N/(m s). It has a state z for each coordinate of the
+    motion.
 
     Raises StateError where motion or gains do not fit.
     """
@@ -56,9 +62,13 @@ class PID(Controller):
     def states(self) -> int:
         return self.motion.n
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
-        places = range(len(driven)) if len(z) == len(driven) else driven.v  # a motion of all coordinates has states for all
+        places = (
+            range(len(driven)) if len(z) == len(driven) else driven.v
+        )  # a motion of all coordinates has states for all
         rates: list[Scalar] = [0.0] * len(z)
         for i, x in zip(places, e, strict=True):
             rates[i] = x

@@ -25,15 +25,18 @@ class Solved(NamedTuple):
 
 @dataclass(frozen=True)
 class Prescribed(Controller):
-    """The driven coordinates move exactly as ``motion`` says; the others move freely, and the forces that this takes are found.
+    """The driven coordinates move exactly as ``motion`` says; the others move freely, and the
+    forces that this takes are found.
 
-    On a floating base this is the inverse dynamics of the book's chapter 7: the base is integrated under gravity and the ground
-    (eq. 7.2), and tau are the torques of the joints. On a fixed base it is inverse dynamics over time. A simulation takes q and v
-    of the driven coordinates from the motion, whatever it started from.
+    On a floating base this is the inverse dynamics of the book's chapter 7: the base is integrated
+    under gravity and the ground (eq. 7.2), and tau are the torques of the joints. On a fixed base
+    it is inverse dynamics over time. A simulation takes q and v of the driven coordinates from the
+    motion, whatever it started from.
 
     motion: of the driven coordinates, or of all.
 
-    Raises StateError where the motion does not fit, and for limits or a sampling rate, which a prescribed motion cannot keep.
+    Raises StateError where the motion does not fit, and for limits or a sampling rate, which a
+    prescribed motion cannot keep.
     """
 
     motion: Trajectory
@@ -41,10 +44,16 @@ class Prescribed(Controller):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.motion, Trajectory):
-            raise StateError(f"motion must be a trajectory of ramify.motion; it is a {type(self.motion).__name__}")
+            raise StateError(
+                "motion must be a trajectory of ramify.motion; it is a "
+                f"{type(self.motion).__name__}"
+            )
         for name in ("limits", "rate_hz"):
             if getattr(self, name) is not None:
-                raise StateError(f"{name} does not go with a prescribed motion: its forces are whatever it takes; leave it out")
+                raise StateError(
+                    f"{name} does not go with a prescribed motion: its forces are whatever it "
+                    "takes; leave it out"
+                )
 
     @property
     def traceable(self) -> bool:
@@ -54,8 +63,12 @@ class Prescribed(Controller):
     def prescribes(self) -> bool:
         return True
 
-    def placed(self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
-        """(q, v, a of the driven ones): the state with the driven coordinates where the motion has them."""
+    def placed(
+        self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """(q, v, a of the driven ones): the state with the driven coordinates where the motion has
+        them.
+        """
         driven = self.driven(robot)
         want = desired(self.motion, robot, driven, t, q, v)
         q_all, v_all = list(q), list(v)
@@ -63,7 +76,9 @@ class Prescribed(Controller):
             q_all[at], v_all[j] = want.q[i], want.v[i]
         return q_all, v_all, want.a
 
-    def solve(self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, forces: Scalars | None = None) -> Solved:
+    def solve(
+        self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, forces: Scalars | None = None
+    ) -> Solved:
         """What moves, how, and what it takes; ``forces`` (nv) act on the coordinates that are free."""
         driven = self.driven(robot)
         q_all, v_all, a_driven = self.placed(robot, t, q, v)
@@ -74,6 +89,8 @@ class Prescribed(Controller):
             a[j], tau[j] = wanted, found[j]
         return Solved(q_all, v_all, a, tau)
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         tau = self.solve(robot, t, q, v).tau
         return [tau[j] for j in driven.v], []

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ramify.contact.robot_on_ground import ContactText
 from ramify.core.scalar import Scalar
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.text import plain_text
 from ramify.model.drives import Actuated, Driven, driven
 from ramify.model.robot import Robot
 
-if TYPE_CHECKING:
-    from ramify.contact.robot_on_ground import ContactText
-
 Scalars = Sequence[Scalar]
 Text = Callable[..., list[list[Any]]]
 
 
 class RobotText:
-    """The algorithms of a model over lists of scalars of any kind: floats, arrays (a batch per scalar), traced expressions.
+    """The algorithms of a model over lists of scalars of any kind: floats, arrays (a batch per
+    scalar), traced expressions.
 
-    q has ``nq`` entries; v, a and the forces have ``nv``. Units and conventions are those of the model's methods of the same names.
-    Loops are honoured: forces act at the driven coordinates alone.
-    ``contact``: the robot's contact with a ground, where it stands on one.
+    q has ``nq`` entries; v, a and the forces have ``nv``. Units and conventions are those of the
+    model's methods of the same names. Loops are honoured: forces act at the driven coordinates
+    alone. ``contact``: the robot's contact with a ground, where it stands on one.
     """
 
     def __init__(self, model: Robot, contact: ContactText | None = None) -> None:
@@ -41,10 +40,14 @@ class RobotText:
         return self._driven[key]
 
     def felt(self, q: Scalars, v: Scalars) -> list[Scalar] | None:
-        """The ground's wrenches on the links (6 nv), as force sensors would tell them; None without a ground."""
+        """The ground's wrenches on the links (6 nv), as force sensors would tell them; None without
+        a ground.
+        """
         return None if self.contact is None else self.contact.reactions(q, v)[2]
 
-    def inverse_dynamics(self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None) -> list[Scalar]:
+    def inverse_dynamics(
+        self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None
+    ) -> list[Scalar]:
         """tau = I a + h (table 6.1); ``wrenches`` as from ``felt``."""
         if wrenches is not None:
             return self._inverse_under(list(q), list(v), list(a), list(wrenches))[0]
@@ -55,7 +58,9 @@ class RobotText:
         return self._forward(list(q), list(v), list(tau))[0]
 
     def bias(self, q: Scalars, v: Scalars) -> list[Scalar]:
-        """h: the forces that hold the accelerations at zero; with loops, those of the driven coordinates."""
+        """h: the forces that hold the accelerations at zero; with loops, those of the driven
+        coordinates.
+        """
         if self.model.loops:
             return self._held(q, v)
         return self._bias(list(q), list(v))[0]
@@ -70,10 +75,11 @@ class RobotText:
         self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None, wrenches: Scalars | None = None,
         forces: Scalars | None = None,
     ) -> list[Scalar]:  # fmt: skip
-        """(nv): the forces that give the coordinates ``joints`` the accelerations a_joints; the others' accelerations (table 7.1).
+        """(nv): the forces that give the coordinates ``joints`` the accelerations a_joints; the
+        others' accelerations (table 7.1).
 
-        joints: the driven coordinates unless told. wrenches: as from ``felt``. forces (nv): on the others, none unless told. This
-        is eqs. (9.8), (9.9) solved by recursion.
+        joints: the driven coordinates unless told. wrenches: as from ``felt``. forces (nv): on the
+        others, none unless told. This is eqs. (9.8), (9.9) solved by recursion.
         """
         given = self.driven() if joints is None else joints
         x: list[Scalar] = [0.0] * self.nv if forces is None else list(forces)
@@ -82,7 +88,9 @@ class RobotText:
         name = "hybrid_dynamics" if wrenches is None else "hybrid_dynamics_wrenches"
         if (name, given.v) not in self._hybrids:
             prescribed = [float(k in given.v) for k in range(self.nv)]
-            self._hybrids[name, given.v] = plain_text(algorithm_of(self.model, name), self.model, [prescribed])
+            self._hybrids[name, given.v] = plain_text(
+                algorithm_of(self.model, name), self.model, [prescribed]
+            )
         outside = [] if wrenches is None else [list(wrenches)]
         return self._hybrids[name, given.v](list(q), list(v), x, *outside)[0]
 
@@ -114,9 +122,13 @@ class RobotText:
 
 
 class StillRobot(RobotText):
-    """A robot whose algorithms all answer zero: enough to see whether a controller's shapes fit, whatever the posture."""
+    """A robot whose algorithms all answer zero: enough to see whether a controller's shapes fit,
+    whatever the posture.
+    """
 
-    def inverse_dynamics(self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None) -> list[Scalar]:
+    def inverse_dynamics(
+        self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None
+    ) -> list[Scalar]:
         return [0.0] * self.nv
 
     def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[Scalar]:

@@ -18,10 +18,12 @@ from ramify.motion.trajectory import Row
 
 @dataclass(frozen=True)
 class Sum(Controller):
-    """The forces of all ``parts`` together; each part keeps its own joints and limits, and limits of the sum come last.
+    """The forces of all ``parts`` together; each part keeps its own joints and limits, and limits
+    of the sum come last.
 
-    It drives what its parts drive unless ``actuated`` narrows that down. Its states are those of the parts, one after the
-    other. Parts are sampled together or not at all: their rate is the sum's.
+    It drives what its parts drive unless ``actuated`` narrows that down. Its states are those of
+    the parts, one after the other. Parts are sampled together or not at all: their rate is the
+    sum's.
 
     Raises StateError where there is no part, one is no controller, or rates differ.
     """
@@ -35,13 +37,19 @@ class Sum(Controller):
             if not isinstance(part, Controller):
                 raise StateError(f"Sum: part {i} is a {type(part).__name__}, not a controller")
             if part.prescribes:
-                raise StateError(f"Sum: part {i} prescribes a motion; such joints take no further forces, leave it by itself")
+                raise StateError(
+                    f"Sum: part {i} prescribes a motion; such joints take no further forces, leave "
+                    "it by itself"
+                )
         if not parts:
             raise StateError("Sum needs at least one controller")
         rate = parts[0].rate_hz if self.rate_hz is None else self.rate_hz
         for i, part in enumerate(parts):
             if part.rate_hz != rate and not (part.rate_hz is None and self.rate_hz is not None):
-                raise StateError(f"Sum: part {i} has rate_hz {part.rate_hz}, not {rate}; leave the rates to the sum")
+                raise StateError(
+                    f"Sum: part {i} has rate_hz {part.rate_hz}, not {rate}; leave the rates to the "
+                    "sum"
+                )
         settle(self, parts=parts, rate_hz=rate)
 
     @property
@@ -71,7 +79,9 @@ class Sum(Controller):
         robot = RobotText(model)
         Torque(0.0, actuated=self.driven(robot).names, limits=self.limits).check(model)
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         forces: list[list[Scalar]] = []
         rates: list[Scalar] = []
         for part in self.parts:

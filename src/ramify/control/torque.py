@@ -29,18 +29,23 @@ class Torque(Controller):
         super().__post_init__()
         settle(self, tau=row("tau", self.tau))
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         return list(spread("tau", self.tau, driven, robot)), []
 
 
 @dataclass(frozen=True)
 class TorqueTable(Controller):
-    """Forces ``values`` (T, k) or (T, nv), N m or N, at the rising ``times`` (T,), s; k the number of driven coordinates.
+    """Forces ``values`` (T, k) or (T, nv), N m or N, at the rising ``times`` (T,), s; k the number
+    of driven coordinates.
 
-    interpolate: "linear" between the rows, or "hold", each row until the next. The first row holds before its time, the last after.
-    The text costs some selections per row when it is compiled: for tables of thousands of rows use the ``tau`` of ``rf.rollout``.
+    interpolate: "linear" between the rows, or "hold", each row until the next. The first row holds
+    before its time, the last after. The text costs some selections per row when it is compiled: for
+    tables of thousands of rows use the ``tau`` of ``rf.rollout``.
 
-    Raises StateError where times do not rise, shapes do not fit, a value is not finite or ``interpolate`` is unknown.
+    Raises StateError where times do not rise, shapes do not fit, a value is not finite or
+    ``interpolate`` is unknown.
     """
 
     times: Any
@@ -58,9 +63,14 @@ class TorqueTable(Controller):
     def _lines(self) -> list[list[float]]:
         """For every interval: its first time, the forces there, and their slopes."""
         ends = zip(self.times, self.times[1:], self.values, self.values[1:], strict=False)
-        return [[t0, *one, *((b - a) / (t1 - t0) for a, b in zip(one, other, strict=True))] for t0, t1, one, other in ends]
+        return [
+            [t0, *one, *((b - a) / (t1 - t0) for a, b in zip(one, other, strict=True))]
+            for t0, t1, one, other in ends
+        ]
 
-    def law(self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
         if self.interpolate == "hold" or len(self.times) == 1:
             return list(spread("values", pick(t, self.times[1:], self.values), driven, robot)), []
         s = select(t < self.times[0], self.times[0], select(t > self.times[-1], self.times[-1], t))

@@ -19,7 +19,9 @@ def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:
             raise TypeError(f"it holds {raw.dtype} entries")
         a = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise StateError(f"{name} must be an array of real numbers, (..., {size}); {error}") from None
+        raise StateError(
+            f"{name} must be an array of real numbers, (..., {size}); {error}"
+        ) from None
     if a.shape[-1:] != (size,):
         raise StateError(f"{name} has shape {a.shape}; {whose!r} needs (..., {size})")
     if not np.isfinite(a).all():

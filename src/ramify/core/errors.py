@@ -12,7 +12,9 @@ class ModelError(RamifyError):
 
 
 class StateError(RamifyError):
-    """Coordinates, rates, accelerations or torques that a model cannot take: wrong shape, NaN, infinity."""
+    """Coordinates, rates, accelerations or torques that a model cannot take: wrong shape, NaN,
+    infinity.
+    """
 
 
 class LoopError(RamifyError):
@@ -20,6 +22,8 @@ class LoopError(RamifyError):
 
 
 class SimulationError(RamifyError):
-    """A simulation that cannot go on. ``result`` holds what was computed until then, where there is something."""
+    """A simulation that cannot go on. ``result`` holds what was computed until then, where there is
+    something.
+    """
 
     result: object | None = None

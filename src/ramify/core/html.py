@@ -11,11 +11,18 @@ def text(cell: object) -> str:
     return f"{cell + 0.0:.4g}" if isinstance(cell, float) else str(cell)
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()) -> str:
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], right: Sequence[int] = ()
+) -> str:
     """A table; the columns ``right`` are set flush right."""
     kind = [' class="number"' if k in right else "" for k in range(len(columns))]
     head = "".join(f"<th{k}>{escape(column)}</th>" for k, column in zip(kind, columns, strict=True))
-    body = "".join("<tr>" + "".join(f"<td{k}>{_cell(c)}</td>" for k, c in zip(kind, row, strict=True)) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td{k}>{_cell(c)}</td>" for k, c in zip(kind, row, strict=True))
+        + "</tr>"
+        for row in rows
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -31,7 +38,9 @@ def _cell(cell: object) -> str:
 
 def facts(rows: Mapping[str, object]) -> str:
     """A table of two columns: what, and what it is."""
-    body = "".join(f'<tr><th>{escape(k)}</th><td class="long">{_cell(v)}</td></tr>' for k, v in rows.items())
+    body = "".join(
+        f'<tr><th>{escape(k)}</th><td class="long">{_cell(v)}</td></tr>' for k, v in rows.items()
+    )
     return f"<table><tbody>{body}</tbody></table>"
 
 

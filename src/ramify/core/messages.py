@@ -8,13 +8,21 @@ from numbers import Real
 
 def shown(value: object, most: int = 48) -> str:
     """A value as a message quotes it: shortened where it is long."""
-    text = f"{value}" if isinstance(value, Real) else repr(value) if isinstance(value, str) else _kind(value)
+    text = (
+        f"{value}"
+        if isinstance(value, Real)
+        else repr(value)
+        if isinstance(value, str)
+        else _kind(value)
+    )
     return text if len(text) <= most else f"{text[:most]}... ({len(text)} characters)"
 
 
 def _kind(value: object) -> str:
     kinds: dict[type, str] = {dict: "a mapping", list: "a list", type(None): "nothing"}
-    return next((text for kind, text in kinds.items() if isinstance(value, kind)), type(value).__name__)
+    return next(
+        (text for kind, text in kinds.items() if isinstance(value, kind)), type(value).__name__
+    )
 
 
 def near(name: str, known: list[str]) -> str:
@@ -22,7 +30,9 @@ def near(name: str, known: list[str]) -> str:
     found = get_close_matches(name[:80], known[:1000], n=1, cutoff=0.6)
     if found:
         return f"; did you mean {found[0]!r}?"
-    return f"; there are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else ""
+    return (
+        f"; there are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else ""
+    )
 
 
 def pretty(unit: str) -> str:

@@ -1,4 +1,6 @@
-"""Names of robots, links, joints, points and loops: which there are, and how a message shows a text that is none."""
+"""Names of robots, links, joints, points and loops: which there are, and how a message shows a text
+that is none.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +20,12 @@ def is_name(text: str) -> bool:
 
 
 def escaped(text: str, keep: str = "") -> str:
-    """A text with control characters, and those that turn the direction of writing, as escapes; ``keep`` are let pass."""
-    return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+    """A text with control characters, and those that turn the direction of writing, as escapes;
+    ``keep`` are let pass.
+    """
+    return "".join(
+        c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
+    )
 
 
 def fresh(name: str, taken: Container[str]) -> str:

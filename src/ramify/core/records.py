@@ -17,7 +17,9 @@ def _names(kind: Any) -> tuple[str, ...] | None:
 
 
 def flatten(record: Any) -> list[Scalar]:
-    """The scalars of a record, depth first; a scalar is its own record, a tuple is a record of its items."""
+    """The scalars of a record, depth first; a scalar is its own record, a tuple is a record of its
+    items.
+    """
     out: list[Scalar] = []
     _collect(record, out)
     return out
@@ -54,12 +56,16 @@ def add(a: Any, b: Any) -> Any:
 
 
 def ships_with_ramify(part: Any) -> bool:
-    """Whether a controller, a ground and all it is made of come with ramify, so that their reprs say all there is."""
+    """Whether a controller, a ground and all it is made of come with ramify, so that their reprs
+    say all there is.
+    """
     if isinstance(part, (tuple, list)):
         return all(map(ships_with_ramify, part))
     if not is_dataclass(part):
         return True
-    return type(part).__module__.startswith("ramify.") and all(ships_with_ramify(getattr(part, f.name)) for f in fields(part))
+    return type(part).__module__.startswith("ramify.") and all(
+        ships_with_ramify(getattr(part, f.name)) for f in fields(part)
+    )
 
 
 def settle(record: object, **values: object) -> None:

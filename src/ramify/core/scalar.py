@@ -1,8 +1,9 @@
 """Elementary functions over any scalar.
 
-The algorithms of ramify are written over ``+ - * /`` and the functions below, never over an array library. A scalar may be
-a float, a NumPy array (a batch of numbers), a traced expression, a dual number, a SymPy expression, a CasADi ``SX`` or a JAX
-array. A type of our own carries the functions as methods (``x.sin()``); for the others the table names the library.
+The algorithms of ramify are written over ``+ - * /`` and the functions below, never over an array
+library. A scalar may be a float, a NumPy array (a batch of numbers), a traced expression, a dual
+number, a SymPy expression, a CasADi ``SX`` or a JAX array. A type of our own carries the functions
+as methods (``x.sin()``); for the others the table names the library.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from typing import Any
 Scalar = Any
 """Whatever supports ``+ - * /`` and the functions of this module."""
 
-_LIBRARIES = {"numpy": "numpy", "sympy": "sympy", "casadi": "casadi", "jax": "jax.numpy", "jaxlib": "jax.numpy"}
+_LIBRARIES = {
+    "numpy": "numpy",
+    "sympy": "sympy",
+    "casadi": "casadi",
+    "jax": "jax.numpy",
+    "jaxlib": "jax.numpy",
+}
 _SELECT: dict[str, Callable[..., Any]] = {
     "numpy": lambda np, c, a, b: np.where(c, a, b),
     "sympy": lambda sp, c, a, b: sp.Piecewise((a, c), (b, True)),
@@ -39,7 +46,10 @@ def _apply(name: str, *args: Scalar) -> Scalar:
     if hasattr(lead, f"_{name}_"):
         return getattr(lead, f"_{name}_")(*args)
     library = import_module(_library(lead))
-    return getattr(library, "arctan2" if name == "atan2" and library.__name__ in ("numpy", "jax.numpy") else name)(*args)
+    return getattr(
+        library,
+        "arctan2" if name == "atan2" and library.__name__ in ("numpy", "jax.numpy") else name,
+    )(*args)
 
 
 def sin(x: Scalar) -> Scalar:

@@ -1,12 +1,13 @@
 """Vectors, tensors, twists, wrenches and inertias over any scalar.
 
-Six-vectors are angular first, as in the book: a twist is ``[w; v]`` (angular velocity, velocity of the frame's origin), a wrench
-is ``[n; f]`` (moment about the origin, force). Nothing here branches on a number, so every operation can be traced; a zero
-or a one known beforehand folds away by itself.
+Six-vectors are angular first, as in the book: a twist is ``[w; v]`` (angular velocity, velocity of
+the frame's origin), a wrench is ``[n; f]`` (moment about the origin, force). Nothing here branches
+on a number, so every operation can be traced; a zero or a one known beforehand folds away by
+itself.
 
-Rotations are about one axis at a time, because the Denavit-Hartenberg frames of :mod:`ramify.model.skeleton` need no other (but
-for quaternions). A
-symmetric tensor is rotated with ``c*c + s*s = 1`` built in (four products for the 2 x 2 block): an isotropic one does not change.
+Rotations are about one axis at a time, because the Denavit-Hartenberg frames of
+:mod:`ramify.model.skeleton` need no other (but for quaternions). A symmetric tensor is rotated with
+``c*c + s*s = 1`` built in (four products for the 2 x 2 block): an isotropic one does not change.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Vec3:
         return self.x * o.x + self.y * o.y + self.z * o.z
 
     def cross(self, o: Vec3) -> Vec3:
-        return Vec3(self.y * o.z - self.z * o.y, self.z * o.x - self.x * o.z, self.x * o.y - self.y * o.x)
+        return Vec3(
+            self.y * o.z - self.z * o.y, self.z * o.x - self.x * o.z, self.x * o.y - self.y * o.x
+        )
 
     def rotate_x(self, c: Scalar, s: Scalar) -> Vec3:
         """``Rx @ self`` for the rotation with cosine c and sine s."""
@@ -55,8 +58,12 @@ class Vec3:
         return R @ self
 
 
-def _turn_block(c: Scalar, s: Scalar, aa: Scalar, ab: Scalar, ba: Scalar, bb: Scalar) -> tuple[Scalar, Scalar, Scalar, Scalar]:
-    """R B R' of a 2 x 2 block B = [[aa, ab], [ba, bb]] for R = [[c, -s], [s, c]]; quarter turns only permute."""
+def _turn_block(
+    c: Scalar, s: Scalar, aa: Scalar, ab: Scalar, ba: Scalar, bb: Scalar
+) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+    """R B R' of a 2 x 2 block B = [[aa, ab], [ba, bb]] for R = [[c, -s], [s, c]]; quarter turns
+    only permute.
+    """
     if isinstance(s, float) and s == 0.0:
         return aa, ab, ba, bb
     if isinstance(c, float) and c == 0.0:
@@ -92,7 +99,17 @@ class Sym3:
     def less_half_trace(self) -> Mat3:
         """``self - tr(self)/2``: of an inertia tensor, minus the second moment of its mass."""
         half = 0.5 * (self.xx + self.yy + self.zz)
-        return Mat3(self.xx - half, self.xy, self.xz, self.xy, self.yy - half, self.yz, self.xz, self.yz, self.zz - half)
+        return Mat3(
+            self.xx - half,
+            self.xy,
+            self.xz,
+            self.xy,
+            self.yy - half,
+            self.yz,
+            self.xz,
+            self.yz,
+            self.zz - half,
+        )
 
     def rotate_z(self, c: Scalar, s: Scalar) -> Sym3:
         """``Rz @ self @ Rz.T``."""
@@ -132,11 +149,19 @@ class Mat3:
 
     @property
     def rows(self) -> tuple[Vec3, Vec3, Vec3]:
-        return Vec3(self.xx, self.xy, self.xz), Vec3(self.yx, self.yy, self.yz), Vec3(self.zx, self.zy, self.zz)
+        return (
+            Vec3(self.xx, self.xy, self.xz),
+            Vec3(self.yx, self.yy, self.yz),
+            Vec3(self.zx, self.zy, self.zz),
+        )
 
     @property
     def columns(self) -> tuple[Vec3, Vec3, Vec3]:
-        return Vec3(self.xx, self.yx, self.zx), Vec3(self.xy, self.yy, self.zy), Vec3(self.xz, self.yz, self.zz)
+        return (
+            Vec3(self.xx, self.yx, self.zx),
+            Vec3(self.xy, self.yy, self.zy),
+            Vec3(self.xz, self.yz, self.zz),
+        )
 
     @staticmethod
     def from_columns(a: Vec3, b: Vec3, c: Vec3) -> Mat3:
@@ -148,9 +173,21 @@ class Mat3:
 
     @staticmethod
     def steiner(a: Vec3, b: Vec3) -> Mat3:
-        """``-(a x)(b x) = (a . b) 1 - b a'``: the tensor of the parallel-axis theorem, for a pair of vectors."""
+        """``-(a x)(b x) = (a . b) 1 - b a'``: the tensor of the parallel-axis theorem, for a pair
+        of vectors.
+        """
         x, y, z = a.x * b.x, a.y * b.y, a.z * b.z
-        return Mat3(y + z, -(b.x * a.y), -(b.x * a.z), -(b.y * a.x), x + z, -(b.y * a.z), -(b.z * a.x), -(b.z * a.y), x + y)
+        return Mat3(
+            y + z,
+            -(b.x * a.y),
+            -(b.x * a.z),
+            -(b.y * a.x),
+            x + z,
+            -(b.y * a.z),
+            -(b.z * a.x),
+            -(b.z * a.y),
+            x + y,
+        )
 
     def __add__(self, o: Mat3) -> Mat3:
         return Mat3(
@@ -229,15 +266,29 @@ class Wrench:
 
 
 def acceleration_field(w: Vec3, dw: Vec3) -> Mat3:
-    """The tensor G that gives the acceleration of a point r of a body relative to its origin: G r = dw x r + w x (w x r)."""
+    """The tensor G that gives the acceleration of a point r of a body relative to its origin: G r =
+    dw x r + w x (w x r).
+    """
     xx, yy, zz = w.x * w.x, w.y * w.y, w.z * w.z
     xy, xz, yz = w.x * w.y, w.x * w.z, w.y * w.z
-    return Mat3(-(yy + zz), xy - dw.z, xz + dw.y, xy + dw.z, -(xx + zz), yz - dw.x, xz - dw.y, yz + dw.x, -(xx + yy))
+    return Mat3(
+        -(yy + zz),
+        xy - dw.z,
+        xz + dw.y,
+        xy + dw.z,
+        -(xx + zz),
+        yz - dw.x,
+        xz - dw.y,
+        yz + dw.x,
+        -(xx + yy),
+    )
 
 
 @dataclass(slots=True)
 class RigidInertia:
-    """Mass matrix M of a rigid body about its origin (eq. 5.6): mass m, first moment h = m d, inertia tensor I."""
+    """Mass matrix M of a rigid body about its origin (eq. 5.6): mass m, first moment h = m d,
+    inertia tensor I.
+    """
 
     m: Scalar
     h: Vec3
@@ -275,7 +326,9 @@ class RigidInertia:
         return RigidInertia(self.m, self.h + r * self.m, self.I + tensor)
 
     def articulated(self) -> ArticulatedInertia:
-        return ArticulatedInertia(self.I, Mat3.cross_tensor(self.h), Sym3(self.m, self.m, self.m, 0.0, 0.0, 0.0))
+        return ArticulatedInertia(
+            self.I, Mat3.cross_tensor(self.h), Sym3(self.m, self.m, self.m, 0.0, 0.0, 0.0)
+        )
 
 
 @dataclass(slots=True)
@@ -318,10 +371,14 @@ class ArticulatedInertia:
         )  # fmt: skip
 
     def rotate_z(self, c: Scalar, s: Scalar) -> ArticulatedInertia:
-        return ArticulatedInertia(self.A.rotate_z(c, s), self.B.rotate_z(c, s), self.C.rotate_z(c, s))
+        return ArticulatedInertia(
+            self.A.rotate_z(c, s), self.B.rotate_z(c, s), self.C.rotate_z(c, s)
+        )
 
     def rotate_x(self, c: Scalar, s: Scalar) -> ArticulatedInertia:
-        return ArticulatedInertia(self.A.rotate_x(c, s), self.B.rotate_x(c, s), self.C.rotate_x(c, s))
+        return ArticulatedInertia(
+            self.A.rotate_x(c, s), self.B.rotate_x(c, s), self.C.rotate_x(c, s)
+        )
 
     def rotate(self, R: Mat3) -> ArticulatedInertia:
         return ArticulatedInertia(self.A.rotate(R), self.B.rotate(R), self.C.rotate(R))

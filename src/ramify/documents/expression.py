@@ -1,7 +1,8 @@
-"""Arithmetic in robot files: numbers, named parameters, + - * / **, and a few functions. Never ``eval``.
+"""Arithmetic in robot files: numbers, named parameters, + - * / **, and a few functions. Never
+``eval``.
 
-A text is checked against a pattern, parsed by :mod:`ast`, and walked by a table of allowed nodes; every value is a float, so
-that no power or product can grow beyond eight bytes.
+A text is checked against a pattern, parsed by :mod:`ast`, and walked by a table of allowed nodes;
+every value is a float, so that no power or product can grow beyond eight bytes.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ RESERVED: Final = frozenset([*CONSTANTS, *FUNCTIONS, "copy", "base"])
 _BINARY: Final[Mapping[type[ast.operator], Callable[[float, float], Any]]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
 }  # fmt: skip
-_UNARY: Final[Mapping[type[ast.unaryop], Callable[[float], float]]] = {ast.UAdd: operator.pos, ast.USub: operator.neg}
+_UNARY: Final[Mapping[type[ast.unaryop], Callable[[float], float]]] = {
+    ast.UAdd: operator.pos,
+    ast.USub: operator.neg,
+}
 _TOKENS: Final = re.compile(
     r"(?:\s*(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])|[A-Za-z_][A-Za-z_0-9]*|\*\*|[-+*/(),]))+\s*", re.ASCII
 )  # fmt: skip
@@ -47,7 +51,8 @@ class ExpressionError(ValueError):
 def evaluate(value: object, names: Mapping[str, float]) -> float:
     """A number or an expression as a float. Infinite values pass; NaN does not.
 
-    Raises ExpressionError for anything else than a number, for unknown names, and for division by zero and the like.
+    Raises ExpressionError for anything else than a number, for unknown names, and for division by
+    zero and the like.
     """
     if isinstance(value, str):
         try:
@@ -66,7 +71,9 @@ def evaluate(value: object, names: Mapping[str, float]) -> float:
         try:
             result = float(value)
         except OverflowError:
-            raise ExpressionError(f"a whole number of this size is too large; numbers here stay below {LARGEST:.0e}") from None
+            raise ExpressionError(
+                f"a whole number of this size is too large; numbers here stay below {LARGEST:.0e}"
+            ) from None
     if isinstance(result, complex) or math.isnan(result):
         raise ExpressionError(f"{shown(value)} is not a real number")
     if LARGEST < abs(result) < math.inf:
@@ -77,13 +84,17 @@ def evaluate(value: object, names: Mapping[str, float]) -> float:
 @lru_cache(maxsize=4096)
 def _parsed(text: str) -> ast.expr:
     if len(text) > LONGEST:
-        raise ExpressionError(f"{shown(text)} is too long for a number; {LONGEST} characters at most")
+        raise ExpressionError(
+            f"{shown(text)} is too long for a number; {LONGEST} characters at most"
+        )
     if not _TOKENS.fullmatch(text):
         raise ExpressionError(f"{shown(text)} is not a number")
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError):
-        raise ExpressionError(f"{shown(text)} is not a number, nor arithmetic with + - * / ** and parentheses") from None
+        raise ExpressionError(
+            f"{shown(text)} is not a number, nor arithmetic with + - * / ** and parentheses"
+        ) from None
 
 
 def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
@@ -102,6 +113,10 @@ def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
             return _UNARY[type(sign)](_value(operand, names))
         case ast.Call(func=ast.Name(id=function), args=arguments, keywords=[]):
             if function not in FUNCTIONS:
-                raise ExpressionError(f"no function is named {shown(function)}; there are {', '.join(FUNCTIONS)}")
+                raise ExpressionError(
+                    f"no function is named {shown(function)}; there are {', '.join(FUNCTIONS)}"
+                )
             return FUNCTIONS[function](*(_value(argument, names) for argument in arguments))
-    raise ExpressionError(f"{shown(ast.unparse(node))} is not arithmetic with + - * / ** and parentheses")
+    raise ExpressionError(
+        f"{shown(ast.unparse(node))} is not arithmetic with + - * / ** and parentheses"
+    )

@@ -47,7 +47,9 @@ class Seq(list[Any]):
 
 
 def locate(root: object, path: Sequence[str | int], key: bool = False) -> Position:
-    """Where a path leads in a document, or the nearest place above it; with ``key``, where its last key stands."""
+    """Where a path leads in a document, or the nearest place above it; with ``key``, where its last
+    key stands.
+    """
     node, at = root, getattr(root, "at", Position(1, 1))
     for depth, step in enumerate(path):
         if isinstance(node, Map) and step in node:
@@ -72,11 +74,25 @@ class Mistakes:
     def __bool__(self) -> bool:
         return bool(self._found)
 
-    def add(self, path: Path, text: str, *, link: str = "", key: bool = False, at: Position | None = None) -> None:
-        """Note a mistake at a path of the document, or at a position. The same one in another copy of a template is noted once."""
+    def add(
+        self,
+        path: Path,
+        text: str,
+        *,
+        link: str = "",
+        key: bool = False,
+        at: Position | None = None,
+    ) -> None:
+        """Note a mistake at a path of the document, or at a position. The same one in another copy
+        of a template is noted once.
+        """
         place = (at or locate(self.root, path, key), path, text)
         where = ".".join(map(str, path)) + (f" (link {link!r})" if link else "")
-        line = f"{self.file}:{place[0]}: " + (f"{escaped(where)}: " if where else "") + escaped(text, keep="\n")
+        line = (
+            f"{self.file}:{place[0]}: "
+            + (f"{escaped(where)}: " if where else "")
+            + escaped(text, keep="\n")
+        )
         self._found.setdefault(place, line)
         if len(self._found) >= ENOUGH:
             self.raise_if_any()
@@ -84,8 +100,12 @@ class Mistakes:
     def raise_if_any(self) -> None:
         """Raise ModelError with one line per mistake, in the order of the file."""
         if self._found:
-            lines = [self._found[place] for place in sorted(self._found, key=lambda place: place[0])]
-            more = f"{len(lines) - MOST} more mistakes" + (" at least; reading stopped there" if len(lines) >= ENOUGH else "")
+            lines = [
+                self._found[place] for place in sorted(self._found, key=lambda place: place[0])
+            ]
+            more = f"{len(lines) - MOST} more mistakes" + (
+                " at least; reading stopped there" if len(lines) >= ENOUGH else ""
+            )
             rest = [f"{self.file}: and {more}"] if len(lines) > MOST else []
             raise ModelError("\n".join(lines[:MOST] + rest))
 

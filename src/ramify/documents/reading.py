@@ -1,4 +1,6 @@
-"""Reading files that nobody vouches for: regular ones only, up to a size, every failure a ModelError."""
+"""Reading files that nobody vouches for: regular ones only, up to a size, every failure a
+ModelError.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from ramify.core.errors import ModelError
 
 
 def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
-    """The bytes of a file of at most ``most`` bytes. Raises ModelError where it is missing, no regular file, or larger."""
+    """The bytes of a file of at most ``most`` bytes. Raises ModelError where it is missing, no
+    regular file, or larger.
+    """
     try:
         info = os.stat(path)
         if stat.S_ISDIR(info.st_mode):
@@ -17,7 +21,10 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
         if not stat.S_ISREG(info.st_mode):
             raise ModelError(f"{path} is not a regular file")
         if info.st_size > most:
-            raise ModelError(f"{path}: {info.st_size / 1e6:.1f} MB; a robot file of this kind has at most {most / 1e6:.1f} MB")
+            raise ModelError(
+                f"{path}: {info.st_size / 1e6:.1f} MB; a robot file of this kind has at most "
+                f"{most / 1e6:.1f} MB"
+            )
         with open(path, "rb") as file:
             data = file.read(most + 1)
     except FileNotFoundError:
@@ -25,7 +32,9 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
     except (OSError, ValueError) as error:
         if isinstance(error, ModelError):
             raise
-        raise ModelError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise ModelError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     if len(data) > most:
         raise ModelError(f"{path}: grew beyond {most / 1e6:.1f} MB while it was read")
     return data

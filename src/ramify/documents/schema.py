@@ -1,6 +1,7 @@
 """Parts of documents: the types of their values, and how a value that is wrong is explained.
 
-Numbers may be arithmetic; its names are looked up in the validation context, a mapping of parameters.
+Numbers may be arithmetic; its names are looked up in the validation context, a mapping of
+parameters.
 """
 
 from __future__ import annotations
@@ -9,7 +10,16 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, ClassVar, Final, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, ValidationError, ValidationInfo
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    ValidationInfo,
+)
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from ramify.core.messages import near, shown
@@ -27,9 +37,16 @@ def number_where(accept: Callable[[float], bool], wanted: str) -> BeforeValidato
         try:
             x = evaluate(value, info.context or {})
         except ExpressionError as error:
-            raise wrong(f"{error}; {wanted} belongs here" if "did you mean" not in str(error) else str(error)) from None
+            raise wrong(
+                f"{error}; {wanted} belongs here"
+                if "did you mean" not in str(error)
+                else str(error)
+            ) from None
         if not accept(x):
-            raise wrong(f"{shown(value)}{'' if not isinstance(value, str) else f' = {x}'} will not do; {wanted} belongs here")
+            raise wrong(
+                f"{shown(value)}{'' if not isinstance(value, str) else f' = {x}'} will not do; "
+                f"{wanted} belongs here"
+            )
         return x
 
     return BeforeValidator(check)
@@ -68,18 +85,26 @@ Bound = Annotated[float, number_where(lambda x: True, "a number or .inf")]
 Positive = Annotated[float, number_where(lambda x: 0.0 < x < math.inf, "a finite number above 0")]
 
 
-NotNegative = Annotated[float, number_where(lambda x: 0.0 <= x < math.inf, "a finite number, 0 or more,")]
+NotNegative = Annotated[
+    float, number_where(lambda x: 0.0 <= x < math.inf, "a finite number, 0 or more,")
+]
 
 
 Count = Annotated[
-    float, number_where(lambda x: x >= 1 and x == int(x) if math.isfinite(x) else False, "a whole number, 1 or more,")
+    float,
+    number_where(
+        lambda x: x >= 1 and x == int(x) if math.isfinite(x) else False,
+        "a whole number, 1 or more,",
+    ),
 ]
 
 
 Vector = Annotated[tuple[Number, Number, Number], list_of(3, "a list of three numbers")]
 
 
-Matrix = Annotated[tuple[Vector, Vector, Vector], list_of(3, "a list of three rows of three numbers")]
+Matrix = Annotated[
+    tuple[Vector, Vector, Vector], list_of(3, "a list of three rows of three numbers")
+]
 
 
 Name = Annotated[str, BeforeValidator(_text)]
@@ -98,11 +123,16 @@ class Part(BaseModel):
 _FORMS: Final = ("<elements>", "<rows>", "<principal>", "<number>", "<list>", "<joints>")
 
 
-def choice(part: object, path: Path, keys: tuple[str, ...], needed: bool = False) -> Iterator[tuple[Path, str]]:
+def choice(
+    part: object, path: Path, keys: tuple[str, ...], needed: bool = False
+) -> Iterator[tuple[Path, str]]:
     if isinstance(part, Mapping):
         given = [key for key in keys if key in part]
         if len(given) > 1:
-            yield (*path, given[1]), f"{' and '.join(given)} exclude each other; give one of {', '.join(keys)}"
+            yield (
+                (*path, given[1]),
+                f"{' and '.join(given)} exclude each other; give one of {', '.join(keys)}",
+            )
         elif needed and not given:
             yield path, f"one of {', '.join(keys)} is missing"
 
@@ -116,11 +146,19 @@ def explain(error: ErrorDetails, part: type[Part]) -> tuple[Path, str, bool]:
         case "missing":
             return path, "is missing", False
         case "literal_error":
-            return path, f"{shown(error['input'])} will not do; {error['ctx']['expected']} belongs here", False
+            return (
+                path,
+                f"{shown(error['input'])} will not do; {error['ctx']['expected']} belongs here",
+                False,
+            )
         case "model_type" | "dict_type" | "model_attributes_type":
             return path, f"{shown(error['input'])} will not do; a mapping belongs here", False
         case "list_type" | "too_short":
-            return path, f"{shown(error['input'])} will not do; a list with at least one entry belongs here", False
+            return (
+                path,
+                f"{shown(error['input'])} will not do; a list with at least one entry belongs here",
+                False,
+            )
         case "bool_type":
             return path, f"{shown(error['input'])} will not do; true or false belongs here", False
         case _:
@@ -136,7 +174,9 @@ def _keys(part: type[Part], path: Path) -> list[str]:
 P = TypeVar("P", bound=Part)
 
 
-def validate(part: type[P], raw: object, names: Mapping[str, float]) -> tuple[P | None, list[tuple[Path, str, bool]]]:
+def validate(
+    part: type[P], raw: object, names: Mapping[str, float]
+) -> tuple[P | None, list[tuple[Path, str, bool]]]:
     """The part, or None and its mistakes."""
     try:
         return part.model_validate(raw, context=names), []
@@ -154,7 +194,10 @@ def as_list(value: object) -> object:
     return value if isinstance(value, list) else [value]
 
 
-Row = Annotated[Annotated[Number, Tag("<number>")] | Annotated[list[Number], Tag("<list>")], Discriminator(form_of)]
+Row = Annotated[
+    Annotated[Number, Tag("<number>")] | Annotated[list[Number], Tag("<list>")],
+    Discriminator(form_of),
+]
 """A number, or a list of numbers."""
 
 

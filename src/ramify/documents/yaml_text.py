@@ -1,7 +1,8 @@
 """YAML 1.2 text to plain data with positions, within limits.
 
-Built on the parser's events with a stack of our own: nesting, size and aliases are bounded before anything grows, and every key
-and value keeps its line and column. Scalars follow the core schema of YAML 1.2 (``1e-3`` is a number, ``yes`` is a text).
+Built on the parser's events with a stack of our own: nesting, size and aliases are bounded before
+anything grows, and every key and value keeps its line and column. Scalars follow the core schema of
+YAML 1.2 (``1e-3`` is a number, ``yes`` is a text).
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ from ramify.documents.mistakes import Map, Mistakes, Path, Position, Seq
 MAX_BYTES: Final = 1 << 20
 MAX_NODES: Final = 100_000
 MAX_DEPTH: Final = 32
-"""Limits of a robot file: size, scalars and collections (those an alias repeats counted again), nesting."""
+"""Limits of a robot file: size, scalars and collections (those an alias repeats counted again),
+nesting.
+"""
 
 ADVICE: Final = "Write parts that repeat once, as a template"
 
@@ -49,7 +52,9 @@ _SPECIAL: Final[dict[str, Any]] = {
 
 
 def read_text(path: FilePath) -> str:
-    """The text of a file. Raises ModelError where it is missing, no regular file, too large or not UTF-8."""
+    """The text of a file. Raises ModelError where it is missing, no regular file, too large or not
+    UTF-8.
+    """
     try:
         info = path.stat()
         if stat.S_ISDIR(info.st_mode):
@@ -61,29 +66,44 @@ def read_text(path: FilePath) -> str:
     except FileNotFoundError:
         raise ModelError(f"{path}: there is no such file") from None
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise ModelError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
+        ) from None
     return decode(data, os.fspath(path), max(info.st_size, len(data)))
 
 
 def decode(data: bytes, file: str, size: int) -> str:
-    """Bytes of a robot file as text. Raises ModelError where there are too many or where they are not UTF-8."""
+    """Bytes of a robot file as text. Raises ModelError where there are too many or where they are
+    not UTF-8.
+    """
     if size > MAX_BYTES:
-        raise ModelError(f"{file}: {size / 1e6:.1f} MB; a robot file has at most {MAX_BYTES / 1e6:.1f} MB. {ADVICE}")
+        raise ModelError(
+            f"{file}: {size / 1e6:.1f} MB; a robot file has at most {MAX_BYTES / 1e6:.1f} MB. "
+            f"{ADVICE}"
+        )
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         column = error.start - data.rfind(b"\n", 0, error.start)
         byte = f"byte 0x{data[error.start]:02x}"
-        raise ModelError(f"{file}:{line}:{column}: {byte} is not UTF-8 text; is this a robot file?") from None
+        raise ModelError(
+            f"{file}:{line}:{column}: {byte} is not UTF-8 text; is this a robot file?"
+        ) from None
 
 
-def parse(text: str, mistakes: Mistakes, wanted: str = "a robot file is a mapping with the keys name and links") -> Map:
-    """The document of a text: nested Map, Seq and scalars. Duplicate keys and the like are noted in ``mistakes``.
+def parse(
+    text: str,
+    mistakes: Mistakes,
+    wanted: str = "a robot file is a mapping with the keys name and links",
+) -> Map:
+    """The document of a text: nested Map, Seq and scalars. Duplicate keys and the like are noted in
+    ``mistakes``.
 
     wanted: what such a file is, for the message where it is none.
 
-    Raises ModelError for text that is not YAML, that exceeds a limit, or whose document is not a mapping.
+    Raises ModelError for text that is not YAML, that exceeds a limit, or whose document is not a
+    mapping.
     """
     builder = _Builder(mistakes)
     try:
@@ -97,7 +117,9 @@ def parse(text: str, mistakes: Mistakes, wanted: str = "a robot file is a mappin
         mistakes.stop((), f"not YAML: {said}", at=_position(mark) if mark else None)
     except YAMLError as error:
         mistakes.stop((), f"not YAML: {' '.join(str(error).split())[:200]}")
-    except Exception as error:  # on damaged text the parser also raises IndexError, ValueError, AttributeError ...
+    except (
+        Exception
+    ) as error:  # on damaged text the parser also raises IndexError, ValueError, AttributeError ...
         mistakes.stop((), f"not YAML: {type(error).__name__} {' '.join(str(error).split())[:200]}")
     if not isinstance(builder.root, Map):
         mistakes.stop((), f"empty: {wanted}" if builder.root is None else wanted, at=Position(1, 1))
@@ -146,10 +168,16 @@ class _Builder:
             case DocumentStartEvent():
                 self.documents += 1
                 if self.documents > 1:
-                    self.mistakes.stop((), "a second document starts here; a robot file has one", at=at)
+                    self.mistakes.stop(
+                        (), "a second document starts here; a robot file has one", at=at
+                    )
             case AliasEvent():
                 if event.anchor not in self.anchors:
-                    self.mistakes.stop(self.path, f"the alias *{event.anchor} names nothing that is complete before it", at=at)
+                    self.mistakes.stop(
+                        self.path,
+                        f"the alias *{event.anchor} names nothing that is complete before it",
+                        at=at,
+                    )
                 value, size = self.anchors[event.anchor]
                 self.count(size, at)
                 self.put(value, size, at)
@@ -162,8 +190,14 @@ class _Builder:
             case SequenceStartEvent() | MappingStartEvent():
                 self.begin(event, at)
                 if len(self.stack) >= MAX_DEPTH:
-                    self.mistakes.stop(self.path[:4], f"nested deeper than {MAX_DEPTH} levels", at=at)
-                self.stack.append(_Open(Seq(at) if isinstance(event, SequenceStartEvent) else Map(at), event.anchor))
+                    self.mistakes.stop(
+                        self.path[:4], f"nested deeper than {MAX_DEPTH} levels", at=at
+                    )
+                self.stack.append(
+                    _Open(
+                        Seq(at) if isinstance(event, SequenceStartEvent) else Map(at), event.anchor
+                    )
+                )
             case SequenceEndEvent() | MappingEndEvent():
                 done = self.stack.pop()
                 if done.anchor:
@@ -178,15 +212,21 @@ class _Builder:
     def begin(self, event: ScalarEvent | CollectionStartEvent, at: Position) -> None:
         self.count(1, at)
         if event.tag is not None and str(event.tag) != "!":
-            self.mistakes.add(self.path, f"the tag {str(event.tag)[:40]!r} has no meaning here", at=at)
+            self.mistakes.add(
+                self.path, f"the tag {str(event.tag)[:40]!r} has no meaning here", at=at
+            )
 
     def count(self, size: int, at: Position) -> None:
         self.nodes += size
         if self.nodes > MAX_NODES:
-            self.mistakes.stop((), f"more than {MAX_NODES} values, aliases written out. {ADVICE}", at=at)
+            self.mistakes.stop(
+                (), f"more than {MAX_NODES} values, aliases written out. {ADVICE}", at=at
+            )
 
     def put(self, value: Any, size: int, at: Position, text: str | None = None) -> None:
-        """A finished value goes to the collection it stands in; keys are texts, whatever they look like."""
+        """A finished value goes to the collection it stands in; keys are texts, whatever they look
+        like.
+        """
         if not self.stack:
             self.root = value
             return
@@ -203,9 +243,13 @@ class _Builder:
         else:
             if top.key in top.value:
                 first = top.value.keys_at[top.key]
-                self.mistakes.add(self.path, f"this key stands twice, first in line {first.line}", at=top.key_at)
+                self.mistakes.add(
+                    self.path, f"this key stands twice, first in line {first.line}", at=top.key_at
+                )
             if value is None:
-                self.mistakes.add(self.path, "has no value; give it one or leave out the key", at=at)
+                self.mistakes.add(
+                    self.path, "has no value; give it one or leave out the key", at=at
+                )
             else:
                 top.value[top.key] = value
                 top.value.keys_at[top.key], top.value.values_at[top.key] = top.key_at, at

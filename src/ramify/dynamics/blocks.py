@@ -1,9 +1,10 @@
-"""The order in which a sparse square system falls apart: blocks that can be solved one after another.
+"""The order in which a sparse square system falls apart: blocks that can be solved one after
+another.
 
-A system A x = b is given by its pattern alone: which unknowns appear in which equation. A block is a smallest set of equations
-that, once the blocks before it are solved, has as many unknowns as equations: it is *determinate*. The blocks are found by
-matching each equation with an unknown of its own (augmenting ways) and gathering equations that depend on each other in a circle
-(Tarjan).
+A system A x = b is given by its pattern alone: which unknowns appear in which equation. A block is
+a smallest set of equations that, once the blocks before it are solved, has as many unknowns as
+equations: it is *determinate*. The blocks are found by matching each equation with an unknown of
+its own (augmenting ways) and gathering equations that depend on each other in a circle (Tarjan).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ class Block:
 def blocks(pattern: Sequence[Sequence[int]], unknowns: int) -> tuple[Block, ...] | None:
     """The blocks in the order of solution; ``pattern[i]`` lists the unknowns in equation i.
 
-    None where the system is not square, or where some unknowns cannot all be found whatever the numbers are.
+    None where the system is not square, or where some unknowns cannot all be found whatever the
+    numbers are.
     """
     if len(pattern) != unknowns:
         return None
@@ -32,7 +34,10 @@ def blocks(pattern: Sequence[Sequence[int]], unknowns: int) -> tuple[Block, ...]
         return None
     unknown_of = {equation: k for k, equation in enumerate(owner)}
     needs = [[owner[k] for k in row if owner[k] != i] for i, row in enumerate(pattern)]
-    return tuple(Block(tuple(sorted(group)), tuple(sorted(unknown_of[i] for i in group))) for group in _circles(needs))
+    return tuple(
+        Block(tuple(sorted(group)), tuple(sorted(unknown_of[i] for i in group)))
+        for group in _circles(needs)
+    )
 
 
 def _matching(pattern: Sequence[Sequence[int]], unknowns: int) -> list[int] | None:

@@ -1,4 +1,6 @@
-"""Momentum about the centre of mass as a map of the rates, and the wrench that its change asks of the surroundings."""
+"""Momentum about the centre of mass as a map of the rates, and the wrench that its change asks of
+the surroundings.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ def about(point: Vec3, at: Pose, w: Wrench) -> Wrench:
 
 
 def centroidal_momentum_matrix(tree: Tree, q: Column) -> Column:
-    """The columns of A (6, nv), each a Wrench [angular; linear]: A v is the momentum about the centre of mass, world axes.
+    """The columns of A (6, nv), each a Wrench [angular; linear]: A v is the momentum about the
+    centre of mass, world axes.
 
-    A unit rate of a joint moves its composite body as one: its column is psi~ = M~ p (eq. 5.19), moved to the centre of mass.
+    A unit rate of a joint moves its composite body as one: its column is psi~ = M~ p (eq. 5.19),
+    moved to the centre of mass.
     """
     x = displacements(tree, q)
     pose = poses(tree, x)
@@ -32,7 +36,8 @@ def centroidal_momentum_matrix(tree: Tree, q: Column) -> Column:
 
 
 def required_wrench(tree: Tree, q: Column, v: Column, a: Column) -> Wrench:
-    """[n; f] about the world's origin, world axes: the rate of the robot's momentum less its weight (eq. 5.5, summed).
+    """[n; f] about the world's origin, world axes: the rate of the robot's momentum less its weight
+    (eq. 5.5, summed).
 
     It is what the surroundings must exert on the robot, wherever they touch it, for it to move so.
     """

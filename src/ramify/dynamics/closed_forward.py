@@ -1,12 +1,14 @@
 """Forward dynamics of closed systems (eqs. 8.5-8.7) by the recursions of the tree.
 
-With I = U D U' the accelerations follow from (8.1) and J a = -c, where c = J' v and what stabilises the loops:
+With I = U D U' the accelerations follow from (8.1) and J a = -c, where c = J' v and what stabilises
+the loops:
 
     Z = U^-1 J',   phi^ = U^-1 phi,   (Z' D^-1 Z) lambda = -(Z' D^-1 phi^ + c),   a = U^-T D^-1 (phi^ + Z lambda).
 
-A column of Z is a wrench on its way to the base through joints that give way; the last step is one forward recursion. No inertia
-matrix is formed. Where the inertia matrix itself is singular, because some massless link moves only as its loop lets it, I is
-replaced by I + J' W J, which gives the same answer, and U by its triangular factor.
+A column of Z is a wrench on its way to the base through joints that give way; the last step is one
+forward recursion. No inertia matrix is formed. Where the inertia matrix itself is singular, because
+some massless link moves only as its loop lets it, I is replaced by I + J' W J, which gives the same
+answer, and U by its triangular factor.
 """
 
 from __future__ import annotations
@@ -43,8 +45,12 @@ class Factors:
 # ---- the recursions ----
 
 
-def inward(link: Link, children: Wrench, x: Displacement, row: Elimination, bias: Wrench, tau: Scalar) -> tuple[Scalar, Wrench]:
-    """Backward recursion, eq. (6.11): phi^ = phi - p' w, the wrench w passed on through a joint that gives way."""
+def inward(
+    link: Link, children: Wrench, x: Displacement, row: Elimination, bias: Wrench, tau: Scalar
+) -> tuple[Scalar, Wrench]:
+    """Backward recursion, eq. (6.11): phi^ = phi - p' w, the wrench w passed on through a joint
+    that gives way.
+    """
     w = bias + children
     phi_hat = tau - link.p.dot(w)
     return phi_hat, link.propagation(x).transposed(w + row.psi * phi_hat)
@@ -93,7 +99,9 @@ def _carriers(tree: Tree, links: Sequence[int]) -> set[int]:
 def dense_factors(
     tree: Tree, q: Column, rows: Sequence[Constraint], weight: float
 ) -> tuple[Factors, Callable[[Sequence[Scalar]], list[Scalar]]]:
-    """Factors of I + J' W J = L D L', W being ``weight`` (kg) times the squared size of each row; and L^-1 b as a function."""
+    """Factors of I + J' W J = L D L', W being ``weight`` (kg) times the squared size of each row;
+    and L^-1 b as a function.
+    """
     n = len(tree.links)
     I, A = mass_matrix(tree, q), [[0.0 for _ in range(n)] for _ in range(n)]  # noqa: E741
     for i in range(n):
@@ -153,7 +161,9 @@ def _sum(a: Sparse, b: Sparse) -> Scalar:
     return total
 
 
-def with_multipliers(factors: Factors, Z: Sequence[Sparse], phi: Sequence[Scalar], lam: Sequence[Scalar]) -> list[Scalar]:
+def with_multipliers(
+    factors: Factors, Z: Sequence[Sparse], phi: Sequence[Scalar], lam: Sequence[Scalar]
+) -> list[Scalar]:
     """D^-1 Z lambda added to phi."""
     out = list(phi)
     for z, x in zip(Z, lam, strict=True):
@@ -166,14 +176,18 @@ def forward_dynamics(
     tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column, rate: float = 0.0,
     weight: float = 0.0, drives: Mapping[int, Scalar] | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
-    """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames, and the multipliers.
+    """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames,
+    and the multipliers.
 
-    rate (1/s): Baumgarte's stabilisation, c = J' v + 2 rate J v + rate^2 phi. weight (kg): not zero where I is singular. drives:
-    links whose accelerations are given; each is one more constraint, whose multiplier is the force that drives it.
+    rate (1/s): Baumgarte's stabilisation, c = J' v + 2 rate J v + rate^2 phi. weight (kg): not zero
+    where I is singular. drives: links whose accelerations are given; each is one more constraint,
+    whose multiplier is the force that drives it.
     """
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    bias = tree.each(lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, applied)
+    bias = tree.each(
+        lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, applied
+    )
     rows = constraints(tree, loops, q, x, moving)
     for i, (k, a) in enumerate((drives or {}).items()):
         rows.append(Constraint(0.0, {k: 1.0}, -a, 1.0, len(loops) + i, forces={k: 1.0}))
@@ -205,10 +219,11 @@ def hybrid_dynamics(
     applied: Column,
     weight: float,
 ) -> list[Scalar]:
-    """y (nv): where accelerations are prescribed (one in that column) the forces that give them, else the accelerations.
+    """y (nv): where accelerations are prescribed (one in that column) the forces that give them,
+    else the accelerations.
 
-    x: accelerations where prescribed, else joint forces. Drives that depend on earlier ones (more than degrees of freedom) do
-    nothing.
+    x: accelerations where prescribed, else joint forces. Drives that depend on earlier ones (more
+    than degrees of freedom) do nothing.
     """
     drives = {k: a for k, (a, one) in enumerate(zip(x, prescribed, strict=True)) if one}
     tau = [0.0 if k in drives else force for k, force in enumerate(x)]
@@ -228,7 +243,9 @@ def _stabilised(row: Constraint, v: Column, rate: float) -> Scalar:
 def _joint_forces(tree: Tree, x: Column, bias: Column, tau: Column) -> list[Scalar]:
     """phi = tau - h by the backward recursion of inverse dynamics."""
 
-    def step(link: Link, children: Wrench, at: Displacement, w: Wrench, force: Scalar) -> tuple[Scalar, Wrench]:
+    def step(
+        link: Link, children: Wrench, at: Displacement, w: Wrench, force: Scalar
+    ) -> tuple[Scalar, Wrench]:
         total = w + children
         return force - link.p.dot(total), link.propagation(at).transposed(total)
 

@@ -1,9 +1,11 @@
-"""Inverse dynamics of closed systems (eq. 8.4): driving forces at the actuated joints, and the multipliers.
+"""Inverse dynamics of closed systems (eq. 8.4): driving forces at the actuated joints, and the
+multipliers.
 
-J_a' tau_a + J' lambda = tau^phi is solved by orthogonalising the columns of J' and then those of J_a' against them: what is left
-of the latter moves the mechanism, and has to do what is left of tau^phi. Of several possible tau_a the shortest is taken, of
-several possible lambda the one in which constraints that follow from earlier ones carry nothing. What no actuator can
-give is told, not hidden: ``unmet``.
+J_a' tau_a + J' lambda = tau^phi is solved by orthogonalising the columns of J' and then those of
+J_a' against them: what is left of the latter moves the mechanism, and has to do what is left of
+tau^phi. Of several possible tau_a the shortest is taken, of several possible lambda the one in
+which constraints that follow from earlier ones carry nothing. What no actuator can give is told,
+not hidden: ``unmet``.
 """
 
 from __future__ import annotations
@@ -24,16 +26,20 @@ def inverse_dynamics(
     tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column, applied: Column,
     work: Plan | None = None,
 ) -> tuple[list[Scalar], ...]:  # fmt: skip
-    """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives; multipliers; tau^phi, and what of it
-    neither gives (nv); the residual (nc), and J a + J' v (nc), which vanishes where the accelerations keep the loops closed.
+    """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
+    multipliers; tau^phi, and what of it neither gives (nv); the residual (nc), and J a + J' v (nc),
+    which vanishes where the accelerations keep the loops closed.
 
-    work: the order in which the subsystems are solved, where they are determinate; None solves (8.4) as a whole.
+    work: the order in which the subsystems are solved, where they are determinate; None solves
+    (8.4) as a whole.
     """
     x = displacements(tree, q)
     rows = constraints(tree, loops, q, x, motions(tree, x, v, tree.each(lambda link: 0.0)))
     wanted = [force for force, _ in joint_wrenches(tree, x, v, a, applied)]
     slip = [dot([a[k] for k in row.entries], list(row.entries.values())) + row.bias for row in rows]
-    tau, lam = driving_forces(rows, actuated, wanted) if work is None else solve_blocks(work, rows, wanted)
+    tau, lam = (
+        driving_forces(rows, actuated, wanted) if work is None else solve_blocks(work, rows, wanted)
+    )
     unmet = [w - t for w, t in zip(wanted, tau, strict=True)]
     for row, x_k in zip(rows, lam, strict=True):
         for k, entry in row.entries.items():
@@ -50,7 +56,8 @@ def driving_forces(
     squares = scales([dot(r, r) for r in J], [row.size for row in rows], [row.loop for row in rows])
     E = [[float(k == i) for k in range(n)] for i in actuated]
     Q, R, inverse = orthogonal([*J, *E], [*squares, *([1.0] * len(E))])
-    # what is left of the driving columns: R_E tau_a = Q_E' tau^phi, of full rank but for zero rows; the shortest tau_a lies in them
+    # what is left of the driving columns: R_E tau_a = Q_E' tau^phi, of full rank but for zero rows;
+    # the shortest tau_a lies in them
     R_E = [R[nc + i][nc:] for i in range(len(E))]
     P, T, t_inverse = orthogonal(R_E, [1.0] * len(E))
     y = forward_substitute(T, t_inverse, [dot(e, wanted) for e in Q[nc:]])
@@ -59,5 +66,7 @@ def driving_forces(
     for i, k in enumerate(actuated):
         tau[k] = driving[i]
     left = [w - t for w, t in zip(wanted, tau, strict=True)]
-    lam = back_substitute([R[i][:nc] for i in range(nc)], inverse[:nc], [dot(e, left) for e in Q[:nc]])
+    lam = back_substitute(
+        [R[i][:nc] for i in range(nc)], inverse[:nc], [dot(e, left) for e in Q[:nc]]
+    )
     return tau, lam

@@ -1,4 +1,6 @@
-"""The ends of the loops on the links of the tree: what the texts of this folder know of a robot besides its tree."""
+"""The ends of the loops on the links of the tree: what the texts of this folder know of a robot
+besides its tree.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from ramify.model.skeleton import as_pose
 
 @dataclass(frozen=True)
 class End:
-    """One side of a closing joint: a link (-1: the base) and the joint's frame in it; of the base in the world."""
+    """One side of a closing joint: a link (-1: the base) and the joint's frame in it; of the base
+    in the world.
+    """
 
     link: int
     frame: Pose
@@ -24,10 +28,11 @@ class End:
 
 @dataclass(frozen=True)
 class Closure:
-    """A loop on the tree. ``moves`` are the links between its ends: +1 those that carry the second end alone, -1 the first.
+    """A loop on the tree. ``moves`` are the links between its ends: +1 those that carry the second
+    end alone, -1 the first.
 
-    ``sizes`` (m per unit) make its rows comparable: 1 for lengths, the robot's size for angles. A gear has no ends but the links of
-    its two coordinates.
+    ``sizes`` (m per unit) make its rows comparable: 1 for lengths, the robot's size for angles. A
+    gear has no ends but the links of its two coordinates.
     """
 
     loop: Loop
@@ -42,14 +47,23 @@ class Closure:
 def closures(model: Robot) -> tuple[Closure, ...]:
     """The loops of a model, each on the links of its skeleton."""
     size = reach(model)
-    return tuple(_gear(model, loop, size) if loop.joints else _closure(model, loop, size) for loop in model.loops)
+    return tuple(
+        _gear(model, loop, size) if loop.joints else _closure(model, loop, size)
+        for loop in model.loops
+    )
 
 
 @once
 def reach(model: Robot) -> float:
-    """A length of the robot, m: the mean distance between a joint and what hangs on it; 1 where all is in one point."""
+    """A length of the robot, m: the mean distance between a joint and what hangs on it; 1 where all
+    is in one point.
+    """
     spans = [float(np.linalg.norm(body.joint.placement.position)) for body in model.bodies]
-    spans += [float(np.linalg.norm(end.frame.position)) for loop in model.loops for end in (loop.first, loop.second)]
+    spans += [
+        float(np.linalg.norm(end.frame.position))
+        for loop in model.loops
+        for end in (loop.first, loop.second)
+    ]
     spans += [float(np.linalg.norm(body.com)) for body in model.bodies]
     lengths = [x for x in spans if x > 0.0]
     return sum(lengths) / len(lengths) if lengths else 1.0
@@ -66,10 +80,21 @@ def count(model: Robot) -> int:
 
 
 def _closure(model: Robot, loop: Loop, size: float) -> Closure:
-    ends = [_end(model, link, frame) for link, frame in zip((loop.first.link, loop.second.link), loop.frames, strict=True)]
+    ends = [
+        _end(model, link, frame)
+        for link, frame in zip((loop.first.link, loop.second.link), loop.frames, strict=True)
+    ]
     carried = [set(_support(model.skeleton.parents, end.link)) for end in ends]
-    moves = [(k, -1.0) for k in sorted(carried[0] - carried[1])] + [(k, 1.0) for k in sorted(carried[1] - carried[0])]
-    return Closure(loop, ends[0], ends[1], tuple(moves), tuple(1.0 if row in LENGTHS else size for row in loop.rows))
+    moves = [(k, -1.0) for k in sorted(carried[0] - carried[1])] + [
+        (k, 1.0) for k in sorted(carried[1] - carried[0])
+    ]
+    return Closure(
+        loop,
+        ends[0],
+        ends[1],
+        tuple(moves),
+        tuple(1.0 if row in LENGTHS else size for row in loop.rows),
+    )
 
 
 def _gear(model: Robot, loop: Loop, size: float) -> Closure:

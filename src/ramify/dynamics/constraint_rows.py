@@ -1,12 +1,15 @@
-"""What a closing joint forbids, over any scalar: its rows, the wrenches that enforce them, and their accelerations.
+"""What a closing joint forbids, over any scalar: its rows, the wrenches that enforce them, and
+their accelerations.
 
-In the axes of the world, d leads from the first end's origin to the second's; w', v' are the angular velocity of the second end
-and the velocity of its origin as seen from the first end, dw', dv' the accelerations seen so. A row phi(d, axes) has the rate
+In the axes of the world, d leads from the first end's origin to the second's; w', v' are the
+angular velocity of the second end and the velocity of its origin as seen from the first end, dw',
+dv' the accelerations seen so. A row phi(d, axes) has the rate
 
     n . w' + f . v'    and the second derivative    n . dw' + f . dv' + rest,
 
-so [n; f] is the wrench, at the second end's origin, with which a unit multiplier acts on the second link (and its reverse on the
-first), and the rest is what bends: the rows of J and J' v of eqs. (8.1) and (8.5).
+so [n; f] is the wrench, at the second end's origin, with which a unit multiplier acts on the second
+link (and its reverse on the first), and the rest is what bends: the rows of J and J' v of eqs.
+(8.1) and (8.5).
 """
 
 from __future__ import annotations
@@ -52,7 +55,12 @@ def _row(name: str, loop: Loop, first: Pose, second: Pose) -> Row:
         return _angle(a[2], b[2])
     if name == "distance":
         k = 1.0 / loop.length
-        return Row((d.dot(d) - loop.length * loop.length) * (0.5 * k), _NONE, d * k, lambda w, v: v.dot(v) * k)
+        return Row(
+            (d.dot(d) - loop.length * loop.length) * (0.5 * k),
+            _NONE,
+            d * k,
+            lambda w, v: v.dot(v) * k,
+        )
     return _turn(_TURNS.index(name), first.R, second.R)
 
 
@@ -66,7 +74,9 @@ def _angle(u: Vec3, z: Vec3) -> Row:
 
 
 def _turn(k: int, first: Mat3, second: Mat3) -> Row:
-    """Half the sum of a_i x b_i over the axes of both ends, along axis k: the sine of the angle between them times its axis."""
+    """Half the sum of a_i x b_i over the axes of both ends, along axis k: the sine of the angle
+    between them times its axis.
+    """
     a, b = first.columns, second.columns
     e = a[k]
     value = 0.5 * (_crosses(a, b).dot(e))

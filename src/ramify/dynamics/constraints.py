@@ -1,4 +1,6 @@
-"""Constraint kinematics (section 8.2): residual, J and J' v of all loops, from the sweeps that also serve the dynamics."""
+"""Constraint kinematics (section 8.2): residual, J and J' v of all loops, from the sweeps that also
+serve the dynamics.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ from ramify.model.link import Pose
 
 @dataclass(slots=True)
 class Constraint:
-    """One row: its value, its entries of J by link, and the wrenches by link (in the links' frames) of a unit multiplier.
+    """One row: its value, its entries of J by link, and the wrenches by link (in the links' frames)
+    of a unit multiplier.
 
-    ``forces`` are joint forces by link instead, for a gear. ``size``: see Closure; ``loop`` is the index of its loop; ``at`` is the
-    wrench of a unit multiplier on the second link, at that end and in the axes of the world.
+    ``forces`` are joint forces by link instead, for a gear. ``size``: see Closure; ``loop`` is the
+    index of its loop; ``at`` is the wrench of a unit multiplier on the second link, at that end and
+    in the axes of the world.
     """
 
     value: Scalar
@@ -34,16 +38,20 @@ class Constraint:
     at: Wrench | None = None
 
 
-def constraints(tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Column | None) -> list[Constraint]:
+def constraints(
+    tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Column | None
+) -> list[Constraint]:
     """All rows of all loops at the links' coordinates q and displacements x.
 
-    moving: the motions of the links under gravity at zero joint accelerations, which give J' v (gravity, an acceleration common to
-    all, drops out); None leaves that at zero.
+    moving: the motions of the links under gravity at zero joint accelerations, which give J' v
+    (gravity, an acceleration common to all, drops out); None leaves that at zero.
     """
     at = poses(tree, x)
     out: list[Constraint] = []
     for index, closure in enumerate(loops):
-        out += _gear(closure, q, index) if closure.geared else _rows(tree, closure, at, moving, index)
+        out += (
+            _gear(closure, q, index) if closure.geared else _rows(tree, closure, at, moving, index)
+        )
     return out
 
 
@@ -54,7 +62,9 @@ def _gear(closure: Closure, q: Column, index: int) -> list[Constraint]:
     return [Constraint(value, entries, 0.0, closure.sizes[0], index, forces=dict(entries))]
 
 
-def _rows(tree: Tree, closure: Closure, at: Column, moving: Column | None, index: int) -> list[Constraint]:
+def _rows(
+    tree: Tree, closure: Closure, at: Column, moving: Column | None, index: int
+) -> list[Constraint]:
     ends = [_placed(end, at) for end in (closure.first, closure.second)]
     found = rows(closure.loop, *ends)
     bias = [0.0] * len(found) if moving is None else _bias(tree, closure, at, ends, moving, found)
@@ -62,12 +72,17 @@ def _rows(tree: Tree, closure: Closure, at: Column, moving: Column | None, index
     out = []
     columns = {k: _column(tree, at[k], k, place) for k, _ in closure.moves}
     for row, b, size in zip(found, bias, closure.sizes, strict=True):
-        entries = {k: sign * (row.n.dot(columns[k].w) + row.f.dot(columns[k].v)) for k, sign in closure.moves}
+        entries = {
+            k: sign * (row.n.dot(columns[k].w) + row.f.dot(columns[k].v))
+            for k, sign in closure.moves
+        }
         wrenches = {}
         for end, sign in ((closure.first, -1.0), (closure.second, 1.0)):
             if end.link >= 0:
                 wrenches[end.link] = _felt(row, at[end.link], place, sign)
-        out.append(Constraint(row.value, entries, b, size, index, wrenches, at=Wrench(row.n, row.f)))
+        out.append(
+            Constraint(row.value, entries, b, size, index, wrenches, at=Wrench(row.n, row.f))
+        )
     return out
 
 
@@ -76,11 +91,15 @@ def _placed(end: End, at: Column) -> Pose:
     if end.link < 0:
         return end.frame
     pose: Pose = at[end.link]
-    return Pose(Mat3.from_columns(*(pose.R @ axis for axis in end.frame.R.columns)), pose.point(end.frame.r))
+    return Pose(
+        Mat3.from_columns(*(pose.R @ axis for axis in end.frame.R.columns)), pose.point(end.frame.r)
+    )
 
 
 def _column(tree: Tree, at: Pose, k: int, place: Vec3) -> Twist:
-    """The twist, at a place and in the axes of the world, that a unit rate of link k gives what it carries."""
+    """The twist, at a place and in the axes of the world, that a unit rate of link k gives what it
+    carries.
+    """
     e, p = at.R.columns[2], tree.links[k].p
     w = e * p.rho
     return Twist(w, e * p.eta + w.cross(place - at.r))
@@ -92,9 +111,13 @@ def _felt(row: Row, at: Pose, place: Vec3, sign: float) -> Wrench:
     return Wrench(at.R.transposed_times(n) * sign, at.R.transposed_times(row.f) * sign)
 
 
-def _bias(tree: Tree, closure: Closure, at: Column, ends: Sequence[Pose], moving: Column, found: list[Row]) -> list[Scalar]:
+def _bias(
+    tree: Tree, closure: Closure, at: Column, ends: Sequence[Pose], moving: Column, found: list[Row]
+) -> list[Scalar]:
     """J' v: the rows' second derivatives at zero joint accelerations."""
-    (w1, v1, dw1, dv1), (w2, v2, dw2, dv2) = (_motion(tree, end, at, moving) for end in (closure.first, closure.second))
+    (w1, v1, dw1, dv1), (w2, v2, dw2, dv2) = (
+        _motion(tree, end, at, moving) for end in (closure.first, closure.second)
+    )
     d = ends[1].r - ends[0].r
     w, v = w2 - w1, v2 - v1 - w1.cross(d)
     dw = dw2 - dw1 - w1.cross(w2)
@@ -115,9 +138,12 @@ def _motion(tree: Tree, end: End, at: Column, moving: Column) -> tuple[Vec3, Vec
     return R @ m.t.w, R @ velocity, R @ m.dt.w, R @ rate
 
 
-def loop_wrenches(tree: Tree, loops: Sequence[Closure], q: Column, lam: Sequence[Scalar]) -> tuple[list[Wrench], list[Wrench]]:
-    """(on links, of loops): what the multipliers exert on every body, at its origin, and each loop's on its second link, at that
-    end; world-aligned. A gear acts in its joints, not on the bodies.
+def loop_wrenches(
+    tree: Tree, loops: Sequence[Closure], q: Column, lam: Sequence[Scalar]
+) -> tuple[list[Wrench], list[Wrench]]:
+    """(on links, of loops): what the multipliers exert on every body, at its origin, and each
+    loop's on its second link, at that end; world-aligned. A gear acts in its joints, not on the
+    bodies.
     """
     x = displacements(tree, q)
     at, o = poses(tree, x), Vec3(0.0, 0.0, 0.0)
@@ -129,4 +155,6 @@ def loop_wrenches(tree: Tree, loops: Sequence[Closure], q: Column, lam: Sequence
             felt[link] = felt[link] + w * k
         if row.at is not None:
             out[row.loop] = out[row.loop] + row.at * k
-    return [to_world(link, pose, w) for link, pose, w in zip(tree.links, at, felt, strict=True)], out
+    return [
+        to_world(link, pose, w) for link, pose, w in zip(tree.links, at, felt, strict=True)
+    ], out

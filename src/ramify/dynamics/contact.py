@@ -1,8 +1,10 @@
-"""Points of the links that touch the ground: how they move, and what the forces on them do to the links (section 5.1.4, D.2).
+"""Points of the links that touch the ground: how they move, and what the forces on them do to the
+links (section 5.1.4, D.2).
 
-A ground is a function of one point: ``ground(place, velocity)``, both in the world, gives a record with its ``force``. Places and
-velocities come from the recursions that forward dynamics needs anyway, so a traced algorithm computes them once; no Jacobian is
-formed. ``points`` is a column: for every link a tuple of points in its frame.
+A ground is a function of one point: ``ground(place, velocity)``, both in the world, gives a record
+with its ``force``. Places and velocities come from the recursions that forward dynamics needs
+anyway, so a traced algorithm computes them once; no Jacobian is formed. ``points`` is a column: for
+every link a tuple of points in its frame.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ def at_points(link: Link, at: Pose, t: Twist, points: Sequence[Vec3]) -> list[tu
 
 
 def gathered(link: Link, at: Pose, points: Sequence[Vec3], forces: Sequence[Vec3]) -> Wrench:
-    """w^F of eq. (5.15): the forces on a link's points, in the axes of the world, felt at its origin in its frame."""
+    """w^F of eq. (5.15): the forces on a link's points, in the axes of the world, felt at its
+    origin in its frame.
+    """
     total = no_wrench()
     for s, force in zip(points, forces, strict=True):
         f = at.R.transposed_times(force)
@@ -36,24 +40,41 @@ def gathered(link: Link, at: Pose, points: Sequence[Vec3], forces: Sequence[Vec3
     return total
 
 
-def touches(tree: Tree, x: Column, v: Column, points: Column, ground: GroundText) -> tuple[Column, Column, Column]:
-    """(moving, felt, applied): places and velocities of the points, the ground's answers, and the links' wrenches w^F."""
+def touches(
+    tree: Tree, x: Column, v: Column, points: Column, ground: GroundText
+) -> tuple[Column, Column, Column]:
+    """(moving, felt, applied): places and velocities of the points, the ground's answers, and the
+    links' wrenches w^F.
+    """
     at = poses(tree, x)
     moving = tree.each(at_points, at, twists(tree, x, v), points)
     felt = tree.each(lambda link, items: [ground(*item) for item in items], moving)
-    applied = tree.each(lambda link, pose, own, rs: gathered(link, pose, own, [r.force for r in rs]), at, points, felt)
+    applied = tree.each(
+        lambda link, pose, own, rs: gathered(link, pose, own, [r.force for r in rs]),
+        at,
+        points,
+        felt,
+    )
     return moving, felt, applied
 
 
-def contact_wrenches(tree: Tree, q: Column, v: Column, points: Column, ground: GroundText) -> tuple[Column, Column, Column]:
-    """(moving, felt, wrenches): the same, the wrenches as a user gives them: at the bodies' origins, in the axes of the world."""
+def contact_wrenches(
+    tree: Tree, q: Column, v: Column, points: Column, ground: GroundText
+) -> tuple[Column, Column, Column]:
+    """(moving, felt, wrenches): the same, the wrenches as a user gives them: at the bodies'
+    origins, in the axes of the world.
+    """
     x = displacements(tree, q)
     moving, felt, applied = touches(tree, x, v, points, ground)
     return moving, felt, tree.each(to_world, poses(tree, x), applied)
 
 
-def contact_dynamics(tree: Tree, q: Column, v: Column, tau: Column, points: Column, ground: GroundText) -> tuple[Column, Column]:
-    """(a, felt): accelerations (nv) under joint forces tau and the ground; the ground's answers, a list for every link."""
+def contact_dynamics(
+    tree: Tree, q: Column, v: Column, tau: Column, points: Column, ground: GroundText
+) -> tuple[Column, Column]:
+    """(a, felt): accelerations (nv) under joint forces tau and the ground; the ground's answers, a
+    list for every link.
+    """
     x = displacements(tree, q)
     _, felt, applied = touches(tree, x, v, points, ground)
     return accelerations(tree, x, v, tau, applied), felt

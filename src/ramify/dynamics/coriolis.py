@@ -1,10 +1,12 @@
-"""The Coriolis matrix C of the Christoffel symbols, composite by composite; dI/dt - 2 C is skew-symmetric.
+"""The Coriolis matrix C of the Christoffel symbols, composite by composite; dI/dt - 2 C is
+skew-symmetric.
 
-A particle dm at x(q) with J = dx/dq has the Christoffel symbols dm dx/dq_i . d2x/dq_j dq_k, so that C = integral of J' dJ/dt dm.
-Over a link whose twist is t = N v this is N' (M dN/dt + B N) with B in blocks [[X, 0], [-(y x), 0]]: y = w x h is the rate of the
-first moment and X = (w x)(I - tr(I)/2), where the tensor in brackets is minus the second moment. B t is Omega M E t of eq. (5.5).
-Composites keep that shape, so that the recursion costs little more than that of M~ (eq. 5.19). Rates are seen from axes at rest,
-written in the link's frame.
+A particle dm at x(q) with J = dx/dq has the Christoffel symbols dm dx/dq_i . d2x/dq_j dq_k, so that
+C = integral of J' dJ/dt dm. Over a link whose twist is t = N v this is N' (M dN/dt + B N) with B in
+blocks [[X, 0], [-(y x), 0]]: y = w x h is the rate of the first moment and X = (w x)(I - tr(I)/2),
+where the tensor in brackets is minus the second moment. B t is Omega M E t of eq. (5.5). Composites
+keep that shape, so that the recursion costs little more than that of M~ (eq. 5.19). Rates are seen
+from axes at rest, written in the link's frame.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ from ramify.model.link import Displacement, Link
 
 @dataclass(slots=True)
 class Turning:
-    """Angular velocity w of a link in its frame, and the rate dr of its origin seen from the parent's, in the parent's frame."""
+    """Angular velocity w of a link in its frame, and the rate dr of its origin seen from the
+    parent's, in the parent's frame.
+    """
 
     w: Vec3
     dr: Vec3
@@ -54,7 +58,9 @@ def outward(link: Link, parent: Turning, x: Displacement, v: Scalar) -> Turning:
 
 
 def whole_spins(tree: Tree, x: Column, moving: Column, v: Column) -> Column:
-    """The motion by which a link's axis turns: a ball joint's three axes turn with all of its angular velocity."""
+    """The motion by which a link's axis turns: a ball joint's three axes turn with all of its
+    angular velocity.
+    """
     if not tree.balls:
         return moving
 
@@ -65,8 +71,12 @@ def whole_spins(tree: Tree, x: Column, moving: Column, v: Column) -> Column:
     return tree.each(lambda link, motion, more: Turning(motion.w + more, motion.dr), moving, ahead)
 
 
-def inward(link: Link, children: Composite, x: Displacement, motion: Turning) -> tuple[Carried, Composite]:
-    """B~ = B + sum of A' (B~ + M~ dA/dt) over the children, A' B~ A being A' B~; M~ as in eq. (5.19)."""
+def inward(
+    link: Link, children: Composite, x: Displacement, motion: Turning
+) -> tuple[Carried, Composite]:
+    """B~ = B + sum of A' (B~ + M~ dA/dt) over the children, A' B~ A being A' B~; M~ as in eq.
+    (5.19).
+    """
     w, p = motion.w, link.p
     M = link.M + children.M
     X = link.M.I.less_half_trace().crossed_by(w) + children.X

@@ -42,7 +42,12 @@ def momentum_step(link: Link, at: Pose, t: Twist) -> Wrench:
 def energy(tree: Tree, q: Column, v: Column) -> tuple[Scalar, Scalar]:
     """Kinetic and potential energy, in J; the potential is zero at the world's origin."""
     x = displacements(tree, q)
-    both = tree.total(lambda link, t, at: (kinetic(link, t), potential(link, at)), (0.0, 0.0), twists(tree, x, v), depths(tree, x))
+    both = tree.total(
+        lambda link, t, at: (kinetic(link, t), potential(link, at)),
+        (0.0, 0.0),
+        twists(tree, x, v),
+        depths(tree, x),
+    )
     return both[0], both[1]
 
 
@@ -53,7 +58,9 @@ def center_of_mass(tree: Tree, q: Column) -> Vec3:
 
 
 def momentum(tree: Tree, q: Column, v: Column) -> tuple[Vec3, Vec3]:
-    """Linear momentum (kg m/s) and angular momentum about the centre of mass (kg m^2/s), world axes."""
+    """Linear momentum (kg m/s) and angular momentum about the centre of mass (kg m^2/s), world
+    axes.
+    """
     x = displacements(tree, q)
     o = Vec3(0.0, 0.0, 0.0)
     whole, at_origin = tree.total(

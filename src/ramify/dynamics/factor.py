@@ -1,7 +1,9 @@
-"""The factors of the generalized inertia matrix, I = U D U' (eqs. 5.22-5.37), and their inverses (eqs. 5.38-5.46).
+"""The factors of the generalized inertia matrix, I = U D U' (eqs. 5.22-5.37), and their inverses
+(eqs. 5.38-5.46).
 
-U is upper unit triangular: row j, column k is not zero only where link j carries link k. Its columns follow a wrench on its way to
-the base: through rigid joints for U, through joints that give way for the inverse.
+U is upper unit triangular: row j, column k is not zero only where link j carries link k. Its
+columns follow a wrench on its way to the base: through rigid joints for U, through joints that give
+way for the inverse.
 """
 
 from __future__ import annotations
@@ -26,11 +28,17 @@ class Elimination:
     inverse: Scalar
 
 
-def inward(link: Link, children: ArticulatedInertia, x: Displacement) -> tuple[Elimination, ArticulatedInertia]:
-    """Backward recursion, eqs. (5.35)-(5.37): M^ = M + sum of A' (M^ - psi^ psi') A over the children."""
+def inward(
+    link: Link, children: ArticulatedInertia, x: Displacement
+) -> tuple[Elimination, ArticulatedInertia]:
+    """Backward recursion, eqs. (5.35)-(5.37): M^ = M + sum of A' (M^ - psi^ psi') A over the
+    children.
+    """
     M = link.M.articulated() + children
     psi_hat, psi, inverse = pivot(M, link.p)
-    return Elimination(psi, link.p.dot(psi_hat), inverse), link.propagation(x).congruence(M.minus_outer(psi_hat, psi))
+    return Elimination(psi, link.p.dot(psi_hat), inverse), link.propagation(x).congruence(
+        M.minus_outer(psi_hat, psi)
+    )
 
 
 def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wrench]:
@@ -41,7 +49,9 @@ def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wre
 
 
 def climb_articulated(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wrench]:
-    """Eqs. (5.44), (5.45): the entry -p' A^' psi of the inverse of U; each joint passed takes its share psi p' w away."""
+    """Eqs. (5.44), (5.45): the entry -p' A^' psi of the inverse of U; each joint passed takes its
+    share psi p' w away.
+    """
     link, x, _ = child
     carrier, _, psi = above
     w = link.propagation(x).transposed(w)
@@ -67,18 +77,25 @@ def udu_inverse(tree: Tree, q: Column) -> tuple[Matrix, Column]:
     """The inverses of U (nv, nv) and of D (nv)."""
     x = displacements(tree, q)
     rows = eliminations(tree, x)
-    psi, D = tree.each(lambda link, row: row.psi, rows), tree.each(lambda link, row: row.inverse, rows)
+    psi, D = (
+        tree.each(lambda link, row: row.psi, rows),
+        tree.each(lambda link, row: row.inverse, rows),
+    )
     ones = tree.each(lambda link: 1.0)
     return tree.climb(climb_articulated, psi, x, psi).with_diagonal(ones), D
 
 
 def mass_matrix_inverse(tree: Tree, q: Column) -> Matrix:
-    """The inverse of I (nv, nv), U^-T D^-1 U^-1 (eq. 5.38): links without a common carrier have no entry."""
+    """The inverse of I (nv, nv), U^-T D^-1 U^-1 (eq. 5.38): links without a common carrier have no
+    entry.
+    """
     return congruence(*udu_inverse(tree, q))
 
 
 def congruence(U: Matrix, d: Column) -> Matrix:
-    """U' diag(d) U of an upper triangular U: over each pair of columns, the sum over the rows that both have."""
+    """U' diag(d) U of an upper triangular U: over each pair of columns, the sum over the rows that
+    both have.
+    """
     rows = [[k for k in range(j + 1) if (k, j) in U.entries] for j in range(U.n)]
     entries: dict[tuple[int, int], Scalar] = {}
     for j in range(U.n):

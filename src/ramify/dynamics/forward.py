@@ -1,7 +1,7 @@
 """Recursive forward dynamics (table 6.2): joint accelerations from joint forces, by I = U D U'.
 
-The wrench that the book carries in two parts (w~ of the inverse dynamics at zero acceleration, and eta) is carried as one
-sum: both obey the same backward recursion, and only their sum is used.
+The wrench that the book carries in two parts (w~ of the inverse dynamics at zero acceleration, and
+eta) is carried as one sum: both obey the same backward recursion, and only their sum is used.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from ramify.model.link import Displacement, Link
 
 @dataclass(slots=True)
 class Articulated:
-    """What a subtree, its joints free, hands down: articulated inertia M^ and the wrench that holds it."""
+    """What a subtree, its joints free, hands down: articulated inertia M^ and the wrench that holds
+    it.
+    """
 
     M: ArticulatedInertia
     w: Wrench
@@ -40,7 +42,9 @@ def pivot(M: ArticulatedInertia, p: Any) -> tuple[Wrench, Wrench, Scalar]:
     return psi_hat, psi_hat * inverse, inverse
 
 
-def inward(link: Link, children: Articulated, x: Displacement, bias: Wrench, tau: Scalar) -> tuple[Pivot, Articulated]:
+def inward(
+    link: Link, children: Articulated, x: Displacement, bias: Wrench, tau: Scalar
+) -> tuple[Pivot, Articulated]:
     """Backward recursion, eqs. (5.34)-(5.37), (6.11)."""
     M = link.M.articulated() + children.M
     w = bias + children.w
@@ -51,7 +55,9 @@ def inward(link: Link, children: Articulated, x: Displacement, bias: Wrench, tau
     return Pivot(psi, phi_hat * inverse), handed
 
 
-def outward(link: Link, parent: tuple[Scalar, Twist], x: Displacement, row: Pivot) -> tuple[Scalar, Twist]:
+def outward(
+    link: Link, parent: tuple[Scalar, Twist], x: Displacement, row: Pivot
+) -> tuple[Scalar, Twist]:
     """Forward recursion, eq. (6.13): acceleration a of the joint, mu of the link."""
     mu = link.propagation(x) @ parent[1]
     a = row.phi - mu.dot(row.psi)
@@ -70,7 +76,9 @@ def solve(tree: Tree, x: Column, bias: Column, tau: Column) -> Column:
 def accelerations(tree: Tree, x: Column, v: Column, tau: Column, applied: Column) -> Column:
     """Forward dynamics at the displacements x."""
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    bias = tree.each(lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, applied)
+    bias = tree.each(
+        lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, applied
+    )
     return solve(tree, x, bias, tau)
 
 

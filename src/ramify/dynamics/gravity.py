@@ -1,7 +1,8 @@
 """Gravity: the joint forces that hold it, and its potential.
 
-Gravity needs less than the inverse dynamics at rest: its acceleration g seen from each link, going outward, and the mass and first
-moment of what each link carries, coming inward. In an unrolled text the masses are numbers.
+Gravity needs less than the inverse dynamics at rest: its acceleration g seen from each link, going
+outward, and the mass and first moment of what each link carries, coming inward. In an unrolled text
+the masses are numbers.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ class Load:
 
 @dataclass(slots=True)
 class Depth:
-    """Gravity g in the link's frame, and how deep the link's origin lies below the world's: g . r, in m^2/s^2."""
+    """Gravity g in the link's frame, and how deep the link's origin lies below the world's: g . r,
+    in m^2/s^2.
+    """
 
     g: Vec3
     u: Scalar

@@ -1,12 +1,15 @@
-"""Hybrid dynamics: some joints' accelerations are prescribed, the forces on the others are known; found is what is not given.
+"""Hybrid dynamics: some joints' accelerations are prescribed, the forces on the others are known;
+found is what is not given.
 
-Table 7.1 is the case of a free base under prescribed joints; table 6.1 (nothing free) and table 6.2 (nothing prescribed) are the
-ends. A column ``prescribed`` of ones and zeros, s, says which is which, and both kinds of joints share each equation:
+Table 7.1 is the case of a free base under prescribed joints; table 6.1 (nothing free) and table 6.2
+(nothing prescribed) are the ends. A column ``prescribed`` of ones and zeros, s, says which is
+which, and both kinds of joints share each equation:
 
     x   the acceleration a where s = 1, the joint force tau where s = 0
     y   the joint force tau where s = 1, the acceleration a where s = 0
 
-A free joint is eliminated as in forward dynamics. A prescribed one moves as told, so that it hands down all it carries.
+A free joint is eliminated as in forward dynamics. A prescribed one moves as told, so that it hands
+down all it carries.
 """
 
 from __future__ import annotations
@@ -25,14 +28,20 @@ from ramify.model.link import Displacement, Link
 
 @dataclass(slots=True)
 class Row:
-    """One row of the solution y = phi - psi' mu: (psi, phi~) of eqs. (5.35), (6.11) if free, (-psi^, p' w) if prescribed."""
+    """One row of the solution y = phi - psi' mu: (psi, phi~) of eqs. (5.35), (6.11) if free,
+    (-psi^, p' w) if prescribed.
+    """
 
     psi: Wrench
     phi: Scalar
 
 
-def inward(link: Link, children: Articulated, x: Displacement, bias: Wrench, given: Scalar, s: Scalar) -> tuple[Row, Articulated]:
-    """Backward recursion, eqs. (5.34)-(5.37), (6.11): with psi = 0 a prescribed joint passes M^ and w on whole (table 7.1)."""
+def inward(
+    link: Link, children: Articulated, x: Displacement, bias: Wrench, given: Scalar, s: Scalar
+) -> tuple[Row, Articulated]:
+    """Backward recursion, eqs. (5.34)-(5.37), (6.11): with psi = 0 a prescribed joint passes M^ and
+    w on whole (table 7.1).
+    """
     M = link.M.articulated() + children.M
     w = bias + children.w
     free = 1.0 - s
@@ -45,23 +54,41 @@ def inward(link: Link, children: Articulated, x: Displacement, bias: Wrench, giv
     return Row(psi_hat * (inverse - s), phi_hat * (inverse - s)), handed
 
 
-def outward(link: Link, parent: tuple[Scalar, Twist], x: Displacement, row: Row, s: Scalar) -> tuple[Scalar, Twist]:
-    """Forward recursion, eq. (6.13): y of the joint, mu of the link. A prescribed acceleration is in the bias and not in mu."""
+def outward(
+    link: Link, parent: tuple[Scalar, Twist], x: Displacement, row: Row, s: Scalar
+) -> tuple[Scalar, Twist]:
+    """Forward recursion, eq. (6.13): y of the joint, mu of the link. A prescribed acceleration is
+    in the bias and not in mu.
+    """
     mu = link.propagation(x) @ parent[1]
     y = row.phi - mu.dot(row.psi)
     return y, mu + link.p * (y * (1.0 - s))
 
 
-def hybrid_dynamics(tree: Tree, q: Column, v: Column, given: Column, prescribed: Column, wrenches: Column | None = None) -> Column:
-    """y (nv): accelerations of the free joints (m/s^2, rad/s^2), forces of the prescribed ones (N, N m).
+def hybrid_dynamics(
+    tree: Tree,
+    q: Column,
+    v: Column,
+    given: Column,
+    prescribed: Column,
+    wrenches: Column | None = None,
+) -> Column:
+    """y (nv): accelerations of the free joints (m/s^2, rad/s^2), forces of the prescribed ones (N,
+    N m).
 
     ``wrenches``: external ones, [n; f] at the bodies' origins, world-aligned.
     """
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link, y, s: y * s, given, prescribed))
-    outside = tree.each(lambda link: no_wrench()) if wrenches is None else applied(tree, x, wrenches)
-    bias = tree.each(lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, outside)
-    rows = tree.inward(inward, Articulated(ArticulatedInertia.zero(), no_wrench()), x, bias, given, prescribed)
+    outside = (
+        tree.each(lambda link: no_wrench()) if wrenches is None else applied(tree, x, wrenches)
+    )
+    bias = tree.each(
+        lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, outside
+    )
+    rows = tree.inward(
+        inward, Articulated(ArticulatedInertia.zero(), no_wrench()), x, bias, given, prescribed
+    )
     o = Vec3(0.0, 0.0, 0.0)
     found = tree.outward(outward, (0.0, Twist(o, o)), x, rows, prescribed)
     return tree.each(lambda link, pair: pair[0], found)

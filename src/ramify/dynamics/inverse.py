@@ -14,7 +14,9 @@ def no_wrench() -> Wrench:
     return Wrench(o, o)
 
 
-def inward(link: Link, children: Wrench, x: Displacement, motion: Motion, applied: Wrench) -> tuple[tuple[Scalar, Wrench], Wrench]:
+def inward(
+    link: Link, children: Wrench, x: Displacement, motion: Motion, applied: Wrench
+) -> tuple[tuple[Scalar, Wrench], Wrench]:
     """Eqs. (5.5), (6.6): w~ = w* - w^F + sum of A' w~ over the children; tau = p' w~."""
     w = link.M.wrench(motion.t, motion.dt) - applied + children
     return (link.p.dot(w), w), link.propagation(x).transposed(w)
@@ -26,10 +28,16 @@ def joint_wrenches(tree: Tree, x: Column, v: Column, a: Column, applied: Column)
 
 
 def inverse_dynamics(tree: Tree, q: Column, v: Column, a: Column, applied: Column) -> Column:
-    """tau (nv): generalized forces that give the accelerations a. ``applied``: external wrenches in the links' frames."""
-    return tree.each(lambda link, pair: pair[0], joint_wrenches(tree, displacements(tree, q), v, a, applied))
+    """tau (nv): generalized forces that give the accelerations a. ``applied``: external wrenches in
+    the links' frames.
+    """
+    return tree.each(
+        lambda link, pair: pair[0], joint_wrenches(tree, displacements(tree, q), v, a, applied)
+    )
 
 
 def bias(tree: Tree, q: Column, v: Column) -> Column:
     """h (nv): the forces that hold the accelerations at zero: Coriolis, centrifugal and gravity."""
-    return inverse_dynamics(tree, q, v, tree.each(lambda link: 0.0), tree.each(lambda link: no_wrench()))
+    return inverse_dynamics(
+        tree, q, v, tree.each(lambda link: 0.0), tree.each(lambda link: no_wrench())
+    )

@@ -1,7 +1,8 @@
 """The Jacobian of a point of a body, and its rate times v.
 
-Two columns of ones and zeros say which body is meant: ``target`` is one for the body's (last) link, ``support`` for every link
-that moves it. The point is given in the body's frame, in m; answers are angular first, in the axes of the world.
+Two columns of ones and zeros say which body is meant: ``target`` is one for the body's (last) link,
+``support`` for every link that moves it. The point is given in the body's frame, in m; answers are
+angular first, in the axes of the world.
 """
 
 from __future__ import annotations
@@ -16,10 +17,14 @@ from ramify.model.link import Link, Pose
 
 
 def jacobian(tree: Tree, q: Column, target: Column, support: Column, point: Vec3) -> Column:
-    """The columns of J (6, nv), each a Twist: J v is the twist [w; v] of the body at the point (eq. 4.3, seen from the world)."""
+    """The columns of J (6, nv), each a Twist: J v is the twist [w; v] of the body at the point (eq.
+    4.3, seen from the world).
+    """
     pose = poses(tree, displacements(tree, q))
     o = Vec3(0.0, 0.0, 0.0)
-    place = tree.total(lambda link, at, here: at.point(link.seat.point(point)) * here, o, pose, target)
+    place = tree.total(
+        lambda link, at, here: at.point(link.seat.point(point)) * here, o, pose, target
+    )
 
     def column(link: Link, at: Pose, moves: Scalar) -> Twist:
         e, p = at.R.columns[2], link.p
@@ -30,7 +35,9 @@ def jacobian(tree: Tree, q: Column, target: Column, support: Column, point: Vec3
 
 
 def jacobian_rate(tree: Tree, q: Column, v: Column, target: Column, point: Vec3) -> Twist:
-    """dJ/dt v (6): the acceleration [dw; dv] of the body at the point while all joint accelerations are zero."""
+    """dJ/dt v (6): the acceleration [dw; dv] of the body at the point while all joint accelerations
+    are zero.
+    """
     x = displacements(tree, q)
     o = Vec3(0.0, 0.0, 0.0)
     moving = tree.outward(motion_step, at_rest(o), x, v, tree.each(lambda link: 0.0))

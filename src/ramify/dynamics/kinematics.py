@@ -10,7 +10,9 @@ from ramify.model.link import Displacement, Link, Pose
 
 
 def outward(link: Link, parent: Pose, x: Displacement) -> Pose:
-    """R = R_parent Rz(gamma) Rx(alpha) Rz(theta), row by row: a row of R is an axis of the world, seen from the link."""
+    """R = R_parent Rz(gamma) Rx(alpha) Rz(theta), row by row: a row of R is an axis of the world,
+    seen from the link.
+    """
     A = link.propagation(x)
     return Pose(Mat3.from_rows(*(A.outward(axis) for axis in parent.R.rows)), parent.point(A.r))
 
@@ -39,5 +41,7 @@ def twists(tree: Tree, x: Column, v: Column) -> Column:
 
 
 def body_poses(tree: Tree, q: Column) -> Column:
-    """Pose of every link's body frame in the world; of a joint's massless links too, where the frame is the link's own."""
+    """Pose of every link's body frame in the world; of a joint's massless links too, where the
+    frame is the link's own.
+    """
     return tree.each(seat, poses(tree, displacements(tree, q)))

@@ -1,7 +1,9 @@
-"""Small linear systems over any scalar, without branches: what depends on what came before is dropped by ``select``.
+"""Small linear systems over any scalar, without branches: what depends on what came before is
+dropped by ``select``.
 
-A constraint that follows from others adds nothing: its pivot vanishes, and so does its multiplier. For systems that have a
-solution this is exact; which one of several is taken depends on the order of the rows, first come first kept.
+A constraint that follows from others adds nothing: its pivot vanishes, and so does its multiplier.
+For systems that have a solution this is exact; which one of several is taken depends on the order
+of the rows, first come first kept.
 """
 
 from __future__ import annotations
@@ -12,7 +14,9 @@ from ramify.core.scalar import Scalar, select, sqrt
 
 Vector = Sequence[Scalar]
 _PIVOT = 1e-12
-"""Pivots of a Gram matrix below this share of the largest are dropped: rows within a microradian of their neighbours."""
+"""Pivots of a Gram matrix below this share of the largest are dropped: rows within a microradian of
+their neighbours.
+"""
 _LENGTH = 1e-20
 """The same for squared lengths of what is orthogonalised twice, whose rounding is smaller."""
 
@@ -34,9 +38,13 @@ def largest(values: Vector) -> Scalar:
 
 
 def scales(squares: Vector, sizes: Sequence[float], groups: Sequence[int]) -> list[Scalar]:
-    """What the pivot of each row is compared with: the largest square of its group, rows made comparable by their sizes."""
+    """What the pivot of each row is compared with: the largest square of its group, rows made
+    comparable by their sizes.
+    """
     sized = [x * (s * s) for x, s in zip(squares, sizes, strict=True)]
-    most = {g: largest([x for x, h in zip(sized, groups, strict=True) if h == g]) for g in set(groups)}
+    most = {
+        g: largest([x for x, h in zip(sized, groups, strict=True) if h == g]) for g in set(groups)
+    }
     return [most[g] * (1.0 / (s * s)) for g, s in zip(groups, sizes, strict=True)]
 
 
@@ -47,7 +55,9 @@ def _inverse(x: Scalar, floor: Scalar) -> Scalar:
 
 
 class Ldl:
-    """A symmetric, positive semi-definite matrix S (its lower triangle) as L D L', pivots dropped where they vanish."""
+    """A symmetric, positive semi-definite matrix S (its lower triangle) as L D L', pivots dropped
+    where they vanish.
+    """
 
     def __init__(self, S: Sequence[Vector], scale: Vector) -> None:
         self.L: list[list[Scalar]] = []
@@ -73,10 +83,14 @@ class Ldl:
         return x
 
 
-def orthogonal(columns: Sequence[Vector], scale: Vector) -> tuple[list[list[Scalar]], list[list[Scalar]], list[Scalar]]:
-    """(Q, R, 1 / diagonal of R): columns = Q R by Gram and Schmidt, twice; a column that depends on those before it gives none.
+def orthogonal(
+    columns: Sequence[Vector], scale: Vector
+) -> tuple[list[list[Scalar]], list[list[Scalar]], list[Scalar]]:
+    """(Q, R, 1 / diagonal of R): columns = Q R by Gram and Schmidt, twice; a column that depends on
+    those before it gives none.
 
-    Q is a list of columns, R a full square by rows; ``scale`` are the squared lengths with which to compare.
+    Q is a list of columns, R a full square by rows; ``scale`` are the squared lengths with which to
+    compare.
     """
     n = len(columns)
     Q: list[list[Scalar]] = []

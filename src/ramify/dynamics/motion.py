@@ -12,9 +12,11 @@ from ramify.model.link import Displacement, Link
 
 @dataclass(slots=True)
 class Motion:
-    """Twist t of a link and its rate dt, in the link's frame; gravity appears as an acceleration -g of the base.
+    """Twist t of a link and its rate dt, in the link's frame; gravity appears as an acceleration -g
+    of the base.
 
-    ``spin`` is the angular velocity of the link's own joint: a ball joint's rates belong to axes that turn with all of it.
+    ``spin`` is the angular velocity of the link's own joint: a ball joint's rates belong to axes
+    that turn with all of it.
     """
 
     t: Twist

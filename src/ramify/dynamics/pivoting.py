@@ -1,8 +1,10 @@
-"""Square linear systems over any scalar: Gaussian elimination, its pivots chosen by ``select`` instead of branches.
+"""Square linear systems over any scalar: Gaussian elimination, its pivots chosen by ``select``
+instead of branches.
 
-The equations come in groups. A group eliminates as many of its unknowns as it has equations, the largest of each row first, and
-hands the others on; unknowns that a group does not know stay out of its way. So a system that couples many small groups through a
-few unknowns, as the legs of a parallel robot through its platform, costs little more than the groups by themselves.
+The equations come in groups. A group eliminates as many of its unknowns as it has equations, the
+largest of each row first, and hands the others on; unknowns that a group does not know stay out of
+its way. So a system that couples many small groups through a few unknowns, as the legs of a
+parallel robot through its platform, costs little more than the groups by themselves.
 """
 
 from __future__ import annotations
@@ -17,13 +19,16 @@ def eliminate(
 ) -> list[Scalar]:  # fmt: skip
     """x (n) with A x = b, A by rows; a float 0.0 in A stands for an entry that is always zero.
 
-    Where a pivot is no larger than the floor, A counts as singular: that unknown is zero, and its equation need not hold.
-    groups: the places of the equations in groups, in the order of elimination; one group of all unless given. Pivots are chosen
-    within the row (partial pivoting of A'), among the unknowns of the group: what these cannot give, no other row could.
+    Where a pivot is no larger than the floor, A counts as singular: that unknown is zero, and its
+    equation need not hold. groups: the places of the equations in groups, in the order of
+    elimination; one group of all unless given. Pivots are chosen within the row (partial pivoting
+    of A'), among the unknowns of the group: what these cannot give, no other row could.
     """
     n = len(b)
     rows = [[*row, y] for row, y in zip(A, b, strict=True)]
-    slots = list(range(n))  # where the unknowns stand; swaps that depend on the state are kept in ``swaps``
+    slots = list(
+        range(n)
+    )  # where the unknowns stand; swaps that depend on the state are kept in ``swaps``
     waiting, done, swaps = list(range(n)), [], []
     pivots: list[tuple[int, int, Scalar]] = []
     for group in groups or [range(n)]:
@@ -58,7 +63,9 @@ def eliminate(
 
 
 def _swapped(rows: list[list[Scalar]], i: int, j: int, k: int) -> Scalar:
-    """Swap the unknowns j and k in all rows where k is the larger one in row i; whether that was so."""
+    """Swap the unknowns j and k in all rows where k is the larger one in row i; whether that was
+    so.
+    """
     larger = _size(rows[i][k]) > _size(rows[i][j])
     for row in rows:
         a, b = row[j], row[k]

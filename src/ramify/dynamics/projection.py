@@ -1,9 +1,11 @@
-"""Exact stabilisation: back onto the loops, in position by Newton's steps and in velocity, each the shortest in kinetic energy.
+"""Exact stabilisation: back onto the loops, in position by Newton's steps and in velocity, each the
+shortest in kinetic energy.
 
     dq = -I^-1 J' (J I^-1 J')^-1 phi,    dv = -I^-1 J' (J I^-1 J')^-1 J v,
 
-by the recursions of the forward dynamics. Over any scalar: two steps in position, the second with the factors of the first, and one
-in velocity are written out, enough for the drift of a step of integration.
+by the recursions of the forward dynamics. Over any scalar: two steps in position, the second with
+the factors of the first, and one in velocity are written out, enough for the drift of a step of
+integration.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ class Projection:
         """The constraints at the links' coordinates q, and the way to change their rates."""
         tree, x = self.tree, displacements(self.tree, q)
         rows = constraints(tree, self.loops, q, x, None)
-        factors = dense_factors(tree, q, rows, self.weight)[0] if self.weight else tree_factors(tree, x)[0]
+        factors = (
+            dense_factors(tree, q, rows, self.weight)[0]
+            if self.weight
+            else tree_factors(tree, x)[0]
+        )
         Z = [factors.reduce(row) for row in rows]
         S = compliance(factors, Z, rows)
         none: list[Scalar] = [0.0] * len(tree.links)
@@ -40,7 +46,10 @@ class Projection:
 
     def residual(self, q: Column) -> list[Scalar]:
         """phi (nc)."""
-        return [row.value for row in constraints(self.tree, self.loops, q, displacements(self.tree, q), None)]
+        return [
+            row.value
+            for row in constraints(self.tree, self.loops, q, displacements(self.tree, q), None)
+        ]
 
     def velocity(self, q: Column, v: Column) -> list[Scalar]:
         """v (nv) without what would open the loops."""
@@ -52,7 +61,9 @@ class Projection:
         self, q: Sequence[Scalar], v: Column, by_link: Callable[[Sequence[Scalar]], Column],
         moved: Callable[[Sequence[Scalar], Sequence[Scalar]], list[Scalar]],
     ) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
-        """(q (nq), v): closed, and kept so. ``by_link`` gives the links' coordinates, ``moved`` q after a small motion."""
+        """(q (nq), v): closed, and kept so. ``by_link`` gives the links' coordinates, ``moved`` q
+        after a small motion.
+        """
         rows, shift = self.rows(by_link(q))
         q = moved(q, shift([-row.value for row in rows]))
         q = moved(q, shift([-r for r in self.residual(by_link(q))]))

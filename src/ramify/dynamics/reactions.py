@@ -1,4 +1,6 @@
-"""Joint reactions: the whole wrench that a joint transmits, not only its share along the joint axis."""
+"""Joint reactions: the whole wrench that a joint transmits, not only its share along the joint
+axis.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +12,11 @@ from ramify.dynamics.wrenches import to_link, to_world
 
 
 def reactions(tree: Tree, q: Column, v: Column, a: Column, wrenches: Column) -> Column:
-    """w~ (eq. 6.6) on each link from its joint: [n; f] at the body's origin, world-aligned, in N m and N.
+    """w~ (eq. 6.6) on each link from its joint: [n; f] at the body's origin, world-aligned, in N m
+    and N.
 
-    ``wrenches`` are external ones in the same terms. For a joint of several degrees of freedom its last link tells.
+    ``wrenches`` are external ones in the same terms. For a joint of several degrees of freedom its
+    last link tells.
     """
     x = displacements(tree, q)
     pose = poses(tree, x)

@@ -11,7 +11,9 @@ from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Matrix, Tree
 
 PARAMETERS: Final = ("m", "hx", "hy", "hz", "Ixx", "Iyy", "Izz", "Ixy", "Iyz", "Ixz")
-"""Mass in kg, first moment h = m d in kg m, inertia tensor in kg m^2, both about the frame's origin."""
+"""Mass in kg, first moment h = m d in kg m, inertia tensor in kg m^2, both about the frame's
+origin.
+"""
 
 
 def rigid(parameters: Sequence[Scalar]) -> RigidInertia:
@@ -28,7 +30,9 @@ def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wre
 
 
 def regressor(tree: Tree, q: Column, v: Column, a: Column) -> tuple[Matrix, ...]:
-    """Ten matrices (nv, links), one a parameter: tau is the sum of each times that parameter of all links, in their own frames."""
+    """Ten matrices (nv, links), one a parameter: tau is the sum of each times that parameter of all
+    links, in their own frames.
+    """
     x = displacements(tree, q)
     moving = motions(tree, x, v, a)
 
@@ -36,4 +40,6 @@ def regressor(tree: Tree, q: Column, v: Column, a: Column) -> tuple[Matrix, ...]
         w = tree.each(lambda link, motion: unit.wrench(motion.t, motion.dt), moving)
         return tree.climb(climb, w, x).with_diagonal(tree.each(lambda link, wk: link.p.dot(wk), w))
 
-    return tuple(of(rigid([float(i == k) for i in range(len(PARAMETERS))])) for k in range(len(PARAMETERS)))
+    return tuple(
+        of(rigid([float(i == k) for i in range(len(PARAMETERS))])) for k in range(len(PARAMETERS))
+    )

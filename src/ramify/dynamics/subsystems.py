@@ -1,13 +1,17 @@
-"""Determinate and indeterminate subsystems (sections 8.3-8.5): which multipliers follow from which equations, in what order.
+"""Determinate and indeterminate subsystems (sections 8.3-8.5): which multipliers follow from which
+equations, in what order.
 
-Cut open, a mechanism falls into *subsystems*: the trees that hang on the base. The equations of motion of a subsystem have as
-unknowns its driving torques and the multipliers of its cut joints. With as many equations as unknowns it is determinate and is
-solved by itself; its multipliers then act on its neighbours as known wrenches, of which some become determinate in turn.
+Cut open, a mechanism falls into *subsystems*: the trees that hang on the base. The equations of
+motion of a subsystem have as unknowns its driving torques and the multipliers of its cut joints.
+With as many equations as unknowns it is determinate and is solved by itself; its multipliers then
+act on its neighbours as known wrenches, of which some become determinate in turn.
 
-The same idea goes further. A driving torque appears in the equation of its own joint alone, so only the *passive* equations, those
-of joints without an actuator, decide about the multipliers, and they can be cut finer than by subsystem: into the smallest blocks
-of equations that give as many multipliers (:mod:`ramify.dynamics.blocks`). What must be inverted are these blocks, instead of the
-whole matrix F of eq. (8.4). Within a block the subsystems are eliminated one after the other (:mod:`ramify.dynamics.pivoting`).
+The same idea goes further. A driving torque appears in the equation of its own joint alone, so only
+the *passive* equations, those of joints without an actuator, decide about the multipliers, and they
+can be cut finer than by subsystem: into the smallest blocks of equations that give as many
+multipliers (:mod:`ramify.dynamics.blocks`). What must be inverted are these blocks, instead of the
+whole matrix F of eq. (8.4). Within a block the subsystems are eliminated one after the other
+(:mod:`ramify.dynamics.pivoting`).
 """
 
 from __future__ import annotations
@@ -22,20 +26,25 @@ from ramify.dynamics.closure import closures, names, reach
 from ramify.dynamics.constraints import Constraint, constraints
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.pivoting import eliminate
+from ramify.dynamics.tree import tree_of
 from ramify.model.drives import driven
 from ramify.model.robot import Robot
 
 _SEEDS: Final = (1, 2, 3)
 _FLAT: Final = 1e-12  # pivots below this share of the robot's size
-_NOTHING: Final = 1e-12  # entries of J below this share of the largest are zero at every configuration
+_NOTHING: Final = (
+    1e-12  # entries of J below this share of the largest are zero at every configuration
+)
 
 
 @dataclass(frozen=True)
 class Subsystem:
-    """A tree on the base, cut free: ``equations`` of motion, and as unknowns its driving torques and multipliers, by name.
+    """A tree on the base, cut free: ``equations`` of motion, and as unknowns its driving torques
+    and multipliers, by name.
 
-    ``determinate``: as many equations as unknowns, so that it is solved by itself. ``after`` is the number of the round of the
-    recursion in which it is solved: 1 for what is determinate from the start, 2 for what becomes so by that, and so on.
+    ``determinate``: as many equations as unknowns, so that it is solved by itself. ``after`` is the
+    number of the round of the recursion in which it is solved: 1 for what is determinate from the
+    start, 2 for what becomes so by that, and so on.
     """
 
     bodies: tuple[str, ...]
@@ -48,10 +57,12 @@ class Subsystem:
 
 @dataclass(frozen=True)
 class Plan:
-    """How the multipliers are found: ``rows`` are the passive equations (places in v), ``blocks`` their order of solution.
+    """How the multipliers are found: ``rows`` are the passive equations (places in v), ``blocks``
+    their order of solution.
 
-    ``pattern[k]`` are the links on which row k of J acts at all, ``part[i]`` is the subsystem of link i. Pivots up to
-    ``floor`` (m) count as zero: the posture is singular there. ``refused`` says why the recursion does not apply, if so.
+    ``pattern[k]`` are the links on which row k of J acts at all, ``part[i]`` is the subsystem of
+    link i. Pivots up to ``floor`` (m) count as zero: the posture is singular there. ``refused``
+    says why the recursion does not apply, if so.
     """
 
     subsystems: tuple[Subsystem, ...]
@@ -72,9 +83,14 @@ def plan(model: Robot) -> Plan:
     part = _parts(model.skeleton.parents)
     parts = _subsystems(model, pattern, set(driving), part)
     acting = [k for k, links in enumerate(pattern) if links]  # what acts on nothing carries nothing
-    found = blocks([[n for n, k in enumerate(acting) if i in pattern[k]] for i in rows], len(acting))
+    found = blocks(
+        [[n for n, k in enumerate(acting) if i in pattern[k]] for i in rows], len(acting)
+    )
     if found is not None:
-        ordered = tuple(Block(tuple(rows[i] for i in b.equations), tuple(acting[n] for n in b.unknowns)) for b in found)
+        ordered = tuple(
+            Block(tuple(rows[i] for i in b.equations), tuple(acting[n] for n in b.unknowns))
+            for b in found
+        )
         return Plan(parts, rows, driving, pattern, ordered, part, _FLAT * reach(model))
     if len(rows) > len(acting):
         why = f"{len(rows)} passive equations for {len(acting)} multipliers: fewer actuators than degrees of freedom"
@@ -86,9 +102,9 @@ def plan(model: Robot) -> Plan:
 
 
 def _pattern(model: Robot) -> tuple[frozenset[int], ...]:
-    """The links on which each row of J acts, seen at a few configurations: what vanishes at all of them is zero."""
-    from ramify.dynamics.tree import tree_of
-
+    """The links on which each row of J acts, seen at a few configurations: what vanishes at all of
+    them is zero.
+    """
     tree, loops = tree_of(model), closures(model)
     acting: list[set[int]] = [set() for _ in names(model)]
     for seed in _SEEDS:
@@ -111,7 +127,9 @@ def _parts(parents: Sequence[int]) -> tuple[int, ...]:
 def _subsystems(
     model: Robot, pattern: Sequence[frozenset[int]], driven: set[int], part: Sequence[int]
 ) -> tuple[Subsystem, ...]:  # fmt: skip
-    """The trees on the base, and the rounds of the recursion. Those that no round can solve alone are solved together, last."""
+    """The trees on the base, and the rounds of the recursion. Those that no round can solve alone
+    are solved together, last.
+    """
     skeleton, named = model.skeleton, names(model)
     roots = sorted(set(part))
     links = {r: {k for k, own in enumerate(part) if own == r} for r in roots}
@@ -121,24 +139,38 @@ def _subsystems(
     turn = 0
     while len(solved) < len(roots):
         turn += 1
-        ready = [r for r in roots if r not in solved and len(links[r]) == len(links[r] & driven) + len(unknown[r] - known)]
+        ready = [
+            r
+            for r in roots
+            if r not in solved and len(links[r]) == len(links[r] & driven) + len(unknown[r] - known)
+        ]
         for r in ready or [r for r in roots if r not in solved]:
             solved[r] = turn
             known |= unknown[r]
     out = []
     for r in roots:
-        bodies = tuple(body.name for body, last in zip(model.bodies, skeleton.last, strict=True) if last in links[r])
+        bodies = tuple(
+            body.name
+            for body, last in zip(model.bodies, skeleton.last, strict=True)
+            if last in links[r]
+        )
         torques = tuple(model.velocities[k] for k in sorted(links[r] & driven))
         count = len(torques) + len(unknown[r])
         multipliers = tuple(named[k] for k in sorted(unknown[r]))
-        out.append(Subsystem(bodies, len(links[r]), torques, multipliers, len(links[r]) == count, solved[r]))
+        out.append(
+            Subsystem(
+                bodies, len(links[r]), torques, multipliers, len(links[r]) == count, solved[r]
+            )
+        )
     return tuple(out)
 
 
 # ---- the recursion itself, over any scalar ----
 
 
-def solve_blocks(work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+def solve_blocks(
+    work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
     """(tau, lambda) of J_a' tau_a + J' lambda = phi (eq. 8.3), block by block (eqs. 8.9-8.17).
 
     phi (nv) are the joint forces of the open tree. tau (nv) is zero at passive joints.
@@ -148,7 +180,9 @@ def solve_blocks(work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]) 
     for block in work.blocks:
         A = [[_entry(work, rows, k, i) for k in block.unknowns] for i in block.equations]
         b = [_remaining(work, rows, phi, lam, found, i) for i in block.equations]
-        for k, value in zip(block.unknowns, eliminate(A, b, _groups(work, block), work.floor), strict=True):
+        for k, value in zip(
+            block.unknowns, eliminate(A, b, _groups(work, block), work.floor), strict=True
+        ):
             lam[k] = value
         found.update(block.unknowns)
     tau: list[Scalar] = [0.0] * len(phi)
@@ -163,15 +197,25 @@ def _groups(work: Plan, block: Block) -> list[list[int]]:
     groups = [[n for n, i in enumerate(block.equations) if work.part[i] == part] for part in parts]
 
     def to_spare(group: Sequence[int]) -> int:
-        return sum(any(block.equations[n] in work.pattern[k] for n in group) for k in block.unknowns) - len(group)
+        return sum(
+            any(block.equations[n] in work.pattern[k] for n in group) for k in block.unknowns
+        ) - len(group)
 
     return sorted(groups, key=to_spare)
 
 
-def solve_whole(work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+def solve_whole(
+    work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]
+) -> tuple[list[Scalar], list[Scalar]]:
     """The same by one elimination of F = [J_a' J'] (eq. 8.4), for comparison."""
     n, driven = len(phi), work.driven
-    F = [[*(1.0 if i == a else 0.0 for a in driven), *(_entry(work, rows, k, i) for k in range(len(rows)))] for i in range(n)]
+    F = [
+        [
+            *(1.0 if i == a else 0.0 for a in driven),
+            *(_entry(work, rows, k, i) for k in range(len(rows))),
+        ]
+        for i in range(n)
+    ]
     found = eliminate(F, phi, None, work.floor)
     tau: list[Scalar] = [0.0] * n
     for i, value in zip(driven, found, strict=False):
@@ -184,7 +228,12 @@ def _entry(work: Plan, rows: Sequence[Constraint], k: int, i: int) -> Scalar:
 
 
 def _remaining(
-    work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar], lam: Sequence[Scalar], found: set[int], i: int
+    work: Plan,
+    rows: Sequence[Constraint],
+    phi: Sequence[Scalar],
+    lam: Sequence[Scalar],
+    found: set[int],
+    i: int,
 ) -> Scalar:
     """What of phi the multipliers found so far leave."""
     rest = phi[i]

@@ -1,8 +1,9 @@
 """The traversals of a tree of links: the only loops an algorithm of this folder knows.
 
-An algorithm hands a *step*, a function of one link's constants and records, to a traversal. Here a traversal runs
-over plain lists, so it works on any scalar and a traced algorithm comes out unrolled; ``ramify.trace.rolled`` runs the same
-step once, on symbols, and so writes a loop. A *column* holds one record per link.
+An algorithm hands a *step*, a function of one link's constants and records, to a traversal. Here a
+traversal runs over plain lists, so it works on any scalar and a traced algorithm comes out
+unrolled; ``ramify.trace.rolled`` runs the same step once, on symbols, and so writes a loop. A
+*column* holds one record per link.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Step = Callable[..., Any]
 class Tree:
     """Links, parents first; ``parents[k]`` is -1 where link k hangs on the base.
 
-    ``root`` is the links' base frame in the world, ``gravity`` an acceleration in the root frame. ``balls`` says whether some joint
-    has a quaternion.
+    ``root`` is the links' base frame in the world, ``gravity`` an acceleration in the root frame.
+    ``balls`` says whether some joint has a quaternion.
     """
 
     links: Sequence[Link]
@@ -43,7 +44,9 @@ class Tree:
         return [step(link, *items) for link, *items in zip(self.links, *columns, strict=True)]
 
     def outward(self, step: Step, root: Any, *columns: Column) -> Column:
-        """``step(link, parent's record, ...)`` from the base to the leaves (the book's forward recursion)."""
+        """``step(link, parent's record, ...)`` from the base to the leaves (the book's forward
+        recursion).
+        """
         out: list[Any] = []
         for k, link in enumerate(self.links):
             parent = root if self.parents[k] < 0 else out[self.parents[k]]
@@ -51,7 +54,8 @@ class Tree:
         return out
 
     def inward(self, step: Step, zero: Any, *columns: Column) -> Column:
-        """``step(link, sum over children, ...)`` from the leaves to the base (the book's backward recursion).
+        """``step(link, sum over children, ...)`` from the leaves to the base (the book's backward
+        recursion).
 
         The step gives its own record and what it hands to its parent.
         """
@@ -64,9 +68,11 @@ class Tree:
         return out
 
     def climb(self, step: Step, start: Column, *columns: Column) -> Matrix:
-        """From every link k to the base: ``step(carried, child's link and records, parent's link and records)``.
+        """From every link k to the base: ``step(carried, child's link and records, parent's link
+        and records)``.
 
-        The child is k at first. A step gives the pair of entries (k, j) and (j, k) for the parent j, and what it carries on.
+        The child is k at first. A step gives the pair of entries (k, j) and (j, k) for the parent
+        j, and what it carries on.
         """
         entries: dict[tuple[int, int], Scalar] = {}
         for k in range(len(self.links)):

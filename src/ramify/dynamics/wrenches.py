@@ -1,4 +1,6 @@
-"""External wrenches as a user gives them: [n; f] at the body's origin, in the axes of the world, in N m and N; one per link."""
+"""External wrenches as a user gives them: [n; f] at the body's origin, in the axes of the world, in
+N m and N; one per link.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,19 @@ def applied(tree: Tree, x: Column, wrenches: Column) -> Column:
     return tree.each(to_link, poses(tree, x), wrenches)
 
 
-def inverse_dynamics_wrenches(tree: Tree, q: Column, v: Column, a: Column, wrenches: Column) -> Column:
+def inverse_dynamics_wrenches(
+    tree: Tree, q: Column, v: Column, a: Column, wrenches: Column
+) -> Column:
     """tau (nv): generalized forces that give the accelerations a while the wrenches act."""
     x = displacements(tree, q)
-    return tree.each(lambda link, pair: pair[0], joint_wrenches(tree, x, v, a, applied(tree, x, wrenches)))
+    return tree.each(
+        lambda link, pair: pair[0], joint_wrenches(tree, x, v, a, applied(tree, x, wrenches))
+    )
 
 
-def forward_dynamics_wrenches(tree: Tree, q: Column, v: Column, tau: Column, wrenches: Column) -> Column:
+def forward_dynamics_wrenches(
+    tree: Tree, q: Column, v: Column, tau: Column, wrenches: Column
+) -> Column:
     """a (nv): accelerations under joint forces tau while the wrenches act."""
     x = displacements(tree, q)
     return accelerations(tree, x, v, tau, applied(tree, x, wrenches))

@@ -1,4 +1,6 @@
-"""What an importer left out, assumed or found worth saying: the report that comes with a robot from a foreign file."""
+"""What an importer left out, assumed or found worth saying: the report that comes with a robot from
+a foreign file.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,11 @@ LEVELS: Final[tuple[Level, ...]] = ("ignored", "assumed", "note")
 
 @dataclass(frozen=True)
 class Entry:
-    """One thing an importer has to say: its ``level``, ``where`` (file and line, link or joint) and the ``message``.
+    """One thing an importer has to say: its ``level``, ``where`` (file and line, link or joint) and
+    the ``message``.
 
-    ``ignored``: the file says it, the model does not have it. ``assumed``: the file does not say it, the model needs it. ``note``:
-    all is as the file says, but may surprise.
+    ``ignored``: the file says it, the model does not have it. ``assumed``: the file does not say
+    it, the model needs it. ``note``: all is as the file says, but may surprise.
     """
 
     level: Level
@@ -23,14 +26,20 @@ class Entry:
     message: str
 
     def __str__(self) -> str:
-        return f"{self.level}: {self.where}: {self.message}" if self.where else f"{self.level}: {self.message}"
+        return (
+            f"{self.level}: {self.where}: {self.message}"
+            if self.where
+            else f"{self.level}: {self.message}"
+        )
 
 
 @dataclass
 class ImportReport:
-    """What happened on the way from a file to a model. Importers fill it and leave it in ``model.metadata["report"]``.
+    """What happened on the way from a file to a model. Importers fill it and leave it in
+    ``model.metadata["report"]``.
 
-    ``print(report)`` shows one line per entry, what was ignored first; it iterates over its entries and counts them with ``len``.
+    ``print(report)`` shows one line per entry, what was ignored first; it iterates over its entries
+    and counts them with ``len``.
     """
 
     file: str
@@ -55,5 +64,7 @@ class ImportReport:
         return len(self.entries)
 
     def __str__(self) -> str:
-        head = f"{self.file}: " + ("imported with remarks" if self.entries else "nothing was ignored or assumed")
+        head = f"{self.file}: " + (
+            "imported with remarks" if self.entries else "nothing was ignored or assumed"
+        )
         return "\n".join([head, *map(str, self)])

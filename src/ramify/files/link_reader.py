@@ -1,4 +1,6 @@
-"""One validated link of a robot file as a link of the builder: its joint placed, its inertia as a tensor about the mass centre."""
+"""One validated link of a robot file as a link of the builder: its joint placed, its inertia as a
+tensor about the mass centre.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ Note = Callable[[Path, str], None]
 
 
 def link_spec(link: LinkPart, note: Note) -> LinkSpec:
-    """The link under the names of its own scope. What is wrong is noted, and something harmless put in its place."""
+    """The link under the names of its own scope. What is wrong is noted, and something harmless put
+    in its place.
+    """
     placement, outlet = _placed(link, note)
     return LinkSpec(
         link.name,
@@ -56,8 +60,16 @@ def frame_of(part: Rotated, path: Path, note: Note) -> Frame:
     """A frame given by its origin and rotation."""
     if part.rotation is not None:
         R = np.array(part.rotation)
-        if np.abs(R).max() > 1.1 or np.abs(R @ R.T - np.eye(3)).max() > 1e-6 or np.linalg.det(R) < 0.0:
-            note((*path, "rotation"), "no rotation matrix: its rows must have length 1, stand at right angles and be right-handed")
+        if (
+            np.abs(R).max() > 1.1
+            or np.abs(R @ R.T - np.eye(3)).max() > 1e-6
+            or np.linalg.det(R) < 0.0
+        ):
+            note(
+                (*path, "rotation"),
+                "no rotation matrix: its rows must have length 1, stand at right angles and be "
+                "right-handed",
+            )
             return Frame()
         return Frame(R, np.array(part.xyz))
     angles = part.rpy if part.rpy_deg is None else tuple(math.radians(x) for x in part.rpy_deg)
@@ -83,14 +95,33 @@ def _angle(radians: float | None, degrees: float | None) -> float:
 
 
 def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: Note) -> Joint:
-    limits = part.limits or [(math.radians(low), math.radians(high)) for low, high in part.limits_deg]
+    limits = part.limits or [
+        (math.radians(low), math.radians(high)) for low, high in part.limits_deg
+    ]
     try:
         axis = (0.0, 0.0, 1.0) if part.axis is None else part.axis
-        joint = Joint(name, part.type, placement, outlet, axis, part.sequence, part.pitch, tuple(limits), part.actuated)
+        joint = Joint(
+            name,
+            part.type,
+            placement,
+            outlet,
+            axis,
+            part.sequence,
+            part.pitch,
+            tuple(limits),
+            part.actuated,
+        )
         if part.limits_deg and part.type not in ANGULAR:
-            note(("joint", "limits_deg"), f"the coordinates of a {part.type} joint are not all angles; give its limits as limits")
+            note(
+                ("joint", "limits_deg"),
+                f"the coordinates of a {part.type} joint are not all angles; give its limits as "
+                "limits",
+            )
         if part.axis is not None and part.type not in AXIAL:
-            note(("joint", "axis"), f"a {part.type} joint takes no axis; those of type {', '.join(AXIAL)} do")
+            note(
+                ("joint", "axis"),
+                f"a {part.type} joint takes no axis; those of type {', '.join(AXIAL)} do",
+            )
         return joint
     except ModelError as error:
         said = str(error).removeprefix(f"joint {name!r}: ")
@@ -100,19 +131,32 @@ def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: No
 
 
 def _shape(part: ShapePart, path: Path, note: Note) -> Shape:
-    sizes = {"box": part.box, "cylinder": part.cylinder, "capsule": part.capsule, "sphere": part.sphere and (part.sphere,)}
+    sizes = {
+        "box": part.box,
+        "cylinder": part.cylinder,
+        "capsule": part.capsule,
+        "sphere": part.sphere and (part.sphere,),
+    }
     kind, size = next((kind, size) for kind, size in sizes.items() if size)
     return Shape(kind, tuple(size), frame_of(part, path, note))
 
 
 def _tensor(link: LinkPart, note: Note) -> Array:
-    """Inertia about the mass centre. One that is not symmetric is noted, and so are negative principal moments.
+    """Inertia about the mass centre. One that is not symmetric is noted, and so are negative
+    principal moments.
 
-    A tensor about the mass centre given by all its elements is taken as it is, as in URDF: Model.check tells what no matter has.
+    A tensor about the mass centre given by all its elements is taken as it is, as in URDF:
+    Model.check tells what no matter has.
     """
     given = link.inertia
     if isinstance(given, Moments):
-        tensor = np.array([[given.xx, given.xy, given.xz], [given.xy, given.yy, given.yz], [given.xz, given.yz, given.zz]])
+        tensor = np.array(
+            [
+                [given.xx, given.xy, given.xz],
+                [given.xy, given.yy, given.yz],
+                [given.xz, given.yz, given.zz],
+            ]
+        )
     else:
         array = np.array(given)
         tensor = np.diag(array) if array.ndim == 1 else array
@@ -125,9 +169,18 @@ def _tensor(link: LinkPart, note: Note) -> Array:
         tensor = tensor - link.mass * (c @ c * np.eye(3) - np.outer(c, c))
     moved = link.inertia_about == "origin"
     plain = moved or not (isinstance(given, Moments) or array.ndim == 2)
-    if plain and scale and (least := float(np.linalg.eigvalsh(tensor)[0])) < -max(dust(link.mass, tensor), 1e-9 * scale):
+    if (
+        plain
+        and scale
+        and (least := float(np.linalg.eigvalsh(tensor)[0]))
+        < -max(dust(link.mass, tensor), 1e-9 * scale)
+    ):
         about = " about the mass centre" if moved else ""
-        note(("inertia",), f"the tensor{about} has a principal moment of {least:.4g} kg m^2; moments are 0 or more")
+        note(
+            ("inertia",),
+            f"the tensor{about} has a principal moment of {least:.4g} kg m^2; moments are 0 or "
+            "more",
+        )
     return tensor
 
 

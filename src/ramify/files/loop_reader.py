@@ -18,7 +18,10 @@ from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
 
 def _kind(value: object) -> str:
     if not isinstance(value, str) or value not in LOOP_KINDS:
-        raise wrong(f"no joint that closes a loop is called {shown(value)}{near(str(value), list(LOOP_KINDS))}")
+        raise wrong(
+            "no joint that closes a loop is called "
+            f"{shown(value)}{near(str(value), list(LOOP_KINDS))}"
+        )
     return value
 
 
@@ -57,8 +60,15 @@ class LoopPart(Part):
 _KEYS: Final[Mapping[str, type[Part]]] = {"joint": ClosingPart, "first": EndPart, "second": EndPart}
 
 
-def read_loops(items: Sequence[object], names: Mapping[str, float], mistakes: Mistakes, known: Callable[[str], bool]) -> list[Loop]:
-    """The loops of a file; what is wrong is noted with its place. ``known`` says whether a link of that name exists."""
+def read_loops(
+    items: Sequence[object],
+    names: Mapping[str, float],
+    mistakes: Mistakes,
+    known: Callable[[str], bool],
+) -> list[Loop]:
+    """The loops of a file; what is wrong is noted with its place. ``known`` says whether a link of
+    that name exists.
+    """
     out: list[Loop] = []
     taken: set[str] = set()
     for i, raw in enumerate(items):
@@ -73,7 +83,13 @@ def read_loops(items: Sequence[object], names: Mapping[str, float], mistakes: Mi
     return out
 
 
-def _loop(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, known: Callable[[str], bool]) -> Loop | None:
+def _loop(
+    raw: Any,
+    path: Path,
+    names: Mapping[str, float],
+    mistakes: Mistakes,
+    known: Callable[[str], bool],
+) -> Loop | None:
     part, found = validate(LoopPart, raw, names)
     for where, text, key in found:
         hint = _hint(where) if key else ""
@@ -85,14 +101,17 @@ def _loop(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, 
         end: EndPart | None = getattr(part, side)
         if (end is None) != gear:
             mistakes.add(
-                path if end is None else (*path, side), f"{side} {'is missing' if end is None else 'has no place in a gear'}"
+                path if end is None else (*path, side),
+                f"{side} {'is missing' if end is None else 'has no place in a gear'}",
             )
             return None
         for where, text in clashes_of_frame(raw.get(side), (side,)):
             mistakes.add((*path, *where), text)
         if end is not None and end.link is not None and not known(end.link):
             mistakes.add((*path, side, "link"), f"no link is named {end.link!r}")
-    first, second = (_end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second"))
+    first, second = (
+        _end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second")
+    )
     joint = part.joint
     try:
         return Loop(
@@ -107,7 +126,9 @@ def _loop(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, 
 def _end(part: EndPart | None, path: Path, mistakes: Mistakes) -> LoopEnd:
     if part is None:
         return LoopEnd(None)
-    return LoopEnd(part.link, frame_of(part, (), lambda where, text: mistakes.add((*path, *where), text)))
+    return LoopEnd(
+        part.link, frame_of(part, (), lambda where, text: mistakes.add((*path, *where), text))
+    )
 
 
 def _hint(where: Path) -> str:

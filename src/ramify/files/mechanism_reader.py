@@ -1,4 +1,6 @@
-"""Robot files that give a closed system whole: ``joints`` lists every joint with both its ends, ``cut`` may say which to cut."""
+"""Robot files that give a closed system whole: ``joints`` lists every joint with both its ends,
+``cut`` may say which to cut.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def _joint(value: object) -> object:
 
 
 class WholeJointPart(JointPart):
-    """A joint without a name of its own; ``planar`` where it moves in a plane anyway, should it be cut."""
+    """A joint without a name of its own; ``planar`` where it moves in a plane anyway, should it be
+    cut.
+    """
 
     name: None = None
     planar: StrictBool = False
@@ -38,7 +42,9 @@ class WholePart(Part):
     """A joint between two frames, told as a loop is."""
 
     name: Name
-    joint: Annotated[WholeJointPart, BeforeValidator(_joint)] = Field(default_factory=WholeJointPart)
+    joint: Annotated[WholeJointPart, BeforeValidator(_joint)] = Field(
+        default_factory=WholeJointPart
+    )
     first: EndPart = Field(default_factory=EndPart)
     second: EndPart = Field(default_factory=EndPart)
 
@@ -53,7 +59,9 @@ def read_whole(
     mistakes: Mistakes,
     known: Callable[[str], bool],
 ) -> tuple[list[LinkSpec], list[Loop]]:
-    """Links on their joints, and the loops. What is wrong is noted with its place; the rest is then as good as can be."""
+    """Links on their joints, and the loops. What is wrong is noted with its place; the rest is then
+    as good as can be.
+    """
     given = document.get("joints")
     joints: list[WholeJoint] = []
     for i, raw in enumerate(given if isinstance(given, list) else []):
@@ -70,7 +78,13 @@ def read_whole(
         return list(links), []
 
 
-def _read(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, known: Callable[[str], bool]) -> WholeJoint | None:
+def _read(
+    raw: Any,
+    path: Path,
+    names: Mapping[str, float],
+    mistakes: Mistakes,
+    known: Callable[[str], bool],
+) -> WholeJoint | None:
     part, found = validate(WholePart, raw, names)
     for where, text, key in found:
         mistakes.add((*path, *where), "unknown key" + _hint(where) if key else text, key=key)
@@ -83,13 +97,29 @@ def _read(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, 
         if link is not None and not known(link):
             mistakes.add((*path, side, "link"), f"no link is named {link!r}")
     joint = part.joint
-    limits = joint.limits or [(math.radians(low), math.radians(high)) for low, high in joint.limits_deg]
+    limits = joint.limits or [
+        (math.radians(low), math.radians(high)) for low, high in joint.limits_deg
+    ]
     if joint.limits_deg and joint.type not in ANGULAR:
-        mistakes.add((*path, "joint", "limits_deg"), f"the coordinates of a {joint.type} joint are not all angles; give limits")
+        mistakes.add(
+            (*path, "joint", "limits_deg"),
+            f"the coordinates of a {joint.type} joint are not all angles; give limits",
+        )
     axis = (0.0, 0.0, 1.0) if joint.axis is None else joint.axis
-    first, second = (_end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second"))
+    first, second = (
+        _end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second")
+    )
     whole = WholeJoint(
-        part.name, joint.type, first, second, axis, joint.sequence, joint.pitch, tuple(limits), joint.actuated, joint.planar
+        part.name,
+        joint.type,
+        first,
+        second,
+        axis,
+        joint.sequence,
+        joint.pitch,
+        tuple(limits),
+        joint.actuated,
+        joint.planar,
     )
     try:
         _ = whole.edge  # checks what a joint may be
@@ -100,7 +130,9 @@ def _read(raw: Any, path: Path, names: Mapping[str, float], mistakes: Mistakes, 
 
 
 def _end(part: EndPart, path: Path, mistakes: Mistakes) -> LoopEnd:
-    return LoopEnd(part.link, frame_of(part, (), lambda where, text: mistakes.add((*path, *where), text)))
+    return LoopEnd(
+        part.link, frame_of(part, (), lambda where, text: mistakes.add((*path, *where), text))
+    )
 
 
 def _hint(where: Path) -> str:

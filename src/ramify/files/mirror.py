@@ -1,9 +1,9 @@
 """The mirror image of a sub-tree: a left leg from a right one.
 
-Reflected in a plane, with S = diag(1, -1, 1) for the plane y = 0, a frame (R, p) becomes (S R S, S p): the image of its origin and
-axes, with the axis across the plane turned round so that the frame stays right-handed. Joints are rebuilt so that, at the same
-coordinates, the new tree is the image of the old one: an angle turns the other way, S Rot(u, q) S = Rot(-S u, q), a slide
-goes along S u.
+Reflected in a plane, with S = diag(1, -1, 1) for the plane y = 0, a frame (R, p) becomes (S R S, S
+p): the image of its origin and axes, with the axis across the plane turned round so that the frame
+stays right-handed. Joints are rebuilt so that, at the same coordinates, the new tree is the image
+of the old one: an angle turns the other way, S Rot(u, q) S = Rot(-S u, q), a slide goes along S u.
 """
 
 from __future__ import annotations
@@ -19,11 +19,17 @@ from ramify.model.build import LinkSpec
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 
-PLANES: Final = {"x": np.diag([-1.0, 1.0, 1.0]), "y": np.diag([1.0, -1.0, 1.0]), "z": np.diag([1.0, 1.0, -1.0])}
+PLANES: Final = {
+    "x": np.diag([-1.0, 1.0, 1.0]),
+    "y": np.diag([1.0, -1.0, 1.0]),
+    "z": np.diag([1.0, 1.0, -1.0]),
+}
 
 
 def mirrored(spec: LinkSpec, plane: str) -> LinkSpec:
-    """A link's image in the plane whose normal is named: x, y or z. Raises ModelError for a joint that has no image of its type."""
+    """A link's image in the plane whose normal is named: x, y or z. Raises ModelError for a joint
+    that has no image of its type.
+    """
     S = PLANES[plane]
     return replace(
         spec,
@@ -56,13 +62,20 @@ def _joint(joint: Joint, S: Array) -> Joint:
         case "prismatic":
             return replace(joint, placement=placement, outlet=outlet, axis=image)
         case "helical":
-            return replace(joint, placement=placement, outlet=outlet, axis=turned, pitch=-joint.pitch)
+            return replace(
+                joint, placement=placement, outlet=outlet, axis=turned, pitch=-joint.pitch
+            )
         case "universal" | "spherical":
-            return _reframed(joint, placement, outlet, -S)  # -S takes each axis u to -S u, where its image turns
+            return _reframed(
+                joint, placement, outlet, -S
+            )  # -S takes each axis u to -S u, where its image turns
         case "planar":
             n = np.array(joint.axis)  # in the plane along S x and S y, about -S n
             return _reframed(joint, placement, outlet, S @ (np.eye(3) - 2.0 * np.outer(n, n)))
-    raise ModelError(f"a {joint.kind} joint has no mirror image with the same coordinates; write these links out without mirror")
+    raise ModelError(
+        f"a {joint.kind} joint has no mirror image with the same coordinates; write these links "
+        "out without mirror"
+    )
 
 
 def _reframed(joint: Joint, placement: Frame, outlet: Frame, T: Array) -> Joint:

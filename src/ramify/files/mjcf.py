@@ -1,8 +1,9 @@
-"""Robots from MJCF files, read by MuJoCo's own parser (the extra ``ramify[mjcf]``), with a report of what was ignored or assumed.
+"""Robots from MJCF files, read by MuJoCo's own parser (the extra ``ramify[mjcf]``), with a report
+of what was ignored or assumed.
 
-q and v are MuJoCo's qpos and qvel, entry by entry. A body with several joints becomes a run of bodies, massless but for the last.
-What MuJoCo adds to rigid bodies on joints (contacts, tendons, springs, armature, actuators ...) is no part of the model and named
-in the report.
+q and v are MuJoCo's qpos and qvel, entry by entry. A body with several joints becomes a run of
+bodies, massless but for the last. What MuJoCo adds to rigid bodies on joints (contacts, tendons,
+springs, armature, actuators ...) is no part of the model and named in the report.
 """
 
 from __future__ import annotations
@@ -38,7 +39,17 @@ _SHAPES: Final[dict[int, tuple[str, Callable[[Any], tuple[float, ...]]]]] = {
     6: ("box", lambda s: (2.0 * s[0], 2.0 * s[1], 2.0 * s[2])),
 }
 """Geoms we can draw, by mjtGeom: MuJoCo gives half lengths."""
-_GEOMS: Final = ("plane", "hfield", "sphere", "capsule", "ellipsoid", "cylinder", "box", "mesh", "sdf")
+_GEOMS: Final = (
+    "plane",
+    "hfield",
+    "sphere",
+    "capsule",
+    "ellipsoid",
+    "cylinder",
+    "box",
+    "mesh",
+    "sdf",
+)
 _MOST_BODIES: Final = 20_000
 _HUGE: Final = 1e12
 """More kilograms, metres or kg m^2 than a robot has."""
@@ -47,9 +58,10 @@ _HUGE: Final = 1e12
 def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     """A robot from an MJCF file, its root as the file has it unless ``base`` says otherwise.
 
-    base: "fixed" welds a free root to the world where the file has it, "free" puts a root that stands still on a free joint,
-    "free_euler" puts either on Euler angles. What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError
-    where the file is refused, or MuJoCo is not installed.
+    base: "fixed" welds a free root to the world where the file has it, "free" puts a root that
+    stands still on a free joint, "free_euler" puts either on Euler angles. What was ignored or
+    assumed is in ``model.metadata["report"]``. Raises ModelError where the file is refused, or
+    MuJoCo is not installed.
     """
     if base is not None and base not in BASES:
         raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}")
@@ -58,12 +70,17 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     try:
         import mujoco
     except ImportError:
-        raise ModelError(f"{file}: MJCF files are read by MuJoCo, which is not installed: pip install 'ramify[mjcf]'") from None
+        raise ModelError(
+            f"{file}: MJCF files are read by MuJoCo, which is not installed: pip install "
+            "'ramify[mjcf]'"
+        ) from None
     try:
         spec = mujoco.MjSpec.from_file(file)
         compiled = spec.compile()
     except Exception as error:  # MuJoCo raises ValueError, FatalError and others for a bad file
-        raise ModelError(f"{file}: MuJoCo refuses it: {' '.join(str(error).split())[:500]}") from None
+        raise ModelError(
+            f"{file}: MuJoCo refuses it: {' '.join(str(error).split())[:500]}"
+        ) from None
     if compiled.nbody > _MOST_BODIES:
         raise ModelError(f"{file}: {compiled.nbody} bodies; at most {_MOST_BODIES}")
     weightless = bool(compiled.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
@@ -78,7 +95,9 @@ class _Reader:
         self.report = ImportReport(file)
         self.bodies = _unique([self.named("body", b) or f"body{b}" for b in range(compiled.nbody)])
         of = compiled.jnt_bodyid
-        self.joints = _unique([self.named("jnt", j) or f"{self.bodies[of[j]]}_joint" for j in range(compiled.njnt)])
+        self.joints = _unique(
+            [self.named("jnt", j) or f"{self.bodies[of[j]]}_joint" for j in range(compiled.njnt)]
+        )
         self.taken = {*self.bodies, *self.joints}
         self.dropped_geoms: Counter[str] = Counter()
 
@@ -91,27 +110,44 @@ class _Reader:
         specs = self.with_base(specs, base)
         for name in (self.name, *(name for spec in specs for name in (spec.name, spec.joint.name))):
             if not is_name(name):
-                raise ModelError(f"{self.file}: {shown(name)} is the name of a model, body or joint; {NAME}")
+                raise ModelError(
+                    f"{self.file}: {shown(name)} is the name of a model, body or joint; {NAME}"
+                )
         self.remarks()
         notes = {"source": f"MJCF file {PurePath(self.file).name}", "report": self.report}
         try:
             gravity = [0.0 if self.weightless else float(g) for g in self.m.opt.gravity]
-            return build(self.name, specs, gravity, None, notes, equalities(self.m, self.bodies, self.joints, self.report))
+            return build(
+                self.name,
+                specs,
+                gravity,
+                None,
+                notes,
+                equalities(self.m, self.bodies, self.joints, self.report),
+            )
         except ModelError as error:
             raise ModelError(f"{self.file}: {error}") from None
 
     def check_numbers(self) -> None:
-        """Refuse what the compiler has let pass: numbers that are not finite or beyond any robot, rotations that are none."""
+        """Refuse what the compiler has let pass: numbers that are not finite or beyond any robot,
+        rotations that are none.
+        """
         m = self.m
         for what, names, arrays in (
-            ("body", self.bodies, ("body_pos", "body_quat", "body_mass", "body_inertia", "body_ipos", "body_iquat")),
+            (
+                "body",
+                self.bodies,
+                ("body_pos", "body_quat", "body_mass", "body_inertia", "body_ipos", "body_iquat"),
+            ),
             ("joint", self.joints, ("jnt_pos", "jnt_axis", "jnt_range")),
             ("geom", [], ("geom_pos", "geom_quat", "geom_size")),
             ("coordinate", [], ("qpos0",)),
             ("gravity", [], ("gravity",)),
         ):
             for array in arrays:
-                values = np.asarray(getattr(m.opt if array == "gravity" else m, array), dtype=np.float64)
+                values = np.asarray(
+                    getattr(m.opt if array == "gravity" else m, array), dtype=np.float64
+                )
                 rows = np.atleast_2d(values.T).T
                 sound = np.logical_and.reduce(np.abs(rows) < _HUGE, axis=1)  # False for NaN, too
                 if array.endswith("quat"):
@@ -120,7 +156,9 @@ class _Reader:
                     i = int(np.flatnonzero(~sound)[0])
                     name = repr(names[i]) if names else str(i)
                     given = f"{array.partition('_')[2] or array} {rows[i].tolist()}"
-                    raise ModelError(f"{self.file}: {what} {name}: {given} cannot be used; give finite numbers")
+                    raise ModelError(
+                        f"{self.file}: {what} {name}: {given} cannot be used; give finite numbers"
+                    )
 
     # ---- bodies and joints ----
 
@@ -130,7 +168,9 @@ class _Reader:
         parent = self.bodies[m.body_parentid[b]] if m.body_parentid[b] else None
         frame = _frame(m.body_pos[b], m.body_quat[b])
         first, number = int(m.body_jntadr[b]), int(m.body_jntnum[b])
-        joints = [self.joint(j, frame if j == first else Frame()) for j in range(first, first + number)]
+        joints = [
+            self.joint(j, frame if j == first else Frame()) for j in range(first, first + number)
+        ]
         for joint in joints[:-1]:
             between = self.fresh(f"{name}/{joint.name}")
             yield LinkSpec(between, parent, joint)
@@ -139,11 +179,19 @@ class _Reader:
         seat = from_quaternion(*(float(x) for x in m.body_iquat[b]))
         inertia = seat @ np.diag(m.body_inertia[b]) @ seat.T
         yield LinkSpec(
-            name, parent, last, float(m.body_mass[b]), np.array(m.body_ipos[b]), 0.5 * (inertia + inertia.T), self.shapes(b)
+            name,
+            parent,
+            last,
+            float(m.body_mass[b]),
+            np.array(m.body_ipos[b]),
+            0.5 * (inertia + inertia.T),
+            self.shapes(b),
         )
 
     def joint(self, j: int, frame: Frame) -> Joint:
-        """A joint that turns or slides about its anchor; q is qpos, so the body stands as drawn at qpos0."""
+        """A joint that turns or slides about its anchor; q is qpos, so the body stands as drawn at
+        qpos0.
+        """
         m, kind = self.m, int(self.m.jnt_type[j])
         start = float(m.qpos0[m.jnt_qposadr[j]])
         anchor = Frame(position=m.jnt_pos[j])
@@ -152,9 +200,13 @@ class _Reader:
         if kind == _BALL:
             if m.jnt_limited[j]:
                 self.report.ignored(f"joint {self.joints[j]!r}", "range of a ball joint")
-            return Joint(self.joints[j], "ball", frame @ anchor, anchor.inverse(), actuated=self.actuated(j))
+            return Joint(
+                self.joints[j], "ball", frame @ anchor, anchor.inverse(), actuated=self.actuated(j)
+            )
         axis = np.array(m.jnt_axis[j])
-        back = Frame(rotation_about(axis, -start)) if kind == _HINGE else Frame(position=-start * axis)
+        back = (
+            Frame(rotation_about(axis, -start)) if kind == _HINGE else Frame(position=-start * axis)
+        )
         limits = ((float(m.jnt_range[j][0]), float(m.jnt_range[j][1])),) if m.jnt_limited[j] else ()
         return Joint(
             self.joints[j], "revolute" if kind == _HINGE else "prismatic", frame @ anchor @ back, anchor.inverse(),
@@ -162,9 +214,13 @@ class _Reader:
         )  # fmt: skip
 
     def actuated(self, j: int) -> bool:
-        """Whether an actuator drives the joint; where some act otherwise than on joints, or none is given, all count as driven."""
+        """Whether an actuator drives the joint; where some act otherwise than on joints, or none is
+        given, all count as driven.
+        """
         kinds, targets = self.m.actuator_trntype, self.m.actuator_trnid
-        if not len(kinds) or any(int(kind) > 1 for kind in kinds):  # mjTRN_JOINT, mjTRN_JOINTINPARENT
+        if not len(kinds) or any(
+            int(kind) > 1 for kind in kinds
+        ):  # mjTRN_JOINT, mjTRN_JOINTINPARENT
             return True
         return any(int(target[0]) == j for target in targets)
 
@@ -173,10 +229,18 @@ class _Reader:
         for g in range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b]):
             kind = int(m.geom_type[g])
             if kind not in _SHAPES:
-                self.dropped_geoms[_GEOMS[kind] if kind < len(_GEOMS) else f"geom of type {kind}"] += 1
+                self.dropped_geoms[
+                    _GEOMS[kind] if kind < len(_GEOMS) else f"geom of type {kind}"
+                ] += 1
                 continue
             shape, size = _SHAPES[kind]
-            found.append(Shape(shape, tuple(float(x) for x in size(m.geom_size[g])), _frame(m.geom_pos[g], m.geom_quat[g])))
+            found.append(
+                Shape(
+                    shape,
+                    tuple(float(x) for x in size(m.geom_size[g])),
+                    _frame(m.geom_pos[g], m.geom_quat[g]),
+                )
+            )
         return tuple(found)
 
     def fresh(self, name: str) -> str:
@@ -189,11 +253,20 @@ class _Reader:
         """The root on another base: free roots if there are some, else the one that stands still."""
         if base is None:
             return specs
-        roots = [i for i, spec in enumerate(specs) if spec.parent is None and spec.joint.kind in ("free", "fixed")]
-        chosen = [i for i in roots if specs[i].joint.kind == "free"] or ([] if base == "fixed" else roots)
-        if base != "fixed" and (not chosen or (len(chosen) > 1 and specs[chosen[0]].joint.kind == "fixed")):
+        roots = [
+            i
+            for i, spec in enumerate(specs)
+            if spec.parent is None and spec.joint.kind in ("free", "fixed")
+        ]
+        chosen = [i for i in roots if specs[i].joint.kind == "free"] or (
+            [] if base == "fixed" else roots
+        )
+        if base != "fixed" and (
+            not chosen or (len(chosen) > 1 and specs[chosen[0]].joint.kind == "fixed")
+        ):
             raise ModelError(
-                f"{self.file}: base={base!r} needs one body that is free or stands still on the world; there are {len(roots)}"
+                f"{self.file}: base={base!r} needs one body that is free or stands still on the "
+                f"world; there are {len(roots)}"
             )
         for i in chosen:
             joint = specs[i].joint
@@ -212,9 +285,21 @@ class _Reader:
             ("damping", m.dof_damping),
             ("dry friction (frictionloss)", m.dof_frictionloss),
         ):
-            self.drop("joints", what, (self.joints[m.dof_jntid[i]] for i in range(m.nv) if np.any(values[i])))
-        self.drop("joints", "springs (stiffness)", (self.joints[j] for j in range(m.njnt) if np.any(m.jnt_stiffness[j])))
-        self.drop("bodies", "gravity compensation (gravcomp)", (self.bodies[b] for b in range(m.nbody) if m.body_gravcomp[b]))
+            self.drop(
+                "joints",
+                what,
+                (self.joints[m.dof_jntid[i]] for i in range(m.nv) if np.any(values[i])),
+            )
+        self.drop(
+            "joints",
+            "springs (stiffness)",
+            (self.joints[j] for j in range(m.njnt) if np.any(m.jnt_stiffness[j])),
+        )
+        self.drop(
+            "bodies",
+            "gravity compensation (gravcomp)",
+            (self.bodies[b] for b in range(m.nbody) if m.body_gravcomp[b]),
+        )
         self.drop(
             "tendons",
             "with their springs, damping and limits",
@@ -228,15 +313,21 @@ class _Reader:
         )
         touching = sum(1 for g in range(m.ngeom) if m.geom_contype[g] or m.geom_conaffinity[g])
         if touching > 1 or m.npair:
-            further = [f"{n} {what}" for n, what in ((m.npair, "pairs"), (m.nexclude, "exclusions")) if n]
+            further = [
+                f"{n} {what}" for n, what in ((m.npair, "pairs"), (m.nexclude, "exclusions")) if n
+            ]
             say.ignored("contacts", ", ".join([f"between {touching} geoms", *further]))
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
             say.ignored("option", "the fluid around the robot (density, viscosity, wind)")
         if m.body_geomnum[0]:
             say.ignored("worldbody", f"{m.body_geomnum[0]} geoms of the surroundings")
         if self.dropped_geoms:
-            told = ", ".join(f"{kind} × {n}" if n > 1 else kind for kind, n in self.dropped_geoms.items())
-            say.ignored("geoms", f"shapes that are not drawn: {told} (their mass counts as the file says)")
+            told = ", ".join(
+                f"{kind} × {n}" if n > 1 else kind for kind, n in self.dropped_geoms.items()
+            )
+            say.ignored(
+                "geoms", f"shapes that are not drawn: {told} (their mass counts as the file says)"
+            )
         for what in ("flex", "skin", "plugin", "sensor", "key"):
             if number := int(getattr(m, f"n{what}")):
                 say.ignored(f"{what}s", f"{number} of them")
@@ -268,7 +359,9 @@ def _unique(names: list[str]) -> list[str]:
     out = []
     for name in names:
         if name in used:
-            name = next(n for n in (f"{name}{i}" for i in count(2)) if n not in seen and n not in used)
+            name = next(
+                n for n in (f"{name}{i}" for i in count(2)) if n not in seen and n not in used
+            )
         used.add(name)
         out.append(name)
     return out

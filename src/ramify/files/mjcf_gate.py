@@ -42,26 +42,52 @@ MAX_CELLS: Final = 1 << 24
 MAX_PIXELS: Final = 1 << 26
 MAX_VERTICES: Final = 40_000
 MAX_NUMBERS: Final = 1_000_000
-"""Limits of the whole model, replicates and attached models written out: elements, bodies, elements that are copies, points of
-lattices, keyframes, cells of textures and height fields, pixels of pictures, vertices of built-in meshes, numbers of <numeric>."""
+"""Limits of the whole model, replicates and attached models written out: elements, bodies, elements
+that are copies, points of lattices, keyframes, cells of textures and height fields, pixels of
+pictures, vertices of built-in meshes, numbers of <numeric>.
+"""
 
 MAX_SIZE: Final = 10_000
 SIZES: Final = {"nstack": 100_000_000, "memory": 1 << 30, "nkey": MAX_KEYS}
-"""The largest attribute of <size>, and those with a limit of their own; nuser_... may be a tenth, for each body has so many."""
+"""The largest attribute of <size>, and those with a limit of their own; nuser_... may be a tenth,
+for each body has so many.
+"""
 
 _ROOTS: Final = ("mujoco", "mujocoinclude")
 _MODELS: Final = ("include", "model")
 _LATTICES: Final = ("composite", "flexcomp")
-_UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
+_UNITS: Final = {
+    "": 1,
+    "K": 1 << 10,
+    "M": 1 << 20,
+    "G": 1 << 30,
+    "T": 1 << 40,
+    "P": 1 << 50,
+    "E": 1 << 60,
+}
 _PNG: Final = b"\x89PNG\r\n\x1a\n"
 _NOT_FINITE: Final = re.compile(r"(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNORECASE)
 _NAMES: Final = frozenset(
-    ["name", "class", "childclass", "file", "prefix", "model", "content_type", "data", "instance", "value", "key"]
+    [
+        "name",
+        "class",
+        "childclass",
+        "file",
+        "prefix",
+        "model",
+        "content_type",
+        "data",
+        "instance",
+        "value",
+        "key",
+    ]
 )
 
 
 def check_mjcf(path: str | os.PathLike[str]) -> etree._Element:
-    """The root of an MJCF file that passed, with all it includes. Raises ModelError naming file and line of what did not."""
+    """The root of an MJCF file that passed, with all it includes. Raises ModelError naming file and
+    line of what did not.
+    """
     main = Path(path)
     gate = _Gate(main.parent)
     root = gate.file(main, os.fspath(path))
@@ -89,7 +115,10 @@ class _Gate:
         if root.tag == "robot":
             raise ModelError(f"{shown}: this is a URDF robot, not MJCF; name the file .urdf")
         if root.tag not in _ROOTS:
-            raise ModelError(f"{shown}:{root.sourceline}: the root element is <{root.tag}>; that of an MJCF file is <mujoco>")
+            raise ModelError(
+                f"{shown}:{root.sourceline}: the root element is <{root.tag}>; that of an MJCF "
+                "file is <mujoco>"
+            )
         self.count(root, shown)
         for element in root.iter(etree.Element):
             where = f"{shown}:{element.sourceline}"
@@ -108,14 +137,18 @@ class _Gate:
         return root
 
     def count(self, root: etree._Element, shown: str) -> None:
-        """How much the text unfolds into: copies within copies, and models attached to models or included in a copy."""
+        """How much the text unfolds into: copies within copies, and models attached to models or
+        included in a copy.
+        """
         attached, included = 0, 1
         times: dict[etree._Element, int] = {}
         for element in root.iter(etree.Element):
             where = f"{shown}:{element.sourceline}"
             above = element.getparent()
             weight = 1 if above is None else times[above]
-            times[element] = weight * (max(1, _whole(element, "count", where)) if element.tag == "replicate" else 1)
+            times[element] = weight * (
+                max(1, _whole(element, "count", where)) if element.tag == "replicate" else 1
+            )
             self.plain += 1
             self.totals["elements"] += weight
             if element.tag == "body":
@@ -127,8 +160,13 @@ class _Gate:
             elif element.tag in _MODELS:
                 included = max(included, weight)
             elif element.tag in _LATTICES:
-                points = math.prod(max(1, _integer(part, "count", where)) for part in element.get("count", "").split())
-                listed = len((element.get("point", "") + " " + element.get("vertex", "")).split()) // 3
+                points = math.prod(
+                    max(1, _integer(part, "count", where))
+                    for part in element.get("count", "").split()
+                )
+                listed = (
+                    len((element.get("point", "") + " " + element.get("vertex", "")).split()) // 3
+                )
                 self.totals["points of lattices"] += max(points, listed) * weight
             if self.totals["elements"] > MAX_ELEMENTS:
                 break
@@ -147,13 +185,17 @@ class _Gate:
             ("elements", MAX_ELEMENTS),
         ):
             if totals.get(what, 0) > most:
-                raise ModelError(f"{shown}: the model would have {totals[what]} {what}; at most {most}")
+                raise ModelError(
+                    f"{shown}: the model would have {totals[what]} {what}; at most {most}"
+                )
 
     def add(self, what: str, number: int, most: int, where: str) -> None:
         """Count what the whole model may have only so much of."""
         self.totals[what] += number
         if self.totals[what] > most:
-            raise ModelError(f"{where}: the model has more than {most} {what}; make them smaller or fewer")
+            raise ModelError(
+                f"{where}: the model has more than {most} {what}; make them smaller or fewer"
+            )
 
     def element(self, element: etree._Element, beside: Path, where: str) -> None:
         for name, value in element.attrib.items():
@@ -163,26 +205,49 @@ class _Gate:
             elif element.tag == "compiler" and key.endswith("dir"):
                 self.path(element, text, beside, where)
             elif key not in _NAMES and _NOT_FINITE.search(text):
-                raise ModelError(f"{where}: {key}={text!r} of <{element.tag}> is not finite; give finite numbers")
+                raise ModelError(
+                    f"{where}: {key}={text!r} of <{element.tag}> is not finite; give finite numbers"
+                )
             elif element.tag == "size":
                 most = SIZES.get(key, MAX_SIZE // 10 if key.startswith("nuser_") else MAX_SIZE)
                 if _integer(text, key, where, _UNITS if key == "memory" else {"": 1}) > most:
-                    raise ModelError(f"{where}: {key}={text[:40]!r} of <size> is too large; at most {most}")
+                    raise ModelError(
+                        f"{where}: {key}={text[:40]!r} of <size> is too large; at most {most}"
+                    )
         match element.tag:
             case "texture":
-                width, height = (max(1, _whole(element, side, where)) for side in ("width", "height"))
+                width, height = (
+                    max(1, _whole(element, side, where)) for side in ("width", "height")
+                )
                 if not 0 <= _whole(element, "nchannel", where) <= 4:
                     raise ModelError(f"{where}: a <texture> has 1 to 4 channels")
                 flat = element.get("type", "cube") == "2d"
-                self.add("cells of textures and height fields", width * height if flat else 6 * width**2, MAX_CELLS, where)
+                self.add(
+                    "cells of textures and height fields",
+                    width * height if flat else 6 * width**2,
+                    MAX_CELLS,
+                    where,
+                )
             case "hfield":
                 rows, columns = (max(1, _whole(element, side, where)) for side in ("nrow", "ncol"))
                 self.add("cells of textures and height fields", rows * columns, MAX_CELLS, where)
             case "numeric":
-                self.add("numbers of <numeric>", max(1, _whole(element, "size", where)), MAX_NUMBERS, where)
+                self.add(
+                    "numbers of <numeric>",
+                    max(1, _whole(element, "size", where)),
+                    MAX_NUMBERS,
+                    where,
+                )
             case "mesh" if "params" in element.attrib:
-                fine = max((_real(word, where) for word in element.get("params", "").split()), default=0.0)
-                self.add("vertices of built-in meshes", math.ceil(min(max(fine, 0.0), 1e6)) ** 2, MAX_VERTICES, where)
+                fine = max(
+                    (_real(word, where) for word in element.get("params", "").split()), default=0.0
+                )
+                self.add(
+                    "vertices of built-in meshes",
+                    math.ceil(min(max(fine, 0.0), 1e6)) ** 2,
+                    MAX_VERTICES,
+                    where,
+                )
 
     def asset(self, element: etree._Element, candidates: list[Path], where: str) -> None:
         """Refuse what a model may not open: anything but regular files of bearable size."""
@@ -193,25 +258,40 @@ class _Gate:
                 if stat.S_ISDIR(info.st_mode):
                     continue
                 if not stat.S_ISREG(info.st_mode):
-                    raise ModelError(f"{where}: <{element.tag}> names {path.name[:200]!r}, which is not a regular file")
+                    raise ModelError(
+                        f"{where}: <{element.tag}> names {path.name[:200]!r}, which is not a "
+                        "regular file"
+                    )
                 largest = max(largest, info.st_size)
                 pixels = max(pixels, _pixels(path))
             except OSError:  # there is none, or it cannot be read, as MuJoCo will say
                 continue
         most = MAX_LATTICE if element.tag in _LATTICES else MAX_ASSET
         if largest > most:
-            raise ModelError(f"{where}: <{element.tag}> names a file of {largest / 1e6:.1f} MB; at most {most / 1e6:.1f} MB")
+            raise ModelError(
+                f"{where}: <{element.tag}> names a file of {largest / 1e6:.1f} MB; at most "
+                f"{most / 1e6:.1f} MB"
+            )
         self.add("bytes of meshes and pictures", largest, MAX_ASSETS, where)
         self.add("pixels", pixels, MAX_PIXELS, where)
 
     def path(self, element: etree._Element, name: str, beside: Path, where: str) -> list[Path]:
-        """What a name may stand for: paths below the model's folder, whatever the compiler's settings."""
+        """What a name may stand for: paths below the model's folder, whatever the compiler's
+        settings.
+        """
         self.names += len(self.folders)
         if self.names > MAX_NAMES:
-            raise ModelError(f"{where}: the model names too many files and folders; at most {MAX_NAMES} places are looked at")
+            raise ModelError(
+                f"{where}: the model names too many files and folders; at most {MAX_NAMES} places "
+                "are looked at"
+            )
         last = re.split(r"[/\\]", name)[-1]  # all that compiler strippath leaves
-        candidates = sorted({base / given for base in (beside, *self.folders) for given in (name, last)})
-        if not (inside(f"./{name}/x") and "://" not in name and all(self.below(c) for c in candidates)):
+        candidates = sorted(
+            {base / given for base in (beside, *self.folders) for given in (name, last)}
+        )
+        if not (
+            inside(f"./{name}/x") and "://" not in name and all(self.below(c) for c in candidates)
+        ):
             told = f"<{element.tag}> names {name[:200]!r}, outside the folder of the model"
             raise ModelError(f"{where}: {told}; keep all its files below that folder")
         return candidates
@@ -230,7 +310,9 @@ def _whole(element: etree._Element, key: str, where: str) -> int:
     return 0 if given is None else _integer(given, key, where)
 
 
-def _integer(text: str, key: str, where: str, units: Mapping[str, int] = MappingProxyType({"": 1})) -> int:
+def _integer(
+    text: str, key: str, where: str, units: Mapping[str, int] = MappingProxyType({"": 1})
+) -> int:
     """A whole number, written as nothing else can read it otherwise."""
     found = re.fullmatch(r"\s*([-+]?[0-9]{1,18})([A-Z]?)\s*", text, re.ASCII)
     if found is None or found[2] not in units:
@@ -249,4 +331,8 @@ def _pixels(path: Path) -> int:
     """Width times height of a picture in PNG, as its header has them; 0 for other files."""
     with open(path, "rb") as file:
         head = file.read(24)
-    return math.prod(struct.unpack(">II", head[16:24])) if head.startswith(_PNG) and len(head) == 24 else 0
+    return (
+        math.prod(struct.unpack(">II", head[16:24]))
+        if head.startswith(_PNG) and len(head) == 24
+        else 0
+    )

@@ -16,8 +16,12 @@ _CONNECT, _WELD, _JOINT = 0, 1, 2  # mjtEq
 _SITE: Final = 6  # mjtObj
 
 
-def equalities(m: Any, bodies: Sequence[str], joints: Sequence[str], report: ImportReport) -> list[Loop]:
-    """The loops that the equality constraints of a compiled model make; what cannot be one is told in the report."""
+def equalities(
+    m: Any, bodies: Sequence[str], joints: Sequence[str], report: ImportReport
+) -> list[Loop]:
+    """The loops that the equality constraints of a compiled model make; what cannot be one is told
+    in the report.
+    """
     found: list[Loop] = []
     taken: set[str] = set()
     for i in range(m.neq):
@@ -30,13 +34,25 @@ def equalities(m: Any, bodies: Sequence[str], joints: Sequence[str], report: Imp
             continue
         kind = int(m.eq_type[i])
         made = (
-            _coupled(m, i, name, joints) if kind == _JOINT else _joined(m, i, name, bodies) if kind in (_CONNECT, _WELD) else None
+            _coupled(m, i, name, joints)
+            if kind == _JOINT
+            else _joined(m, i, name, bodies)
+            if kind in (_CONNECT, _WELD)
+            else None
         )
         if made is None:
-            report.ignored(who, "constraints: a loop is made of connect, weld, and joint with a linear polynomial of two joints")
+            report.ignored(
+                who,
+                "constraints: a loop is made of connect, weld, and joint with a linear polynomial "
+                "of two joints",
+            )
             continue
         found.append(made)
-        report.note(who, f"is the loop {name!r}, rigid: its softness (solref, solimp) is not kept; model.tree is without it")
+        report.note(
+            who,
+            f"is the loop {name!r}, rigid: its softness (solref, solimp) is not kept; model.tree "
+            "is without it",
+        )
     return found
 
 
@@ -50,10 +66,16 @@ def _joined(m: Any, i: int, name: str, bodies: Sequence[str]) -> Loop | None:
 
 
 def _ends(m: Any, i: int) -> Iterator[tuple[int, Frame]]:
-    ids, data = (int(m.eq_obj1id[i]), int(m.eq_obj2id[i])), np.asarray(m.eq_data[i], dtype=np.float64)
+    ids, data = (
+        (int(m.eq_obj1id[i]), int(m.eq_obj2id[i])),
+        np.asarray(m.eq_data[i], dtype=np.float64),
+    )
     if int(m.eq_objtype[i]) == _SITE:
         for site in ids:
-            yield int(m.site_bodyid[site]), Frame(_rotation(m.site_quat[site]), np.array(m.site_pos[site]))
+            yield (
+                int(m.site_bodyid[site]),
+                Frame(_rotation(m.site_quat[site]), np.array(m.site_pos[site])),
+            )
     elif int(m.eq_type[i]) == _CONNECT:
         yield ids[0], Frame(position=data[:3])
         yield ids[1], Frame(position=data[3:6])
@@ -74,4 +96,10 @@ def _coupled(m: Any, i: int, name: str, joints: Sequence[str]) -> Loop | None:
         return None
     y0, x0 = (float(m.qpos0[m.jnt_qposadr[j]]) for j in (follower, master))
     ratio = float(data[1])
-    return Loop(name, "gear", joints=(joints[master], joints[follower]), ratio=ratio, offset=y0 + float(data[0]) - ratio * x0)
+    return Loop(
+        name,
+        "gear",
+        joints=(joints[master], joints[follower]),
+        ratio=ratio,
+        offset=y0 + float(data[0]) - ratio * x0,
+    )

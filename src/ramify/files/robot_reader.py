@@ -1,4 +1,6 @@
-"""From the document of a robot file to a model: templates written out, the tree checked, every mistake noted with its place."""
+"""From the document of a robot file to a model: templates written out, the tree checked, every
+mistake noted with its place.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ from ramify.model.robot import Robot
 
 MAX_LINKS: Final = 20_000
 MAX_NESTING: Final = 32
-"""Links of a robot, and copies of templates, when all is written out; templates that use templates."""
+"""Links of a robot, and copies of templates, when all is written out; templates that use templates.
+"""
 
 Numbers = Mapping[str, float]
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]{0,63}")
@@ -63,7 +66,9 @@ class _Grown:
 
 
 def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object]) -> Robot:
-    """The model a document describes, with some of its parameters overridden. Raises ModelError with all mistakes."""
+    """The model a document describes, with some of its parameters overridden. Raises ModelError
+    with all mistakes.
+    """
     reader = _Reader(document, mistakes)
     names = reader.parameters(document.get("parameters", {}), ("parameters",), {}, overrides)
     robot = reader.part(RobotPart, document, (), names)
@@ -72,14 +77,21 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     if robot is not None and robot.modules is not None:
         reader.check_modules(robot.modules, {g.spec.name for g in grown})
     known = reader.knows({g.spec.name for g in grown})
-    loops, links = read_loops(_list(document.get("loops")), names, mistakes, known), [g.spec for g in grown]
+    loops, links = (
+        read_loops(_list(document.get("loops")), names, mistakes, known),
+        [g.spec for g in grown],
+    )
     guess = {} if robot is None else robot.guess
     if reader.whole:
         links, cut = read_whole(document, links, names, mistakes, known)
         loops, guess = [*cut, *loops], without(guess, cut)
     mistakes.raise_if_any()
     assert robot is not None
-    notes = {key: value for key, value in (("description", robot.description), ("source", robot.source)) if value}
+    notes = {
+        key: value
+        for key, value in (("description", robot.description), ("source", robot.source))
+        if value
+    }
     try:
         return build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
     except ModelError as error:
@@ -93,25 +105,37 @@ class _Reader:
         self.shared: Mapping[str, float] = {}
         self.templates: dict[str, TemplatePart] = {}
         self.unused: set[str] = set()
-        self.counting: set[str] = set()  # templates that mention the number of the copy: no two copies are alike
+        self.counting: set[str] = (
+            set()
+        )  # templates that mention the number of the copy: no two copies are alike
         self.made: dict[tuple[object, ...], LinkSpec] = {}  # by path and parameters
         self.lost: list[str] = []  # prefixes of templates that could not be written out
         self.sizes: dict[str, int] = {}  # links of a template, those it uses written out
         self.links = self.copies = 0
 
-    def part(self, kind: type[P], raw: object, path: Path, names: Mapping[str, float], link: str = "") -> P | None:
+    def part(
+        self, kind: type[P], raw: object, path: Path, names: Mapping[str, float], link: str = ""
+    ) -> P | None:
         """A validated part, or None with its mistakes noted."""
         made, wrong = validate(kind, raw, names)
         for where, text, key in wrong:
             self.mistakes.add((*path, *where), text, link=link, key=key)
         return made
 
-    def parameters(self, given: object, path: Path, outer: Numbers, overrides: Mapping[str, object]) -> Numbers:
-        """Named numbers: the outer ones, then these in order; each may use those before it. ``overrides`` win."""
+    def parameters(
+        self, given: object, path: Path, outer: Numbers, overrides: Mapping[str, object]
+    ) -> Numbers:
+        """Named numbers: the outer ones, then these in order; each may use those before it.
+        ``overrides`` win.
+        """
         names, own = dict(outer), given if isinstance(given, Mapping) else {}
         for name, value in own.items():
             if not _IDENTIFIER.fullmatch(name) or name in RESERVED:
-                why = "is taken" if name in RESERVED else "must be made of letters, digits and _ and start with a letter"
+                why = (
+                    "is taken"
+                    if name in RESERVED
+                    else "must be made of letters, digits and _ and start with a letter"
+                )
                 self.mistakes.add((*path, name), f"this name {why}; choose another", key=True)
             try:
                 names[name] = evaluate(overrides.get(name, value), names)
@@ -122,13 +146,18 @@ class _Reader:
                 self.mistakes.add((*path, name), f"{error}; a finite number belongs here")
         for name in overrides:
             if name not in own:
-                self.mistakes.add(path, f"no parameter is named {name!r}{near(name, list(own)) or '; there is none'}")
+                self.mistakes.add(
+                    path,
+                    f"no parameter is named {name!r}{near(name, list(own)) or '; there is none'}",
+                )
         return names
 
     # ---- links and templates ----
 
     def read(self, names: Mapping[str, float]) -> list[_Grown]:
-        """All links of the file, templates written out. Templates that nobody uses are read as well, for their mistakes."""
+        """All links of the file, templates written out. Templates that nobody uses are read as
+        well, for their mistakes.
+        """
         self.shared = names
         for name, raw in _mapping(self.document.get("templates")).items():
             template = self.part(TemplatePart, raw, ("templates", name), {})
@@ -149,7 +178,11 @@ class _Reader:
         for i, raw in enumerate(items):
             path = (*scope.path, i)
             if not isinstance(raw, Mapping):
-                self.mistakes.add(path, "a mapping belongs here: a link (name, joint, ...) or a template (use, parent, ...)")
+                self.mistakes.add(
+                    path,
+                    "a mapping belongs here: a link (name, joint, ...) or a template (use, parent, "
+                    "...)",
+                )
             elif "use" in raw:
                 out.extend(self.grow_use(raw, path, scope))
             else:
@@ -166,17 +199,29 @@ class _Reader:
         if key not in self.made:
             link = self.part(LinkPart, raw, path, scope.names, name)
             sound = not self.clash(raw, path, name)
-            self.made[key] = link_spec(link, self.noter(path, name)) if sound and link is not None else _stand_in(raw)
+            self.made[key] = (
+                link_spec(link, self.noter(path, name))
+                if sound and link is not None
+                else _stand_in(raw)
+            )
         return [_Grown(renamed(self.made[key], scope.full), path, (*path, "parent"))]
 
     def check_size(self, path: Path) -> None:
         if max(self.links, self.copies) > MAX_LINKS:
-            self.mistakes.stop(path, f"templates written out, this is link {MAX_LINKS + 1}; a robot has at most {MAX_LINKS}")
+            self.mistakes.stop(
+                path,
+                f"templates written out, this is link {MAX_LINKS + 1}; a robot has at most "
+                f"{MAX_LINKS}",
+            )
 
     def clash(self, raw: Mapping[str, object], path: Path, name: str = "") -> bool:
         found = [clash for clash in clashes(raw) if clash[0] or not self.whole]
         if self.whole and "use" not in raw:
-            found += [((key,), "has no place in a link where the file lists joints; say it there") for key in OWN if key in raw]
+            found += [
+                ((key,), "has no place in a link where the file lists joints; say it there")
+                for key in OWN
+                if key in raw
+            ]
         for where, text in found:
             self.mistakes.add((*path, *where), text, link=name)
         return bool(found)
@@ -188,7 +233,9 @@ class _Reader:
         """A template written out, once or in several copies, its roots mounted on the parent."""
         self.unused.discard(str(raw["use"]))
         counting = "copy" in repr(raw) and ("repeat" in raw or "series" in raw)
-        use = self.part(UsePart, raw, path, {**scope.names, "copy": 1.0} if counting else scope.names)
+        use = self.part(
+            UsePart, raw, path, {**scope.names, "copy": 1.0} if counting else scope.names
+        )
         if self.clash(raw, path) or use is None or not self.usable(use, path, scope):
             self.lost.append(scope.full(str(raw.get("prefix", ""))))
             return []
@@ -200,7 +247,9 @@ class _Reader:
             self.check_size(path)
             if counting:
                 use = self.part(UsePart, raw, path, {**scope.names, "copy": float(number)}) or use
-            inner = self.enter(use.use, replace(scope, copy=number or scope.copy), use.with_, use.prefix)
+            inner = self.enter(
+                use.use, replace(scope, copy=number or scope.copy), use.with_, use.prefix
+            )
             seat = frame_of(use.frame, ("frame",), self.noter(path, inner.prefix))
             copy = self.grow(self.templates[use.use].links, inner)
             out.extend(self.mounted(grown, use, path, carrier, seat) for grown in copy)
@@ -210,13 +259,21 @@ class _Reader:
     def usable(self, use: UsePart, path: Path, scope: _Scope) -> bool:
         if use.use not in self.templates:
             if use.use not in _mapping(self.document.get("templates")):
-                self.mistakes.add((*path, "use"), f"no template is named {use.use!r}{near(use.use, list(self.templates))}")
+                self.mistakes.add(
+                    (*path, "use"),
+                    f"no template is named {use.use!r}{near(use.use, list(self.templates))}",
+                )
             return False
         if use.use in scope.within:
-            self.mistakes.add((*path, "use"), f"templates use each other without end: {' -> '.join([*scope.within, use.use])}")
+            self.mistakes.add(
+                (*path, "use"),
+                f"templates use each other without end: {' -> '.join([*scope.within, use.use])}",
+            )
             return False
         if len(scope.within) >= MAX_NESTING:
-            self.mistakes.stop((*path, "use"), f"templates use one another more than {MAX_NESTING} levels deep")
+            self.mistakes.stop(
+                (*path, "use"), f"templates use one another more than {MAX_NESTING} levels deep"
+            )
         for key in use.with_:
             own = self.templates[use.use].parameters
             if key not in own:
@@ -224,37 +281,64 @@ class _Reader:
                 self.mistakes.add((*path, "with", key), text, key=True)
         for key, copies in (("repeat", use.repeat), ("series", use.series)):
             if copies is not None and copies > MAX_LINKS:
-                self.mistakes.stop((*path, key), f"{copies:.0f} copies; a robot has at most {MAX_LINKS} links")
+                self.mistakes.stop(
+                    (*path, key), f"{copies:.0f} copies; a robot has at most {MAX_LINKS} links"
+                )
         written = int(use.repeat or use.series or 1) * self.size(use.use)
         if self.links + written > MAX_LINKS:
-            self.mistakes.stop((*path, "use"), f"templates written out, there are too many links; a robot has at most {MAX_LINKS}")
+            self.mistakes.stop(
+                (*path, "use"),
+                f"templates written out, there are too many links; a robot has at most {MAX_LINKS}",
+            )
         return True
 
     def size(self, name: str, depth: int = 0) -> int:
-        """Links of a template when those it uses are written out, as far as their numbers of copies are plain numbers."""
+        """Links of a template when those it uses are written out, as far as their numbers of copies
+        are plain numbers.
+        """
         if name not in self.sizes and depth <= MAX_NESTING:
             self.sizes[name] = 1  # for a template that uses itself
             total = 0
-            for raw in _list(_mapping(_mapping(self.document.get("templates")).get(name)).get("links")):
+            for raw in _list(
+                _mapping(_mapping(self.document.get("templates")).get(name)).get("links")
+            ):
                 item = _mapping(raw)
-                copies = next((n for key in ("repeat", "series") if isinstance(n := item.get(key), int | float)), 1)
+                copies = next(
+                    (
+                        n
+                        for key in ("repeat", "series")
+                        if isinstance(n := item.get(key), int | float)
+                    ),
+                    1,
+                )
                 used = self.size(str(item["use"]), depth + 1) if "use" in item else 1
                 total = min(total + used * int(min(max(1, copies), MAX_LINKS + 1)), MAX_LINKS + 1)
             self.sizes[name] = max(total, 1)
         return self.sizes.get(name, 1)
 
-    def enter(self, name: str, scope: _Scope, given: Mapping[str, float], prefix: str = "") -> _Scope:
+    def enter(
+        self, name: str, scope: _Scope, given: Mapping[str, float], prefix: str = ""
+    ) -> _Scope:
         """The scope of a template's links: the file's parameters and its own, names prefixed."""
         template, path = self.templates[name], ("templates", name)
-        outer = {**self.shared, **({"copy": float(scope.copy)} if scope.copy and name in self.counting else {})}
+        outer = {
+            **self.shared,
+            **({"copy": float(scope.copy)} if scope.copy and name in self.counting else {}),
+        }
         known = {key: value for key, value in given.items() if key in template.parameters}
         names = self.parameters(template.parameters, (*path, "parameters"), outer, known)
         full = scope.full(prefix)
         if len(full) > MAX_NAME:
-            self.mistakes.stop(path, f"its links' names start with {len(full)} characters of prefix; names have at most {MAX_NAME}")
+            self.mistakes.stop(
+                path,
+                f"its links' names start with {len(full)} characters of prefix; names have at most "
+                f"{MAX_NAME}",
+            )
         return _Scope((*path, "links"), names, full, scope.copy, (*scope.within, name))
 
-    def mounted(self, grown: _Grown, use: UsePart, path: Path, carrier: str | None, seat: Frame) -> _Grown:
+    def mounted(
+        self, grown: _Grown, use: UsePart, path: Path, carrier: str | None, seat: Frame
+    ) -> _Grown:
         """A link of a copy, mirrored if asked; a root is put on the carrier."""
         spec = grown.spec
         if use.mirror:
@@ -264,7 +348,11 @@ class _Reader:
                 self.mistakes.add((*path, "mirror"), str(error), link=spec.name)
         if spec.parent is not None:
             return replace(grown, spec=spec)
-        joint = spec.joint if seat.is_identity else replace(spec.joint, placement=seat @ spec.joint.placement)
+        joint = (
+            spec.joint
+            if seat.is_identity
+            else replace(spec.joint, placement=seat @ spec.joint.placement)
+        )
         return _Grown(replace(spec, parent=carrier, joint=joint), grown.path, (*path, "parent"))
 
     # ---- the tree ----
@@ -277,7 +365,11 @@ class _Reader:
             if not g.spec.name:
                 continue
             if g.spec.name in first:
-                self.mistakes.add((*g.path, "name"), f"two links are named {g.spec.name!r}; names must differ", link=g.spec.name)
+                self.mistakes.add(
+                    (*g.path, "name"),
+                    f"two links are named {g.spec.name!r}; names must differ",
+                    link=g.spec.name,
+                )
             first.setdefault(g.spec.name, g)
             other = joints.setdefault(g.spec.joint.name, g.spec.name)
             if other != g.spec.name:
@@ -285,8 +377,16 @@ class _Reader:
                 self.mistakes.add((*g.path, "joint"), text, link=g.spec.name)
         for g in grown:
             parent = g.spec.parent
-            if parent is not None and parent not in first and not parent.startswith(tuple(self.lost)):
-                self.mistakes.add(g.parent_path, f"no link is named {parent!r}{near(parent, list(first))}", link=g.spec.name)
+            if (
+                parent is not None
+                and parent not in first
+                and not parent.startswith(tuple(self.lost))
+            ):
+                self.mistakes.add(
+                    g.parent_path,
+                    f"no link is named {parent!r}{near(parent, list(first))}",
+                    link=g.spec.name,
+                )
         for cycle in _cycles({name: g.spec.parent for name, g in first.items()}):
             text = f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without a parent"
             self.mistakes.add(first[cycle[0]].parent_path, text, link=cycle[0])
@@ -299,7 +399,9 @@ class _Reader:
         for i, group in enumerate(modules):
             for k, name in enumerate(group):
                 if name not in names and not name.startswith(tuple(self.lost)):
-                    self.mistakes.add(("modules", i, k), f"no link is named {name!r}{near(name, sorted(names))}")
+                    self.mistakes.add(
+                        ("modules", i, k), f"no link is named {name!r}{near(name, sorted(names))}"
+                    )
 
 
 def _blamed(error: str, loops: Sequence[Loop]) -> Path:
@@ -307,7 +409,9 @@ def _blamed(error: str, loops: Sequence[Loop]) -> Path:
     for i, loop in enumerate(loops):
         if error.startswith(f"{loop}:"):
             return "loops", i
-    return ("guess",) if "guess names" in error else ("modules",) if "module" in error else ("links",)
+    return (
+        ("guess",) if "guess names" in error else ("modules",) if "module" in error else ("links",)
+    )
 
 
 def _cycles(parent_of: Mapping[str, str | None]) -> Iterable[list[str]]:

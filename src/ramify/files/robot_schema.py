@@ -1,7 +1,9 @@
-"""What a robot file may say: the keys of each part, their types, and how a value that is wrong is explained.
+"""What a robot file may say: the keys of each part, their types, and how a value that is wrong is
+explained.
 
-Numbers may be arithmetic; its names are looked up in the validation context, a mapping of parameters. Structure and single values
-are checked here, part by part; what concerns several links is checked in :mod:`ramify.files.robot_reader`.
+Numbers may be arithmetic; its names are looked up in the validation context, a mapping of
+parameters. Structure and single values are checked here, part by part; what concerns several links
+is checked in :mod:`ramify.files.robot_reader`.
 """
 
 from __future__ import annotations
@@ -41,14 +43,20 @@ def _axis(value: object) -> object:
     if isinstance(value, str):
         letter, sign = value.lstrip("+-").upper(), -1.0 if value.startswith("-") else 1.0
         if letter not in AXES or len(value) > 2:
-            raise wrong(f"{shown(value)} is no axis; x, y, z, -x, -y, -z or three numbers belong here")
+            raise wrong(
+                f"{shown(value)} is no axis; x, y, z, -x, -y, -z or three numbers belong here"
+            )
         return tuple(sign * x for x in AXES[letter])
     return value
 
 
 def _pairs(value: object) -> object:
     """One pair of limits as a list of pairs."""
-    return [value] if isinstance(value, list) and not any(isinstance(entry, list) for entry in value) else value
+    return (
+        [value]
+        if isinstance(value, list) and not any(isinstance(entry, list) for entry in value)
+        else value
+    )
 
 
 def _joint(value: object) -> object:
@@ -56,7 +64,10 @@ def _joint(value: object) -> object:
 
 
 Axis = Annotated[Vector, BeforeValidator(_axis)]
-Limits = Annotated[list[Annotated[tuple[Bound, Bound], list_of(2, "a pair [lower, upper]")]], BeforeValidator(_pairs)]
+Limits = Annotated[
+    list[Annotated[tuple[Bound, Bound], list_of(2, "a pair [lower, upper]")]],
+    BeforeValidator(_pairs),
+]
 
 
 class Rotated(Part):
@@ -69,7 +80,9 @@ class Rotated(Part):
 
 
 class DhRow(Part):
-    """A Denavit-Hartenberg row: lengths a, b in m, angles alpha, theta in rad or, with ``_deg``, in degrees."""
+    """A Denavit-Hartenberg row: lengths a, b in m, angles alpha, theta in rad or, with ``_deg``, in
+    degrees.
+    """
 
     a: Number = 0.0
     b: Number = 0.0
@@ -106,13 +119,21 @@ class Moments(Part):
 def _inertia_form(value: object) -> str:
     if isinstance(value, Mapping | Moments):
         return "<elements>"
-    return "<rows>" if isinstance(value, list) and any(isinstance(row, list) for row in value) else "<principal>"
+    return (
+        "<rows>"
+        if isinstance(value, list) and any(isinstance(row, list) for row in value)
+        else "<principal>"
+    )
 
 
 Inertia = Annotated[
     Annotated[Moments, Tag("<elements>")]
     | Annotated[Matrix, Tag("<rows>")]
-    | Annotated[Vector, list_of(3, "three principal moments, six elements by name, or three rows"), Tag("<principal>")],
+    | Annotated[
+        Vector,
+        list_of(3, "three principal moments, six elements by name, or three rows"),
+        Tag("<principal>"),
+    ],
     Discriminator(_inertia_form),
 ]
 
@@ -120,14 +141,18 @@ Inertia = Annotated[
 class ShapePart(Rotated):
     """Something to draw, in m: its kind with its size, and its centre in the link's frame."""
 
-    box: Annotated[tuple[Positive, Positive, Positive], list_of(3, "a list of three edges")] | None = None
+    box: (
+        Annotated[tuple[Positive, Positive, Positive], list_of(3, "a list of three edges")] | None
+    ) = None
     cylinder: Annotated[tuple[Positive, Positive], list_of(2, "[radius, length]")] | None = None
     capsule: Annotated[tuple[Positive, Positive], list_of(2, "[radius, length]")] | None = None
     sphere: Positive | None = None
 
 
 class LinkPart(Part):
-    """A link, and the joint that carries it. In a template it may go without a name: the prefix is its name then."""
+    """A link, and the joint that carries it. In a template it may go without a name: the prefix is
+    its name then.
+    """
 
     inner: ClassVar[Mapping[str, type[Part]]] = {
         "frame": Rotated, "outlet": Rotated, "dh": DhRow, "classical_dh": DhRow, "joint": JointPart,
@@ -189,7 +214,11 @@ class RobotPart(Part):
 PLACEMENTS: Final = ("dh", "classical_dh", "frame")
 _ROTATIONS: Final = ("rpy", "rpy_deg", "rotation")
 _SHAPES: Final = ("box", "cylinder", "capsule", "sphere")
-_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {"revolute": ("theta",), "prismatic": ("b",), "cylindrical": ("theta", "b")}
+_VARIABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "revolute": ("theta",),
+    "prismatic": ("b",),
+    "cylindrical": ("theta", "b"),
+}
 """Columns of a DH row that are the joint's own variables, 0 where left out."""
 
 
@@ -198,7 +227,10 @@ def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
     yield from choice(link, (), PLACEMENTS, needed="use" not in link)
     yield from choice(link, (), ("repeat", "series"))
     if "classical_dh" in link and "outlet" in link:
-        yield ("outlet",), "a classical_dh row already says where the link's frame is; leave out outlet"
+        yield (
+            ("outlet",),
+            "a classical_dh row already says where the link's frame is; leave out outlet",
+        )
     for part in ("frame", "outlet"):
         yield from clashes_of_frame(link.get(part), (part,))
     joint = link.get("joint", "revolute")
@@ -209,11 +241,19 @@ def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
         if not isinstance(row, Mapping):
             continue
         if isinstance(joint, Mapping) and "axis" in joint:
-            yield ("joint", "axis"), f"a {part} row has its joint along z; leave out the axis, or place the joint with frame"
+            yield (
+                ("joint", "axis"),
+                f"a {part} row has its joint along z; leave out the axis, or place the joint with "
+                "frame",
+            )
         own = _VARIABLES.get(str(kind), () if str(kind) in JOINT_KINDS else ("theta", "b"))
         for column in ("a", "b"):
             if column not in row and column not in own:
-                yield (part, column), "is missing; a row has a, alpha, b, theta (the joint's own variable may be left out: 0)"
+                yield (
+                    (part, column),
+                    "is missing; a row has a, alpha, b, theta (the joint's own variable may be "
+                    "left out: 0)",
+                )
         for angle in ("alpha", "theta"):
             yield from choice(row, (part,), (angle, f"{angle}_deg"), needed=angle not in own)
     shapes = link.get("shapes")

@@ -24,7 +24,9 @@ _TAKEN: Final = frozenset(["null", "true", "false"])
 
 
 def save(model: Robot, path: str | os.PathLike[str]) -> None:
-    """Write a model as a robot file, whole or not at all. Raises ModelError where the file cannot be written."""
+    """Write a model as a robot file, whole or not at all. Raises ModelError where the file cannot
+    be written.
+    """
     target = Path(path)
     passing = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
@@ -38,9 +40,11 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
 
 
 def to_yaml(model: Robot) -> str:
-    """The text of a robot file that gives this model again: the same bodies, joints, shapes, points and modules, bit for bit.
+    """The text of a robot file that gives this model again: the same bodies, joints, shapes, points
+    and modules, bit for bit.
 
-    Links that were merged into a body by a fixed joint come back as massless links, so that their names and frames stay known.
+    Links that were merged into a body by a fixed joint come back as massless links, so that their
+    names and frames stay known.
     """
     return "\n".join(_lines(model)) + "\n"
 
@@ -69,7 +73,10 @@ def _lines(model: Robot) -> Iterator[str]:
                 yield "    joint: fixed"
             yield f"    frame: {_frame(frame)}"
     if model.module_groups is not None:
-        groups = (f"[{', '.join(_text(model.bodies[b].name) for b in group)}]" for group in model.module_groups)
+        groups = (
+            f"[{', '.join(_text(model.bodies[b].name) for b in group)}]"
+            for group in model.module_groups
+        )
         yield f"modules: [{', '.join(groups)}]"
     if model.loops:
         yield "loops:"
@@ -170,5 +177,7 @@ def _text(text: str) -> str:
     """A text as it is where that is safe, else in double quotes with escapes."""
     if _PLAIN.fullmatch(text) and text.lower() not in _TAKEN:
         return text
-    escaped = (f"\\{c}" if c in '"\\' else c if c.isprintable() else f"\\U{ord(c):08x}" for c in text)
+    escaped = (
+        f"\\{c}" if c in '"\\' else c if c.isprintable() else f"\\U{ord(c):08x}" for c in text
+    )
     return f'"{"".join(escaped)}"'

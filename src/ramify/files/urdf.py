@@ -1,7 +1,8 @@
-"""Robots from URDF files: a strict reader of what dynamics needs, with a report of what was ignored or assumed.
+"""Robots from URDF files: a strict reader of what dynamics needs, with a report of what was ignored
+or assumed.
 
-Links become bodies, joints keep their names, links on fixed joints are merged into the body that carries them. Nothing but the file
-itself is opened: meshes stay names.
+Links become bodies, joints keep their names, links on fixed joints are merged into the body that
+carries them. Nothing but the file itself is opened: meshes stay names.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ _USED: Final[Mapping[str, frozenset[str]]] = {
 
 
 class Mesh(NamedTuple):
-    """A mesh to draw: its name as the file gives it (never opened here), its scale, and its frame in the link's."""
+    """A mesh to draw: its name as the file gives it (never opened here), its scale, and its frame
+    in the link's.
+    """
 
     filename: str
     scale: tuple[float, ...]
@@ -87,12 +90,16 @@ class _Edge(NamedTuple):
 
 
 def read_urdf(path: str | os.PathLike[str], base: str = "fixed") -> Robot:
-    """A robot from a URDF file. ``base``: the root link stands ("fixed") or moves on a "free" or "free_euler" joint.
+    """A robot from a URDF file. ``base``: the root link stands ("fixed") or moves on a "free" or
+    "free_euler" joint.
 
-    What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError with a line for every mistake found.
+    What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError with a line
+    for every mistake found.
     """
     model = parse_urdf(read_bytes(path, MAX_BYTES), os.fspath(path), base)
-    return replace(model, metadata={**model.metadata, "folder": os.path.dirname(os.path.abspath(path))})  # for meshes, when drawn
+    return replace(
+        model, metadata={**model.metadata, "folder": os.path.dirname(os.path.abspath(path))}
+    )  # for meshes, when drawn
 
 
 def parse_urdf(data: bytes | str, file: str = "robot.urdf", base: str = "fixed") -> Robot:
@@ -101,7 +108,9 @@ def parse_urdf(data: bytes | str, file: str = "robot.urdf", base: str = "fixed")
         raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}")
     data = data.encode() if isinstance(data, str) else data
     if len(data) > MAX_BYTES:
-        raise ModelError(f"{file}: {len(data) / 1e6:.1f} MB; a URDF file has at most {MAX_BYTES / 1e6:.1f} MB")
+        raise ModelError(
+            f"{file}: {len(data) / 1e6:.1f} MB; a URDF file has at most {MAX_BYTES / 1e6:.1f} MB"
+        )
     reader = _Reader(parse_xml(data, file), file)
     return reader.model(base)
 
@@ -153,17 +162,31 @@ class _Reader:
     def check_root(self) -> None:
         line = self.root.sourceline or 1
         if self.root.tag != "robot":
-            hint = "; this is MJCF, a file for MuJoCo, which ends in .xml" if self.root.tag == "mujoco" else ""
+            hint = (
+                "; this is MJCF, a file for MuJoCo, which ends in .xml"
+                if self.root.tag == "mujoco"
+                else ""
+            )
             if etree.QName(self.root).namespace and etree.QName(self.root).localname == "robot":
                 hint = " without a namespace; remove xmlns=…"
-            self.wrong_at(line, f"the root element is <{str(self.root.tag)[:60]}>, a URDF file has <robot>{hint}")
+            self.wrong_at(
+                line,
+                f"the root element is <{str(self.root.tag)[:60]}>, a URDF file has <robot>{hint}",
+            )
         for tag, most in (("link", MAX_LINKS), ("joint", MAX_LINKS), ("visual", MAX_VISUALS)):
             if (number := sum(1 for _ in self.root.iter(tag))) > most:
                 self.wrong_at(line, f"{number} <{tag}> elements; a robot has at most {most}")
         if len(self.root) > 4 * MAX_LINKS:
             self.wrong_at(line, f"{len(self.root)} elements; a robot has at most {MAX_LINKS} links")
         self.mistakes.raise_if_any()
-        xacro = next((e for e in self.root.iter("{*}*") if e.tag[0] == "{" and "xacro" in e.tag.partition("}")[0]), None)
+        xacro = next(
+            (
+                e
+                for e in self.root.iter("{*}*")
+                if e.tag[0] == "{" and "xacro" in e.tag.partition("}")[0]
+            ),
+            None,
+        )
         if xacro is not None:
             text = f"<xacro:{etree.QName(xacro).localname[:60]}>: expand this xacro file first (xacro robot.xacro > robot.urdf)"
             self.wrong(xacro, text)
@@ -189,7 +212,11 @@ class _Reader:
         for child in self.used(element):
             if child.tag in found and child.tag != "visual":
                 first = found[child.tag].sourceline
-                self.wrong(child, f"{who}: a second <{child.tag}>; the first is in line {first}, keep one of them")
+                self.wrong(
+                    child,
+                    f"{who}: a second <{child.tag}>; the first is in line {first}, keep one of "
+                    "them",
+                )
             found.setdefault(str(child.tag), child)
         return found
 
@@ -205,7 +232,11 @@ class _Reader:
             self.wrong(element, f"a link is named {shown(name)}; {NAME}")
             return
         if name in self.links:
-            self.wrong(element, f"two links are named {name!r}, the first in line {self.links[name].line}; names must differ")
+            self.wrong(
+                element,
+                f"two links are named {name!r}, the first in line {self.links[name].line}; names "
+                "must differ",
+            )
             return
         link = self.links[name] = _Link(element.sourceline or 1)
         found = self.children(element, who)
@@ -219,11 +250,17 @@ class _Reader:
     def read_inertial(self, element: etree._Element, link: _Link, who: str) -> None:
         parts = self.children(element, who)
         if "mass" not in parts:
-            self.wrong(element, f"{who}: <inertial> without <mass value=…/>; give the mass in kg, or leave out <inertial>")
+            self.wrong(
+                element,
+                f"{who}: <inertial> without <mass value=…/>; give the mass in kg, or leave out "
+                "<inertial>",
+            )
             return
         link.mass = self.values.number(parts["mass"], "value", who)
         if link.mass < 0.0:
-            self.wrong(parts["mass"], f"{who}: mass {link.mass:g} kg is negative; it must be zero or more")
+            self.wrong(
+                parts["mass"], f"{who}: mass {link.mass:g} kg is negative; it must be zero or more"
+            )
         frame = self.values.frame(parts.get("origin"), who)
         link.com = np.array(frame.position)
         if "inertia" not in parts:
@@ -237,18 +274,27 @@ class _Reader:
         central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         rounding = dust(link.mass, central)
         if min(xx, yy, zz) < -rounding:
-            self.wrong(tensor, f"{who}: moments of inertia {xx:g}, {yy:g}, {zz:g} kg m^2; none may be negative")
+            self.wrong(
+                tensor,
+                f"{who}: moments of inertia {xx:g}, {yy:g}, {zz:g} kg m^2; none may be negative",
+            )
         turned = frame.rotation @ central @ frame.rotation.T
         link.inertia = 0.5 * (turned + turned.T)
         if link.mass == 0.0 and link.inertia.any():
-            self.report.note(who, "has moments of inertia but no mass; taken as it is (some programs drop such an inertia)")
+            self.report.note(
+                who,
+                "has moments of inertia but no mass; taken as it is (some programs drop such an "
+                "inertia)",
+            )
         least = float(np.linalg.eigvalsh(central)[0]) if any((xy, xz, yz)) else 0.0
         if least < -rounding:
             text = f"the inertia has a negative principal moment, {least:.4g} kg m^2, as no matter can; taken as it is"
             self.report.note(who, text)
 
     def read_visual(self, element: etree._Element, link: _Link, who: str) -> None:
-        """Boxes, cylinders and spheres to draw; meshes by their names. A wrong drawing is reported and left out."""
+        """Boxes, cylinders and spheres to draw; meshes by their names. A wrong drawing is reported
+        and left out.
+        """
         doubts = Mistakes(self.file)
         values = Values(doubts)
         frame = values.frame(element.find("origin"), who)
@@ -259,14 +305,25 @@ class _Reader:
                 case "sphere":
                     drawn = Shape("sphere", (values.number(shape, "radius", who),), frame)
                 case "cylinder" | "capsule":
-                    drawn = Shape(str(shape.tag), (values.number(shape, "radius", who), values.number(shape, "length", who)), frame)
+                    drawn = Shape(
+                        str(shape.tag),
+                        (values.number(shape, "radius", who), values.number(shape, "length", who)),
+                        frame,
+                    )
                 case "mesh":
-                    drawn = Mesh(shape.get("filename", ""), values.numbers(shape, "scale", 3, who, (1.0, 1.0, 1.0)), frame)
+                    drawn = Mesh(
+                        shape.get("filename", ""),
+                        values.numbers(shape, "scale", 3, who, (1.0, 1.0, 1.0)),
+                        frame,
+                    )
                 case _:
                     self.unused[str(shape.tag)[:40]] += 1
                     continue
             if doubts or (isinstance(drawn, Shape) and min(drawn.size) <= 0.0):
-                self.report.ignored(f"{who}, line {shape.sourceline}", f"a <{shape.tag}> whose origin or size is not understood")
+                self.report.ignored(
+                    f"{who}, line {shape.sourceline}",
+                    f"a <{shape.tag}> whose origin or size is not understood",
+                )
             elif isinstance(drawn, Shape):
                 link.shapes.append(drawn)
             elif inside(drawn.filename):
@@ -286,7 +343,11 @@ class _Reader:
             self.wrong(element, f"a joint is named {shown(name)}; {NAME}")
             return
         if name in self.joint_lines:
-            self.wrong(element, f"two joints are named {name!r}, the first in line {self.joint_lines[name]}; names must differ")
+            self.wrong(
+                element,
+                f"two joints are named {name!r}, the first in line {self.joint_lines[name]}; names "
+                "must differ",
+            )
             return
         self.joint_lines[name] = element.sourceline or 1
         parts = self.children(element, who)
@@ -295,7 +356,9 @@ class _Reader:
             if not end:
                 self.wrong(element, f'{who} names no {tag}; write <{tag} link="…"/>')
         if kind not in KINDS:
-            self.wrong(element, f"{who}: unknown type {kind[:60]!r}; choose one of {', '.join(KINDS)}")
+            self.wrong(
+                element, f"{who}: unknown type {kind[:60]!r}; choose one of {', '.join(KINDS)}"
+            )
         elif all(ends):
             placement = self.values.frame(parts.get("origin"), who)
             axis = self.axis(parts.get("axis"), kind, who)
@@ -311,9 +374,16 @@ class _Reader:
     def read_mimic(self, element: etree._Element, joint: Joint, who: str) -> None:
         """A joint that follows another: q = multiplier q_other + offset."""
         master = element.get("joint", "")
-        ratio, offset = (self.values.number(element, key, who, rest) for key, rest in (("multiplier", 1.0), ("offset", 0.0)))
+        ratio, offset = (
+            self.values.number(element, key, who, rest)
+            for key, rest in (("multiplier", 1.0), ("offset", 0.0))
+        )
         if joint.dof != 1 or joint.name == master:
-            self.report.ignored(who, f"mimic of {master[:60]!r}: only a joint of one degree of freedom can follow another")
+            self.report.ignored(
+                who,
+                f"mimic of {master[:60]!r}: only a joint of one degree of freedom can follow "
+                "another",
+            )
         else:
             self.mimics.append((joint.name, master, ratio, offset))
 
@@ -323,13 +393,23 @@ class _Reader:
         found = []
         for joint, master, ratio, offset in self.mimics:
             if master not in moving:
-                self.report.ignored(f"joint {joint!r}", f"mimic of {master[:60]!r}, which is no joint of one degree of freedom")
+                self.report.ignored(
+                    f"joint {joint!r}",
+                    f"mimic of {master[:60]!r}, which is no joint of one degree of freedom",
+                )
                 continue
-            found.append(Loop(f"{joint}_mimic", "gear", joints=(master, joint), ratio=ratio, offset=offset))
-            self.report.note(f"joint {joint!r}", f"follows {master!r}: a gear in model.loops; model.tree lets it move by itself")
+            found.append(
+                Loop(f"{joint}_mimic", "gear", joints=(master, joint), ratio=ratio, offset=offset)
+            )
+            self.report.note(
+                f"joint {joint!r}",
+                f"follows {master!r}: a gear in model.loops; model.tree lets it move by itself",
+            )
         return found
 
-    def axis(self, element: etree._Element | None, kind: str, who: str) -> tuple[float, float, float]:
+    def axis(
+        self, element: etree._Element | None, kind: str, who: str
+    ) -> tuple[float, float, float]:
         """The axis of a joint that has one, x unless given."""
         if kind in ("fixed", "floating"):
             return 0.0, 0.0, 1.0
@@ -339,13 +419,20 @@ class _Reader:
         x, y, z = self.values.numbers(element, "xyz", 3, who, (1.0, 0.0, 0.0))
         length = math.hypot(x, y, z)
         if length < 1e-6:
-            self.wrong(element, f"{who}: axis {x:g} {y:g} {z:g} has no direction; give a vector of length 1")
+            self.wrong(
+                element,
+                f"{who}: axis {x:g} {y:g} {z:g} has no direction; give a vector of length 1",
+            )
             return 1.0, 0.0, 0.0
         if abs(length - 1.0) > 1e-3:
-            self.report.note(who, f"axis {x:g} {y:g} {z:g} has length {length:.4g}; its direction counts")
+            self.report.note(
+                who, f"axis {x:g} {y:g} {z:g} has length {length:.4g}; its direction counts"
+            )
         return x / length, y / length, z / length
 
-    def limits(self, element: etree._Element | None, kind: str, who: str) -> tuple[tuple[float, float], ...]:
+    def limits(
+        self, element: etree._Element | None, kind: str, who: str
+    ) -> tuple[tuple[float, float], ...]:
         """Lower and upper limit, none where there are none."""
         if kind not in ("revolute", "prismatic"):
             return ()
@@ -353,10 +440,16 @@ class _Reader:
             self.unlimited.append(who.removeprefix("joint "))
             return ()
         missing = next((key for key in ("lower", "upper") if element.get(key) is None), "")
-        low, high = (self.values.number(element, key, who, 0.0, endless=True) for key in ("lower", "upper"))
+        low, high = (
+            self.values.number(element, key, who, 0.0, endless=True) for key in ("lower", "upper")
+        )
         if low > high:
-            remedy = f"{missing} is missing and counts as 0: give it" if missing else "exchange them"
-            self.wrong(element, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; {remedy}")
+            remedy = (
+                f"{missing} is missing and counts as 0: give it" if missing else "exchange them"
+            )
+            self.wrong(
+                element, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; {remedy}"
+            )
             return ()
         if missing:
             self.report.assumed(who, f"<limit> without {missing}: 0, as URDF has it")
@@ -366,23 +459,33 @@ class _Reader:
     # ---- the tree ----
 
     def check_tree(self) -> str:
-        """The root link. Unknown links, links with two parents, cycles and several roots are mistakes."""
+        """The root link. Unknown links, links with two parents, cycles and several roots are
+        mistakes.
+        """
         carrier: dict[str, _Edge] = {}
         for edge in self.edges:
             for what, link in (("parent", edge.parent), ("child", edge.child)):
                 if link not in self.links:
                     hint = near(link, list(self.links)) if len(self.links) < 500 else ""
-                    self.wrong_at(edge.line, f"joint {edge.joint.name!r}: its {what} {link[:60]!r} does not exist{hint}")
+                    self.wrong_at(
+                        edge.line,
+                        f"joint {edge.joint.name!r}: its {what} {link[:60]!r} does not exist{hint}",
+                    )
             if edge.child in carrier:
                 first = carrier[edge.child]
                 text = f"its child {edge.child!r} hangs on joint {first.joint.name!r} (line {first.line}) already"
-                self.wrong_at(edge.line, f"joint {edge.joint.name!r}: {text}; a URDF robot is a tree: cut the loop")
+                self.wrong_at(
+                    edge.line,
+                    f"joint {edge.joint.name!r}: {text}; a URDF robot is a tree: cut the loop",
+                )
             carrier.setdefault(edge.child, edge)
         roots = [link for link in self.links if link not in carrier]
         self.check_cycles(carrier)
         if not self.links:
             self.wrong_at(self.root.sourceline or 1, "the robot has no link")
-        elif len(roots) > 1 and len(self.edges) == len(self.root.findall("joint")):  # a refused joint leaves its child alone
+        elif len(roots) > 1 and len(self.edges) == len(
+            self.root.findall("joint")
+        ):  # a refused joint leaves its child alone
             text = f"{len(roots)} links hang on no joint: {some(roots)}; all but one need a joint (type fixed, if they do not move)"
             self.wrong_at(self.links[roots[1]].line, text)
         self.mistakes.raise_if_any()
@@ -398,30 +501,47 @@ class _Reader:
                 link = carrier[link].parent
             if link in path:
                 ring = list(path)[list(path).index(link) :]
-                self.wrong_at(carrier[link].line, f"links {some(ring)} carry one another in a cycle; one link must be the root")
+                self.wrong_at(
+                    carrier[link].line,
+                    f"links {some(ring)} carry one another in a cycle; one link must be the root",
+                )
             done.update(path)
 
     def specs(self, root: str, base: str) -> list[LinkSpec]:
-        """The links for the builder: the root on the base or on a joint of its own, the others in the order of their joints."""
+        """The links for the builder: the root on the base or on a joint of its own, the others in
+        the order of their joints.
+        """
         own = Joint(fresh("root_joint", self.joint_lines), base, actuated=False)
         edges = [_Edge(own, "", root, 1), *self.edges]
         return [self.spec(edge) for edge in edges]
 
     def spec(self, edge: _Edge) -> LinkSpec:
         link = self.links[edge.child]
-        return LinkSpec(edge.child, edge.parent or None, edge.joint, link.mass, link.com, link.inertia, tuple(link.shapes))
+        return LinkSpec(
+            edge.child,
+            edge.parent or None,
+            edge.joint,
+            link.mass,
+            link.com,
+            link.inertia,
+            tuple(link.shapes),
+        )
 
     # ---- what is worth saying ----
 
     def remark(self, model: Robot, root: str, base: str) -> None:
         """What concerns the whole robot."""
         say = self.report
-        say.assumed("gravity", f"{' '.join(f'{g:g}' for g in model.gravity)} m/s^2, z up: URDF has none")
+        say.assumed(
+            "gravity", f"{' '.join(f'{g:g}' for g in model.gravity)} m/s^2, z up: URDF has none"
+        )
         if self.without_inertial:
             say.assumed("links", f"no <inertial>, so no mass: {some(self.without_inertial)}")
         if self.unlimited:
             say.assumed("joints", f"no limits given, so none: {some(self.unlimited)}")
-        massless = [body.name for body in model.bodies if body.mass == 0.0 and not body.inertia.any()]
+        massless = [
+            body.name for body in model.bodies if body.mass == 0.0 and not body.inertia.any()
+        ]
         if massless:
             say.note("links", f"move without mass of their own: {some(massless)}")
         still = sum(self.links[name].mass for name, at in model.attached.items() if at.body < 0)
@@ -429,10 +549,16 @@ class _Reader:
             mass = f"; {still:g} kg are part of it and do not move" if still else ""
             say.note(f"link {root!r}", f'is the base{mass}. With base="free" it floats')
         if self.unused:
-            told = ", ".join(f"<{tag}>" + (f" × {n}" if n > 1 else "") for tag, n in self.unused.most_common(20))
+            told = ", ".join(
+                f"<{tag}>" + (f" × {n}" if n > 1 else "") for tag, n in self.unused.most_common(20)
+            )
             say.ignored("elements", f"not needed for dynamics: {told}")
         meshes = sum(len(link.meshes) for link in self.links.values())
         if self.outside:
-            say.ignored("meshes", f"outside the package or the file's folder, dropped: {some(map(repr, self.outside), 4)}")
+            say.ignored(
+                "meshes",
+                "outside the package or the file's folder, dropped: "
+                f"{some(map(repr, self.outside), 4)}",
+            )
         if meshes:
             say.note("meshes", f"{meshes} kept as names, none opened")

@@ -22,7 +22,9 @@ Numbers = tuple[float, ...]
 
 
 class Values:
-    """Reads attributes. What is wrong is noted as a mistake, and the default or zero put in its place."""
+    """Reads attributes. What is wrong is noted as a mistake, and the default or zero put in its
+    place.
+    """
 
     def __init__(self, mistakes: Mistakes) -> None:
         self.mistakes = mistakes
@@ -31,19 +33,37 @@ class Values:
         """A mistake at an element."""
         self.mistakes.add((), text, at=Position(element.sourceline or 1, 0))
 
-    def number(self, element: etree._Element, key: str, who: str, default: float | None = None, endless: bool = False) -> float:
+    def number(
+        self,
+        element: etree._Element,
+        key: str,
+        who: str,
+        default: float | None = None,
+        endless: bool = False,
+    ) -> float:
         """One number; with ``endless`` it may also be infinite."""
-        return self.numbers(element, key, 1, who, None if default is None else (default,), endless)[0]
+        return self.numbers(element, key, 1, who, None if default is None else (default,), endless)[
+            0
+        ]
 
     def numbers(
-        self, element: etree._Element, key: str, count: int, who: str, default: Numbers | None = None, endless: bool = False
+        self,
+        element: etree._Element,
+        key: str,
+        count: int,
+        who: str,
+        default: Numbers | None = None,
+        endless: bool = False,
     ) -> Numbers:
         """So many numbers with blanks between them."""
         given, otherwise = element.get(key), default or (0.0,) * count
         if given is None:
             if default is None:
                 zeros = " ".join(["0"] * count)
-                self.note(element, f'{who}: <{element.tag}> has no {key}; write {key}="{zeros}" or what it is')
+                self.note(
+                    element,
+                    f'{who}: <{element.tag}> has no {key}; write {key}="{zeros}" or what it is',
+                )
             return otherwise
         words = given.split() if len(given) <= _LONGEST * count else [given]
         if len(words) != count:
@@ -53,16 +73,29 @@ class Values:
         found = [self._number(element, key, word, who, endless) for word in words]
         return tuple(x for x in found if x is not None) if None not in found else otherwise
 
-    def _number(self, element: etree._Element, key: str, word: str, who: str, endless: bool) -> float | None:
+    def _number(
+        self, element: etree._Element, key: str, word: str, who: str, endless: bool
+    ) -> float | None:
         if endless and _ENDLESS.fullmatch(word):
             return float(word)
         if not _NUMBER.fullmatch(word):
-            what = "is not finite" if word.lower().lstrip("+-") in ("nan", "inf", "infinity") else "is no number"
-            self.note(element, f"{who}: <{element.tag}> {key}: {shown(word)} {what}; write it like -0.5 or 1e-3")
+            what = (
+                "is not finite"
+                if word.lower().lstrip("+-") in ("nan", "inf", "infinity")
+                else "is no number"
+            )
+            self.note(
+                element,
+                f"{who}: <{element.tag}> {key}: {shown(word)} {what}; write it like -0.5 or 1e-3",
+            )
             return None
         value = float(word)
         if abs(value) > LARGEST and not endless:
-            self.note(element, f"{who}: <{element.tag}> {key}: {shown(word)} is too large; numbers here stay below {LARGEST:.0e}")
+            self.note(
+                element,
+                f"{who}: <{element.tag}> {key}: {shown(word)} is too large; numbers here stay "
+                f"below {LARGEST:.0e}",
+            )
             return None
         return value
 
@@ -71,7 +104,10 @@ class Values:
         if origin is None:
             return Frame()
         zero = (0.0, 0.0, 0.0)
-        xyz, rpy = self.numbers(origin, "xyz", 3, who, zero), self.numbers(origin, "rpy", 3, who, zero)
+        xyz, rpy = (
+            self.numbers(origin, "xyz", 3, who, zero),
+            self.numbers(origin, "rpy", 3, who, zero),
+        )
         return Frame(from_rpy(*rpy) if any(rpy) else np.eye(3), np.array(xyz))
 
 
@@ -81,7 +117,9 @@ def shown(text: str) -> str:
 
 
 def inside(mesh: str) -> bool:
-    """Whether the name of a mesh stays below its package (``package://name/…``) or below the file's folder."""
+    """Whether the name of a mesh stays below its package (``package://name/…``) or below the file's
+    folder.
+    """
     scheme, colon, rest = mesh.partition("://")
     if colon and scheme != "package":
         return False
@@ -91,11 +129,15 @@ def inside(mesh: str) -> bool:
         return False
     if colon and parts[0] in (".", ".."):
         return False
-    depths = accumulate({"..": -1, ".": 0, "": 0}.get(part, 1) for part in (parts[1:] if colon else parts))
+    depths = accumulate(
+        {"..": -1, ".": 0, "": 0}.get(part, 1) for part in (parts[1:] if colon else parts)
+    )
     return all(depth >= 0 for depth in depths) and parts[-1] not in ("", ".", "..")
 
 
 def some(names: Iterable[str], most: int = 8) -> str:
     """A few names, and how many more there are."""
     given = list(names)
-    return ", ".join(name[:60] for name in given[:most]) + (f" and {len(given) - most} more" if len(given) > most else "")
+    return ", ".join(name[:60] for name in given[:most]) + (
+        f" and {len(given) - most} more" if len(given) > most else ""
+    )

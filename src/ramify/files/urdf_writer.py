@@ -1,8 +1,9 @@
 """A model as a URDF file, where URDF can say what the model is.
 
-Every body becomes a link of its name, every link that was merged into a body a massless link on a fixed joint, so that names and
-frames stay known. The body's frame of URDF is the frame that the joint moves; where ours is another one and cannot be moved there,
-a massless link named ``<body>_mount`` rides on the joint and carries the body on a fixed joint.
+Every body becomes a link of its name, every link that was merged into a body a massless link on a
+fixed joint, so that names and frames stay known. The body's frame of URDF is the frame that the
+joint moves; where ours is another one and cannot be moved there, a massless link named
+``<body>_mount`` rides on the joint and carries the body on a fixed joint.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 
 NO_LIMIT: Final = 1e9
-"""Written where URDF wants a limit and the model has none: as a position (rad, m), an effort (N m, N) and a velocity."""
+"""Written where URDF wants a limit and the model has none: as a position (rad, m), an effort (N m,
+N) and a velocity.
+"""
 
 _NOT_XML: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _Z: Final = (0.0, 0.0, 1.0)
@@ -40,7 +43,9 @@ _INSTEAD: Final = {
 
 
 def save(model: Robot, path: str | os.PathLike[str]) -> None:
-    """Write a model as a URDF file, whole or not at all. Raises ModelError where URDF cannot say it or the disk refuses."""
+    """Write a model as a URDF file, whole or not at all. Raises ModelError where URDF cannot say it
+    or the disk refuses.
+    """
     text = to_urdf(model)
     target = Path(path)
     passing = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -55,17 +60,25 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
 
 
 def to_urdf(model: Robot) -> str:
-    """The text of a URDF file of this model. Gravity, contact points and modules have no place in URDF; a comment names them.
+    """The text of a URDF file of this model. Gravity, contact points and modules have no place in
+    URDF; a comment names them.
 
-    Raises ModelError naming the joints whose type URDF does not have, and for loops that are not gears (mimic).
+    Raises ModelError naming the joints whose type URDF does not have, and for loops that are not
+    gears (mimic).
     """
-    names = ", ".join(loop.name for loop in model.loops if not loop.joints)  # gears are mimic joints there
+    names = ", ".join(
+        loop.name for loop in model.loops if not loop.joints
+    )  # gears are mimic joints there
     if names:
-        raise ModelError(f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), or a YAML file")
+        raise ModelError(
+            f"{model.name}: URDF has no closed loops ({names}); write its open tree (model.tree), "
+            "or a YAML file"
+        )
     foreign = [joint for joint in model.joints if joint.kind not in _TYPES]
     if foreign:
         lines = (
-            f"joint {j.name!r}: URDF has no {j.kind} joint" + (f"; {_INSTEAD[j.kind]}" if j.kind in _INSTEAD else "")
+            f"joint {j.name!r}: URDF has no {j.kind} joint"
+            + (f"; {_INSTEAD[j.kind]}" if j.kind in _INSTEAD else "")
             for j in foreign
         )
         raise ModelError("\n".join(lines))
@@ -73,7 +86,9 @@ def to_urdf(model: Robot) -> str:
 
 
 class _Placed(NamedTuple):
-    """A joint as URDF has it: its frame in the parent's, its axis, and what is left between the moved frame and the body's."""
+    """A joint as URDF has it: its frame in the parent's, its axis, and what is left between the
+    moved frame and the body's.
+    """
 
     placement: Frame
     axis: tuple[float, float, float]
@@ -83,14 +98,16 @@ class _Placed(NamedTuple):
 def placed(joint: Joint) -> _Placed:
     """The joint with as much of its outlet as possible moved in front of it.
 
-    What lies along the axis of a turn, or anywhere for a slide, commutes with the motion. A plane is turned to have z as its
-    normal, so that its two directions are the same for everyone.
+    What lies along the axis of a turn, or anywhere for a slide, commutes with the motion. A plane
+    is turned to have z as its normal, so that its two directions are the same for everyone.
     """
     outlet, axis = joint.outlet, np.array(joint.axis)
     if joint.kind == "planar" and joint.axis != _Z:
         plane = Frame(align_z(axis))
         return _Placed(joint.placement @ plane, _Z, plane.inverse() @ outlet)
-    commutes = joint.kind == "prismatic" or (joint.kind == "revolute" and not np.cross(outlet.position, axis).any())
+    commutes = joint.kind == "prismatic" or (
+        joint.kind == "revolute" and not np.cross(outlet.position, axis).any()
+    )
     if outlet.is_identity or not commutes:
         return _Placed(joint.placement, joint.axis, outlet)
     x, y, z = (float(u) for u in outlet.rotation.T @ axis)
@@ -104,7 +121,9 @@ class _Writer:
         self.merged = {name: at for name, at in model.attached.items() if name not in own}
         self.links, self.joints = set(model.attached) | own, {joint.name for joint in model.joints}
         at_base = (name for name, at in self.merged.items() if at.body < 0 and at.frame.is_identity)
-        self.base = next(at_base, None) or self.new_link("world" if "base" in self.links else "base")
+        self.base = next(at_base, None) or self.new_link(
+            "world" if "base" in self.links else "base"
+        )
 
     def new_link(self, name: str) -> str:
         name = fresh(name, self.links)
@@ -139,7 +158,11 @@ class _Writer:
     def frame(self, link: str) -> Iterator[str]:
         """A link without mass."""
         meshes = list(self.meshes(link))
-        yield from [f"  <link name={_text(link)}>", *meshes, "  </link>"] if meshes else [f"  <link name={_text(link)}/>"]
+        yield from (
+            [f"  <link name={_text(link)}>", *meshes, "  </link>"]
+            if meshes
+            else [f"  <link name={_text(link)}/>"]
+        )
 
     def carrier(self, index: int) -> str:
         return self.base if index < 0 else self.model.bodies[index].name
@@ -149,7 +172,9 @@ class _Writer:
         mount = body.name if joint.rest.is_identity else self.new_link(f"{body.name}_mount")
         if mount != body.name:
             yield f"  <link name={_text(mount)}/>"
-        gear = next((loop for loop in self.model.loops if loop.joints[1:] == (body.joint.name,)), None)
+        gear = next(
+            (loop for loop in self.model.loops if loop.joints[1:] == (body.joint.name,)), None
+        )
         yield from _joint(body.joint, joint, self.carrier(body.parent), mount, gear)
         if mount != body.name:
             yield from self.fixed(mount, body.name, joint.rest)
@@ -172,10 +197,18 @@ class _Writer:
         yield from _joint(Joint(name, "fixed"), _Placed(frame, _Z, Frame()), parent, child)
 
 
-_TYPES: Final = {"revolute": "revolute", "prismatic": "prismatic", "fixed": "fixed", "planar": "planar", "free": "floating"}
+_TYPES: Final = {
+    "revolute": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "planar": "planar",
+    "free": "floating",
+}
 
 
-def _joint(joint: Joint, at: _Placed, parent: str, child: str, gear: Loop | None = None) -> Iterator[str]:
+def _joint(
+    joint: Joint, at: _Placed, parent: str, child: str, gear: Loop | None = None
+) -> Iterator[str]:
     kind = "continuous" if joint.kind == "revolute" and not joint.limits else _TYPES[joint.kind]
     yield f"  <joint name={_text(joint.name)} type={_text(kind)}>"
     yield f"    <parent link={_text(parent)}/>"
@@ -209,12 +242,21 @@ def _visual(shape: Shape) -> Iterator[str]:
         radius, length = shape.size
         yield from _visual(Shape("cylinder", shape.size, shape.frame))
         for end in (-0.5, 0.5):
-            yield from _visual(Shape("sphere", (radius,), shape.frame @ Frame(position=np.array([0.0, 0.0, end * length]))))
+            yield from _visual(
+                Shape(
+                    "sphere",
+                    (radius,),
+                    shape.frame @ Frame(position=np.array([0.0, 0.0, end * length])),
+                )
+            )
         return
     if shape.kind == "box":
         size = f'size="{_numbers(shape.size)}"'
     else:
-        size = " ".join(f'{key}="{value!r}"' for key, value in zip(("radius", "length"), map(float, shape.size), strict=False))
+        size = " ".join(
+            f'{key}="{value!r}"'
+            for key, value in zip(("radius", "length"), map(float, shape.size), strict=False)
+        )
     yield f"    <visual>{_origin(shape.frame)}<geometry><{shape.kind} {size}/></geometry></visual>"
 
 
@@ -224,9 +266,11 @@ def _origin(frame: Frame) -> str:
 
 
 def to_rpy(R: Array) -> tuple[float, float, float]:
-    """Roll, pitch and yaw of a rotation matrix Rz(yaw) Ry(pitch) Rx(roll). Where the pitch is 90 degrees the roll takes it all.
+    """Roll, pitch and yaw of a rotation matrix Rz(yaw) Ry(pitch) Rx(roll). Where the pitch is 90
+    degrees the roll takes it all.
 
-    The roll is read from what the yaw leaves, so that the three together are right to the last digits also near 90 degrees.
+    The roll is read from what the yaw leaves, so that the three together are right to the last
+    digits also near 90 degrees.
     """
     yaw = math.atan2(R[1, 0], R[0, 0])
     c, s = cos_sin(yaw)

@@ -1,8 +1,15 @@
-"""Other ways to the equations of motion, as the source documents present them, and what each costs as written."""
+"""Other ways to the equations of motion, as the source documents present them, and what each costs
+as written.
+"""
 
 from __future__ import annotations
 
-from ramify.formulations.counting.general import FORMULATIONS, Formulation, general_count, published_count
+from ramify.formulations.counting.general import (
+    FORMULATIONS,
+    Formulation,
+    general_count,
+    published_count,
+)
 from ramify.formulations.denoc import Denoc, denoc_matrices
 from ramify.formulations.mass_centre import MassCentre, mass_centre_matrices
 from ramify.formulations.steps import StepTable, step_table

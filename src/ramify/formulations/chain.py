@@ -1,8 +1,9 @@
-"""Serial chains as the papers of the composite-body methods see them: one frame per joint, its z axis on the joint's.
+"""Serial chains as the papers of the composite-body methods see them: one frame per joint, its z
+axis on the joint's.
 
-Frame i lies in frame i - 1 at the rotation Rx(beta) Rz(theta) with its origin at Rx(beta) [b, y, d]. These are the modified
-Denavit-Hartenberg frames (Lin's "normal driving-axis" ones), where y is zero; it is kept for axes that are nearly parallel, whose
-common normal is too far away to be used.
+Frame i lies in frame i - 1 at the rotation Rx(beta) Rz(theta) with its origin at Rx(beta) [b, y,
+d]. These are the modified Denavit-Hartenberg frames (Lin's "normal driving-axis" ones), where y is
+zero; it is kept for axes that are nearly parallel, whose common normal is too far away to be used.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ Record = TypeVar("Record")
 
 @dataclass(frozen=True)
 class ChainLink:
-    """Constants of a link: kind of its joint, DH constants, mass m, mass centre c and inertia tensor I about it, in its frame.
+    """Constants of a link: kind of its joint, DH constants, mass m, mass centre c and inertia
+    tensor I about it, in its frame.
 
-    ``theta0`` is the joint's angle at q = 0 and ``o`` the origin [b, y, d] at q = 0, seen from the parent's frame turned by beta.
+    ``theta0`` is the joint's angle at q = 0 and ``o`` the origin [b, y, d] at q = 0, seen from the
+    parent's frame turned by beta.
     """
 
     rotational: bool
@@ -49,14 +52,18 @@ class ChainLink:
 
 @dataclass(frozen=True)
 class Chain:
-    """A serial robot with revolute and prismatic joints; ``gravity`` is an acceleration in frame 0, which is at rest."""
+    """A serial robot with revolute and prismatic joints; ``gravity`` is an acceleration in frame 0,
+    which is at rest.
+    """
 
     links: tuple[ChainLink, ...]
     gravity: Vec3
 
     @property
     def first(self) -> int:
-        """Index of the first rotational joint, the paper's N_JR - 1; the number of links where there is none."""
+        """Index of the first rotational joint, the paper's N_JR - 1; the number of links where
+        there is none.
+        """
         return next((i for i, link in enumerate(self.links) if link.rotational), len(self.links))
 
     @property
@@ -69,41 +76,59 @@ def refuse_loops(model: Robot) -> None:
     """ModelError for a robot with closed loops, whose equations are not those of its tree alone."""
     if model.loops:
         raise ModelError(
-            f"{model.name} has closed loops, which this formulation leaves out; ask for the robot with its loops opened, m.tree"
+            f"{model.name} has closed loops, which this formulation leaves out; ask for the robot "
+            "with its loops opened, m.tree"
         )
 
 
 def chain_of(model: Robot, **state: Sequence[Scalar]) -> Chain:
-    """The chain of a model; ModelError where it branches, has loops or a joint other than revolute and prismatic ones.
+    """The chain of a model; ModelError where it branches, has loops or a joint other than revolute
+    and prismatic ones.
 
-    StateError where a column of ``state`` (q, v ...) has not one scalar per joint: see ``check_column``.
+    StateError where a column of ``state`` (q, v ...) has not one scalar per joint: see
+    ``check_column``.
 
-    A joint of several degrees of freedom that is a run of such joints (universal, spherical, ``free_euler`` ...) will do.
+    A joint of several degrees of freedom that is a run of such joints (universal, spherical,
+    ``free_euler`` ...) will do.
     """
     refuse_loops(model)
     skeleton = model.skeleton
     for k, (parent, link) in enumerate(zip(skeleton.parents, skeleton.links, strict=True)):
         name = model.velocities[k]
         if parent != k - 1:
-            raise ModelError(f"{model.name} branches at {name!r}; this formulation is for serial robots")
+            raise ModelError(
+                f"{model.name} branches at {name!r}; this formulation is for serial robots"
+            )
         if skeleton.ball[k] or (link.p.rho, link.p.eta) not in ((1.0, 0.0), (0.0, 1.0)):
-            raise ModelError(f"{model.name}: {name!r} is neither revolute nor prismatic; this formulation has no other joints")
+            raise ModelError(
+                f"{model.name}: {name!r} is neither revolute nor prismatic; this formulation has "
+                "no other joints"
+            )
     for name, column in state.items():
         check_column(name, column, model.nv, model.name)
     gravity = skeleton.root.rotation.T @ model.gravity
-    return Chain(tuple(chain_link(link) for link in skeleton.links), Vec3(*(float(g) for g in gravity)))
+    return Chain(
+        tuple(chain_link(link) for link in skeleton.links), Vec3(*(float(g) for g in gravity))
+    )
 
 
 def check_column(name: str, column: Sequence[Scalar], n: int, robot: str) -> None:
     """StateError, naming the entry, where a column (q, v ...) of a state is not n scalars.
 
-    A scalar is a finite number, a symbol or any other object that computes (``Expr``, ``Counted`` ...), or an array that holds one
-    entry for each state of a batch: ``list(q.T)`` for q (batch, n). An array (batch, n) by itself would be read row for column.
+    A scalar is a finite number, a symbol or any other object that computes (``Expr``, ``Counted``
+    ...), or an array that holds one entry for each state of a batch: ``list(q.T)`` for q (batch,
+    n). An array (batch, n) by itself would be read row for column.
     """
     if isinstance(column, np.ndarray) and column.ndim != 1:
-        remedy = f"; for a batch give a list of its columns, list({name}.T)" if column.ndim == 2 else ""
+        remedy = (
+            f"; for a batch give a list of its columns, list({name}.T)" if column.ndim == 2 else ""
+        )
         raise StateError(f"{name} has shape {column.shape}; {robot} takes ({n},){remedy}")
-    if isinstance(column, (str, bytes)) or not hasattr(column, "__len__") or not hasattr(column, "__getitem__"):
+    if (
+        isinstance(column, (str, bytes))
+        or not hasattr(column, "__len__")
+        or not hasattr(column, "__getitem__")
+    ):
         raise StateError(f"{name} is {column!r:.60}; {robot} takes a list of {n} scalars")
     if isinstance(column, dict):
         raise StateError(f"{name} is a dictionary; {robot} takes a list of {n} scalars")
@@ -120,10 +145,14 @@ def check_column(name: str, column: Sequence[Scalar], n: int, robot: str) -> Non
             bad = np.argwhere(~np.isfinite(x))
             if len(bad):
                 place = tuple(int(k) for k in bad[0])
-                raise StateError(f"{name}[{i}] is {x[place]} at {list(place)} of its batch, which is not finite")
+                raise StateError(
+                    f"{name}[{i}] is {x[place]} at {list(place)} of its batch, which is not finite"
+                )
     shapes = {x.shape for x in column if isinstance(x, np.ndarray) and x.ndim}
     if len(shapes) > 1:
-        raise StateError(f"{name} has batches of different shapes: {', '.join(map(str, sorted(shapes)))}")
+        raise StateError(
+            f"{name} has batches of different shapes: {', '.join(map(str, sorted(shapes)))}"
+        )
 
 
 def chain_link(link: Link) -> ChainLink:
@@ -139,22 +168,30 @@ def chain_link(link: Link) -> ChainLink:
 
 
 def general_chain(n: int, joints: str = "") -> Chain:
-    """A chain of n joints ("R" or "P" each; all R unless told). No constant is 0 or 1 but y, and the angle at q = 0."""
+    """A chain of n joints ("R" or "P" each; all R unless told). No constant is 0 or 1 but y, and
+    the angle at q = 0.
+    """
     links = []
     for i, kind in enumerate(joints or "R" * n):
         k = 0.1 * (i + 1)
         beta, m = Turn(math.cos(0.7 + k), math.sin(0.7 + k)), 1.5 + k
-        c = Vec3(0.11 + k, 0.07 + 0.021 * k, 0.05 + 0.011 * k)  # steps that meet neither 0 nor 1, however long the chain
+        c = Vec3(
+            0.11 + k, 0.07 + 0.021 * k, 0.05 + 0.011 * k
+        )  # steps that meet neither 0 nor 1, however long the chain
         I = Sym3(0.31 + k, 0.42 + k, 0.53 + k, 0.011, 0.012, 0.013)  # noqa: E741
-        links.append(ChainLink(kind == "R", beta, Turn(1.0, 0.0), Vec3(0.35 + k, 0.0, 0.15 + k), m, c, I))
+        links.append(
+            ChainLink(kind == "R", beta, Turn(1.0, 0.0), Vec3(0.35 + k, 0.0, 0.15 + k), m, c, I)
+        )
     return Chain(tuple(links), Vec3(1.7, 2.9, -9.2))
 
 
 @dataclass(frozen=True)
 class Rotation:
-    """The rotation between frame i - 1 and frame i: cosines and sines of theta (c, s) and beta, and the four products of them.
+    """The rotation between frame i - 1 and frame i: cosines and sines of theta (c, s) and beta, and
+    the four products of them.
 
-    Outward, from the parent's frame to the link's, its matrix has the rows [c, cb s, sb s], [-s, cb c, sb c], [0, -sb, cb].
+    Outward, from the parent's frame to the link's, its matrix has the rows [c, cb s, sb s], [-s, cb
+    c, sb c], [0, -sb, cb].
     """
 
     c: Scalar
@@ -174,7 +211,9 @@ class Rotation:
     def outward(self, u: Vec3) -> Vec3:
         """A vector of the parent's frame, seen from the link's: 8M 4A."""
         w = self.cb * u.y + self.sb * u.z
-        return Vec3(self.c * u.x + self.s * w, self.c * w - self.s * u.x, self.cb * u.z - self.sb * u.y)
+        return Vec3(
+            self.c * u.x + self.s * w, self.c * w - self.s * u.x, self.cb * u.z - self.sb * u.y
+        )
 
     def outward_flat(self, x: Scalar, y: Scalar) -> Vec3:
         """The same of [x, y, 0]: 5M 2A."""
@@ -183,12 +222,15 @@ class Rotation:
     def inward(self, u: Vec3) -> Vec3:
         """A vector of the link's frame, seen from the parent's: 8M 4A."""
         w = self.s * u.x + self.c * u.y
-        return Vec3(self.c * u.x - self.s * u.y, self.cb * w - self.sb * u.z, self.sb * w + self.cb * u.z)
+        return Vec3(
+            self.c * u.x - self.s * u.y, self.cb * w - self.sb * u.z, self.sb * w + self.cb * u.z
+        )
 
     def similarity(self, J: Sym3) -> Sym3:
         """A tensor of the link's frame, seen from the parent's: 37M 19A.
 
-        Row by row: k is the first row of R J and w what theta alone makes of the second; beta then mixes w with the third row of J.
+        Row by row: k is the first row of R J and w what theta alone makes of the second; beta then
+        mixes w with the third row of J.
         """
         c, s, cb, sb = self.c, self.s, self.cb, self.sb
         k = Vec3(c * J.xx - s * J.xy, c * J.xy - s * J.yy, c * J.xz - s * J.yz)
@@ -230,5 +272,7 @@ def axes_seen_outward(chain: Chain, R: Sequence[Rotation]) -> list[list[Vec3]]:
 
 
 def in_store(record: Record, like: Scalar) -> Record:
-    """A record whose constant entries are kept among run-time numbers such as ``like``: see ``counting.stored``."""
+    """A record whose constant entries are kept among run-time numbers such as ``like``: see
+    ``counting.stored``.
+    """
     return rebuild(record, iter([stored(x, like) for x in flatten(record)]))

@@ -1,12 +1,14 @@
-"""The DeNOC matrices of a robot at a state, written out: for teaching, and as an independent check on the recursions.
+"""The DeNOC matrices of a robot at a state, written out: for teaching, and as an independent check
+on the recursions.
 
-Vectors are taken in the axes of the base frame, twists at the joint origins (the book's joint-origin form), so that every equation
-of chapters 4 and 5 holds as printed and a rate is a plain time derivative. A block of six rows belongs to a link on one screw; a
-joint of several degrees of freedom is a run of such links, all but the last massless (chapter 3).
+Vectors are taken in the axes of the base frame, twists at the joint origins (the book's
+joint-origin form), so that every equation of chapters 4 and 5 holds as printed and a rate is a
+plain time derivative. A block of six rows belongs to a link on one screw; a joint of several
+degrees of freedom is a run of such links, all but the last massless (chapter 3).
 
-At *link* level N_l holds the twist propagation of every pair of links and N_d the axes. At *module* level N_l passes a twist from
-the last link of a module to all links beyond, and N_d holds the motion of each module as seen from its own base. Their product is
-the same.
+At *link* level N_l holds the twist propagation of every pair of links and N_d the axes. At *module*
+level N_l passes a twist from the last link of a module to all links beyond, and N_d holds the
+motion of each module as seen from its own base. Their product is the same.
 """
 
 from __future__ import annotations
@@ -40,8 +42,16 @@ _MEANING = {
     "E": ("E", "5.10", "coupling matrix: picks the angular half of a twist"),
     "I": ("I = N' M N", "5.13", "generalized inertia matrix (GIM)"),
     "C": ("C = N'(M dN/dt + Omega M E N)", "5.13", "matrix of convective inertia (MCI)"),
-    "gravity": ("N' M rho", "5.14, table 6.1", "joint forces against gravity; rho is the base acceleration [0; -g] on every link"),
-    "M_tilde": ("M~ = N_l' M N_l", "5.16, 5.17", "mass matrices of the composite links or modules: I = N_d' M~ N_d"),
+    "gravity": (
+        "N' M rho",
+        "5.14, table 6.1",
+        "joint forces against gravity; rho is the base acceleration [0; -g] on every link",
+    ),
+    "M_tilde": (
+        "M~ = N_l' M N_l",
+        "5.16, 5.17",
+        "mass matrices of the composite links or modules: I = N_d' M~ N_d",
+    ),
 }
 
 
@@ -59,16 +69,20 @@ class Quantity:
         return " x ".join(map(str, self.value.shape))
 
     def __str__(self) -> str:
-        numbers = np.array2string(self.value, precision=4, suppress_small=True, max_line_width=120, threshold=400)
+        numbers = np.array2string(
+            self.value, precision=4, suppress_small=True, max_line_width=120, threshold=400
+        )
         return f"{self.symbol}, eq. ({self.equation}), {self.shape}: {self.meaning}\n{numbers}"
 
 
 @dataclass(frozen=True, eq=False)
 class Denoc:
-    """The matrices at one state; n links (one per degree of freedom), all arrays in SI units, base axes.
+    """The matrices at one state; n links (one per degree of freedom), all arrays in SI units, base
+    axes.
 
-    N_l, M, Omega, E, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n); gravity (n). ``groups`` are the links of each
-    link or module and ``parents`` the group that carries each. ``print`` shows a table; ``d["N_l"]`` is one entry of it.
+    N_l, M, Omega, E, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n); gravity (n).
+    ``groups`` are the links of each link or module and ``parents`` the group that carries each.
+    ``print`` shows a table; ``d["N_l"]`` is one entry of it.
     """
 
     robot: str
@@ -95,20 +109,28 @@ class Denoc:
         try:
             return Quantity(*_MEANING[name], getattr(self, name))
         except KeyError:
-            raise ModelError(f"no DeNOC matrix is called {name!r}; choose one of {', '.join(_MEANING)}") from None
+            raise ModelError(
+                f"no DeNOC matrix is called {name!r}; choose one of {', '.join(_MEANING)}"
+            ) from None
 
     @cached_property
     def composite(self) -> tuple[Quantity, ...]:
-        """M~_i of every link or module, (6 k, 6 k) for one of k links: M~_i = M_i + sum of A-' M~_j A- over the children (5.19)."""
+        """M~_i of every link or module, (6 k, 6 k) for one of k links: M~_i = M_i + sum of A-' M~_j
+        A- over the children (5.19).
+        """
         out = self._hand_inward(lambda g, own: own)
         meaning = f"composite mass matrix: {self.level} and all it carries, frozen"
-        return tuple(Quantity(f"M~_{g + 1}", "5.18, 5.19", meaning, value) for g, value in enumerate(out))
+        return tuple(
+            Quantity(f"M~_{g + 1}", "5.18, 5.19", meaning, value) for g, value in enumerate(out)
+        )
 
     @cached_property
     def articulated(self) -> tuple[Quantity, ...]:
-        """M^_i of every link or module: M^_i = M_i + sum of A-' Phi_j M^_j A- over the children (5.36).
+        """M^_i of every link or module: M^_i = M_i + sum of A-' Phi_j M^_j A- over the children
+        (5.36).
 
-        Phi = 1 - psi N-' and psi = M^ N- (N-' M^ N-)^-1 (5.35), (5.37). ModelError where a joint moves no inertia.
+        Phi = 1 - psi N-' and psi = M^ N- (N-' M^ N-)^-1 (5.35), (5.37). ModelError where a joint
+        moves no inertia.
         """
 
         def without_free_motion(g: int, own: Array) -> Array:
@@ -118,10 +140,15 @@ class Denoc:
                 return own - psi_hat @ np.linalg.solve(P.T @ psi_hat, psi_hat.T)
             except np.linalg.LinAlgError:
                 moved = ", ".join(self.names[k] for k in self.groups[g])
-                raise ModelError(f"{self.robot}: {moved} moves no inertia; no articulated mass matrix below it exists") from None
+                raise ModelError(
+                    f"{self.robot}: {moved} moves no inertia; no articulated mass matrix below it "
+                    "exists"
+                ) from None
 
         out = self._hand_inward(without_free_motion)
-        meaning = f"articulated mass matrix: {self.level} and all it carries, joints beyond free to move"
+        meaning = (
+            f"articulated mass matrix: {self.level} and all it carries, joints beyond free to move"
+        )
         return tuple(Quantity(f"M^_{g + 1}", "5.36", meaning, value) for g, value in enumerate(out))
 
     def _hand_inward(self, handed: Callable[[int, Array], Array]) -> list[Array]:
@@ -146,20 +173,30 @@ class Denoc:
         except ModelError as error:
             rows.append(("M^", "(5.36)", "none", str(error)))
         widths = [max(len(row[i]) for row in rows) for i in range(3)]
-        lines = ["  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]]) for row in rows]
+        lines = [
+            "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
+            for row in rows
+        ]
         head = f"DeNOC matrices of {self.robot} at {self.level} level: {len(self.groups)} {self.level}s, {len(self.v)} joint rates"
         return "\n".join([head, *lines])
 
     def block(self, name: str, i: int, j: int) -> Array:
-        """The block of group i (rows) and group j (columns) of a matrix: six rows per link, or one column per joint rate."""
+        """The block of group i (rows) and group j (columns) of a matrix: six rows per link, or one
+        column per joint rate.
+        """
         matrix = self[name].value
         if matrix.ndim != 2:
             raise ModelError(f"{name} is a vector; only matrices have blocks")
         for index in (i, j):
             if not 0 <= index < len(self.groups):
-                raise ModelError(f"{name} has no block {i}, {j}; {self.robot} has {self.level}s 0 to {len(self.groups) - 1}")
+                raise ModelError(
+                    f"{name} has no block {i}, {j}; {self.robot} has {self.level}s 0 to "
+                    f"{len(self.groups) - 1}"
+                )
         sides = zip((self.groups[i], self.groups[j]), matrix.shape, strict=True)
-        return matrix[np.ix_(*(group if size == len(self.v) else _rows(group) for group, size in sides))]
+        return matrix[
+            np.ix_(*(group if size == len(self.v) else _rows(group) for group, size in sides))
+        ]
 
     def forces(self, a: ArrayLike) -> Array:
         """tau (n) = I q'' + C q' + gravity (5.12) for the accelerations a (n)."""
@@ -168,7 +205,9 @@ class Denoc:
 
 @dataclass
 class _Link:
-    """A link in base axes: rotation, joint axis and origin; angular velocity and velocity of the origin."""
+    """A link in base axes: rotation, joint axis and origin; angular velocity and velocity of the
+    origin.
+    """
 
     R: Array
     e: Array
@@ -180,13 +219,16 @@ class _Link:
 def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "link") -> Denoc:
     """The DeNOC matrices at q (n), v (n), for links or for the modules of the model.
 
-    ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for closed loops. StateError for
-    wrong shapes and numbers that are not finite.
+    ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for
+    closed loops. StateError for wrong shapes and numbers that are not finite.
     """
     refuse_loops(model)
     skeleton = model.skeleton
     if skeleton.balls:
-        raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
+        raise ModelError(
+            f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
+            "spherical joint"
+        )
     if level not in ("link", "module"):
         raise ModelError(f"level {level!r} must be 'link' or 'module'")
     n = len(skeleton.links)
@@ -253,7 +295,10 @@ def _groups(model: Robot, level: Level) -> Groups:
     if level == "link":
         return tuple((k,) for k in range(model.nv))
     ends = np.cumsum([0] + [body.joint.dof for body in model.bodies])
-    return tuple(tuple(k for b in module.bodies for k in range(int(ends[b]), int(ends[b + 1]))) for module in model.modules)
+    return tuple(
+        tuple(k for b in module.bodies for k in range(int(ends[b]), int(ends[b + 1])))
+        for module in model.modules
+    )
 
 
 def _sweep(links: Sequence[Link], parents: Sequence[int], q: Array, v: Array) -> list[_Link]:
@@ -265,7 +310,10 @@ def _sweep(links: Sequence[Link], parents: Sequence[int], q: Array, v: Array) ->
         turn = np.column_stack([_array(A.inward(Vec3(*axis))) for axis in np.eye(3).tolist()])
         R, r = above.R @ turn, above.R @ _array(A.r)
         e = R[:, 2]
-        w, speed = above.w + link.p.rho * vk * e, above.v + np.cross(above.w, r) + link.p.eta * vk * e
+        w, speed = (
+            above.w + link.p.rho * vk * e,
+            above.v + np.cross(above.w, r) + link.p.eta * vk * e,
+        )
         out.append(_Link(R, e, above.o + r, w, speed))
     return out
 
@@ -278,10 +326,19 @@ def _mass(link: Link, R: Array) -> Array:
     return np.block([[R @ tensor @ R.T, moment], [-moment, m * np.eye(3)]])
 
 
-def _link_level(constants: Sequence[Link], parents: Sequence[int], links: Sequence[_Link]) -> tuple[Array, Array, Array, Array]:
-    """N_l, its rate, N_d, its rate (4.3): A = [[1, 0], [a x 1, 1]], a from a link's origin to its carrier's, p = [rho e; eta e]."""
+def _link_level(
+    constants: Sequence[Link], parents: Sequence[int], links: Sequence[_Link]
+) -> tuple[Array, Array, Array, Array]:
+    """N_l, its rate, N_d, its rate (4.3): A = [[1, 0], [a x 1, 1]], a from a link's origin to its
+    carrier's, p = [rho e; eta e].
+    """
     n = len(links)
-    N_l, dN_l, N_d, dN_d = np.eye(6 * n), np.zeros((6 * n, 6 * n)), np.zeros((6 * n, n)), np.zeros((6 * n, n))
+    N_l, dN_l, N_d, dN_d = (
+        np.eye(6 * n),
+        np.zeros((6 * n, 6 * n)),
+        np.zeros((6 * n, n)),
+        np.zeros((6 * n, n)),
+    )
     for k, (link, x) in enumerate(zip(constants, links, strict=True)):
         j = parents[k]
         while j >= 0:
@@ -298,8 +355,15 @@ def _link_level(constants: Sequence[Link], parents: Sequence[int], links: Sequen
 def _module_level(
     N_l: Array, dN_l: Array, N_d: Array, dN_d: Array, groups: Groups, parents: Sequence[int]
 ) -> tuple[Array, Array, Array, Array]:
-    """The same four for modules: A- has only the column of a module's last link, N- is the NOC of each module by itself (4.22)."""
-    out_l, rate_l, out_d, rate_d = np.eye(len(N_l)), np.zeros_like(N_l), np.zeros_like(N_d), np.zeros_like(N_d)
+    """The same four for modules: A- has only the column of a module's last link, N- is the NOC of
+    each module by itself (4.22).
+    """
+    out_l, rate_l, out_d, rate_d = (
+        np.eye(len(N_l)),
+        np.zeros_like(N_l),
+        np.zeros_like(N_d),
+        np.zeros_like(N_d),
+    )
     for g, group in enumerate(groups):
         rows = _rows(group)
         own, joints = np.ix_(rows, rows), np.ix_(rows, group)

@@ -1,9 +1,12 @@
-"""The three steps of RFDSIM: I q'' = phi by the articulated bodies of reverse Gaussian elimination, at the mass centres.
+"""The three steps of RFDSIM: I q'' = phi by the articulated bodies of reverse Gaussian elimination,
+at the mass centres.
 
-Each link has its vectors in the frame at its own joint, z on the joint's axis, so that p = [0, 0, 1; -d_y, d_x, 0]: the paper's
-frame i + 1 is this one, turned by alpha about x. B is one matrix: c leads from mass centre to mass centre (13).
+Each link has its vectors in the frame at its own joint, z on the joint's axis, so that p = [0, 0,
+1; -d_y, d_x, 0]: the paper's frame i + 1 is this one, turned by alpha about x. B is one matrix: c
+leads from mass centre to mass centre (13).
 
-S. K. Saha, J. Applied Mechanics 66 (1999) 986-996, sections 5.2 and appendix B; equation numbers are its own. Over any scalar.
+S. K. Saha, J. Applied Mechanics 66 (1999) 986-996, sections 5.2 and appendix B; equation numbers
+are its own. Over any scalar.
 """
 
 from __future__ import annotations
@@ -23,9 +26,11 @@ _O3 = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Body:
-    """Link i at a coordinate: theta, twist angle beta from link i - 1, M and p at its mass centre in its own frame.
+    """Link i at a coordinate: theta, twist angle beta from link i - 1, M and p at its mass centre
+    in its own frame.
 
-    ``c`` leads from mass centre i - 1 to mass centre i, in the frame that has turned by beta but not yet by theta.
+    ``c`` leads from mass centre i - 1 to mass centre i, in the frame that has turned by beta but
+    not yet by theta.
     """
 
     theta: Turn
@@ -44,7 +49,9 @@ class Body:
         """B t: a twist of the body before, at this mass centre: 22M 14A."""
         w, v = t.w.rotate_x(self.beta.c, -self.beta.s), t.v.rotate_x(self.beta.c, -self.beta.s)
         v = v + w.cross(self.c)
-        return Twist(w.rotate_z(self.theta.c, -self.theta.s), v.rotate_z(self.theta.c, -self.theta.s))
+        return Twist(
+            w.rotate_z(self.theta.c, -self.theta.s), v.rotate_z(self.theta.c, -self.theta.s)
+        )
 
     def inertia(self, M: ArticulatedInertia) -> ArticulatedInertia:
         """B' M B: 98M 100A."""
@@ -53,7 +60,9 @@ class Body:
 
 
 def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[Body]:
-    """The links of a chain at q; c takes 4M 4A each beside the sine and cosine, and RIDIM has it too."""
+    """The links of a chain at q; c takes 4M 4A each beside the sine and cosine, and RIDIM has it
+    too.
+    """
     out: list[Body] = []
     before = ORIGIN
     for link, qi in zip(chain.links, q, strict=True):
@@ -74,7 +83,9 @@ def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[Body]:
 
 @dataclass(frozen=True)
 class Joint:
-    """What elimination leaves of a joint: psi (48) at the mass centre of its link, the pivot m^ (47) and its reciprocal."""
+    """What elimination leaves of a joint: psi (48) at the mass centre of its link, the pivot m^
+    (47) and its reciprocal.
+    """
 
     psi: Wrench
     pivot: Scalar
@@ -83,17 +94,21 @@ class Joint:
 
 @dataclass(frozen=True)
 class Elimination:
-    """U and D of I = U D U' by joint; ``moved`` is B p_1, the twist that joint 1 gives to body 2 (None where there is none)."""
+    """U and D of I = U D U' by joint; ``moved`` is B p_1, the twist that joint 1 gives to body 2
+    (None where there is none).
+    """
 
     joints: list[Joint]
     moved: Twist | None
 
 
 def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> Elimination:
-    """psi_i and m^_i of all joints: what each feels of the links beyond, these being free to move (47)-(50).
+    """psi_i and m^_i of all joints: what each feels of the links beyond, these being free to move
+    (47)-(50).
 
-    Of the first link only the pivot is asked for. It is found from B p_1, the motion that joint 1 gives to body 2. The pivots are
-    held in one array, that of the last link, a constant, among them: each has its reciprocal taken (section 5.2, step 2).
+    Of the first link only the pivot is asked for. It is found from B p_1, the motion that joint 1
+    gives to body 2. The pivots are held in one array, that of the last link, a constant, among
+    them: each has its reciprocal taken (section 5.2, step 2).
     """
     ledger = ledger or Ledger()
     out: list[Joint] = []
@@ -107,7 +122,9 @@ def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> 
         with ledger.step(TABLE, "1 / m̂ (§5.2, step 2)"):
             reciprocal = 1.0 / stored(pivot, like)
         with ledger.step(TABLE, "ψ = ψ̂ (1 / m̂) (48)"):
-            psi = psi_hat * (1.0 / pivot if i + 1 == len(bodies) else reciprocal)  # that of the last link is a constant
+            psi = psi_hat * (
+                1.0 / pivot if i + 1 == len(bodies) else reciprocal
+            )  # that of the last link is a constant
         with ledger.step(TABLE, "M̂ − ψ̂ψᵀ (50)"):
             M = M.minus_outer(psi_hat, psi)
         out.append(Joint(psi, pivot, reciprocal))
@@ -116,7 +133,9 @@ def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> 
                 M = body.inertia(M)
             with ledger.step(TABLE, "M̂ = M + Bᵀ M̂ B (50), the sum"):
                 own = bodies[i - 1].M
-                M = ArticulatedInertia(own.A, own.B, in_store(own.C, like)) + M  # m 1 with its zeros, a symmetric block
+                M = (
+                    ArticulatedInertia(own.A, own.B, in_store(own.C, like)) + M
+                )  # m 1 with its zeros, a symmetric block
     first, moved = bodies[0], None
     pivot = first.p.dot(first.M @ first.p)
     if len(bodies) > 1:
@@ -128,7 +147,9 @@ def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> 
     return Elimination(out[::-1], moved)
 
 
-def solve(bodies: Sequence[Body], phi: Sequence[Scalar], ledger: Ledger | None = None) -> list[Scalar]:
+def solve(
+    bodies: Sequence[Body], phi: Sequence[Scalar], ledger: Ledger | None = None
+) -> list[Scalar]:
     """q'' (n) of U D U' q'' = phi in three steps (34)-(37); the paper takes phi as given."""
     ledger = ledger or Ledger()
     eliminated = articulated_bodies(bodies, ledger)
@@ -169,7 +190,9 @@ def solve(bodies: Sequence[Body], phi: Sequence[Scalar], ledger: Ledger | None =
 
 
 def shift(M: ArticulatedInertia, r: Vec3) -> ArticulatedInertia:
-    """M^ felt at the point -r: B' = B + (r x) C, A' = A + (r x) B^T - B' (r x), entry by entry: 42M 42A."""
+    """M^ felt at the point -r: B' = B + (r x) C, A' = A + (r x) B^T - B' (r x), entry by entry: 42M
+    42A.
+    """
     A, C = M.A, M.C
     old = M.B.rows
     B = M.B + Mat3(C.xx, C.xy, C.xz, C.xy, C.yy, C.yz, C.xz, C.yz, C.zz).crossed_by(r)

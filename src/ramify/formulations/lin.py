@@ -1,12 +1,14 @@
-"""Lin's composite body method: inertia matrix and bias vector of a serial robot, every point seen from one origin at rest.
+"""Lin's composite body method: inertia matrix and bias vector of a serial robot, every point seen
+from one origin at rest.
 
-Body j below is the composite one: link j and all it carries. Its first moment and inertia are taken about the origin of the base,
-not about its own joint, so what belongs to a joint (axis u, moment arm s^ = u x s) and what belongs to a body (p^, J-) are carried
-over the chain independently of each other. As in the paper the origin is that of frame 1; where joint 1 slides, it is the
-fixed point through which frame 1 passes at the instant.
+Body j below is the composite one: link j and all it carries. Its first moment and inertia are taken
+about the origin of the base, not about its own joint, so what belongs to a joint (axis u, moment
+arm s^ = u x s) and what belongs to a body (p^, J-) are carried over the chain independently of each
+other. As in the paper the origin is that of frame 1; where joint 1 slides, it is the fixed point
+through which frame 1 passes at the instant.
 
-S.-K. Lin, A new composite body method for manipulator dynamics, J. Robotic Systems 8 (1991) 197-219.
-The text follows figure 3, eqs. (24)-(30) and (54)-(67). It runs over any scalar.
+S.-K. Lin, A new composite body method for manipulator dynamics, J. Robotic Systems 8 (1991)
+197-219. The text follows figure 3, eqs. (24)-(30) and (54)-(67). It runs over any scalar.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ from dataclasses import dataclass, field
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Mat3, Sym3, Vec3
-from ramify.formulations.chain import ORIGIN, Chain, Rotation, axes_seen_outward, chain_of, in_store, rotations
+from ramify.formulations.chain import (
+    ORIGIN,
+    Chain,
+    Rotation,
+    axes_seen_outward,
+    chain_of,
+    in_store,
+    rotations,
+)
 from ramify.formulations.counting.tally import stored
 from ramify.model.robot import Robot
 
@@ -25,7 +35,8 @@ Rows = list[list[Scalar]]
 
 @dataclass
 class CompositeBody:
-    """Composite body j in frame j: mass m^, first moment p^ (29) and J- (30), of which the first rotational one has only J33.
+    """Composite body j in frame j: mass m^, first moment p^ (29) and J- (30), of which the first
+    rotational one has only J33.
 
     ``e`` is (63); ``xy`` and its like are the products of s^_j with p^_j that (62) and (64) share.
     """
@@ -44,7 +55,9 @@ class CompositeBody:
 
 @dataclass
 class Lin:
-    """The inertia matrix and what the bias vector needs of it: u[j][i] and s_hat[j][i] are axis and arm of joint j in frame i."""
+    """The inertia matrix and what the bias vector needs of it: u[j][i] and s_hat[j][i] are axis and
+    arm of joint j in frame i.
+    """
 
     chain: Chain
     R: list[Rotation]
@@ -68,7 +81,9 @@ def origins(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Ve
 
 
 def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[list[Vec3]]:
-    """s^[j][i] = u_j x s_j in frame i >= j (15), (27), for rotational joints; that of joint 1 vanishes (59)."""
+    """s^[j][i] = u_j x s_j in frame i >= j (15), (27), for rotational joints; that of joint 1
+    vanishes (59).
+    """
     n = len(chain.links)
     out: list[list[Vec3]] = []
     for j in range(n):
@@ -76,13 +91,19 @@ def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[list[Ve
         if j > 0 and chain.links[j].rotational:
             row[j] = Vec3(-s[j].y, s[j].x, 0.0)
             for i in range(j + 1, n):
-                row[i] = R[i].outward_flat(row[j].x, row[j].y) if i == j + 1 else R[i].outward(row[i - 1])
+                row[i] = (
+                    R[i].outward_flat(row[j].x, row[j].y)
+                    if i == j + 1
+                    else R[i].outward(row[i - 1])
+                )
         out.append(row)
     return out
 
 
 def composite_bodies(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> list[CompositeBody]:
-    """Moments of the composite bodies from the first rotational joint on, from the tip inward (28)-(30)."""
+    """Moments of the composite bodies from the first rotational joint on, from the tip inward
+    (28)-(30).
+    """
     n, first = len(chain.links), chain.first
     bodies = [CompositeBody(m) for m in chain.composite_masses]
     for i in reversed(range(first, n)):
@@ -188,7 +209,11 @@ def bias_vectors(lin: Lin, j: int) -> list[Vec3]:
     """d_mj for all m < j (66)."""
     body, links = lin.bodies[j], lin.chain.links
     p, e = body.p, body.e
-    B = _bias_tensor(body, body.J, lin.s_hat[j][j]) if links[j].rotational and body.J is not None else None
+    B = (
+        _bias_tensor(body, body.J, lin.s_hat[j][j])
+        if links[j].rotational and body.J is not None
+        else None
+    )
     out = []
     for m in range(j):
         um, sm = lin.u[m][j], lin.s_hat[m][j]
@@ -197,7 +222,10 @@ def bias_vectors(lin: Lin, j: int) -> list[Vec3]:
         elif links[j].rotational:
             out.append(e.cross(um))
         elif links[m].rotational:
-            x, y = (um.y * p.z - um.z * p.y) - body.m * sm.x, (um.z * p.x - um.x * p.z) - body.m * sm.y
+            x, y = (
+                (um.y * p.z - um.z * p.y) - body.m * sm.x,
+                (um.z * p.x - um.x * p.z) - body.m * sm.y,
+            )
             out.append(Vec3(-y, x, 0.0))
         else:
             out.append(Vec3(-(body.m * um.y), body.m * um.x, 0.0))
@@ -217,7 +245,8 @@ def _bias_tensor(body: CompositeBody, J: Sym3, arm: Vec3) -> Mat3:
 def rates(lin: Lin, q_dot: Sequence[Scalar]) -> list[list[Vec3]]:
     """zeta_j q'_j in frame i >= j (55)-(57), from the first rotational joint on; zero before it.
 
-    The first step of (56) leaves out the x component, which is zero along a joint axis, and carries the rest out in general form.
+    The first step of (56) leaves out the x component, which is zero along a joint axis, and carries
+    the rest out in general form.
     """
     R, links, n, first = lin.R, lin.chain.links, len(lin.bodies), lin.chain.first
     out = [[ORIGIN] * n for _ in range(n)]
@@ -237,14 +266,18 @@ def rates(lin: Lin, q_dot: Sequence[Scalar]) -> list[list[Vec3]]:
     return out
 
 
-def equations_of_motion(chain: Chain, q: Sequence[Scalar], q_dot: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
+def equations_of_motion(
+    chain: Chain, q: Sequence[Scalar], q_dot: Sequence[Scalar]
+) -> tuple[Rows, list[Scalar]]:
     """(H, b) of H q'' + b = tau (1): n rows of n scalars, and n scalars."""
     lin = inertia(chain, rotations(chain, q), q)
     return lin.H, bias(lin, q_dot)
 
 
 def mass_matrix(model: Robot, q: Sequence[Scalar]) -> Rows:
-    """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and prismatic joints."""
+    """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and
+    prismatic joints.
+    """
     chain = chain_of(model, q=q)
     return inertia(chain, rotations(chain, q), q).H
 

@@ -1,12 +1,15 @@
-"""Saha's DeNOC matrices at the mass centres, and I = U D U' by reverse Gaussian elimination, written out for teaching.
+"""Saha's DeNOC matrices at the mass centres, and I = U D U' by reverse Gaussian elimination,
+written out for teaching.
 
-``denoc`` has the same robot seen from its joint origins. Here the twist of a link is that of its mass centre, so that its mass
-matrix is block diagonal; T moves the twists of one form to the other, and every matrix here is one there between T's. Vectors are
-taken in the axes of the base frame. A block of six rows belongs to a link on one screw; a massless link, as joints of several
-degrees of freedom have between their axes, has no mass centre and is seen from its joint.
+``denoc`` has the same robot seen from its joint origins. Here the twist of a link is that of its
+mass centre, so that its mass matrix is block diagonal; T moves the twists of one form to the other,
+and every matrix here is one there between T's. Vectors are taken in the axes of the base frame. A
+block of six rows belongs to a link on one screw; a massless link, as joints of several degrees of
+freedom have between their axes, has no mass centre and is seen from its joint.
 
-S. K. Saha, Dynamics of serial multibody systems using the decoupled natural orthogonal complement matrices, J. Applied Mechanics
-66 (1999) 986-996; equation numbers are its own. The paper's robots are serial; what it says holds for trees as well.
+S. K. Saha, Dynamics of serial multibody systems using the decoupled natural orthogonal complement
+matrices, J. Applied Mechanics 66 (1999) 986-996; equation numbers are its own. The paper's robots
+are serial; what it says holds for trees as well.
 """
 
 from __future__ import annotations
@@ -24,7 +27,11 @@ from ramify.model.robot import Robot
 
 _MEANING = {
     "T": ("T", "", "twists at the joint origins to twists at the mass centres, block diagonal"),
-    "N_l": ("N_l", "17", "twist propagation B from every carrier's mass centre to those it carries"),
+    "N_l": (
+        "N_l",
+        "17",
+        "twist propagation B from every carrier's mass centre to those it carries",
+    ),
     "N_d": ("N_d", "17", "joint-rate propagation p, block diagonal"),
     "N": ("N = N_l N_d", "16", "natural orthogonal complement: t = N q'"),
     "N_dot": ("dN/dt", "20", "rate of N"),
@@ -33,9 +40,17 @@ _MEANING = {
     "M_dot": ("dM/dt", "8, 10", "rates of the mass matrices: w x I in the corner"),
     "I": ("I = N' M N", "20", "generalized inertia matrix (GIM)"),
     "C": ("C = N'(M dN/dt + dM/dt N)", "20", "matrix of convective inertia terms"),
-    "M_tilde": ("M~ = N_l' M N_l", "21, 22", "mass matrices of the composite bodies: I = N_d' M~ N_d"),
+    "M_tilde": (
+        "M~ = N_l' M N_l",
+        "21, 22",
+        "mass matrices of the composite bodies: I = N_d' M~ N_d",
+    ),
     "U": ("U = E^-1", "53, 55", "unit upper triangular, alpha_ik above the diagonal"),
-    "D": ("D", "54", "pivots m^, diagonal: what a joint feels of the links beyond, these being free"),
+    "D": (
+        "D",
+        "54",
+        "pivots m^, diagonal: what a joint feels of the links beyond, these being free",
+    ),
 }
 
 
@@ -43,8 +58,9 @@ _MEANING = {
 class Elimination:
     """Reverse Gaussian elimination of an inertia matrix (appendix B.1): last column first.
 
-    ``E[k]`` is the elementary upper triangular matrix (44) that clears column k above the diagonal, ``L[k]`` = E_k L_(k+1) what it
-    leaves (45), for k = n ... 2 in the paper's numbers; U D U' is the matrix.
+    ``E[k]`` is the elementary upper triangular matrix (44) that clears column k above the diagonal,
+    ``L[k]`` = E_k L_(k+1) what it leaves (45), for k = n ... 2 in the paper's numbers; U D U' is
+    the matrix.
     """
 
     E: dict[int, Array]
@@ -54,7 +70,9 @@ class Elimination:
 
 
 def reverse_gaussian_elimination(matrix: ArrayLike) -> Elimination:
-    """E_k = 1 - alpha_k lambda_k' (41), k = n ... 2, of a symmetric matrix (n, n); ModelError where a pivot vanishes."""
+    """E_k = 1 - alpha_k lambda_k' (41), k = n ... 2, of a symmetric matrix (n, n); ModelError where
+    a pivot vanishes.
+    """
     L = np.array(matrix, dtype=np.float64)
     n = len(L)
     U = np.eye(n)
@@ -62,7 +80,9 @@ def reverse_gaussian_elimination(matrix: ArrayLike) -> Elimination:
     each_L: dict[int, Array] = {}
     for k in range(n, 0, -1):
         if L[k - 1, k - 1] <= 0.0:
-            raise ModelError(f"the pivot of column {k} is {L[k - 1, k - 1]:.3g}; joint {k} moves no inertia")
+            raise ModelError(
+                f"the pivot of column {k} is {L[k - 1, k - 1]:.3g}; joint {k} moves no inertia"
+            )
         if k == 1:
             break
         alpha = np.zeros(n)
@@ -71,16 +91,20 @@ def reverse_gaussian_elimination(matrix: ArrayLike) -> Elimination:
         L = each_E[k] @ L
         L[: k - 1, k - 1] = 0.0  # what rounding leaves
         each_L[k] = L
-        U = U + np.outer(alpha, np.eye(n)[k - 1])  # the inverse of (44) has +alpha (52); the columns do not mix
+        U = U + np.outer(
+            alpha, np.eye(n)[k - 1]
+        )  # the inverse of (44) has +alpha (52); the columns do not mix
     return Elimination(each_E, each_L, U, np.diag(np.diag(L)))
 
 
 @dataclass(frozen=True, eq=False)
 class MassCentre:
-    """The matrices at one state; n links (one per degree of freedom), all arrays in SI units, base axes.
+    """The matrices at one state; n links (one per degree of freedom), all arrays in SI units, base
+    axes.
 
-    T, N_l, M, M_dot, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n). ``origin`` is the same robot in the book's
-    joint-origin form. ``print`` shows both beside each other; ``x["N_l"]`` is one entry.
+    T, N_l, M, M_dot, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n). ``origin`` is
+    the same robot in the book's joint-origin form. ``print`` shows both beside each other;
+    ``x["N_l"]`` is one entry.
     """
 
     origin: Denoc
@@ -101,24 +125,42 @@ class MassCentre:
         try:
             return Quantity(*_MEANING[name], getattr(self, name))
         except KeyError:
-            raise ModelError(f"no matrix of the mass-centre form is called {name!r}; choose one of {', '.join(_MEANING)}") from None
+            raise ModelError(
+                f"no matrix of the mass-centre form is called {name!r}; choose one of "
+                f"{', '.join(_MEANING)}"
+            ) from None
 
     def B(self, i: int, j: int) -> Quantity:
-        """B_ij (13): from the twist of link j to what it gives link i; links count from 1, as in the paper."""
+        """B_ij (13): from the twist of link j to what it gives link i; links count from 1, as in
+        the paper.
+        """
         self._check("B", i, j)
         value = self.N_l[6 * i - 6 : 6 * i, 6 * j - 6 : 6 * j]
-        return Quantity(f"B_{i},{j}", "13", "twist propagation [[1, 0], [c x 1, 1]] from mass centre to mass centre", value)
+        return Quantity(
+            f"B_{i},{j}",
+            "13",
+            "twist propagation [[1, 0], [c x 1, 1]] from mass centre to mass centre",
+            value,
+        )
 
     def p(self, i: int) -> Quantity:
         """p_i (13), (15): the twist that joint i gives its link at unit rate."""
         self._check("p", i)
         value = self.N_d[6 * i - 6 : 6 * i, i - 1]
-        return Quantity(f"p_{i}", "13, 15", "joint-rate propagation [e; e x d] (turning) or [0; e] (sliding)", value)
+        return Quantity(
+            f"p_{i}",
+            "13, 15",
+            "joint-rate propagation [e; e x d] (turning) or [0; e] (sliding)",
+            value,
+        )
 
     def _check(self, name: str, *links: int) -> None:
         for i in links:
             if not 1 <= i <= len(self.I):
-                raise ModelError(f"{name}_{','.join(map(str, links))}: {self.origin.robot} has links 1 to {len(self.I)}")
+                raise ModelError(
+                    f"{name}_{','.join(map(str, links))}: {self.origin.robot} has links 1 to "
+                    f"{len(self.I)}"
+                )
 
     @cached_property
     def elimination(self) -> Elimination:
@@ -137,16 +179,29 @@ class MassCentre:
 
     def E(self, k: int) -> Quantity:
         """E_k (41), (44), k = n ... 2."""
-        return Quantity(f"E_{k}", "41, 44", f"elementary matrix that clears column {k} above the diagonal", self._of("E", k))
+        return Quantity(
+            f"E_{k}",
+            "41, 44",
+            f"elementary matrix that clears column {k} above the diagonal",
+            self._of("E", k),
+        )
 
     def L(self, k: int) -> Quantity:
         """L_k = E_k L_(k+1) (45)."""
-        return Quantity(f"L_{k}", "40, 45", f"the GIM with the columns from {k} on cleared above the diagonal", self._of("L", k))
+        return Quantity(
+            f"L_{k}",
+            "40, 45",
+            f"the GIM with the columns from {k} on cleared above the diagonal",
+            self._of("L", k),
+        )
 
     def _of(self, which: str, k: int) -> Array:
         steps: dict[int, Array] = getattr(self.elimination, which)
         if k not in steps:
-            raise ModelError(f"{which}_{k}: the elimination of {len(self.I)} columns has steps {len(self.I)} to 2")
+            raise ModelError(
+                f"{which}_{k}: the elimination of {len(self.I)} columns has steps {len(self.I)} to "
+                "2"
+            )
         return steps[k]
 
     @cached_property
@@ -160,7 +215,9 @@ class MassCentre:
         return tuple(out)
 
     def alpha(self, i: int, k: int) -> float:
-        """alpha_ik = p_i' psi_ik (46)-(48) from the articulated body k: the entry (i, k) of U by mechanics, not by elimination."""
+        """alpha_ik = p_i' psi_ik (46)-(48) from the articulated body k: the entry (i, k) of U by
+        mechanics, not by elimination.
+        """
         self._check("alpha", i, k)
         p_k, M = self.p(k).value, self.articulated[k - 1].value
         psi = M @ p_k / (p_k @ M @ p_k)
@@ -174,18 +231,30 @@ class MassCentre:
     def __str__(self) -> str:
         rows = []
         for name in _MEANING:
-            x, there = self[name], name in ("N_l", "N_d", "N", "N_dot", "t", "M", "I", "C", "M_tilde")
+            x, there = (
+                self[name],
+                name in ("N_l", "N_d", "N", "N_dot", "t", "M", "I", "C", "M_tilde"),
+            )
             book = f"({self.origin[name].equation})" if there else ""
-            rows.append((x.symbol, f"({x.equation})" if x.equation else "", x.shape, book, x.meaning))
+            rows.append(
+                (x.symbol, f"({x.equation})" if x.equation else "", x.shape, book, x.meaning)
+            )
         rows.insert(0, ("", "paper", "", "book", ""))
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
-        lines = ["  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]).rstrip() for row in rows]
+        lines = [
+            "  ".join(
+                [*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[4]]
+            ).rstrip()
+            for row in rows
+        ]
         head = f"DeNOC matrices of {self.origin.robot} at the mass centres: {len(self.I)} links"
         return "\n".join([head, *lines])
 
 
 def mass_centre_matrices(model: Robot, q: ArrayLike, v: ArrayLike) -> MassCentre:
-    """Saha's matrices at q (n), v (n). ModelError for joints with quaternions and for closed loops; StateError for wrong shapes."""
+    """Saha's matrices at q (n), v (n). ModelError for joints with quaternions and for closed loops;
+    StateError for wrong shapes.
+    """
     d = denoc_matrices(model, q, v)
     size = len(d.M)
     T, inverse, T_dot = np.eye(size), np.eye(size), np.zeros((size, size))

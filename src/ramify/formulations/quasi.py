@@ -1,15 +1,19 @@
-"""The equations of motion in quasi-coordinates (Boltzmann and Hamel), as Quinn and Chang write them for open chains.
+"""The equations of motion in quasi-coordinates (Boltzmann and Hamel), as Quinn and Chang write them
+for open chains.
 
-The equations (22) are those of bodies that turn freely at their joints, over inertial angular velocities: one moment equation per
-body and the force equation of the base. The matrix G (27) combines them into the equations of relative angular velocities (26),
-and D (35) projects these onto the freedoms that each joint has (37). *Control* is (22) read from left to right, forces from motion;
-*simulation* solves M_c alpha'' = right side (38). The texts run over any scalar.
+The equations (22) are those of bodies that turn freely at their joints, over inertial angular
+velocities: one moment equation per body and the force equation of the base. The matrix G (27)
+combines them into the equations of relative angular velocities (26), and D (35) projects these onto
+the freedoms that each joint has (37). *Control* is (22) read from left to right, forces from
+motion; *simulation* solves M_c alpha'' = right side (38). The texts run over any scalar.
 
-``coordinates`` chooses how the way from joint to body and back is written: "inertial" carries omega from body to body and solves
-(24) for the joint moments from the tip inward; "relative" forms the sums of (25) and (30) with all blocks C_ij of G.
+``coordinates`` chooses how the way from joint to body and back is written: "inertial" carries omega
+from body to body and solves (24) for the joint moments from the tip inward; "relative" forms the
+sums of (25) and (30) with all blocks C_ij of G.
 
-Equation numbers: R. D. Quinn and R. Y. K. Chang, Dynamics of open-chained systems of rigid bodies (1991). Their tilde is the
-transposed cross-product matrix; (22b) is derived anew from (18b), for it is misprinted.
+Equation numbers: R. D. Quinn and R. Y. K. Chang, Dynamics of open-chained systems of rigid bodies
+(1991). Their tilde is the transposed cross-product matrix; (22b) is derived anew from (18b), for it
+is misprinted.
 """
 
 from __future__ import annotations
@@ -51,7 +55,9 @@ class BodyRates:
 
 
 def inertial_rates(joints: Sequence[JointMotion]) -> list[BodyRates]:
-    """omega from body to body: omega_i = C omega_{i-1} + Omega_i, its rate with omega_i x Omega_i for the turning axes."""
+    """omega from body to body: omega_i = C omega_{i-1} + Omega_i, its rate with omega_i x Omega_i
+    for the turning axes.
+    """
     out: list[BodyRates] = []
     before = BodyRates(ONE, ORIGIN, ORIGIN)
     for x in joints:
@@ -72,7 +78,9 @@ def connectivity(joints: Sequence[JointMotion]) -> list[list[Mat3]]:
 
 
 def relative_rates(joints: Sequence[JointMotion], G: Sequence[Sequence[Mat3]]) -> list[BodyRates]:
-    """omega = G Omega and its rate G dOmega + h (31), each the sum over all inboard joints that (30) writes."""
+    """omega = G Omega and its rate G dOmega + h (31), each the sum over all inboard joints that
+    (30) writes.
+    """
     out: list[BodyRates] = []
     C = ONE
     for i, x in enumerate(joints):
@@ -92,16 +100,26 @@ def relative_rates(joints: Sequence[JointMotion], G: Sequence[Sequence[Mat3]]) -
 
 
 def generalized_equations(
-    chain: QuasiChain, joints: Sequence[JointMotion], rates: Sequence[BodyRates], applied: Sequence[Wrench] = ()
+    chain: QuasiChain,
+    joints: Sequence[JointMotion],
+    rates: Sequence[BodyRates],
+    applied: Sequence[Wrench] = (),
 ) -> tuple[list[Vec3], list[Vec3]]:
-    """(22): the left side g_i of every body's moment equation, in its frame, and the force F_i that joint i transmits, in N's axes.
+    """(22): the left side g_i of every body's moment equation, in its frame, and the force F_i that
+    joint i transmits, in N's axes.
 
-    F_1 is the left side of (22a). The sums over inboard bodies are accelerations of the joints and the sums over outboard ones
-    forces, both carried from body to body in the axes of N. ``applied``: external wrenches [n; f] per body about its joint, in
-    its frame, which (15) and (16) put on the right side.
+    F_1 is the left side of (22a). The sums over inboard bodies are accelerations of the joints and
+    the sums over outboard ones forces, both carried from body to body in the axes of N.
+    ``applied``: external wrenches [n; f] per body about its joint, in its frame, which (15) and
+    (16) put on the right side.
     """
     n = len(joints)
-    a, C, w, field = in_store(-chain.gravity, joints[0].C.xx), ONE, ORIGIN, Mat3.cross_tensor(ORIGIN)
+    a, C, w, field = (
+        in_store(-chain.gravity, joints[0].C.xx),
+        ONE,
+        ORIGIN,
+        Mat3.cross_tensor(ORIGIN),
+    )
     arms: list[Vec3] = []
     forces: list[Vec3] = []
     fields: list[Mat3] = []
@@ -113,12 +131,18 @@ def generalized_equations(
         fields.append(field)
         forces.append(a * body.m + C @ (field @ body.S))
     if applied:
-        forces = [f - rate.C @ wrench.f for f, rate, wrench in zip(forces, rates, applied, strict=True)]
+        forces = [
+            f - rate.C @ wrench.f for f, rate, wrench in zip(forces, rates, applied, strict=True)
+        ]
     g: list[Vec3] = [ORIGIN] * n
     F: list[Vec3] = [ORIGIN] * n
     for i in reversed(range(n)):
         body, rate = chain.bodies[i], rates[i]
-        g[i] = body.I @ rate.dw + rate.w.cross(body.I @ rate.w) + body.S.cross(rate.C.transposed_times(arms[i]))
+        g[i] = (
+            body.I @ rate.dw
+            + rate.w.cross(body.I @ rate.w)
+            + body.S.cross(rate.C.transposed_times(arms[i]))
+        )
         F[i] = forces[i]
         if i + 1 < n:
             g[i] = g[i] + joints[i + 1].L.cross(rate.C.transposed_times(F[i + 1]))
@@ -145,7 +169,9 @@ def joint_moments_by_G(G: Sequence[Sequence[Mat3]], g: Sequence[Vec3]) -> list[V
     return M
 
 
-def joint_forces(joints: Sequence[JointMotion], rates: Sequence[BodyRates], M: Sequence[Vec3], F: Sequence[Vec3]) -> list[Scalar]:
+def joint_forces(
+    joints: Sequence[JointMotion], rates: Sequence[BodyRates], M: Sequence[Vec3], F: Sequence[Vec3]
+) -> list[Scalar]:
     """D' M of (37), and E' F for the freedoms that slide; what joints hold by themselves drops out."""
     tau: list[Scalar] = []
     for i, x in enumerate(joints):
@@ -161,7 +187,12 @@ def _nothing(u: Vec3) -> bool:
 
 
 def control(
-    chain: QuasiChain, q: Column, v: Column, a: Column, coordinates: Coordinates = "inertial", applied: Sequence[Wrench] = ()
+    chain: QuasiChain,
+    q: Column,
+    v: Column,
+    a: Column,
+    coordinates: Coordinates = "inertial",
+    applied: Sequence[Wrench] = (),
 ) -> list[Scalar]:
     """The control problem: generalized joint forces tau of a motion."""
     joints = joint_motions(chain, q, v, a)
@@ -182,28 +213,39 @@ def control(
 # ---- the simulation problem ----
 
 
-def inertia_blocks(chain: QuasiChain, joints: Sequence[JointMotion], rates: Sequence[BodyRates]) -> list[list[Mat3]]:
-    """A of (29), in blocks, over the quasi-velocities [u_1 ... u_n, omega_1 ... omega_n]; A is symmetric.
+def inertia_blocks(
+    chain: QuasiChain, joints: Sequence[JointMotion], rates: Sequence[BodyRates]
+) -> list[list[Mat3]]:
+    """A of (29), in blocks, over the quasi-velocities [u_1 ... u_n, omega_1 ... omega_n]; A is
+    symmetric.
 
-    With mu_i the mass from body i outward and T_i = S_i + mu_{i+1} L_{i+1} the first moment of body i augmented by what it
-    carries, the coefficients of (22b) are L_{i+1} x C_ik (omega'_k x T_k) for bodies i < k and I_i + mu_{i+1} (L L - L L') on
-    the diagonal. The rows of u are (22a) for the part of the chain beyond a joint.
+    With mu_i the mass from body i outward and T_i = S_i + mu_{i+1} L_{i+1} the first moment of body
+    i augmented by what it carries, the coefficients of (22b) are L_{i+1} x C_ik (omega'_k x T_k)
+    for bodies i < k and I_i + mu_{i+1} (L L - L L') on the diagonal. The rows of u are (22a) for
+    the part of the chain beyond a joint.
     """
     n = len(joints)
     mass = [sum(body.m for body in chain.bodies[i:]) for i in range(n + 1)]
     arm = [x.L for x in joints[1:]] + [ORIGIN]
     T = [body.S + arm[i] * mass[i + 1] for i, body in enumerate(chain.bodies)]
-    C = [ONE, *(rate.C for rate in rates)]  # C[i] is the carrier of body i, counted from zero; C[i + 1] its own
+    C = [
+        ONE,
+        *(rate.C for rate in rates),
+    ]  # C[i] is the carrier of body i, counted from zero; C[i + 1] its own
     A: list[list[Mat3]] = [[ONE] * (2 * n) for _ in range(2 * n)]
     for i in range(n):
         for k in range(n):
             heavier = mass[max(i, k)]
-            A[i][k] = Mat3.from_columns(*(column * heavier for column in product_transposed(C[i], C[k]).columns))
+            A[i][k] = Mat3.from_columns(
+                *(column * heavier for column in product_transposed(C[i], C[k]).columns)
+            )
             lever = T[k] if k >= i else arm[k] * mass[i]
             A[i][n + k] = product(product_transposed(C[i], C[k + 1]), Mat3.cross_tensor(-lever))
             A[n + k][i] = Mat3.from_columns(*A[i][n + k].rows)
             if i < k:
-                coupling = product(product_transposed(C[i + 1], C[k + 1]), Mat3.cross_tensor(-T[k])).crossed_by(arm[i])
+                coupling = product(
+                    product_transposed(C[i + 1], C[k + 1]), Mat3.cross_tensor(-T[k])
+                ).crossed_by(arm[i])
                 A[n + i][n + k], A[n + k][n + i] = coupling, Mat3.from_columns(*coupling.rows)
         J = chain.bodies[i].I
         own = Mat3(J.xx, J.xy, J.xz, J.xy, J.yy, J.yz, J.xz, J.yz, J.zz)
@@ -212,7 +254,9 @@ def inertia_blocks(chain: QuasiChain, joints: Sequence[JointMotion], rates: Sequ
 
 
 def quasi_velocities(joints: Sequence[JointMotion], rates: Sequence[BodyRates]) -> list[list[Vec3]]:
-    """The columns of diag(E, G D): the quasi-velocities [u, omega] that a unit rate of each joint coordinate gives."""
+    """The columns of diag(E, G D): the quasi-velocities [u, omega] that a unit rate of each joint
+    coordinate gives.
+    """
     n = len(joints)
     columns = []
     for j, x in enumerate(joints):
@@ -226,7 +270,9 @@ def quasi_velocities(joints: Sequence[JointMotion], rates: Sequence[BodyRates]) 
     return columns
 
 
-def inertia_matrix(chain: QuasiChain, joints: Sequence[JointMotion], rates: Sequence[BodyRates]) -> Rows:
+def inertia_matrix(
+    chain: QuasiChain, joints: Sequence[JointMotion], rates: Sequence[BodyRates]
+) -> Rows:
     """M_c = D' G' A G D (37), rows of scalars."""
     A = inertia_blocks(chain, joints, rates)
     columns = quasi_velocities(joints, rates)
@@ -248,17 +294,21 @@ def _sum(vectors: Sequence[Vec3]) -> Vec3:
     return total
 
 
-def simulation(chain: QuasiChain, q: Column, v: Column, tau: Column, applied: Sequence[Wrench] = ()) -> list[Scalar]:
+def simulation(
+    chain: QuasiChain, q: Column, v: Column, tau: Column, applied: Sequence[Wrench] = ()
+) -> list[Scalar]:
     """The simulation problem: alpha'' of (38), (39).
 
-    At alpha'' = 0 the rates of omega are h + G D' alpha', so that the three terms in the brackets of (39) are tau less the joint
-    forces of that motion.
+    At alpha'' = 0 the rates of omega are h + G D' alpha', so that the three terms in the brackets
+    of (39) are tau less the joint forces of that motion.
     """
     joints = joint_motions(chain, q, v, [0.0] * len(v))
     rates = inertial_rates(joints)
     g, F = generalized_equations(chain, joints, rates, applied)
     bias = joint_forces(joints, rates, joint_moments(joints, g), F)
-    return solve(inertia_matrix(chain, joints, rates), [t - b for t, b in zip(tau, bias, strict=True)])
+    return solve(
+        inertia_matrix(chain, joints, rates), [t - b for t, b in zip(tau, bias, strict=True)]
+    )
 
 
 def solve(M: Rows, b: Column) -> list[Scalar]:
@@ -290,8 +340,12 @@ def solve(M: Rows, b: Column) -> list[Scalar]:
 # ---- of a model ----
 
 
-def inverse_dynamics(model: Robot, q: Column, v: Column, a: Column, coordinates: Coordinates = "inertial") -> list[Scalar]:
-    """tau (nv) of a serial model: the control problem. ModelError where it branches, StateError for columns of a wrong length."""
+def inverse_dynamics(
+    model: Robot, q: Column, v: Column, a: Column, coordinates: Coordinates = "inertial"
+) -> list[Scalar]:
+    """tau (nv) of a serial model: the control problem. ModelError where it branches, StateError for
+    columns of a wrong length.
+    """
     return control(quasi_chain_of(model, q=q, v=v, a=a), q, v, a, coordinates)
 
 

@@ -1,9 +1,12 @@
-"""Open chains as Quinn and Chang see them: a frame on each body at its joint, and joints of one, two or three turning freedoms.
+"""Open chains as Quinn and Chang see them: a frame on each body at its joint, and joints of one,
+two or three turning freedoms.
 
-R. D. Quinn and R. Y. K. Chang, Dynamics of open-chained systems of rigid bodies (1991); equation numbers are theirs. The quasi-
-coordinates are such that their rates are angular velocities in body axes: omega of a body itself ("inertial"), Omega of a body as
-seen from its carrier ("relative"). Beside their turning joints, a joint here may slide along axes of its carrier: the first
-joint's slides are the moving base R of (22a), those of later joints are our extension, at no change of the equations.
+R. D. Quinn and R. Y. K. Chang, Dynamics of open-chained systems of rigid bodies (1991); equation
+numbers are theirs. The quasi- coordinates are such that their rates are angular velocities in body
+axes: omega of a body itself ("inertial"), Omega of a body as seen from its carrier ("relative").
+Beside their turning joints, a joint here may slide along axes of its carrier: the first joint's
+slides are the moving base R of (22a), those of later joints are our extension, at no change of the
+equations.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ ONE = Mat3(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 
 @dataclass(frozen=True)
 class QuasiBody:
-    """Constants of body i. Its frame is fixed to it at joint i; at q = 0 it lies at rotation K and place L in the carrier's frame.
+    """Constants of body i. Its frame is fixed to it at joint i; at q = 0 it lies at rotation K and
+    place L in the carrier's frame.
 
     ``m`` is its mass, ``S`` its first and ``I`` its second moment about joint i (7).
     """
@@ -52,9 +56,11 @@ class QuasiChain:
 
 @dataclass(slots=True)
 class JointMotion:
-    """Joint i at a state. In the carrier's frame: C_{i-1,i}, place L, slide rate u and its rate du, columns E with u = E alpha'.
+    """Joint i at a state. In the carrier's frame: C_{i-1,i}, place L, slide rate u and its rate du,
+    columns E with u = E alpha'.
 
-    In the body's: relative angular velocity Omega and its rate dOmega, columns D with Omega = D alpha' (28), (33).
+    In the body's: relative angular velocity Omega and its rate dOmega, columns D with Omega = D
+    alpha' (28), (33).
     """
 
     C: Mat3
@@ -78,9 +84,15 @@ def product_transposed(a: Mat3, b: Mat3) -> Mat3:
 
 
 def turn(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
-    """The rotation about a constant unit axis by an angle of cosine c and sine s; coordinate axes leave zeros and ones."""
+    """The rotation about a constant unit axis by an angle of cosine c and sine s; coordinate axes
+    leave zeros and ones.
+    """
     x, y, z = axis.x, axis.y, axis.z
-    xy, xz, yz = x * y * (1.0 - c) if x * y else 0.0, x * z * (1.0 - c) if x * z else 0.0, y * z * (1.0 - c) if y * z else 0.0
+    xy, xz, yz = (
+        x * y * (1.0 - c) if x * y else 0.0,
+        x * z * (1.0 - c) if x * z else 0.0,
+        y * z * (1.0 - c) if y * z else 0.0,
+    )
     return Mat3(
         x * x + c * (1.0 - x * x), xy - s * z, xz + s * y,
         xy + s * z, y * y + c * (1.0 - y * y), yz - s * x,
@@ -98,8 +110,12 @@ def turn_by_quaternion(w: Scalar, x: Scalar, y: Scalar, z: Scalar) -> Mat3:
     )  # fmt: skip
 
 
-def joint_motion(body: QuasiBody, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]) -> JointMotion:
-    """(28), (33): freedom after freedom. A ball joint has D = 1: its rates are the relative quasi-velocities themselves."""
+def joint_motion(
+    body: QuasiBody, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]
+) -> JointMotion:
+    """(28), (33): freedom after freedom. A ball joint has D = 1: its rates are the relative
+    quasi-velocities themselves.
+    """
     C, L, u, du, Omega, dOmega = body.K, body.L, ORIGIN, ORIGIN, ORIGIN, ORIGIN
     D: list[Vec3] = []
     E: list[Vec3] = []
@@ -114,7 +130,11 @@ def joint_motion(body: QuasiBody, q: Sequence[Scalar], v: Sequence[Scalar], a: S
             D = [R.transposed_times(column) for column in D]
         if step.rho:
             spin = axis * rate
-            dOmega = dOmega + axis * acceleration if step.ball else dOmega + Omega.cross(spin) + axis * acceleration
+            dOmega = (
+                dOmega + axis * acceleration
+                if step.ball
+                else dOmega + Omega.cross(spin) + axis * acceleration
+            )
             Omega = Omega + spin
         along = body.K @ (axis * step.eta)
         if step.eta:
@@ -124,7 +144,9 @@ def joint_motion(body: QuasiBody, q: Sequence[Scalar], v: Sequence[Scalar], a: S
     return JointMotion(C, L, u, du, E, Omega, dOmega, D)
 
 
-def joint_motions(chain: QuasiChain, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]) -> list[JointMotion]:
+def joint_motions(
+    chain: QuasiChain, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]
+) -> list[JointMotion]:
     """The motion of every joint, from the coordinates of the whole chain."""
     out: list[JointMotion] = []
     i = k = 0
@@ -144,7 +166,10 @@ def quasi_chain_of(model: Robot, **state: Sequence[Scalar]) -> QuasiChain:
     bodies = []
     for i, body in enumerate(model.bodies):
         if body.parent != i - 1:
-            raise ModelError(f"{model.name} branches at {body.joint.name!r}; this formulation is for serial robots")
+            raise ModelError(
+                f"{model.name} branches at {body.joint.name!r}; this formulation is for serial "
+                "robots"
+            )
         joint, before = body.joint, model.bodies[i - 1].joint.outlet if i else None
         seat = joint.placement if before is None else before @ joint.placement
         _check_slides(model.name, joint.name, joint.steps)
@@ -152,24 +177,35 @@ def quasi_chain_of(model: Robot, **state: Sequence[Scalar]) -> QuasiChain:
         tensor = outlet.rotation @ body.inertia @ outlet.rotation.T
         M = rigid_inertia(body.mass, outlet.rotation @ body.com + outlet.position, tensor)
         K = Mat3(*(float(x) for x in seat.rotation.ravel()))
-        bodies.append(QuasiBody(K, Vec3(*(float(x) for x in seat.position)), joint.steps, float(body.mass), M.h, M.I))
+        bodies.append(
+            QuasiBody(
+                K, Vec3(*(float(x) for x in seat.position)), joint.steps, float(body.mass), M.h, M.I
+            )
+        )
     for name, column in state.items():
         check_column(name, column, model.nq if name == "q" else model.nv, model.name)
     return QuasiChain(tuple(bodies), Vec3(*(float(g) for g in model.gravity)))
 
 
 def _check_slides(robot: str, name: str, steps: Sequence[Step]) -> None:
-    """A slide must keep its direction in the carrier: it comes before the turns, or goes along the only axis of them."""
+    """A slide must keep its direction in the carrier: it comes before the turns, or goes along the
+    only axis of them.
+    """
     turned: list[tuple[float, float, float]] = []
     for step in steps:
         if step.eta and any(axis != step.axis for axis in turned):
-            raise ModelError(f"{robot}: joint {name!r} slides along an axis that it has turned; this formulation has no such joint")
+            raise ModelError(
+                f"{robot}: joint {name!r} slides along an axis that it has turned; this "
+                "formulation has no such joint"
+            )
         if step.rho:
             turned.append(step.axis)
 
 
 def general_quasi_chain(chain: Chain) -> QuasiChain:
-    """A chain of Denavit-Hartenberg links, at theta = 0 for q = 0, as a quasi-chain: K = Rx(beta), turning or sliding about z."""
+    """A chain of Denavit-Hartenberg links, at theta = 0 for q = 0, as a quasi-chain: K = Rx(beta),
+    turning or sliding about z.
+    """
     bodies = []
     for link in chain.links:
         c, s = link.beta.c, link.beta.s
@@ -177,6 +213,8 @@ def general_quasi_chain(chain: Chain) -> QuasiChain:
         step = Step("q", (0.0, 0.0, 1.0), float(link.rotational), float(not link.rotational))
         h, d = link.c * link.m, link.c
         steiner = Mat3.steiner(h, d)
-        second = link.I + Sym3(steiner.xx, steiner.yy, steiner.zz, steiner.xy, steiner.xz, steiner.yz)
+        second = link.I + Sym3(
+            steiner.xx, steiner.yy, steiner.zz, steiner.xy, steiner.xz, steiner.yz
+        )
         bodies.append(QuasiBody(K, link.o.rotate_x(c, s), (step,), link.m, h, second))
     return QuasiChain(tuple(bodies), chain.gravity)

@@ -1,8 +1,9 @@
 """Renaud's formulation of the inertia matrix: composite bodies about their own joints.
 
-First moment and inertia of body j are taken about the origin of frame j. What is constant in them is added up beforehand: where
-joint i + 1 turns, its origin stays where it is in link i, and the mass beyond it acts on link i like a point mass there
-("augmented body", A5 and A6). The equations are those of the appendix of Lin's paper (see ``lin``). It runs over any scalar.
+First moment and inertia of body j are taken about the origin of frame j. What is constant in them
+is added up beforehand: where joint i + 1 turns, its origin stays where it is in link i, and the
+mass beyond it acts on link i like a point mass there ("augmented body", A5 and A6). The equations
+are those of the appendix of Lin's paper (see ``lin``). It runs over any scalar.
 """
 
 from __future__ import annotations
@@ -11,7 +12,15 @@ from collections.abc import Sequence
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Sym3, Vec3
-from ramify.formulations.chain import ORIGIN, Chain, Rotation, axes_seen_outward, chain_of, in_store, rotations
+from ramify.formulations.chain import (
+    ORIGIN,
+    Chain,
+    Rotation,
+    axes_seen_outward,
+    chain_of,
+    in_store,
+    rotations,
+)
 from ramify.model.robot import Robot
 
 Rows = list[list[Scalar]]
@@ -28,15 +37,26 @@ def _moved(s: Vec3, c: Vec3) -> Sym3:
     """-(s x)(c x) - (c x)(s x): 9M 9A, doubling being an addition."""
     x, y, z = s.x * c.x, s.y * c.y, s.z * c.z
     xx, yy, zz = y + z, x + z, x + y
-    return Sym3(xx + xx, yy + yy, zz + zz, -(s.x * c.y + s.y * c.x), -(s.x * c.z + s.z * c.x), -(s.y * c.z + s.z * c.y))
+    return Sym3(
+        xx + xx,
+        yy + yy,
+        zz + zz,
+        -(s.x * c.y + s.y * c.x),
+        -(s.x * c.z + s.z * c.x),
+        -(s.y * c.z + s.z * c.y),
+    )
 
 
 def steps(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Vec3]:
     """s_i: from the origin of frame i - 1 to that of frame i, in frame i - 1."""
-    return [link.offset(qi).rotate_x(r.cb, r.sb) for link, r, qi in zip(chain.links, R, q, strict=True)]
+    return [
+        link.offset(qi).rotate_x(r.cb, r.sb) for link, r, qi in zip(chain.links, R, q, strict=True)
+    ]
 
 
-def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3], u: Sequence[Sequence[Vec3]]) -> list[list[Vec3]]:
+def arms(
+    chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3], u: Sequence[Sequence[Vec3]]
+) -> list[list[Vec3]]:
     """s^[m][j] = u_m x (from frame m to frame j) in frame j (A4), (A9), for rotational joints m."""
     n = len(chain.links)
     out: list[list[Vec3]] = []
@@ -52,8 +72,12 @@ def arms(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3], u: Sequence[Seq
     return out
 
 
-def composite_moments(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) -> tuple[list[Vec3], list[Sym3 | None], Scalar]:
-    """c^ (A7) and J^ (A8) of the composite bodies, and J33 of the one at the first rotational joint, which needs no more."""
+def composite_moments(
+    chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]
+) -> tuple[list[Vec3], list[Sym3 | None], Scalar]:
+    """c^ (A7) and J^ (A8) of the composite bodies, and J33 of the one at the first rotational
+    joint, which needs no more.
+    """
     n, first, m = len(chain.links), chain.first, chain.composite_masses
     c: list[Vec3] = [ORIGIN] * n
     J: list[Sym3 | None] = [None] * n
@@ -62,11 +86,18 @@ def composite_moments(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) ->
         link = chain.links[i]
         constant_c, constant_J = link.c * link.m, link.I + _point_mass(link.m, link.c)  # (A5), (A6)
         if i == n - 1:
-            c[i], J[i], J33 = in_store(constant_c, R[i].c), in_store(constant_J, R[i].c), constant_J.zz
+            c[i], J[i], J33 = (
+                in_store(constant_c, R[i].c),
+                in_store(constant_J, R[i].c),
+                constant_J.zz,
+            )
             continue
         si, r, outer, sliding = s[i + 1], R[i + 1], J[i + 1], not chain.links[i + 1].rotational
         if not sliding:
-            constant_c, constant_J = constant_c + si * m[i + 1], constant_J + _point_mass(m[i + 1], si)
+            constant_c, constant_J = (
+                constant_c + si * m[i + 1],
+                constant_J + _point_mass(m[i + 1], si),
+            )
         handed = r.inward(c[i + 1])
         c[i] = constant_c + handed
         if sliding:
@@ -75,7 +106,11 @@ def composite_moments(chain: Chain, R: Sequence[Rotation], s: Sequence[Vec3]) ->
             total = constant_J + r.similarity(outer) + _moved(si, handed)
             J[i] = total + _point_mass(m[i + 1], si) if sliding else total
         elif i == first and outer is not None:
-            J33 = constant_J.zz + r.corner(outer) + ((2.0 * si.x) * handed.x + (2.0 * si.y) * handed.y)
+            J33 = (
+                constant_J.zz
+                + r.corner(outer)
+                + ((2.0 * si.x) * handed.x + (2.0 * si.y) * handed.y)
+            )
             if sliding:
                 J33 = J33 + m[i + 1] * (si.x * si.x + si.y * si.y)
     return c, J, J33
@@ -111,6 +146,8 @@ def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> Rows:
 
 
 def mass_matrix(model: Robot, q: Sequence[Scalar]) -> Rows:
-    """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and prismatic joints."""
+    """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and
+    prismatic joints.
+    """
     chain = chain_of(model, q=q)
     return inertia(chain, rotations(chain, q), q)

@@ -1,12 +1,15 @@
-"""Saha's recursions for serial robots: RIDIM, inverse dynamics in two steps, and RFDSIM, forward dynamics in three.
+"""Saha's recursions for serial robots: RIDIM, inverse dynamics in two steps, and RFDSIM, forward
+dynamics in three.
 
-They differ from ``ramify.dynamics`` in where a link is looked at. Twists and wrenches belong to the mass centres, so the mass
-matrix of a link is block diagonal; B (13) leads from mass centre to mass centre, and p = [e; e x d] for a revolute joint. Frames
-of RIDIM are the classical Denavit-Hartenberg ones: frame i + 1, at the far joint of link i, is fixed to link i and carries its
+They differ from ``ramify.dynamics`` in where a link is looked at. Twists and wrenches belong to the
+mass centres, so the mass matrix of a link is block diagonal; B (13) leads from mass centre to mass
+centre, and p = [e; e x d] for a revolute joint. Frames of RIDIM are the classical
+Denavit-Hartenberg ones: frame i + 1, at the far joint of link i, is fixed to link i and carries its
 vectors. ``ramify.formulations.elimination`` has the three steps of RFDSIM.
 
-S. K. Saha, Dynamics of serial multibody systems using the decoupled natural orthogonal complement matrices, J. Applied Mechanics
-66 (1999) 986-996; equation numbers are its own. The texts run over any scalar.
+S. K. Saha, Dynamics of serial multibody systems using the decoupled natural orthogonal complement
+matrices, J. Applied Mechanics 66 (1999) 986-996; equation numbers are its own. The texts run over
+any scalar.
 """
 
 from __future__ import annotations
@@ -25,9 +28,11 @@ from ramify.model.robot import Robot
 
 @dataclass(frozen=True)
 class MassCentreLink:
-    """Link i at a coordinate, in frame i + 1: cosine and sine of theta, twist angle alpha, mass, central inertia tensor.
+    """Link i at a coordinate, in frame i + 1: cosine and sine of theta, twist angle alpha, mass,
+    central inertia tensor.
 
-    ``e`` is the joint axis, ``d`` leads from joint i (origin of frame i) to the mass centre, ``r`` from there to joint i + 1.
+    ``e`` is the joint axis, ``d`` leads from joint i (origin of frame i) to the mass centre, ``r``
+    from there to joint i + 1.
     """
 
     rotational: bool
@@ -64,7 +69,8 @@ PARALLEL = Turn(1.0, 0.0)
 def links_at(chain: Chain, q: Sequence[Scalar], tip: Turn = PARALLEL) -> list[MassCentreLink]:
     """The links of a chain, its frames moved from each link's own joint to the next one.
 
-    Frame n + 1 has no joint and may be chosen at will: it is turned by ``tip``, the angle alpha_n of a DH table.
+    Frame n + 1 has no joint and may be chosen at will: it is turned by ``tip``, the angle alpha_n
+    of a DH table.
     """
     out = []
     for i, (link, qi) in enumerate(zip(chain.links, q, strict=True)):
@@ -86,16 +92,25 @@ def links_at(chain: Chain, q: Sequence[Scalar], tip: Turn = PARALLEL) -> list[Ma
 
 
 def ridim(
-    chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], ledger: Ledger | None = None, tip: Turn = PARALLEL
+    chain: Chain,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    ledger: Ledger | None = None,
+    tip: Turn = PARALLEL,
 ) -> list[Scalar]:
-    """tau (n): joint forces by a forward and a backward recursion over the links (section 5.1, eq. 32 for gravity)."""
+    """tau (n): joint forces by a forward and a backward recursion over the links (section 5.1, eq.
+    32 for gravity).
+    """
     links, ledger = links_at(chain, q, tip), ledger or Ledger()
     return _joint_forces(links, _forward(chain, links, v, a, ledger), ledger)
 
 
 @dataclass
 class _Rates:
-    """Angular velocity, its rate, and the acceleration of the mass centre: the parts of nu and xi that are used."""
+    """Angular velocity, its rate, and the acceleration of the mass centre: the parts of nu and xi
+    that are used.
+    """
 
     w: Vec3
     dw: Vec3
@@ -103,12 +118,20 @@ class _Rates:
 
 
 def _forward(
-    chain: Chain, links: Sequence[MassCentreLink], v: Sequence[Scalar], a: Sequence[Scalar], ledger: Ledger
+    chain: Chain,
+    links: Sequence[MassCentreLink],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    ledger: Ledger,
 ) -> list[_Rates]:
-    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base (32)."""
+    """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base
+    (32).
+    """
     beta = chain.links[0].beta
     gravity = chain.gravity.rotate_x(beta.c, -beta.s)
-    w, dw, dv = in_store((ORIGIN, ORIGIN, -gravity), links[0].theta.c)  # one loop for all links, the base's zeros in the arrays
+    w, dw, dv = in_store(
+        (ORIGIN, ORIGIN, -gravity), links[0].theta.c
+    )  # one loop for all links, the base's zeros in the arrays
     out: list[_Rates] = []
     for i, (link, vi, ai) in enumerate(zip(links, v, a, strict=True)):
         if i > 0:
@@ -132,7 +155,9 @@ def _forward(
     return out
 
 
-def _joint_forces(links: Sequence[MassCentreLink], rates: Sequence[_Rates], ledger: Ledger) -> list[Scalar]:
+def _joint_forces(
+    links: Sequence[MassCentreLink], rates: Sequence[_Rates], ledger: Ledger
+) -> list[Scalar]:
     """gamma_i = M xi + dM/dt nu + B' gamma and tau = p' gamma (section 5.1, backward recursion)."""
     tau: list[Scalar] = []
     gamma: Wrench | None = None
@@ -153,17 +178,27 @@ def _joint_forces(links: Sequence[MassCentreLink], rates: Sequence[_Rates], ledg
     return tau[::-1]
 
 
-def rfdsim(chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
-    """q'' (n): joint accelerations of I q'' = phi, phi = tau - h, h being the forces of RIDIM at q'' = 0 (section 5.2)."""
+def rfdsim(
+    chain: Chain, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
+) -> list[Scalar]:
+    """q'' (n): joint accelerations of I q'' = phi, phi = tau - h, h being the forces of RIDIM at
+    q'' = 0 (section 5.2).
+    """
     h = ridim(chain, q, v, [0.0] * len(chain.links))
     return solve(bodies_at(chain, q), [t - x for t, x in zip(tau, h, strict=True)])
 
 
-def inverse_dynamics(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]) -> list[Scalar]:
-    """tau (nv) of a serial model by RIDIM; ModelError where it is no chain of revolute and prismatic joints."""
+def inverse_dynamics(
+    model: Robot, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]
+) -> list[Scalar]:
+    """tau (nv) of a serial model by RIDIM; ModelError where it is no chain of revolute and
+    prismatic joints.
+    """
     return ridim(chain_of(model, q=q, v=v, a=a), q, v, a)
 
 
-def forward_dynamics(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]) -> list[Scalar]:
+def forward_dynamics(
+    model: Robot, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
+) -> list[Scalar]:
     """q'' (nv) of a serial model by RFDSIM; ModelError as for ``inverse_dynamics``."""
     return rfdsim(chain_of(model, q=q, v=v, tau=tau), q, v, tau)

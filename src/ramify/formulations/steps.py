@@ -1,8 +1,10 @@
-"""The steps of a recursion, written out for a robot: between its modules and within them, as tables 6.3 and 6.4 do for a gripper.
+"""The steps of a recursion, written out for a robot: between its modules and within them, as tables
+6.3 and 6.4 do for a gripper.
 
-An index without a superscript is a module, k with superscript i the k-th link of module i; where a joint has several degrees of
-freedom, 1².3 is the third of them. So t[2] are the twists of module 2 and t[1²] is that of its first link. Twists are taken at
-the joint origins; ``denoc_matrices`` gives every matrix that is named here.
+An index without a superscript is a module, k with superscript i the k-th link of module i; where a
+joint has several degrees of freedom, 1².3 is the third of them. So t[2] are the twists of module 2
+and t[1²] is that of its first link. Twists are taken at the joint origins; ``denoc_matrices`` gives
+every matrix that is named here.
 
 | symbol | meaning |
 | --- | --- |
@@ -34,7 +36,9 @@ _PLAIN = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
 @dataclass(frozen=True)
 class Row:
-    """The steps of one link within its module, beside those of the module, which only the first row of a module has."""
+    """The steps of one link within its module, beside those of the module, which only the first row
+    of a module has.
+    """
 
     module: str
     inter: tuple[str, ...]
@@ -52,7 +56,9 @@ class Sweep:
 
 @dataclass(frozen=True)
 class StepTable:
-    """The steps of an algorithm for one robot. ``print`` shows it; ``equations`` are all of it, between modules or within them."""
+    """The steps of an algorithm for one robot. ``print`` shows it; ``equations`` are all of it,
+    between modules or within them.
+    """
 
     robot: str
     algorithm: str
@@ -60,8 +66,15 @@ class StepTable:
     sweeps: tuple[Sweep, ...]
 
     def equations(self, within: bool = True) -> list[str]:
-        """Every equation in the order of computation: those of links (``within`` the modules), or those of modules."""
-        return [line for sweep in self.sweeps for row in sweep.rows for line in (row.intra if within else row.inter)]
+        """Every equation in the order of computation: those of links (``within`` the modules), or
+        those of modules.
+        """
+        return [
+            line
+            for sweep in self.sweeps
+            for row in sweep.rows
+            for line in (row.intra if within else row.inter)
+        ]
 
     def __str__(self) -> str:
         rows = [row for sweep in self.sweeps for row in sweep.rows]
@@ -72,10 +85,16 @@ class StepTable:
         )]  # fmt: skip
         lines = [f"{self.robot}: steps of the {self.algorithm.replace('_', ' ')}", *self.legend]
         for number, sweep in enumerate(self.sweeps, start=1):
-            lines += ["", f"Step {number}. {sweep.title}", _line(("module", "between modules", "link", "within modules"), widths)]
+            lines += [
+                "",
+                f"Step {number}. {sweep.title}",
+                _line(("module", "between modules", "link", "within modules"), widths),
+            ]
             for row in sweep.rows:
                 for i in range(max(len(row.inter), len(row.intra))):
-                    inter, intra = (part[i] if i < len(part) else "" for part in (row.inter, row.intra))
+                    inter, intra = (
+                        part[i] if i < len(part) else "" for part in (row.inter, row.intra)
+                    )
                     first = (row.module, row.link) if i == 0 else ("", "")
                     lines.append(_line((first[0], inter, first[1], intra), widths))
         return "\n".join(lines)
@@ -88,9 +107,14 @@ class StepTable:
             lines.append(r"module & between modules & link & within modules \\")
             for row in sweep.rows:
                 for i in range(max(len(row.inter), len(row.intra))):
-                    inter, intra = (part[i] if i < len(part) else "" for part in (row.inter, row.intra))
+                    inter, intra = (
+                        part[i] if i < len(part) else "" for part in (row.inter, row.intra)
+                    )
                     first = (row.module, row.link) if i == 0 else ("", "")
-                    lines.append(" & ".join(_tex(cell) for cell in (first[0], inter, first[1], intra)) + r" \\")
+                    lines.append(
+                        " & ".join(_tex(cell) for cell in (first[0], inter, first[1], intra))
+                        + r" \\"
+                    )
             blocks.append("\n".join([*lines, r"\end{tabular}"]))
         return "\n\n".join(blocks) + "\n"
 
@@ -101,7 +125,9 @@ def _shown(text: str) -> str:
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cell + " " * (width - len(_shown(cell))) for cell, width in zip(cells, widths, strict=False)]
+    padded = [
+        cell + " " * (width - len(_shown(cell))) for cell, width in zip(cells, widths, strict=False)
+    ]
     return "  ".join([*padded, cells[3]]).rstrip()
 
 
@@ -120,7 +146,9 @@ def _tex(text: str) -> str:
         return ""
 
     def index(label: str) -> str:
-        return re.sub(r"(\d+)([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda x: f"{x[1]}^{{{x[2].translate(_PLAIN)}}}", label)
+        return re.sub(
+            r"(\d+)([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", lambda x: f"{x[1]}^{{{x[2].translate(_PLAIN)}}}", label
+        )
 
     def factor(x: re.Match[str]) -> str:
         power = {"ᵀ": "^T", "⁻¹": "^{-1}", "": ""}[x[3]]
@@ -135,8 +163,10 @@ def _tex(text: str) -> str:
 
 @dataclass(frozen=True)
 class _Link:
-    """A link on one screw: its label, that of its carrier ('' for the base) and those it carries; ``same`` where it shares its
-    carrier's origin, so that A = 1; ``heavy`` where it is a body and not between two freedoms of a joint."""
+    """A link on one screw: its label, that of its carrier ('' for the base) and those it carries;
+    ``same`` where it shares its carrier's origin, so that A = 1; ``heavy`` where it is a body and
+    not between two freedoms of a joint.
+    """
 
     label: str
     carrier: str
@@ -155,7 +185,10 @@ class _Module:
 
 def _modules(model: Robot) -> list[_Module]:
     if model.skeleton.balls:
-        raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
+        raise ModelError(
+            f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
+            "spherical joint"
+        )
     parents = model.skeleton.parents
     label: dict[int, str] = {}
     owner: dict[int, int] = {}
@@ -178,8 +211,14 @@ def _modules(model: Robot) -> list[_Module]:
                 screw, r0 = model.skeleton.links[k].p, model.skeleton.links[k].r0
                 same = r > 0 and screw.eta == 0.0 and (r0.x, r0.y, r0.z) == (0.0, 0.0, 0.0)
                 rows.append(_Link(label[k], label.get(parents[k], ""), carried[k], same, k in last))
-        children = tuple(str(j) for j, other in enumerate(model.modules, start=1) if other.parent == i - 1)
-        out.append(_Module(str(i), str(module.parent + 1) if module.parent >= 0 else "", children, tuple(rows)))
+        children = tuple(
+            str(j) for j, other in enumerate(model.modules, start=1) if other.parent == i - 1
+        )
+        out.append(
+            _Module(
+                str(i), str(module.parent + 1) if module.parent >= 0 else "", children, tuple(rows)
+            )
+        )
     return out
 
 
@@ -198,10 +237,13 @@ def _through(a: str, b: str, same: bool, transposed: bool = False) -> str:
 def _motion_of_module(m: _Module) -> list[str]:
     """(6.2)."""
     i, h = m.label, m.carrier
-    above = (f"A[{i},{h}] t[{h}]", f"A[{i},{h}] ṫ[{h}]", f"Ȧ[{i},{h}] t[{h}]") if h else ("", "", "")
+    above = (
+        (f"A[{i},{h}] t[{h}]", f"A[{i},{h}] ṫ[{h}]", f"Ȧ[{i},{h}] t[{h}]") if h else ("", "", "")
+    )
     return [
         f"t[{i}] = {_sum(above[0], f'N[{i}] q̇[{i}]')}",
-        f"ṫ[{i}] = {_sum(above[1], above[2], f'Ṅ[{i}] q̇[{i}]', f'N[{i}] q̈[{i}]', '' if h else f'ρ[{i}]')}",
+        f"ṫ[{i}] = "
+        f"{_sum(above[1], above[2], f'Ṅ[{i}] q̇[{i}]', f'N[{i}] q̈[{i}]', '' if h else f'ρ[{i}]')}",
         f"w*[{i}] = M[{i}] ṫ[{i}] + Ω[{i}] M[{i}] E[{i}] t[{i}]",
     ]
 
@@ -246,7 +288,10 @@ def _articulated_module(m: _Module) -> list[str]:
 
 def _articulated_link(x: _Link, links: dict[str, _Link]) -> list[str]:
     k = x.label
-    handed = [f"{_through(j, k, links[j].same, True)}M̂′[{j}]" + ("" if links[j].same else f" A[{j},{k}]") for j in x.carried]
+    handed = [
+        f"{_through(j, k, links[j].same, True)}M̂′[{j}]" + ("" if links[j].same else f" A[{j},{k}]")
+        for j in x.carried
+    ]
     out = [
         f"M̂[{k}] = {_sum(f'M[{k}]' if x.heavy else '', *handed)}", f"ψ̂[{k}] = M̂[{k}] p[{k}]", f"m̂[{k}] = p[{k}]ᵀ ψ̂[{k}]",
         f"ψ[{k}] = ψ̂[{k}] / m̂[{k}]",
@@ -257,19 +302,35 @@ def _articulated_link(x: _Link, links: dict[str, _Link]) -> list[str]:
 def _force_of_module(m: _Module, modules: dict[str, _Module]) -> list[str]:
     """(6.10)."""
     i = m.label
-    out = [f"η[{j}] = {_sum(f'ψ[{j}] φ̂[{j}]', f'η̃[{j}]' if modules[j].carried else '')}" for j in m.carried]
+    out = [
+        f"η[{j}] = {_sum(f'ψ[{j}] φ̂[{j}]', f'η̃[{j}]' if modules[j].carried else '')}"
+        for j in m.carried
+    ]
     if m.carried:
         out.append(f"η̃[{i}] = {_sum(*(f'A[{j},{i}]ᵀ η[{j}]' for j in m.carried))}")
-    return [*out, f"φ̂[{i}] = φ[{i}]" + (f" − N[{i}]ᵀ η̃[{i}]" if m.carried else ""), f"φ̃[{i}] = Î[{i}]⁻¹ φ̂[{i}]"]
+    return [
+        *out,
+        f"φ̂[{i}] = φ[{i}]" + (f" − N[{i}]ᵀ η̃[{i}]" if m.carried else ""),
+        f"φ̃[{i}] = Î[{i}]⁻¹ φ̂[{i}]",
+    ]
 
 
 def _force_of_link(x: _Link, links: dict[str, _Link]) -> list[str]:
     """(6.11)."""
     k = x.label
-    out = [f"η[{j}] = {_sum(f'ψ[{j}] φ̂[{j}]', f'η̃[{j}]' if links[j].carried else '')}" for j in x.carried]
+    out = [
+        f"η[{j}] = {_sum(f'ψ[{j}] φ̂[{j}]', f'η̃[{j}]' if links[j].carried else '')}"
+        for j in x.carried
+    ]
     if x.carried:
-        out.append(f"η̃[{k}] = {_sum(*(f'{_through(j, k, links[j].same, True)}η[{j}]' for j in x.carried))}")
-    return [*out, f"φ̂[{k}] = φ[{k}]" + (f" − p[{k}]ᵀ η̃[{k}]" if x.carried else ""), f"φ̃[{k}] = φ̂[{k}] / m̂[{k}]"]
+        out.append(
+            f"η̃[{k}] = {_sum(*(f'{_through(j, k, links[j].same, True)}η[{j}]' for j in x.carried))}"
+        )
+    return [
+        *out,
+        f"φ̂[{k}] = φ[{k}]" + (f" − p[{k}]ᵀ η̃[{k}]" if x.carried else ""),
+        f"φ̃[{k}] = φ̂[{k}] / m̂[{k}]",
+    ]
 
 
 def _acceleration(label: str, carrier: str, carried: bool, A: str, P: str, q: str) -> list[str]:
@@ -285,13 +346,24 @@ def _acceleration(label: str, carrier: str, carried: bool, A: str, P: str, q: st
 
 
 def _sweep(
-    title: str, modules: Sequence[_Module], inward: bool, inter: Callable[[_Module], list[str]], intra: Callable[[_Link], list[str]]
+    title: str,
+    modules: Sequence[_Module],
+    inward: bool,
+    inter: Callable[[_Module], list[str]],
+    intra: Callable[[_Link], list[str]],
 ) -> Sweep:
     rows = []
     for m in reversed(modules) if inward else modules:
         for position, x in enumerate(reversed(m.links) if inward else m.links):
             first = position == 0
-            rows.append(Row(m.label if first else "", tuple(inter(m)) if first else (), x.label, tuple(intra(x))))
+            rows.append(
+                Row(
+                    m.label if first else "",
+                    tuple(inter(m)) if first else (),
+                    x.label,
+                    tuple(intra(x)),
+                )
+            )
     return Sweep(title, tuple(rows))
 
 
@@ -311,10 +383,14 @@ def _forward(modules: Sequence[_Module], links: dict[str, _Link]) -> tuple[Sweep
         return [f"φ[{x.label}] = τ[{x.label}] − h[{x.label}]"]
 
     def modules_accelerate(m: _Module) -> list[str]:
-        return _acceleration(m.label, m.carrier, bool(m.carried), f"A[{m.label},{m.carrier}] ", "N", "q̈")
+        return _acceleration(
+            m.label, m.carrier, bool(m.carried), f"A[{m.label},{m.carrier}] ", "N", "q̈"
+        )
 
     def links_accelerate(x: _Link) -> list[str]:
-        return _acceleration(x.label, x.carrier, bool(x.carried), _through(x.label, x.carrier, x.same), "p", "θ̈")
+        return _acceleration(
+            x.label, x.carrier, bool(x.carried), _through(x.label, x.carrier, x.same), "p", "θ̈"
+        )
 
     return (
         _sweep("Joint forces left, eq. (6.8): h from the inverse dynamics at q̈ = 0", modules, False, forces_left, forces_left),
@@ -344,10 +420,15 @@ def step_table(model: Robot, name: str) -> StepTable:
     modules = _modules(model)
     links = {x.label: x for m in modules for x in m.links}
     names = [model.bodies[b].name for module in model.modules for b in module.bodies]
-    labels = [f"{k}{str(i).translate(_SUPER)}" for i, m in enumerate(model.modules, start=1) for k in range(1, len(m.bodies) + 1)]
+    labels = [
+        f"{k}{str(i).translate(_SUPER)}"
+        for i, m in enumerate(model.modules, start=1)
+        for k in range(1, len(m.bodies) + 1)
+    ]
     freedoms = ", kⁱ.r its r-th freedom" if any("." in x for x in links) else ""
     legend = (
-        "links: " + ", ".join(f"{label} = {body}" for label, body in zip(labels, names, strict=True)),
+        "links: "
+        + ", ".join(f"{label} = {body}" for label, body in zip(labels, names, strict=True)),
         f"an index without superscript is a module, kⁱ is link k of module i{freedoms}",
     )
     return StepTable(model.name, name, legend, _TABLES[name](modules, links))

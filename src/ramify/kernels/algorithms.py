@@ -1,7 +1,8 @@
 """The algorithms by name: what goes in, what comes out, and the text that says how.
 
-A text takes a tree and one column (or list of numbers) per input. It runs on floats and arrays as it is, on symbols it gives
-straight-line code for one robot, and on a ``LoopTree`` the loops that serve every robot.
+A text takes a tree and one column (or list of numbers) per input. It runs on floats and arrays as
+it is, on symbols it gives straight-line code for one robot, and on a ``LoopTree`` the loops that
+serve every robot.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ from ramify.trace.tangent import TangentTree
 
 @dataclass(frozen=True)
 class Algorithm:
-    """``text(tree, *inputs, *extras)`` gives a tuple, one item per output: a column, a matrix, or numbers of the whole tree.
+    """``text(tree, *inputs, *extras)`` gives a tuple, one item per output: a column, a matrix, or
+    numbers of the whole tree.
 
-    ``extras`` name columns of ones and zeros known beforehand that say which body or which joints are meant. ``loops`` is False for
-    a text that only runs written out; ``divides`` is True for one that divides by the inertia of the joints.
+    ``extras`` name columns of ones and zeros known beforehand that say which body or which joints
+    are meant. ``loops`` is False for a text that only runs written out; ``divides`` is True for one
+    that divides by the inertia of the joints.
     """
 
     name: str
@@ -52,7 +55,9 @@ _PER = {"q": "coordinate", "dq": "rate"}
 
 
 def _in(*names: str) -> tuple[LoopPort, ...]:
-    """Inputs with a number per link; q and its rate have their own layout where there are quaternions."""
+    """Inputs with a number per link; q and its rate have their own layout where there are
+    quaternions.
+    """
     return tuple(LoopPort(name, _PER.get(name, "link"), 1) for name in names)
 
 

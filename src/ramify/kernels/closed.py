@@ -1,4 +1,6 @@
-"""The algorithms of closed systems by name, as ``ramify.kernels.algorithms`` has those of trees: the same arrays, loops honoured."""
+"""The algorithms of closed systems by name, as ``ramify.kernels.algorithms`` has those of trees:
+the same arrays, loops honoured.
+"""
 
 from __future__ import annotations
 
@@ -52,9 +54,15 @@ class _Table:
                 for wrenches in ("", "_wrenches")
                 for lam in ("", "_multipliers")
             ),
-            *(self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work) for wrenches in ("", "_wrenches")),
+            *(
+                self.inverse(f"inverse_dynamics{wrenches}", bool(wrenches), work)
+                for wrenches in ("", "_wrenches")
+            ),
             self.inverse("inverse_dynamics_whole", False, None),
-            *(self.hybrid(f"hybrid_dynamics{wrenches}", bool(wrenches)) for wrenches in ("", "_wrenches")),
+            *(
+                self.hybrid(f"hybrid_dynamics{wrenches}", bool(wrenches))
+                for wrenches in ("", "_wrenches")
+            ),
             self.wrenches(),
         ]
         return {row.name: row for row in found}
@@ -64,7 +72,9 @@ class _Table:
 
         def text(tree: Any, q: Any, v: Any) -> tuple[Any, ...]:
             x = displacements(tree, q)
-            rows = constraints(tree, self.loops, q, x, motions(tree, x, v, tree.each(lambda link: 0.0)))
+            rows = constraints(
+                tree, self.loops, q, x, motions(tree, x, v, tree.each(lambda link: 0.0))
+            )
             J = [row.entries.get(k, 0.0) for row in rows for k in range(n)]
             return [row.value for row in rows], J, [row.bias for row in rows]
 
@@ -82,7 +92,9 @@ class _Table:
 
     def forward(self, name: str, rate: float, wrenches: bool, multipliers: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, tau: Any, *given: Any) -> tuple[Any, ...]:
-            a, lam = forward.forward_dynamics(tree, self.loops, q, v, tau, _felt(tree, q, given), rate, inertia_weight(self.model))
+            a, lam = forward.forward_dynamics(
+                tree, self.loops, q, v, tau, _felt(tree, q, given), rate, inertia_weight(self.model)
+            )
             return (a, lam) if multipliers else (a,)
 
         counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
@@ -93,9 +105,18 @@ class _Table:
         chosen = driven(self.model).v
 
         def text(tree: Any, q: Any, v: Any, a: Any, *given: Any) -> tuple[Any, ...]:
-            return inverse.inverse_dynamics(tree, self.loops, chosen, q, v, a, _felt(tree, q, given), work)
+            return inverse.inverse_dynamics(
+                tree, self.loops, chosen, q, v, a, _felt(tree, q, given), work
+            )
 
-        counts = {"tau": -1, "multipliers": self.nc, "wanted": -1, "unmet": -1, "gap": self.nc, "slip": self.nc}
+        counts = {
+            "tau": -1,
+            "multipliers": self.nc,
+            "wanted": -1,
+            "unmet": -1,
+            "gap": self.nc,
+            "slip": self.nc,
+        }
         return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
 
     def hybrid(self, name: str, wrenches: bool) -> Algorithm:
@@ -117,22 +138,34 @@ class _Table:
 
 
 def _algorithm(
-    name: str, takes: tuple[str, ...], wrenches: bool, counts: Mapping[str, int], text: Callable[..., Any], divides: bool = False
+    name: str,
+    takes: tuple[str, ...],
+    wrenches: bool,
+    counts: Mapping[str, int],
+    text: Callable[..., Any],
+    divides: bool = False,
 ) -> Algorithm:
     """``counts``: numbers per output, -1 for one per velocity."""
     inputs = tuple(LoopPort(key, "coordinate" if key == "q" else "link", 1) for key in takes)
     inputs += (LoopPort("wrenches", "link", 6),) if wrenches else ()
-    outputs = tuple(LoopPort(key, "link", 1) if n < 0 else LoopPort(key, "row", n) for key, n in counts.items())
+    outputs = tuple(
+        LoopPort(key, "link", 1) if n < 0 else LoopPort(key, "row", n) for key, n in counts.items()
+    )
     return Algorithm(name, inputs, outputs, text, loops=False, divides=divides)
 
 
 def _felt(tree: Any, q: Any, given: tuple[Any, ...]) -> Any:
-    return applied(tree, displacements(tree, q), as_wrenches(tree, given[0])) if given else no_wrenches(tree)
+    return (
+        applied(tree, displacements(tree, q), as_wrenches(tree, given[0]))
+        if given
+        else no_wrenches(tree)
+    )
 
 
 @once
 def inertia_weight(model: Robot) -> float:
-    """0 where the tree's own inertia matrix is regular, else a mass (kg) with which the loops make it so.
+    """0 where the tree's own inertia matrix is regular, else a mass (kg) with which the loops make
+    it so.
 
     Raises LoopError where something without mass moves that no loop holds.
     """
@@ -144,14 +177,20 @@ def inertia_weight(model: Robot) -> float:
     for seed in range(3):
         q = model.skeleton.coordinates(model.tree.random(seed)[0].tolist(), (1.0, 0.0, 0.0, 0.0))
         rows = constraints(tree, loops, q, displacements(tree, q), None)
-        J = np.array([[row.entries.get(k, 0.0) * row.size for k in range(model.nv)] for row in rows])
-        A = np.array(matrix(model.tree.random(seed)[0].tolist())[0]).reshape(model.nv, model.nv) + weight * J.T @ J
+        J = np.array(
+            [[row.entries.get(k, 0.0) * row.size for k in range(model.nv)] for row in rows]
+        )
+        A = (
+            np.array(matrix(model.tree.random(seed)[0].tolist())[0]).reshape(model.nv, model.nv)
+            + weight * J.T @ J
+        )
         size = np.sqrt(np.maximum(np.diag(A), 1e-300))
         values, vectors = np.linalg.eigh(A / np.outer(size, size))
         if values[0] < _SINGULAR:
             joint = model.velocities[int(np.argmax(np.abs(vectors[:, 0])))]
             raise LoopError(
-                f"{model.name}: {joint!r} moves no mass, and no loop holds it: its acceleration is not determined; give it a mass"
+                f"{model.name}: {joint!r} moves no mass, and no loop holds it: its acceleration is "
+                "not determined; give it a mass"
             )
     return weight
 

@@ -1,4 +1,6 @@
-"""What a kernel is about where its algorithm asks: one body, or some joints, as columns of ones and zeros over the links."""
+"""What a kernel is about where its algorithm asks: one body, or some joints, as columns of ones and
+zeros over the links.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,17 @@ Which = int | tuple[str, ...] | None
 
 
 def extra_columns(model: Robot, algorithm: Algorithm, which: Which) -> list[tuple[float, ...]]:
-    """The columns that an algorithm asks for; RamifyError where they need a choice that was not made."""
+    """The columns that an algorithm asks for; RamifyError where they need a choice that was not
+    made.
+    """
     chosen = [CHOICES[column](model, which) for column in algorithm.extras]
     links = range(len(model.skeleton.links))
     columns = [tuple(float(k in meant) for k in links) for meant in chosen if meant is not None]
     if len(columns) < len(chosen):
-        raise RamifyError(f"the kernel of {algorithm.name} belongs to one body; call model.{algorithm.name}(…) instead")
+        raise RamifyError(
+            f"the kernel of {algorithm.name} belongs to one body; call model.{algorithm.name}(…) "
+            "instead"
+        )
     return columns
 
 
@@ -43,7 +50,9 @@ CHOICES: Final[dict[str, Callable[[Robot, Which], set[int] | None]]] = {
     "support": _support,
     "prescribed": _prescribed,
 }
-"""The links at which each extra column is one (see ramify.dynamics.jacobian and ramify.dynamics.hybrid)."""
+"""The links at which each extra column is one (see ramify.dynamics.jacobian and
+ramify.dynamics.hybrid).
+"""
 
 
 def watched_locks(model: Robot, algorithm: Algorithm, which: Which) -> tuple[Lock, ...]:

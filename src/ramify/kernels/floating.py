@@ -1,4 +1,6 @@
-"""What a floating robot asks for: hybrid dynamics with any joints prescribed, the centroidal map, the zero-moment point."""
+"""What a floating robot asks for: hybrid dynamics with any joints prescribed, the centroidal map,
+the zero-moment point.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,17 @@ def hybrid_dynamics(
     """See Model.hybrid_dynamics."""
     names, held = _in_order(model, prescribed), prescribed_coordinates(model, prescribed)
     a = _entries(model, "a_joints", a_joints, held, "prescribed")
-    forces = _entries(model, "tau", np.zeros(int((~held).sum())) if tau is None else tau, ~held, "free")
+    forces = _entries(
+        model, "tau", np.zeros(int((~held).sum())) if tau is None else tau, ~held, "free"
+    )
     x = np.empty((*np.broadcast_shapes(a.shape[:-1], forces.shape[:-1]), model.nv))
     x[..., held], x[..., ~held] = a, forces
     if wrenches is None:
         y = kernel(model, "hybrid_dynamics", which=names)(q, v, x)
     else:
-        y = kernel(model, "hybrid_dynamics_wrenches", which=names)(q, v, x, applied_wrenches(model, wrenches, q))
+        y = kernel(model, "hybrid_dynamics_wrenches", which=names)(
+            q, v, x, applied_wrenches(model, wrenches, q)
+        )
     return Hybrid(y[..., ~held], y[..., held])
 
 
@@ -60,17 +66,22 @@ def _in_order(model: Robot, prescribed: Sequence[str] | None) -> tuple[str, ...]
     return tuple(joint.name for joint in model.joints if joint.name in given)
 
 
-def _entries(model: Robot, name: str, value: ArrayLike, mask: NDArray[np.bool_], kind: str) -> Array:
+def _entries(
+    model: Robot, name: str, value: ArrayLike, mask: NDArray[np.bool_], kind: str
+) -> Array:
     """An array with an entry for each coordinate of a kind."""
     try:
         a = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise StateError(f"hybrid_dynamics: {name} must be an array of real numbers; {error}") from None
+        raise StateError(
+            f"hybrid_dynamics: {name} must be an array of real numbers; {error}"
+        ) from None
     wanted = int(mask.sum())
     if a.shape[-1:] != (wanted,):
         which = ", ".join([n for n, m in zip(model.velocities, mask, strict=True) if m][:8])
         raise StateError(
-            f"hybrid_dynamics: {name} has shape {a.shape}; it must be (..., {wanted}), an entry per {kind} coordinate: {which}"
+            f"hybrid_dynamics: {name} has shape {a.shape}; it must be (..., {wanted}), an entry "
+            f"per {kind} coordinate: {which}"
         )
     if not np.isfinite(a).all():
         raise StateError(f"hybrid_dynamics: {name} must be finite; got {a[~np.isfinite(a)][0]}")
@@ -82,12 +93,18 @@ def centroidal_momentum_matrix(model: Robot, q: ArrayLike) -> Array:
     return np.swapaxes(kernel(model, "centroidal_momentum_matrix")(q), -1, -2)
 
 
-def zero_moment_point(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float) -> Array:
-    """See Model.zero_moment_point: p = (u x n + h f) / (u . f), the solution of u x (n - p x f) = 0 and u . p = h."""
+def zero_moment_point(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float
+) -> Array:
+    """See Model.zero_moment_point: p = (u x n + h f) / (u . f), the solution of u x (n - p x f) = 0
+    and u . p = h.
+    """
     g = np.array(model.gravity)
     size = float(np.linalg.norm(g))
     if size == 0.0:
-        raise ModelError(f"{model.name!r} has no gravity: no plane to stand on; see rf.with_gravity")
+        raise ModelError(
+            f"{model.name!r} has no gravity: no plane to stand on; see rf.with_gravity"
+        )
     up = -g / size
     wrench = kernel(model, "required_wrench")(q, v, a)
     n, f = wrench[..., :3], wrench[..., 3:]
@@ -98,7 +115,8 @@ def zero_moment_point(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, he
     if not carried.all():
         state = f" of state {int(np.flatnonzero(~carried.ravel())[0])}" if lift.ndim else ""
         raise StateError(
-            f"zero_moment_point: the ground would have to pull{state} ({float(np.min(lift)):.4g} N along the normal); "
+            f"zero_moment_point: the ground would have to pull{state} ({float(np.min(lift)):.4g} N "
+            "along the normal); "
             "the robot is in free fall there and no point of the ground can carry it"
         )
     return (np.cross(up, n) + float(height) * f) / lift[..., None]

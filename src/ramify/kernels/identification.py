@@ -1,8 +1,8 @@
-"""What a model says about its inertial parameters: their values, and the regressor by which joint forces depend on them."""
+"""What a model says about its inertial parameters: their values, and the regressor by which joint
+forces depend on them.
+"""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,11 +11,9 @@ from ramify.core.arrays import Array
 from ramify.core.spatial import RigidInertia
 from ramify.dynamics.regressor import PARAMETERS, rigid
 from ramify.kernels.make import kernel
+from ramify.model.body import Body
 from ramify.model.link import Pose
 from ramify.model.robot import Robot
-
-if TYPE_CHECKING:
-    from ramify.model.body import Body
 
 
 def inertial_parameters(model: Robot) -> Array:
@@ -32,7 +30,9 @@ def _parameters(body: Body) -> Array:
 
 
 def regressor(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
-    """See Model.regressor: the links' regressor, each body's parameters being carried into the frame of its link."""
+    """See Model.regressor: the links' regressor, each body's parameters being carried into the
+    frame of its link.
+    """
     of_links = np.stack(kernel(model, "regressor")(q, v, a), axis=-1)  # (..., nv, links, 10)
     of_bodies = of_links[..., list(model.skeleton.last), :]
     seats = np.stack([_carried(model.skeleton.links[k].seat) for k in model.skeleton.last])
@@ -41,10 +41,20 @@ def regressor(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
 
 
 def _carried(seat: Pose) -> Array:
-    """(10, 10): parameters of a body, in its own frame, to those in the frame of the link that it sits on."""
-    return np.stack([_listed(rigid(row.tolist()).rotate(seat.R).shift(seat.r)) for row in np.eye(len(PARAMETERS))], axis=1)
+    """(10, 10): parameters of a body, in its own frame, to those in the frame of the link that it
+    sits on.
+    """
+    return np.stack(
+        [
+            _listed(rigid(row.tolist()).rotate(seat.R).shift(seat.r))
+            for row in np.eye(len(PARAMETERS))
+        ],
+        axis=1,
+    )
 
 
 def _listed(M: RigidInertia) -> Array:
     I = M.I  # noqa: E741 - the field's symbol
-    return np.array([M.m, M.h.x, M.h.y, M.h.z, I.xx, I.yy, I.zz, I.xy, I.yz, I.xz], dtype=np.float64)
+    return np.array(
+        [M.m, M.h.x, M.h.y, M.h.z, I.xx, I.yy, I.zz, I.xy, I.yz, I.xz], dtype=np.float64
+    )

@@ -1,7 +1,8 @@
-"""The keys of compiled code: every number and word of a robot that a kernel depends on, and nothing else.
+"""The keys of compiled code: every number and word of a robot that a kernel depends on, and nothing
+else.
 
-The compiler adds what does not depend on the robot: all sources of this package, the CPU and its features, the width, the version
-of LLVM (``ramify.codegen.keys``).
+The compiler adds what does not depend on the robot: all sources of this package, the CPU and its
+features, the width, the version of LLVM (``ramify.codegen.keys``).
 """
 
 from __future__ import annotations
@@ -19,13 +20,17 @@ from ramify.model.robot import Robot, once
 
 
 def kernel_key(robot: Robot, name: str, extras: Sequence[Sequence[float]] = ()) -> str:
-    """The key of an algorithm's kernel for a robot; ``extras`` are the columns that say which body or joints are meant."""
+    """The key of an algorithm's kernel for a robot; ``extras`` are the columns that say which body
+    or joints are meant.
+    """
     return digest(name, robot_key(robot), _bytes(x for column in extras for x in column))
 
 
 @once
 def robot_key(robot: Robot) -> str:
-    """A digest of all constants of a robot that its dynamics depend on: links, parents, root, gravity, loops, drives."""
+    """A digest of all constants of a robot that its dynamics depend on: links, parents, root,
+    gravity, loops, drives.
+    """
     tree = tree_of(robot)
     parts: list[str | bytes] = [
         _bytes(x for link in tree.links for x in flatten(link)),
@@ -38,7 +43,11 @@ def robot_key(robot: Robot) -> str:
         parts += [" ".join([loop.kind, *loop.rows]), _bytes([loop.ratio, loop.offset, loop.length])]
         for end in (closure.first, closure.second):
             parts.append(_bytes([end.link, *flatten(end.frame)]))
-        parts += [_bytes(x for move in closure.moves for x in move), _bytes(closure.sizes), _bytes(closure.geared)]
+        parts += [
+            _bytes(x for move in closure.moves for x in move),
+            _bytes(closure.sizes),
+            _bytes(closure.geared),
+        ]
     if robot.loops:
         parts.append(_bytes(driven(robot).v))
     return digest(*parts)

@@ -1,4 +1,6 @@
-"""Kernels of a robot: an algorithm, its tiers and its key put together, made once and kept with the robot."""
+"""Kernels of a robot: an algorithm, its tiers and its key put together, made once and kept with the
+robot.
+"""
 
 from __future__ import annotations
 
@@ -34,21 +36,36 @@ Tier = Literal["unrolled", "rolled", "numpy"]
 
 
 def kernel(robot: Robot, name: str, tier: Tier | None = None, which: Which = None) -> Kernel:
-    """The kernel of an algorithm, made when it is first asked for; ``which``: of one body, or of some joints."""
+    """The kernel of an algorithm, made when it is first asked for; ``which``: of one body, or of
+    some joints.
+    """
     key = name if tier is None and which is None else f"{name}/{tier}:{which}"
     found: Kernel | None = robot.memo.get(key)
-    return found if found is not None else robot.memo.setdefault(key, make_kernel(robot, name, tier, which))
+    return (
+        found
+        if found is not None
+        else robot.memo.setdefault(key, make_kernel(robot, name, tier, which))
+    )
 
 
 def algorithm_of(model: Robot, name: str) -> Algorithm:
-    """The algorithm of that name: of the tree, or, for a model with loops, the one that honours them."""
-    if isinstance(name, str) and name in ALGORITHMS and not (model.loops and name.startswith(_CONCERNED)):
+    """The algorithm of that name: of the tree, or, for a model with loops, the one that honours
+    them.
+    """
+    if (
+        isinstance(name, str)
+        and name in ALGORITHMS
+        and not (model.loops and name.startswith(_CONCERNED))
+    ):
         return ALGORITHMS[name]
     known = {**ALGORITHMS, **closed_algorithms(model)}
     if not isinstance(name, str) or name not in known:
         raise RamifyError(f"there is no algorithm {name!r}{near(str(name), list(known))}")
     if model.loops and name in _OPEN_ONLY:
-        raise LoopError(f"{name} does not know loops, and {model.name!r} has {len(model.loops)}; ask model.tree, its loops opened")
+        raise LoopError(
+            f"{name} does not know loops, and {model.name!r} has {len(model.loops)}; ask "
+            "model.tree, its loops opened"
+        )
     return known[name]
 
 
@@ -59,9 +76,11 @@ _OPEN_ONLY = ("inverse_dynamics_tangent", "forward_dynamics_tangent")
 
 
 def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) -> Kernel:
-    """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in demand.
+    """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in
+    demand.
 
-    ``which``: for an algorithm that belongs to one body its index, for one that belongs to some joints their names.
+    ``which``: for an algorithm that belongs to one body its index, for one that belongs to some
+    joints their names.
     """
     algorithm = algorithm_of(model, name)
     if tier not in (None, "unrolled", "rolled", "numpy"):
@@ -70,14 +89,18 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
     links = len(tree.links)
     extras = extra_columns(model, algorithm, which)
     text = plain_text(algorithm, model, extras)
-    inputs, outputs = (tuple(Port(p.name, _shape(p, model)) for p in ports) for ports in (algorithm.inputs, algorithm.outputs))
+    inputs, outputs = (
+        tuple(Port(p.name, _shape(p, model)) for p in ports)
+        for ports in (algorithm.inputs, algorithm.outputs)
+    )
 
     def answered(*columns: list[Any]) -> list[list[Any]]:
         try:
             return text(*columns)
         except ZeroDivisionError:  # a pivot that is zero whatever the posture
             raise StateError(
-                f"{name}: some joint of {model.name!r} moves no mass, its inertia matrix is singular; see model.check()"
+                f"{name}: some joint of {model.name!r} moves no mass, its inertia matrix is "
+                "singular; see model.check()"
             ) from None
 
     plain = PlainNumpy(answered)
@@ -88,20 +111,31 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
     starts = tuple(i for i, _ in model.layout.balls)
     unrolled = Unrolled(program, lambda: kernel_key(model, name, extras), name, starts)
     closed = algorithm is not ALGORITHMS.get(name)
-    size = links if all(p.per != "pair" for p in algorithm.outputs) else _pairs(tree) // (_MOST_PAIRS // MOST_LINKS)
+    size = (
+        links
+        if all(p.per != "pair" for p in algorithm.outputs)
+        else _pairs(tree) // (_MOST_PAIRS // MOST_LINKS)
+    )
     first: Backend
     better: Unrolled | None = None
     if tier == "numpy" or (tier is None and not _compiler()):
         first = plain
     elif not llvm_available():
-        raise RamifyError(f"tier={tier!r} needs llvmlite, which is not installed; tier='numpy' does without")
+        raise RamifyError(
+            f"tier={tier!r} needs llvmlite, which is not installed; tier='numpy' does without"
+        )
     elif tier == "unrolled":
         if _pairs(tree) > _REFUSED_PAIRS:
-            raise RamifyError(f"{model.name!r} has {links} links: too many for straight-line code; use tier='rolled'")
+            raise RamifyError(
+                f"{model.name!r} has {links} links: too many for straight-line code; use "
+                "tier='rolled'"
+            )
         first = unrolled
     elif closed:
         if tier == "rolled":
-            raise RamifyError(f"{name} of a robot with loops is straight-line code; leave out tier='rolled'")
+            raise RamifyError(
+                f"{name} of a robot with loops is straight-line code; leave out tier='rolled'"
+            )
         first = unrolled if links <= MOST_LINKS and unrolled.cached() else plain
         better = unrolled if first is plain and links <= MOST_LINKS else None
     else:
@@ -151,7 +185,11 @@ def _pairs(tree: Tree) -> int:
 def _compiler() -> bool:
     """Whether LLVM is there; its absence is said once."""
     if not llvm_available():
-        warnings.warn("llvmlite is not installed: ramify computes with plain NumPy, which is slower", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            "llvmlite is not installed: ramify computes with plain NumPy, which is slower",
+            RuntimeWarning,
+            stacklevel=2,
+        )
         return False
     return True
 

@@ -32,7 +32,9 @@ def _point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
     body, frame = model.attachment(link)
     at = np.asarray(point, dtype=np.float64)
     if at.shape[-1:] != (3,):
-        raise StateError(f"point has shape {at.shape}; it must be (..., 3), in m, in the frame of {link!r}")
+        raise StateError(
+            f"point has shape {at.shape}; it must be (..., 3), in m, in the frame of {link!r}"
+        )
     return body, at @ frame.rotation.T + frame.position
 
 
@@ -45,11 +47,15 @@ def jacobian(model: Robot, q: ArrayLike, link: str, point: ArrayLike = (0.0, 0.0
     return np.swapaxes(kernel(model, "jacobian", which=body)(q, at), -1, -2)
 
 
-def jacobian_rate(model: Robot, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+def jacobian_rate(
+    model: Robot, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike = (0.0, 0.0, 0.0)
+) -> Array:
     """See Model.jacobian_rate."""
     body, at = _point_of(model, link, point)
     if body < 0:
-        lead = together(q=configuration(model, "q", q).shape[:-1], v=checked(model, "v", v, model.nv).shape[:-1])
+        lead = together(
+            q=configuration(model, "q", q).shape[:-1], v=checked(model, "v", v, model.nv).shape[:-1]
+        )
         return np.zeros((*lead, 6))
     found: Array = kernel(model, "jacobian_rate", which=body)(q, v, at)
     return found
@@ -62,9 +68,13 @@ def kinematics(model: Robot, q: ArrayLike) -> Kinematics:
 
 
 def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:
-    """External wrenches by link (..., links, 6) from wrenches by name; one on a merged link is moved to its body's origin."""
+    """External wrenches by link (..., links, 6) from wrenches by name; one on a merged link is
+    moved to its body's origin.
+    """
     if not isinstance(wrenches, Mapping):
-        raise StateError(f"wrenches must map body names to arrays (..., 6); it is a {type(wrenches).__name__}")
+        raise StateError(
+            f"wrenches must map body names to arrays (..., 6); it is a {type(wrenches).__name__}"
+        )
     given: list[tuple[int, Array]] = []
     for name, value in wrenches.items():
         body, frame = model.attachment(name)
@@ -83,31 +93,46 @@ def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLi
     return out
 
 
-def inverse_dynamics(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None) -> Array:
+def inverse_dynamics(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None
+) -> Array:
     """tau of a tree under external wrenches: see Model.inverse_dynamics."""
     if not wrenches:
         return kernel(model, "inverse_dynamics")(q, v, a)
     return kernel(model, "inverse_dynamics_wrenches")(q, v, a, applied_wrenches(model, wrenches, q))
 
 
-def reactions(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None) -> Array:
+def reactions(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None
+) -> Array:
     """See Model.reactions."""
     found: Array = kernel(model, "reactions")(q, v, a, applied_wrenches(model, wrenches or {}, q))
     return found[..., list(model.skeleton.last), :]
 
 
-def derivatives(model: Robot, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLike) -> tuple[Array, Array, Array]:
-    """Partial derivatives of inverse or forward dynamics by its three arguments: directional ones along every axis, one batch."""
+def derivatives(
+    model: Robot, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLike
+) -> tuple[Array, Array, Array]:
+    """Partial derivatives of inverse or forward dynamics by its three arguments: directional ones
+    along every axis, one batch.
+    """
     tangent = kernel(model, f"{name}_tangent")
     given = [
         configuration(model, "q", q),
-        *(checked(model, n, a, model.nv) for n, a in (("v", v), (ALGORITHMS[name].inputs[2].name, x))),
+        *(
+            checked(model, n, a, model.nv)
+            for n, a in (("v", v), (ALGORITHMS[name].inputs[2].name, x))
+        ),
     ]
     still, at_rest = np.zeros((1, model.nv)), np.zeros((1, model.nq))
     base = [a[..., None, :] for a in given]
     by_q = np.swapaxes(tangent(*base, coordinate_rates(model, given[0]), still, still), -1, -2)
     by_v = np.swapaxes(tangent(*base, at_rest, np.eye(model.nv), still), -1, -2)
-    by_x = kernel(model, "mass_matrix")(q) if name == "inverse_dynamics" else kernel(model, "mass_matrix_inverse")(q)
+    by_x = (
+        kernel(model, "mass_matrix")(q)
+        if name == "inverse_dynamics"
+        else kernel(model, "mass_matrix_inverse")(q)
+    )
     return by_q, by_v, np.array(np.broadcast_to(by_x, by_q.shape))
 
 
@@ -117,7 +142,9 @@ def udu(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
     if _level(level) == "joint":
         return UDU(U, _diagonal(d))
     blocks = _module_blocks(model)
-    within = U * blocks  # the part of U inside the modules: block D is within D within', block U is U within^-1
+    within = (
+        U * blocks
+    )  # the part of U inside the modules: block D is within D within', block U is U within^-1
     return UDU(
         np.linalg.solve(np.swapaxes(within, -1, -2), np.swapaxes(U, -1, -2)).swapaxes(-1, -2),
         (within * d[..., None, :]) @ within.swapaxes(-1, -2),
@@ -146,5 +173,7 @@ def _diagonal(d: Array) -> Array:
 def _module_blocks(model: Robot) -> Array:
     """(nv, nv): one where two coordinates belong to the same module."""
     of_body = {b: module.index for module in model.modules for b in module.bodies}
-    index = np.array([of_body[b] for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)])
+    index = np.array(
+        [of_body[b] for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)]
+    )
     return (index[:, None] == index[None, :]).astype(np.float64)

@@ -1,4 +1,6 @@
-"""The rolled tier: one compiled traversal per algorithm serves every robot, whose numbers it reads from memory."""
+"""The rolled tier: one compiled traversal per algorithm serves every robot, whose numbers it reads
+from memory.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,25 @@ from ramify.model.skeleton import as_ball, as_pose, build_skeleton
 from ramify.trace.rolled import LoopPort, LoopProgram, LoopTree
 
 
-def rolled(algorithm: Algorithm, model: Robot, tree: Tree, extras: Sequence[Sequence[float]]) -> Backend:
-    links = [link if not tree.balls or isinstance(link, BallLink) else as_ball(link, 0.0, Frame()) for link in tree.links]
+def rolled(
+    algorithm: Algorithm, model: Robot, tree: Tree, extras: Sequence[Sequence[float]]
+) -> Backend:
+    links = [
+        link if not tree.balls or isinstance(link, BallLink) else as_ball(link, 0.0, Frame())
+        for link in tree.links
+    ]
     constants = np.array([flatten(link) for link in links])
     shared = np.array([*flatten(tree.root), *flatten(tree.gravity)])
     columns = np.array(extras, dtype=np.float64).T if len(extras) else np.zeros((1, 1))
     robot = RobotTable(tree.parents, constants, columns, shared)
-    spread = [_spread(model, p) if tree.balls and p.per in QUATERNION else None for p in algorithm.inputs]
+    spread = [
+        _spread(model, p) if tree.balls and p.per in QUATERNION else None for p in algorithm.inputs
+    ]
     if algorithm.loops:
         return Rolled(rolled_kernels(algorithm.name, tree.balls), robot, spread)
-    return _RolledInverse(Rolled(rolled_kernels("udu_inverse", tree.balls), robot, spread), len(links))
+    return _RolledInverse(
+        Rolled(rolled_kernels("udu_inverse", tree.balls), robot, spread), len(links)
+    )
 
 
 def _spread(model: Robot, port: LoopPort) -> Spread:
@@ -58,7 +69,10 @@ def _loop_program(name: str, balls: bool) -> LoopProgram:
     )  # only the shape of its records matters
     tree = LoopTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
     columns: list[Any] = []
-    ports = [LoopPort(p.name, "link", 5 if balls else 1) if p.per in QUATERNION else p for p in algorithm.inputs]
+    ports = [
+        LoopPort(p.name, "link", 5 if balls else 1) if p.per in QUATERNION else p
+        for p in algorithm.inputs
+    ]
     for i, port in enumerate(ports):
         if port.per == "state":
             columns.append([tree.graph.symbol(("lane", i, j)) for j in range(port.count)])
@@ -90,5 +104,9 @@ class _RolledInverse:
         flags = self._factors.run([a[start:stop] for a in inputs], [rows, d], 0, states)
         U = rows.reshape(states, n, n)
         with np.errstate(all="ignore"):  # what is not finite has been flagged
-            np.matmul(U.transpose(0, 2, 1), U * d[:, :, None], out=outputs[0][start:stop].reshape(states, n, n))
+            np.matmul(
+                U.transpose(0, 2, 1),
+                U * d[:, :, None],
+                out=outputs[0][start:stop].reshape(states, n, n),
+            )
         return flags

@@ -1,4 +1,6 @@
-"""An algorithm as a function of flat lists of scalars, for one robot: what every tier, controller and simulation runs."""
+"""An algorithm as a function of flat lists of scalars, for one robot: what every tier, controller
+and simulation runs.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ QUATERNION: Final = {"coordinate": (1.0, 0.0, 0.0, 0.0), "rate": (0.0, 0.0, 0.0,
 def plain_text(
     algorithm: Algorithm, model: Robot, extras: Sequence[Sequence[float]], tree: Tree | None = None
 ) -> Callable[..., list[list[Any]]]:
-    """The algorithm over flat lists of scalars of any kind, for one robot; ``tree`` may have other constants than the model."""
+    """The algorithm over flat lists of scalars of any kind, for one robot; ``tree`` may have other
+    constants than the model.
+    """
     tree = tree or tree_of(model)
 
     def column(port: LoopPort, scalars: list[Any]) -> list[Any]:
@@ -29,7 +33,9 @@ def plain_text(
         return [tuple(scalars[i : i + port.count]) for i in range(0, len(scalars), port.count)]
 
     def run(*inputs: list[Any]) -> list[list[Any]]:
-        columns = [column(port, scalars) for port, scalars in zip(algorithm.inputs, inputs, strict=True)]
+        columns = [
+            column(port, scalars) for port, scalars in zip(algorithm.inputs, inputs, strict=True)
+        ]
         return [_flat(value) for value in algorithm.text(tree, *columns, *extras)]
 
     return run

@@ -13,13 +13,22 @@ from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot
 
-MEASURED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias", "mass_matrix_inverse", "coriolis_matrix")
+MEASURED: Final = (
+    "inverse_dynamics",
+    "forward_dynamics",
+    "mass_matrix",
+    "bias",
+    "mass_matrix_inverse",
+    "coriolis_matrix",
+)
 """Algorithms that are measured unless others are named."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds: ``prepare`` until the code is there, ``single`` for a call of one state, ``batch`` for each state of a batch."""
+    """Seconds: ``prepare`` until the code is there, ``single`` for a call of one state, ``batch``
+    for each state of a batch.
+    """
 
     algorithm: str
     tier: str
@@ -28,8 +37,12 @@ class Timing:
     batch: float
 
 
-def measure(model: Robot, algorithms: Sequence[str] = MEASURED, states: int = 4096, seconds: float = 0.1) -> list[Timing]:
-    """A Timing per algorithm: the least of as many repeats as fit into ``seconds`` each; batches use ``rf.threads()`` threads."""
+def measure(
+    model: Robot, algorithms: Sequence[str] = MEASURED, states: int = 4096, seconds: float = 0.1
+) -> list[Timing]:
+    """A Timing per algorithm: the least of as many repeats as fit into ``seconds`` each; batches
+    use ``rf.threads()`` threads.
+    """
     rng = np.random.default_rng(0)
     q = np.stack([model.random(seed)[0] for seed in range(16)])[rng.integers(0, 16, states)]
     given = {"q": q} | {name: rng.normal(size=(states, model.nv)) for name in ("v", "a", "tau")}

@@ -19,7 +19,9 @@ _NEAR = 1e-4
 
 
 def loop_findings(model: Robot) -> Iterator[tuple[Level, str, str]]:
-    """(level, code, message): loops that cannot be closed, constraints that say nothing new, drives too many or too few."""
+    """(level, code, message): loops that cannot be closed, constraints that say nothing new, drives
+    too many or too few.
+    """
     if not model.loops:
         return
     try:
@@ -30,7 +32,11 @@ def loop_findings(model: Robot) -> Iterator[tuple[Level, str, str]]:
     c = constraints(model, q)
     if c.redundant:
         told = ", ".join(c.redundant[:6]) + (" …" if len(c.redundant) > 6 else "")
-        yield "note", "redundant-constraints", f"{len(c.redundant)} of {len(c.names)} constraints follow from the others: {told}"
+        yield (
+            "note",
+            "redundant-constraints",
+            f"{len(c.redundant)} of {len(c.names)} constraints follow from the others: {told}",
+        )
     if c.margin < _NEAR:
         text = f"near its guess the mechanism stands within {c.margin:.1e} of a singular posture; give another guess"
         yield "warning", "singular-loops", text
@@ -42,11 +48,18 @@ def loop_findings(model: Robot) -> Iterator[tuple[Level, str, str]]:
             if drives > c.mobility
             else "inverse dynamics refuses what they cannot give"
         )
-        yield "note", "actuation", f"{drives} actuated coordinates for {c.mobility} degrees of freedom, {many} than needed; {then}"
+        yield (
+            "note",
+            "actuation",
+            f"{drives} actuated coordinates for {c.mobility} degrees of freedom, {many} than "
+            f"needed; {then}",
+        )
 
 
 def carried_by_loops(model: Robot) -> bool:
-    """Whether what moves no mass of its own is held by the loops, so that forward dynamics has an answer."""
+    """Whether what moves no mass of its own is held by the loops, so that forward dynamics has an
+    answer.
+    """
     if not model.loops:
         return False
     try:

@@ -1,7 +1,8 @@
 """The linter: what looks wrong in a model, and what would be right.
 
-Each check is a function from a model to findings, listed in ``CHECKS``. Errors are numbers that cannot be right (no matter has such
-an inertia, a coordinate moves no mass); warnings are likely slips (degrees, millimetres, grams); notes are worth knowing.
+Each check is a function from a model to findings, listed in ``CHECKS``. Errors are numbers that
+cannot be right (no matter has such an inertia, a coordinate moves no mass); warnings are likely
+slips (degrees, millimetres, grams); notes are worth knowing.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found: how bad (``level``), at which body, joint or model (``where``), its kind (``code``) and in words."""
+    """What a check found: how bad (``level``), at which body, joint or model (``where``), its kind
+    (``code``) and in words.
+    """
 
     level: Level
     where: str
@@ -41,9 +44,13 @@ class Finding:
 
 
 def check(model: Robot) -> list[Finding]:
-    """All findings on a model, worst first, in the order of its bodies; an empty list where nothing looks wrong."""
+    """All findings on a model, worst first, in the order of its bodies; an empty list where nothing
+    looks wrong.
+    """
     found = [finding for one in CHECKS for finding in one(model)]
-    order = {name: i for i, body in enumerate(model.bodies) for name in (body.joint.name, body.name)}
+    order = {
+        name: i for i, body in enumerate(model.bodies) for name in (body.joint.name, body.name)
+    }
     return sorted(found, key=lambda f: (LEVELS.index(f.level), order.get(f.where, -1)))
 
 
@@ -58,7 +65,12 @@ def _masses(model: Robot) -> Iterator[Finding]:
     for body in model.bodies:
         heaviest = float(np.abs(body.inertia).max())
         if body.mass < 0.0:
-            yield Finding("error", body.name, "negative-mass", f"mass {body.mass:g} kg is negative; it must be zero or more")
+            yield Finding(
+                "error",
+                body.name,
+                "negative-mass",
+                f"mass {body.mass:g} kg is negative; it must be zero or more",
+            )
         elif body.mass == 0.0 and heaviest > 0.0:
             text = f"has moments of inertia up to {heaviest:.3g} kg m^2 but no mass; give the mass that makes them, in kg"
             yield Finding("warning", body.name, "inertia-without-mass", text)
@@ -82,8 +94,16 @@ def _tensors(model: Robot) -> Iterator[Finding]:
         moments = f"principal moments {a:.4g}, {b:.4g}, {c:.4g} kg m^2"
         negative, excess = -a / scale, (c - a - b) / scale
         axes = _turning_axes(model, index)
-        if len(axes) <= 1 and max(negative, excess) > _EXACT and all(axis @ body.inertia @ axis >= 0.0 for axis in axes):
-            used = "it never turns" if not axes else f"it turns about {_vector(axes[0])} only, so no other moment counts"
+        if (
+            len(axes) <= 1
+            and max(negative, excess) > _EXACT
+            and all(axis @ body.inertia @ axis >= 0.0 for axis in axes)
+        ):
+            used = (
+                "it never turns"
+                if not axes
+                else f"it turns about {_vector(axes[0])} only, so no other moment counts"
+            )
             text = f"no rigid body has the {moments}; harmless here, because {used}"
             yield Finding("note", body.name, "inertia-incomplete", text)
         elif negative > _EXACT:
@@ -91,20 +111,30 @@ def _tensors(model: Robot) -> Iterator[Finding]:
             yield Finding("error", body.name, "inertia-indefinite", text)
         elif excess > _EXACT:
             level: Level = "error" if excess > _ROUNDED else "warning"
-            advice = "raise the smaller ones or lower it to that sum" if excess > _ROUNDED else "give the moments with more digits"
+            advice = (
+                "raise the smaller ones or lower it to that sum"
+                if excess > _ROUNDED
+                else "give the moments with more digits"
+            )
             text = f"{moments}: the largest exceeds the sum of the others, {a + b:.4g}, as no matter can; {advice}"
             yield Finding(level, body.name, "triangle-inequality", text)
 
 
 def _turning_axes(model: Robot, index: int) -> list[Array]:
-    """Directions, in a body's frame, about which the joints between the base and it can turn it: none, the only one, or two."""
+    """Directions, in a body's frame, about which the joints between the base and it can turn it:
+    none, the only one, or two.
+    """
     links = model.skeleton.links
     found: list[Array] = []
-    R: Array = np.array([[getattr(links[model.skeleton.last[index]].seat.R, i + j) for j in "xyz"] for i in "xyz"])
+    R: Array = np.array(
+        [[getattr(links[model.skeleton.last[index]].seat.R, i + j) for j in "xyz"] for i in "xyz"]
+    )
     to_body = R.T
     for k in reversed(model.skeleton.support(index)):
         axis = to_body[:, 2]
-        if links[k].p.rho and not any(np.linalg.norm(np.cross(axis, other)) < 1e-9 for other in found):
+        if links[k].p.rho and not any(
+            np.linalg.norm(np.cross(axis, other)) < 1e-9 for other in found
+        ):
             found.append(axis)
         if len(found) > 1:
             break
@@ -128,11 +158,16 @@ _UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 
 
 def _pivots(model: Robot, q: Array) -> list[float]:
-    """Per coordinate the articulated inertia m^ = p' M^ p (eq. 5.35) over the composite inertia's size: zero where I is singular.
+    """Per coordinate the articulated inertia m^ = p' M^ p (eq. 5.35) over the composite inertia's
+    size: zero where I is singular.
 
     A coordinate without inertia is held, so that those nearer to the base are judged by themselves.
     """
-    links, parents, at = model.skeleton.links, model.skeleton.parents, model.skeleton.coordinates(q.tolist(), _UPRIGHT)
+    links, parents, at = (
+        model.skeleton.links,
+        model.skeleton.parents,
+        model.skeleton.coordinates(q.tolist(), _UPRIGHT),
+    )
     free = [link.M.articulated() for link in links]
     whole = [link.M for link in links]
     ratio = [0.0] * len(links)
@@ -168,7 +203,9 @@ def _singular(model: Robot) -> Iterator[Finding]:
             text = f"{', '.join(never)} moves no inertia of its own; its loop carries it, at the cost of a dense factorization"
             yield Finding("note", body.joint.name, "massless-in-loop", text)
         elif never:
-            yield Finding("error", body.joint.name, "zero-inertia", _no_inertia(model, index, never))
+            yield Finding(
+                "error", body.joint.name, "zero-inertia", _no_inertia(model, index, never)
+            )
         elif any(at_zero[k] <= _SINGULAR for k in here) and not _symmetric(body):
             text = "at q = 0 this coordinate moves no inertia, and forward dynamics divides by zero: start from another posture"
             yield Finding("warning", body.joint.name, "singular-at-zero", text)
@@ -191,15 +228,23 @@ def _no_inertia(model: Robot, index: int, coordinates: list[str]) -> str:
 
 
 def _symmetric(body: Body) -> bool:
-    return body.joint.sequence in SPHERICAL_SEQUENCES and euler_joint(body.joint.sequence).singular_at_zero
+    return (
+        body.joint.sequence in SPHERICAL_SEQUENCES
+        and euler_joint(body.joint.sequence).singular_at_zero
+    )
 
 
 def _sequences(model: Robot) -> Iterator[Finding]:
     for body in model.bodies:
-        low, high = body.joint.limits[-2] if body.joint.limits and _symmetric(body) else (-math.inf, math.inf)
+        low, high = (
+            body.joint.limits[-2]
+            if body.joint.limits and _symmetric(body)
+            else (-math.inf, math.inf)
+        )
         if _symmetric(body) and low <= 0.0 <= high:
             text = (
-                f"Euler sequence {body.joint.sequence} is singular where its second angle is 0, as at q = 0: two axes coincide; "
+                f"Euler sequence {body.joint.sequence} is singular where its second angle is 0, as "
+                "at q = 0: two axes coincide; "
                 "a sequence of three different axes, such as YXZ, is singular at 90 degrees only"
             )
             yield Finding("warning", body.joint.name, "euler-singular", text)
@@ -209,22 +254,42 @@ def _sequences(model: Robot) -> Iterator[Finding]:
 
 
 def _angles(model: Robot) -> Iterator[Finding]:
-    ends = [end for joint in model.joints for _, turns, *limits in _limits(joint) if turns for end in limits]
-    in_degrees = any(_whole_degrees(end) and abs(end) > 25.0 for end in ends)  # +-10 rad alone is a way to say "no limit"
+    ends = [
+        end
+        for joint in model.joints
+        for _, turns, *limits in _limits(joint)
+        if turns
+        for end in limits
+    ]
+    in_degrees = any(
+        _whole_degrees(end) and abs(end) > 25.0 for end in ends
+    )  # +-10 rad alone is a way to say "no limit"
     for joint in model.joints:
         for name, turns, low, high in _limits(joint):
-            if in_degrees and turns and max(abs(low), abs(high)) > 7.0 and _whole_degrees(low) and _whole_degrees(high):
+            if (
+                in_degrees
+                and turns
+                and max(abs(low), abs(high)) > 7.0
+                and _whole_degrees(low)
+                and _whole_degrees(high)
+            ):
                 right = ", ".join(f"{math.radians(x):.4g}" for x in (low, high))
                 text = f"limits ({low:g}, {high:g}) of {name} look like degrees; in rad they would be ({right})"
                 yield Finding("warning", joint.name, "limits-degrees", text)
             elif low == high:
                 text = f"limits ({low:g}, {high:g}) of {name} leave no room; leave them out, or lock the joint with rf.with_locked"
                 yield Finding("note", joint.name, "limits-closed", text)
-    rounded = [joint.name for joint in model.joints if _rounded_angle(joint.placement.rotation) is not None]
+    rounded = [
+        joint.name for joint in model.joints if _rounded_angle(joint.placement.rotation) is not None
+    ]
     if rounded:
         joint = model.joint(rounded[0])
         value = _rounded_angle(joint.placement.rotation)
-        others = f"; likewise {', '.join(rounded[1:6])}{' and more' if len(rounded) > 6 else ''}" if rounded[1:] else ""
+        others = (
+            f"; likewise {', '.join(rounded[1:6])}{' and more' if len(rounded) > 6 else ''}"
+            if rounded[1:]
+            else ""
+        )
         text = f"its frame is turned by {value} rad, a rounded multiple of pi/2; all digits make kernels smaller{others}"
         yield Finding("note", rounded[0], "angle-rounded", text)
 
@@ -242,11 +307,17 @@ def _whole_degrees(limit: float) -> bool:
 
 
 def _rounded_angle(R: Array) -> float | None:
-    """A roll, pitch or yaw that is +-pi/2 or +-pi, rounded or cut to 2-6 decimals, where there is one."""
+    """A roll, pitch or yaw that is +-pi/2 or +-pi, rounded or cut to 2-6 decimals, where there is
+    one.
+    """
     flat = math.hypot(R[0, 0], R[1, 0])
     if 0.0 < flat < 1e-7:
         return None
-    angles = (math.atan2(R[2, 1], R[2, 2]), math.atan2(-R[2, 0], flat), math.atan2(R[1, 0], R[0, 0]))
+    angles = (
+        math.atan2(R[2, 1], R[2, 2]),
+        math.atan2(-R[2, 0], flat),
+        math.atan2(R[1, 0], R[0, 0]),
+    )
     for angle, written in product(angles, _SHORT_RIGHT_ANGLES):
         if abs(math.remainder(angle - written, 2.0 * math.pi)) < 1e-9:
             return written
@@ -261,25 +332,35 @@ _SHORT_RIGHT_ANGLES: Final[tuple[float, ...]] = tuple(
 
 
 def _lengths(model: Robot) -> Iterator[Finding]:
-    offsets = [float(np.linalg.norm(f.position)) for j in model.joints for f in (j.placement, j.outlet)]
-    # The first joint may stand anywhere in the world; with several bodies its placement says nothing about the robot's size.
-    inner = [x for x, body in zip(offsets[::2], model.bodies, strict=True) if body.parent >= 0] + offsets[1::2]
+    offsets = [
+        float(np.linalg.norm(f.position)) for j in model.joints for f in (j.placement, j.outlet)
+    ]
+    # The first joint may stand anywhere in the world; with several bodies its placement says
+    # nothing about the robot's size.
+    inner = [
+        x for x, body in zip(offsets[::2], model.bodies, strict=True) if body.parent >= 0
+    ] + offsets[1::2]
     reach = max(inner or offsets, default=0.0)
-    size = max(reach, *(float(np.linalg.norm(body.com)) for body in model.bodies if body.mass > 0.0), 0.0)
+    size = max(
+        reach, *(float(np.linalg.norm(body.com)) for body in model.bodies if body.mass > 0.0), 0.0
+    )
     for body in model.bodies:
         if not body.mass > 0.0:
             continue
         com = float(np.linalg.norm(body.com))
         gyration = math.sqrt(max(0.0, float(np.linalg.eigvalsh(body.inertia)[-1])) / body.mass)
         own = max(reach, gyration)
-        # A slip of a thousand is far above 30; the bounds in metres leave bobs and flywheels on small mounts alone.
+        # A slip of a thousand is far above 30; the bounds in metres leave bobs and flywheels on
+        # small mounts alone.
         if 0.0 < own < com / 30.0 and com > 5.0:
             text = f"com {_vector(body.com)} m is {com:.3g} m away, lengths here are {own:.3g} m at most; are these millimetres?"
             yield Finding("warning", body.name, "com-far", text)
         elif 0.0 < size < gyration / 30.0 and gyration > 1.0:
             text = (
-                f"radius of gyration {gyration:.3g} m, while lengths here are {size:.3g} m at most: inertia up to "
-                f"{body.inertia.max():.3g} for {body.mass:g} kg; are the units kg m^2 (not kg mm^2 or g mm^2) and kg?"
+                f"radius of gyration {gyration:.3g} m, while lengths here are {size:.3g} m at "
+                "most: inertia up to "
+                f"{body.inertia.max():.3g} for {body.mass:g} kg; are the units kg m^2 (not kg mm^2 "
+                "or g mm^2) and kg?"
             )
             yield Finding("warning", body.name, "inertia-units", text)
         elif size > 0.0 and body.mass > 2e5 * (2.0 * max(size, gyration)) ** 3:
@@ -290,17 +371,34 @@ def _lengths(model: Robot) -> Iterator[Finding]:
 def _gravity(model: Robot) -> Iterator[Finding]:
     size = math.hypot(*model.gravity)
     if size == 0.0:
-        yield Finding("note", model.name, "zero-gravity", "gravity is zero; on Earth it is (0, 0, -9.81) m/s^2 with z up")
+        yield Finding(
+            "note",
+            model.name,
+            "zero-gravity",
+            "gravity is zero; on Earth it is (0, 0, -9.81) m/s^2 with z up",
+        )
     elif size > 100.0:
-        yield Finding("warning", model.name, "gravity-units", f"gravity of {size:g} m/s^2; on Earth it is 9.81 (not 9810 mm/s^2)")
+        yield Finding(
+            "warning",
+            model.name,
+            "gravity-units",
+            f"gravity of {size:g} m/s^2; on Earth it is 9.81 (not 9810 mm/s^2)",
+        )
 
 
 def _frames(model: Robot) -> Iterator[Finding]:
     for joint in model.joints:
-        off = max(float(np.abs(f.rotation @ f.rotation.T - np.eye(3)).max()) for f in (joint.placement, joint.outlet))
+        off = max(
+            float(np.abs(f.rotation @ f.rotation.T - np.eye(3)).max())
+            for f in (joint.placement, joint.outlet)
+        )
         if not off < 1e-9:
-            text = f"its rotation matrix is orthonormal only to {off:.1g}; give more digits, or angles"
-            yield Finding("error" if not off < 1e-6 else "warning", joint.name, "rotation-skewed", text)
+            text = (
+                f"its rotation matrix is orthonormal only to {off:.1g}; give more digits, or angles"
+            )
+            yield Finding(
+                "error" if not off < 1e-6 else "warning", joint.name, "rotation-skewed", text
+            )
 
 
 def _vector(u: Array) -> str:
@@ -308,7 +406,9 @@ def _vector(u: Array) -> str:
 
 
 def _loops(model: Robot) -> Iterator[Finding]:
-    yield from (Finding(level, model.name, code, text) for level, code, text in loop_findings(model))
+    yield from (
+        Finding(level, model.name, code, text) for level, code, text in loop_findings(model)
+    )
 
 
 CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (

@@ -1,4 +1,6 @@
-"""Assembly: from some coordinates to a posture that closes the loops, and from some rates to velocities that keep them closed."""
+"""Assembly: from some coordinates to a posture that closes the loops, and from some rates to
+velocities that keep them closed.
+"""
 
 from __future__ import annotations
 
@@ -34,9 +36,10 @@ _STARTS = 24
 class State:
     """A consistent state: q (..., nq), v and a (..., nv); ``q, v, a = state`` works.
 
-    ``gap`` is the largest residual left, in m or rad. ``branch`` tells which of the ways of assembly this is: the sign of the
-    determinant of the dependent coordinates' Jacobian, 0 where there is none. ``margin``: its smallest singular value, as a share
-    of the largest; zero at a dead centre. ``note`` says in words how it was found.
+    ``gap`` is the largest residual left, in m or rad. ``branch`` tells which of the ways of
+    assembly this is: the sign of the determinant of the dependent coordinates' Jacobian, 0 where
+    there is none. ``margin``: its smallest singular value, as a share of the largest; zero at a
+    dead centre. ``note`` says in words how it was found.
     """
 
     q: Array
@@ -79,14 +82,23 @@ def _path(work: _Assembly, start: Array) -> State:
         if i and work.parted(last, now.q):
             rows = [work.told(work.given[0][k]) for k in (i - 1, i)]
             raise LoopError(
-                f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({rows[0]} to {rows[1]}): "
+                f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({rows[0]} to "
+                f"{rows[1]}): "
                 "the way leads through a dead centre; take other independent coordinates there"
             )
         if i + 1 < work.rows:
             last, start = work.ahead(now.q, i)
     stack = [np.stack([getattr(s, part) for s in states]) for part in ("q", "v", "a")]
     worst = min(states, key=lambda s: s.margin)
-    return State(stack[0], stack[1], stack[2], max(s.gap for s in states), worst.branch, worst.margin, states[0].note)
+    return State(
+        stack[0],
+        stack[1],
+        stack[2],
+        max(s.gap for s in states),
+        worst.branch,
+        worst.margin,
+        states[0].note,
+    )
 
 
 def _start(model: Robot, guess: ArrayLike | Values) -> Array:
@@ -106,7 +118,9 @@ def _place(model: Robot, name: str, what: str) -> int:
     places = {model.coordinates[i]: i for i in model.layout.plain_q}
     if name not in places:
         some = ", ".join(list(places)[:20])
-        raise StateError(f"{what} names {name!r}, which is no coordinate of {model.name}; choose among {some}")
+        raise StateError(
+            f"{what} names {name!r}, which is no coordinate of {model.name}; choose among {some}"
+        )
     return places[name]
 
 
@@ -114,7 +128,11 @@ class _Assembly:
     """Newton's steps in the dependent coordinates; arrays of independent ones are rows of a path."""
 
     def __init__(
-        self, model: Robot, independent: Mapping[str, ArrayLike], rates: Mapping[str, ArrayLike], second: Mapping[str, ArrayLike]
+        self,
+        model: Robot,
+        independent: Mapping[str, ArrayLike],
+        rates: Mapping[str, ArrayLike],
+        second: Mapping[str, ArrayLike],
     ) -> None:
         self.model = model
         to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
@@ -125,15 +143,26 @@ class _Assembly:
         for what, given in (("rates", rates), ("accelerations", second)):
             for name in given:
                 if name not in self.names:
-                    raise StateError(f"{what} names {name!r}, which is not among the independent coordinates {self.names}")
-        columns = [[self._number(given.get(name, 0.0), name) for name in self.names] for given in (independent, rates, second)]
+                    raise StateError(
+                        f"{what} names {name!r}, which is not among the independent coordinates "
+                        f"{self.names}"
+                    )
+        columns = [
+            [self._number(given.get(name, 0.0), name) for name in self.names]
+            for given in (independent, rates, second)
+        ]
         shapes = {x.shape for column in columns for x in column if x.ndim}
         if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
-            raise StateError(f"independent coordinates must be numbers or rows of one length; got shapes {sorted(shapes)}")
+            raise StateError(
+                "independent coordinates must be numbers or rows of one length; got shapes "
+                f"{sorted(shapes)}"
+            )
         self.rows = next(iter(shapes))[0] if shapes else None
         count = 1 if self.rows is None else self.rows
         self.given = [
-            np.stack([np.broadcast_to(x, (count,)) for x in column], axis=1) if column else np.zeros((count, 0))
+            np.stack([np.broadcast_to(x, (count,)) for x in column], axis=1)
+            if column
+            else np.zeros((count, 0))
             for column in columns
         ]
         self.sizes, self.size = row_sizes(model), reach(model)
@@ -142,14 +171,24 @@ class _Assembly:
         self.crossed = False  # whether the last way led past a dead centre
         self.kernel = kernel(model, "constraints")
         self.usual = 0  # the rank of J at the start: where it is lost, the posture is singular
-        self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = None
+        self._known: tuple[Array, tuple[Array, Array, tuple[Array, Array, Array], int]] | None = (
+            None
+        )
 
     def _turning(self) -> Array:
-        """(k,): independent coordinates that come back after a turn: those of revolute joints, but for gears, which count turns."""
+        """(k,): independent coordinates that come back after a turn: those of revolute joints, but
+        for gears, which count turns.
+        """
         geared = {name for loop in self.model.loops for name in loop.joints}
         steps = [step for joint in self.model.joints for step in joint.steps]
         plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in self.in_v]
-        return np.array([is_plain and name not in geared for is_plain, name in zip(plain, self.names, strict=True)], dtype=bool)
+        return np.array(
+            [
+                is_plain and name not in geared
+                for is_plain, name in zip(plain, self.names, strict=True)
+            ],
+            dtype=bool,
+        )
 
     @staticmethod
     def _number(value: ArrayLike, name: str) -> Array:
@@ -158,21 +197,32 @@ class _Assembly:
         except (TypeError, ValueError):
             x = np.array(np.nan)
         if x.size == 0:
-            raise StateError(f"the value of {name!r} has no rows; give a number, or one or more of them")
+            raise StateError(
+                f"the value of {name!r} has no rows; give a number, or one or more of them"
+            )
         if not np.isfinite(x).all():
-            raise StateError(f"the value {value!r} of {name!r} must be finite, a number or a row of them")
+            raise StateError(
+                f"the value {value!r} of {name!r} must be finite, a number or a row of them"
+            )
         return x
 
     def told(self, values: Array) -> str:
-        return ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True)) or "no coordinate given"
+        return (
+            ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True))
+            or "no coordinate given"
+        )
 
     def way(self, begin: Array, end: Array) -> Array:
-        """From some values of the independent coordinates to others, whole turns left out where a turn changes nothing."""
+        """From some values of the independent coordinates to others, whole turns left out where a
+        turn changes nothing.
+        """
         way = end - begin
         return way - 2.0 * np.pi * np.where(self.turning, np.trunc(way / (2.0 * np.pi)), 0.0)
 
     def parted(self, q: Array, other: Array) -> bool:
-        """Whether a short way between two postures leads through a dead centre, where the given coordinates decide all others."""
+        """Whether a short way between two postures leads through a dead centre, where the given
+        coordinates decide all others.
+        """
         hold = Hold.at(self._jacobian(q)[1])
         if hold.rank != len(self.free):
             return False
@@ -180,14 +230,22 @@ class _Assembly:
         return float(np.linalg.norm(change)) >= NEAR and bool(lets_go(change))
 
     def ahead(self, q: Array, row: int) -> tuple[Array, Array]:
-        """(last, next): a posture to start at for the next row, along the tangent of the way in short steps, so that the branch is
-        kept; and the last one on the way that is closed.
+        """(last, next): a posture to start at for the next row, along the tangent of the way in
+        short steps, so that the branch is kept; and the last one on the way that is closed.
         """
         begin = self.given[0][row]
         way = self.way(begin, self.given[0][row + 1])
-        pieces = max(1, math.ceil(float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / (_STRIDE * self.size)))
+        pieces = max(
+            1,
+            math.ceil(
+                float(np.abs(way * self.columns[self.in_v]).max(initial=0.0))
+                / (_STRIDE * self.size)
+            ),
+        )
         for k in range(pieces):
-            step, _, _ = self.velocity(q, way / pieces, np.zeros(len(self.sizes)), "rates", begin + way * (k / pieces))
+            step, _, _ = self.velocity(
+                q, way / pieces, np.zeros(len(self.sizes)), "rates", begin + way * (k / pieces)
+            )
             moved = self.model.integrate(q, step, 1.0)
             now = moved[self.in_q] = begin + way * ((k + 1) / pieces)
             if k + 1 == pieces:
@@ -198,7 +256,8 @@ class _Assembly:
                 self.refuse(q, gap, now)
             if self.parted(before, q):
                 raise LoopError(
-                    f"{self.model.name}: the branch changes after row {row}, before {self.told(now)}: the way leads through a dead "
+                    f"{self.model.name}: the branch changes after row {row}, before "
+                    f"{self.told(now)}: the way leads through a dead "
                     "centre; take other independent coordinates there"
                 )
         return q, moved
@@ -211,7 +270,9 @@ class _Assembly:
         return r * self.sizes, J.reshape(len(r), -1) * self.sizes[:, None]
 
     def close(self, q: Array, most: int = 60) -> tuple[Array, float]:
-        """The nearest posture with smaller gap (m), by damped Newton steps in the dependent coordinates."""
+        """The nearest posture with smaller gap (m), by damped Newton steps in the dependent
+        coordinates.
+        """
         r, J = self.residual(q)
         damping = 1e-6 if np.abs(r).max() > _NEAR * self.size else 1e-14
         scale = self.columns[self.free]
@@ -221,7 +282,9 @@ class _Assembly:
             if np.abs(r).max() < _CLOSED * self.size * 1e-2 and damping <= 1e-12:
                 break
             u, s, vt = np.linalg.svd(A, full_matrices=False)
-            weights = s / (s**2 + damping * largest**2 * min(1.0, float(np.abs(r).max()) / self.size))
+            weights = s / (
+                s**2 + damping * largest**2 * min(1.0, float(np.abs(r).max()) / self.size)
+            )
             weights[s < RANK * largest] = 0.0
             step = np.zeros(self.model.nv)
             step[self.free] = -(vt.T @ (weights * (u.T @ r))) / scale
@@ -245,7 +308,11 @@ class _Assembly:
         q[self.in_q] = values
         self.crossed = False
         found, gap = (self.lead(start, values) if first else None) or self.close(q)
-        note = "from the guess" + (", past a dead centre on the way, where the branch of the guess ends" if self.crossed else "")
+        note = "from the guess" + (
+            ", past a dead centre on the way, where the branch of the guess ends"
+            if self.crossed
+            else ""
+        )
         if gap > _CLOSED * self.size or self.flipped(found):
             found, gap, note = self.restart(q, found, gap) if first else (found, gap, note)
         if gap > _CLOSED * self.size or self.flipped(found):
@@ -257,16 +324,21 @@ class _Assembly:
         what = {1: "positive", -1: "negative", 0: "no"}[branch]
         left = len(self.free) - self.rank
         kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
-        return State(found, v, a, float(np.abs(residual).max(initial=0.0)), branch, margin, note + kept)
+        return State(
+            found, v, a, float(np.abs(residual).max(initial=0.0)), branch, margin, note + kept
+        )
 
     def lead(self, start: Array, values: Array) -> tuple[Array, float] | None:
-        """The posture that the mechanism reaches when it is led from the start to these values with its loops closed, so that the
-        branch is the start's; and its gap (m). None where the start cannot be closed, or the way is blocked.
+        """The posture that the mechanism reaches when it is led from the start to these values with
+        its loops closed, so that the branch is the start's; and its gap (m). None where the start
+        cannot be closed, or the way is blocked.
         """
         q, gap = self.close(start)
         if gap > _CLOSED * self.size or self.flipped(q):
             return None
-        self.usual = max(self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK)))
+        self.usual = max(
+            self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK))
+        )
         begin, scale = q[self.in_q], self.columns[self.free]
         way = self.way(begin, values)
         length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
@@ -277,11 +349,15 @@ class _Assembly:
             move = np.zeros(self.model.nv)
             move[self.in_v] = way * step
             A = J[:, self.free] / scale
-            move[self.free] = -np.linalg.lstsq(A, J[:, self.in_v] @ move[self.in_v], rcond=RANK)[0] / scale
+            move[self.free] = (
+                -np.linalg.lstsq(A, J[:, self.in_v] @ move[self.in_v], rcond=RANK)[0] / scale
+            )
             ahead = self.model.integrate(q, move, 1.0)
             ahead[self.in_q] = begin + way * (done + step)
             found, gap = self.close(ahead)
-            off = float(np.abs(self.model.difference(ahead, found) * self.columns).max()) / self.size
+            off = (
+                float(np.abs(self.model.difference(ahead, found) * self.columns).max()) / self.size
+            )
             if gap > _CLOSED * self.size or off > _ASTRAY or self.flipped(found):
                 step *= 0.5
                 if step * length < _STRIDE * 1e-3:
@@ -306,7 +382,11 @@ class _Assembly:
             start[self.in_q] = q[self.in_q]
             found, left = self.close(start)
             if (left < gap and not self.flipped(found)) or self.flipped(best):
-                best, gap, note = found, left, f"from start {seed + 1} of its own, the guess leading nowhere"
+                best, gap, note = (
+                    found,
+                    left,
+                    f"from start {seed + 1} of its own, the guess leading nowhere",
+                )
             if gap <= _CLOSED * self.size and not self.flipped(best):
                 break
         return best, gap, note
@@ -318,22 +398,35 @@ class _Assembly:
     def refuse(self, q: Array, gap: float, values: Array) -> None:
         model = self.model
         r = self.kernel(q, np.zeros(model.nv))[0]
-        worst = [names(model)[i] for i in np.argsort(-np.abs(r * self.sizes)) if abs(r[i] * self.sizes[i]) > 0.1 * gap]
+        worst = [
+            names(model)[i]
+            for i in np.argsort(-np.abs(r * self.sizes))
+            if abs(r[i] * self.sizes[i]) > 0.1 * gap
+        ]
         turned = wrong_way(model, q)
         if gap <= _CLOSED * self.size and turned:
             raise LoopError(
-                f"{model.name}: {turned[0]} closes only the wrong way round with {self.told(values)}; give another guess"
+                f"{model.name}: {turned[0]} closes only the wrong way round with "
+                f"{self.told(values)}; give another guess"
             )
         involved = sorted({name.rsplit(".", 1)[0] for name in worst})
-        clash = f"; the loops {', '.join(map(repr, involved))} contradict each other, or" if len(involved) > 1 else ";"
+        clash = (
+            f"; the loops {', '.join(map(repr, involved))} contradict each other, or"
+            if len(involved) > 1
+            else ";"
+        )
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.told(values)}: a gap of {gap:.4g} m remains in {', '.join(worst[:6])}"
-            f"{clash} this posture is out of reach; give other independent coordinates or another guess"
+            f"{model.name} cannot be assembled with {self.told(values)}: a gap of {gap:.4g} m "
+            f"remains in {', '.join(worst[:6])}"
+            f"{clash} this posture is out of reach; give other independent coordinates or another "
+            "guess"
         )
 
     # ---- velocity and acceleration ----
 
-    def velocity(self, q: Array, given: Array, bias: Array, what: str, values: Array) -> tuple[Array, float, int]:
+    def velocity(
+        self, q: Array, given: Array, bias: Array, what: str, values: Array
+    ) -> tuple[Array, float, int]:
         """(x, margin, branch): x with J x = -bias and the given values of the independent ones."""
         model = self.model
         J, A, (u, s, vt), rank = self._jacobian(q)
@@ -346,23 +439,30 @@ class _Assembly:
         told = min(rank, len(s))
         margin = float(s[told - 1] / largest) if told else 1.0
         margin = margin if rank >= self.usual else 0.0
-        x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[self.free]
+        x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[
+            self.free
+        ]
         left = float(np.abs(J @ x + bias * self.sizes).max(initial=0.0))
         demand = float(np.abs(b).max(initial=0.0))
         if left > 1e-8 * max(demand, 1e-12) and left > 1e-9 * self.size:
             raise LoopError(
-                f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at {self.told(values)}: the loops would open by "
-                f"{left:.3g} m/s{'^2' if what != 'rates' else ''}; it is a dead centre, or more is given than can be free"
+                f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at "
+                f"{self.told(values)}: the loops would open by "
+                f"{left:.3g} m/s{'^2' if what != 'rates' else ''}; it is a dead centre, or more is "
+                "given than can be free"
             )
         if margin < _DEAD and demand > 1e-12:
             raise LoopError(
-                f"{model.name}: at {self.told(values)} the mechanism stands within {margin:.2g} of a dead centre: {what} of the "
+                f"{model.name}: at {self.told(values)} the mechanism stands within {margin:.2g} of "
+                f"a dead centre: {what} of the "
                 "other coordinates are not determined; take other independent coordinates there"
             )
         return x, margin, self._branch(A, rank)
 
     def _jacobian(self, q: Array) -> tuple[Array, Array, tuple[Array, Array, Array], int]:
-        """J with its rows in m, that of the free coordinates without units, its singular values, and the rank of all of J."""
+        """J with its rows in m, that of the free coordinates without units, its singular values,
+        and the rank of all of J.
+        """
         if self._known is None or self._known[0] is not q:
             J = self.residual(q)[1]
             A = J[:, self.free] / self.columns[self.free]

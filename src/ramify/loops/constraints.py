@@ -1,4 +1,6 @@
-"""What the loops of a robot leave free: residuals, Jacobian, rank, mobility, and which constraints say nothing new."""
+"""What the loops of a robot leave free: residuals, Jacobian, rank, mobility, and which constraints
+say nothing new.
+"""
 
 from __future__ import annotations
 
@@ -24,11 +26,12 @@ RANK = 1e-9
 class Constraints:
     """The constraints at a state (or a batch of them).
 
-    residual (..., nc), in m or as a sine (see ``units``), zero where the loops are closed; J (..., nc, nv) with J v its rate;
-    Jdot_v (..., nc) the rest of its second derivative; ``names`` a name per row. ``rank`` of J and ``mobility`` = nv - rank, each
-    an int, or an array (...). ``margin`` (...): the smallest singular value that counts, by the largest, lengths measured in the
-    robot's own size: it goes to zero towards a singular posture. ``scaled`` is J without units, ``sizes`` (nc) are
-    m per unit of each row.
+    residual (..., nc), in m or as a sine (see ``units``), zero where the loops are closed; J (...,
+    nc, nv) with J v its rate; Jdot_v (..., nc) the rest of its second derivative; ``names`` a name
+    per row. ``rank`` of J and ``mobility`` = nv - rank, each an int, or an array (...). ``margin``
+    (...): the smallest singular value that counts, by the largest, lengths measured in the robot's
+    own size: it goes to zero towards a singular posture. ``scaled`` is J without units, ``sizes``
+    (nc) are m per unit of each row.
     """
 
     residual: Array
@@ -50,7 +53,9 @@ class Constraints:
 
     @cached_property
     def conflicting(self) -> tuple[str, ...]:
-        """Redundant rows that contradict those they follow from: these cannot all be closed near this posture; of one state."""
+        """Redundant rows that contradict those they follow from: these cannot all be closed near
+        this posture; of one state.
+        """
         kept = independent_rows(self.scaled)
         r = self.residual * self.sizes
         rest = [i for i in range(len(r)) if i not in kept]
@@ -58,7 +63,11 @@ class Constraints:
             return ()
         shares = np.linalg.lstsq(self.scaled[kept].T, self.scaled[rest].T, rcond=None)[0].T
         apart = np.abs(r[rest] - shares @ r[kept])
-        return tuple(self.names[i] for i, gap in zip(rest, apart, strict=True) if gap > _CONTRADICTION * self.sizes.max())
+        return tuple(
+            self.names[i]
+            for i, gap in zip(rest, apart, strict=True)
+            if gap > _CONTRADICTION * self.sizes.max()
+        )
 
     @property
     def gap(self) -> float:
@@ -69,7 +78,10 @@ class Constraints:
 def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Constraints:
     """See Model.constraints."""
     if not model.loops:
-        raise LoopError(f"{model.name} has no loops; give it some under loops: in its file, or with Builder.loop")
+        raise LoopError(
+            f"{model.name} has no loops; give it some under loops: in its file, or with "
+            "Builder.loop"
+        )
     residual, flat, bias = kernel(model, "constraints")(q, np.zeros(model.nv) if v is None else v)
     J = flat.reshape(*flat.shape[:-1], residual.shape[-1], model.nv)
     scaled = scaled_jacobian(model, J)

@@ -1,4 +1,6 @@
-"""What the inverse dynamics of a closed system costs: by subsystems, by one elimination, and by orthogonalisation."""
+"""What the inverse dynamics of a closed system costs: by subsystems, by one elimination, and by
+orthogonalisation.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ from ramify.trace.program import Port, trace
 
 
 class Counts(NamedTuple):
-    """Operations for torques and multipliers from q, v and a, after folding and sharing: ``subsystems`` block by block (8.9-8.17),
-    ``elimination`` of the whole F of (8.4), ``orthogonalisation`` as for systems that may be redundant; and the size of the largest
+    """Operations for torques and multipliers from q, v and a, after folding and sharing:
+    ``subsystems`` block by block (8.9-8.17), ``elimination`` of the whole F of (8.4),
+    ``orthogonalisation`` as for systems that may be redundant; and the size of the largest
     ``block`` against that of F, ``whole``.
     """
 
@@ -33,10 +36,14 @@ class Counts(NamedTuple):
 
 
 def counts(model: Robot) -> Counts:
-    """The operations of three ways to the same torques. LoopError where the subsystems are not determinate."""
+    """The operations of three ways to the same torques. LoopError where the subsystems are not
+    determinate.
+    """
     work = plan(model)
     if work.refused:
-        raise LoopError(f"{model.name}: its subsystems cannot be solved one after the other: {work.refused}")
+        raise LoopError(
+            f"{model.name}: its subsystems cannot be solved one after the other: {work.refused}"
+        )
     tree, loops = tree_of(model), closures(model)
     ports = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("a", (model.nv,)))
     found = (Port("tau", (model.nv,)), Port("multipliers", (count(model),)))

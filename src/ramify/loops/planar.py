@@ -1,4 +1,6 @@
-"""Whether loops that are called planar are: all that moves between their ends moves in the plane of the closing joint."""
+"""Whether loops that are called planar are: all that moves between their ends moves in the plane of
+the closing joint.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _sound: WeakSet[Robot] = WeakSet()
 
 
 def refuse_crooked(model: Robot, q: Array) -> None:
-    """Refuse a planar loop that is none at q: the rows that it leaves out, z and the tilts, would not stay as they are.
+    """Refuse a planar loop that is none at q: the rows that it leaves out, z and the tilts, would
+    not stay as they are.
 
     Asked once for each model that passes.
     """
@@ -38,6 +41,13 @@ def refuse_crooked(model: Robot, q: Array) -> None:
                 continue
             if J[i].max() > _ALONG or (row != "z" and abs(float(residual[i])) > _ALONG):
                 k = int(np.argmax(J[i]))
-                what = f"{model.velocities[k]!r} moves it out of its plane" if J[i, k] > _ALONG else "its two axes are not parallel"
-                raise LoopError(f"loop {loop!r} of {model.name!r} is called planar, but {what} ({row}); leave out planar")
+                what = (
+                    f"{model.velocities[k]!r} moves it out of its plane"
+                    if J[i, k] > _ALONG
+                    else "its two axes are not parallel"
+                )
+                raise LoopError(
+                    f"loop {loop!r} of {model.name!r} is called planar, but {what} ({row}); leave "
+                    "out planar"
+                )
     _sound.add(model)

@@ -1,8 +1,9 @@
 """Whether loops keep their hold on the way from one posture to another: whether J keeps its rank.
 
-With J0 = U S V' at one posture, of rank r, and J at another, E = U' (J - J0) V / S (r, r) tells how far J has come from J0,
-measured by what it would take to lose a rank. As long as |E| < 1 none is lost, by however many loops at once; and on a straight way
-from J0 to J the part of J that held at J0 lets go exactly where E has a real eigenvalue of -1 or less.
+With J0 = U S V' at one posture, of rank r, and J at another, E = U' (J - J0) V / S (r, r) tells how
+far J has come from J0, measured by what it would take to lose a rank. As long as |E| < 1 none is
+lost, by however many loops at once; and on a straight way from J0 to J the part of J that held at
+J0 lets go exactly where E has a real eigenvalue of -1 or less.
 """
 
 from __future__ import annotations
@@ -17,15 +18,17 @@ from ramify.loops.constraints import RANK, scaled_jacobian
 from ramify.model.robot import Robot
 
 NEAR = 0.5
-"""|E| up to which a posture is followed without looking closer: half of what a loss of rank takes, as ways are not straight."""
+"""|E| up to which a posture is followed without looking closer: half of what a loss of rank takes, as ways are not straight.
+"""
 SINGULAR = 1e-6
 """Margin below which a posture counts as singular."""
 
 
 @dataclass(frozen=True)
 class Hold:
-    """J at one posture: ``A`` (nc, n) without units, ``pulls`` U' (r, nc) and ``back`` V / S (n, r); ``margin`` is the smallest
-    singular value that counts, as a share of the largest, 1 where nothing is held.
+    """J at one posture: ``A`` (nc, n) without units, ``pulls`` U' (r, nc) and ``back`` V / S (n,
+    r); ``margin`` is the smallest singular value that counts, as a share of the largest, 1 where
+    nothing is held.
     """
 
     A: Array
@@ -59,7 +62,9 @@ class Hold:
 def lets_go(E: Array) -> Array:
     """(...): whether the hold is lost on a straight way with the changes E (..., r, r)."""
     values = np.linalg.eigvals(E)
-    lost: Array = ((np.abs(values.imag) <= 1e-9 * np.abs(values)) & (values.real <= -1.0 + SINGULAR)).any(axis=-1)
+    lost: Array = (
+        (np.abs(values.imag) <= 1e-9 * np.abs(values)) & (values.real <= -1.0 + SINGULAR)
+    ).any(axis=-1)
     return lost
 
 

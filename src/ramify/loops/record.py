@@ -12,8 +12,9 @@ from ramify.core.errors import StateError
 
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """The loops over a run: ``gap`` (T, nc) the residuals, in ``units``; ``multipliers`` (T, nc), N or N m; ``power`` (T,), W, of
-    the constraint forces, which do no work as long as the loops stay closed. ``names`` a name per constraint.
+    """The loops over a run: ``gap`` (T, nc) the residuals, in ``units``; ``multipliers`` (T, nc), N
+    or N m; ``power`` (T,), W, of the constraint forces, which do no work as long as the loops stay
+    closed. ``names`` a name per constraint.
 
     Raises StateError where an array has the wrong shape.
     """

@@ -1,4 +1,6 @@
-"""Dynamics of closed systems as the model's methods give them: kernels called, what they tell checked."""
+"""Dynamics of closed systems as the model's methods give them: kernels called, what they tell
+checked.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,18 @@ _SLIP = 1e-6
 _UNMET = 1e-7
 
 
-def forward_dynamics(model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
+def forward_dynamics(
+    model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
+) -> tuple[Array, Array]:
     """(a, multipliers); LoopError where q is open."""
     found = multipliers(model, q, v, tau, wrenches)
     refuse_open(model, q)
     return found
 
 
-def closed_accelerations(model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> Array:
+def closed_accelerations(
+    model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
+) -> Array:
     """a alone; LoopError where q is open."""
     name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
     found: Array = kernel(model, name)(q, v, tau, *given)
@@ -38,23 +44,33 @@ def closed_accelerations(model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLik
     return found
 
 
-def multipliers(model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
+def multipliers(
+    model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
+) -> tuple[Array, Array]:
     """(a, multipliers), whether q is closed or not."""
     name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
     found: tuple[Array, Array] = kernel(model, f"{name}_multipliers")(q, v, tau, *given)
     return found
 
 
-def _under(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> tuple[str, tuple[Array, ...]]:
+def _under(
+    model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike
+) -> tuple[str, tuple[Array, ...]]:
     return "forward_dynamics_wrenches", (applied_wrenches(model, wrenches, q),)
 
 
-def inverse_dynamics(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches) -> tuple[Array, Array]:
-    """(tau, multipliers); LoopError where q is open, where a would open the loops, and where no actuator gives what a needs."""
+def inverse_dynamics(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches
+) -> tuple[Array, Array]:
+    """(tau, multipliers); LoopError where q is open, where a would open the loops, and where no
+    actuator gives what a needs.
+    """
     if wrenches is None:
         found = kernel(model, "inverse_dynamics")(q, v, a)
     else:
-        found = kernel(model, "inverse_dynamics_wrenches")(q, v, a, applied_wrenches(model, wrenches, q))
+        found = kernel(model, "inverse_dynamics_wrenches")(
+            q, v, a, applied_wrenches(model, wrenches, q)
+        )
     tau, lam, wanted, unmet, gap, slip = found
     size, rows = reach(model), row_sizes(model)
     _refuse_open(model, gap * rows, _OPEN * size)
@@ -65,28 +81,38 @@ def inverse_dynamics(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wre
     if slipping.max(initial=0.0) > _SLIP * moved + 1e-9 * size:
         worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
         raise LoopError(
-            f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: {names(model)[worst]} would move "
-            f"with {slipping.max():.3g} m/s^2; model.assemble(…, rates, accelerations=…) gives accelerations that fit"
+            f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: "
+            f"{names(model)[worst]} would move "
+            f"with {slipping.max():.3g} m/s^2; model.assemble(…, rates, accelerations=…) gives "
+            "accelerations that fit"
         )
     missing = np.abs(unmet)
     if missing.max(initial=0.0) > _UNMET * np.abs(wanted).max(initial=0.0):
         worst = int(np.argmax(missing.reshape(-1, model.nv).max(axis=0)))
         raise LoopError(
-            f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: {missing.max():.3g} N or N m are "
-            f"missing at {model.velocities[worst]!r}, of {np.abs(wanted).max():.3g} at most; it is under-actuated, or at a dead "
-            "centre of its drives; mark more joints actuated, or ask for a motion that forward_dynamics gives"
+            f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: "
+            f"{missing.max():.3g} N or N m are "
+            f"missing at {model.velocities[worst]!r}, of {np.abs(wanted).max():.3g} at most; it is "
+            "under-actuated, or at a dead "
+            "centre of its drives; mark more joints actuated, or ask for a motion that "
+            "forward_dynamics gives"
         )
     return tau, lam
 
 
 def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> None:
-    """Refuse accelerations of coordinates (where ``held``) that depend on each other through the loops; the first state tells."""
+    """Refuse accelerations of coordinates (where ``held``) that depend on each other through the
+    loops; the first state tells.
+    """
     c = constraints(model, np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0], None)
     count = int(held.sum())
-    rank = np.linalg.matrix_rank(np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2)))
+    rank = np.linalg.matrix_rank(
+        np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2))
+    )
     if rank < c.rank + count:
         raise LoopError(
-            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed accelerations depend on each other by "
+            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed "
+            "accelerations depend on each other by "
             "the loops; drive fewer joints"
         )
 
@@ -102,15 +128,27 @@ def _refuse_open(model: Robot, gap: Array, most: float) -> None:
     if size.max(initial=0.0) > most:
         worst = int(np.argmax(size.reshape(-1, size.shape[-1]).max(axis=0)))
         raise LoopError(
-            f"the loops of {model.name!r} are open at q: {names(model)[worst]} is off by {size.max():.3g} m; "
+            f"the loops of {model.name!r} are open at q: {names(model)[worst]} is off by "
+            f"{size.max():.3g} m; "
             "model.assemble(…) closes them"
         )
 
 
-def reactions(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches, given: ArrayLike | None) -> Array:
-    """The wrench each joint transmits, the loops' forces among those on its body; multipliers as given, or of inverse dynamics."""
+def reactions(
+    model: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    wrenches: Wrenches,
+    given: ArrayLike | None,
+) -> Array:
+    """The wrench each joint transmits, the loops' forces among those on its body; multipliers as
+    given, or of inverse dynamics.
+    """
     lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
-    on_links, _ = kernel(model, "loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
+    on_links, _ = kernel(model, "loop_wrenches")(
+        q, numbers("multipliers", lam, len(names(model)), model.name)
+    )
     applied = applied_wrenches(model, wrenches or {}, q)
     found: Array = kernel(model, "reactions")(q, v, a, on_links + applied)
     return found[..., list(model.skeleton.last), :]
@@ -118,5 +156,7 @@ def reactions(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: 
 
 def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:
     """See Model.loop_forces."""
-    _, forces = kernel(model, "loop_wrenches")(q, numbers("multipliers", lam, len(names(model)), model.name))
+    _, forces = kernel(model, "loop_wrenches")(
+        q, numbers("multipliers", lam, len(names(model)), model.name)
+    )
     return np.asarray(forces).reshape(*forces.shape[:-1], len(model.loops), 6)

@@ -1,4 +1,6 @@
-"""The projection of a whole state as one text, and compiled: what a simulation does after each step."""
+"""The projection of a whole state as one text, and compiled: what a simulation does after each
+step.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,17 @@ def projection(model: Robot) -> Text:
     """(q, v) -> (q, v) on the loops, over any scalar, for states near them."""
     made = Projection(tree_of(model), closures(model), inertia_weight(model))
     return lambda q, v: made.state(
-        q, v, lambda u: model.skeleton.coordinates(u, (1.0, 0.0, 0.0, 0.0)), lambda u, step: moved(model, u, step)
+        q,
+        v,
+        lambda u: model.skeleton.coordinates(u, (1.0, 0.0, 0.0, 0.0)),
+        lambda u, step: moved(model, u, step),
     )
 
 
 def moved(model: Robot, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Scalar]:
-    """q after a small motion ``step`` (nv): to first order in the angles of quaternions, which stay of length one."""
+    """q after a small motion ``step`` (nv): to first order in the angles of quaternions, which stay
+    of length one.
+    """
     out: list[Scalar] = list(q)
     for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
         out[i] = q[i] + step[j]
@@ -66,7 +73,9 @@ def projector(model: Robot) -> Callable[[Array], Array]:
     def written_out(y: Array) -> Array:
         found = np.array(flat([float(x) for x in y]), dtype=np.float64)
         if not np.isfinite(found).all():
-            raise SimulationError(f"the loops of {model.name} cannot be closed again: the state is not finite")
+            raise SimulationError(
+                f"the loops of {model.name} cannot be closed again: the state is not finite"
+            )
         return found
 
     if not llvm_available() or model.nv > MOST_LINKS:
@@ -74,7 +83,9 @@ def projector(model: Robot) -> Callable[[Array], Array]:
     port = Port("y", (size,))
     program = trace("projection", lambda y: [flat(y)], (port,), (Port("closed", (size,)),))
     made = Unrolled(lambda: program, lambda: digest(robot_key(model), "projection"), "projection")
-    call: Callable[[Array], Array] = builtin_entry(made.compute(1), None, (port,), Port("closed", (size,)), written_out, ())
+    call: Callable[[Array], Array] = builtin_entry(
+        made.compute(1), None, (port,), Port("closed", (size,)), written_out, ()
+    )
     return call
 
 
@@ -82,4 +93,6 @@ def project_rows(model: Robot, q: Array, v: Array) -> tuple[Array, Array]:
     """The same for rows of states (N, nq), (N, nv), by the text on arrays."""
     with np.errstate(all="ignore"):
         found = projection(model)(list(q.T), list(v.T))
-    return tuple(np.stack([np.broadcast_to(x, q.shape[:1]) for x in part], axis=1) for part in found)  # type: ignore[return-value]
+    return tuple(
+        np.stack([np.broadcast_to(x, q.shape[:1]) for x in part], axis=1) for part in found
+    )  # type: ignore[return-value]

@@ -20,8 +20,9 @@ from ramify.model.robot import Robot
 
 @dataclass(frozen=True)
 class Survey:
-    """The loops of a model at ``q``: ``constraints`` there, the spanning ``tree`` with the joints it cuts, the ``plan`` of the
-    inverse dynamics. ``least`` are the joints that minimum cumulative degree of freedom would cut.
+    """The loops of a model at ``q``: ``constraints`` there, the spanning ``tree`` with the joints
+    it cuts, the ``plan`` of the inverse dynamics. ``least`` are the joints that minimum cumulative
+    degree of freedom would cut.
     """
 
     q: Array
@@ -32,8 +33,12 @@ class Survey:
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:
-        """The multipliers by name, in the order in which they are found; empty where (8.4) is solved as a whole."""
-        return tuple(tuple(self.constraints.names[k] for k in block.unknowns) for block in self.plan.blocks)
+        """The multipliers by name, in the order in which they are found; empty where (8.4) is
+        solved as a whole.
+        """
+        return tuple(
+            tuple(self.constraints.names[k] for k in block.unknowns) for block in self.plan.blocks
+        )
 
     @property
     def text(self) -> str:
@@ -47,18 +52,24 @@ class Survey:
 
 
 def survey(model: Robot, q: ArrayLike | None = None) -> Survey:
-    """The loops of a model at q, or at the posture that ``assemble`` finds from the model's own guess.
+    """The loops of a model at q, or at the posture that ``assemble`` finds from the model's own
+    guess.
 
     Raises LoopError for a model without loops.
     """
     if not model.loops:
-        raise LoopError(f"{model.name} has no loops; give it some under loops: in its file, or with Builder.loop")
+        raise LoopError(
+            f"{model.name} has no loops; give it some under loops: in its file, or with "
+            "Builder.loop"
+        )
     at = assemble(model).q if q is None else np.asarray(q, dtype=np.float64)
     bodies, edges = graph(model)
     cut = [edge.name for edge in edges[len(model.bodies) :]]
     found = constraints(model, at, None)
     assert found.names == names(model)
-    return Survey(at, found, _renamed(cut_at(bodies, edges, cut)), _least(bodies, edges), plan(model))
+    return Survey(
+        at, found, _renamed(cut_at(bodies, edges, cut)), _least(bodies, edges), plan(model)
+    )
 
 
 def _renamed(tree: SpanningTree) -> SpanningTree:
@@ -73,10 +84,19 @@ def _least(bodies: list[str], edges: list[Edge]) -> tuple[str, ...]:
 
 
 def graph(model: Robot) -> tuple[list[str], list[Edge]]:
-    """Bodies and joints of a model, those that close loops last. A gear joins no bodies and is left out."""
+    """Bodies and joints of a model, those that close loops last. A gear joins no bodies and is left
+    out.
+    """
     bodies = [body.name for body in model.bodies]
     edges = [
-        Edge(b.joint.name, bodies[b.parent] if b.parent >= 0 else None, b.name, b.joint.kind, b.joint.dof, b.joint.actuated)
+        Edge(
+            b.joint.name,
+            bodies[b.parent] if b.parent >= 0 else None,
+            b.name,
+            b.joint.kind,
+            b.joint.dof,
+            b.joint.actuated,
+        )
         for b in model.bodies
     ]
     taken = {edge.name for edge in edges}

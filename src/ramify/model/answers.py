@@ -9,7 +9,9 @@ from ramify.model.frame import Frame
 
 
 class Attachment(NamedTuple):
-    """A named link that is (part of) a body: the body's index (-1: the base) and the link's frame in it."""
+    """A named link that is (part of) a body: the body's index (-1: the base) and the link's frame
+    in it.
+    """
 
     body: int
     frame: Frame
@@ -23,14 +25,18 @@ class Energy(NamedTuple):
 
 
 class Momentum(NamedTuple):
-    """Linear momentum (kg m/s) and angular momentum (kg m^2/s) about the centre of mass, world frame."""
+    """Linear momentum (kg m/s) and angular momentum (kg m^2/s) about the centre of mass, world
+    frame.
+    """
 
     linear: Array
     angular: Array
 
 
 class Hybrid(NamedTuple):
-    """``acceleration`` (..., free) of the free coordinates and ``tau`` (..., prescribed), the forces of the others."""
+    """``acceleration`` (..., free) of the free coordinates and ``tau`` (..., prescribed), the
+    forces of the others.
+    """
 
     acceleration: Array
     tau: Array
@@ -44,7 +50,9 @@ class Kinematics(NamedTuple):
 
 
 class UDU(NamedTuple):
-    """I = U D U': U upper unit triangular (..., nv, nv) in blocks, D (block) diagonal (..., nv, nv)."""
+    """I = U D U': U upper unit triangular (..., nv, nv) in blocks, D (block) diagonal (..., nv,
+    nv).
+    """
 
     U: Array
     D: Array

@@ -1,4 +1,6 @@
-"""The base of a robot whose root joint is free: as a quaternion, as Euler angles, in a plane, or held."""
+"""The base of a robot whose root joint is free: as a quaternion, as Euler angles, in a plane, or
+held.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,9 @@ BASES: Final = ("fixed", "free", "free_euler", "planar")
 def with_base(model: R, base: str) -> R:
     """The model with another joint between the world and its one root.
 
-    base: "free" (unit quaternion), "free_euler" (three Euler angles, YXZ where the file names none), "planar" (x, y and the angle
-    about z), or "fixed" (held at the neutral posture). Raises ModelError for any other word, and for a robot whose root joint is
-    none of the first three.
+    base: "free" (unit quaternion), "free_euler" (three Euler angles, YXZ where the file names
+    none), "planar" (x, y and the angle about z), or "fixed" (held at the neutral posture). Raises
+    ModelError for any other word, and for a robot whose root joint is none of the first three.
     """
     if base not in BASES:
         raise ModelError(f"base {base!r} is not known; choose one of {', '.join(map(repr, BASES))}")
@@ -26,11 +28,23 @@ def with_base(model: R, base: str) -> R:
     if len(roots) != 1 or root.kind not in BASES[1:]:
         if base == "fixed":
             return model
-        what = f"stands on a {root.kind} joint {root.name!r}" if len(roots) == 1 else f"has {len(roots)} roots"
-        raise ModelError(f"base {base!r}: {model.name} {what}; only a root joint that is free, free_euler or planar can be changed")
+        what = (
+            f"stands on a {root.kind} joint {root.name!r}"
+            if len(roots) == 1
+            else f"has {len(roots)} roots"
+        )
+        raise ModelError(
+            f"base {base!r}: {model.name} {what}; only a root joint that is free, free_euler or "
+            "planar can be changed"
+        )
     if base == root.kind:
         return model
     if base == "fixed":
         return with_locked(model, root.name)
     joint = replace(root, kind=base, sequence="", limits=(), axis=(0.0, 0.0, 1.0))
-    return replace(model, bodies=tuple(replace(body, joint=joint) if body.joint is root else body for body in model.bodies))
+    return replace(
+        model,
+        bodies=tuple(
+            replace(body, joint=joint) if body.joint is root else body for body in model.bodies
+        ),
+    )

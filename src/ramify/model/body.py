@@ -19,9 +19,11 @@ def _frozen(a: object, shape: tuple[int, ...]) -> Array:
 
 @dataclass(frozen=True)
 class Shape:
-    """Something to draw: ``box`` (size x y z), ``cylinder`` (radius, length), ``sphere`` (radius), ``capsule`` (radius, length).
+    """Something to draw: ``box`` (size x y z), ``cylinder`` (radius, length), ``sphere`` (radius),
+    ``capsule`` (radius, length).
 
-    Lengths in metres; ``frame`` is the shape's centre in the body's frame; cylinders and capsules lie along their z axis.
+    Lengths in metres; ``frame`` is the shape's centre in the body's frame; cylinders and capsules
+    lie along their z axis.
     """
 
     kind: str
@@ -31,9 +33,11 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A rigid body: ``mass`` in kg, ``com`` (3,) in m and ``inertia`` (3, 3) in kg m^2 about it, both in the body's frame.
+    """A rigid body: ``mass`` in kg, ``com`` (3,) in m and ``inertia`` (3, 3) in kg m^2 about it,
+    both in the body's frame.
 
-    ``parent`` is the index of the body that carries it, -1 for the base. ``points`` are named points (3,) of contact.
+    ``parent`` is the index of the body that carries it, -1 for the base. ``points`` are named
+    points (3,) of contact.
     """
 
     name: str

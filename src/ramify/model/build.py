@@ -25,7 +25,9 @@ EARTH = (0.0, 0.0, -9.81)
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Turn the complaints of NumPy and Python about strange values into a ModelError that names them."""
+    """Turn the complaints of NumPy and Python about strange values into a ModelError that names
+    them.
+    """
     try:
         yield
     except RamifyError:
@@ -36,7 +38,9 @@ def understood(what: str) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class LinkSpec:
-    """A link as a robot file gives it: the name of its parent (None: the base), its joint, its mass and shape."""
+    """A link as a robot file gives it: the name of its parent (None: the base), its joint, its mass
+    and shape.
+    """
 
     name: str
     parent: str | None
@@ -57,10 +61,11 @@ def build(
     loops: Sequence[Loop] = (),
     guess: Mapping[str, float] | None = None,
 ) -> Robot:
-    """A model from links in any order: sorted parents first (children in the given order), fixed joints merged, checked.
+    """A model from links in any order: sorted parents first (children in the given order), fixed
+    joints merged, checked.
 
-    Raises ModelError naming the link for duplicate names, unknown parents, cycles, and for masses or inertias that are negative or
-    not finite.
+    Raises ModelError naming the link for duplicate names, unknown parents, cycles, and for masses
+    or inertias that are negative or not finite.
     """
     specs = list(links)
     _check_names(name, specs, loops)
@@ -69,17 +74,24 @@ def build(
     ordered = _parents_first(specs)
     moving = _merge_fixed(ordered)
     if not moving.bodies:
-        raise ModelError(f"robot {name!r} has no moving link; give it at least one joint that is not fixed")
+        raise ModelError(
+            f"robot {name!r} has no moving link; give it at least one joint that is not fixed"
+        )
     groups = None
     if modules is not None:
         index = {body.name: i for i, body in enumerate(moving.bodies)}
         unknown = [link for group in modules for link in group if link not in index]
         if unknown:
-            raise ModelError(f"modules name {unknown[0]!r}, which is not a moving link; choose among {', '.join(index)}")
+            raise ModelError(
+                f"modules name {unknown[0]!r}, which is not a moving link; choose among "
+                f"{', '.join(index)}"
+            )
         groups = tuple(tuple(index[link] for link in group) for group in modules)
     x, y, z = (float(g) for g in gravity)
     notes, near = dict(metadata or {}), dict(guess or {})
-    return Robot(name, tuple(moving.bodies), (x, y, z), moving.attached, groups, notes, tuple(loops), near)
+    return Robot(
+        name, tuple(moving.bodies), (x, y, z), moving.attached, groups, notes, tuple(loops), near
+    )
 
 
 def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
@@ -87,18 +99,31 @@ def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
         raise ModelError(f"gravity {list(gravity)} must be three finite numbers, in m/s^2")
     for spec in specs:
         if not math.isfinite(spec.mass) or spec.mass < 0.0:
-            raise ModelError(f"link {spec.name!r}: mass {spec.mass} kg must be finite and not negative")
+            raise ModelError(
+                f"link {spec.name!r}: mass {spec.mass} kg must be finite and not negative"
+            )
         for what, value, shape in (("com", spec.com, (3,)), ("inertia", spec.inertia, (3, 3))):
             a = np.asarray(value, dtype=np.float64)
             if a.shape != shape or not np.isfinite(a).all():
-                raise ModelError(f"link {spec.name!r}: {what} must be finite, of shape {shape}; got {a.tolist()}")
+                raise ModelError(
+                    f"link {spec.name!r}: {what} must be finite, of shape {shape}; got {a.tolist()}"
+                )
         tensor = np.asarray(spec.inertia)
         if np.abs(tensor - tensor.T).max() > 1e-9 * max(1e-300, float(np.abs(tensor).max())):
-            raise ModelError(f"link {spec.name!r}: the inertia tensor is not symmetric: {tensor.tolist()}")
+            raise ModelError(
+                f"link {spec.name!r}: the inertia tensor is not symmetric: {tensor.tolist()}"
+            )
         for frame in (spec.joint.placement, spec.joint.outlet):
             off = np.abs(frame.rotation @ frame.rotation.T - np.eye(3)).max()
-            if not (off < 1e-6 and np.linalg.det(frame.rotation) > 0.0 and np.isfinite(frame.position).all()):
-                raise ModelError(f"joint {spec.joint.name!r}: its frame is not a finite position and a rotation matrix")
+            if not (
+                off < 1e-6
+                and np.linalg.det(frame.rotation) > 0.0
+                and np.isfinite(frame.position).all()
+            ):
+                raise ModelError(
+                    f"joint {spec.joint.name!r}: its frame is not a finite position and a rotation "
+                    "matrix"
+                )
 
 
 def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -> None:
@@ -107,7 +132,10 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
         _check_name("loop", loop.name)
     for point, _ in (point for spec in specs for point in spec.points):
         _check_name("point", point)
-    for what, names in (("link", [s.name for s in specs]), ("joint", [s.joint.name for s in specs])):
+    for what, names in (
+        ("link", [s.name for s in specs]),
+        ("joint", [s.joint.name for s in specs]),
+    ):
         for name in names:
             if not isinstance(name, str) or not name:
                 raise ModelError(f"a {what} has no name; give every {what} a non-empty one")
@@ -122,7 +150,9 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
 def _check_name(what: str, name: object) -> None:
     if not isinstance(name, str) or not is_name(name):
         shown = repr(name)
-        raise ModelError(f"a {what} is named {shown if len(shown) <= 60 else f'{shown[:57]}…'}; {NAME}")
+        raise ModelError(
+            f"a {what} is named {shown if len(shown) <= 60 else f'{shown[:57]}…'}; {NAME}"
+        )
 
 
 def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
@@ -130,7 +160,10 @@ def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
     children: dict[str | None, list[LinkSpec]] = {}
     for spec in specs:
         if spec.parent is not None and spec.parent not in names:
-            raise ModelError(f"link {spec.name!r}: its parent {spec.parent!r} does not exist; links are {_some(names)}")
+            raise ModelError(
+                f"link {spec.name!r}: its parent {spec.parent!r} does not exist; links are "
+                f"{_some(names)}"
+            )
         children.setdefault(spec.parent, []).append(spec)
     ordered: list[LinkSpec] = []
     stack = list(reversed(children.get(None, [])))
@@ -141,14 +174,19 @@ def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
     if len(ordered) < len(specs):
         reached = {spec.name for spec in ordered}
         cycle = _find_cycle({spec.name: spec.parent for spec in specs if spec.name not in reached})
-        raise ModelError(f"the parents of {' -> '.join(cycle)} form a cycle; one link must hang on the base (no parent)")
+        raise ModelError(
+            f"the parents of {' -> '.join(cycle)} form a cycle; one link must hang on the base (no "
+            "parent)"
+        )
     if [s.name for s in _given_order(specs)] == [s.name for s in specs]:
         return list(specs)
     return ordered
 
 
 def _given_order(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
-    """The links up to the first that comes before its parent: all of them where the order is already good."""
+    """The links up to the first that comes before its parent: all of them where the order is
+    already good.
+    """
     seen: set[str | None] = {None}
     out = []
     for spec in specs:
@@ -170,7 +208,9 @@ def _find_cycle(parent_of: Mapping[str, str | None]) -> list[str]:
 
 def _some(names: Iterable[str], most: int = 8) -> str:
     ordered = sorted(names)
-    return ", ".join(map(repr, ordered[:most])) + (f" and {len(ordered) - most} more" if len(ordered) > most else "")
+    return ", ".join(map(repr, ordered[:most])) + (
+        f" and {len(ordered) - most} more" if len(ordered) > most else ""
+    )
 
 
 @dataclass
@@ -180,7 +220,9 @@ class _Moving:
 
 
 def _merge_fixed(ordered: Sequence[LinkSpec]) -> _Moving:
-    """Links on fixed joints become part of the body that carries them; their names stay as frames of that body."""
+    """Links on fixed joints become part of the body that carries them; their names stay as frames
+    of that body.
+    """
     bodies: list[Body] = []
     attached: dict[str, Attachment] = {}
     for spec in ordered:
@@ -191,9 +233,24 @@ def _merge_fixed(ordered: Sequence[LinkSpec]) -> _Moving:
             if carrier.body >= 0:
                 bodies[carrier.body] = welded(bodies[carrier.body], spec, frame)
             continue
-        joint = replace(spec.joint, placement=carrier.frame @ spec.joint.placement) if not carrier.frame.is_identity else spec.joint
+        joint = (
+            replace(spec.joint, placement=carrier.frame @ spec.joint.placement)
+            if not carrier.frame.is_identity
+            else spec.joint
+        )
         attached[spec.name] = Attachment(len(bodies), Frame())
-        bodies.append(Body(spec.name, carrier.body, joint, spec.mass, spec.com, spec.inertia, spec.shapes, spec.points))
+        bodies.append(
+            Body(
+                spec.name,
+                carrier.body,
+                joint,
+                spec.mass,
+                spec.com,
+                spec.inertia,
+                spec.shapes,
+                spec.points,
+            )
+        )
     return _Moving(bodies, attached)
 
 
@@ -203,8 +260,18 @@ def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:
     tensor = frame.rotation @ np.asarray(spec.inertia) @ frame.rotation.T
     mass, centre, inertia = combine((body.mass, body.com, body.inertia), (spec.mass, com, tensor))
     shapes = tuple(replace(shape, frame=frame @ shape.frame) for shape in spec.shapes)
-    points = tuple((name, _point(frame.rotation @ np.asarray(point) + frame.position)) for name, point in spec.points)
-    return replace(body, mass=mass, com=centre, inertia=inertia, shapes=body.shapes + shapes, points=body.points + points)
+    points = tuple(
+        (name, _point(frame.rotation @ np.asarray(point) + frame.position))
+        for name, point in spec.points
+    )
+    return replace(
+        body,
+        mass=mass,
+        com=centre,
+        inertia=inertia,
+        shapes=body.shapes + shapes,
+        points=body.points + points,
+    )
 
 
 def _point(values: Iterable[float]) -> tuple[float, float, float]:
@@ -213,12 +280,18 @@ def _point(values: Iterable[float]) -> tuple[float, float, float]:
 
 
 def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
-    """Mass, mass centre and central inertia of parts given so, in one frame. Massless parts add their inertia as it is."""
+    """Mass, mass centre and central inertia of parts given so, in one frame. Massless parts add
+    their inertia as it is.
+    """
     solid = [part for part in parts if part[0] > 0.0 or np.any(part[2])]
     if len(solid) == 1:
         return solid[0]  # to the last bit
     mass = sum(m for m, _, _ in parts)
-    centre = sum((m * c for m, c, _ in parts), start=np.zeros(3)) / mass if mass > 0.0 else np.array(parts[0][1])
+    centre = (
+        sum((m * c for m, c, _ in parts), start=np.zeros(3)) / mass
+        if mass > 0.0
+        else np.array(parts[0][1])
+    )
     inertia = np.zeros((3, 3))
     for m, c, tensor in parts:
         d = np.asarray(c) - centre
@@ -242,10 +315,11 @@ def from_dh(
 ) -> Robot:
     """A serial arm from its Denavit-Hartenberg table, in one call.
 
-    rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; the joint's own variable (theta of a revolute, b
-    of a prismatic joint) is its value at q = 0. joints: "R" or "P" per link ("RRP"), all revolute unless given. convention:
-    "modified" (the book: frame k on link k at joint k) or "classical" (frame k on link k at joint k + 1). mass (n) in kg;
-    com (n, 3) in m and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
+    rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; the joint's own
+    variable (theta of a revolute, b of a prismatic joint) is its value at q = 0. joints: "R" or "P"
+    per link ("RRP"), all revolute unless given. convention: "modified" (the book: frame k on link k
+    at joint k) or "classical" (frame k on link k at joint k + 1). mass (n) in kg; com (n, 3) in m
+    and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
 
     Raises ModelError naming the row and column that is missing or not finite.
     """
@@ -255,7 +329,12 @@ def from_dh(
         letters = list(joints) or ["R"] * n
         if convention not in ("modified", "classical"):
             raise ModelError(f"convention {convention!r} must be 'modified' or 'classical'")
-        for what, values in (("joints", letters), ("mass", mass), ("com", com), ("inertia", inertia)):
+        for what, values in (
+            ("joints", letters),
+            ("mass", mass),
+            ("com", com),
+            ("inertia", inertia),
+        ):
             if len(values) != n:
                 raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
         links = []
@@ -268,11 +347,22 @@ def from_dh(
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
             joint = Joint(f"joint{k + 1}", kinds[letters[k]], placement, outlet)
             parent = f"link{k}" if k else None
-            links.append(LinkSpec(f"link{k + 1}", parent, joint, float(mass[k]), np.asarray(com[k], dtype=np.float64), tensor))
+            links.append(
+                LinkSpec(
+                    f"link{k + 1}",
+                    parent,
+                    joint,
+                    float(mass[k]),
+                    np.asarray(com[k], dtype=np.float64),
+                    tensor,
+                )
+            )
     return build(name, links, gravity)
 
 
-def dh_frames(convention: str, a: float, alpha: float, b: float, theta: float) -> tuple[Frame, Frame]:
+def dh_frames(
+    convention: str, a: float, alpha: float, b: float, theta: float
+) -> tuple[Frame, Frame]:
     """Placement of the joint and outlet of the link for a DH row."""
     if convention == "modified":
         return modified_dh(alpha, a, b, theta), Frame()
@@ -283,7 +373,9 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
     if isinstance(row, Mapping):
         missing = [c for c in DH_COLUMNS if c not in row]
         if missing:
-            raise ModelError(f"DH row {k + 1} lacks {', '.join(missing)}; a row has a, alpha, b, theta")
+            raise ModelError(
+                f"DH row {k + 1} lacks {', '.join(missing)}; a row has a, alpha, b, theta"
+            )
         row = [row[c] for c in DH_COLUMNS]
     if len(row) != 4:
         raise ModelError(f"DH row {k + 1} has {len(row)} columns; a row has a, alpha, b, theta")
@@ -294,7 +386,9 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
     return values
 
 
-def loop_between(name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]) -> Loop:
+def loop_between(
+    name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]
+) -> Loop:
     """A loop between two (link, frame); ModelError names what of it will not do."""
     with understood(f"loop {name!r}"):
         one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
@@ -339,7 +433,9 @@ class Builder:
         shapes: Sequence[Shape] = (),
         points: Mapping[str, Sequence[float]] | None = None,
     ) -> Self:
-        """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's frame. Returns the builder."""
+        """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's
+        frame. Returns the builder.
+        """
         with understood(f"link {name!r}"):
             tensor = np.asarray(inertia, dtype=np.float64)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
@@ -348,7 +444,9 @@ class Builder:
             )  # fmt: skip
             named = tuple((key, _point(point)) for key, point in (points or {}).items())
             centre = np.asarray(com, dtype=np.float64)
-            self.links.append(LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named))
+            self.links.append(
+                LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named)
+            )
         return self
 
     def loop(
@@ -359,9 +457,11 @@ class Builder:
         second: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
         **options: Any,
     ) -> Self:
-        """Close a loop by a joint between two frames, each (link, Frame or matrix or offset), the link None for the base.
+        """Close a loop by a joint between two frames, each (link, Frame or matrix or offset), the
+        link None for the base.
 
-        options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio, offset of a gear.
+        options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints,
+        ratio, offset of a gear.
         """
         self.loops.append(loop_between(name, joint, first, second, options))
         return self

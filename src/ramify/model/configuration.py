@@ -1,7 +1,8 @@
 """The configuration manifold: where unit quaternions stand in q, and how to move on it.
 
-A ball joint's velocity is the angular velocity in the body's frame; moving with it for a time dt multiplies the quaternion from
-the right by the rotation exp(v dt). Everything else is a vector space.
+A ball joint's velocity is the angular velocity in the body's frame; moving with it for a time dt
+multiplies the quaternion from the right by the rotation exp(v dt). Everything else is a vector
+space.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ UNIT_TOLERANCE = 1e-4
 
 
 class Layout(NamedTuple):
-    """Entries of q and v that belong together: ``plain`` pairs (in q, in v), and the starts (in q, in v) of each ball joint."""
+    """Entries of q and v that belong together: ``plain`` pairs (in q, in v), and the starts (in q,
+    in v) of each ball joint.
+    """
 
     plain_q: list[int]
     plain_v: list[int]
@@ -68,7 +71,10 @@ def random(model: Robot, seed: int) -> tuple[Array, Array]:
             elif step.ball == 0:
                 reach = np.pi if step.rho else 1.0
                 low, high = joint.limits[i - first] if joint.limits else (-reach, reach)
-                low, high = (x if np.isfinite(x) else default for x, default in ((low, -reach), (high, reach)))
+                low, high = (
+                    x if np.isfinite(x) else default
+                    for x, default in ((low, -reach), (high, reach))
+                )
                 q[i] = rng.uniform(low, high)
             i += len(step.positions)
     return q, v
@@ -124,7 +130,9 @@ def difference(model: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
 
 
 def coordinate_rates(model: Robot, q: Array) -> Array:
-    """dq/dt (..., nv, nq) of each unit velocity: rows of the map from v to the rates of the coordinates."""
+    """dq/dt (..., nv, nq) of each unit velocity: rows of the map from v to the rates of the
+    coordinates.
+    """
     where = model.layout
     out = np.zeros((*q.shape[:-1], model.nv, model.nq))
     out[..., where.plain_v, where.plain_q] = 1.0
@@ -144,7 +152,9 @@ def checked(model: Robot, name: str, value: ArrayLike, size: int) -> Array:
 def configuration(model: Robot, name: str, value: ArrayLike) -> Array:
     """Coordinates (..., nq) with quaternions of unit length."""
     q = checked(model, name, value, model.nq)
-    check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
+    check_quaternions(
+        [i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq)
+    )
     return q
 
 
@@ -157,6 +167,7 @@ def check_quaternions(starts: list[int], names: tuple[str, ...], q: Array) -> No
             state = int(bad[0])
             where = f" of state {state}" if q.shape[0] > 1 else ""
             raise StateError(
-                f"the quaternion {names[i]} … {names[i + 3]} (q[{i}:{i + 4}]{where}) has length {length[state]:.6g}; it must be 1 "
+                f"the quaternion {names[i]} … {names[i + 3]} (q[{i}:{i + 4}]{where}) has length "
+                f"{length[state]:.6g}; it must be 1 "
                 "(w first); normalise it"
             )

@@ -1,21 +1,24 @@
-"""Coordinates of other programs: q, v, a and tau to and from those of Pinocchio and MuJoCo, joint by joint, exactly and in batches.
+"""Coordinates of other programs: q, v, a and tau to and from those of Pinocchio and MuJoCo, joint
+by joint, exactly and in batches.
 
-One-degree-of-freedom joints agree everywhere. They differ at these (R: rotation matrix of the joint; ours first, then theirs):
+One-degree-of-freedom joints agree everywhere. They differ at these (R: rotation matrix of the
+joint; ours first, then theirs):
 
     free   q = [p, qw qx qy qz]   v = [dp/dt, w]     Pinocchio: [p, qx qy qz qw], [R' dp/dt, w]
                                   a = dv/dt          Pinocchio: [R' d2p/dt2 - w x R' dp/dt, dw/dt]
     ball   q = [qw qx qy qz]      v = w in the body  Pinocchio: [qx qy qz qw], w
     planar q = [x, y, angle]      v = dq/dt          Pinocchio: [x, y, cos, sin], velocity seen from the body
 
-MuJoCo's free and ball joints are ours. Forces follow from equal power. A joint takes another *form* on the other side where told: a
-revolute one (cos, sin) ("cos_sin"), an Euler-angle one a quaternion ("quaternion"), a planar one three plain coordinates ("plain").
+MuJoCo's free and ball joints are ours. Forces follow from equal power. A joint takes another *form*
+on the other side where told: a revolute one (cos, sin) ("cos_sin"), an Euler-angle one a quaternion
+("quaternion"), a planar one three plain coordinates ("plain").
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,9 +28,7 @@ from ramify.core.errors import ModelError, StateError
 from ramify.model import quaternions
 from ramify.model.configuration import UNIT_TOLERANCE
 from ramify.model.joint import Joint
-
-if TYPE_CHECKING:
-    from ramify.model.robot import Robot
+from ramify.model.robot import Robot
 
 Program = Literal["pinocchio", "mujoco"]
 Form = Literal["plain", "cos_sin", "quaternion", "free", "ball", "planar"]
@@ -62,7 +63,9 @@ def _from_cos_sin(joint: Joint, x: Coordinates) -> Coordinates:
 
 
 def _to_free(joint: Joint, x: Coordinates) -> Coordinates:
-    """Velocities and forces at the origin go along the axes of the body; a_lin is the rate of v_lin as the body sees it."""
+    """Velocities and forces at the origin go along the axes of the body; a_lin is the rate of v_lin
+    as the body sees it.
+    """
     R = quaternions.rotation(x.q[..., 3:])
     q = np.concatenate([x.q[..., :3], x.q[..., 4:], x.q[..., 3:4]], axis=-1)
     return Coordinates(q, *_seen_from(np.swapaxes(R, -1, -2), x, 3, back=False))
@@ -81,7 +84,10 @@ def _to_planar(joint: Joint, x: Coordinates) -> Coordinates:
 
 def _from_planar(joint: Joint, x: Coordinates) -> Coordinates:
     angle = np.arctan2(x.q[..., 3:], x.q[..., 2:3])
-    return Coordinates(np.concatenate([x.q[..., :2], angle], axis=-1), *_seen_from(_turn(angle[..., 0]), x, 2, back=True))
+    return Coordinates(
+        np.concatenate([x.q[..., :2], angle], axis=-1),
+        *_seen_from(_turn(angle[..., 0]), x, 2, back=True),
+    )
 
 
 def _turn(angle: Array) -> Array:
@@ -89,8 +95,12 @@ def _turn(angle: Array) -> Array:
     return np.stack([np.stack([c, -s], axis=-1), np.stack([s, c], axis=-1)], axis=-2)
 
 
-def _seen_from(R: Array, x: Coordinates, n: int, back: bool) -> tuple[Array | None, Array | None, Array | None]:
-    """v, a and tau with their linear parts (the first n) turned by R; the body's own turning is taken off a, or put back."""
+def _seen_from(
+    R: Array, x: Coordinates, n: int, back: bool
+) -> tuple[Array | None, Array | None, Array | None]:
+    """v, a and tau with their linear parts (the first n) turned by R; the body's own turning is
+    taken off a, or put back.
+    """
 
     def turned(u: Array) -> Array:
         return np.concatenate([(R @ u[..., :n, None])[..., 0], u[..., n:]], axis=-1)
@@ -123,16 +133,23 @@ def _from_ball(joint: Joint, x: Coordinates) -> Coordinates:
 
 
 def _to_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
-    """Euler angles to a quaternion (w first) and the angular velocity in the body: w = E dq/dt, and n = E^-T tau."""
+    """Euler angles to a quaternion (w first) and the angular velocity in the body: w = E dq/dt, and
+    n = E^-T tau.
+    """
     lead, angles = x.q[..., :-3], x.q[..., -3:]
     E = quaternions.euler_rates(joint.sequence, angles)
     v = _map(lambda u: _join(u, (E @ u[..., -3:, None])[..., 0]), x.v)
-    tau = _map(lambda u: _join(u, quaternions.solve(joint, angles, np.swapaxes(E, -1, -2), u[..., -3:])), x.tau)
+    tau = _map(
+        lambda u: _join(u, quaternions.solve(joint, angles, np.swapaxes(E, -1, -2), u[..., -3:])),
+        x.tau,
+    )
     a = None
     if x.a is not None and x.v is not None:
         swept = quaternions.euler_bias(E, x.v[..., -3:])
         a = _join(x.a, (E @ x.a[..., -3:, None])[..., 0] + swept)
-    return Coordinates(np.concatenate([lead, quaternions.from_euler(joint.sequence, angles)], axis=-1), v, a, tau)
+    return Coordinates(
+        np.concatenate([lead, quaternions.from_euler(joint.sequence, angles)], axis=-1), v, a, tau
+    )
 
 
 def _from_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
@@ -143,7 +160,12 @@ def _from_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
     v = _map(lambda u: _join(u, quaternions.solve(joint, angles, E, u[..., -3:])), x.v)
     a = None
     if x.a is not None and v is not None:
-        a = _join(x.a, quaternions.solve(joint, angles, E, x.a[..., -3:] - quaternions.euler_bias(E, v[..., -3:])))
+        a = _join(
+            x.a,
+            quaternions.solve(
+                joint, angles, E, x.a[..., -3:] - quaternions.euler_bias(E, v[..., -3:])
+            ),
+        )
     tau = _map(lambda u: _join(u, (np.swapaxes(E, -1, -2) @ u[..., -3:, None])[..., 0]), x.tau)
     return Coordinates(np.concatenate([lead, angles], axis=-1), v, a, tau)
 
@@ -154,7 +176,8 @@ def _join(u: Array, last: Array) -> Array:
 
 
 def _then(
-    first: Callable[[Joint, Coordinates], Coordinates], second: Callable[[Joint, Coordinates], Coordinates]
+    first: Callable[[Joint, Coordinates], Coordinates],
+    second: Callable[[Joint, Coordinates], Coordinates],
 ) -> Callable[..., Coordinates]:
     return lambda joint, x: second(joint, first(joint, x))
 
@@ -174,8 +197,12 @@ CODECS: Final[Mapping[tuple[Program, str, str], Codec]] = {
     ("pinocchio", "planar", "cos_sin"): Codec(1, _to_planar, _from_planar),
     ("pinocchio", "free", "quaternion"): Codec(0, _to_free, _from_free),
     ("pinocchio", "ball", "quaternion"): Codec(0, _to_ball, _from_ball),
-    ("pinocchio", "free_euler", "quaternion"): Codec(1, _then(_to_quaternion, _to_free), _then(_from_free, _from_quaternion)),
-    ("pinocchio", "spherical", "quaternion"): Codec(1, _then(_to_quaternion, _to_ball), _then(_from_ball, _from_quaternion)),
+    ("pinocchio", "free_euler", "quaternion"): Codec(
+        1, _then(_to_quaternion, _to_free), _then(_from_free, _from_quaternion)
+    ),
+    ("pinocchio", "spherical", "quaternion"): Codec(
+        1, _then(_to_quaternion, _to_ball), _then(_from_ball, _from_quaternion)
+    ),
     ("mujoco", "free", "quaternion"): _SAME,
     ("mujoco", "ball", "quaternion"): _SAME,
     ("mujoco", "free_euler", "quaternion"): _EULER,
@@ -202,31 +229,59 @@ class _Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Converter:
-    """Coordinates of a model and of another program's: ``to(q, v, a, tau)`` gives theirs, ``back(...)`` ours; ``nq`` is theirs."""
+    """Coordinates of a model and of another program's: ``to(q, v, a, tau)`` gives theirs,
+    ``back(...)`` ours; ``nq`` is theirs.
+    """
 
     robot: str
     program: Program
     parts: tuple[_Part, ...]
     nq: int
 
-    def to(self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, tau: ArrayLike | None = None) -> Coordinates:
+    def to(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+    ) -> Coordinates:
         """Ours to theirs. Each (..., nq) or (..., nv); ``a`` needs ``v``."""
         return self._run(q, v, a, tau, ours=True)
 
     def back(
-        self, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, tau: ArrayLike | None = None
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None = None,
+        a: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
     ) -> Coordinates:
         """Theirs to ours."""
         return self._run(q, v, a, tau, ours=False)
 
-    def _run(self, q: ArrayLike, v: ArrayLike | None, a: ArrayLike | None, tau: ArrayLike | None, ours: bool) -> Coordinates:
+    def _run(
+        self,
+        q: ArrayLike,
+        v: ArrayLike | None,
+        a: ArrayLike | None,
+        tau: ArrayLike | None,
+        ours: bool,
+    ) -> Coordinates:
         if a is not None and v is None:
             raise StateError("accelerations cannot be converted without velocities; give v with a")
         nv = sum(part.joint.dof for part in self.parts)
         nq = sum(part.joint.nq for part in self.parts) if ours else self.nq
         whose = self.robot if ours else f"{self.robot} in {self.program}"
-        given = [_checked(name, x, n, whose) for name, x, n in (("q", q, nq), ("v", v, nv), ("a", a, nv), ("tau", tau, nv))]
-        batch = together(**{n: x.shape[:-1] for n, x in zip(("q", "v", "a", "tau"), given, strict=True) if x is not None})
+        given = [
+            _checked(name, x, n, whose)
+            for name, x, n in (("q", q, nq), ("v", v, nv), ("a", a, nv), ("tau", tau, nv))
+        ]
+        batch = together(
+            **{
+                n: x.shape[:-1]
+                for n, x in zip(("q", "v", "a", "tau"), given, strict=True)
+                if x is not None
+            }
+        )
         given = [None if x is None else np.broadcast_to(x, (*batch, x.shape[-1])) for x in given]
         out = [
             None if x is None else np.empty((*batch, n))
@@ -254,27 +309,42 @@ def _checked(name: str, x: ArrayLike | None, n: int, whose: str) -> Array | None
 
 def _check_unit(part: _Part, q: Array, ours: bool) -> None:
     joint = part.joint
-    if not (joint.kind in ("free", "ball") or (not ours and part.codec.more and len(joint.sequence) == 3)):
+    if not (
+        joint.kind in ("free", "ball")
+        or (not ours and part.codec.more and len(joint.sequence) == 3)
+    ):
         return
     length = np.sqrt((q[..., -4:] ** 2).sum(axis=-1))
     off = np.abs(length - 1.0)
     if (off > UNIT_TOLERANCE).any():
-        raise StateError(f"the quaternion of joint {joint.name!r} has length {float(length.flat[off.argmax()]):.6g}; it must be 1")
+        raise StateError(
+            f"the quaternion of joint {joint.name!r} has length "
+            f"{float(length.flat[off.argmax()]):.6g}; it must be 1"
+        )
 
 
 def converter(
-    model: Robot, program: Program, *, order: Iterable[str] | None = None, forms: Mapping[str, str] | None = None
+    model: Robot,
+    program: Program,
+    *,
+    order: Iterable[str] | None = None,
+    forms: Mapping[str, str] | None = None,
 ) -> Converter:
     """The converter of a model's coordinates to and from those of "pinocchio" or "mujoco".
 
-    order: the joints' names in the other program's order (``pinocchio_model.names``; "universe" is passed over, "root_joint" is our
-    first joint). forms: {joint: form} where a joint is not as usual over there, see the module's text; the names in
-    ``model.metadata["continuous"]`` are (cos, sin) in Pinocchio.
+    order: the joints' names in the other program's order (``pinocchio_model.names``; "universe" is
+    passed over, "root_joint" is our first joint). forms: {joint: form} where a joint is not as
+    usual over there, see the module's text; the names in ``model.metadata["continuous"]`` are (cos,
+    sin) in Pinocchio.
     """
     if program not in ("pinocchio", "mujoco"):
         raise ModelError(f"program {program!r} must be 'pinocchio' or 'mujoco'")
     ours = {joint.name for joint in model.joints}  # some that the file had may be locked by now
-    endless = [name for name in model.metadata.get("continuous", ()) if name in ours and program == "pinocchio"]
+    endless = [
+        name
+        for name in model.metadata.get("continuous", ())
+        if name in ours and program == "pinocchio"
+    ]
     chosen = dict.fromkeys(endless, "cos_sin") | dict(forms or {})
     for name in chosen:
         model.joint(name)
@@ -288,11 +358,23 @@ def converter(
             _SAME if form == "plain" and joint.kind not in ("free", "ball") else None
         )
         if codec is None:
-            known = " or ".join(repr(f) for f in ["plain", *(f for p, k, f in CODECS if (p, k) == (program, joint.kind))])
-            raise ModelError(f"joint {name!r} ({joint.kind}) has no form {form!r} in {program}; choose {known}")
+            known = " or ".join(
+                repr(f)
+                for f in ["plain", *(f for p, k, f in CODECS if (p, k) == (program, joint.kind))]
+            )
+            raise ModelError(
+                f"joint {name!r} ({joint.kind}) has no form {form!r} in {program}; choose {known}"
+            )
         size = joint.nq + codec.more
         parts.append(
-            _Part(joint, codec, model.joint_slice(name, "q"), model.joint_slice(name), slice(i, i + size), slice(j, j + joint.dof))
+            _Part(
+                joint,
+                codec,
+                model.joint_slice(name, "q"),
+                model.joint_slice(name),
+                slice(i, i + size),
+                slice(j, j + joint.dof),
+            )
         )
         i, j = i + size, j + joint.dof
     return Converter(model.name, program, tuple(parts), i)
@@ -307,8 +389,10 @@ def _order(model: Robot, order: Iterable[str] | None) -> Sequence[str]:
         given[given.index("root_joint")] = ours[0]
     missing, extra = [n for n in ours if n not in given], [n for n in given if n not in ours]
     if missing or extra or len(given) != len(ours):
-        text = [f"lacks {', '.join(missing[:8])}"] * bool(missing) + [f"names unknown {', '.join(extra[:8])}"] * bool(extra) or [
-            "names a joint twice"
-        ]
-        raise ModelError(f"the order {' and '.join(text)}; it must name each joint of {model.name!r} once")
+        text = [f"lacks {', '.join(missing[:8])}"] * bool(missing) + [
+            f"names unknown {', '.join(extra[:8])}"
+        ] * bool(extra) or ["names a joint twice"]
+        raise ModelError(
+            f"the order {' and '.join(text)}; it must name each joint of {model.name!r} once"
+        )
     return given

@@ -1,22 +1,23 @@
-"""Which coordinates of a robot are driven: those of its actuated joints, or those that the user names."""
+"""Which coordinates of a robot are driven: those of its actuated joints, or those that the user
+names.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ramify.core.errors import StateError
-
-if TYPE_CHECKING:
-    from ramify.model.robot import Robot
+from ramify.model.robot import Robot
 
 Actuated = Iterable[str | int] | str | int | None
 
 
 @dataclass(frozen=True)
 class Driven:
-    """The driven entries of v, in order, with their names; ``q`` is where each stands in q, -1 for a rate of a quaternion."""
+    """The driven entries of v, in order, with their names; ``q`` is where each stands in q, -1 for
+    a rate of a quaternion.
+    """
 
     v: tuple[int, ...]
     q: tuple[int, ...]
@@ -29,20 +30,28 @@ class Driven:
 def driven(model: Robot, actuated: Actuated = None) -> Driven:
     """The driven coordinates of a model.
 
-    actuated: names of joints or of single velocities ("hip.y1"), or indices of joints. None: all joints that the model calls
-    actuated, but never a free base.
+    actuated: names of joints or of single velocities ("hip.y1"), or indices of joints. None: all
+    joints that the model calls actuated, but never a free base.
 
     Raises StateError for an unknown or repeated name.
     """
     if actuated is None:
-        chosen = [joint.name for joint in model.joints if joint.actuated and joint.kind not in ("free", "free_euler")]
+        chosen = [
+            joint.name
+            for joint in model.joints
+            if joint.actuated and joint.kind not in ("free", "free_euler")
+        ]
     else:
         given = [actuated] if isinstance(actuated, (str, int)) else list(actuated)
         chosen = [_name(model, item) for item in given]
     places: set[int] = set()
     joints = {joint.name for joint in model.joints}
     for name in chosen:
-        own = set(range(model.nv)[model.joint_slice(name)]) if name in joints else {model.velocities.index(name)}
+        own = (
+            set(range(model.nv)[model.joint_slice(name)])
+            if name in joints
+            else {model.velocities.index(name)}
+        )
         if own & places:
             raise StateError(f"actuated names {name!r} twice")
         places |= own
@@ -56,7 +65,12 @@ def _name(model: Robot, item: str | int) -> str:
     if isinstance(item, str):
         if item in names or item in model.velocities:
             return item
-        raise StateError(f"actuated: {model.name} has no joint {item!r}; its joints are {', '.join(names[:20])}")
+        raise StateError(
+            f"actuated: {model.name} has no joint {item!r}; its joints are {', '.join(names[:20])}"
+        )
     if isinstance(item, bool) or not isinstance(item, int) or not 0 <= item < len(names):
-        raise StateError(f"actuated: {item!r} is no joint of {model.name}; give a name or an index from 0 to {len(names) - 1}")
+        raise StateError(
+            f"actuated: {item!r} is no joint of {model.name}; give a name or an index from 0 to "
+            f"{len(names) - 1}"
+        )
     return names[item]

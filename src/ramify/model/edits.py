@@ -23,22 +23,31 @@ R = TypeVar("R", bound=Robot)
 
 
 def with_gravity(model: R, gravity: Sequence[float]) -> R:
-    """The model under another gravity: an acceleration (3,) in the world frame, m/s^2. ModelError where it is not finite."""
+    """The model under another gravity: an acceleration (3,) in the world frame, m/s^2. ModelError
+    where it is not finite.
+    """
     return replace(model, gravity=_three("gravity", gravity))
 
 
-def with_payload(model: R, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike = 0.0) -> R:
-    """The model with a payload welded to a link, also to one that a fixed joint made part of another body.
+def with_payload(
+    model: R, link: str, mass: float, com: ArrayLike = (0.0, 0.0, 0.0), inertia: ArrayLike = 0.0
+) -> R:
+    """The model with a payload welded to a link, also to one that a fixed joint made part of
+    another body.
 
-    mass in kg; com (3,) in m and inertia about it in kg m^2, both in the link's frame. inertia: 3 x 3, three principal moments
-    along the link's axes, or one number for all three.
+    mass in kg; com (3,) in m and inertia about it in kg m^2, both in the link's frame. inertia: 3 x
+    3, three principal moments along the link's axes, or one number for all three.
 
-    Raises ModelError for an unknown link, a link of the base (it does not move), and values that are negative or not finite.
+    Raises ModelError for an unknown link, a link of the base (it does not move), and values that
+    are negative or not finite.
     """
     carrier = model.attachment(link)
     if carrier.body < 0:
         choices = ", ".join(name for name, at in model.attached.items() if at.body >= 0)
-        raise ModelError(f"link {link!r} is part of the base, where a payload changes nothing; choose a moving link: {choices}")
+        raise ModelError(
+            f"link {link!r} is part of the base, where a payload changes nothing; choose a moving "
+            f"link: {choices}"
+        )
     return _welded_at(model, carrier, _lump(f"payload on {link!r}", mass, com, inertia))
 
 
@@ -51,12 +60,15 @@ def with_tool(
     com: ArrayLike = (0.0, 0.0, 0.0),
     inertia: ArrayLike = 0.0,
 ) -> R:
-    """The model with a tool welded to a link. Its ``name`` is then a link like any other, for kinematics and Jacobians.
+    """The model with a tool welded to a link. Its ``name`` is then a link like any other, for
+    kinematics and Jacobians.
 
-    frame: the tool's frame in the link's: a Frame, a 4 x 4 matrix or an offset (3,) in m. mass, com and inertia as in
-    :func:`with_payload`, in the tool's frame. On a link of the base the tool is a frame that stands still.
+    frame: the tool's frame in the link's: a Frame, a 4 x 4 matrix or an offset (3,) in m. mass, com
+    and inertia as in :func:`with_payload`, in the tool's frame. On a link of the base the tool is a
+    frame that stands still.
 
-    Raises ModelError for an unknown link, a name that is taken or empty, a frame that is no rotation and position, bad masses.
+    Raises ModelError for an unknown link, a name that is taken or empty, a frame that is no
+    rotation and position, bad masses.
     """
     carrier = model.attachment(link)
     if not isinstance(name, str) or not name:
@@ -64,7 +76,10 @@ def with_tool(
     if name in model.attached:
         raise ModelError(f"{model.name} already has a link {name!r}; give the tool another name")
     local = as_frame(frame)
-    orthonormal = np.abs(local.rotation @ local.rotation.T - np.eye(3)).max() < 1e-6 and np.linalg.det(local.rotation) > 0.0
+    orthonormal = (
+        np.abs(local.rotation @ local.rotation.T - np.eye(3)).max() < 1e-6
+        and np.linalg.det(local.rotation) > 0.0
+    )
     if not (orthonormal and np.isfinite(local.position).all()):
         raise ModelError(f"tool {name!r}: its frame is not a finite position and a rotation matrix")
     seat = Attachment(carrier.body, carrier.frame @ local)
@@ -74,23 +89,35 @@ def with_tool(
 
 
 def with_contact_points(model: R, points: Mapping[str, Mapping[str, ArrayLike]]) -> R:
-    """The model with more contact points: {link: {name: (x, y, z)}}, places in m in the link's frame.
+    """The model with more contact points: {link: {name: (x, y, z)}}, places in m in the link's
+    frame.
 
-    A name that the link's body has already moves that point. Raises ModelError for an unknown link, one of the base (it does not
-    move), and places that are not three finite numbers.
+    A name that the link's body has already moves that point. Raises ModelError for an unknown link,
+    one of the base (it does not move), and places that are not three finite numbers.
     """
     bodies = list(model.bodies)
     for link, places in points.items():
         b, frame = model.attachment(link)
         if b < 0:
-            raise ModelError(f"link {link!r} is part of the base, which does not move; put contact points on a moving link")
+            raise ModelError(
+                f"link {link!r} is part of the base, which does not move; put contact points on a "
+                "moving link"
+            )
         if not isinstance(places, Mapping):
-            raise ModelError(f"contact points of {link!r} must be a mapping such as {{'foot': (0, 0, 0)}}; got {places!r}")
+            raise ModelError(
+                f"contact points of {link!r} must be a mapping such as {{'foot': (0, 0, 0)}}; got "
+                f"{places!r}"
+            )
         named = dict(bodies[b].points)
         for name, place in places.items():
             if not isinstance(name, str) or not name:
-                raise ModelError(f"a contact point on {link!r} has no name; give it a non-empty one")
-            at = frame.rotation @ np.array(_three(f"contact point {name!r} of {link!r}", place)) + frame.position
+                raise ModelError(
+                    f"a contact point on {link!r} has no name; give it a non-empty one"
+                )
+            at = (
+                frame.rotation @ np.array(_three(f"contact point {name!r} of {link!r}", place))
+                + frame.position
+            )
             named[name] = _three(name, at)
         bodies[b] = replace(bodies[b], points=tuple(named.items()))
     return replace(model, bodies=tuple(bodies))
@@ -105,23 +132,28 @@ def with_loop(
     guess: Mapping[str, float] | None = None,
     **options: Any,
 ) -> R:
-    """The model with one more loop, closed by a joint between two frames, each (link, Frame or matrix or offset); None: the base.
+    """The model with one more loop, closed by a joint between two frames, each (link, Frame or
+    matrix or offset); None: the base.
 
-    guess: coordinates near which it is closed, by name. options are those of ``ramify.model.loop.Loop``: axis, sequence, planar,
-    length; joints, ratio and offset of a gear. Raises ModelError for what does not fit together.
+    guess: coordinates near which it is closed, by name. options are those of
+    ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio and offset of a gear.
+    Raises ModelError for what does not fit together.
     """
     made = loop_between(name, joint, first, second, options)
     return replace(model, loops=(*model.loops, made), guess={**model.guess, **(guess or {})})
 
 
 def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
-    """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate; rad or m) and its body merged.
+    """The model with a joint fixed at its coordinates ``at`` (one number, or one per coordinate;
+    rad or m) and its body merged.
 
-    A quaternion is w first, of any length but zero; 0 is the neutral posture of any joint. The body becomes part of its parent (or
-    of the base); what hung on it hangs there now. Names of links stay known. Modules that were given lose the body; those found
-    automatically are found anew. A joint that is geared locks its partner as well.
+    A quaternion is w first, of any length but zero; 0 is the neutral posture of any joint. The body
+    becomes part of its parent (or of the base); what hung on it hangs there now. Names of links
+    stay known. Modules that were given lose the body; those found automatically are found anew. A
+    joint that is geared locks its partner as well.
 
-    Raises ModelError for an unknown joint, for coordinates too few, too many or not finite, and where nothing would move.
+    Raises ModelError for an unknown joint, for coordinates too few, too many or not finite, and
+    where nothing would move.
     """
     locked = model.joint(joint)
     gear = next((loop for loop in model.loops if joint in loop.joints), None)
@@ -129,15 +161,24 @@ def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
         return _locked_pair(model, gear, joint, at)
     frame = locked.placement @ _displacement(locked, at) @ locked.outlet
     if len(model.bodies) == 1:
-        raise ModelError(f"{joint!r} is the only joint of {model.name}; a model needs one that moves")
+        raise ModelError(
+            f"{joint!r} is the only joint of {model.name}; a model needs one that moves"
+        )
     links = []
     for body in model.bodies:
         parent = model.bodies[body.parent].name if body.parent >= 0 else None
         made = Joint(joint, "fixed", frame) if body.joint is locked else body.joint
-        links.append(LinkSpec(body.name, parent, made, body.mass, body.com, body.inertia, body.shapes, body.points))
+        links.append(
+            LinkSpec(
+                body.name, parent, made, body.mass, body.com, body.inertia, body.shapes, body.points
+            )
+        )
     groups = None
     if model.module_groups is not None:
-        kept = [[model.bodies[b].name for b in group if model.bodies[b].joint is not locked] for group in model.module_groups]
+        kept = [
+            [model.bodies[b].name for b in group if model.bodies[b].joint is not locked]
+            for group in model.module_groups
+        ]
         groups = [group for group in kept if group]
     built = type(model).of(build(model.name, links, model.gravity, groups, model.metadata))
     base = Attachment(-1, Frame())
@@ -158,7 +199,10 @@ def _locked_pair(model: R, gear: Loop, joint: str, at: float | Sequence[float]) 
     elif gear.ratio:
         other, there = first, (value - gear.offset) / gear.ratio
     else:
-        raise ModelError(f"{joint!r} is held at {gear.offset:g} by {gear}, whatever {first!r} does; it cannot be locked elsewhere")
+        raise ModelError(
+            f"{joint!r} is held at {gear.offset:g} by {gear}, whatever {first!r} does; it cannot "
+            "be locked elsewhere"
+        )
     rest = replace(model, loops=tuple(loop for loop in model.loops if loop is not gear))
     return with_locked(with_locked(rest, joint, value), other, there)
 
@@ -170,19 +214,30 @@ def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
     """The frame that a joint has moved to, seen from its placement."""
     values = np.asarray(at, dtype=np.float64)
     if values.ndim == 0 and (joint.nq == 1 or values == 0.0):
-        values = np.concatenate([_UPRIGHT if step.ball == 1 else [values] * len(step.positions) for step in joint.steps])
+        values = np.concatenate(
+            [_UPRIGHT if step.ball == 1 else [values] * len(step.positions) for step in joint.steps]
+        )
     if values.shape != (joint.nq,) or not np.isfinite(values).all():
         names = ", ".join(joint.coordinates)
-        raise ModelError(f"joint {joint.name!r}: at = {at} must be finite, one number for each of its coordinates ({names})")
+        raise ModelError(
+            f"joint {joint.name!r}: at = {at} must be finite, one number for each of its "
+            f"coordinates ({names})"
+        )
     frame = Frame()
     for step in joint.steps:
         own, values = np.split(values, [len(step.positions)])
         if step.ball == 1 and not own.any():
-            raise ModelError(f"joint {joint.name!r}: at = {at} has a zero quaternion; the neutral one is (1, 0, 0, 0)")
+            raise ModelError(
+                f"joint {joint.name!r}: at = {at} has a zero quaternion; the neutral one is (1, 0, "
+                "0, 0)"
+            )
         if step.ball == 1:
             frame = frame @ Frame(from_quaternion(*own))
         elif not step.ball:
-            frame = frame @ Frame(rotation_about(step.axis, step.rho * own[0]), step.eta * own[0] * np.array(step.axis))
+            frame = frame @ Frame(
+                rotation_about(step.axis, step.rho * own[0]),
+                step.eta * own[0] * np.array(step.axis),
+            )
     return frame
 
 
@@ -202,13 +257,24 @@ def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpe
     if tensor.shape in ((), (3,)):
         tensor = tensor * np.eye(3)
     if tensor.shape != (3, 3) or not np.isfinite(tensor).all():
-        raise ModelError(f"{what}: inertia must be one, three or 3 x 3 finite numbers; got {np.asarray(inertia).tolist()}")
+        raise ModelError(
+            f"{what}: inertia must be one, three or 3 x 3 finite numbers; got "
+            f"{np.asarray(inertia).tolist()}"
+        )
     largest = float(np.abs(tensor).max())
-    if np.abs(tensor - tensor.T).max() > 1e-9 * largest or np.linalg.eigvalsh(tensor)[0] < -1e-9 * largest:
-        raise ModelError(f"{what}: the inertia tensor must be symmetric, without negative moments; got {tensor.tolist()}")
+    if (
+        np.abs(tensor - tensor.T).max() > 1e-9 * largest
+        or np.linalg.eigvalsh(tensor)[0] < -1e-9 * largest
+    ):
+        raise ModelError(
+            f"{what}: the inertia tensor must be symmetric, without negative moments; got "
+            f"{tensor.tolist()}"
+        )
     if not math.isfinite(mass) or mass < 0.0:
         raise ModelError(f"{what}: mass {mass} kg must be finite and not negative")
-    return LinkSpec(what, None, Joint(what, "fixed"), float(mass), np.array(_three(f"{what}: com", com)), tensor)
+    return LinkSpec(
+        what, None, Joint(what, "fixed"), float(mass), np.array(_three(f"{what}: com", com)), tensor
+    )
 
 
 def _three(what: str, value: ArrayLike) -> tuple[float, float, float]:

@@ -1,12 +1,14 @@
 """Euler-angle joints (sections 3.3-3.7): universal and spherical joints as Denavit-Hartenberg rows.
 
-A rotation about successive axes is a run of revolute joints that meet in a point. A modified DH row is Rx(alpha) Rz(theta): it
-turns about z only. So each letter becomes a turn about z between constant quarter turns (eqs. 3.6, 3.7),
+A rotation about successive axes is a run of revolute joints that meet in a point. A modified DH row
+is Rx(alpha) Rz(theta): it turns about z only. So each letter becomes a turn about z between
+constant quarter turns (eqs. 3.6, 3.7),
 
     Z: Rz(q)        Y: Rx(-90) Rz(q) Rx(90)        X: Rz(90) Rx(90) Rz(q) Rx(-90) Rz(-90),
 
-and what stands between two letters is brought to the form Rz Rx Rz: the outer two join the angles on either side, the inner one is
-the row's alpha. A leading Rz(90) (X first) and a trailing rest (X or Y last) find no row to join: the constant rows of table 3.7.
+and what stands between two letters is brought to the form Rz Rx Rz: the outer two join the angles
+on either side, the inner one is the row's alpha. A leading Rz(90) (X first) and a trailing rest (X
+or Y last) find no row to join: the constant rows of table 3.7.
 """
 
 from __future__ import annotations
@@ -40,8 +42,9 @@ class EulerRow:
         return rotation_about((1, 0, 0), alpha) @ turned
 
 
-# The change from one letter to the next, Rz(before) Rx(alpha) Rz(after): the quarter turns that end the one and start the other.
-# Between X and Y they are Rx Rz Rx, which equals Rz Rx Rz for quarter turns of one sense (fig. 3.7).
+# The change from one letter to the next, Rz(before) Rx(alpha) Rz(after): the quarter turns that end
+# the one and start the other. Between X and Y they are Rx Rz Rx, which equals Rz Rx Rz for quarter
+# turns of one sense (fig. 3.7).
 _CHANGE: Final = {
     "XY": (-90, -90, -90),
     "YX": (90, 90, 90),
@@ -57,7 +60,9 @@ _TAIL: Final = {"X": EulerRow(-90, -90), "Y": EulerRow(90, 0)}
 
 @dataclass(frozen=True)
 class EulerJoint:
-    """A sequence as DH rows: head, one row per angle, tail. ``head`` and ``tail`` are constant rows, None where none is needed."""
+    """A sequence as DH rows: head, one row per angle, tail. ``head`` and ``tail`` are constant
+    rows, None where none is needed.
+    """
 
     sequence: str
     head: EulerRow | None
@@ -83,7 +88,9 @@ class EulerJoint:
 
     @property
     def singular_at_zero(self) -> bool:
-        """Whether the first and the last axis coincide when all angles are zero (section 3.6): the symmetric sequences."""
+        """Whether the first and the last axis coincide when all angles are zero (section 3.6): the
+        symmetric sequences.
+        """
         return len(self.sequence) == 3 and self.sequence[0] == self.sequence[2]
 
     def rotation(self, angles: Sequence[float]) -> Array:
@@ -100,9 +107,13 @@ class EulerJoint:
         if self.head:
             lines.append(f"     0  {self.head.alpha:5d}  {self.head.offset:d} (constant)")
         for k, row in enumerate(self.rows, start=1):
-            lines.append(f"     {k}  {row.alpha:5d}  q{k}{f' {row.offset:+d}' if row.offset else ''}")
+            lines.append(
+                f"     {k}  {row.alpha:5d}  q{k}{f' {row.offset:+d}' if row.offset else ''}"
+            )
         if self.tail:
-            lines.append(f"     {len(self.rows) + 1}  {self.tail.alpha:5d}  {self.tail.offset:d} (constant)")
+            lines.append(
+                f"     {len(self.rows) + 1}  {self.tail.alpha:5d}  {self.tail.offset:d} (constant)"
+            )
         return "\n".join(lines)
 
 
@@ -110,21 +121,30 @@ class EulerTable(dict[str, EulerJoint]):
     """Sequences by name; prints as a table, one line per sequence, angles in degrees."""
 
     def __str__(self) -> str:
-        lines = ["sequence  alpha            offset of the angle  before  after        singular at 0"]
+        lines = [
+            "sequence  alpha            offset of the angle  before  after        singular at 0"
+        ]
         for name, joint in self.items():
             alpha = " ".join(f"{row.alpha:4d}" for row in joint.rows)
             offset = " ".join(f"{row.offset:4d}" for row in joint.rows)
             before = "Rz 90" if joint.head else "-"
             after = {None: "-", _TAIL["Y"]: "Rx 90", _TAIL["X"]: "Rx-90 Rz-90"}[joint.tail]
-            lines.append(f"{name:8}  {alpha:15}  {offset:19}  {before:6}  {after:11}  {'yes' if joint.singular_at_zero else 'no'}")
+            lines.append(
+                f"{name:8}  {alpha:15}  {offset:19}  {before:6}  {after:11}  "
+                f"{'yes' if joint.singular_at_zero else 'no'}"
+            )
         return "\n".join(lines)
 
 
 def euler_joint(sequence: str) -> EulerJoint:
-    """The DH rows of a universal (two letters) or spherical (three letters) sequence, such as "YXZ"; ModelError for any other."""
+    """The DH rows of a universal (two letters) or spherical (three letters) sequence, such as
+    "YXZ"; ModelError for any other.
+    """
     name = str(sequence).upper()
     if name not in SEQUENCES:
-        raise ModelError(f"{sequence!r} is not an Euler sequence; choose one of {', '.join(SEQUENCES)}")
+        raise ModelError(
+            f"{sequence!r} is not an Euler sequence; choose one of {', '.join(SEQUENCES)}"
+        )
     changes = [_CHANGE[a + b] for a, b in pairwise(name)]
     alphas = [_FIRST_ALPHA[name[0]], *(alpha for _, alpha, _ in changes)]
     lead = [0, *(after for _, _, after in changes)]

@@ -1,10 +1,12 @@
-"""What each entry of q and v means, in words: for reading, for labels of plots, for checking a convention."""
+"""What each entry of q and v means, in words: for reading, for labels of plots, for checking a
+convention.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,9 +15,7 @@ from ramify.core.arrays import Array
 from ramify.core.html import table
 from ramify.model.configuration import checked
 from ramify.model.joint import Joint, Step
-
-if TYPE_CHECKING:
-    from ramify.model.robot import Robot
+from ramify.model.robot import Robot
 
 _ORDER: Final = ("first", "second", "third")
 _HEADS: Final = ("", "joint", "type", "meaning", "frame", "unit", "value")
@@ -23,7 +23,9 @@ _HEADS: Final = ("", "joint", "type", "meaning", "frame", "unit", "value")
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of ``array`` ("q" or "v"): place, its joint and type, meaning, frame and unit; the value where it was given."""
+    """One entry of ``array`` ("q" or "v"): place, its joint and type, meaning, frame and unit; the
+    value where it was given.
+    """
 
     array: str
     index: int
@@ -37,7 +39,15 @@ class Entry:
 
     def cells(self) -> tuple[str, ...]:
         value = "" if self.value is None else f"{self.value:.6g}"
-        return f"{self.array}[{self.index}]", self.joint, self.kind, self.meaning, self.frame, self.unit, value
+        return (
+            f"{self.array}[{self.index}]",
+            self.joint,
+            self.kind,
+            self.meaning,
+            self.frame,
+            self.unit,
+            value,
+        )
 
 
 class Explanation(tuple[Entry, ...]):
@@ -50,8 +60,12 @@ class Explanation(tuple[Entry, ...]):
         return "\n".join("  ".join(row[c].ljust(widths[c]) for c in kept).rstrip() for row in rows)
 
     def _repr_html_(self) -> str:
-        kept = [c for c in range(len(_HEADS)) if c < 6 or any(entry.value is not None for entry in self)]
-        return table([_HEADS[c] for c in kept], [[entry.cells()[c] for c in kept] for entry in self])
+        kept = [
+            c for c in range(len(_HEADS)) if c < 6 or any(entry.value is not None for entry in self)
+        ]
+        return table(
+            [_HEADS[c] for c in kept], [[entry.cells()[c] for c in kept] for entry in self]
+        )
 
     def __repr__(self) -> str:
         return f"<Explanation of {len(self)} entries; print it>"
@@ -59,7 +73,10 @@ class Explanation(tuple[Entry, ...]):
 
 def explain(model: Robot, q: ArrayLike | None = None, v: ArrayLike | None = None) -> Explanation:
     """See Model.explain."""
-    values = [None if x is None else checked(model, name, x, size) for name, x, size in (("q", q, model.nq), ("v", v, model.nv))]
+    values = [
+        None if x is None else checked(model, name, x, size)
+        for name, x, size in (("q", q, model.nq), ("v", v, model.nv))
+    ]
     entries: list[Entry] = []
     for array, given in zip("qv", values, strict=True):
         numbers = None if given is None or given.ndim > 1 else given
@@ -67,13 +84,31 @@ def explain(model: Robot, q: ArrayLike | None = None, v: ArrayLike | None = None
             continue
         for body in model.bodies:
             joint = body.joint
-            where = "world" if body.parent < 0 and joint.placement.is_identity else f"joint frame on {_carrier(model, body.parent)}"
-            moved = f"body {body.name}" if joint.outlet.is_identity else f"moved frame of {joint.name}"
+            where = (
+                "world"
+                if body.parent < 0 and joint.placement.is_identity
+                else f"joint frame on {_carrier(model, body.parent)}"
+            )
+            moved = (
+                f"body {body.name}" if joint.outlet.is_identity else f"moved frame of {joint.name}"
+            )
             names = joint.coordinates if array == "q" else joint.velocities
             texts = _of_q(joint, where) if array == "q" else _of_v(joint, where, moved)
             for name, (meaning, frame, unit) in zip(names, texts, strict=True):
                 index = sum(1 for e in entries if e.array == array)
-                entries.append(Entry(array, index, name, joint.name, joint.kind, meaning, frame, unit, _value(numbers, index)))
+                entries.append(
+                    Entry(
+                        array,
+                        index,
+                        name,
+                        joint.name,
+                        joint.kind,
+                        meaning,
+                        frame,
+                        unit,
+                        _value(numbers, index),
+                    )
+                )
     return Explanation(entries)
 
 
@@ -94,7 +129,12 @@ def _of_q(joint: Joint, where: str) -> Iterator[tuple[str, str, str]]:
                 for axis in "xyz":
                     yield f"unit quaternion, vector part {axis}", f"body -> {where}", "1"
         elif step.rho and joint.sequence:
-            yield f"{_ORDER[angle]} Euler angle of {joint.sequence}, about {step.name[0]} as moved so far", where, "rad"
+            yield (
+                f"{_ORDER[angle]} Euler angle of {joint.sequence}, about {step.name[0]} as moved "
+                "so far",
+                where,
+                "rad",
+            )
             angle += 1
         else:
             yield _position(joint, step), where, step.unit
@@ -106,7 +146,11 @@ def _position(joint: Joint, step: Step) -> str:
         return f"angle about {along}, sliding {joint.pitch:g} m per rad"
     if step.rho:
         return f"angle about {along}"
-    return f"position of the body along {along}" if joint.kind in ("free", "free_euler", "planar") else f"slide along {along}"
+    return (
+        f"position of the body along {along}"
+        if joint.kind in ("free", "free_euler", "planar")
+        else f"slide along {along}"
+    )
 
 
 def _of_v(joint: Joint, where: str, moved: str) -> Iterator[tuple[str, str, str]]:

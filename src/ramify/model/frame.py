@@ -1,4 +1,6 @@
-"""Frames: constant rotations and positions, and the ways to give them (Denavit-Hartenberg rows, roll-pitch-yaw)."""
+"""Frames: constant rotations and positions, and the ways to give them (Denavit-Hartenberg rows,
+roll-pitch-yaw).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def _frozen(a: ArrayLike, shape: tuple[int, ...]) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A frame in another: ``rotation`` (3, 3) maps its vectors to the other's, ``position`` (3,) is its origin there, in metres."""
+    """A frame in another: ``rotation`` (3, 3) maps its vectors to the other's, ``position`` (3,) is
+    its origin there, in metres.
+    """
 
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))
@@ -48,7 +52,9 @@ class Frame:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Frame):
             return NotImplemented
-        return bool((self.rotation == other.rotation).all() and (self.position == other.position).all())
+        return bool(
+            (self.rotation == other.rotation).all() and (self.position == other.position).all()
+        )
 
     def __hash__(self) -> int:
         return hash((self.rotation.tobytes(), self.position.tobytes()))
@@ -72,7 +78,11 @@ def rotation_about(axis: ArrayLike, angle: float) -> Array:
 
 def from_rpy(roll: float, pitch: float, yaw: float) -> Array:
     """Rz(yaw) Ry(pitch) Rx(roll), as in URDF."""
-    return rotation_about((0, 0, 1), yaw) @ rotation_about((0, 1, 0), pitch) @ rotation_about((1, 0, 0), roll)
+    return (
+        rotation_about((0, 0, 1), yaw)
+        @ rotation_about((0, 1, 0), pitch)
+        @ rotation_about((1, 0, 0), roll)
+    )
 
 
 def from_quaternion(w: float, x: float, y: float, z: float) -> Array:
@@ -89,26 +99,40 @@ def from_quaternion(w: float, x: float, y: float, z: float) -> Array:
 
 
 def modified_dh(alpha: float, a: float, b: float, theta: float) -> Frame:
-    """The book's row (section 3.2): Rx(alpha) Rz(theta), origin at [a, -b sin(alpha), b cos(alpha)] in the parent's frame."""
+    """The book's row (section 3.2): Rx(alpha) Rz(theta), origin at [a, -b sin(alpha), b cos(alpha)]
+    in the parent's frame.
+    """
     c, s = cos_sin(alpha)
-    return Frame(rotation_about((1, 0, 0), alpha) @ rotation_about((0, 0, 1), theta), np.array([a, -b * s, b * c]))
+    return Frame(
+        rotation_about((1, 0, 0), alpha) @ rotation_about((0, 0, 1), theta),
+        np.array([a, -b * s, b * c]),
+    )
 
 
 def classical_dh(theta: float, b: float, a: float, alpha: float) -> Frame:
-    """The textbook's row: turn theta about z and b along it, then a along x and turn alpha about it."""
+    """The textbook's row: turn theta about z and b along it, then a along x and turn alpha about
+    it.
+    """
     c, s = cos_sin(theta)
-    return Frame(rotation_about((0, 0, 1), theta) @ rotation_about((1, 0, 0), alpha), np.array([a * c, a * s, b]))
+    return Frame(
+        rotation_about((0, 0, 1), theta) @ rotation_about((1, 0, 0), alpha),
+        np.array([a * c, a * s, b]),
+    )
 
 
 def align_z(axis: ArrayLike) -> Array:
-    """A rotation that takes z to a unit axis: the shortest one, about x where the axis is -z; exact for the coordinate axes."""
+    """A rotation that takes z to a unit axis: the shortest one, about x where the axis is -z; exact
+    for the coordinate axes.
+    """
     x, y, z = (float(u) for u in np.asarray(axis, dtype=np.float64))
     flat = math.hypot(x, y)
     if z >= 0.0:
         k, u, v = 1.0 / (1.0 + z), x, y
     else:  # 1 + z = flat^2 / (1 - z), without cancellation
         k, u, v = 1.0 - z, *((x / flat, y / flat) if flat > _SNAP else (0.0, 1.0))
-    return np.array([[1.0 - k * u * u, -k * u * v, x], [-k * u * v, 1.0 - k * v * v, y], [-x, -y, z]])
+    return np.array(
+        [[1.0 - k * u * u, -k * u * v, x], [-k * u * v, 1.0 - k * v * v, y], [-x, -y, z]]
+    )
 
 
 def as_frame(value: Any) -> Frame:
@@ -118,9 +142,14 @@ def as_frame(value: Any) -> Frame:
     try:
         a = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ModelError(f"{value!r} is not a frame; give a Frame, a 4 x 4 matrix or an offset of three numbers") from None
+        raise ModelError(
+            f"{value!r} is not a frame; give a Frame, a 4 x 4 matrix or an offset of three numbers"
+        ) from None
     if a.shape == (4, 4) and (a[3] == (0.0, 0.0, 0.0, 1.0)).all():
         return Frame(a[:3, :3], a[:3, 3])
     if a.shape == (3,):
         return Frame(position=a)
-    raise ModelError(f"{a.tolist()} is not a frame; give a Frame, a 4 x 4 matrix (last row 0 0 0 1) or an offset of three numbers")
+    raise ModelError(
+        f"{a.tolist()} is not a frame; give a Frame, a 4 x 4 matrix (last row 0 0 0 1) or an "
+        "offset of three numbers"
+    )

@@ -1,12 +1,15 @@
-"""A mechanism as a graph: bodies joined by joints, and which joints to cut so that a tree remains (sections 8.1 and 8.4).
+"""A mechanism as a graph: bodies joined by joints, and which joints to cut so that a tree remains
+(sections 8.1 and 8.4).
 
-A mechanism of n moving bodies and c joints has c - n independent loops, and as many joints must be cut. The *cumulative degree of
-freedom* (CDOF) of a body is the sum of the degrees of freedom of the joints on a way from the base to it. Every body stays on its
-way of least CDOF; the joints that are on no such way are cut. So the tree is shallow and its recursions short.
+A mechanism of n moving bodies and c joints has c - n independent loops, and as many joints must be
+cut. The *cumulative degree of freedom* (CDOF) of a body is the sum of the degrees of freedom of the
+joints on a way from the base to it. Every body stays on its way of least CDOF; the joints that are
+on no such way are cut. So the tree is shallow and its recursions short.
 
-Driven joints are never cut, since a cut joint has no coordinate for its actuator: what a driven joint carries stays on it. Where
-two ways are equally short the one over fewer driven joints is taken: the links that hang on a driven joint then keep to
-themselves, and what is left is more often determinate (section 8.3). Then the joint that is listed first wins.
+Driven joints are never cut, since a cut joint has no coordinate for its actuator: what a driven
+joint carries stays on it. Where two ways are equally short the one over fewer driven joints is
+taken: the links that hang on a driven joint then keep to themselves, and what is left is more often
+determinate (section 8.3). Then the joint that is listed first wins.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ BASE = "base"
 
 @dataclass(frozen=True)
 class Edge:
-    """A joint between two bodies (None: the base), its type in words, its degrees of freedom, and whether it is driven."""
+    """A joint between two bodies (None: the base), its type in words, its degrees of freedom, and
+    whether it is driven.
+    """
 
     name: str
     first: str | None
@@ -38,8 +43,8 @@ class Edge:
 
 @dataclass(frozen=True)
 class Way:
-    """How a body hangs in the tree: its parent, the joint between them, whether that joint is listed the other way round, and the
-    body's cumulative degree of freedom.
+    """How a body hangs in the tree: its parent, the joint between them, whether that joint is
+    listed the other way round, and the body's cumulative degree of freedom.
     """
 
     body: str
@@ -51,7 +56,9 @@ class Way:
 
 @dataclass(frozen=True)
 class SpanningTree:
-    """A graph cut open: ``ways`` of the bodies, parents first, and the joints ``cut``. ``chosen`` says by whom."""
+    """A graph cut open: ``ways`` of the bodies, parents first, and the joints ``cut``. ``chosen``
+    says by whom.
+    """
 
     ways: tuple[Way, ...]
     cut: tuple[Edge, ...]
@@ -72,13 +79,17 @@ def least_cdof(bodies: Sequence[str], edges: Sequence[Edge]) -> SpanningTree:
 
 
 def cut_at(bodies: Sequence[str], edges: Sequence[Edge], cut: Iterable[str]) -> SpanningTree:
-    """The tree that remains when the named joints are cut. ModelError where they leave a loop closed or a body loose."""
+    """The tree that remains when the named joints are cut. ModelError where they leave a loop
+    closed or a body loose.
+    """
     _check(bodies, edges)
     cut = list(cut)
     names = {edge.name for edge in edges}
     for name in cut:
         if name not in names:
-            raise ModelError(f"cut names {name!r}, which is no joint; the joints are {', '.join(sorted(names))}")
+            raise ModelError(
+                f"cut names {name!r}, which is no joint; the joints are {', '.join(sorted(names))}"
+            )
     if len(set(cut)) < len(cut):
         raise ModelError(f"cut names a joint twice: {', '.join(cut)}")
     loops = len(edges) - len(bodies)
@@ -86,7 +97,8 @@ def cut_at(bodies: Sequence[str], edges: Sequence[Edge], cut: Iterable[str]) -> 
     still_closed = [edge.name for edge in tree.cut if edge.name not in cut]
     if still_closed:
         raise ModelError(
-            f"{len(cut)} cut joints leave a loop closed through {still_closed[0]!r}: this mechanism has {loops} independent loops, "
+            f"{len(cut)} cut joints leave a loop closed through {still_closed[0]!r}: this "
+            f"mechanism has {loops} independent loops, "
             f"so {loops} joints must be cut"
         )
     return _kept(tree)
@@ -97,7 +109,8 @@ def _kept(tree: SpanningTree) -> SpanningTree:
     lost = [edge.name for edge in tree.cut if edge.actuated]
     if lost:
         raise ModelError(
-            f"joint {lost[0]!r} is driven and would be cut, leaving its actuator without a coordinate; cut another joint"
+            f"joint {lost[0]!r} is driven and would be cut, leaving its actuator without a "
+            "coordinate; cut another joint"
         )
     return tree
 
@@ -111,13 +124,22 @@ def _check(bodies: Sequence[str], edges: Sequence[Edge]) -> None:
         seen.add(edge.name)
         for body in (edge.first, edge.second):
             if body not in known:
-                raise ModelError(f"joint {edge.name!r} names {body!r}, which is no body; the bodies are {', '.join(bodies)}")
+                raise ModelError(
+                    f"joint {edge.name!r} names {body!r}, which is no body; the bodies are "
+                    f"{', '.join(bodies)}"
+                )
         if edge.first == edge.second:
-            raise ModelError(f"joint {edge.name!r} joins {edge.first or BASE!r} to itself; it needs two bodies")
+            raise ModelError(
+                f"joint {edge.name!r} joins {edge.first or BASE!r} to itself; it needs two bodies"
+            )
 
 
-def _grown(bodies: Sequence[str], edges: Sequence[Edge], barred: Sequence[str], chosen: str) -> SpanningTree:
-    """Dijkstra's shortest ways from the base; a joint's length is its degrees of freedom. Driven joints go first."""
+def _grown(
+    bodies: Sequence[str], edges: Sequence[Edge], barred: Sequence[str], chosen: str
+) -> SpanningTree:
+    """Dijkstra's shortest ways from the base; a joint's length is its degrees of freedom. Driven
+    joints go first.
+    """
     usable = [(i, edge) for i, edge in enumerate(edges) if edge.name not in barred]
     ways: dict[str | None, Way] = {}
     while True:
@@ -138,7 +160,9 @@ def _grown(bodies: Sequence[str], edges: Sequence[Edge], barred: Sequence[str], 
     loose = [body for body in bodies if body not in ways]
     if loose:
         without = f" without {', '.join(barred)}" if barred else ""
-        raise ModelError(f"body {loose[0]!r} hangs on nothing: no joint leads from the base to it{without}")
+        raise ModelError(
+            f"body {loose[0]!r} hangs on nothing: no joint leads from the base to it{without}"
+        )
     used = {way.joint.name for way in ways.values()}
     cut = tuple(edge for edge in edges if edge.name not in used)
     return SpanningTree(tuple(ways.values()), cut, chosen)

@@ -1,4 +1,6 @@
-"""Joint types. Each is a run of screws: one degree of freedom after the other, along axes of the moved frame."""
+"""Joint types. Each is a run of screws: one degree of freedom after the other, along axes of the
+moved frame.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +17,18 @@ from ramify.model.frame import Frame, align_z
 
 AXES: Final = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 UNIVERSAL_SEQUENCES: Final = tuple(a + b for a in "XYZ" for b in "XYZ" if a != b)
-SPHERICAL_SEQUENCES: Final = tuple(a + b + c for a in "XYZ" for b in "XYZ" for c in "XYZ" if a != b != c)
+SPHERICAL_SEQUENCES: Final = tuple(
+    a + b + c for a in "XYZ" for b in "XYZ" for c in "XYZ" if a != b != c
+)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One degree of freedom: angle rate ``rho`` and slide rate ``eta`` along ``axis`` per unit of its rate.
+    """One degree of freedom: angle rate ``rho`` and slide rate ``eta`` along ``axis`` per unit of
+    its rate.
 
-    ``ball`` is 1, 2, 3 for the components of a ball joint's angular velocity; the first of them brings the quaternion.
+    ``ball`` is 1, 2, 3 for the components of a ball joint's angular velocity; the first of them
+    brings the quaternion.
     """
 
     name: str
@@ -45,12 +51,14 @@ class Step:
 class Joint:
     """How a body hangs on its parent.
 
-    ``free`` has q = [x y z, qw qx qy qz] and v = [velocity of the origin along the axes of the joint's frame; angular velocity in
-    the body's frame]; ``ball`` has the rotational part of that; ``free_euler`` has q = [x y z, three Euler angles] and v = dq/dt.
-    ``placement`` is the joint's frame in the parent body's frame; the joint moves that frame, and ``outlet`` is the body's frame
-    in the moved one. ``axis`` is a unit vector of the joint's frame (for ``planar`` the normal of the plane). ``sequence`` names
-    the Euler angles of ``universal`` and ``spherical`` joints; ``pitch`` is the metres a ``helical`` joint moves per radian.
-    ``limits`` are (lower, upper) per coordinate, in rad or m.
+    ``free`` has q = [x y z, qw qx qy qz] and v = [velocity of the origin along the axes of the
+    joint's frame; angular velocity in the body's frame]; ``ball`` has the rotational part of that;
+    ``free_euler`` has q = [x y z, three Euler angles] and v = dq/dt. ``placement`` is the joint's
+    frame in the parent body's frame; the joint moves that frame, and ``outlet`` is the body's frame
+    in the moved one. ``axis`` is a unit vector of the joint's frame (for ``planar`` the normal of
+    the plane). ``sequence`` names the Euler angles of ``universal`` and ``spherical`` joints;
+    ``pitch`` is the metres a ``helical`` joint moves per radian. ``limits`` are (lower, upper) per
+    coordinate, in rad or m.
     """
 
     name: str
@@ -65,12 +73,22 @@ class Joint:
 
     def __post_init__(self) -> None:
         if self.kind not in JOINT_KINDS:
-            raise ModelError(f"joint {self.name!r}: unknown type {self.kind!r}; choose one of {', '.join(JOINT_KINDS)}")
-        length = math.sqrt(sum(float(x) ** 2 for x in self.axis)) if len(self.axis) == 3 else math.nan
+            raise ModelError(
+                f"joint {self.name!r}: unknown type {self.kind!r}; choose one of "
+                f"{', '.join(JOINT_KINDS)}"
+            )
+        length = (
+            math.sqrt(sum(float(x) ** 2 for x in self.axis)) if len(self.axis) == 3 else math.nan
+        )
         if not (math.isfinite(length) and length > 1e-9):
-            raise ModelError(f"joint {self.name!r}: axis {list(self.axis)} must be three finite numbers, not all zero")
+            raise ModelError(
+                f"joint {self.name!r}: axis {list(self.axis)} must be three finite numbers, not "
+                "all zero"
+            )
         unit = tuple(float(x) / length for x in self.axis)
-        object.__setattr__(self, "axis", unit if abs(length - 1.0) > 1e-15 else tuple(float(x) for x in self.axis))
+        object.__setattr__(
+            self, "axis", unit if abs(length - 1.0) > 1e-15 else tuple(float(x) for x in self.axis)
+        )
         default, allowed = _SEQUENCES.get(self.kind, ("", ("",)))
         sequence = (self.sequence or default).upper()
         if sequence not in allowed:
@@ -80,18 +98,29 @@ class Joint:
             )
         object.__setattr__(self, "sequence", sequence)
         if self.kind == "helical" and not (math.isfinite(self.pitch) and self.pitch != 0.0):
-            raise ModelError(f"joint {self.name!r}: pitch {self.pitch} must be a finite, non-zero number of metres per radian")
+            raise ModelError(
+                f"joint {self.name!r}: pitch {self.pitch} must be a finite, non-zero number of "
+                "metres per radian"
+            )
         if self.kind != "helical" and self.pitch:
-            raise ModelError(f"joint {self.name!r}: a pitch belongs to helical joints, not to {self.kind} ones")
+            raise ModelError(
+                f"joint {self.name!r}: a pitch belongs to helical joints, not to {self.kind} ones"
+            )
         if self.limits and len(self.limits) != self.nq:
-            raise ModelError(f"joint {self.name!r}: {len(self.limits)} limits for {self.nq} coordinates")
+            raise ModelError(
+                f"joint {self.name!r}: {len(self.limits)} limits for {self.nq} coordinates"
+            )
         for low, high in self.limits:
             if not low <= high:
-                raise ModelError(f"joint {self.name!r}: lower limit {low} exceeds upper limit {high}")
+                raise ModelError(
+                    f"joint {self.name!r}: lower limit {low} exceeds upper limit {high}"
+                )
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The joint's screws, in order; each axis is in the frame that the ones before it have moved."""
+        """The joint's screws, in order; each axis is in the frame that the ones before it have
+        moved.
+        """
         return JOINT_KINDS[self.kind](self)
 
     @property
@@ -117,7 +146,9 @@ class Joint:
 
 
 def _euler(joint: Joint) -> tuple[Step, ...]:
-    return tuple(Step(f"{a.lower()}{i}", AXES[a], 1.0, 0.0) for i, a in enumerate(joint.sequence, start=1))
+    return tuple(
+        Step(f"{a.lower()}{i}", AXES[a], 1.0, 0.0) for i, a in enumerate(joint.sequence, start=1)
+    )
 
 
 def _planar(joint: Joint) -> tuple[Step, ...]:
@@ -127,7 +158,9 @@ def _planar(joint: Joint) -> tuple[Step, ...]:
 
 
 _PLACE: Final = tuple(Step(a.lower(), AXES[a], 0.0, 1.0) for a in "XYZ")
-_BALL: Final = tuple(Step(f"w{a.lower()}", AXES[a], 1.0, 0.0, i) for i, a in enumerate("XYZ", start=1))
+_BALL: Final = tuple(
+    Step(f"w{a.lower()}", AXES[a], 1.0, 0.0, i) for i, a in enumerate("XYZ", start=1)
+)
 _SEQUENCES: Final = {
     "universal": ("YX", UNIVERSAL_SEQUENCES),
     "spherical": ("YXZ", SPHERICAL_SEQUENCES),
@@ -139,7 +172,10 @@ JOINT_KINDS: Final[dict[str, Callable[[Joint], tuple[Step, ...]]]] = {
     "revolute": lambda joint: (Step("angle", joint.axis, 1.0, 0.0),),
     "prismatic": lambda joint: (Step("slide", joint.axis, 0.0, 1.0),),
     "helical": lambda joint: (Step("angle", joint.axis, 1.0, joint.pitch),),
-    "cylindrical": lambda joint: (Step("angle", joint.axis, 1.0, 0.0), Step("slide", joint.axis, 0.0, 1.0)),
+    "cylindrical": lambda joint: (
+        Step("angle", joint.axis, 1.0, 0.0),
+        Step("slide", joint.axis, 0.0, 1.0),
+    ),
     "universal": _euler,
     "spherical": _euler,
     "planar": _planar,

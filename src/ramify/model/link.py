@@ -1,15 +1,17 @@
 """A link: one rigid body (massless or not) on one screw joint, in its Denavit-Hartenberg frame.
 
-Every joint, of however many degrees of freedom, becomes a run of such links; all but the last are massless (the book's
-Euler-angle joints, chapter 3). The link's own frame has its z axis on the joint axis. Seen from the parent's frame it lies at
+Every joint, of however many degrees of freedom, becomes a run of such links; all but the last are
+massless (the book's Euler-angle joints, chapter 3). The link's own frame has its z axis on the
+joint axis. Seen from the parent's frame it lies at
 
     Rz(gamma) Rx(alpha) Rz(theta0 + rho q)   and   r = r0 + eta q e,
 
-where e is the joint axis. (rho, eta) = (1, 0) is a revolute joint, (0, 1) a prismatic one, (1, h) a helical one of pitch h
-metres per radian. The frames are chosen so that gamma vanishes unless the tree branches: :mod:`ramify.model.skeleton`.
+where e is the joint axis. (rho, eta) = (1, 0) is a revolute joint, (0, 1) a prismatic one, (1, h) a
+helical one of pitch h metres per radian. The frames are chosen so that gamma vanishes unless the
+tree branches: :mod:`ramify.model.skeleton`.
 
-A ball joint is three such links whose rates are the components of its angular velocity in the body: the first is turned by the
-joint's quaternion, the others stand still in it (``BallLink``).
+A ball joint is three such links whose rates are the components of its angular velocity in the body:
+the first is turned by the joint's quaternion, the others stand still in it (``BallLink``).
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ class Turn:
 
 @dataclass(slots=True)
 class Screw:
-    """The joint-motion propagation vector p = [rho e; eta e] of eq. (4.3), e being the link's z axis."""
+    """The joint-motion propagation vector p = [rho e; eta e] of eq. (4.3), e being the link's z
+    axis.
+    """
 
     rho: Scalar
     eta: Scalar
@@ -89,7 +93,9 @@ class BallDisplacement(Displacement):
 
 @dataclass(slots=True)
 class Propagation:
-    """The twist-propagation matrix A of eq. (4.3) from a link's parent to the link, each in its own frame."""
+    """The twist-propagation matrix A of eq. (4.3) from a link's parent to the link, each in its own
+    frame.
+    """
 
     gamma: Turn
     alpha: Turn
@@ -115,7 +121,9 @@ class Propagation:
 
     def rate(self, t: Twist, dt: Twist) -> Twist:
         """A dt + dA/dt t for a joint at rest: the link's acceleration as a part of its parent."""
-        return Twist(self.outward(dt.w), self.outward(dt.v + acceleration_field(t.w, dt.w) @ self.r))
+        return Twist(
+            self.outward(dt.w), self.outward(dt.v + acceleration_field(t.w, dt.w) @ self.r)
+        )
 
     def transposed(self, w: Wrench) -> Wrench:
         """A' w: the wrench on the link, felt at the parent's origin."""
@@ -141,8 +149,8 @@ class Pose:
 
 @dataclass(slots=True)
 class Link:
-    """Constants of one link: see the module's text. ``theta0`` is the joint's angle at q = 0; ``seat`` is the user's body frame
-    in it.
+    """Constants of one link: see the module's text. ``theta0`` is the joint's angle at q = 0;
+    ``seat`` is the user's body frame in it.
     """
 
     gamma: Turn
@@ -160,11 +168,17 @@ class Link:
 
     def propagation(self, x: Displacement) -> Propagation:
         """A at a displacement of the joint."""
-        e = Vec3(0.0, 0.0, 1.0).rotate_x(self.alpha.c, self.alpha.s).rotate_z(self.gamma.c, self.gamma.s)
+        e = (
+            Vec3(0.0, 0.0, 1.0)
+            .rotate_x(self.alpha.c, self.alpha.s)
+            .rotate_z(self.gamma.c, self.gamma.s)
+        )
         return Propagation(self.gamma, self.alpha, Turn(x.c, x.s), self.r0 + e * x.slide)
 
     def spin(self, A: Propagation, before: Vec3, v: Scalar) -> Vec3:
-        """The joint's own angular velocity up to this link, in its frame; ``before`` is the parent link's."""
+        """The joint's own angular velocity up to this link, in its frame; ``before`` is the parent
+        link's.
+        """
         return Vec3(0.0, 0.0, self.p.rho * v)
 
     def spin_handed(self, A: Propagation, spin: Vec3) -> Vec3:
@@ -174,10 +188,12 @@ class Link:
 
 @dataclass(slots=True)
 class BallLink(Link):
-    """A link that may belong to a ball joint: ``coupled`` is one where it goes on with its parent link's joint.
+    """A link that may belong to a ball joint: ``coupled`` is one where it goes on with its parent
+    link's joint.
 
-    Its coordinate is a tuple of five: an angle or slide, and a quaternion (w, x, y, z) in the axes of the joint; ``K`` turns
-    these into the link's. A link that is no ball's has the unit quaternion.
+    Its coordinate is a tuple of five: an angle or slide, and a quaternion (w, x, y, z) in the axes
+    of the joint; ``K`` turns these into the link's. A link that is no ball's has the unit
+    quaternion.
     """
 
     coupled: Scalar
@@ -192,7 +208,17 @@ class BallLink(Link):
         xx, yy, zz = ku.x * u.x, ku.y * u.y, ku.z * u.z
         xy, xz, yz = ku.x * u.y, ku.x * u.z, ku.y * u.z
         wx, wy, wz = ku.x * w, ku.y * w, ku.z * w
-        Q = Mat3(1.0 - (yy + zz), xy - wz, xz + wy, xy + wz, 1.0 - (xx + zz), yz - wx, xz - wy, yz + wx, 1.0 - (xx + yy))
+        Q = Mat3(
+            1.0 - (yy + zz),
+            xy - wz,
+            xz + wy,
+            xy + wz,
+            1.0 - (xx + zz),
+            yz - wx,
+            xz - wy,
+            yz + wx,
+            1.0 - (xx + yy),
+        )
         return BallDisplacement(x.c, x.s, x.slide, Q)
 
     def propagation(self, x: Displacement) -> Propagation:

@@ -1,30 +1,34 @@
 """Gimbal lock: where two axes of an Euler-angle joint fall together (section 3.6).
 
-Three angles about three different axes lock where the second is 90 degrees from zero, those of a symmetric sequence (ZYZ) where it
-is 0 or 180 degrees. There the first and the last angle turn the body about one line: rates are not determined by the motion, the
-inertia matrix is singular, and forward dynamics has no answer.
+Three angles about three different axes lock where the second is 90 degrees from zero, those of a
+symmetric sequence (ZYZ) where it is 0 or 180 degrees. There the first and the last angle turn the
+body about one line: rates are not determined by the motion, the inertia matrix is singular, and
+forward dynamics has no answer.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
-
-if TYPE_CHECKING:
-    from ramify.model.robot import Robot
+from ramify.model.configuration import checked
+from ramify.model.robot import Robot
 
 LOCK_TOLERANCE = 1e-9
-"""Within so many radians of a lock whatever divides by the inertia of the joints is refused; elsewhere it is left alone."""
+"""Within so many radians of a lock whatever divides by the inertia of the joints is refused;
+elsewhere it is left alone.
+"""
 
 
 class Lock(NamedTuple):
-    """An Euler-angle joint's second angle: its place in q, and the half turns (0 or 1/2, and whole ones more) at which it locks."""
+    """An Euler-angle joint's second angle: its place in q, and the half turns (0 or 1/2, and whole
+    ones more) at which it locks.
+    """
 
     joint: str
     sequence: str
@@ -38,7 +42,9 @@ class Lock(NamedTuple):
 
 
 class Singularity(NamedTuple):
-    """A joint near gimbal lock: the batch index of the state, the joint, its second angle and the distance from lock, in rad."""
+    """A joint near gimbal lock: the batch index of the state, the joint, its second angle and the
+    distance from lock, in rad.
+    """
 
     state: tuple[int, ...]
     joint: str
@@ -54,15 +60,17 @@ def locks(model: Robot) -> tuple[Lock, ...]:
     for joint in model.joints:
         if len(joint.sequence) == 3:
             symmetric = joint.sequence[0] == joint.sequence[2]
-            found.append(Lock(joint.name, joint.sequence, i + joint.nq - 2, 0.0 if symmetric else 0.5))
+            found.append(
+                Lock(joint.name, joint.sequence, i + joint.nq - 2, 0.0 if symmetric else 0.5)
+            )
         i += joint.nq
     return tuple(found)
 
 
 def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[Singularity]:
-    """Where the Euler-angle joints of q (..., nq) stand within ``tolerance`` rad of gimbal lock, nearest first."""
-    from ramify.model.configuration import checked
-
+    """Where the Euler-angle joints of q (..., nq) stand within ``tolerance`` rad of gimbal lock,
+    nearest first.
+    """
     at = checked(model, "q", q, model.nq)
     found = []
     for lock in locks(model):
@@ -71,7 +79,9 @@ def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[S
         for index in np.argwhere(distance <= tolerance):
             state = tuple(int(i) for i in index)
             name = model.coordinates[lock.place]
-            found.append(Singularity(state, lock.joint, name, float(angle[state]), float(distance[state])))
+            found.append(
+                Singularity(state, lock.joint, name, float(angle[state]), float(distance[state]))
+            )
     return sorted(found, key=lambda one: one.distance)
 
 
@@ -81,11 +91,15 @@ def check_locks(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> 
         bad = np.flatnonzero(lock.distance(q[:, lock.place]) <= LOCK_TOLERANCE)
         if bad.size:
             state = int(bad[0])
-            raise StateError(_words(lock, names, q[state], f" of state {state}" if q.shape[0] > 1 else ""))
+            raise StateError(
+                _words(lock, names, q[state], f" of state {state}" if q.shape[0] > 1 else "")
+            )
 
 
 def suspect(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> str:
-    """Why an answer at q (nq) may not be finite: a joint so near to gimbal lock that its inertia is lost in rounding, or ""."""
+    """Why an answer at q (nq) may not be finite: a joint so near to gimbal lock that its inertia is
+    lost in rounding, or "".
+    """
     near = [(float(lock.distance(q[lock.place])), lock) for lock in watched]
     distance, lock = min(near, default=(math.inf, None))
     return _words(lock, names, q, "") if lock is not None and distance <= _LOST else ""
@@ -97,7 +111,9 @@ _LOST = 1e-6  # a pivot falls with the square of the distance
 def _words(lock: Lock, names: tuple[str, ...], q: Array, where: str) -> str:
     quaternion = "'free'" if names[lock.place - 2].endswith(".z") else "'ball'"
     return (
-        f"joint {lock.joint!r} is in gimbal lock: at its middle angle {names[lock.place]} = {q[lock.place]:.9g} rad "
-        f"(q[{lock.place}]{where}) the first and last axis of {lock.sequence} coincide and the inertia matrix is singular; "
+        f"joint {lock.joint!r} is in gimbal lock: at its middle angle {names[lock.place]} = "
+        f"{q[lock.place]:.9g} rad "
+        f"(q[{lock.place}]{where}) the first and last axis of {lock.sequence} coincide and the "
+        "inertia matrix is singular; "
         f"use a {quaternion} joint (quaternion) or another sequence"
     )

@@ -1,7 +1,8 @@
-"""Closed loops as data: two frames, and the joint between them that the tree leaves open (section 8.1).
+"""Closed loops as data: two frames, and the joint between them that the tree leaves open (section
+8.1).
 
-A closing joint is told by what it forbids. Its rows are scalars that vanish where the loop is closed, taken in the frame of the
-first end with z along the joint's axis:
+A closing joint is told by what it forbids. Its rows are scalars that vanish where the loop is
+closed, taken in the frame of the first end with z along the joint's axis:
 
     x, y, z          where the second end's origin lies, in m
     tilt_x, tilt_y   components of the second end's z axis (its sine), free about z
@@ -37,10 +38,14 @@ LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "distance": ("distance",),
     "gear": ("gear",),
 }
-"""Closing joints and the rows they forbid. ``planar`` leaves a revolute joint the rows of its plane, x and y."""
+"""Closing joints and the rows they forbid. ``planar`` leaves a revolute joint the rows of its
+plane, x and y.
+"""
 
 LENGTHS: Final = ("x", "y", "z", "distance")
-"""Rows measured in metres; the others are sines, cosines or, for gears, in the unit of the second coordinate."""
+"""Rows measured in metres; the others are sines, cosines or, for gears, in the unit of the second
+coordinate.
+"""
 
 _AXIAL: Final = ("revolute", "prismatic", "cylindrical", "point_on_line")
 
@@ -57,10 +62,12 @@ class LoopEnd:
 class Loop:
     """A joint that closes a loop.
 
-    ``first`` and ``second`` are the frames it joins. ``axis`` is a unit vector of both (revolute, prismatic, cylindrical,
-    point_on_line: the line through the first end's origin). ``sequence`` names the axes of a universal joint: the first letter one
-    of the first frame, the second one of the second. ``planar``: a revolute joint in a mechanism that moves in its plane anyway.
-    ``length`` in m of a distance. A gear has no ends but two coordinates, ``joints``: second = ratio * first + offset.
+    ``first`` and ``second`` are the frames it joins. ``axis`` is a unit vector of both (revolute,
+    prismatic, cylindrical, point_on_line: the line through the first end's origin). ``sequence``
+    names the axes of a universal joint: the first letter one of the first frame, the second one of
+    the second. ``planar``: a revolute joint in a mechanism that moves in its plane anyway.
+    ``length`` in m of a distance. A gear has no ends but two coordinates, ``joints``: second =
+    ratio * first + offset.
     """
 
     name: str
@@ -80,27 +87,45 @@ class Loop:
         if not isinstance(self.name, str) or not self.name:
             raise ModelError("a loop has no name; give every loop a non-empty one")
         if self.kind not in LOOP_KINDS:
-            raise ModelError(f"{self}: unknown type {self.kind!r}; choose one of {', '.join(LOOP_KINDS)}")
+            raise ModelError(
+                f"{self}: unknown type {self.kind!r}; choose one of {', '.join(LOOP_KINDS)}"
+            )
         size = math.sqrt(sum(float(x) ** 2 for x in self.axis)) if len(self.axis) == 3 else math.nan
         if not (math.isfinite(size) and size > 1e-9):
-            raise ModelError(f"{self}: axis {list(self.axis)} must be three finite numbers, not all zero")
-        put(self, "axis", tuple(float(x) / (size if abs(size - 1.0) > 1e-15 else 1.0) for x in self.axis))
+            raise ModelError(
+                f"{self}: axis {list(self.axis)} must be three finite numbers, not all zero"
+            )
+        put(
+            self,
+            "axis",
+            tuple(float(x) / (size if abs(size - 1.0) > 1e-15 else 1.0) for x in self.axis),
+        )
         if self.axis != (0.0, 0.0, 1.0) and self.kind not in _AXIAL:
-            raise ModelError(f"{self}: a {self.kind} joint takes no axis; those of type {', '.join(_AXIAL)} do")
+            raise ModelError(
+                f"{self}: a {self.kind} joint takes no axis; those of type {', '.join(_AXIAL)} do"
+            )
         sequence = (self.sequence or ("YX" if self.kind == "universal" else "")).upper()
-        if (self.kind == "universal") != bool(sequence) or (sequence and sequence not in UNIVERSAL_SEQUENCES):
+        if (self.kind == "universal") != bool(sequence) or (
+            sequence and sequence not in UNIVERSAL_SEQUENCES
+        ):
             what = (
-                f"choose one of {', '.join(UNIVERSAL_SEQUENCES)}" if self.kind == "universal" else "a universal joint alone has one"
+                f"choose one of {', '.join(UNIVERSAL_SEQUENCES)}"
+                if self.kind == "universal"
+                else "a universal joint alone has one"
             )
             raise ModelError(f"{self}: sequence {self.sequence!r} will not do; {what}")
         put(self, "sequence", sequence)
         if self.planar and self.kind != "revolute":
             raise ModelError(f"{self}: planar belongs to revolute joints, not to {self.kind} ones")
         if (self.kind == "distance") != (self.length != 0.0) or not 0.0 <= self.length < math.inf:
-            raise ModelError(f"{self}: length {self.length} will not do; a distance has one above 0 in m, other joints have none")
+            raise ModelError(
+                f"{self}: length {self.length} will not do; a distance has one above 0 in m, other "
+                "joints have none"
+            )
         if (self.kind == "gear") != bool(self.joints) or (self.joints and len(self.joints) != 2):
             raise ModelError(
-                f"{self}: joints {list(self.joints)} will not do; a gear couples two coordinates, other loops have none"
+                f"{self}: joints {list(self.joints)} will not do; a gear couples two coordinates, "
+                "other loops have none"
             )
         if not (math.isfinite(self.ratio) and math.isfinite(self.offset)):
             raise ModelError(f"{self}: ratio {self.ratio} and offset {self.offset} must be finite")
@@ -108,9 +133,16 @@ class Loop:
             raise ModelError(f"{self}: ratio and offset belong to gears, not to {self.kind} joints")
         for end in (self.first, self.second):
             R = end.frame.rotation
-            sound = np.isfinite(R).all() and np.isfinite(end.frame.position).all() and np.abs(R @ R.T - np.eye(3)).max() < 1e-6
+            sound = (
+                np.isfinite(R).all()
+                and np.isfinite(end.frame.position).all()
+                and np.abs(R @ R.T - np.eye(3)).max() < 1e-6
+            )
             if not sound or np.linalg.det(R) < 0.0:
-                raise ModelError(f"{self}: its frame on {end.link or 'the base'!r} is not a finite position and a rotation matrix")
+                raise ModelError(
+                    f"{self}: its frame on {end.link or 'the base'!r} is not a finite position and "
+                    "a rotation matrix"
+                )
 
     def __str__(self) -> str:
         return f"loop {self.name!r}"
@@ -132,12 +164,16 @@ class Loop:
 
     @property
     def freedoms(self) -> int:
-        """Degrees of freedom that the closing joint leaves: 6 less its rows, 1 in the plane of a planar one."""
+        """Degrees of freedom that the closing joint leaves: 6 less its rows, 1 in the plane of a
+        planar one.
+        """
         return 1 if self.planar else 6 - len(self.rows)
 
     @property
     def frames(self) -> tuple[Frame, Frame]:
-        """Both frames turned so that the rows are taken along their axes: z along the joint's axis; a universal joint's own."""
+        """Both frames turned so that the rows are taken along their axes: z along the joint's axis;
+        a universal joint's own.
+        """
         if self.kind == "universal":
             return tuple(  # type: ignore[return-value]
                 end.frame @ Frame(align_z(AXES[letter]))
@@ -149,12 +185,17 @@ class Loop:
 
 def check_loops(model: Robot) -> None:
     """Refuse loops whose names clash, and loops and guesses that name what the robot does not have."""
-    links, moving = set(model.attached), {link for link, at in model.attached.items() if at.body >= 0}
+    links, moving = (
+        set(model.attached),
+        {link for link, at in model.attached.items() if at.body >= 0},
+    )
     coordinates = [model.coordinates[i] for i in model.layout.plain_q]
     for name in model.guess:
         if name not in coordinates:
             some = ", ".join(coordinates[:20])
-            raise ModelError(f"{model.name}: guess names {name!r}, which is no coordinate; choose among {some}")
+            raise ModelError(
+                f"{model.name}: guess names {name!r}, which is no coordinate; choose among {some}"
+            )
     seen: set[str] = set()
     for loop in model.loops:
         if loop.name in seen:
@@ -163,15 +204,24 @@ def check_loops(model: Robot) -> None:
         for name in loop.joints:
             if name not in coordinates:
                 some = ", ".join(coordinates[:20])
-                raise ModelError(f"{loop}: there is no coordinate {name!r} to couple; coordinates are {some}")
+                raise ModelError(
+                    f"{loop}: there is no coordinate {name!r} to couple; coordinates are {some}"
+                )
         if loop.joints:
             if loop.joints[0] == loop.joints[1]:
                 raise ModelError(f"{loop}: {loop.joints[0]!r} cannot be geared to itself")
             continue
         for end in (loop.first, loop.second):
             if end.link is not None and end.link not in links:
-                raise ModelError(f"{loop}: no link is named {end.link!r}; links are {', '.join(sorted(links)[:20])}")
+                raise ModelError(
+                    f"{loop}: no link is named {end.link!r}; links are "
+                    f"{', '.join(sorted(links)[:20])}"
+                )
         if loop.first.link not in moving and loop.second.link not in moving:
-            raise ModelError(f"{loop}: both of its ends are on the base, nothing moves between them")
+            raise ModelError(
+                f"{loop}: both of its ends are on the base, nothing moves between them"
+            )
         if loop.first.link == loop.second.link:
-            raise ModelError(f"{loop}: both of its ends are on {loop.first.link!r}; it must join two links")
+            raise ModelError(
+                f"{loop}: both of its ends are on {loop.first.link!r}; it must join two links"
+            )

@@ -1,7 +1,9 @@
-"""Closed systems given whole: bodies, and every joint between two of them. Which joints to cut is chosen here, or given.
+"""Closed systems given whole: bodies, and every joint between two of them. Which joints to cut is
+chosen here, or given.
 
-A joint is told by two frames, one on each of its bodies, that the joint lets move against each other; this is also how a loop is
-told, so a joint can become either: a joint of the tree, or one that closes a loop.
+A joint is told by two frames, one on each of its bodies, that the joint lets move against each
+other; this is also how a loop is told, so a joint can become either: a joint of the tree, or one
+that closes a loop.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from ramify.model.joint import Joint
 from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
 from ramify.model.robot import Robot
 
-_CLOSING: Final = {kind: kind for kind in LOOP_KINDS if kind not in ("point_on_line", "distance", "gear")} | {"ball": "spherical"}
+_CLOSING: Final = {
+    kind: kind for kind in LOOP_KINDS if kind not in ("point_on_line", "distance", "gear")
+} | {"ball": "spherical"}
 """Joints that can be cut, and what closes the loop then."""
 
 _AXIAL: Final = ("revolute", "prismatic", "helical", "cylindrical")
@@ -30,7 +34,9 @@ _TURNED: Final = ("fixed", "ball", "universal", "spherical")
 
 @dataclass(frozen=True)
 class WholeJoint:
-    """A joint of a closed system between the frames ``first`` and ``second``; the other fields are those of Joint and Loop."""
+    """A joint of a closed system between the frames ``first`` and ``second``; the other fields are
+    those of Joint and Loop.
+    """
 
     name: str
     kind: str
@@ -45,18 +51,36 @@ class WholeJoint:
 
     @property
     def edge(self) -> Edge:
-        dof = Joint(self.name, self.kind, axis=self.axis, sequence=self.sequence, pitch=self.pitch, limits=self.limits).dof
+        dof = Joint(
+            self.name,
+            self.kind,
+            axis=self.axis,
+            sequence=self.sequence,
+            pitch=self.pitch,
+            limits=self.limits,
+        ).dof
         return Edge(self.name, self.first.link, self.second.link, self.kind, dof, self.actuated)
 
     def on_tree(self, way: Way) -> Joint:
         """The joint as one of the tree, from the parent's frame to the body's.
 
-        Walked from its second body to its first it keeps its coordinates where it has an axis (which is turned round). The angles
-        of universal and spherical joints are then those of the opposite motion: last first, negative.
+        Walked from its second body to its first it keeps its coordinates where it has an axis
+        (which is turned round). The angles of universal and spherical joints are then those of the
+        opposite motion: last first, negative.
         """
         ends = (self.second, self.first) if way.backwards else (self.first, self.second)
         placement, outlet = ends[0].frame, ends[1].frame.inverse()
-        joint = Joint(self.name, self.kind, placement, outlet, self.axis, self.sequence, self.pitch, self.limits, self.actuated)
+        joint = Joint(
+            self.name,
+            self.kind,
+            placement,
+            outlet,
+            self.axis,
+            self.sequence,
+            self.pitch,
+            self.limits,
+            self.actuated,
+        )
         if not way.backwards or self.kind in ("fixed", "ball"):
             return joint
         if self.kind in _AXIAL:
@@ -66,38 +90,58 @@ class WholeJoint:
             limits = tuple((-high, -low) for low, high in reversed(self.limits))
             return replace(joint, sequence=joint.sequence[::-1], limits=limits)
         raise ModelError(
-            f"joint {self.name!r}: the tree reaches it from its second body; list the ends of a {self.kind} joint in reverse"
+            f"joint {self.name!r}: the tree reaches it from its second body; list the ends of a "
+            f"{self.kind} joint in reverse"
         )
 
     def closing(self) -> Loop:
         """The joint as one that closes a loop."""
         if self.kind not in _CLOSING:
-            raise ModelError(f"joint {self.name!r}: a {self.kind} joint cannot be cut; give cut, a list of other joints")
+            raise ModelError(
+                f"joint {self.name!r}: a {self.kind} joint cannot be cut; give cut, a list of "
+                "other joints"
+            )
         kind = _CLOSING[self.kind]
         axis = self.axis if self.kind in _AXIAL else (0.0, 0.0, 1.0)
         sequence = self.sequence if kind == "universal" else ""
-        return Loop(self.name, kind, self.first, self.second, axis, sequence, self.planar and kind == "revolute")
+        return Loop(
+            self.name,
+            kind,
+            self.first,
+            self.second,
+            axis,
+            sequence,
+            self.planar and kind == "revolute",
+        )
 
 
 def opened(
     bodies: Sequence[LinkSpec], joints: Sequence[WholeJoint], cut: Sequence[str] | None
 ) -> tuple[list[LinkSpec], list[Loop]]:
-    """A closed system as links of a tree, in the order of the bodies where that can be, and the loops that close it.
+    """A closed system as links of a tree, in the order of the bodies where that can be, and the
+    loops that close it.
 
-    cut: names of the joints to cut; unless given, they are chosen by minimum cumulative degree of freedom (sections 8.1, 8.4).
+    cut: names of the joints to cut; unless given, they are chosen by minimum cumulative degree of
+    freedom (sections 8.1, 8.4).
     """
     names = [spec.name for spec in bodies]
     tree = spanned(names, joints, cut)
     by_name = {joint.name: joint for joint in joints}
     ways = {way.body: way for way in tree.ways}
     links = [
-        replace(spec, parent=ways[spec.name].parent, joint=by_name[ways[spec.name].joint.name].on_tree(ways[spec.name]))
+        replace(
+            spec,
+            parent=ways[spec.name].parent,
+            joint=by_name[ways[spec.name].joint.name].on_tree(ways[spec.name]),
+        )
         for spec in bodies
     ]
     return links, [by_name[edge.name].closing() for edge in tree.cut]
 
 
-def spanned(names: Sequence[str], joints: Sequence[WholeJoint], cut: Sequence[str] | None) -> SpanningTree:
+def spanned(
+    names: Sequence[str], joints: Sequence[WholeJoint], cut: Sequence[str] | None
+) -> SpanningTree:
     """The tree of a closed system: the least one, or the one that the cut joints leave."""
     edges = [joint.edge for joint in joints]
     return least_cdof(names, edges) if cut is None else cut_at(names, edges, cut)
@@ -134,19 +178,38 @@ class Mechanism:
         shapes: Sequence[Shape] = (),
         points: Mapping[str, Sequence[float]] | None = None,
     ) -> Self:
-        """Add a body: mass in kg, com in m, inertia about it in kg m^2 (three moments or 3 x 3). Returns the mechanism."""
+        """Add a body: mass in kg, com in m, inertia about it in kg m^2 (three moments or 3 x 3).
+        Returns the mechanism.
+        """
         with understood(f"body {name!r}"):
             tensor = np.asarray(inertia, dtype=np.float64)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
-            named = tuple((key, tuple(float(x) for x in point)) for key, point in (points or {}).items())
+            named = tuple(
+                (key, tuple(float(x) for x in point)) for key, point in (points or {}).items()
+            )
             centre = np.asarray(com, dtype=np.float64)
-            self.bodies.append(LinkSpec(name, None, Joint(name, "fixed"), float(mass), centre, tensor, tuple(shapes), named))  # type: ignore[arg-type]
+            self.bodies.append(
+                LinkSpec(
+                    name,
+                    None,
+                    Joint(name, "fixed"),
+                    float(mass),
+                    centre,
+                    tensor,
+                    tuple(shapes),
+                    named,
+                )
+            )  # type: ignore[arg-type]
         return self
 
-    def joint(self, name: str, first: Any, second: Any, kind: str = "revolute", **options: Any) -> Self:
-        """Add a joint between two ends: a body's name (None: the base), or (body, frame or offset in m). Returns the mechanism.
+    def joint(
+        self, name: str, first: Any, second: Any, kind: str = "revolute", **options: Any
+    ) -> Self:
+        """Add a joint between two ends: a body's name (None: the base), or (body, frame or offset
+        in m). Returns the mechanism.
 
-        options are those of ``WholeJoint``: axis, sequence, pitch, limits, actuated (True unless told), planar.
+        options are those of ``WholeJoint``: axis, sequence, pitch, limits, actuated (True unless
+        told), planar.
         """
         with understood(f"joint {name!r}"):
             for key in ("axis", "limits"):
@@ -165,7 +228,9 @@ class Mechanism:
         return spanned([spec.name for spec in self.bodies], self.joints, cut)
 
     def robot(self, cut: Sequence[str] | None = None) -> Robot:
-        """The finished, checked model; cut names the joints to cut, chosen by minimum cumulative degree of freedom unless given."""
+        """The finished, checked model; cut names the joints to cut, chosen by minimum cumulative
+        degree of freedom unless given.
+        """
         links, loops = opened(self.bodies, self.joints, cut)
         return build(self.name, links, self.gravity, loops=loops, guess=without(self.guess, loops))
 

@@ -1,4 +1,6 @@
-"""Kinematic modules (section 4.1): serial runs of bodies, each starting at the last body of its parent module."""
+"""Kinematic modules (section 4.1): serial runs of bodies, each starting at the last body of its
+parent module.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from ramify.core.errors import ModelError
 
 @dataclass(frozen=True)
 class Module:
-    """Module M_i: its ``bodies`` (indices, base first) and the index of its ``parent`` module, -1 for the base M_0."""
+    """Module M_i: its ``bodies`` (indices, base first) and the index of its ``parent`` module, -1
+    for the base M_0.
+    """
 
     index: int
     parent: int
@@ -35,7 +39,9 @@ def find_modules(parents: Sequence[int]) -> tuple[Module, ...]:
     return tuple(modules)
 
 
-def check_modules(groups: Sequence[Sequence[int]], parents: Sequence[int], names: Sequence[str]) -> tuple[Module, ...]:
+def check_modules(
+    groups: Sequence[Sequence[int]], parents: Sequence[int], names: Sequence[str]
+) -> tuple[Module, ...]:
     """Modules given by the user, checked against the two conditions of section 4.1."""
     module_of: dict[int, int] = {-1: -1}
     modules: list[Module] = []
@@ -48,15 +54,25 @@ def check_modules(groups: Sequence[Sequence[int]], parents: Sequence[int], names
                 raise ModelError(f"{where}: link {names[body]!r} is in two modules")
         for body, before in zip(group[1:], group, strict=False):
             if parents[body] != before:
-                raise ModelError(f"{where} is not serial: {names[body]!r} does not hang on {names[before]!r}")
+                raise ModelError(
+                    f"{where} is not serial: {names[body]!r} does not hang on {names[before]!r}"
+                )
         root = parents[group[0]]
         if root not in module_of:
-            raise ModelError(f"{where} starts on {names[root]!r}, which no earlier module holds; list parent modules first")
+            raise ModelError(
+                f"{where} starts on {names[root]!r}, which no earlier module holds; list parent "
+                "modules first"
+            )
         if root >= 0 and modules[module_of[root]].bodies[-1] != root:
-            raise ModelError(f"{where} does not start at the last link of its parent module; split that one at {names[root]!r}")
+            raise ModelError(
+                f"{where} does not start at the last link of its parent module; split that one at "
+                f"{names[root]!r}"
+            )
         module_of.update(dict.fromkeys(group, index))
         modules.append(Module(index, module_of[root], tuple(group)))
     missing = [names[b] for b in range(len(parents)) if b not in module_of]
     if missing:
-        raise ModelError(f"modules leave out {', '.join(map(repr, missing))}; every moving link belongs to one")
+        raise ModelError(
+            f"modules leave out {', '.join(map(repr, missing))}; every moving link belongs to one"
+        )
     return tuple(modules)

@@ -1,7 +1,9 @@
-"""Rotations as quaternions (w first), Euler angles and matrices, in batches, and the map from Euler rates to angular velocity.
+"""Rotations as quaternions (w first), Euler angles and matrices, in batches, and the map from Euler
+rates to angular velocity.
 
-For R = R_a(q1) R_b(q2) R_c(q3) the angular velocity in the moved frame is w = E dq/dt. The columns of E are the three axes seen
-from that frame: (R_b R_c)' e_a, R_c' e_b, e_c. E is singular in gimbal lock.
+For R = R_a(q1) R_b(q2) R_c(q3) the angular velocity in the moved frame is w = E dq/dt. The columns
+of E are the three axes seen from that frame: (R_b R_c)' e_a, R_c' e_b, e_c. E is singular in gimbal
+lock.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ def from_euler(sequence: str, angles: Array) -> Array:
 
 
 def to_euler(sequence: str, R: Array) -> Array:
-    """Euler angles (..., 3) of rotation matrices: the second in [-pi/2, pi/2], or in [0, pi] for a symmetric sequence."""
+    """Euler angles (..., 3) of rotation matrices: the second in [-pi/2, pi/2], or in [0, pi] for a
+    symmetric sequence.
+    """
     i, j, k = ("XYZ".index(letter) for letter in sequence)
     if i == k:
         other = 3 - i - j
@@ -67,7 +71,11 @@ def euler_rates(sequence: str, angles: Array) -> Array:
     behind_first = rotation(from_euler(sequence, halves))
     halves[..., 1] = 0.0
     behind_second = rotation(from_euler(sequence, halves))
-    columns = (behind_first[..., a, :], behind_second[..., b, :], np.broadcast_to(e[c], angles.shape))
+    columns = (
+        behind_first[..., a, :],
+        behind_second[..., b, :],
+        np.broadcast_to(e[c], angles.shape),
+    )
     return np.stack(columns, axis=-1)
 
 
@@ -82,7 +90,8 @@ def solve(joint: Joint, angles: Array, E: Array, right: Array) -> Array:
     if (np.abs(np.linalg.det(E)) < 1e-9).any():
         angle = angles[..., 1].flat[np.abs(np.linalg.det(E)).argmin()]
         raise StateError(
-            f"joint {joint.name!r} is in gimbal lock (middle angle {angle:.9g} rad): its rates are not determined there"
+            f"joint {joint.name!r} is in gimbal lock (middle angle {angle:.9g} rad): its rates are "
+            "not determined there"
         )
     found: Array = np.linalg.solve(E, right[..., None])[..., 0].astype(np.float64, copy=False)
     return found

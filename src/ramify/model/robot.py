@@ -22,10 +22,12 @@ from ramify.model.skeleton import Skeleton, build_skeleton
 
 @dataclass(frozen=True, eq=False)
 class Robot:
-    """A robot as data: what all other layers work on. Users hold it as ``ramify.Model``, which adds a method per question.
+    """A robot as data: what all other layers work on. Users hold it as ``ramify.Model``, which adds
+    a method per question.
 
-    ``attached`` maps every link's name, merged ones too, to its body and frame. ``gravity`` is an acceleration in the world frame.
-    ``loops`` are the joints that close loops, ``guess`` coordinates near which these are closed: see ``assemble``.
+    ``attached`` maps every link's name, merged ones too, to its body and frame. ``gravity`` is an
+    acceleration in the world frame. ``loops`` are the joints that close loops, ``guess``
+    coordinates near which these are closed: see ``assemble``.
     """
 
     name: str
@@ -49,7 +51,9 @@ class Robot:
 
     @cached_property
     def memo(self) -> dict[str, Any]:
-        """What upper layers have made for this robot, compiled kernels above all; copies start without."""
+        """What upper layers have made for this robot, compiled kernels above all; copies start
+        without.
+        """
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
@@ -120,7 +124,9 @@ class Robot:
         return configuration.neutral(self)
 
     def random(self, seed: int = 0) -> tuple[Array, Array]:
-        """(q, v): a repeatable random state; q within the limits where there are some, else within +-pi or +-1 m."""
+        """(q, v): a repeatable random state; q within the limits where there are some, else within
+        +-pi or +-1 m.
+        """
         return configuration.random(self, seed)
 
     def integrate(self, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
@@ -142,21 +148,30 @@ class Robot:
         for i, body in enumerate(self.bodies):
             if body.name == name:
                 return i
-        raise ModelError(f"{self.name} has no moving body {name!r}; its bodies are {', '.join(b.name for b in self.bodies[:20])}")
+        raise ModelError(
+            f"{self.name} has no moving body {name!r}; its bodies are "
+            f"{', '.join(b.name for b in self.bodies[:20])}"
+        )
 
     def attachment(self, link: str) -> Attachment:
         """Body and frame of a link, also of one merged into its parent by a fixed joint."""
         try:
             return self.attached[link]
         except KeyError:
-            raise ModelError(f"{self.name} has no link {link!r}; its links are {', '.join(list(self.attached)[:20])}") from None
+            raise ModelError(
+                f"{self.name} has no link {link!r}; its links are "
+                f"{', '.join(list(self.attached)[:20])}"
+            ) from None
 
     def joint(self, name: str) -> Joint:
         """The joint of that name."""
         for joint in self.joints:
             if joint.name == name:
                 return joint
-        raise ModelError(f"{self.name} has no joint {name!r}; its joints are {', '.join(j.name for j in self.joints[:20])}")
+        raise ModelError(
+            f"{self.name} has no joint {name!r}; its joints are "
+            f"{', '.join(j.name for j in self.joints[:20])}"
+        )
 
     def joint_slice(self, name: str, of: Literal["q", "v"] = "v") -> slice:
         """Where a joint's entries stand in v (or in q)."""

@@ -1,10 +1,11 @@
 """From bodies and joints to links in Denavit-Hartenberg frames.
 
-The user's body frames are free; the links' frames are ours to choose, and a good choice makes every recursion cheaper. A link's z
-axis is its joint axis. Turning its frame about z and sliding it along z, we put x on the common normal to the joint axis of its
-first child, so that along a serial run only one constant rotation (alpha) and few offsets remain: the modified DH frames of the
-book, found automatically for any robot. Axes that are nearly parallel have their common normal far away; there the offsets stay as
-they are.
+The user's body frames are free; the links' frames are ours to choose, and a good choice makes every
+recursion cheaper. A link's z axis is its joint axis. Turning its frame about z and sliding it along
+z, we put x on the common normal to the joint axis of its first child, so that along a serial run
+only one constant rotation (alpha) and few offsets remain: the modified DH frames of the book, found
+automatically for any robot. Axes that are nearly parallel have their common normal far away; there
+the offsets stay as they are.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ _TINY = 1e-15
 
 @dataclass(frozen=True)
 class Skeleton:
-    """The links of a model, parents first; ``last[b]`` is the link that is body b; ``root`` is their base frame in the world.
+    """The links of a model, parents first; ``last[b]`` is the link that is body b; ``root`` is
+    their base frame in the world.
 
-    ``ball[k]`` is 1, 2, 3 where link k is one of a ball joint's three: the first takes four entries of q, the others none.
+    ``ball[k]`` is 1, 2, 3 where link k is one of a ball joint's three: the first takes four entries
+    of q, the others none.
     """
 
     links: tuple[Link, ...]
@@ -46,7 +49,9 @@ class Skeleton:
         return any(self.ball)
 
     def coordinates(self, q: Sequence[Any], rest: tuple[float, ...]) -> list[Any]:
-        """The entries of q by link: one each, or the tuples that a BallLink takes, ``rest`` where it has no quaternion."""
+        """The entries of q by link: one each, or the tuples that a BallLink takes, ``rest`` where
+        it has no quaternion.
+        """
         out: list[Any] = []
         i = 0
         for ball in self.ball:
@@ -71,7 +76,9 @@ class Skeleton:
 
 @dataclass
 class _Axis:
-    """A link under construction: its z-aligned frame is ``from_parent`` in the parent's z-aligned frame at q = 0."""
+    """A link under construction: its z-aligned frame is ``from_parent`` in the parent's z-aligned
+    frame at q = 0.
+    """
 
     parent: int
     from_parent: Frame
@@ -80,7 +87,9 @@ class _Axis:
 
 
 def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], list[Frame]]:
-    """One z-aligned frame per degree of freedom; for each body its last link and its frame in that link's z-aligned frame."""
+    """One z-aligned frame per degree of freedom; for each body its last link and its frame in that
+    link's z-aligned frame.
+    """
     axes: list[_Axis] = []
     last: list[int] = []
     seat: list[Frame] = []
@@ -100,15 +109,19 @@ def _clean(frame: Frame) -> Frame:
     """Rounding dust swept away, so that right angles fold."""
     rotation, position = np.array(frame.rotation), np.array(frame.position)
     rotation[np.abs(rotation) < _TINY] = 0.0
-    rotation[np.abs(np.abs(rotation) - 1.0) < _TINY] = np.sign(rotation[np.abs(np.abs(rotation) - 1.0) < _TINY])
+    rotation[np.abs(np.abs(rotation) - 1.0) < _TINY] = np.sign(
+        rotation[np.abs(np.abs(rotation) - 1.0) < _TINY]
+    )
     position[np.abs(position) < _TINY * max(1.0, float(np.abs(position).max()))] = 0.0
     return Frame(rotation, position)
 
 
 def _normal_angles(frame: Frame) -> tuple[float, float, float, float]:
-    """(gamma, slide) of the common normal as seen from the parent, and (theta, slide) of it from the child.
+    """(gamma, slide) of the common normal as seen from the parent, and (theta, slide) of it from
+    the child.
 
-    The child's z-aligned frame is Rz(gamma) Tz(slide) Rx(alpha) Tx(a) Rz(-theta) Tz(-slide'); alpha is recovered by the caller.
+    The child's z-aligned frame is Rz(gamma) Tz(slide) Rx(alpha) Tx(a) Rz(-theta) Tz(-slide'); alpha
+    is recovered by the caller.
     """
     e, o = frame.rotation[:, 2], frame.position
     sin_alpha = math.hypot(e[0], e[1])
@@ -159,8 +172,12 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
         first.setdefault(axis.parent, k)
     normal = [_normal_angles(axis.from_parent) for axis in axes]
     # The links' frames: z-aligned frames turned and slid onto the common normal of the first child.
-    # A ball joint's frames all stay at its centre: its axes turn with the body, not with the links between them.
-    own = {k: (normal[child][0], 0.0 if k >= 0 and axes[k].step.ball else normal[child][1]) for k, child in first.items()}
+    # A ball joint's frames all stay at its centre: its axes turn with the body, not with the links
+    # between them.
+    own = {
+        k: (normal[child][0], 0.0 if k >= 0 and axes[k].step.ball else normal[child][1])
+        for k, child in first.items()
+    }
     chosen = {k: _screw_z(*own[k]) if k in own else Frame() for k in range(-1, len(axes))}
     body_of = {link: b for b, link in enumerate(last)}
     links = []
@@ -177,14 +194,30 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
         else:
             place, inertia = Frame(), rigid_inertia(0.0, np.zeros(3), np.zeros((3, 3)))
         screw = Screw(axis.step.rho, axis.step.eta)
-        link = Link(_turn(gamma), _turn(alpha), _turn(theta0), _vec(frame.position), screw, inertia, as_pose(place))
-        links.append(as_ball(link, float(axis.step.ball > 1), _clean(axis.aligned @ chosen[k])) if axis.step.ball else link)
+        link = Link(
+            _turn(gamma),
+            _turn(alpha),
+            _turn(theta0),
+            _vec(frame.position),
+            screw,
+            inertia,
+            as_pose(place),
+        )
+        links.append(
+            as_ball(link, float(axis.step.ball > 1), _clean(axis.aligned @ chosen[k]))
+            if axis.step.ball
+            else link
+        )
     balls = tuple(axis.step.ball for axis in axes)
-    return Skeleton(tuple(links), tuple(axis.parent for axis in axes), chosen[-1], tuple(last), balls)
+    return Skeleton(
+        tuple(links), tuple(axis.parent for axis in axes), chosen[-1], tuple(last), balls
+    )
 
 
 def as_ball(link: Link, coupled: float, frame: Frame) -> BallLink:
-    """A link of a ball joint, ``frame`` being its own in the joint's; or, uncoupled, an ordinary link that runs with such."""
+    """A link of a ball joint, ``frame`` being its own in the joint's; or, uncoupled, an ordinary
+    link that runs with such.
+    """
     parts = {f.name: getattr(link, f.name) for f in fields(Link)}
     return BallLink(**parts, coupled=coupled, K=as_pose(frame.inverse()).R)
 

@@ -13,7 +13,13 @@ from ramify.motion.per_joint import PerJoint
 from ramify.motion.quintic import Quintic
 from ramify.motion.sequence import Sequence
 from ramify.motion.spline import Spline
-from ramify.motion.support import Balance, measured_balance, planned_balance, support_margin, support_polygon
+from ramify.motion.support import (
+    Balance,
+    measured_balance,
+    planned_balance,
+    support_margin,
+    support_polygon,
+)
 from ramify.motion.table import Table
 from ramify.motion.trajectory import Motion, Trajectory
 

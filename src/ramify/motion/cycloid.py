@@ -19,12 +19,14 @@ from ramify.motion.trajectory import Motion, Texts, Trajectory, span, together
 
 @dataclass(frozen=True)
 class Cycloid(Trajectory):
-    """From ``start`` to ``end``, each (n,) or a number, in rad or m, within ``duration`` s (eq. 6.14).
+    """From ``start`` to ``end``, each (n,) or a number, in rad or m, within ``duration`` s (eq.
+    6.14).
 
-    With s = (t - begin) / T, the share of the way that lies behind is s - sin(2 pi s) / (2 pi). Rates and accelerations are zero
-    at both ends.
+    With s = (t - begin) / T, the share of the way that lies behind is s - sin(2 pi s) / (2 pi).
+    Rates and accelerations are zero at both ends.
 
-    Raises StateError where a value is not finite, shapes do not fit, or the duration is not positive.
+    Raises StateError where a value is not finite, shapes do not fit, or the duration is not
+    positive.
     """
 
     start: Any
@@ -54,7 +56,8 @@ class Cycloid(Trajectory):
 
 
 def cycloid(start: ArrayLike, end: ArrayLike, duration: float = 1.0, rows: int = 1001) -> Motion:
-    """``Cycloid(start, end, duration)`` at ``rows`` times spread evenly from 0 to the duration, both included.
+    """``Cycloid(start, end, duration)`` at ``rows`` times spread evenly from 0 to the duration,
+    both included.
 
     Raises StateError as Cycloid does, and where there are fewer than two rows.
     """
@@ -67,12 +70,16 @@ _TABLE_6_5 = {"gripper": ((0.0, 0.0, 0.0, 90.0), (60.0, 80.0, 80.0, 120.0))}
 def example_ends(model: Robot) -> tuple[Array, Array]:
     """(start, end), each (nv,): where the book's examples move a robot.
 
-    The built-in gripper has ends of its own (table 6.5); any other robot goes from zero to 60 degrees, slides to 0.1 m.
+    The built-in gripper has ends of its own (table 6.5); any other robot goes from zero to 60
+    degrees, slides to 0.1 m.
 
     Raises ModelError for a robot with quaternions, whose coordinates cannot move one by one.
     """
     if model.nq != model.nv:
-        raise ModelError(f"{model.name} has quaternions among its coordinates; a cycloid moves angles and slides, one by one")
+        raise ModelError(
+            f"{model.name} has quaternions among its coordinates; a cycloid moves angles and "
+            "slides, one by one"
+        )
     if model.name in _TABLE_6_5 and model.nv == 4:
         start, end = _TABLE_6_5[model.name]
         return np.deg2rad(start), np.deg2rad(end)

@@ -21,13 +21,16 @@ Formula = Callable[[Any], Any]
 
 @dataclass(frozen=True, repr=False)
 class Function(Trajectory):
-    """q(t) as a Python function that gives a number or a list of n numbers, rad or m, for a time in s.
+    """q(t) as a Python function that gives a number or a list of n numbers, rad or m, for a time in
+    s.
 
-    Written with ``+ - * /``, whole powers and ``ramify.core.scalar``'s sin, cos, sqrt, atan2, floor and select, it is differentiated
-    exactly and can be compiled. A function that computes in any other way must come with its rates ``v`` and accelerations ``a``:
-    nothing is differentiated numerically.
+    Written with ``+ - * /``, whole powers and ``ramify.core.scalar``'s sin, cos, sqrt, atan2, floor
+    and select, it is differentiated exactly and can be compiled. A function that computes in any
+    other way must come with its rates ``v`` and accelerations ``a``: nothing is differentiated
+    numerically.
 
-    Raises StateError where q cannot be differentiated and v or a is missing, only one of them is given, or their lengths differ.
+    Raises StateError where q cannot be differentiated and v or a is missing, only one of them is
+    given, or their lengths differ.
     """
 
     q: Formula
@@ -40,25 +43,33 @@ class Function(Trajectory):
         begin, duration = span(self.begin, self.duration, endless=True)
         settle(self, begin=begin, duration=duration)
         if (self.v is None) != (self.a is None):
-            raise StateError(f"{'a' if self.a is None else 'v'} is missing: give both rates and accelerations, or neither")
+            raise StateError(
+                f"{'a' if self.a is None else 'v'} is missing: give both rates and accelerations, "
+                "or neither"
+            )
         try:
             q, v, a = self.inside(self.begin)
         except TypeError as error:
             if self.v is not None:
                 raise
             raise StateError(
-                f"{_name(self.q)} cannot be differentiated: {error}; write it with + - * / and the functions of ramify.core.scalar, "
+                f"{_name(self.q)} cannot be differentiated: {error}; write it with + - * / and the "
+                "functions of ramify.core.scalar, "
                 "or give v and a"
             ) from error
         if not len(q) == len(v) == len(a):
-            raise StateError(f"q gives {len(q)} numbers, v {len(v)} and a {len(a)}; they must give as many")
+            raise StateError(
+                f"q gives {len(q)} numbers, v {len(v)} and a {len(a)}; they must give as many"
+            )
         if not q:
             raise StateError(f"{_name(self.q)} gives no number")
 
     def __repr__(self) -> str:
         """What the function computes, not where it lies: compiled code is kept under this text."""
         what = self._digest or f"{id(self.q):#x}"
-        return f"Function({_name(self.q)}, {what}, duration={self.duration!r}, begin={self.begin!r})"
+        return (
+            f"Function({_name(self.q)}, {what}, duration={self.duration!r}, begin={self.begin!r})"
+        )
 
     @property
     def n(self) -> int:
@@ -76,7 +87,9 @@ class Function(Trajectory):
             roots = [as_node(graph, x) for part in self.inside(graph.symbol("t")) for x in part]
         except (TypeError, ValueError, AttributeError):  # the user's function wants numbers
             return ""
-        nodes = [(i, graph.ops[i], graph.args[i], graph.payload.get(i)) for i in graph.reachable(roots)]
+        nodes = [
+            (i, graph.ops[i], graph.args[i], graph.payload.get(i)) for i in graph.reachable(roots)
+        ]
         return hashlib.sha256(repr((nodes, roots)).encode()).hexdigest()[:32]
 
     def inside(self, t: Scalar) -> Texts:

@@ -1,4 +1,6 @@
-"""Walking: hips that move like an inverted pendulum, feet that swing, joints in closed form (appendix B)."""
+"""Walking: hips that move like an inverted pendulum, feet that swing, joints in closed form
+(appendix B).
+"""
 
 from __future__ import annotations
 
@@ -14,6 +16,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
+from ramify.model.drives import driven
 from ramify.model.robot import Robot
 from ramify.motion.jet import Jet, jet
 from ramify.motion.leg import Leg, legs, reaches
@@ -25,23 +28,27 @@ Place = tuple[Scalar, Scalar, Scalar]
 
 @dataclass(frozen=True)
 class Gait(Trajectory):
-    """Two groups of legs that carry the robot by turns, step after step: bipeds, trotting quadrupeds, tripod hexapods.
+    """Two groups of legs that carry the robot by turns, step after step: bipeds, trotting
+    quadrupeds, tripod hexapods.
 
-    A step lasts T = ``pendulum.period``. While one group stands, the hips follow the pendulum over it at constant height, the trunk
-    upright, and the feet of the other group swing from one stride behind to one ahead of where they stand beside it (B.10):
+    A step lasts T = ``pendulum.period``. While one group stands, the hips follow the pendulum over
+    it at constant height, the trunk upright, and the feet of the other group swing from one stride
+    behind to one ahead of where they stand beside it (B.10):
 
         x_a = -stride cos(pi u / T),   z_a = lift / 2 (1 - cos(2 pi u / T)),   u the time since the step began
 
-    They leave and reach the ground at height zero and without velocity. Then the groups change. Positions and rates of all joints
-    are continuous; accelerations jump where the groups change, as those of the pendulum and of the swinging feet do.
+    They leave and reach the ground at height zero and without velocity. Then the groups change.
+    Positions and rates of all joints are continuous; accelerations jump where the groups change, as
+    those of the pendulum and of the swinging feet do.
 
-    legs: see ``Leg``; support: the names of those that stand first; steps: how many steps, without end unless told (the motion
-    is then held); base: whether the six coordinates [x y z, three angles] of a free_euler base come first. The base starts stride/2
-    behind the feet that stand first, whose place is x = 0. With a ``pendulum.sway`` the two feet of a biped keep that distance from
-    the middle and the hips sway between them; without, each foot stands below its hip.
+    legs: see ``Leg``; support: the names of those that stand first; steps: how many steps, without
+    end unless told (the motion is then held); base: whether the six coordinates [x y z, three
+    angles] of a free_euler base come first. The base starts stride/2 behind the feet that stand
+    first, whose place is x = 0. With a ``pendulum.sway`` the two feet of a biped keep that distance
+    from the middle and the hips sway between them; without, each foot stands below its hip.
 
-    Rates and accelerations are exact derivatives. ``Gait.of`` reads the legs from a robot. Raises StateError where names do not fit
-    or a foot cannot be reached.
+    Rates and accelerations are exact derivatives. ``Gait.of`` reads the legs from a robot. Raises
+    StateError where names do not fit or a foot cannot be reached.
     """
 
     legs: tuple[Leg, ...]
@@ -56,22 +63,38 @@ class Gait(Trajectory):
         settle(self, legs=tuple(self.legs), support=tuple(self.support))
         if not (is_number(self.lift) and self.lift > 0.0):
             raise StateError(f"lift {self.lift!r} must be a finite and positive number, in m")
-        if not (self.steps == math.inf or (is_number(self.steps) and self.steps >= 1 and float(self.steps).is_integer())):
-            raise StateError(f"steps {self.steps!r} must be a whole number of at least 1, or infinity")
+        if not (
+            self.steps == math.inf
+            or (is_number(self.steps) and self.steps >= 1 and float(self.steps).is_integer())
+        ):
+            raise StateError(
+                f"steps {self.steps!r} must be a whole number of at least 1, or infinity"
+            )
         if not is_number(self.begin):
             raise StateError(f"begin {self.begin!r} must be a finite number, in s")
         settle(self, lift=float(self.lift), begin=float(self.begin))
         names = [leg.name for leg in self.legs]
         for name in self.support:
             if name not in names:
-                raise StateError(f"support: there is no leg {name!r}; the legs are {', '.join(names)}")
+                raise StateError(
+                    f"support: there is no leg {name!r}; the legs are {', '.join(names)}"
+                )
         if len(set(self.support)) != len(self.support) or not 0 < len(self.support) < len(names):
-            raise StateError(f"support must name some legs once, not none and not all {len(names)}: {', '.join(names)}")
+            raise StateError(
+                f"support must name some legs once, not none and not all {len(names)}: "
+                f"{', '.join(names)}"
+            )
         if self.pendulum.sway and len(names) != 2:
-            raise StateError(f"sway {self.pendulum.sway} m is for two legs; with {len(names)} the feet stand below the hips")
+            raise StateError(
+                f"sway {self.pendulum.sway} m is for two legs; with {len(names)} the feet stand "
+                "below the hips"
+            )
         heights = {leg.hip[2] for leg in self.legs}
         if len(heights) > 1:
-            raise StateError(f"the hips are {len(heights)} different heights in the trunk; a gait needs them level")
+            raise StateError(
+                f"the hips are {len(heights)} different heights in the trunk; a gait needs them "
+                "level"
+            )
         self._check_reach()
 
     @classmethod
@@ -81,20 +104,33 @@ class Gait(Trajectory):
     ) -> Gait:  # fmt: skip
         """The gait of a robot with a floating trunk and legs of two links (see ``legs``).
 
-        height: of the hips over the ground (z_h), m; period: of a step (T), s; stride: the way of a step (l_s), m; lift: how high a
-        foot is lifted (h_f), m; sway: of a biped's feet from the middle (abs(y_h(0))), m; support: the legs that stand
-        first, each by the name of one of its joints or bodies; every other leg unless given (diagonals, tripods).
+        height: of the hips over the ground (z_h), m; period: of a step (T), s; stride: the way of a
+        step (l_s), m; lift: how high a foot is lifted (h_f), m; sway: of a biped's feet from the
+        middle (abs(y_h(0))), m; support: the legs that stand first, each by the name of one of its
+        joints or bodies; every other leg unless given (diagonals, tripods).
 
-        Raises ModelError where the robot's legs are of another kind, StateError where a number does not fit.
+        Raises ModelError where the robot's legs are of another kind, StateError where a number does
+        not fit.
         """
         found = legs(model)
         size = float(np.linalg.norm(model.gravity))
         if size == 0.0 or abs(model.gravity[2] + size) > 1e-9 * size:
-            raise StateError(f"{model.name} has gravity {list(model.gravity)}; a gait needs one that points along -Z")
+            raise StateError(
+                f"{model.name} has gravity {list(model.gravity)}; a gait needs one that points "
+                "along -Z"
+            )
         given = [support] if isinstance(support, str) else support
         standing = _alternate(found) if given is None else _named(model, found, given)
         base = model.joints[0].kind == "free_euler"
-        return cls(found, InvertedPendulum(height, period, stride, sway, size), lift, standing, steps, begin, base)
+        return cls(
+            found,
+            InvertedPendulum(height, period, stride, sway, size),
+            lift,
+            standing,
+            steps,
+            begin,
+            base,
+        )
 
     # ---- a trajectory ----
 
@@ -110,7 +146,9 @@ class Gait(Trajectory):
         trunk, ankles = self._moved(t)
         found = [*trunk, 0.0, 0.0, 0.0] if self.base else []
         for leg, (x, y, z) in zip(self.legs, ankles, strict=True):
-            found += leg.angles(*(p - (b + h) for p, b, h in zip((x, y, z), trunk, leg.hip, strict=True)))
+            found += leg.angles(
+                *(p - (b + h) for p, b, h in zip((x, y, z), trunk, leg.hip, strict=True))
+            )
         jets = [jet(x) for x in found]
         return [x.x for x in jets], [x.dx for x in jets], [x.ddx for x in jets]
 
@@ -129,7 +167,9 @@ class Gait(Trajectory):
         ankles: list[Place] = []
         for leg in self.legs:
             stands = leg.name in self.support
-            ahead, up = (_either(first, a, b, stands) for a, b in zip((here, 0.0), swing, strict=True))
+            ahead, up = (
+                _either(first, a, b, stands) for a, b in zip((here, 0.0), swing, strict=True)
+            )
             ankles.append((ahead + leg.hip[0], self._aside(leg), up + leg.sole))
         return trunk, ankles
 
@@ -137,7 +177,9 @@ class Gait(Trajectory):
         """(number of the step at a time, whether those of ``support`` stand in it)."""
         step = floor((t - self.begin) * (1.0 / self.pendulum.period))
         if not math.isinf(self.steps):
-            step = select(step < self.steps, step, self.steps - 1.0)  # the end belongs to the last step
+            step = select(
+                step < self.steps, step, self.steps - 1.0
+            )  # the end belongs to the last step
         return step, step - 2.0 * floor(0.5 * step) < 0.5
 
     def _aside(self, leg: Leg) -> float:
@@ -149,15 +191,22 @@ class Gait(Trajectory):
         return next(self._aside(leg) for leg in self.legs if (leg.name in self.support) == first)
 
     def _check_reach(self) -> None:
-        lateral = {leg.name: abs(self._aside(leg) - leg.hip[1]) for leg in self.legs if "X" not in leg.hips}
+        lateral = {
+            leg.name: abs(self._aside(leg) - leg.hip[1]) for leg in self.legs if "X" not in leg.hips
+        }
         if any(lateral.values()):
-            raise StateError(f"sway {self.pendulum.sway} m: the hips {', '.join(lateral)} do not turn about X; leave it out")
+            raise StateError(
+                f"sway {self.pendulum.sway} m: the hips {', '.join(lateral)} do not turn about X; "
+                "leave it out"
+            )
         p = self.pendulum
         times = self.begin + np.linspace(0.0, 2.0 if self.steps > 1 else 1.0, 201) * p.period
         for t in times.tolist():
             trunk, ankles = self._moved(t)
             for leg, ankle in zip(self.legs, ankles, strict=True):
-                place = [jet(a).x - (jet(b).x + h) for a, b, h in zip(ankle, trunk, leg.hip, strict=True)]
+                place = [
+                    jet(a).x - (jet(b).x + h) for a, b, h in zip(ankle, trunk, leg.hip, strict=True)
+                ]
                 if not reaches(leg, *place):
                     far = math.sqrt(sum(x * x for x in place))
                     if far < leg.reach:
@@ -166,50 +215,68 @@ class Gait(Trajectory):
                     else:
                         why = f"; the leg is {leg.reach:.4g} m long and must stay bent: lower the height, the stride or the lift"
                     when = f"{t - self.begin:.3g} s after the start"
-                    raise StateError(f"{leg.name} cannot reach its foot {when}: it is {far:.4g} m from the hip{why}")
+                    raise StateError(
+                        f"{leg.name} cannot reach its foot {when}: it is {far:.4g} m from the "
+                        f"hip{why}"
+                    )
 
     # ---- what a walk is judged by ----
 
     def trunk(self, t: ArrayLike) -> tuple[Array, Array, Array]:
-        """Desired place, velocity and acceleration of the trunk's origin at the times t (...): (..., 3) each, in m and s."""
+        """Desired place, velocity and acceleration of the trunk's origin at the times t (...):
+        (..., 3) each, in m and s.
+        """
         times = np.asarray(t, dtype=np.float64)
         jets = [jet(x) for x in self._moved(times)[0]]
-        x, dx, ddx = (stacked(part, times.shape) for part in zip(*((one.x, one.dx, one.ddx) for one in jets), strict=True))
+        x, dx, ddx = (
+            stacked(part, times.shape)
+            for part in zip(*((one.x, one.dx, one.ddx) for one in jets), strict=True)
+        )
         return x, dx, ddx
 
     def ankles(self, t: ArrayLike) -> Array:
         """Desired places (..., legs, 3) of the ankles at the times t (...), m."""
         times = np.asarray(t, dtype=np.float64)
         _, places = self._moved(times)
-        return np.stack([stacked([jet(x).x for x in place], times.shape) for place in places], axis=-2)
+        return np.stack(
+            [stacked([jet(x).x for x in place], times.shape) for place in places], axis=-2
+        )
 
     def standing(self, t: ArrayLike) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which legs stand at the times t (...): (..., legs)."""
         first = np.asarray(self._step(np.asarray(t, dtype=np.float64))[1])
-        return np.stack([first if leg.name in self.support else ~first for leg in self.legs], axis=-1)
+        return np.stack(
+            [first if leg.name in self.support else ~first for leg in self.legs], axis=-1
+        )
 
     def start(self, model: Robot) -> tuple[Array, Array]:
-        """(q0, v0) of a robot on this gait at its begin: joints, and the trunk upright with the pendulum's velocity."""
+        """(q0, v0) of a robot on this gait at its begin: joints, and the trunk upright with the
+        pendulum's velocity.
+        """
         m = self.whole(model, self.begin)
         return m.q, m.v
 
     def whole(self, model: Robot, t: ArrayLike) -> Motion:
-        """The motion of the whole robot, its floating base included: q (..., nq), v and a (..., nv) at the times t (...).
+        """The motion of the whole robot, its floating base included: q (..., nq), v and a (..., nv)
+        at the times t (...).
 
         Raises StateError where the robot has other joints, or no floating base.
         """
-        from ramify.model.drives import driven
-
         m = self.at(t)
         if self.n == model.nv == model.nq:
             return m
         chosen = driven(model)
         joints = self.n - 6 * self.base
         if len(chosen) != joints or model.joints[0].kind not in ("free", "free_euler"):
-            raise StateError(f"the gait moves {joints} joints on a floating trunk; {model.name} has {len(chosen)} to drive")
+            raise StateError(
+                f"the gait moves {joints} joints on a floating trunk; {model.name} has "
+                f"{len(chosen)} to drive"
+            )
         q = np.broadcast_to(model.neutral(), (*m.t.shape, model.nq)).copy()
         v, a = np.zeros((2, *m.t.shape, model.nv))
-        q[..., list(chosen.q)], v[..., list(chosen.v)], a[..., list(chosen.v)] = (x[..., -joints:] for x in (m.q, m.v, m.a))
+        q[..., list(chosen.q)], v[..., list(chosen.v)], a[..., list(chosen.v)] = (
+            x[..., -joints:] for x in (m.q, m.v, m.a)
+        )
         for part, moved in zip((q, v, a), self.trunk(m.t), strict=True):
             part[..., :3] = moved
         return Motion(m.t, q, v, a)
@@ -222,7 +289,9 @@ def _either(first: Scalar, standing: Scalar, swinging: Scalar, stands: bool) -> 
 
 
 def _alternate(found: tuple[Leg, ...]) -> tuple[str, ...]:
-    """Legs in turn along each side, the sides against each other: one of two, a diagonal of four, a tripod of six."""
+    """Legs in turn along each side, the sides against each other: one of two, a diagonal of four, a
+    tripod of six.
+    """
     sides: dict[bool, list[Leg]] = {True: [], False: []}
     for i, leg in enumerate(found):
         sides[leg.hip[1] > 0.0 if leg.hip[1] else i % 2 == 1].append(leg)
@@ -234,7 +303,12 @@ def _alternate(found: tuple[Leg, ...]) -> tuple[str, ...]:
 def _named(model: Robot, found: tuple[Leg, ...], names: Sequence[str]) -> tuple[str, ...]:
     """Legs by the names of their joints or bodies."""
     owner: dict[str, str] = {}
-    first = {leg.name: i for i, body in enumerate(model.bodies) for leg in found if body.joint.name == leg.name}
+    first = {
+        leg.name: i
+        for i, body in enumerate(model.bodies)
+        for leg in found
+        if body.joint.name == leg.name
+    }
     for name, i in first.items():
         for body in model.bodies[i:]:
             if body.joint.name in first and body.joint.name != name:
@@ -242,5 +316,8 @@ def _named(model: Robot, found: tuple[Leg, ...], names: Sequence[str]) -> tuple[
             owner |= {body.name: name, body.joint.name: name}
     unknown = next((name for name in names if name not in owner), None)
     if unknown is not None:
-        raise StateError(f"support: no leg of {model.name} has a joint or body {unknown!r}; the legs are {', '.join(first)}")
+        raise StateError(
+            f"support: no leg of {model.name} has a joint or body {unknown!r}; the legs are "
+            f"{', '.join(first)}"
+        )
     return tuple(owner[name] for name in names)

@@ -13,11 +13,13 @@ from ramify.motion.trajectory import Texts, Trajectory, span, together
 
 @dataclass(frozen=True)
 class Harmonic(Trajectory):
-    """q = offset + amplitude sin(2 pi frequency (t - begin) + phase), for ever unless a duration is given.
+    """q = offset + amplitude sin(2 pi frequency (t - begin) + phase), for ever unless a duration is
+    given.
 
     offset and amplitude in rad or m, frequency in Hz, phase in rad; each (n,) or a number.
 
-    Raises StateError where a value is not finite, shapes do not fit, or the duration is not positive.
+    Raises StateError where a value is not finite, shapes do not fit, or the duration is not
+    positive.
     """
 
     offset: Any
@@ -42,7 +44,9 @@ class Harmonic(Trajectory):
         q: list[Scalar] = []
         v: list[Scalar] = []
         a: list[Scalar] = []
-        for offset, amplitude, frequency, phase in zip(self.offset, self.amplitude, self.frequency, self.phase, strict=True):
+        for offset, amplitude, frequency, phase in zip(
+            self.offset, self.amplitude, self.frequency, self.phase, strict=True
+        ):
             w = 2.0 * math.pi * frequency
             angle = since * w + phase
             swing = amplitude * sin(angle)

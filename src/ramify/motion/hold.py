@@ -13,7 +13,8 @@ from ramify.motion.trajectory import Texts, Trajectory, row, span
 
 @dataclass(frozen=True)
 class Hold(Trajectory):
-    """The coordinates stay at ``q`` (n,) or a number, rad or m. A duration matters only as a part of a Sequence.
+    """The coordinates stay at ``q`` (n,) or a number, rad or m. A duration matters only as a part
+    of a Sequence.
 
     Raises StateError where a value is not finite or the duration is not positive.
     """

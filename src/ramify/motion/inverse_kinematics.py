@@ -1,6 +1,8 @@
-"""Joint positions that bring points and frames of a robot where they are wanted: damped least squares.
+"""Joint positions that bring points and frames of a robot where they are wanted: damped least
+squares.
 
-For any robot and any number of targets at once, whole batches of them together. Legs of two links have a closed form (``leg``).
+For any robot and any number of targets at once, whole batches of them together. Legs of two links
+have a closed form (``leg``).
 """
 
 from __future__ import annotations
@@ -23,15 +25,19 @@ Rows = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 _SOFTEST: Final = 1e-12
 _HARDEST: Final = 1e8
 _GAIN: Final = 1e-7
-"""Share of the squared error that an iteration must win: one that wins less has come as near as it gets."""
+"""Share of the squared error that an iteration must win: one that wins less has come as near as it
+gets.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """Where a point of a body is to be, and how the body is to be turned; one of them may be left out.
+    """Where a point of a body is to be, and how the body is to be turned; one of them may be left
+    out.
 
-    body: a link; point: in its frame, m; position (..., 3): of that point in the world, m; rotation (..., 3, 3): from the link's
-    frame to the world; weights: of position errors (1/m) and of rotation errors (1/rad).
+    body: a link; point: in its frame, m; position (..., 3): of that point in the world, m; rotation
+    (..., 3, 3): from the link's frame to the world; weights: of position errors (1/m) and of
+    rotation errors (1/rad).
     """
 
     body: str
@@ -44,8 +50,9 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Posture:
-    """What was found: ``q`` (..., nq); ``converged`` (...): all targets within the tolerance; ``position_error`` (..., targets) in
-    m and ``rotation_error`` (..., targets) in rad, what remains (zero where nothing was asked); ``iterations`` (...).
+    """What was found: ``q`` (..., nq); ``converged`` (...): all targets within the tolerance;
+    ``position_error`` (..., targets) in m and ``rotation_error`` (..., targets) in rad, what
+    remains (zero where nothing was asked); ``iterations`` (...).
     """
 
     q: Array
@@ -67,23 +74,35 @@ def inverse_kinematics(
     restarts: int = 8,
     strict: bool = True,
 ) -> Posture:
-    """Configurations at which a robot meets its targets, by Levenberg and Marquardt's damped least squares.
+    """Configurations at which a robot meets its targets, by Levenberg and Marquardt's damped least
+    squares.
 
-    Each iteration solves (J' J + mu I) dq = J' e for the weighted errors e of all targets; mu falls with success and grows without.
-    Among many answers one near the guess is found.
+    Each iteration solves (J' J + mu I) dq = J' e for the weighted errors e of all targets; mu falls
+    with success and grows without. Among many answers one near the guess is found.
 
-    targets: a ``Target``, several, or {link: position (..., 3)}; a batch of them is solved at once. guess (..., nq): where the
-    search starts, neutral unless given. joints: those that may move; all but a floating base unless given. limits: True for the
-    joints' own, False for none, or (nq, 2). tolerance: m and rad. restarts: how many random postures (always the same ones) are
-    tried where the search from the guess fails. strict: whether a target that is not met is an error.
+    targets: a ``Target``, several, or {link: position (..., 3)}; a batch of them is solved at once.
+    guess (..., nq): where the search starts, neutral unless given. joints: those that may move; all
+    but a floating base unless given. limits: True for the joints' own, False for none, or (nq, 2).
+    tolerance: m and rad. restarts: how many random postures (always the same ones) are tried where
+    the search from the guess fails. strict: whether a target that is not met is an error.
 
-    Raises StateError for shapes that do not fit, and where a target is not met: which, how far it is, and for which state.
+    Raises StateError for shapes that do not fit, and where a target is not met: which, how far it
+    is, and for which state.
     """
     wanted = _targets(model, targets)
     start = configuration(model, "guess", model.neutral() if guess is None else guess)
-    lead = together(**{f"target {i}": shape for i, one in enumerate(wanted) for shape in [one.lead]}, guess=start.shape[:-1])
+    lead = together(
+        **{f"target {i}": shape for i, one in enumerate(wanted) for shape in [one.lead]},
+        guess=start.shape[:-1],
+    )
     rows = int(np.prod(lead, dtype=np.int64))
-    problem = _Problem(model, [one.spread(lead, rows) for one in wanted], _moving(model, joints), _bounds(model, limits), tolerance)
+    problem = _Problem(
+        model,
+        [one.spread(lead, rows) for one in wanted],
+        _moving(model, joints),
+        _bounds(model, limits),
+        tolerance,
+    )
     q = problem.inside(np.broadcast_to(start, (*lead, model.nq)).reshape(rows, model.nq).copy())
     q, error, iterations = problem.search(q, np.arange(rows), max_iterations)
     rng = np.random.default_rng(0)
@@ -105,21 +124,43 @@ def inverse_kinematics(
     return found
 
 
-def _refuse(problem: _Problem, away: Array, turned: Array, error: Array, lead: tuple[int, ...], tolerance: float) -> None:
+def _refuse(
+    problem: _Problem,
+    away: Array,
+    turned: Array,
+    error: Array,
+    lead: tuple[int, ...],
+    tolerance: float,
+) -> None:
     row = int(np.flatnonzero(error > tolerance)[0])
     worst = int(np.argmax(away[row] + turned[row]))
-    parts = [f"{x:.4g} {unit}" for x, unit in ((away[row, worst], "m"), (turned[row, worst], "rad")) if x > 0.1 * tolerance]
-    state = f" of state {row if len(lead) == 1 else tuple(int(i) for i in np.unravel_index(row, lead))}" if lead else ""
+    parts = [
+        f"{x:.4g} {unit}"
+        for x, unit in ((away[row, worst], "m"), (turned[row, worst], "rad"))
+        if x > 0.1 * tolerance
+    ]
+    state = (
+        f" of state {row if len(lead) == 1 else tuple(int(i) for i in np.unravel_index(row, lead))}"
+        if lead
+        else ""
+    )
     moving = set(problem.moving.tolist())
     fixed = [
         repr(j.name)
         for j in problem.model.joints
-        if j.kind in ("free", "free_euler") and not moving & set(range(problem.model.nv)[problem.model.joint_slice(j.name)])
+        if j.kind in ("free", "free_euler")
+        and not moving & set(range(problem.model.nv)[problem.model.joint_slice(j.name)])
     ]
-    base = f"The floating base {', '.join(fixed)} stays where it is unless joints= names it. " if fixed else ""
+    base = (
+        f"The floating base {', '.join(fixed)} stays where it is unless joints= names it. "
+        if fixed
+        else ""
+    )
     raise StateError(
-        f"inverse kinematics: target {worst} ({problem.targets[worst].body!r}){state} is not met, {' and '.join(parts)} remain; it "
-        f"may be out of reach of the {len(problem.moving)} coordinates that move and their limits. {base}Try another guess, or "
+        f"inverse kinematics: target {worst} ({problem.targets[worst].body!r}){state} is not met, "
+        f"{' and '.join(parts)} remain; it "
+        f"may be out of reach of the {len(problem.moving)} coordinates that move and their limits. "
+        f"{base}Try another guess, or "
         "strict=False for the nearest posture"
     )
 
@@ -155,7 +196,14 @@ class _Wanted:
 class _Problem:
     """Errors, Jacobians and steps of rows of configurations."""
 
-    def __init__(self, model: Robot, targets: list[_Wanted], moving: Rows, bounds: tuple[Array, Array], tolerance: float) -> None:
+    def __init__(
+        self,
+        model: Robot,
+        targets: list[_Wanted],
+        moving: Rows,
+        bounds: tuple[Array, Array],
+        tolerance: float,
+    ) -> None:
         self.model, self.targets, self.moving, self.tolerance = model, targets, moving, tolerance
         self.low, self.high = bounds
         plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
@@ -168,7 +216,9 @@ class _Problem:
         return q
 
     def elsewhere(self, q: Array, rng: np.random.Generator) -> Array:
-        """Random configurations: the moving coordinates anywhere within their limits, or within half a turn or a metre."""
+        """Random configurations: the moving coordinates anywhere within their limits, or within
+        half a turn or a metre.
+        """
         step = np.zeros((len(q), self.model.nv))
         step[:, self.moving] = rng.uniform(-np.pi, np.pi, size=(len(q), len(self.moving)))
         moved = self.model.integrate(q, step, 1.0)
@@ -177,13 +227,22 @@ class _Problem:
         return self.inside(moved)
 
     def errors(self, q: Array, rows: Rows) -> list[tuple[Array | None, Array | None]]:
-        """For every target: what is missing in position (rows, 3) and as a rotation vector of the world (rows, 3)."""
+        """For every target: what is missing in position (rows, 3) and as a rotation vector of the
+        world (rows, 3).
+        """
         R, r = kinematics(self.model, q)
         out: list[tuple[Array | None, Array | None]] = []
         for one in self.targets:
             at, turned = r[:, one.index] + R[:, one.index] @ one.point, R[:, one.index] @ one.turn
             p = None if one.position is None else one.position[rows] - at
-            out.append((p, None if one.rotation is None else _rotation_vector(one.rotation[rows] @ turned.transpose(0, 2, 1))))
+            out.append(
+                (
+                    p,
+                    None
+                    if one.rotation is None
+                    else _rotation_vector(one.rotation[rows] @ turned.transpose(0, 2, 1)),
+                )
+            )
         return out
 
     def remaining(self, q: Array, rows: Rows) -> tuple[Array, Array]:
@@ -198,7 +257,11 @@ class _Problem:
         found = self.errors(q, rows)
         plain = [np.linalg.norm(e, axis=1) for pair in found for e in pair if e is not None]
         weights = [one.weights for one in self.targets]
-        pairs = [(w, e) for ws, es in zip(weights, found, strict=True) for w, e in zip(ws, es, strict=True)]
+        pairs = [
+            (w, e)
+            for ws, es in zip(weights, found, strict=True)
+            for w, e in zip(ws, es, strict=True)
+        ]
         parts = [w * e for w, e in pairs if e is not None]
         return np.concatenate(parts, axis=1), np.max(plain, axis=0)
 
@@ -206,7 +269,9 @@ class _Problem:
         """(rows, m, moving)."""
         parts: list[Array] = []
         for one in self.targets:
-            J = jacobian(self.model, q, self.model.bodies[one.index].name, one.point)[:, :, self.moving]
+            J = jacobian(self.model, q, self.model.bodies[one.index].name, one.point)[
+                :, :, self.moving
+            ]
             parts += [one.weights[0] * J[:, 3:]] if one.position is not None else []
             parts += [one.weights[1] * J[:, :3]] if one.rotation is not None else []
         return np.concatenate(parts, axis=1)
@@ -239,13 +304,17 @@ class _Problem:
         pull = np.einsum("rmn,rm->rn", J, e)
         for k, i in enumerate(self.places):
             if i >= 0:
-                held = ((q[:, i] <= self.low[i]) & (pull[:, k] < 0.0)) | ((q[:, i] >= self.high[i]) & (pull[:, k] > 0.0))
+                held = ((q[:, i] <= self.low[i]) & (pull[:, k] < 0.0)) | (
+                    (q[:, i] >= self.high[i]) & (pull[:, k] > 0.0)
+                )
                 J[held, :, k], pull[held, k] = 0.0, 0.0
         normal = np.einsum("rmn,rmk->rnk", J, J) + mu[:, None, None] * np.eye(len(self.moving))
         out = np.zeros((len(q), self.model.nv))
         out[:, self.moving] = np.linalg.solve(normal, pull[..., None])[..., 0]
         size = np.abs(out).max(axis=1, keepdims=True)
-        return out * np.minimum(1.0, 1.0 / np.maximum(size, 1e-300))  # no joint further than a radian or a metre at once
+        return out * np.minimum(
+            1.0, 1.0 / np.maximum(size, 1e-300)
+        )  # no joint further than a radian or a metre at once
 
 
 def _rotation_vector(R: Array) -> Array:
@@ -269,32 +338,61 @@ def _targets(model: Robot, targets: Any) -> list[_Wanted]:
 
 def _wanted(model: Robot, i: int, target: Any) -> _Wanted:
     if not isinstance(target, Target):
-        raise StateError(f"target {i} is a {type(target).__name__}; give a Target, or {{link: position}}")
+        raise StateError(
+            f"target {i} is a {type(target).__name__}; give a Target, or {{link: position}}"
+        )
     if target.position is None and target.rotation is None:
-        raise StateError(f"target {i} ({target.body!r}) wants nothing; give it a position or a rotation")
+        raise StateError(
+            f"target {i} ({target.body!r}) wants nothing; give it a position or a rotation"
+        )
     body = model.attachment(target.body)
     if body.body < 0:
-        raise StateError(f"target {i}: {target.body!r} is part of the base of {model.name} and does not move")
+        raise StateError(
+            f"target {i}: {target.body!r} is part of the base of {model.name} and does not move"
+        )
     name = f"target {i} ({target.body!r})"
     p = None if target.position is None else checked(model, f"{name}: position", target.position, 3)
     R = None if target.rotation is None else checked(model, f"{name}: rotation", target.rotation, 3)
-    if R is not None and (R.ndim < 2 or R.shape[-2] != 3 or np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max() > 1e-6):
-        raise StateError(f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles")
+    if R is not None and (
+        R.ndim < 2
+        or R.shape[-2] != 3
+        or np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max() > 1e-6
+    ):
+        raise StateError(
+            f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles"
+        )
     for what, weight in (("weight", target.weight), ("rotation_weight", target.rotation_weight)):
         if not (np.isfinite(weight) and weight > 0.0):
             raise StateError(f"{name}: {what} {weight} must be finite and positive")
-    point = body.frame.rotation @ checked(model, f"{name}: point", target.point, 3) + body.frame.position
-    return _Wanted(target.body, body.body, point, body.frame.rotation, p, R, (target.weight, target.rotation_weight))
+    point = (
+        body.frame.rotation @ checked(model, f"{name}: point", target.point, 3)
+        + body.frame.position
+    )
+    return _Wanted(
+        target.body,
+        body.body,
+        point,
+        body.frame.rotation,
+        p,
+        R,
+        (target.weight, target.rotation_weight),
+    )
 
 
 def _moving(model: Robot, joints: Iterable[str] | None) -> Rows:
     """The entries of v that may change."""
     if isinstance(joints, str):
         joints = [joints]
-    names = [j.name for j in model.joints if j.kind not in ("free", "free_euler")] if joints is None else list(joints)
+    names = (
+        [j.name for j in model.joints if j.kind not in ("free", "free_euler")]
+        if joints is None
+        else list(joints)
+    )
     places = [j for name in names for j in range(model.nv)[model.joint_slice(name)]]
     if not places:
-        raise ModelError(f"inverse kinematics: nothing of {model.name} may move; name its joints with joints=")
+        raise ModelError(
+            f"inverse kinematics: nothing of {model.name} may move; name its joints with joints="
+        )
     return np.array(sorted(set(places)))
 
 
@@ -303,10 +401,21 @@ def _bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
     if limits is False:
         return np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
     if limits is True:
-        rows = [pair for joint in model.joints for pair in (joint.limits or [(-np.inf, np.inf)] * joint.nq)]
+        rows = [
+            pair
+            for joint in model.joints
+            for pair in (joint.limits or [(-np.inf, np.inf)] * joint.nq)
+        ]
         table = np.array(rows, dtype=np.float64).reshape(model.nq, 2)
     else:
         table = np.asarray(limits, dtype=np.float64)
-        if table.shape != (model.nq, 2) or np.isnan(table).any() or (table[:, 0] > table[:, 1]).any():
-            raise StateError(f"limits must be ({model.nq}, 2), lower and upper per coordinate; got shape {table.shape}")
+        if (
+            table.shape != (model.nq, 2)
+            or np.isnan(table).any()
+            or (table[:, 0] > table[:, 1]).any()
+        ):
+            raise StateError(
+                f"limits must be ({model.nq}, 2), lower and upper per coordinate; got shape "
+                f"{table.shape}"
+            )
     return table[:, 0], table[:, 1]

@@ -1,7 +1,8 @@
-"""Numbers with a first and a second derivative in time, so that a text for positions gives rates and accelerations too.
+"""Numbers with a first and a second derivative in time, so that a text for positions gives rates
+and accelerations too.
 
-Arithmetic on jets is arithmetic on Taylor series cut after the second power. The parts may be scalars of any kind: the
-derivatives of a traced text are traced.
+Arithmetic on jets is arithmetic on Taylor series cut after the second power. The parts may be
+scalars of any kind: the derivatives of a traced text are traced.
 """
 
 from __future__ import annotations
@@ -41,7 +42,11 @@ class Jet:
 
     def __mul__(self, o: Any) -> Jet:
         o = jet(o)
-        return Jet(self.x * o.x, self.x * o.dx + self.dx * o.x, self.x * o.ddx + 2.0 * (self.dx * o.dx) + self.ddx * o.x)
+        return Jet(
+            self.x * o.x,
+            self.x * o.dx + self.dx * o.x,
+            self.x * o.ddx + 2.0 * (self.dx * o.dx) + self.ddx * o.x,
+        )
 
     __rmul__ = __mul__
 
@@ -54,7 +59,9 @@ class Jet:
 
     def __pow__(self, exponent: int) -> Jet:
         if not isinstance(exponent, int) or exponent < 0:
-            raise TypeError(f"a power of the time must be a whole number, not negative; got {exponent!r}")
+            raise TypeError(
+                f"a power of the time must be a whole number, not negative; got {exponent!r}"
+            )
         out = Jet(1.0)
         for _ in range(exponent):
             out = out * self
@@ -80,7 +87,9 @@ class Jet:
         y, x = jet(y), jet(x)
         square = x.x * x.x + y.x * y.x
         rate = (x.x * y.dx - y.x * x.dx) / square
-        bend = (x.x * y.ddx - y.x * x.ddx) / square - 2.0 * rate * (x.x * x.dx + y.x * y.dx) / square
+        bend = (x.x * y.ddx - y.x * x.ddx) / square - 2.0 * rate * (
+            x.x * x.dx + y.x * y.dx
+        ) / square
         return Jet(atan2(y.x, x.x), rate, bend)
 
     def __lt__(self, o: Any) -> _Condition:
@@ -97,13 +106,18 @@ class Jet:
 
 
 class _Condition:
-    """A comparison of jets; it has no truth value, as it may not be known yet: branch with ``select``."""
+    """A comparison of jets; it has no truth value, as it may not be known yet: branch with
+    ``select``.
+    """
 
     def __init__(self, holds: Any) -> None:
         self._holds = holds
 
     def __bool__(self) -> bool:
-        raise TypeError("a comparison of the time has no truth value in a text; branch with ramify.core.scalar.select")
+        raise TypeError(
+            "a comparison of the time has no truth value in a text; branch with "
+            "ramify.core.scalar.select"
+        )
 
     def _select_(self, if_true: Any, if_false: Any) -> Jet:
         a, b, c = jet(if_true), jet(if_false), self._holds

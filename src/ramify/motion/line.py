@@ -15,11 +15,13 @@ from ramify.motion.trajectory import Row, Texts, Trajectory, row, span
 
 @dataclass(frozen=True)
 class PlanarLine(Trajectory):
-    """The two joint angles that lead the tip of a planar arm from ``start`` to ``end``, points (x, y) in m, on a straight line.
+    """The two joint angles that lead the tip of a planar arm from ``start`` to ``end``, points (x,
+    y) in m, on a straight line.
 
-    The first joint stands at the origin, the links have the ``lengths`` (l1, l2), m, and lie along x at zero. With s = (t -
-    begin) / T the share of the way that lies behind is (1 - cos(pi s)) / 2: an acceleration that runs like a cosine, from rest to
-    rest. ``elbow``: 1 for a second angle above zero, -1 below. Rates and accelerations are exact derivatives.
+    The first joint stands at the origin, the links have the ``lengths`` (l1, l2), m, and lie along
+    x at zero. With s = (t - begin) / T the share of the way that lies behind is (1 - cos(pi s)) /
+    2: an acceleration that runs like a cosine, from rest to rest. ``elbow``: 1 for a second angle
+    above zero, -1 below. Rates and accelerations are exact derivatives.
 
     Raises StateError where a value is not finite or the line leaves the reach of the arm.
     """
@@ -66,7 +68,10 @@ class PlanarLine(Trajectory):
         reach = math.hypot(x, y)
         if not abs(l1 - l2) < reach < l1 + l2:
             limits = f"{abs(l1 - l2):g} to {l1 + l2:g} m"
-            raise StateError(f"the line passes ({x:g}, {y:g}), {reach:g} m from the first joint; the arm reaches from {limits}")
+            raise StateError(
+                f"the line passes ({x:g}, {y:g}), {reach:g} m from the first joint; the arm "
+                f"reaches from {limits}"
+            )
 
     def inside(self, t: Scalar) -> Texts:
         jets = [jet(x) for x in self._angles((Jet(t, 1.0) - self.begin) / self.duration)]

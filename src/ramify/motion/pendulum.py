@@ -13,15 +13,18 @@ from ramify.motion.trajectory import is_number
 
 @dataclass(frozen=True)
 class InvertedPendulum:
-    """A mass at the constant ``height`` z_h (m) over its support, carried on by gravity (m/s^2): dd x = w^2 x, w^2 = g / z_h (B.4).
+    """A mass at the constant ``height`` z_h (m) over its support, carried on by gravity (m/s^2): dd
+    x = w^2 x, w^2 = g / z_h (B.4).
 
-    A step lasts ``period`` seconds and leads ``stride`` metres ahead. The repeatability conditions (B.8) leave one solution of
-    (B.7), here written about the middle of the step, where they can be seen:
+    A step lasts ``period`` seconds and leads ``stride`` metres ahead. The repeatability conditions
+    (B.8) leave one solution of (B.7), here written about the middle of the step, where they can be
+    seen:
 
         x_h(u) = x_h(0) sinh(w (T/2 - u)) / sinh(w T/2),   x_h(0) = -stride/2: odd, x_h(T) = -x_h(0) and the rates are equal
         y_h(u) = y_h(0) cosh(w (T/2 - u)) / cosh(w T/2),   abs(y_h(0)) = sway:   even, y_h(T) = y_h(0) and the rates are opposite
 
-    Its rates at the start are those of (B.9) with the minus sign that belongs there. x_h, y_h are measured from the support.
+    Its rates at the start are those of (B.9) with the minus sign that belongs there. x_h, y_h are
+    measured from the support.
 
     Raises StateError where a number is not finite or not positive (the sway may be zero).
     """
@@ -41,7 +44,8 @@ class InvertedPendulum:
             object.__setattr__(self, name, float(value))
         if self._reach > 20.0:
             raise StateError(
-                f"a step of {self.period:g} s is {2.0 * self._reach:.0f} times the pendulum's own time, {1.0 / self.rate:.3g} s; "
+                f"a step of {self.period:g} s is {2.0 * self._reach:.0f} times the pendulum's own "
+                f"time, {1.0 / self.rate:.3g} s; "
                 "take a shorter period or larger height"
             )
 
@@ -56,7 +60,9 @@ class InvertedPendulum:
         return 0.5 * self.rate * self.period
 
     def hip(self, u: Scalar) -> tuple[Jet, Jet]:
-        """(x_h, y_h / y_h(0)) with their rates and accelerations at the time u of a step, 0 to period, over any scalar."""
+        """(x_h, y_h / y_h(0)) with their rates and accelerations at the time u of a step, 0 to
+        period, over any scalar.
+        """
         w = self.rate
         s, c = sinh_cosh(w * (0.5 * self.period - u), self._reach)
         x = -0.5 * self.stride / math.sinh(self._reach)

@@ -20,9 +20,11 @@ from ramify.motion.trajectory import Texts, Trajectory, row
 
 @dataclass(frozen=True)
 class PerJoint(Trajectory):
-    """Trajectories side by side: the coordinates of the first of ``parts``, then those of the second, and so on.
+    """Trajectories side by side: the coordinates of the first of ``parts``, then those of the
+    second, and so on.
 
-    It begins with the first that begins and ends with the last that ends. ``PerJoint.named`` takes the joints by name.
+    It begins with the first that begins and ends with the last that ends. ``PerJoint.named`` takes
+    the joints by name.
 
     Raises StateError where there is no part, or one is no trajectory.
     """
@@ -38,29 +40,49 @@ class PerJoint(Trajectory):
     ) -> PerJoint:  # fmt: skip
         """The driven coordinates of a robot, or those of ``joints``, by the names of their joints.
 
-        Joints that ``parts`` does not name stay at ``rest`` (k,), one entry per coordinate, rad or m; at zero unless given.
+        Joints that ``parts`` does not name stay at ``rest`` (k,), one entry per coordinate, rad or
+        m; at zero unless given.
 
-        Raises StateError for a name that is not among them, a trajectory of the wrong length, and a joint with a quaternion.
+        Raises StateError for a name that is not among them, a trajectory of the wrong length, and a
+        joint with a quaternion.
         """
         chosen = driven(model, joints)
         if -1 in chosen.q:
             name = chosen.names[chosen.q.index(-1)]
-            raise StateError(f"{name!r} belongs to a quaternion; a trajectory moves angles and slides: leave it out of joints=")
+            raise StateError(
+                f"{name!r} belongs to a quaternion; a trajectory moves angles and slides: leave it "
+                "out of joints="
+            )
         still = row("rest", np.zeros(len(chosen)) if rest is None else rest)
         if len(still) != len(chosen):
             which = ", ".join(chosen.names[:12])
-            raise StateError(f"rest has {len(still)} entries; {model.name} has {len(chosen)} driven coordinates: {which}")
+            raise StateError(
+                f"rest has {len(still)} entries; {model.name} has {len(chosen)} driven "
+                f"coordinates: {which}"
+            )
         own: dict[str, list[int]] = {}
         for joint in model.joints:
-            places = [chosen.v.index(j) for j in range(model.nv)[model.joint_slice(joint.name)] if j in chosen.v]
+            places = [
+                chosen.v.index(j)
+                for j in range(model.nv)[model.joint_slice(joint.name)]
+                if j in chosen.v
+            ]
             own |= {joint.name: places} if places else {}
         for name, part in parts.items():
             if name not in own:
-                raise StateError(f"{model.name} has no driven joint {name!r}; its driven joints are {', '.join(list(own)[:20])}")
+                raise StateError(
+                    f"{model.name} has no driven joint {name!r}; its driven joints are "
+                    f"{', '.join(list(own)[:20])}"
+                )
             (checked,) = trajectories(f"joint {name!r}", [part])
             if checked.n != len(own[name]):
-                raise StateError(f"the trajectory of joint {name!r} has {checked.n} coordinates; the joint has {len(own[name])}")
-        return cls([parts.get(name) or Hold([still[i] for i in places]) for name, places in own.items()])
+                raise StateError(
+                    f"the trajectory of joint {name!r} has {checked.n} coordinates; the joint has "
+                    f"{len(own[name])}"
+                )
+        return cls(
+            [parts.get(name) or Hold([still[i] for i in places]) for name, places in own.items()]
+        )
 
     @property
     def n(self) -> int:

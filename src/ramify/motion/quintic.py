@@ -13,12 +13,15 @@ from ramify.motion.trajectory import Texts, Trajectory, span, together
 
 @dataclass(frozen=True)
 class Quintic(Trajectory):
-    """From ``start`` to ``end`` within ``duration`` s along q = sum of c_k s^k, k = 0 … 5, with s = (t - begin) / T.
+    """From ``start`` to ``end`` within ``duration`` s along q = sum of c_k s^k, k = 0 … 5, with s =
+    (t - begin) / T.
 
-    start, end (n,) or a number, rad or m; rates (rad/s, m/s) and accelerations (rad/s^2, m/s^2) at the ends likewise, zero unless
-    given. With rest at both ends the share of the way is 10 s^3 - 15 s^4 + 6 s^5.
+    start, end (n,) or a number, rad or m; rates (rad/s, m/s) and accelerations (rad/s^2, m/s^2) at
+    the ends likewise, zero unless given. With rest at both ends the share of the way is 10 s^3 - 15
+    s^4 + 6 s^5.
 
-    Raises StateError where a value is not finite, shapes do not fit, or the duration is not positive.
+    Raises StateError where a value is not finite, shapes do not fit, or the duration is not
+    positive.
     """
 
     start: Any
@@ -44,9 +47,14 @@ class Quintic(Trajectory):
     def _coefficients(self) -> list[tuple[float, ...]]:
         """c_0 … c_5 of each coordinate."""
         T = self.duration
-        rates, accelerations = (self.start_rate, self.end_rate), (self.start_acceleration, self.end_acceleration)
+        rates, accelerations = (
+            (self.start_rate, self.end_rate),
+            (self.start_acceleration, self.end_acceleration),
+        )
         found: list[tuple[float, ...]] = []
-        for q0, q1, v0, v1, a0, a1 in zip(self.start, self.end, *rates, *accelerations, strict=True):
+        for q0, q1, v0, v1, a0, a1 in zip(
+            self.start, self.end, *rates, *accelerations, strict=True
+        ):
             way, u0, u1, b0, b1 = q1 - q0, v0 * T, v1 * T, 0.5 * a0 * T**2, 0.5 * a1 * T**2
             found.append((
                 q0, u0, b0,

@@ -20,7 +20,8 @@ MEET = 1e-6
 
 @dataclass(frozen=True)
 class Sequence(Trajectory):
-    """``parts`` run one after the other from ``begin`` on, each from its own begin for its duration.
+    """``parts`` run one after the other from ``begin`` on, each from its own begin for its
+    duration.
 
     Only the last part may be endless. Rates may jump from part to part, positions may not.
 
@@ -37,12 +38,19 @@ class Sequence(Trajectory):
         settle(self, parts=parts, begin=float(self.begin))
         for i, (one, other) in enumerate(pairwise(parts)):
             if other.n != one.n:
-                raise StateError(f"part {i} of the sequence has {one.n} coordinates, part {i + 1} has {other.n}")
+                raise StateError(
+                    f"part {i} of the sequence has {one.n} coordinates, part {i + 1} has {other.n}"
+                )
             if not math.isfinite(one.duration):
                 raise StateError(f"part {i} of the sequence does not end; give it a duration")
-            for k, (a, b) in enumerate(zip(one.text(one.until)[0], other.text(other.begin)[0], strict=True)):
+            for k, (a, b) in enumerate(
+                zip(one.text(one.until)[0], other.text(other.begin)[0], strict=True)
+            ):
                 if not abs(a - b) <= MEET * max(1.0, abs(a)):
-                    raise StateError(f"the sequence jumps: part {i} leaves coordinate {k} at {a:.9g}, the next starts at {b:.9g}")
+                    raise StateError(
+                        f"the sequence jumps: part {i} leaves coordinate {k} at {a:.9g}, the next "
+                        f"starts at {b:.9g}"
+                    )
 
     @property
     def n(self) -> int:
@@ -63,7 +71,10 @@ class Sequence(Trajectory):
 
     def inside(self, t: Scalar) -> Texts:
         starts, n = self._starts, self.n
-        texts = [part.text(t - start + part.begin) for start, part in zip(starts, self.parts, strict=True)]
+        texts = [
+            part.text(t - start + part.begin)
+            for start, part in zip(starts, self.parts, strict=True)
+        ]
         rows = [[x for part in text for x in part] for text in texts]
         found = list(pick(t, starts[1:], rows))
         return found[:n], found[n : 2 * n], found[2 * n :]

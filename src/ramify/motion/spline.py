@@ -22,12 +22,14 @@ ENDS = ("natural", "clamped", "not_a_knot")
 class Spline(Trajectory):
     """The cubic spline through ``points`` (T, n), rad or m, at the rising ``times`` (T,), s.
 
-    On each interval q = c_0 + c_1 u + c_2 u^2 + c_3 u^3 with u the time since its first knot; q, v and a are continuous in between.
-    ``ends``: "natural" (no acceleration at both ends), "clamped" (``start_rate`` and ``end_rate`` are given, rest unless told) or
-    "not_a_knot" (the first two and the last two intervals share one cubic each). The text costs about 4 n selections per
-    knot when it is compiled: meant for up to some fifty knots.
+    On each interval q = c_0 + c_1 u + c_2 u^2 + c_3 u^3 with u the time since its first knot; q, v
+    and a are continuous in between. ``ends``: "natural" (no acceleration at both ends), "clamped"
+    (``start_rate`` and ``end_rate`` are given, rest unless told) or "not_a_knot" (the first two and
+    the last two intervals share one cubic each). The text costs about 4 n selections per knot when
+    it is compiled: meant for up to some fifty knots.
 
-    Raises StateError where times do not rise, shapes do not fit, a value is not finite or ``ends`` is unknown.
+    Raises StateError where times do not rise, shapes do not fit, a value is not finite or ``ends``
+    is unknown.
     """
 
     times: Any
@@ -46,7 +48,9 @@ class Spline(Trajectory):
             if any(rate) and self.ends != "clamped":
                 raise StateError(f"{name} belongs to ends='clamped'; they are {self.ends!r}")
             if len(rate) not in (1, len(points[0])):
-                raise StateError(f"{name} has {len(rate)} coordinates, the points have {len(points[0])}")
+                raise StateError(
+                    f"{name} has {len(rate)} coordinates, the points have {len(points[0])}"
+                )
             rates[name] = rate * len(points[0]) if len(rate) == 1 else rate
         settle(self, times=times, points=points, **rates)
 
@@ -72,9 +76,13 @@ class Spline(Trajectory):
         t, y = np.array(self.times), np.array(self.points)
         h = np.diff(t)[:, None]
         slope = np.diff(y, axis=0) / h
-        m = curvatures(h[:, 0], slope, self.ends, np.array(self.start_rate), np.array(self.end_rate))
+        m = curvatures(
+            h[:, 0], slope, self.ends, np.array(self.start_rate), np.array(self.end_rate)
+        )
         c1 = slope - h * (2.0 * m[:-1] + m[1:]) / 6.0
-        return np.hstack([t[:-1, None], y[:-1], c1, 0.5 * m[:-1], np.diff(m, axis=0) / (6.0 * h)]).tolist()
+        return np.hstack(
+            [t[:-1, None], y[:-1], c1, 0.5 * m[:-1], np.diff(m, axis=0) / (6.0 * h)]
+        ).tolist()
 
     def inside(self, t: Scalar) -> Texts:
         first, *c = pick(t, self.times[1:-1], self._rows)
@@ -90,21 +98,32 @@ class Spline(Trajectory):
 
 
 def curvatures(h: Array, slope: Array, ends: str, start_rate: Array, end_rate: Array) -> Array:
-    """Accelerations m (T, n) at the knots of a cubic spline, from the intervals h (T - 1) and the slopes over them (T - 1, n).
+    """Accelerations m (T, n) at the knots of a cubic spline, from the intervals h (T - 1) and the
+    slopes over them (T - 1, n).
 
-    Inside, h_k m_k + 2 (h_k + h_k+1) m_k+1 + h_k+1 m_k+2 = 6 (slope_k+1 - slope_k); the ends close this tridiagonal system.
+    Inside, h_k m_k + 2 (h_k + h_k+1) m_k+1 + h_k+1 m_k+2 = 6 (slope_k+1 - slope_k); the ends close
+    this tridiagonal system.
     """
     size, n = len(h) + 1, slope.shape[1]
     if ends == "not_a_knot" and size < 4:  # one parabola, or a line
-        return np.tile(2.0 * (slope[1] - slope[0]) / (h[0] + h[1]) if size == 3 else np.zeros(n), (size, 1))
-    below, diagonal, above, right = np.zeros(size), np.ones(size), np.zeros(size), np.zeros((size, n))
+        return np.tile(
+            2.0 * (slope[1] - slope[0]) / (h[0] + h[1]) if size == 3 else np.zeros(n), (size, 1)
+        )
+    below, diagonal, above, right = (
+        np.zeros(size),
+        np.ones(size),
+        np.zeros(size),
+        np.zeros((size, n)),
+    )
     below[1:-1], above[1:-1] = h[:-1], h[1:]
     diagonal[1:-1] = 2.0 * (h[:-1] + h[1:])
     right[1:-1] = 6.0 * np.diff(slope, axis=0)
     if ends == "clamped":
         diagonal[0], above[0], right[0] = 2.0 * h[0], h[0], 6.0 * (slope[0] - start_rate)
         diagonal[-1], below[-1], right[-1] = 2.0 * h[-1], h[-1], 6.0 * (end_rate - slope[-1])
-    elif ends == "not_a_knot":  # m_0 lies on the line through m_1 and m_2, and so at the other end; put into their rows
+    elif (
+        ends == "not_a_knot"
+    ):  # m_0 lies on the line through m_1 and m_2, and so at the other end; put into their rows
         for k, edge, inner, band in ((1, h[0], h[1], above), (-2, h[-1], h[-2], below)):
             diagonal[k] += edge * (1.0 + edge / inner)
             band[k] -= edge * edge / inner
@@ -117,7 +136,9 @@ def curvatures(h: Array, slope: Array, ends: str, start_rate: Array, end_rate: A
 
 
 def _tridiagonal(below: Array, diagonal: Array, above: Array, right: Array) -> Array:
-    """Solution (T, n) of a tridiagonal system by elimination, without pivots: the rows are dominated by their diagonals."""
+    """Solution (T, n) of a tridiagonal system by elimination, without pivots: the rows are
+    dominated by their diagonals.
+    """
     d, r = diagonal.copy(), right.copy()
     for k in range(1, len(d)):
         factor = below[k] / d[k - 1]

@@ -1,4 +1,6 @@
-"""What a walk is judged by: the zero-moment point (B.1) and the polygon of the points that stand (appendix B.1.1)."""
+"""What a walk is judged by: the zero-moment point (B.1) and the polygon of the points that stand
+(appendix B.1.1).
+"""
 
 from __future__ import annotations
 
@@ -39,9 +41,10 @@ class Walk(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """Where the ground must press, and where it can: ``point`` (T, 2), the zero-moment point or the centre of pressure, m;
-    ``polygons``: for each time the support polygon (k, 2), counterclockwise; ``margin`` (T,): how far inside it the point lies, m,
-    negative outside. Feet that stand on one line have no inside: there the margin is minus the distance from that line.
+    """Where the ground must press, and where it can: ``point`` (T, 2), the zero-moment point or the
+    centre of pressure, m; ``polygons``: for each time the support polygon (k, 2), counterclockwise;
+    ``margin`` (T,): how far inside it the point lies, m, negative outside. Feet that stand on one
+    line have no inside: there the margin is minus the distance from that line.
     """
 
     t: Array
@@ -51,10 +54,20 @@ class Balance:
 
 
 def support_polygon(points: ArrayLike) -> Array:
-    """The convex hull (k, 2) of points (n, 2) or (n, 3) of the ground, counterclockwise; of one or two points, those."""
+    """The convex hull (k, 2) of points (n, 2) or (n, 3) of the ground, counterclockwise; of one or
+    two points, those.
+    """
     given = np.asarray(points, dtype=np.float64)
-    if given.ndim != 2 or given.shape[1] not in (2, 3) or not given.size or not np.isfinite(given).all():
-        raise StateError(f"support_polygon needs finite points (n, 2) or (n, 3), at least one; got shape {given.shape}")
+    if (
+        given.ndim != 2
+        or given.shape[1] not in (2, 3)
+        or not given.size
+        or not np.isfinite(given).all()
+    ):
+        raise StateError(
+            "support_polygon needs finite points (n, 2) or (n, 3), at least one; got shape "
+            f"{given.shape}"
+        )
     unique = np.unique(given[:, :2], axis=0)  # sorted by x, then y
     lower, upper = (_chain(order) for order in (unique, unique[::-1]))
     return np.array(lower[:-1] + upper[:-1]) if len(unique) > 1 else unique
@@ -75,33 +88,42 @@ def _cross(a: Array, b: Array) -> float:
 
 
 def support_margin(polygon: ArrayLike, point: ArrayLike) -> float:
-    """How far a point (2,) lies inside a polygon (k, 2) as support_polygon gives it, m; outside, minus its distance."""
+    """How far a point (2,) lies inside a polygon (k, 2) as support_polygon gives it, m; outside,
+    minus its distance.
+    """
     corners, p = np.asarray(polygon, dtype=np.float64), np.asarray(point, dtype=np.float64)[:2]
     after = np.roll(corners, -1, axis=0)
     way = after - corners
     length2 = np.maximum((way * way).sum(axis=1), 1e-300)
     along = np.clip(((p - corners) * way).sum(axis=1) / length2, 0.0, 1.0)
     distance = float(np.linalg.norm(corners + along[:, None] * way - p, axis=1).min())
-    inside = len(corners) > 2 and all(_cross(w, p - c) >= 0.0 for w, c in zip(way, corners, strict=True))
+    inside = len(corners) > 2 and all(
+        _cross(w, p - c) >= 0.0 for w, c in zip(way, corners, strict=True)
+    )
     return distance if inside else -distance
 
 
 def planned_balance(model: Robot, gait: Gait, t: ArrayLike) -> Balance:
-    """The zero-moment point of a gait over the polygon of the feet that stand, at the times t (T,), s.
+    """The zero-moment point of a gait over the polygon of the feet that stand, at the times t (T,),
+    s.
 
-    The gait moves a point mass at the hips without a moment; the robot has heavy legs, so that its own point wanders about.
+    The gait moves a point mass at the hips without a moment; the robot has heavy legs, so that its
+    own point wanders about.
     """
     times = np.atleast_1d(np.asarray(t, dtype=np.float64))
     m = gait.whole(model, times)
     zmp = zero_moment_point(model, m.q, m.v, m.a, 0.0)[:, :2]
     places, legs = _points(model, gait, m.q)
     standing = gait.standing(times)
-    polygons = tuple(support_polygon(row[stands[legs]]) for row, stands in zip(places, standing, strict=True))
+    polygons = tuple(
+        support_polygon(row[stands[legs]]) for row, stands in zip(places, standing, strict=True)
+    )
     return Balance(times, zmp, polygons, _margins(polygons, zmp))
 
 
 def measured_balance(result: Walk) -> Balance:
-    """The centre of pressure of a run over the polygon of the points that touch the ground; NaN in flight.
+    """The centre of pressure of a run over the polygon of the points that touch the ground; NaN in
+    flight.
 
     Raises StateError where the run had no ground.
     """
@@ -116,11 +138,15 @@ def measured_balance(result: Walk) -> Balance:
 
 
 def _margins(polygons: tuple[Array, ...], points: Array) -> Array:
-    return np.array([support_margin(polygon, p) for polygon, p in zip(polygons, points, strict=True)])
+    return np.array(
+        [support_margin(polygon, p) for polygon, p in zip(polygons, points, strict=True)]
+    )
 
 
 def _points(model: Robot, gait: Gait, q: Array) -> tuple[Array, list[int]]:
     """Places (T, n, 3) of the points on which the legs stand, and the leg of each."""
     R, r = kinematics(model, q)
     found = soles(model, gait.legs)
-    return np.stack([r[:, b] + R[:, b] @ point for _, b, point in found], axis=1), [leg for leg, _, _ in found]
+    return np.stack([r[:, b] + R[:, b] @ point for _, b, point in found], axis=1), [
+        leg for leg, _, _ in found
+    ]

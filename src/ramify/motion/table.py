@@ -16,9 +16,9 @@ from ramify.motion.trajectory import Texts, Trajectory, table
 class Table(Trajectory):
     """Positions ``values`` (T, n), rad or m, at the rising ``times`` (T,), s.
 
-    Between the rows runs the cubic spline with "not_a_knot" ends: rates and accelerations are its exact derivatives, continuous,
-    and a motion that is a cubic is met exactly. A table of thousands of rows is fine for ``at``; compiled code grows with
-    every row.
+    Between the rows runs the cubic spline with "not_a_knot" ends: rates and accelerations are its
+    exact derivatives, continuous, and a motion that is a cubic is met exactly. A table of thousands
+    of rows is fine for ``at``; compiled code grows with every row.
 
     Raises StateError where times do not rise, shapes do not fit or a value is not finite.
     """

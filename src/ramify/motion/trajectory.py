@@ -1,8 +1,9 @@
 """What every trajectory is: a text that gives positions, rates and accelerations at a time.
 
-A trajectory moves n coordinates, angles (rad) or slides (m), from ``begin`` for ``duration`` seconds. Before and after they are
-held: positions stay, rates and accelerations are zero. The text is written over any scalar, so the same trajectory runs on a
-float, on an array of times, and inside a compiled right-hand side.
+A trajectory moves n coordinates, angles (rad) or slides (m), from ``begin`` for ``duration``
+seconds. Before and after they are held: positions stay, rates and accelerations are zero. The text
+is written over any scalar, so the same trajectory runs on a float, on an array of times, and inside
+a compiled right-hand side.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ Texts = tuple[list[Scalar], list[Scalar], list[Scalar]]
 
 
 class Motion(NamedTuple):
-    """A motion of n coordinates at T times: ``t`` (T,) in s; ``q``, ``v``, ``a`` (T, n), v and a the exact derivatives of q."""
+    """A motion of n coordinates at T times: ``t`` (T,) in s; ``q``, ``v``, ``a`` (T, n), v and a
+    the exact derivatives of q.
+    """
 
     t: Array
     q: Array
@@ -34,10 +37,12 @@ class Motion(NamedTuple):
 
 
 class Trajectory(ABC):
-    """n coordinates that move from the time ``begin`` for ``duration`` (both s, the duration may be infinite).
+    """n coordinates that move from the time ``begin`` for ``duration`` (both s, the duration may be
+    infinite).
 
-    A family is a frozen dataclass with these two and ``n``; it writes ``inside``, its formula between begin and end. Its repr must
-    say all that the formula depends on: compiled code is kept under it.
+    A family is a frozen dataclass with these two and ``n``; it writes ``inside``, its formula
+    between begin and end. Its repr must say all that the formula depends on: compiled code is kept
+    under it.
     """
 
     begin: float
@@ -63,7 +68,9 @@ class Trajectory(ABC):
         return self.begin + self.duration
 
     def text(self, t: Scalar) -> Texts:
-        """(q, v, a), n scalars each, at the time t (s) over any scalar; held before the begin and after the end."""
+        """(q, v, a), n scalars each, at the time t (s) over any scalar; held before the begin and
+        after the end.
+        """
         before = t < self.begin
         s, moving = select(before, self.begin, t), select(before, 0.0, 1.0)
         if math.isfinite(self.until):
@@ -73,11 +80,15 @@ class Trajectory(ABC):
         return list(q), [x * moving for x in v], [x * moving for x in a]
 
     def at(self, t: ArrayLike) -> Motion:
-        """The motion at the times t (...), s: a Motion whose q, v, a are (..., n). StateError where a time is not finite."""
+        """The motion at the times t (...), s: a Motion whose q, v, a are (..., n). StateError where
+        a time is not finite.
+        """
         times = np.asarray(t, dtype=np.float64)
         if not np.isfinite(times).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
-        q, v, a = (stacked(part, times.shape) for part in self.text(times if times.ndim else float(times)))
+        q, v, a = (
+            stacked(part, times.shape) for part in self.text(times if times.ndim else float(times))
+        )
         return Motion(times, q, v, a)
 
     def samples(self, rows: int = 1001) -> Motion:
@@ -88,7 +99,10 @@ class Trajectory(ABC):
         if rows < 2:
             raise StateError(f"a motion needs at least 2 rows, its start and its end; got {rows}")
         if not math.isfinite(self.duration):
-            raise StateError("this motion does not end; give it a duration, or ask for times of your own with at(t)")
+            raise StateError(
+                "this motion does not end; give it a duration, or ask for times of your own with "
+                "at(t)"
+            )
         return self.at(self.begin + np.linspace(0.0, 1.0, rows) * self.duration)
 
 
@@ -96,7 +110,9 @@ def stacked(scalars: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
     """(*shape, n) from n numbers or arrays that broadcast to the shape."""
     if not scalars:
         return np.empty((*shape, 0))
-    return np.stack([np.broadcast_to(np.asarray(x, dtype=np.float64), shape) for x in scalars], axis=-1)
+    return np.stack(
+        [np.broadcast_to(np.asarray(x, dtype=np.float64), shape) for x in scalars], axis=-1
+    )
 
 
 # ---- what a user gives ----
@@ -110,32 +126,46 @@ def row(name: str, value: ArrayLike, finite: bool = True) -> Row:
     if array.ndim != 1 or not array.size:
         raise StateError(f"{name} has shape {array.shape}; it must be a number or (n,)")
     if finite and not np.isfinite(array).all():
-        raise StateError(f"{name}[{int(np.argmin(np.isfinite(array)))}] is {array[~np.isfinite(array)][0]}; it must be finite")
+        raise StateError(
+            f"{name}[{int(np.argmin(np.isfinite(array)))}] is {array[~np.isfinite(array)][0]}; it "
+            "must be finite"
+        )
     return tuple(array.tolist())
 
 
 def together(**values: ArrayLike) -> tuple[Row, ...]:
     """Rows of one length: single numbers serve all coordinates."""
     rows = {name: row(name, value) for name, value in values.items()}
-    (first, n), *others = [(name, len(r)) for name, r in rows.items() if len(r) > 1] or [(next(iter(rows)), 1)]
+    (first, n), *others = [(name, len(r)) for name, r in rows.items() if len(r) > 1] or [
+        (next(iter(rows)), 1)
+    ]
     for name, size in others:
         if size != n:
-            raise StateError(f"{first} has {n} coordinates, {name} has {size}; give as many or a single number")
+            raise StateError(
+                f"{first} has {n} coordinates, {name} has {size}; give as many or a single number"
+            )
     return tuple(r if len(r) == n else r * n for r in rows.values())
 
 
-def table(name: str, times: ArrayLike, values: ArrayLike, least: int) -> tuple[Row, tuple[Row, ...]]:
+def table(
+    name: str, times: ArrayLike, values: ArrayLike, least: int
+) -> tuple[Row, tuple[Row, ...]]:
     """Rising times (T,), and values (T,) or (T, n) as rows of finite floats."""
     t = row("times", times)
     late = next((i for i in range(1, len(t)) if t[i] <= t[i - 1]), None)
     if late is not None:
-        raise StateError(f"times[{late}] is {t[late]} s, not after times[{late - 1}], {t[late - 1]} s; times must rise")
+        raise StateError(
+            f"times[{late}] is {t[late]} s, not after times[{late - 1}], {t[late - 1]} s; times "
+            "must rise"
+        )
     if len(t) < least:
         raise StateError(f"times has {len(t)} entries; at least {least} are needed")
     array = _floats(name, values)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[0] != len(t) or not array.shape[1]:
-        raise StateError(f"{name} has shape {array.shape}; it must be ({len(t)}, n), a row for each time")
+        raise StateError(
+            f"{name} has shape {array.shape}; it must be ({len(t)}, n), a row for each time"
+        )
     if not np.isfinite(array).all():
         i, j = (int(x) for x in np.argwhere(~np.isfinite(array))[0])
         raise StateError(f"{name}[{i}, {j}] is {array[i, j]}; it must be finite")
@@ -143,11 +173,15 @@ def table(name: str, times: ArrayLike, values: ArrayLike, least: int) -> tuple[R
 
 
 def span(begin: float, duration: float, endless: bool = False) -> tuple[float, float]:
-    """A finite begin and a positive duration, which may be infinite where a motion can go on for ever."""
+    """A finite begin and a positive duration, which may be infinite where a motion can go on for
+    ever.
+    """
     if not math.isfinite(begin):
         raise StateError(f"begin {begin} s must be finite")
     if not (duration > 0.0 and (endless or math.isfinite(duration))):
-        raise StateError(f"duration {duration} s must be {'' if endless else 'finite and '}positive")
+        raise StateError(
+            f"duration {duration} s must be {'' if endless else 'finite and '}positive"
+        )
     return float(begin), float(duration)
 
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ramify import control as rc
 from ramify import motion as rm
+from ramify.api.result import Result
 from ramify.core.errors import RamifyError
 from ramify.core.messages import near, shown
 from ramify.documents.mistakes import Path
 from ramify.scenario_files.motion import Coordinates, kind_of
 from ramify.scenario_files.schema import CONTROLS
 
-if TYPE_CHECKING:
-    from ramify.api.result import Result
-
-FOLLOWING = {"pd": rc.PD, "pid": rc.PID, "computed_torque": rc.ComputedTorque, "feedforward": rc.Feedforward}
+FOLLOWING = {
+    "pd": rc.PD,
+    "pid": rc.PID,
+    "computed_torque": rc.ComputedTorque,
+    "feedforward": rc.Feedforward,
+}
 """Controllers that need a motion."""
 
 
@@ -30,14 +33,17 @@ Inverse = Callable[[rm.Trajectory, int], "Result"]
 def controller(
     read: Coordinates, raw: object, path: Path, motion: rm.Trajectory | None, inverse: Inverse | None = None
 ) -> rc.Controller | None:  # fmt: skip
-    """The controller that a part describes; None where it says none, and where there are mistakes, which are noted.
+    """The controller that a part describes; None where it says none, and where there are mistakes,
+    which are noted.
 
     inverse: where the robot floats, how to find the forces of its motion.
     """
     if isinstance(raw, str):
         raw = {"type": raw}
     if not isinstance(raw, Mapping):
-        read.mistakes.add(path, f"{shown(raw)} will not do; a word or a mapping with a type belongs here")
+        read.mistakes.add(
+            path, f"{shown(raw)} will not do; a word or a mapping with a type belongs here"
+        )
         return None
     kind = kind_of(read, raw, path, "controller", CONTROLS)
     if kind is None:
@@ -62,24 +68,40 @@ def controller(
 def controllers(
     read: Coordinates, document: Mapping[str, Any], motion: rm.Trajectory | None, inverse: Inverse | None = None
 ) -> rc.Controller | None:  # fmt: skip
-    """The controller of a scenario file. A word may stand for one of ``controls``, where the file says with which numbers."""
+    """The controller of a scenario file. A word may stand for one of ``controls``, where the file
+    says with which numbers.
+    """
     offered = document.get("controls")
     known: dict[str, Any] = dict(offered) if isinstance(offered, Mapping) else {}
     made: dict[str, rc.Controller | None] = {}
     for word, raw in known.items():
         if not isinstance(raw, Mapping):
-            read.mistakes.add(("controls", word), f"{shown(raw)} will not do; a mapping with the numbers of {word} belongs here")
+            read.mistakes.add(
+                ("controls", word),
+                f"{shown(raw)} will not do; a mapping with the numbers of {word} belongs here",
+            )
         elif raw.get("type", word) != word:
-            read.mistakes.add(("controls", word, "type"), f"{shown(raw['type'])} stands under {word}; leave the type out")
+            read.mistakes.add(
+                ("controls", word, "type"),
+                f"{shown(raw['type'])} stands under {word}; leave the type out",
+            )
         elif word not in CONTROLS:
-            read.mistakes.add(("controls", word), f"no controller is called {shown(word)}{near(word, list(CONTROLS))}", key=True)
+            read.mistakes.add(
+                ("controls", word),
+                f"no controller is called {shown(word)}{near(word, list(CONTROLS))}",
+                key=True,
+            )
         else:
-            needed = inverse if document.get("control") == word else None  # nothing is computed for those that are not chosen
+            needed = (
+                inverse if document.get("control") == word else None
+            )  # nothing is computed for those that are not chosen
             made[word] = controller(read, {**raw, "type": word}, ("controls", word), motion, needed)
     chosen = document.get("control")
     if isinstance(chosen, str) and chosen in known:
         return made.get(chosen)
-    return controller(read, chosen, ("control",), motion, inverse) if "control" in document else None
+    return (
+        controller(read, chosen, ("control",), motion, inverse) if "control" in document else None
+    )
 
 
 def _made(
@@ -102,7 +124,10 @@ def _made(
         case "torques_of_motion":
             assert motion is not None
             return beforehand(read, part, motion, common, inverse)
-    parts = [controller(read, raw, (*path, "parts", i), motion, inverse) for i, raw in enumerate(part.parts)]
+    parts = [
+        controller(read, raw, (*path, "parts", i), motion, inverse)
+        for i, raw in enumerate(part.parts)
+    ]
     return rc.Sum(parts, **common) if all(one is not None for one in parts) else None
 
 
@@ -111,7 +136,8 @@ def beforehand(
 ) -> rc.Controller | None:  # fmt: skip
     """A table of the inverse dynamics of the whole motion, applied without a look at the robot.
 
-    On a floating base they come from a run with the joints prescribed, over the time and on the ground of the scenario.
+    On a floating base they come from a run with the joints prescribed, over the time and on the
+    ground of the scenario.
     """
     model = read.model
     if model.joints[0].kind in ("free", "free_euler"):
@@ -120,7 +146,10 @@ def beforehand(
         r = inverse(motion, int(part.rows))
         return rc.TorqueTable(r.t, r.tau[:, list(read.driven.v)], part.interpolate, **common)
     if motion.n != model.nv or model.nq != model.nv:
-        raise RamifyError(f"torques_of_motion needs a motion of all {model.nv} coordinates, none of them a quaternion")
+        raise RamifyError(
+            f"torques_of_motion needs a motion of all {model.nv} coordinates, none of them a "
+            "quaternion"
+        )
     if not math.isfinite(motion.duration):
         raise RamifyError("torques_of_motion needs a motion that ends")
     m = motion.samples(int(part.rows))

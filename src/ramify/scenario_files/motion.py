@@ -22,7 +22,9 @@ RIGHT: Final = np.pi / 180.0
 
 
 class Coordinates:
-    """Reads keys that hold coordinates of a robot. ``start`` (nq) is where the run starts, NaN where that is not said."""
+    """Reads keys that hold coordinates of a robot. ``start`` (nq) is where the run starts, NaN
+    where that is not said.
+    """
 
     def __init__(self, model: Model, mistakes: Mistakes, start: Array | None = None) -> None:
         self.model, self.mistakes = model, mistakes
@@ -56,11 +58,15 @@ class Coordinates:
         names = self.model.coordinates if of_q else self.model.velocities
         places = {name: [i] for i, name in enumerate(names)}
         for joint in self.model.joints:
-            places[joint.name] = list(range(len(names))[self.model.joint_slice(joint.name, of="q" if of_q else "v")])
+            places[joint.name] = list(
+                range(len(names))[self.model.joint_slice(joint.name, of="q" if of_q else "v")]
+            )
         return self._fill(part, key, path, len(names), places, self._turns(of_q))
 
     def chosen(self, part: Part, key: str, path: Path, default: Array) -> Array:
-        """A key of a motion over the driven coordinates: a number, a list as it stands, or by joints with ``default`` elsewhere."""
+        """A key of a motion over the driven coordinates: a number, a list as it stands, or by
+        joints with ``default`` elsewhere.
+        """
         chosen = self.driven
         for name in (key, f"{key}_deg"):
             value = getattr(part, name, None)
@@ -68,11 +74,17 @@ class Coordinates:
                 sizes = sorted({len(chosen), self.model.nv})
                 if len(value) not in sizes:
                     wanted = " or ".join(map(str, sizes))
-                    self.mistakes.add((*path, name), f"{len(value)} entries; {self.model.name} takes {wanted}")
+                    self.mistakes.add(
+                        (*path, name), f"{len(value)} entries; {self.model.name} takes {wanted}"
+                    )
                     return default
         places: dict[str, list[int]] = {name: [i] for i, name in enumerate(chosen.names)}
         for joint in self.model.joints:
-            own = [chosen.v.index(j) for j in range(self.model.nv)[self.model.joint_slice(joint.name)] if j in chosen.v]
+            own = [
+                chosen.v.index(j)
+                for j in range(self.model.nv)[self.model.joint_slice(joint.name)]
+                if j in chosen.v
+            ]
             if own:
                 places[joint.name] = own
         values = [getattr(part, name, None) for name in (key, f"{key}_deg")]
@@ -84,13 +96,22 @@ class Coordinates:
         return np.where(np.isnan(found), default, found)
 
     def _fill(
-        self, part: Part | None, key: str, path: Path, size: int, places: Mapping[str, list[int]], turns: list[bool]
+        self,
+        part: Part | None,
+        key: str,
+        path: Path,
+        size: int,
+        places: Mapping[str, list[int]],
+        turns: list[bool],
     ) -> Array:
         out = np.full(size, np.nan)
         given = [name for name in (key, f"{key}_deg") if getattr(part, name, None) is not None]
         values = {name: getattr(part, name) for name in given}
         if len(given) == 2 and not all(isinstance(value, Mapping) for value in values.values()):
-            self.mistakes.add((*path, given[1]), f"{' and '.join(given)} exclude each other, unless both go by joints")
+            self.mistakes.add(
+                (*path, given[1]),
+                f"{' and '.join(given)} exclude each other, unless both go by joints",
+            )
             return out
         for name, value in values.items():
             scale, degrees = (RIGHT, True) if name.endswith("_deg") else (1.0, False)
@@ -102,7 +123,9 @@ class Coordinates:
                 continue
             if degrees and not all(turns):
                 self.mistakes.add(
-                    (*path, name), "not all coordinates are angles; give the angles by joint, and slides without _deg"
+                    (*path, name),
+                    "not all coordinates are angles; give the angles by joint, and slides without "
+                    "_deg",
                 )
                 continue
             out[:] = np.asarray(value) * scale
@@ -115,18 +138,28 @@ class Coordinates:
         for joint, numbers in value.items():
             at = places.get(joint)
             if at is None:
-                self.mistakes.add((*path, joint), f"no joint or coordinate has this name{near(joint, list(places))}", key=True)
+                self.mistakes.add(
+                    (*path, joint),
+                    f"no joint or coordinate has this name{near(joint, list(places))}",
+                    key=True,
+                )
             elif len(numbers) != len(at):
-                self.mistakes.add((*path, joint), f"{len(numbers)} numbers; the joint has {len(at)} coordinates")
+                self.mistakes.add(
+                    (*path, joint), f"{len(numbers)} numbers; the joint has {len(at)} coordinates"
+                )
             elif degrees and not all(turns[i] for i in at):
-                self.mistakes.add((*path, joint), "is no angle; give it under the key without _deg", key=True)
+                self.mistakes.add(
+                    (*path, joint), "is no angle; give it under the key without _deg", key=True
+                )
             elif not np.isnan(out[at]).all():
                 self.mistakes.add((*path, joint), "is given twice", key=True)
             else:
                 out[at] = np.array(numbers) * (RIGHT if degrees else 1.0)
 
 
-def kind_of(read: Coordinates, raw: Mapping[str, Any], path: Path, what: str, known: Mapping[str, Any]) -> str | None:
+def kind_of(
+    read: Coordinates, raw: Mapping[str, Any], path: Path, what: str, known: Mapping[str, Any]
+) -> str | None:
     """The ``type`` of a part, or None with the mistake noted: what it is called, and what there is."""
     kind = raw.get("type")
     if isinstance(kind, str) and kind in known:
@@ -185,7 +218,9 @@ def _quintic(read: Coordinates, part: Any, path: Path) -> rm.Trajectory:
 def _harmonic(read: Coordinates, part: Any, path: Path) -> rm.Trajectory:
     still = np.zeros(len(read.driven))
     offset = read.chosen(part, "offset", path, read.rest)
-    amplitude, frequency, phase = (read.chosen(part, name, path, still) for name in ("amplitude", "frequency", "phase"))
+    amplitude, frequency, phase = (
+        read.chosen(part, name, path, still) for name in ("amplitude", "frequency", "phase")
+    )
     return rm.Harmonic(offset, amplitude, frequency, phase, part.duration, part.begin)
 
 
@@ -202,7 +237,9 @@ def _rows(read: Coordinates, part: Any, key: str, path: Path) -> Any:
     table = getattr(part, given[0])
     bad = next((i for i, row in enumerate(table) if len(row) != len(table[0])), None)
     if bad is not None:
-        read.mistakes.add((*path, given[0], bad), f"{len(table[bad])} numbers; the first row has {len(table[0])}")
+        read.mistakes.add(
+            (*path, given[0], bad), f"{len(table[bad])} numbers; the first row has {len(table[0])}"
+        )
         return None
     if len(table) != len(part.times):
         read.mistakes.add((*path, given[0]), f"{len(table)} rows for {len(part.times)} times")
@@ -212,7 +249,11 @@ def _rows(read: Coordinates, part: Any, key: str, path: Path) -> Any:
 
 def _spline(read: Coordinates, part: Any, path: Path) -> rm.Trajectory | None:
     rows = _rows(read, part, "points", path)
-    return None if rows is None else rm.Spline(part.times, rows, part.ends, part.start_rate, part.end_rate)
+    return (
+        None
+        if rows is None
+        else rm.Spline(part.times, rows, part.ends, part.start_rate, part.end_rate)
+    )
 
 
 def _table(read: Coordinates, part: Any, path: Path) -> rm.Trajectory | None:
@@ -225,12 +266,18 @@ def _line(read: Coordinates, part: Any, path: Path) -> rm.Trajectory:
 
 
 def _gait(read: Coordinates, part: Any, path: Path) -> rm.Trajectory:
-    numbers = {name: getattr(part, name) for name in ("height", "period", "stride", "lift", "sway", "support", "begin")}
+    numbers = {
+        name: getattr(part, name)
+        for name in ("height", "period", "stride", "lift", "sway", "support", "begin")
+    }
     return rm.Gait.of(read.model, **numbers, steps=math.inf if part.steps is None else part.steps)
 
 
 def _per_joint(read: Coordinates, part: Any, path: Path) -> rm.Trajectory | None:
-    made = {name: motion(_of_joint(read, name), raw, (*path, "joints", name)) for name, raw in part.joints.items()}
+    made = {
+        name: motion(_of_joint(read, name), raw, (*path, "joints", name))
+        for name, raw in part.joints.items()
+    }
     if any(one is None for one in made.values()):
         return None
     return rm.PerJoint.named(read.model, made, rest=read.rest)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """What a scenario file may say: the keys of each part and their types.
 
-A key that holds coordinates may be a number for all of them, a list, or a mapping from joints to numbers or lists; with ``_deg`` at
-its end it is in degrees.
+A key that holds coordinates may be a number for all of them, a list, or a mapping from joints to
+numbers or lists; with ``_deg`` at its end it is in degrees.
 """
 
 from __future__ import annotations
@@ -39,11 +39,16 @@ Values = Annotated[
 ]
 """A number, a list, or numbers by the names of joints."""
 
-Limits = Annotated[Annotated[Bound, Tag("<number>")] | Annotated[list[Bound], Tag("<list>")], Discriminator(form_of)]
+Limits = Annotated[
+    Annotated[Bound, Tag("<number>")] | Annotated[list[Bound], Tag("<list>")],
+    Discriminator(form_of),
+]
 
 
 class RobotOf(Late):
-    """Which robot: a built-in name or a path beside the scenario, parameters of its file, its base, its gravity in m/s^2."""
+    """Which robot: a built-in name or a path beside the scenario, parameters of its file, its base,
+    its gravity in m/s^2.
+    """
 
     name: Name
     parameters: dict[str, Number] = Field(default_factory=dict)

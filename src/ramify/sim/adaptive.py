@@ -1,4 +1,6 @@
-"""Adaptive integration: our DOP853 and SciPy's solvers, one step at a time, so that a run can be watched, stopped and resumed."""
+"""Adaptive integration: our DOP853 and SciPy's solvers, one step at a time, so that a run can be
+watched, stopped and resumed.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,8 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
+from ramify.sim.cvode import Cvode
+from ramify.sim.dop853 import Dop853
 
 Rates = Callable[[float, Array], Array]
 
@@ -30,7 +34,9 @@ _SURE = 15
 
 @dataclass
 class Progress:
-    """What a solver has done so far; ``at_boundary`` counts the steps whose size its stability set, not its accuracy."""
+    """What a solver has done so far; ``at_boundary`` counts the steps whose size its stability set,
+    not its accuracy.
+    """
 
     steps: int = 0
     evaluations: int = 0
@@ -55,7 +61,9 @@ def pieces(
     rates: Rates, t0: float, y0: Array, t1: float, name: str, rtol: float, atol: float, done: Progress, max_step: float,
     settle: Callable[[Array], Array] | None = None,
 ) -> Iterator[Piece]:  # fmt: skip
-    """The steps from t0 to t1, each with its own interpolation. ``settle`` corrects the state after a step of a one-step method."""
+    """The steps from t0 to t1, each with its own interpolation. ``settle`` corrects the state after
+    a step of a one-step method.
+    """
     own = {"jac": lambda t, y: jacobian(rates, t, y)} if name in ("radau", "bdf", "ode15s") else {}
     solver = _solver(name)(rates, t0, y0, t1, rtol=rtol, atol=atol, max_step=max_step, **own)
     evaluations = done.evaluations
@@ -75,7 +83,9 @@ def pieces(
 
 
 def jacobian(rates: Rates, t: float, y: Array) -> Array:
-    """df/dy (size, size) by differences; SciPy's own lengthen their step without bound along coordinates that nothing needs."""
+    """df/dy (size, size) by differences; SciPy's own lengthen their step without bound along
+    coordinates that nothing needs.
+    """
     f = np.array(rates(t, y))
     columns = np.empty((len(y), len(y)))
     for i, x in enumerate(y):
@@ -88,12 +98,8 @@ def jacobian(rates: Rates, t: float, y: Array) -> Array:
 def _solver(name: str) -> Any:
     """The class behind a name; SciPy's are imported only where one of them is chosen."""
     if name == "dop853":
-        from ramify.sim.dop853 import Dop853
-
         return Dop853
     if name == "cvode":
-        from ramify.sim.cvode import Cvode
-
         return Cvode
     from scipy import integrate
 
@@ -101,7 +107,9 @@ def _solver(name: str) -> Any:
 
 
 def _watch_stability(solver: Any, done: Progress) -> None:
-    """Hairer and Wanner's test for stiffness: many steps at the boundary of stability; six in a row within it reset the count."""
+    """Hairer and Wanner's test for stiffness: many steps at the boundary of stability; six in a row
+    within it reset the count.
+    """
     if solver.at_stability:
         done.at_boundary, done.within = done.at_boundary + 1, 0
     else:
@@ -110,8 +118,12 @@ def _watch_stability(solver: Any, done: Progress) -> None:
             done.at_boundary = 0
 
 
-def first_event(piece: Piece, events: Sequence[Callable[[float, Array], float]]) -> tuple[float, int] | None:
-    """(time, index) of the first event that changes its sign within a step, looked at in eighths and then by bisection."""
+def first_event(
+    piece: Piece, events: Sequence[Callable[[float, Array], float]]
+) -> tuple[float, int] | None:
+    """(time, index) of the first event that changes its sign within a step, looked at in eighths
+    and then by bisection.
+    """
     from scipy.optimize import brentq
 
     times = np.linspace(piece.start, piece.end, 9)
@@ -122,7 +134,9 @@ def first_event(piece: Piece, events: Sequence[Callable[[float, Array], float]])
         for k, (a, b) in enumerate(pairwise(values)):
             if a != 0.0 and np.sign(a) != np.sign(b):
                 ends = float(times[k]), float(times[k + 1])
-                at = brentq(lambda t, event=event: event(t, piece.y(t)), *ends, xtol=1e-13, rtol=1e-14)
+                at = brentq(
+                    lambda t, event=event: event(t, piece.y(t)), *ends, xtol=1e-13, rtol=1e-14
+                )
                 found.append((float(at), i))
                 break
     return min(found) if found else None

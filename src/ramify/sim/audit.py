@@ -1,9 +1,11 @@
-"""The audit of a run (appendix C): energy that appears or vanishes is an error, and so is momentum where nothing can change it.
+"""The audit of a run (appendix C): energy that appears or vanishes is an error, and so is momentum
+where nothing can change it.
 
-The balance is e(t) = (T + V + S)(t) - (T + V + S)(0) - W_act(t) + W_diss(t), zero for an exact solution; S is what the springs of
-a ground store, and W_diss holds what its damping and friction have turned to heat. Where every body that stands on
-the world does so on an unforced free joint, linear momentum less what gravity gave it, p(t) - m g t, and angular momentum about the
-centre of mass are conserved too; on an unforced planar joint their parts in the plane and about its normal.
+The balance is e(t) = (T + V + S)(t) - (T + V + S)(0) - W_act(t) + W_diss(t), zero for an exact
+solution; S is what the springs of a ground store, and W_diss holds what its damping and friction
+have turned to heat. Where every body that stands on the world does so on an unforced free joint,
+linear momentum less what gravity gave it, p(t) - m g t, and angular momentum about the centre of
+mass are conserved too; on an unforced planar joint their parts in the plane and about its normal.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,12 +29,12 @@ from ramify.loops.constraints import constraints
 from ramify.loops.solve import reactions as closed_reactions
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
-
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
+from ramify.sim.record import Run
 
 CEILING: Final = 1e-3
-"""The loosest default tolerance, and the one for methods without rtol: what the book accepts of its own simulations."""
+"""The loosest default tolerance, and the one for methods without rtol: what the book accepts of its
+own simulations.
+"""
 FLOOR: Final = 1e-12
 FEWEST_STEPS: Final = 50
 EPS: Final = float(np.finfo(np.float64).eps)
@@ -40,7 +42,9 @@ EPS: Final = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """A quantity that should not change: its ``error`` (T,), the ``scale`` that measures it and the ``limit`` it must keep."""
+    """A quantity that should not change: its ``error`` (T,), the ``scale`` that measures it and the
+    ``limit`` it must keep.
+    """
 
     name: str
     unit: str
@@ -76,7 +80,9 @@ class Check:
 
 
 class Break(NamedTuple):
-    """Where a run first breaks: which ``quantity``, at which ``row`` and ``time`` (s), the ``body`` to blame, if any, and why."""
+    """Where a run first breaks: which ``quantity``, at which ``row`` and ``time`` (s), the ``body``
+    to blame, if any, and why.
+    """
 
     quantity: str
     row: int
@@ -89,8 +95,9 @@ class Break(NamedTuple):
 class Audit:
     """The verdict on a run and the figures behind it. Print it to read it.
 
-    kinetic, potential, actuator, dissipated (T,) in J; ``energy`` and ``momentum`` are the checks; ``tolerance`` is the share of
-    the scale that an error may reach, and ``basis`` says where it comes from.
+    kinetic, potential, actuator, dissipated (T,) in J; ``energy`` and ``momentum`` are the checks;
+    ``tolerance`` is the share of the scale that an error may reach, and ``basis`` says where it
+    comes from.
     """
 
     result: Run
@@ -136,11 +143,17 @@ class Audit:
     def verdict(self) -> str:
         """ "passed" or "failed at t = …", in a few words."""
         at = self.first_break
-        return "passed" if at is None else f"failed at t = {at.time:.6g} s" + (f", body {at.body!r}" if at.body else "")
+        return (
+            "passed"
+            if at is None
+            else f"failed at t = {at.time:.6g} s" + (f", body {at.body!r}" if at.body else "")
+        )
 
     @cached_property
     def first_break(self) -> Break | None:
-        """The first row at which a check breaks, and the body whose own balance is worst by then; None for a run that passes."""
+        """The first row at which a check breaks, and the body whose own balance is worst by then;
+        None for a run that passes.
+        """
         broken = [(check.first, check) for check in self.checks if check.first is not None]
         if not broken:
             return None
@@ -185,29 +198,54 @@ class Audit:
 
     def __str__(self) -> str:
         verdict = "PASS" if self.passed else "FAIL"
-        lines = [f"audit of {self.result.model.name!r}: {verdict} (tolerance {self.tolerance:.3g}: {self.basis})"]
+        lines = [
+            f"audit of {self.result.model.name!r}: {verdict} (tolerance {self.tolerance:.3g}: "
+            f"{self.basis})"
+        ]
         if self.result.status != "finished":
-            lines.append(f"  the run ended at t = {self.t[-1]:.6g} s ({self.result.status}); audited is what was computed")
+            lines.append(
+                f"  the run ended at t = {self.t[-1]:.6g} s ({self.result.status}); audited is "
+                "what was computed"
+            )
         for check in self.checks:
-            figures = f"largest error {check.largest:.3g} {check.unit} at t = {self.t[check.worst]:.6g} s"
+            figures = (
+                f"largest error {check.largest:.3g} {check.unit} at t = {self.t[check.worst]:.6g} s"
+            )
             mark = "ok" if check.passed else "BROKEN"
-            lines.append(f"  {check.name:16} {mark:6}  {figures}, {check.relative:.2g} of {check.scale:.4g} {check.unit}")
+            lines.append(
+                f"  {check.name:16} {mark:6}  {figures}, {check.relative:.2g} of {check.scale:.4g} "
+                f"{check.unit}"
+            )
         if not self.momentum:
             lines.append("  momentum         not conserved in this run, not checked")
-        moved = ((name, x[0], x[-1]) for name, x in (("kinetic", self.kinetic), ("potential", self.potential)))
-        lines += [f"  {name} energy {first:.6g} J at the start, {last:.6g} J at the end" for name, first, last in moved]
-        lines.append(f"  work of the actuators {self.actuator[-1]:.6g} J, dissipated {self.dissipated[-1]:.6g} J")
+        moved = (
+            (name, x[0], x[-1])
+            for name, x in (("kinetic", self.kinetic), ("potential", self.potential))
+        )
+        lines += [
+            f"  {name} energy {first:.6g} J at the start, {last:.6g} J at the end"
+            for name, first, last in moved
+        ]
+        lines.append(
+            f"  work of the actuators {self.actuator[-1]:.6g} J, dissipated "
+            f"{self.dissipated[-1]:.6g} J"
+        )
         contacts = self.result.contacts
         if contacts is not None:
             first, last, heat = contacts.stored[0], contacts.stored[-1], contacts.dissipated[-1]
-            lines.append(f"  in the ground {heat:.6g} J dissipated; {first:.6g} J stored at the start, {last:.6g} J at the end")
+            lines.append(
+                f"  in the ground {heat:.6g} J dissipated; {first:.6g} J stored at the start, "
+                f"{last:.6g} J at the end"
+            )
         loops = self.result.loops
         if loops is not None:
             power = f"constraint forces have a power of {np.abs(loops.power).max():.2g} W at most"
             lines.append(f"  loops open by {loops.largest_gap:.2g} at most; {power}")
         at = self.first_break
         if at is not None:
-            lines.append(f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}")
+            lines.append(
+                f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}"
+            )
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -216,7 +254,9 @@ class Audit:
 
 
 def audited(result: Run) -> Audit:
-    """The audit of a run at the tolerance that follows from its options, made once and kept with it."""
+    """The audit of a run at the tolerance that follows from its options, made once and kept with
+    it.
+    """
     if "audit" not in result.__dict__:
         result.__dict__["audit"] = audit(result)
     found: Audit = result.__dict__["audit"]
@@ -235,13 +275,19 @@ def audit(result: Run, tolerance: float | None = None) -> Audit:
     Raises RamifyError for a tolerance that is not a positive number.
     """
     if tolerance is not None and not (math.isfinite(tolerance) and tolerance > 0.0):
-        raise RamifyError(f"tolerance {tolerance} must be finite and positive: a share of the energy that moved")
+        raise RamifyError(
+            f"tolerance {tolerance} must be finite and positive: a share of the energy that moved"
+        )
     share, absolute, basis = _allowed(result) if tolerance is None else (tolerance, 0.0, "as given")
-    return Audit(result, _energy(result, share, absolute), _momentum(result, share, absolute), share, basis)
+    return Audit(
+        result, _energy(result, share, absolute), _momentum(result, share, absolute), share, basis
+    )
 
 
 def _allowed(result: Run) -> tuple[float, float, str]:
-    """Default tolerance; the error in a coordinate or rate that atol lets through; where both come from."""
+    """Default tolerance; the error in a coordinate or rate that atol lets through; where both come
+    from.
+    """
     rtol, atol = (_positive(result.options.get(key)) for key in ("rtol", "atol"))
     counted = _positive(result.stats.get("steps"))
     steps = max(FEWEST_STEPS, int(counted) if counted is not None else len(result))
@@ -258,18 +304,35 @@ def _energy(result: Run, tolerance: float, absolute: float) -> Check:
     work, lost = result.work
     stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
     error = total - total[0] + (stored - stored[0]) - work + lost
-    error = np.where(np.isfinite(result.tau).all(axis=1), error, np.nan)  # forces that nobody knows cannot be vouched for
+    error = np.where(
+        np.isfinite(result.tau).all(axis=1), error, np.nan
+    )  # forces that nobody knows cannot be vouched for
     with np.errstate(invalid="ignore"):
-        scale = float(np.nanmax([kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored], initial=0.0))
+        scale = float(
+            np.nanmax(
+                [kinetic, np.abs(potential - potential[0]), np.abs(work), np.abs(lost), stored],
+                initial=0.0,
+            )
+        )
     rounding = 64.0 * EPS * float(np.max(np.abs(potential) + kinetic))
     check = Check("energy", "J", error, scale, tolerance * scale + rounding)
     if check.passed or not absolute:
         return check
-    # dE = g dq + (I v) dv: what errors of the size of atol in every coordinate and rate can do to the energy
-    tree, still = result.model.tree, np.zeros(result.model.nv)  # I v is the opened tree's: loops store no energy
+    # dE = g dq + (I v) dv: what errors of the size of atol in every coordinate and rate can do to
+    # the energy
+    tree, still = (
+        result.model.tree,
+        np.zeros(result.model.nv),
+    )  # I v is the opened tree's: loops store no energy
     g = kernel(tree, "gravity_forces")(result.q)
     p = kernel(tree, "inverse_dynamics")(result.q, still, result.v) - g
-    return Check("energy", "J", error, scale, check.limit + absolute * float((np.abs(g) + np.abs(p)).sum(axis=1).max()))
+    return Check(
+        "energy",
+        "J",
+        error,
+        scale,
+        check.limit + absolute * float((np.abs(g) + np.abs(p)).sum(axis=1).max()),
+    )
 
 
 def _momentum(result: Run, tolerance: float, absolute: float) -> tuple[Check, ...]:
@@ -280,9 +343,12 @@ def _momentum(result: Run, tolerance: float, absolute: float) -> tuple[Check, ..
     model, t = result.model, result.t
     p, h = result.momentum
     given = model.mass * np.outer(t - t[0], model.gravity)
-    drifts = (np.linalg.norm((x - x[0]) @ axes, axis=1) for x, axes in ((p - given, along), (h, about)))
+    drifts = (
+        np.linalg.norm((x - x[0]) @ axes, axis=1) for x, axes in ((p - given, along), (h, about))
+    )
     size = _radius_of_gyration(model, result.q[0])
-    # the momentum that all the kinetic energy would be, were it that of one mass, and its moment at the robot's size
+    # the momentum that all the kinetic energy would be, were it that of one mass, and its moment at
+    # the robot's size
     fastest = math.sqrt(2.0 * model.mass * float(result.energy.kinetic.max()))
     names = (("linear momentum", "kg m/s", 1.0), ("angular momentum", "kg m^2/s", size))
     return tuple(
@@ -292,11 +358,15 @@ def _momentum(result: Run, tolerance: float, absolute: float) -> tuple[Check, ..
 
 
 def _free_directions(result: Run) -> tuple[Array, Array] | None:
-    """World axes, as columns, along which and about which nothing acts on the robot but gravity; None where there are none."""
+    """World axes, as columns, along which and about which nothing acts on the robot but gravity;
+    None where there are none.
+    """
     model = result.model
     if any(None in (loop.first.link, loop.second.link) for loop in result.model.loops):
         return None
-    if result.contacts is not None or any(result.options.get(key) is not None for key in ("ground", "wrenches")):
+    if result.contacts is not None or any(
+        result.options.get(key) is not None for key in ("ground", "wrenches")
+    ):
         return None
     roots = [body.joint for body in model.bodies if body.parent < 0]
     damping = _damping(result)
@@ -315,7 +385,9 @@ def _free_directions(result: Run) -> tuple[Array, Array] | None:
 
 
 def _damping(result: Run) -> Array | None:
-    """Viscous friction of the joints (nv) as the options tell, zeros where nothing was lost; None where losses are unexplained."""
+    """Viscous friction of the joints (nv) as the options tell, zeros where nothing was lost; None
+    where losses are unexplained.
+    """
     given = result.options.get("damping")
     if given is not None:
         try:
@@ -339,13 +411,17 @@ def _radius_of_gyration(model: Robot, q: Array) -> float:
 
 
 def _blame(result: Run, energy: Check, row: int) -> tuple[str | None, str]:
-    """(body, reason): whose energy, up to a row, has changed by something else than the forces on it."""
+    """(body, reason): whose energy, up to a row, has changed by something else than the forces on
+    it.
+    """
     for quantity in ("tau", "a"):
         values: Array = getattr(result, quantity)[: row + 1]
         if not np.isfinite(values).all():
             column = int(np.argwhere(~np.isfinite(values))[0][1])
             owners = [body.name for body in result.model.bodies for _ in range(body.joint.dof)]
-            return owners[column], f"{quantity} of {result.columns[quantity][column]!r} is not finite"
+            return owners[
+                column
+            ], f"{quantity} of {result.columns[quantity][column]!r} is not finite"
     if not np.isfinite(energy.error[row]):
         return None, "the work recorded is not finite"
     if row == 0:
@@ -354,26 +430,46 @@ def _blame(result: Run, energy: Check, row: int) -> tuple[str | None, str]:
     rest = float(energy.error[row]) - float(shares.sum())
     worst = int(np.argmax(np.abs(shares)))
     share, name = float(shares[worst]), result.model.bodies[worst].name
-    if abs(rest) - (0.0 if result.contacts is None else float(doubt.sum())) > abs(share):  # impacts fall between rows
-        return None, f"the work and losses recorded differ by {abs(rest):.3g} J from what the joint forces did; no body is to blame"
+    if abs(rest) - (0.0 if result.contacts is None else float(doubt.sum())) > abs(
+        share
+    ):  # impacts fall between rows
+        return (
+            None,
+            f"the work and losses recorded differ by {abs(rest):.3g} J from what the joint forces "
+            "did; no body is to blame",
+        )
     if abs(share) <= doubt[worst]:
-        return None, f"no body stands out; {name!r} is off by {share:.3g} J, no more than rows so far apart can tell"
-    what = f"{'gained' if share > 0.0 else 'lost'} {abs(share):.3g} J that no force on it accounts for"
+        return (
+            None,
+            f"no body stands out; {name!r} is off by {share:.3g} J, no more than rows so far apart "
+            "can tell",
+        )
+    what = (
+        f"{'gained' if share > 0.0 else 'lost'} {abs(share):.3g} J that no force on it accounts for"
+    )
     return name, f"body {name!r} has {what}, of an energy error of {energy.error[row]:.3g} J"
 
 
 def _shares(result: Run, row: int) -> tuple[Array, Array]:
-    """(shares, doubt), each (nb,), in J: what each body's energy has gained up to a row beyond the work of the wrenches on it.
+    """(shares, doubt), each (nb,), in J: what each body's energy has gained up to a row beyond the
+    work of the wrenches on it.
 
-    A body takes power through its joint and hands some on to those it carries; that its joint's forces are not those that acted
-    (the accelerations do not fit tau) counts as its own. The work is integrated by splines through the rows; what it changes when
-    every second row is left out is the doubt.
+    A body takes power through its joint and hands some on to those it carries; that its joint's
+    forces are not those that acted (the accelerations do not fit tau) counts as its own. The work
+    is integrated by splines through the rows; what it changes when every second row is left out is
+    the doubt.
     """
     model, rows = result.model, slice(0, row + 1)
     t, q, v, a = result.t[rows], result.q[rows], result.v[rows], result.a[rows]
     R, r = kinematics(model, q)
-    twists = np.stack([np.einsum("tij,tj->ti", jacobian(model, q, body.name), v) for body in model.bodies], axis=1)
-    applied = None if result.contacts is None else {b: w[rows] for b, w in result.contacts.wrenches(model, result.q).items()}
+    twists = np.stack(
+        [np.einsum("tij,tj->ti", jacobian(model, q, body.name), v) for body in model.bodies], axis=1
+    )
+    applied = (
+        None
+        if result.contacts is None
+        else {b: w[rows] for b, w in result.contacts.wrenches(model, result.q).items()}
+    )
     wrenches, felt, held = _transmitted(result, rows, applied)
     power = ((wrenches + felt) * twists).sum(axis=2)
     for name, wrench in (applied or {}).items():
@@ -383,14 +479,20 @@ def _shares(result: Run, row: int) -> tuple[Array, Array]:
     damping = _damping(result)
     misfit = np.zeros_like(v)
     if damping is not None:
-        misfit = (inverse_dynamics(model.tree, q, v, a, applied) - held - result.tau[rows] + damping * v) * v
+        misfit = (
+            inverse_dynamics(model.tree, q, v, a, applied) - held - result.tau[rows] + damping * v
+        ) * v
     for b, body in enumerate(model.bodies):
         w, u = twists[:, b, :3], twists[:, b, 3:]
         c = np.einsum("tij,j->ti", R[:, b], body.com)
         uc = u + np.cross(w, c)
         own = np.einsum("tij,ti->tj", R[:, b], w)
         weight = body.mass * ((r[:, b] + c) @ np.array(model.gravity))
-        energy[:, b] = 0.5 * (body.mass * (uc * uc).sum(axis=1) + np.einsum("ti,ij,tj->t", own, body.inertia, own)) - weight
+        energy[:, b] = (
+            0.5
+            * (body.mass * (uc * uc).sum(axis=1) + np.einsum("ti,ij,tj->t", own, body.inertia, own))
+            - weight
+        )
         power[:, b] -= misfit[:, model.joint_slice(body.joint.name)].sum(axis=1)
         if body.parent >= 0:
             wp, up = twists[:, body.parent, :3], twists[:, body.parent, 3:]
@@ -401,9 +503,11 @@ def _shares(result: Run, row: int) -> tuple[Array, Array]:
     return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
 
 
-def _transmitted(result: Run, rows: slice, applied: Mapping[str, Array] | None) -> tuple[Array, Array, Array]:
-    """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops on the bodies, and the loops'
-    share of the joint forces.
+def _transmitted(
+    result: Run, rows: slice, applied: Mapping[str, Array] | None
+) -> tuple[Array, Array, Array]:
+    """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops
+    on the bodies, and the loops' share of the joint forces.
     """
     model, q, v, a = result.model, result.q[rows], result.v[rows], result.a[rows]
     if result.loops is None:
@@ -411,7 +515,11 @@ def _transmitted(result: Run, rows: slice, applied: Mapping[str, Array] | None) 
         return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
     lam = result.loops.multipliers[rows]
     felt = kernel(model, "loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
-    return closed_reactions(model, q, v, a, applied, lam), felt, np.einsum("tk,tki->ti", lam, constraints(model, q).J)
+    return (
+        closed_reactions(model, q, v, a, applied, lam),
+        felt,
+        np.einsum("tk,tki->ti", lam, constraints(model, q).J),
+    )
 
 
 def _integral(t: Array, rate: Array) -> Array:
@@ -445,10 +553,22 @@ def audit_table(audit: Audit) -> str:
     """The checks of an audit and where the energy went."""
     rows = []
     for check in audit.checks:
-        verdict = Markup(f'<span class="{"good" if check.passed else "bad"}">{"passed" if check.passed else "failed"}</span>')
+        verdict = Markup(
+            f'<span class="{"good" if check.passed else "bad"}">{"passed" if check.passed else "failed"}</span>'
+        )
         unit = pretty(check.unit)
-        rows.append((check.name, verdict, f"{check.largest:.3g} {unit}", f"{audit.t[check.worst]:.5g} s", f"{check.relative:.2g}"))
-    checks = table(("conserved", "verdict", "largest error", "at", "of its scale"), rows, right=(2, 3, 4))
+        rows.append(
+            (
+                check.name,
+                verdict,
+                f"{check.largest:.3g} {unit}",
+                f"{audit.t[check.worst]:.5g} s",
+                f"{check.relative:.2g}",
+            )
+        )
+    checks = table(
+        ("conserved", "verdict", "largest error", "at", "of its scale"), rows, right=(2, 3, 4)
+    )
     moved = {
         "kinetic energy": f"{audit.kinetic[0]:.6g} → {audit.kinetic[-1]:.6g} J",
         "potential energy": f"{audit.potential[0]:.6g} → {audit.potential[-1]:.6g} J",

@@ -1,27 +1,35 @@
-"""Closed loops in a run: a start that closes them, steps that keep them closed, postures where no motion is determined."""
+"""Closed loops in a run: a start that closes them, steps that keep them closed, postures where no
+motion is determined.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.control.computed_torque import ComputedTorque
+from ramify.control.feedforward import Feedforward
+from ramify.control.robot import RobotText
+from ramify.control.sum import Sum
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, SimulationError
+from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
 from ramify.loops.assemble import assemble
-from ramify.loops.constraints import constraints
-from ramify.loops.rank import SINGULAR, Hold
+from ramify.loops.constraints import column_sizes, constraints, row_sizes, scaled_jacobian
+from ramify.loops.planar import refuse_crooked
+from ramify.loops.rank import SINGULAR, Hold, jacobians
 from ramify.loops.record import Loops
+from ramify.loops.solve import multipliers, refuse_overdriven
+from ramify.loops.stabilise import projector
 from ramify.model.robot import Robot
-
-if TYPE_CHECKING:
-    from ramify.sim.adaptive import Piece
-    from ramify.sim.field import Field
+from ramify.sim.adaptive import Piece
+from ramify.sim.field import Field
 
 STABILISATIONS: Final = ("projection", "none")
 """Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""
@@ -39,18 +47,25 @@ def stabilisation_rate(stabilisation: object) -> float:
     """Baumgarte's rate; 0 for the other ways. SimulationError for what is none."""
     if isinstance(stabilisation, str) and stabilisation in STABILISATIONS:
         return 0.0
-    if isinstance(stabilisation, Real) and not isinstance(stabilisation, bool) and 0.0 < float(stabilisation) < np.inf:
+    if (
+        isinstance(stabilisation, Real)
+        and not isinstance(stabilisation, bool)
+        and 0.0 < float(stabilisation) < np.inf
+    ):
         return float(stabilisation)
-    raise SimulationError(f"stabilisation {stabilisation!r} must be 'projection', 'none', or a rate in 1/s above 0 (Baumgarte's)")
+    raise SimulationError(
+        f"stabilisation {stabilisation!r} must be 'projection', 'none', or a rate in 1/s above 0 "
+        "(Baumgarte's)"
+    )
 
 
-def closed_start(model: Robot, q0: ArrayLike | None, q: Array, v: Array) -> tuple[Array, Array, str]:
-    """(q, v, note): a start that closes the loops. Without q0 the model's own guess is assembled; what is given and nearly closed
-    is closed, and the note says by how much it moved; the rest is refused with its gap.
+def closed_start(
+    model: Robot, q0: ArrayLike | None, q: Array, v: Array
+) -> tuple[Array, Array, str]:
+    """(q, v, note): a start that closes the loops. Without q0 the model's own guess is assembled;
+    what is given and nearly closed is closed, and the note says by how much it moved; the rest is
+    refused with its gap.
     """
-    from ramify.loops.planar import refuse_crooked
-    from ramify.loops.stabilise import projector
-
     note = ""
     if q0 is None:
         q, note = assemble(model).q, "assembled near the model's guess"
@@ -61,17 +76,19 @@ def closed_start(model: Robot, q0: ArrayLike | None, q: Array, v: Array) -> tupl
     settle, before = projector(model), y
     for _ in range(3):
         y = settle(y)
-    shift = float(np.abs((y - before)[: model.nq]).max(initial=0.0)), float(np.abs((y - before)[model.nq :]).max(initial=0.0))
+    shift = (
+        float(np.abs((y - before)[: model.nq]).max(initial=0.0)),
+        float(np.abs((y - before)[model.nq :]).max(initial=0.0)),
+    )
     if max(shift) > 1e-9:
         note = f"q0 moved by {shift[0]:.3g} and v0 by {shift[1]:.3g} to close the loops (gap {gap:.3g})"
     return y[: model.nq], y[model.nq :], note
 
 
 def refuse_open(model: Robot, q: Array, v: Array) -> None:
-    """Refuse states (N, nq), (N, nv) whose loops are not closed, or do not stay so; LoopError names the first."""
-    from ramify.dynamics.closure import names, reach
-    from ramify.loops.constraints import column_sizes, row_sizes
-
+    """Refuse states (N, nq), (N, nv) whose loops are not closed, or do not stay so; LoopError names
+    the first.
+    """
     c = constraints(model, q, v)
     rows, size = row_sizes(model), reach(model)
     fastest = np.abs(v * column_sizes(model)).max(axis=1, initial=0.0)
@@ -84,25 +101,22 @@ def refuse_open(model: Robot, q: Array, v: Array) -> None:
         if bad.size:
             name = names(model)[int(np.argmax(np.abs(values[bad[0]])))]
             raise LoopError(
-                f"{what} of state {bad[0]} ({bad.size} of {len(q)} in all) opens the loops of {model.name!r}: {name} by "
+                f"{what} of state {bad[0]} ({bad.size} of {len(q)} in all) opens the loops of "
+                f"{model.name!r}: {name} by "
                 f"{worst[bad[0]]:.4g} {unit}; model.assemble(…) gives states that close them"
             )
 
 
 def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
-    """Refuse a prescribed motion of coordinates that depend on each other through the loops, and a motion to follow until t_end
-    that would open them.
+    """Refuse a prescribed motion of coordinates that depend on each other through the loops, and a
+    motion to follow until t_end that would open them.
     """
     if not q.size:
         return
     if field.prescribed is None:
-        from ramify.control.sum import Sum
-
         for part in field.control.parts if isinstance(field.control, Sum) else (field.control,):
             _refuse_impossible(field.model, part, q.reshape(-1, field.model.nq)[0], t_end)
         return
-    from ramify.control.robot import RobotText
-    from ramify.loops.solve import refuse_overdriven
 
     held = np.zeros(field.model.nv, dtype=bool)
     held[list(field.prescribed.driven(RobotText(field.model)).v)] = True
@@ -110,17 +124,10 @@ def refuse_contradiction(field: Field, q: Array, t_end: float) -> None:
 
 
 def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) -> None:
-    """Refuse to follow a motion of more coordinates than can be free, where it does not agree with the loops at times until t_end:
-    as many coordinates as can be free are led along it, and the others must be where it wants them, to a hundredth of a radian or
-    of the robot's size.
+    """Refuse to follow a motion of more coordinates than can be free, where it does not agree with
+    the loops at times until t_end: as many coordinates as can be free are led along it, and the
+    others must be where it wants them, to a hundredth of a radian or of the robot's size.
     """
-    from ramify.control.computed_torque import ComputedTorque
-    from ramify.control.feedforward import Feedforward
-    from ramify.control.robot import RobotText
-    from ramify.dynamics.closure import reach
-    from ramify.loops.constraints import column_sizes
-    from ramify.loops.rank import jacobians
-
     if not isinstance(control, (ComputedTorque, Feedforward)):
         return
     driven = control.driven(RobotText(model))
@@ -130,7 +137,10 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
         free += [k] if Hold.at(A[:, left]).rank == rank else []
     if len(free) == len(driven) or -1 in driven.q:
         return
-    own, sizes = [driven.v.index(k) for k in free], column_sizes(model)[list(driven.v)] / reach(model)
+    own, sizes = (
+        [driven.v.index(k) for k in free],
+        column_sizes(model)[list(driven.v)] / reach(model),
+    )
     for t in np.linspace(0.0, t_end, _ASKED):
         wanted = control.motion.at(float(t)).q
         if len(wanted) == model.nv == model.nq:
@@ -140,9 +150,12 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
         if off.max() > _APART:
             i = int(np.argmax(off))
             raise LoopError(
-                f"{model.name!r} has {model.nv - rank} degrees of freedom: the {len(driven)} driven coordinates depend on each "
-                f"other by the loops, and the motion contradicts them: at t = {t:.4g} s it wants {driven.names[i]!r} at "
-                f"{wanted[i]:.4g}, which is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a motion from model.assemble(…)"
+                f"{model.name!r} has {model.nv - rank} degrees of freedom: the {len(driven)} "
+                "driven coordinates depend on each "
+                f"other by the loops, and the motion contradicts them: at t = {t:.4g} s it wants "
+                f"{driven.names[i]!r} at "
+                f"{wanted[i]:.4g}, which is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a "
+                "motion from model.assemble(…)"
             )
 
 
@@ -151,17 +164,23 @@ def refuse_torn(model: Robot, q: Array, v: Array) -> None:
     try:
         refuse_open(model, q, v)
     except LoopError as error:
-        raise SimulationError(f"at the end of the rollout, {error}; the steps are too long, or lead past a dead centre") from None
+        raise SimulationError(
+            f"at the end of the rollout, {error}; the steps are too long, or lead past a dead "
+            "centre"
+        ) from None
 
 
 class Closing:
     """What a run does for the loops after each step.
 
-    ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``). The others must then be held by
-    the loops alone, and where they are not the drive stands in a dead centre of its own.
+    ``held``: the velocities that a drive decides, whatever the loops do to it (see ``decided``).
+    The others must then be held by the loops alone, and where they are not the drive stands in a
+    dead centre of its own.
     """
 
-    def __init__(self, model: Robot, project: bool, at_singularity: str = "stop", held: Sequence[int] = ()) -> None:
+    def __init__(
+        self, model: Robot, project: bool, at_singularity: str = "stop", held: Sequence[int] = ()
+    ) -> None:
         if at_singularity not in ("stop", "pass"):
             raise SimulationError(f"at_singularity {at_singularity!r} must be 'stop' or 'pass'")
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
@@ -174,8 +193,6 @@ class Closing:
 
     @cached_property
     def _settle(self) -> Callable[[Array], Array]:
-        from ramify.loops.stabilise import projector
-
         return projector(self.model)
 
     def settle(self, y: Array) -> Array:
@@ -189,35 +206,39 @@ class Closing:
 
     @cached_property
     def _scale(self) -> Array:
-        from ramify.loops.constraints import scaled_jacobian
-
-        return scaled_jacobian(self.model, np.ones((sum(len(loop.rows) for loop in self.model.loops), self.model.nv)))
+        return scaled_jacobian(
+            self.model, np.ones((sum(len(loop.rows) for loop in self.model.loops), self.model.nv))
+        )
 
     def _jacobian(self, t: float, y: Array) -> Array:
-        """J without units and without the columns that are held; loops that projection does not close are refused."""
-        residual, flat, _ = kernel(self.model, "constraints")(y[: self.model.nq], np.zeros(self.model.nv))
+        """J without units and without the columns that are held; loops that projection does not
+        close are refused.
+        """
+        residual, flat, _ = kernel(self.model, "constraints")(
+            y[: self.model.nq], np.zeros(self.model.nv)
+        )
         if self.project:
             self._refuse_torn(t, residual)
         found: Array = (flat.reshape(self._scale.shape) * self._scale)[:, self._left]
         return found
 
     def _refuse_torn(self, t: float, residual: Array) -> None:
-        from ramify.dynamics.closure import names, reach
-        from ramify.loops.constraints import row_sizes
-
         gap = np.abs(residual * row_sizes(self.model))
         if not gap.max(initial=0.0) <= _TORN * reach(self.model):
             name = names(self.model)[int(np.argmax(gap))]
             raise SimulationError(
-                f"the loops of {self.model.name!r} do not close any more at t = {t:.6g} s: {name} is off by {gap.max():.3g} m; the "
+                f"the loops of {self.model.name!r} do not close any more at t = {t:.6g} s: {name} "
+                f"is off by {gap.max():.3g} m; the "
                 "steps are too long, or what is asked for is out of reach"
             )
 
     def watch_step(self, piece: Piece, before: Array) -> None:
-        """End a run that meets, or has passed, a posture at which the loops do not determine the motion.
+        """End a run that meets, or has passed, a posture at which the loops do not determine the
+        motion.
 
-        J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end of the step, and closer wherever
-        it has changed so much since the last look that it may have lost its rank in between (see loops/hold.py).
+        J is looked at once for every tenth of a radian (or a metre) that a joint moves, at the end
+        of the step, and closer wherever it has changed so much since the last look that it may have
+        lost its rank in between (see loops/hold.py).
         """
         t, y = piece.end, piece.y(piece.end)
         if self._last is None:
@@ -275,8 +296,10 @@ class Closing:
             driven = ", ".join(repr(self.model.velocities[k]) for k in self.held)
             whose = f" where the loops do not follow the drive of {driven}" if driven else ""
             raise SimulationError(
-                f"{self.model.name} {met.what}{whose}: where loops lose their hold, at a dead centre, the branch that is followed "
-                "is not theirs to decide; end the run before it, add what decides (a second crank, a spring), or go on with the "
+                f"{self.model.name} {met.what}{whose}: where loops lose their hold, at a dead "
+                "centre, the branch that is followed "
+                "is not theirs to decide; end the run before it, add what decides (a second crank, "
+                "a spring), or go on with the "
                 "velocity: at_singularity='pass'"
             )
         self._last = None
@@ -286,11 +309,17 @@ class Closing:
 
     @property
     def suspicion(self) -> str:
-        """A hint for a run that fails: a dead centre, where the last look was close to one; else nothing."""
+        """A hint for a run that fails: a dead centre, where the last look was close to one; else
+        nothing.
+        """
         if self._last is None:
             return ""
         margin = Hold.at(self._last[1]).margin
-        return f"; it stands close to a dead centre, with a margin of {margin:.2g}" if margin < _CLOSE else ""
+        return (
+            f"; it stands close to a dead centre, with a margin of {margin:.2g}"
+            if margin < _CLOSE
+            else ""
+        )
 
 
 class _SingularError(Exception):
@@ -302,27 +331,29 @@ class _SingularError(Exception):
 
 
 def decided(field: Field, q: Array) -> tuple[int, ...]:
-    """The velocities whose accelerations the controller decides, as far as the loops leave them free at q: those of a prescribed
-    motion and of computed torque; none where the controller adds forces and no more, or drives what depends on each other.
+    """The velocities whose accelerations the controller decides, as far as the loops leave them
+    free at q: those of a prescribed motion and of computed torque; none where the controller adds
+    forces and no more, or drives what depends on each other.
     """
-    from ramify.control.computed_torque import ComputedTorque
-    from ramify.control.robot import RobotText
-    from ramify.control.sum import Sum
-    from ramify.loops.rank import jacobians
-
     parts = field.control.parts if isinstance(field.control, Sum) else (field.control,)
     robot = RobotText(field.model)
-    drives = [part for part in parts if part is not None and (part.prescribes or isinstance(part, ComputedTorque))]
+    drives = [
+        part
+        for part in parts
+        if part is not None and (part.prescribes or isinstance(part, ComputedTorque))
+    ]
     held = {j for part in drives for j in part.driven(robot).v}
     A = jacobians(field.model, q)
     left = [k for k in range(field.model.nv) if k not in held]
     return tuple(sorted(held)) if held and Hold.at(A[:, left]).rank == Hold.at(A).rank else ()
 
 
-def observed_loops(model: Robot, q: Array, v: Array, net: Array, wrenches: Mapping[str, Array] | None = None) -> Loops:
-    """The loops at the rows of a run under joint forces ``net`` and wrenches on the bodies; NaN where the forces are not known."""
-    from ramify.loops.solve import multipliers
-
+def observed_loops(
+    model: Robot, q: Array, v: Array, net: Array, wrenches: Mapping[str, Array] | None = None
+) -> Loops:
+    """The loops at the rows of a run under joint forces ``net`` and wrenches on the bodies; NaN
+    where the forces are not known.
+    """
     c = constraints(model, q, v)
     lam = np.full(c.residual.shape, np.nan)
     known = np.isfinite(net).all(axis=1)

@@ -1,4 +1,6 @@
-"""CVODE of SUNDIALS, through scikit-sundae (the extra ``stiff``): variable-order backward differentiation, one step at a time."""
+"""CVODE of SUNDIALS, through scikit-sundae (the extra ``stiff``): variable-order backward
+differentiation, one step at a time.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ class Cvode:
         try:
             from sksundae.cvode import CVODE
         except ImportError:
-            raise SimulationError("method 'cvode' needs scikit-sundae; install it with: pip install 'ramify[stiff]'") from None
+            raise SimulationError(
+                "method 'cvode' needs scikit-sundae; install it with: pip install 'ramify[stiff]'"
+            ) from None
         self.nfev, self.status = 0, "running"
         self.t, self.y, self.t_end = float(t0), np.array(y0, dtype=np.float64), float(t_end)
         self._error: Exception | None = None

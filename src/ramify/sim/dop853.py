@@ -1,7 +1,9 @@
-"""The adaptive method of order 8 by Dormand and Prince, with its interpolation of order 7 (Hairer, Norsett and Wanner 1993, II.10).
+"""The adaptive method of order 8 by Dormand and Prince, with its interpolation of order 7 (Hairer,
+Norsett and Wanner 1993, II.10).
 
-SciPy has it too; this one starts without SciPy's half a second of imports, evaluates the interpolation only where it is needed, and
-tells when stability rather than accuracy sets its step. Its steps are those of SciPy's.
+SciPy has it too; this one starts without SciPy's half a second of imports, evaluates the
+interpolation only where it is needed, and tells when stability rather than accuracy sets its step.
+Its steps are those of SciPy's.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ class UnboundedError(SimulationError):
 
 
 class Dop853:
-    """Steps from t0 to t_end: call ``step`` while ``status`` is "running"; then ``t_old``, ``y_old``, ``t``, ``y`` are its ends."""
+    """Steps from t0 to t_end: call ``step`` while ``status`` is "running"; then ``t_old``,
+    ``y_old``, ``t``, ``y`` are its ends.
+    """
 
     def __init__(
         self, rates: Callable[[float, Array], Array], t0: float, y0: Array, t_end: float, *, rtol: float, atol: float,
@@ -40,7 +44,9 @@ class Dop853:
         self.h = self._first_step()
 
     def _first_step(self) -> float:
-        """A step that moves the state by a hundredth of itself, corrected by a look at the second derivative."""
+        """A step that moves the state by a hundredth of itself, corrected by a look at the second
+        derivative.
+        """
         interval = self.t_end - self.t
         scale = self.atol + self.rtol * np.abs(self.y)
         d0, d1 = _norm(self.y / scale), _norm(self.f / scale)
@@ -107,10 +113,14 @@ class Dop853:
         h = self.t - self.t_old
         last = self.y_old + h * (A[11, :11] @ self.K[:11])
         apart = float(np.linalg.norm(self.y - last))
-        return apart > 0.0 and h * float(np.linalg.norm(self.K[STAGES] - self.K[11])) > _STABLE * apart
+        return (
+            apart > 0.0 and h * float(np.linalg.norm(self.K[STAGES] - self.K[11])) > _STABLE * apart
+        )
 
     def dense_output(self) -> Callable[[float], Array]:
-        """y(t) within the last step, until the next one; three evaluations, once, where a time inside is asked for."""
+        """y(t) within the last step, until the next one; three evaluations, once, where a time
+        inside is asked for.
+        """
         t0, t1, y0, y1, f0, f1 = self.t_old, self.t, self.y_old, self.y, self.f_old, self.f
         h = t1 - t0
         found: list[Array] = []

@@ -1,5 +1,6 @@
-"""The coefficients of Dormand and Prince's method of order 8(5,3): Hairer, Norsett and Wanner, "Solving Ordinary Differential
-Equations I" (1993), section II.10. Rows of a matrix as {column: value}, zeros left out.
+"""The coefficients of Dormand and Prince's method of order 8(5,3): Hairer, Norsett and Wanner,
+"Solving Ordinary Differential Equations I" (1993), section II.10. Rows of a matrix as {column:
+value}, zeros left out.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ def _dense(*rows: dict[int, float], columns: int) -> Array:
 
 
 A: Final = _dense(*_A, columns=16)
-"""(16, 16): weights of the earlier stages in each stage; the row of stage 13 are the weights of the step itself."""
+"""(16, 16): weights of the earlier stages in each stage; the row of stage 13 are the weights of the
+step itself.
+"""
 B: Final = A[STAGES, :STAGES]
 C: Final = np.array(_C)
 E3: Final = _dense(_E3, columns=13)[0]

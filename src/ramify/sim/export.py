@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,12 +18,8 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.model.frame import rotation_about
 from ramify.model.joint import AXES, Joint
-from ramify.sim.record import Energies
+from ramify.sim.record import Energies, Run
 from ramify.sim.store import Variable, labels, variables, whole_file
-
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
-
 
 _ENERGIES: Final = tuple((name, ("time",)) for name in Energies._fields)
 
@@ -35,7 +31,10 @@ def _columns(result: Run) -> list[Variable]:
         "potential": "potential energy, zero at the world's origin",
         "total": "kinetic and potential energy",
     }
-    energies = (Variable(name, ("time",), x, ("J",), names[name]) for name, x in result.energy._asdict().items())
+    energies = (
+        Variable(name, ("time",), x, ("J",), names[name])
+        for name, x in result.energy._asdict().items()
+    )
     return [*variables(result), *energies]
 
 
@@ -50,7 +49,9 @@ def _names(result: Run, variable: Variable) -> tuple[str, ...]:
 
 
 def to_csv(result: Run, path: str | os.PathLike[str]) -> None:
-    """See Result.to_csv. A column is headed by its quantity, its name and its unit: ``q hip.y1 [rad]``."""
+    """See Result.to_csv. A column is headed by its quantity, its name and its unit: ``q hip.y1
+    [rad]``.
+    """
     header: list[str] = []
     blocks: list[Array] = []
     for variable in _columns(result):
@@ -70,7 +71,9 @@ def _extra(package: str) -> Any:
     try:
         return import_module(package)
     except ImportError:
-        raise RamifyError(f"{package} is not installed; install it with: pip install 'ramify[data]'") from None
+        raise RamifyError(
+            f"{package} is not installed; install it with: pip install 'ramify[data]'"
+        ) from None
 
 
 def to_pandas(result: Run) -> Any:
@@ -79,7 +82,9 @@ def to_pandas(result: Run) -> Any:
     keys, columns, units = [], [], {}
     for variable in _columns(result)[1:]:
         values = variable.values.reshape(len(result), -1)
-        for i, (name, unit) in enumerate(zip(_names(result, variable), variable.units, strict=True)):
+        for i, (name, unit) in enumerate(
+            zip(_names(result, variable), variable.units, strict=True)
+        ):
             keys.append((variable.name, name))
             columns.append(values[:, i])
             units[f"{variable.name} {name}".rstrip()] = unit
@@ -91,7 +96,9 @@ def to_pandas(result: Run) -> Any:
 
 
 def to_xarray(result: Run) -> Any:
-    """See Result.to_xarray. Each variable has units and a long name; the metadata are JSON in the attributes."""
+    """See Result.to_xarray. Each variable has units and a long name; the metadata are JSON in the
+    attributes.
+    """
     xarray = _extra("xarray")
     data: dict[str, Any] = {}
     coordinates: dict[str, Any] = {}
@@ -106,7 +113,10 @@ def to_xarray(result: Run) -> Any:
         where = coordinates if variable.name == "time" else data
         where[variable.name] = (variable.dimensions, np.array(variable.values), attributes)
     named = {dimension: list(names) for dimension, names in labels(result).items()}
-    texts = {"title": f"simulation of {result.model.name}", "metadata": json.dumps(dict(result.metadata), ensure_ascii=False)}
+    texts = {
+        "title": f"simulation of {result.model.name}",
+        "metadata": json.dumps(dict(result.metadata), ensure_ascii=False),
+    }
     return xarray.Dataset(data, coords={**coordinates, **named}, attrs=texts)
 
 
@@ -116,12 +126,14 @@ def to_xarray(result: Run) -> Any:
 def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
     """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
 
-    statevar: q, v and the energy of the actuators, AE = -W_act; timevar: t; tor: tau of the joints, without that of a floating
-    base; envar: PE, KE, AE, TE = PE + KE + AE, plus losses and what a ground stores, where there are some; mtvar: linear momentum,
-    and angular momentum about the centre of mass. A floating base is written as ReDySim's: place and the angles of Rz Rx Ry, and
+    statevar: q, v and the energy of the actuators, AE = -W_act; timevar: t; tor: tau of the joints,
+    without that of a floating base; envar: PE, KE, AE, TE = PE + KE + AE, plus losses and what a
+    ground stores, where there are some; mtvar: linear momentum, and angular momentum about the
+    centre of mass. A floating base is written as ReDySim's: place and the angles of Rz Rx Ry, and
     their rates.
 
-    Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a base are at their gimbal lock.
+    Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a
+    base are at their gimbal lock.
     """
     base = [joint for joint in result.model.joints if joint.kind in ("free", "free_euler")]
     q, v = _with_angles(result)
@@ -161,17 +173,25 @@ def _with_angles(result: Run) -> tuple[Array, Array]:
         of_q, of_v = (result.model.joint_slice(joint.name, of=of) for of in ("q", "v"))
         own_q, own_v = result.q[:, of_q], result.v[:, of_v]
         if joint.kind == "ball":
-            raise SimulationError(f"joint {joint.name!r} is a ball joint; ReDySim has none, model it as three revolute joints")
+            raise SimulationError(
+                f"joint {joint.name!r} is a ball joint; ReDySim has none, model it as three "
+                "revolute joints"
+            )
         if joint.kind == "free" or (joint.kind == "free_euler" and joint.sequence != "ZXY"):
             angles, rates = _angles(joint, own_q[:, 3:], own_v[:, 3:], result.t)
-            own_q, own_v = np.concatenate([own_q[:, :3], angles], axis=1), np.concatenate([own_v[:, :3], rates], axis=1)
+            own_q, own_v = (
+                np.concatenate([own_q[:, :3], angles], axis=1),
+                np.concatenate([own_v[:, :3], rates], axis=1),
+            )
         q.append(own_q)
         v.append(own_v)
     return np.concatenate(q, axis=1), np.concatenate(v, axis=1)
 
 
 def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Array]:
-    """Angles (phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their rates."""
+    """Angles (phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their
+    rates.
+    """
     R, w = _attitude(joint, turn, rate)
     theta = np.arcsin(np.clip(R[:, 2, 1], -1.0, 1.0))
     phi, psi = np.arctan2(-R[:, 0, 1], R[:, 1, 1]), np.arctan2(-R[:, 2, 0], R[:, 2, 2])
@@ -180,7 +200,8 @@ def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Ar
     if locked.size:
         at = f"t = {t[locked[0]]:.6g} s"
         raise SimulationError(
-            f"joint {joint.name!r}: at {at} ReDySim's angles Rz Rx Ry are at their gimbal lock, the second is 90 degrees"
+            f"joint {joint.name!r}: at {at} ReDySim's angles Rz Rx Ry are at their gimbal lock, "
+            "the second is 90 degrees"
         )
     s, c = np.sin(psi), np.cos(psi)
     # w in the body's frame: R_y' (z of phi seen through Rx, x of theta), and y of psi

@@ -1,9 +1,10 @@
 """The equations of motion of a controlled robot as one text: y' = f(t, y, u).
 
-The state is y = [q, v, z, work, loss], and on a ground one more, heat: coordinates, velocities, the controller's own states, the
-work of the actuators, what friction in the joints and what the ground have dissipated, integrated with the rest so that every run
-can be audited. ``u`` are joint forces from outside: a table, or a sampled controller's held output. Everything is a function of
-scalars, so the whole right-hand side, controller and ground included, is compiled as one kernel.
+The state is y = [q, v, z, work, loss], and on a ground one more, heat: coordinates, velocities, the
+controller's own states, the work of the actuators, what friction in the joints and what the ground
+have dissipated, integrated with the rest so that every run can be audited. ``u`` are joint forces
+from outside: a table, or a sampled controller's held output. Everything is a function of scalars,
+so the whole right-hand side, controller and ground included, is compiled as one kernel.
 """
 
 from __future__ import annotations
@@ -11,47 +12,53 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.keys import digest
 from ramify.codegen.native import builtin_entry
+from ramify.contact.ground import Ground, Reaction
+from ramify.contact.robot_on_ground import ContactText
+from ramify.control.base import Controller
+from ramify.control.prescribed import Prescribed
+from ramify.control.robot import RobotText
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
+from ramify.kernels.closed import forward_dynamics
 from ramify.kernels.keys import robot_key
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.text import plain_text
+from ramify.loops.stabilise import projection
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
 
-if TYPE_CHECKING:
-    from ramify.contact.ground import Ground, Reaction
-    from ramify.contact.robot_on_ground import ContactText
-    from ramify.control.base import Controller
-    from ramify.control.prescribed import Prescribed
-    from ramify.control.robot import RobotText
-
 
 def coordinate_rates(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """dq/dt (nq): the velocities, and q * w / 2 for a quaternion with angular velocity w in the body."""
+    """dq/dt (nq): the velocities, and q * w / 2 for a quaternion with angular velocity w in the
+    body.
+    """
     out: list[Scalar] = [0.0] * model.nq
     for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
         out[i] = v[j]
     for i, j in model.layout.balls:
         w, x, y, z = q[i : i + 4]
         a, b, c = (0.5 * v[j + k] for k in range(3))
-        out[i : i + 4] = [-(x * a + y * b + z * c), w * a + y * c - z * b, w * b + z * a - x * c, w * c + x * b - y * a]
+        out[i : i + 4] = [
+            -(x * a + y * b + z * c),
+            w * a + y * c - z * b,
+            w * b + z * a - x * c,
+            w * c + x * b - y * a,
+        ]
     return out
 
 
 @dataclass(frozen=True)
 class Field:
-    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N m s/rad or N s/m, on a ground
-    (or none).
+    """A robot under a controller (or none), with viscous friction ``damping`` (nv) in the joints, N
+    m s/rad or N s/m, on a ground (or none).
 
     ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
     """
@@ -93,7 +100,9 @@ class Field:
         """Whether all of it can be compiled."""
         return self.control is None or self.control.traceable
 
-    def torque(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], z: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+    def torque(
+        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar], z: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
         """The controller's joint forces and the rates of its states."""
         if self.control is None:
             return [0.0] * self.model.nv, []
@@ -102,8 +111,6 @@ class Field:
 
     @cached_property
     def _robot(self) -> RobotText:
-        from ramify.control.robot import RobotText
-
         return RobotText(self.model, self.contact)
 
     @cached_property
@@ -111,29 +118,36 @@ class Field:
         """The contact points on the ground, as texts."""
         if self.ground is None:
             return None
-        from ramify.contact.robot_on_ground import ContactText
 
         return ContactText(self.model, self.ground)
 
     def observe(
         self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar], list[Scalar], list[Scalar]]:
-        """(a, tau, z', heat'): accelerations, joint forces of controller and table, rates of the controller's states, and the power
-        that the ground dissipates, where there is one.
+        """(a, tau, z', heat'): accelerations, joint forces of controller and table, rates of the
+        controller's states, and the power that the ground dissipates, where there is one.
         """
         of_q, of_v, of_z, _ = self.parts
         q, v = self.placed(t, y[of_q], y[of_v])
         if self.prescribed is not None:
             a, tau = self._prescribed_motion(t, q, v, u)
             return a, tau, [], self._heat(q, v)
-        tau, rates = ([0.0] * self.model.nv, [0.0] * self.states) if self.sampled else self.torque(t, q, v, y[of_z])
+        tau, rates = (
+            ([0.0] * self.model.nv, [0.0] * self.states)
+            if self.sampled
+            else self.torque(t, q, v, y[of_z])
+        )
         tau = [a + b for a, b in zip(tau, u, strict=True)]
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
         a, heat = self.accelerations(q, v, net)
         return a, tau, rates, heat
 
-    def accelerations(self, q: list[Scalar], v: list[Scalar], net: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-        """(a, heat'): accelerations (nv) under joint forces ``net``, loops honoured; the power lost in the ground, if any."""
+    def accelerations(
+        self, q: list[Scalar], v: list[Scalar], net: list[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """(a, heat'): accelerations (nv) under joint forces ``net``, loops honoured; the power lost
+        in the ground, if any.
+        """
         if self.contact is None:
             return self._dynamics(q, v, net)[0], []
         if self.model.loops:
@@ -147,10 +161,10 @@ class Field:
     def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
         """Forward dynamics as a text, under wrenches where there is a ground."""
         wrenches = self.contact is not None
-        algorithm = algorithm_of(self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics")
+        algorithm = algorithm_of(
+            self.model, "forward_dynamics_wrenches" if wrenches else "forward_dynamics"
+        )
         if self.baumgarte:
-            from ramify.kernels.closed import forward_dynamics
-
             algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
         return plain_text(algorithm, self.model, ())
 
@@ -161,7 +175,9 @@ class Field:
             a, tau, rates, heat = self.observe(t, y, u)
         except ZeroDivisionError:  # as where a base of no mass floats
             who = self.model.name
-            raise SimulationError(f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()") from None
+            raise SimulationError(
+                f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()"
+            ) from None
         q, v = self.placed(t, y[of_q], y[of_v])
         work: Scalar = 0.0
         loss: Scalar = 0.0
@@ -176,7 +192,9 @@ class Field:
         """The controller, where it moves its coordinates itself."""
         return self.control if self.control is not None and self.control.prescribes else None  # type: ignore[return-value]
 
-    def placed(self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+    def placed(
+        self, t: Scalar, q: Sequence[Scalar], v: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
         """(q, v), with the coordinates that are prescribed where their motion has them."""
         if self.prescribed is None:
             return list(q), list(v)
@@ -213,16 +231,22 @@ class Field:
     def fingerprint(self) -> str:
         """Everything that determines the compiled code."""
         law = repr(self.control)
-        if self.traceable and not (ships_with_ramify(self.control) and ships_with_ramify(self.ground)):
+        if self.traceable and not (
+            ships_with_ramify(self.control) and ships_with_ramify(self.ground)
+        ):
             law = self.program.digest  # a law written elsewhere may change while its repr does not
         ground = "" if self.contact is None else self.contact.fingerprint
-        return digest(robot_key(self.model), law, repr(self.damping), repr(self.baumgarte), *filter(None, [ground]))
+        return digest(
+            robot_key(self.model),
+            law,
+            repr(self.damping),
+            repr(self.baumgarte),
+            *filter(None, [ground]),
+        )
 
     @cached_property
     def projection(self) -> Program:
         """y -> y with its loops closed, for a model that has some."""
-        from ramify.loops.stabilise import projection
-
         project, n = projection(self.model), self.model.nq
 
         def text(t: Sequence[Scalar], y: Sequence[Scalar]) -> list[list[Scalar]]:
@@ -241,7 +265,9 @@ class Field:
         return builtin_entry(self.compiled().compute(1), None, self.inputs, self.output, refuse, ())
 
     def accelerated(self, t: Array, y: Array, held: Array) -> Array | None:
-        """dv/dt (T, nv) at rows of t (T), y and the forces held from outside, by code of its own; None without such."""
+        """dv/dt (T, nv) at rows of t (T), y and the forces held from outside, by code of its own;
+        None without such.
+        """
         return None
 
     def start(self, q: Array, v: Array) -> Array:
@@ -249,7 +275,10 @@ class Field:
         lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         own = np.asarray(self.control.start if self.control is not None else (), dtype=np.float64)
         counters = np.zeros(self.size - self.parts[3].start)
-        parts = [np.broadcast_to(x, (*lead, x.shape[-1])) for x in (q, v, own.reshape(self.states), counters)]
+        parts = [
+            np.broadcast_to(x, (*lead, x.shape[-1]))
+            for x in (q, v, own.reshape(self.states), counters)
+        ]
         return np.concatenate(parts, axis=-1)
 
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ramify.codegen.target import llvm_available
+from ramify.contact.record import Contacts, contacts
+from ramify.control.base import Controller
+from ramify.control.robot import RobotText
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot
+from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.sim.dop853 import UnboundedError
 from ramify.sim.field import Field, coordinate_rates
-
-if TYPE_CHECKING:
-    from ramify.contact.record import Contacts
-    from ramify.control.base import Controller
-    from ramify.motion import Trajectory
 
 MOST_LINKS = 80
 """Degrees of freedom up to which the whole right-hand side is written out and compiled."""
@@ -36,7 +34,9 @@ def unit(model: Robot, y: Array) -> Array:
 
 
 def placed(field: Field, t: Array, y: Array) -> Array:
-    """Rows (..., size) at times t (...) with prescribed coordinates exactly where their motion has them."""
+    """Rows (..., size) at times t (...) with prescribed coordinates exactly where their motion has
+    them.
+    """
     if field.prescribed is None:
         return y
     of_q, of_v, _, _ = field.parts
@@ -48,7 +48,9 @@ def placed(field: Field, t: Array, y: Array) -> Array:
 
 
 def rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
-    """y' of one state: compiled where all of it can be, else through the robot's kernels and the user's function."""
+    """y' of one state: compiled where all of it can be, else through the robot's kernels and the
+    user's function.
+    """
     if field.traceable and llvm_available() and field.model.nv <= MOST_LINKS:
         call = field.entry(_refuse(field))
         now = np.empty(1)
@@ -69,23 +71,45 @@ def _called(field: Field, t: float, y: Array, u: Array) -> Array:
     if field.prescribed is not None:
         return np.array(field.text(t, unit(field.model, y).tolist(), u.tolist()), dtype=np.float64)
     q, v = np.ascontiguousarray(unit(field.model, y)[of_q]), np.ascontiguousarray(y[of_v])
-    tau, own = (np.zeros(len(v)), [0.0] * field.states) if field.sampled else _asked(field, t, q, v, y[of_z])
+    tau, own = (
+        (np.zeros(len(v)), [0.0] * field.states)
+        if field.sampled
+        else _asked(field, t, q, v, y[of_z])
+    )
     force = np.asarray(tau) + u
     if not np.isfinite(force).all():
         joint = int(np.flatnonzero(~np.isfinite(force))[0])
-        raise SimulationError(f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
+        raise SimulationError(
+            f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = "
+            f"{t:g} s"
+        )
     friction = np.array(field.damping) * v
     a, heat = accelerations(field, q, v, force - friction)
-    return np.concatenate([coordinate_rates(field.model, y[of_q].tolist(), v.tolist()), a, own, [force @ v, friction @ v], heat])
+    return np.concatenate(
+        [
+            coordinate_rates(field.model, y[of_q].tolist(), v.tolist()),
+            a,
+            own,
+            [force @ v, friction @ v],
+            heat,
+        ]
+    )
 
 
 def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, Array]:
-    """(a, heat'): accelerations (..., nv) under net joint forces; the power (..., 1) lost in the ground, (..., 0) without one."""
+    """(a, heat'): accelerations (..., nv) under net joint forces; the power (..., 1) lost in the
+    ground, (..., 0) without one.
+    """
     if field.baumgarte:
         lead, columns = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net))
         with np.errstate(all="ignore"):
             found = field.accelerations(*columns)
-        a, heat = (np.stack([np.broadcast_to(x, lead) for x in part], axis=-1) if part else np.zeros((*lead, 0)) for part in found)
+        a, heat = (
+            np.stack([np.broadcast_to(x, lead) for x in part], axis=-1)
+            if part
+            else np.zeros((*lead, 0))
+            for part in found
+        )
         return a, heat
     if field.contact is None:
         return kernel(field.model, "forward_dynamics")(q, v, net), np.zeros((*q.shape[:-1], 0))
@@ -108,18 +132,24 @@ def _asked(field: Field, t: float, q: Array, v: Array, z: Array) -> tuple[Array,
 
 
 def _refuse(field: Field) -> Callable[..., Array]:
-    """What the compiled right-hand side does not take: huge angles go through the text, the rest is an error."""
+    """What the compiled right-hand side does not take: huge angles go through the text, the rest is
+    an error.
+    """
 
     def fallback(t: Array, y: Array, u: Array) -> Array:
         if not np.isfinite(y).all():
             _not_finite(field, float(t[0]), y)
         with np.errstate(all="ignore"):
-            found = np.array(field.text(float(t[0]), [float(x) for x in y], [float(x) for x in u]), dtype=np.float64)
+            found = np.array(
+                field.text(float(t[0]), [float(x) for x in y], [float(x) for x in u]),
+                dtype=np.float64,
+            )
         if np.isfinite(found).all():
             return found
         bad = int(np.flatnonzero(~np.isfinite(found))[0])
         raise UnboundedError(
-            f"the motion is not finite at t = {float(t[0]):g} s: the rate of {_named(field, bad)!r} is {found[bad]}"
+            f"the motion is not finite at t = {float(t[0]):g} s: the rate of "
+            f"{_named(field, bad)!r} is {found[bad]}"
         )
 
     return fallback
@@ -127,12 +157,20 @@ def _refuse(field: Field) -> Callable[..., Array]:
 
 def _not_finite(field: Field, t: float, y: Array) -> None:
     bad = int(np.flatnonzero(~np.isfinite(y))[0])
-    raise UnboundedError(f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}")
+    raise UnboundedError(
+        f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}"
+    )
 
 
 def _named(field: Field, place: int) -> str:
     names = [*field.model.coordinates, *field.model.velocities]
-    return names[place] if place < len(names) else "the controller" if place < field.parts[3].start else "the work"
+    return (
+        names[place]
+        if place < len(names)
+        else "the controller"
+        if place < field.parts[3].start
+        else "the work"
+    )
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
@@ -142,7 +180,9 @@ def sample(field: Field, t: float, y: Array) -> Array:
     tau, _ = _asked(field, t, y[of_q], y[of_v], y[of_z])
     if not np.isfinite(tau).all():
         joint = int(np.flatnonzero(~np.isfinite(tau))[0])
-        raise SimulationError(f"the controller gave {tau[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s")
+        raise SimulationError(
+            f"the controller gave {tau[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s"
+        )
     return tau
 
 
@@ -150,11 +190,12 @@ def felt(field: Field, y: Array) -> Contacts | None:
     """What the contact points felt at the samples."""
     if field.contact is None:
         return None
-    from ramify.contact.record import contacts
 
     of_q, of_v, _, _ = field.parts
     place, force, depth, slip, stored, _, _ = field.contact.forces(y[:, of_q], y[:, of_v])
-    return contacts(field.contact, place, force, depth, slip, stored.sum(axis=-1), y[:, field.of_heat][:, 0])
+    return contacts(
+        field.contact, place, force, depth, slip, stored.sum(axis=-1), y[:, field.of_heat][:, 0]
+    )
 
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
@@ -170,7 +211,11 @@ def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Arra
     finite = np.isfinite(net).all(axis=1)
     a = np.full_like(net, np.nan)
     own = field.accelerated(t[finite], y[finite], held[finite])
-    a[finite] = accelerations(field, y[finite][:, of_q], y[finite][:, of_v], net[finite])[0] if own is None else own
+    a[finite] = (
+        accelerations(field, y[finite][:, of_q], y[finite][:, of_v], net[finite])[0]
+        if own is None
+        else own
+    )
     return a, tau
 
 
@@ -187,15 +232,19 @@ def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     for i, (q, v, z) in enumerate(zip(*rows, strict=True)):
         try:
             out[i] = control.torque(field.model, float(t[i]), q, v, z, field.contact)
-        except Exception:  # the controller that ended the run may end this as well; its forces are not known then
+        except (
+            Exception
+        ):  # the controller that ended the run may end this as well; its forces are not known then
             continue
     return out
 
 
-def desired(model: Robot, control: Controller | None, motion: Trajectory | None, t: Array) -> Motion | None:
-    """The motion asked for, over all coordinates, NaN in those it does not move; None where there is none."""
-    from ramify.control.robot import RobotText
-
+def desired(
+    model: Robot, control: Controller | None, motion: Trajectory | None, t: Array
+) -> Motion | None:
+    """The motion asked for, over all coordinates, NaN in those it does not move; None where there
+    is none.
+    """
     motion = getattr(control, "motion", None) if motion is None else motion
     if motion is None:
         return None

@@ -1,7 +1,8 @@
-"""What a simulation leaves behind: arrays over time with names and units, and all that is needed to repeat the run.
+"""What a simulation leaves behind: arrays over time with names and units, and all that is needed to
+repeat the run.
 
-A result is data: times, states, accelerations, joint forces and work. Energy, momentum and the audit follow from them, once, when
-they are asked for.
+A result is data: times, states, accelerations, joint forces and work. Energy, momentum and the
+audit follow from them, once, when they are asked for.
 """
 
 from __future__ import annotations
@@ -29,14 +30,18 @@ from ramify.motion.trajectory import Motion
 
 
 class Work(NamedTuple):
-    """J since the first row, each (T,): work of the joint forces (``actuator``, eq. C.2) and losses (``dissipated``, eq. C.3)."""
+    """J since the first row, each (T,): work of the joint forces (``actuator``, eq. C.2) and losses
+    (``dissipated``, eq. C.3).
+    """
 
     actuator: Array
     dissipated: Array
 
 
 class Energies(NamedTuple):
-    """Energy over time, each (T,), in J: ``kinetic``, ``potential`` (zero at the world's origin) and their sum ``total``."""
+    """Energy over time, each (T,), in J: ``kinetic``, ``potential`` (zero at the world's origin)
+    and their sum ``total``.
+    """
 
     kinetic: Array
     potential: Array
@@ -47,14 +52,17 @@ class Energies(NamedTuple):
 class Run:
     """A run of T rows. Arrays are ``float64``, contiguous and read-only.
 
-    t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the joint forces that acted,
-    limits applied; ``work`` as integrated with the state. ``options`` and ``stats`` are what the simulator was told and what it
-    counted; ``status`` is "finished", "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
-    where there was one, NaN in columns left free; ``contacts`` is what the contact points felt, where there was a ground; ``loops``
-    are the gaps and multipliers of closed loops.
-    ``recorded`` is the metadata of a run read from a file. Times and states must be finite; a force that is not known may be NaN.
+    t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the
+    joint forces that acted, limits applied; ``work`` as integrated with the state. ``options`` and
+    ``stats`` are what the simulator was told and what it counted; ``status`` is "finished", "event:
+    …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t, where
+    there was one, NaN in columns left free; ``contacts`` is what the contact points felt, where
+    there was a ground; ``loops`` are the gaps and multipliers of closed loops. ``recorded`` is the
+    metadata of a run read from a file. Times and states must be finite; a force that is not known
+    may be NaN.
 
-    Raises StateError where an array has the wrong shape, is not finite, or where time does not increase.
+    Raises StateError where an array has the wrong shape, is not finite, or where time does not
+    increase.
     """
 
     model: Robot
@@ -84,9 +92,21 @@ class Run:
             put(self, name, _frozen(name, getattr(self, name), (len(self.t), size)))
         for name in ("q", "v"):
             self._check_finite(name)
-        put(self, "work", Work(*(_frozen(f"work.{n}", x, (len(self.t),)) for n, x in zip(Work._fields, self.work, strict=True))))
+        put(
+            self,
+            "work",
+            Work(
+                *(
+                    _frozen(f"work.{n}", x, (len(self.t),))
+                    for n, x in zip(Work._fields, self.work, strict=True)
+                )
+            ),
+        )
         if self.contacts is not None and self.contacts.stored.shape != (len(self.t),):
-            raise StateError(f"contacts has {self.contacts.stored.shape} rows; this result needs {(len(self.t),)}")
+            raise StateError(
+                f"contacts has {self.contacts.stored.shape} rows; this result needs "
+                f"{(len(self.t),)}"
+            )
         put(self, "options", MappingProxyType(dict(self.options)))
         put(self, "stats", MappingProxyType(dict(self.stats)))
         if self.desired is not None:
@@ -97,8 +117,13 @@ class Run:
         values: Array = getattr(self, name)
         if not np.isfinite(values).all():
             row, column = (int(i) for i in np.argwhere(~np.isfinite(values))[0])
-            where = f"{name}[{row}, {column}] ({self.columns[name][column]} at t = {self.t[row]:.6g} s)"
-            raise StateError(f"{where} is {values[row, column]}; the rows of a result must be finite, end it before that one")
+            where = (
+                f"{name}[{row}, {column}] ({self.columns[name][column]} at t = {self.t[row]:.6g} s)"
+            )
+            raise StateError(
+                f"{where} is {values[row, column]}; the rows of a result must be finite, end it "
+                "before that one"
+            )
 
     # ---- names and units ----
 
@@ -107,25 +132,34 @@ class Run:
         """A name per column of ``t``, ``q``, ``v``, ``a`` and ``tau``."""
         of = self.model.velocities
         loops = {"constraint": self.loops.names} if self.loops is not None else {}
-        return MappingProxyType({"t": ("t",), "q": self.model.coordinates, "v": of, "a": of, "tau": of, **loops})
+        return MappingProxyType(
+            {"t": ("t",), "q": self.model.coordinates, "v": of, "a": of, "tau": of, **loops}
+        )
 
     @cached_property
     def units(self) -> Mapping[str, tuple[str, ...]]:
-        """A unit per column of ``t``, ``q``, ``v``, ``a`` and ``tau``; entries of quaternions have the unit 1."""
+        """A unit per column of ``t``, ``q``, ``v``, ``a`` and ``tau``; entries of quaternions have
+        the unit 1.
+        """
         steps = [step for joint in self.model.joints for step in joint.steps]
         positions = tuple("1" if step.ball else step.unit for step in steps for _ in step.positions)
         rates = {suffix: tuple(step.unit + suffix for step in steps) for suffix in ("/s", "/s^2")}
         forces = tuple("N m" if step.unit == "rad" else "N" for step in steps)
-        return MappingProxyType({"t": ("s",), "q": positions, "v": rates["/s"], "a": rates["/s^2"], "tau": forces})
+        return MappingProxyType(
+            {"t": ("s",), "q": positions, "v": rates["/s"], "a": rates["/s^2"], "tau": forces}
+        )
 
     def __len__(self) -> int:
         return len(self.t)
 
     def __getitem__(self, name: str) -> Array:
-        """q of a joint: (T,) where it has one coordinate, else (T, k); or of one coordinate, such as ``r["hip.y1"]``."""
+        """q of a joint: (T,) where it has one coordinate, else (T, k); or of one coordinate, such
+        as ``r["hip.y1"]``.
+        """
         if not isinstance(name, str):
             raise ModelError(
-                f"a result is indexed by the name of a joint or of a coordinate; got {name!r}. Rows are in r.q, r.v, r.tau"
+                f"a result is indexed by the name of a joint or of a coordinate; got {name!r}. "
+                "Rows are in r.q, r.v, r.tau"
             )
         if any(joint.name == name for joint in self.model.joints):
             found = self.q[:, self.model.joint_slice(name, of="q")]
@@ -133,7 +167,9 @@ class Run:
         if name in self.model.coordinates:
             return self.q[:, self.model.coordinates.index(name)]
         some = ", ".join(self.model.coordinates[:20])
-        raise ModelError(f"{self.model.name} has no joint or coordinate {name!r}; its coordinates are {some}")
+        raise ModelError(
+            f"{self.model.name} has no joint or coordinate {name!r}; its coordinates are {some}"
+        )
 
     # ---- what follows from the arrays ----
 
@@ -145,12 +181,16 @@ class Run:
 
     @cached_property
     def momentum(self) -> Momentum:
-        """Momentum(linear, angular) at every row, each (T, 3), world axes; angular about the centre of mass."""
+        """Momentum(linear, angular) at every row, each (T, 3), world axes; angular about the centre
+        of mass.
+        """
         return Momentum(*(_fixed(x) for x in momentum(self.model, self.q, self.v)))
 
     @cached_property
     def metadata(self) -> Mapping[str, Any]:
-        """Robot, its hash, versions, options, statistics and status: plain data, enough to repeat the run."""
+        """Robot, its hash, versions, options, statistics and status: plain data, enough to repeat
+        the run.
+        """
         if self.recorded is not None:
             return MappingProxyType(dict(self.recorded))
         found = {
@@ -163,7 +203,9 @@ class Run:
             "stats": plain(self.stats),
         }
         if self.contacts is not None:
-            found["contacts"] = {name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")}
+            found["contacts"] = {
+                name: plain(getattr(self.contacts, name)) for name in ("names", "bodies", "up")
+            }
         return MappingProxyType(found)
 
 
@@ -174,12 +216,16 @@ def versions() -> dict[str, str]:
     """Versions of ramify, Python and, where they are loaded, of the libraries that computed."""
     import ramify
 
-    loaded: dict[str, str] = {name: str(sys.modules[name].__version__) for name in _PACKAGES if name in sys.modules}
+    loaded: dict[str, str] = {
+        name: str(sys.modules[name].__version__) for name in _PACKAGES if name in sys.modules
+    }
     return {"ramify": ramify.__version__, "python": platform.python_version(), **loaded}
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it: arrays become lists, numbers that are not finite and anything unknown become text."""
+    """A value as JSON can hold it: arrays become lists, numbers that are not finite and anything
+    unknown become text.
+    """
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, np.ndarray):

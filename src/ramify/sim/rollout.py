@@ -19,24 +19,37 @@ from ramify.codegen.guards import HUGE_ANGLE
 from ramify.codegen.stepper import Layout, Scheme, scratch_doubles, stepper_ir
 from ramify.codegen.target import host, llvm_available
 from ramify.codegen.threads import in_parallel, threads
+from ramify.contact.laws import as_ground
+from ramify.contact.stability import warn_of_long_steps
+from ramify.control.base import as_controller
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError, StateError
+from ramify.loops.stabilise import project_rows
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot
-from ramify.sim.closed_run import decided, refuse_contradiction, refuse_open, refuse_torn, stabilisation_rate
+from ramify.sim.closed_run import (
+    decided,
+    refuse_contradiction,
+    refuse_open,
+    refuse_torn,
+    stabilisation_rate,
+)
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.rates import accelerations, placed, unit
 from ramify.sim.schemes import SCHEMES
 from ramify.sim.singular_postures import Watch
 from ramify.trace.program import Port, Program, trace
 
-_MOST_LINKS = 80  # beyond it the right-hand side is called batch by batch instead of being written out
+_MOST_LINKS = (
+    80  # beyond it the right-hand side is called batch by batch instead of being written out
+)
 
 
 @dataclass(frozen=True)
 class Rollout:
-    """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples, nv). Without a history: the
-    last state only. ``singular`` (...): of a robot with loops, which states have met a singular posture on their way.
+    """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples,
+    nv). Without a history: the last state only. ``singular`` (...): of a robot with loops, which
+    states have met a singular posture on their way.
     """
 
     t: Array
@@ -47,7 +60,10 @@ class Rollout:
 
 class _Run(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_int64) for name in ("steps", "every", "samples", "table_state", "table_step")),
+        *(
+            (name, ctypes.c_int64)
+            for name in ("steps", "every", "samples", "table_state", "table_step")
+        ),
         ("t0", ctypes.c_double),
         ("dt", ctypes.c_double),
     )
@@ -64,7 +80,9 @@ class Stepper:
     @cached_property
     def layout(self) -> Layout:
         model = self.field.model
-        return Layout(self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq)))
+        return Layout(
+            self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
+        )
 
     @cached_property
     def position(self) -> Program:
@@ -72,7 +90,12 @@ class Stepper:
         of_q, of_v, _, _ = self.field.parts
         model = self.field.model
         ports = (Port("t", (1,)), Port("y", (self.field.size,)))
-        return trace("position", lambda t, y: [coordinate_rates(model, y[of_q], y[of_v])], ports, (Port("rates", (model.nq,)),))
+        return trace(
+            "position",
+            lambda t, y: [coordinate_rates(model, y[of_q], y[of_v])],
+            ports,
+            (Port("rates", (model.nq,)),),
+        )
 
     def function(self, width: int) -> Any:
         with LOCK:
@@ -81,7 +104,8 @@ class Stepper:
                     lambda: self._text(width),
                     "steps",
                     host().with_width(width),
-                    f"steps {self.scheme.name} {self.field.fingerprint}{' closed' if self.project else ''}",
+                    f"steps {self.scheme.name} "
+                    f"{self.field.fingerprint}{' closed' if self.project else ''}",
                 )
                 kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
                 self._functions[width] = made, kind(made.address)
@@ -91,7 +115,9 @@ class Stepper:
         position = self.position if self.scheme.kick else None
         closing = self.field.projection if self.project else None
         target = host().with_width(width)
-        body, needed = stepper_ir(self.field.program, position, self.layout, self.scheme, target, "steps", closing)
+        body, needed = stepper_ir(
+            self.field.program, position, self.layout, self.scheme, target, "steps", closing
+        )
         return "\n".join([*sorted(needed), body, ""])
 
     def run(self, y: Array, table: Array, history: Array, settings: _Run) -> tuple[Array, int]:
@@ -104,11 +130,18 @@ class Stepper:
             if getattr(self._local, "memory", np.empty(0)).size < size:
                 self._local.memory = np.empty(size)
             scratch = (self._local.memory.ctypes.data + 63) // 64 * 64
-            inputs = (ctypes.c_void_p * 2)(y[start:].ctypes.data, table.ctypes.data + 8 * settings.table_state * start)
-            outputs = (ctypes.c_void_p * 2)(
-                last[start:].ctypes.data, history.ctypes.data + 8 * settings.samples * y.shape[1] * start
+            inputs = (ctypes.c_void_p * 2)(
+                y[start:].ctypes.data, table.ctypes.data + 8 * settings.table_state * start
             )
-            return int(self.function(width)(stop - start, inputs, outputs, ctypes.addressof(settings), scratch))
+            outputs = (ctypes.c_void_p * 2)(
+                last[start:].ctypes.data,
+                history.ctypes.data + 8 * settings.samples * y.shape[1] * start,
+            )
+            return int(
+                self.function(width)(
+                    stop - start, inputs, outputs, ctypes.addressof(settings), scratch
+                )
+            )
 
         parts = min(threads(), max(1, y.shape[0] // 64))
         return last, in_parallel(part, y.shape[0], parts)
@@ -132,25 +165,40 @@ def rollout(
 ) -> Rollout:
     """Advance a batch of states by fixed steps.
 
-    q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per state and step (..., steps, nv),
-    held during a step; control: a controller of rf.control, or a function (t, q, v) -> tau on batches; ground: a law of rf.contact,
-    a word such as "firm", or a mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping as in ``simulate``; every:
-    keep every so many steps (None: only the last state); stabilisation of loops as in ``simulate``.
+    q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per
+    state and step (..., steps, nv), held during a step; control: a controller of rf.control, or a
+    function (t, q, v) -> tau on batches; ground: a law of rf.contact, a word such as "firm", or a
+    mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping as in ``simulate``;
+    every: keep every so many steps (None: only the last state); stabilisation of loops as in
+    ``simulate``.
 
-    States of a robot with loops that meet a singular posture go on; they are named in a RuntimeWarning and told in ``singular``.
-    They are looked at about every tenth of a radian (or metre) of the fastest joint; the way in between is taken as straight.
+    States of a robot with loops that meet a singular posture go on; they are named in a
+    RuntimeWarning and told in ``singular``. They are looked at about every tenth of a radian (or
+    metre) of the fastest joint; the way in between is taken as straight.
 
-    Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds is named with its index.
+    Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds
+    is named with its index.
     """
     if method not in SCHEMES:
-        raise SimulationError(f"method {method!r} is not a fixed-step scheme; choose one of {', '.join(SCHEMES)}")
+        raise SimulationError(
+            f"method {method!r} is not a fixed-step scheme; choose one of {', '.join(SCHEMES)}"
+        )
     steps = _whole("steps", steps, 0)
     every = None if every is None else _whole("every", every, 1)
     for name, value, least in (("dt", dt, 0.0), ("t0", t0, -np.inf)):
-        if isinstance(value, bool) or not isinstance(value, (Real, np.number)) or not (np.isfinite(value) and value > least):
-            raise SimulationError(f"{name} {value!r} must be a finite{' and positive' if name == 'dt' else ''} number, in s")
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, (Real, np.number))
+            or not (np.isfinite(value) and value > least)
+        ):
+            raise SimulationError(
+                f"{name} {value!r} must be a finite{' and positive' if name == 'dt' else ''} "
+                "number, in s"
+            )
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
-    check_quaternions([i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq))
+    check_quaternions(
+        [i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq)
+    )
     field = make_field(model, control, damping, ground, stabilisation)
     project = bool(model.loops) and stabilisation == "projection"
     if field.contact is not None:
@@ -164,18 +212,32 @@ def rollout(
     table, per_state, per_step = _table(model, tau, lead, states, steps)
     samples = steps // every if every else 0
     history = np.empty((states, samples, field.size))
-    watch = Watch(model, y[:, : model.nq], decided(field, y[0, : model.nq]), dt) if model.loops and states and steps else None
+    watch = (
+        Watch(model, y[:, : model.nq], decided(field, y[0, : model.nq]), dt)
+        if model.loops and states and steps
+        else None
+    )
     if states and steps:
         if field.traceable and not field.sampled and llvm_available() and model.nv <= _MOST_LINKS:
             stepper = _stepper(model, field, SCHEMES[method], project)
             if watch is None:
-                y, flags = stepper.run(y, table, history, _Run(steps, every or 0, samples, per_state, per_step, t0, dt))
+                y, flags = stepper.run(
+                    y, table, history, _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
+                )
             else:
                 y, flags = _watched(
-                    stepper, watch, y, table, history, _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
+                    stepper,
+                    watch,
+                    y,
+                    table,
+                    history,
+                    _Run(steps, every or 0, samples, per_state, per_step, t0, dt),
                 )
             if flags & HUGE_ANGLE:
-                raise SimulationError("an angle has left the range of a million radians: take it modulo 2 pi, or give a smaller dt")
+                raise SimulationError(
+                    "an angle has left the range of a million radians: take it modulo 2 pi, or "
+                    "give a smaller dt"
+                )
         else:
             y = _in_python(
                 field,
@@ -215,9 +277,15 @@ def _whole(name: str, value: Any, least: int) -> int:
 
 
 def make_field(
-    model: Robot, control: Any, damping: ArrayLike, ground: Any = None, stabilisation: str | float = "projection"
+    model: Robot,
+    control: Any,
+    damping: ArrayLike,
+    ground: Any = None,
+    stabilisation: str | float = "projection",
 ) -> Field:
-    """A field, with what the user gave checked. damping: (nv) as it stands, or one number for all joints but floating bases."""
+    """A field, with what the user gave checked. damping: (nv) as it stands, or one number for all
+    joints but floating bases.
+    """
     try:
         given = np.asarray(damping, dtype=np.float64)
         friction = np.broadcast_to(given, (model.nv,)).copy()
@@ -225,13 +293,23 @@ def make_field(
         given = np.empty(model.nv)
         friction = np.full(model.nv, np.nan)
     if not np.isfinite(friction).all() or (friction < 0.0).any():
-        raise StateError(f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}")
-    if given.size < model.nv:  # one number: friction in joints, not between a floating base and the air
+        raise StateError(
+            f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}"
+        )
+    if (
+        given.size < model.nv
+    ):  # one number: friction in joints, not between a floating base and the air
         for joint in model.joints:
             if joint.kind in ("free", "free_euler"):
                 friction[model.joint_slice(joint.name)] = 0.0
     rate = stabilisation_rate(stabilisation) if model.loops else 0.0
-    made = Field(model, _controller(control, model), tuple(float(d) for d in friction), _ground(ground, model), rate)
+    made = Field(
+        model,
+        _controller(control, model),
+        tuple(float(d) for d in friction),
+        _ground(ground, model),
+        rate,
+    )
     _ = made.contact  # says what does not fit
     return made
 
@@ -244,8 +322,6 @@ def _check_step(field: Field, q: Array, method: str, dt: float) -> None:
     assert field.contact is not None
     key = (field.contact.fingerprint, method, float(dt))
     if key not in _checked:
-        from ramify.contact.stability import warn_of_long_steps
-
         _checked[key] = None
         warn_of_long_steps(field.contact, q, method, dt)
 
@@ -253,7 +329,6 @@ def _check_step(field: Field, q: Array, method: str, dt: float) -> None:
 def _ground(ground: Any, model: Robot) -> Any:
     if ground is None:
         return None
-    from ramify.contact.laws import as_ground
 
     return as_ground(ground, model)
 
@@ -261,7 +336,6 @@ def _ground(ground: Any, model: Robot) -> Any:
 def _controller(control: Any, model: Robot) -> Any:
     if control is None:
         return None
-    from ramify.control.base import as_controller
 
     return as_controller(control, model)
 
@@ -279,7 +353,9 @@ def _stepper(model: Robot, field: Field, scheme: Scheme, project: bool) -> Stepp
     return _known[key]
 
 
-def _table(model: Robot, tau: ArrayLike | None, lead: tuple[int, ...], states: int, steps: int) -> tuple[Array, int, int]:
+def _table(
+    model: Robot, tau: ArrayLike | None, lead: tuple[int, ...], states: int, steps: int
+) -> tuple[Array, int, int]:
     """The table of joint forces and its strides (per state, per step), in numbers."""
     if tau is None:
         return np.zeros(model.nv), 0, 0
@@ -296,7 +372,9 @@ def _table(model: Robot, tau: ArrayLike | None, lead: tuple[int, ...], states: i
     return np.ascontiguousarray(full).reshape(states, steps, model.nv), steps * model.nv, model.nv
 
 
-def _watched(stepper: Stepper, watch: Watch, y: Array, table: Array, history: Array, run: _Run) -> tuple[Array, int]:
+def _watched(
+    stepper: Stepper, watch: Watch, y: Array, table: Array, history: Array, run: _Run
+) -> tuple[Array, int]:
     """The steps of a stepper in stretches, with a look at the loops after each."""
     of_q, of_v, _, _ = stepper.field.parts
     done, flags, none = 0, 0, np.empty((len(y), 0, y.shape[1]))
@@ -321,9 +399,14 @@ def _refuse_divergence(y: Array, history: Array, t0: float, dt: float, every: in
         when = ""
         if every:
             fine = np.isfinite(history[state]).all(axis=1)
-            when = f" before t = {t0 + dt * every * (int(np.argmin(fine)) + 1):g} s" if not fine.all() else " after the last sample"
+            when = (
+                f" before t = {t0 + dt * every * (int(np.argmin(fine)) + 1):g} s"
+                if not fine.all()
+                else " after the last sample"
+            )
         raise SimulationError(
-            f"state {state} ({bad.size} of {y.shape[0]} in all) grows beyond all bounds{when}; a smaller dt may help"
+            f"state {state} ({bad.size} of {y.shape[0]} in all) grows beyond all bounds{when}; a "
+            "smaller dt may help"
         )
 
 
@@ -331,14 +414,19 @@ def _in_python(
     field: Field, scheme: Scheme, y: Array, table: Array, strides: tuple[int, int], history: Array,
     run: tuple[int, int, float, float], project: bool = False, watch: Watch | None = None,
 ) -> Array:  # fmt: skip
-    """The same steps with Python between them: for user functions, sampled controllers and very large robots."""
+    """The same steps with Python between them: for user functions, sampled controllers and very
+    large robots.
+    """
     steps, every, t0, dt = run
     of_q, of_v, _, _ = field.parts
-    from ramify.loops.stabilise import project_rows
 
     model, nv = field.model, field.model.nv
     rates = _batch_rates(field)
-    hold = None if field.control is None or field.control.rate_hz is None else 1.0 / field.control.rate_hz
+    hold = (
+        None
+        if field.control is None or field.control.rate_hz is None
+        else 1.0 / field.control.rate_hz
+    )
     held, due = np.zeros((y.shape[0], nv)), t0
     look = 0 if watch is None else watch.steps(y[:, of_v])
     for step in range(steps):
@@ -350,9 +438,13 @@ def _in_python(
         u = u + held
         stages: list[Array] = []
         for row, c in zip(scheme.a, scheme.c, strict=True):
-            at = y + dt * sum((k * a for k, a in zip(stages, row, strict=False)), start=np.zeros_like(y))
+            at = y + dt * sum(
+                (k * a for k, a in zip(stages, row, strict=False)), start=np.zeros_like(y)
+            )
             stages.append(rates(t + c * dt, at, u))
-        moved = y + dt * sum((k * b for k, b in zip(stages, scheme.b, strict=True)), start=np.zeros_like(y))
+        moved = y + dt * sum(
+            (k * b for k, b in zip(stages, scheme.b, strict=True)), start=np.zeros_like(y)
+        )
         if scheme.kick:
             moved[:, of_q] = y[:, of_q] + dt * _coordinate_rates(model, y[:, of_q], moved[:, of_v])
         for i, _ in model.layout.balls:
@@ -374,7 +466,10 @@ def _torque(field: Field, t: float, y: Array) -> Array:
     assert field.control is not None
     y = unit(field.model, y)
     try:
-        return np.asarray(field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z], field.contact), dtype=np.float64)
+        return np.asarray(
+            field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z], field.contact),
+            dtype=np.float64,
+        )
     except RamifyError:
         raise
     except Exception as error:
@@ -383,7 +478,10 @@ def _torque(field: Field, t: float, y: Array) -> Array:
 
 def _coordinate_rates(model: Robot, q: Array, v: Array) -> Array:
     """dq/dt (states, nq) of a batch."""
-    return np.stack([np.broadcast_to(x, q.shape[:1]) for x in coordinate_rates(model, list(q.T), list(v.T))], axis=1)
+    return np.stack(
+        [np.broadcast_to(x, q.shape[:1]) for x in coordinate_rates(model, list(q.T), list(v.T))],
+        axis=1,
+    )
 
 
 def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
@@ -394,13 +492,16 @@ def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
 
     def rates(t: float, y: Array, u: Array) -> Array:
         if field.prescribed is not None:
-            return np.stack(np.broadcast_arrays(*field.text(t, list(unit(model, y).T), list(u.T))), axis=1)
+            return np.stack(
+                np.broadcast_arrays(*field.text(t, list(unit(model, y).T), list(u.T))), axis=1
+            )
         q, v = unit(model, y)[:, of_q], y[:, of_v]
         tau = u if field.control is None or field.sampled else u + _torque(field, t, y)
         if not np.isfinite(tau).all():
             state, joint = (int(i) for i in np.argwhere(~np.isfinite(tau))[0])
             raise SimulationError(
-                f"the controller gave {tau[state, joint]} for {model.velocities[joint]!r} at t = {t:g} s (state {state})"
+                f"the controller gave {tau[state, joint]} for {model.velocities[joint]!r} at t = "
+                f"{t:g} s (state {state})"
             )
         a, heat = accelerations(field, q, v, tau - damping * v)
         own = np.zeros((y.shape[0], field.states))

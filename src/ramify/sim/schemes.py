@@ -1,4 +1,6 @@
-"""Fixed-step schemes by name. An explicit Runge-Kutta scheme is its table; a new one is one more row."""
+"""Fixed-step schemes by name. An explicit Runge-Kutta scheme is its table; a new one is one more
+row.
+"""
 
 from __future__ import annotations
 

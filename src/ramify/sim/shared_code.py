@@ -1,10 +1,11 @@
 """One compiled right-hand side for many robots: runs of one structure differ in numbers alone.
 
-The traced right-hand side of a run is a graph whose leaves are symbols and known numbers: folded masses, offsets, gains, durations.
-Its *structure* is that graph with the numbers taken out; they become further entries of the input u. Two runs whose robots,
-controllers or motions differ only in values have the same structure, and one kernel serves both. A number that folds away (a mass
-of zero, an angle of 90 degrees) gives a structure of its own. The structure depends on the run alone, not on the runs beside it:
-its results are the same, bit for bit, whoever shares its kernel.
+The traced right-hand side of a run is a graph whose leaves are symbols and known numbers: folded
+masses, offsets, gains, durations. Its *structure* is that graph with the numbers taken out; they
+become further entries of the input u. Two runs whose robots, controllers or motions differ only in
+values have the same structure, and one kernel serves both. A number that folds away (a mass of
+zero, an angle of 90 degrees) gives a structure of its own. The structure depends on the run alone,
+not on the runs beside it: its results are the same, bit for bit, whoever shares its kernel.
 """
 
 from __future__ import annotations
@@ -30,14 +31,18 @@ from ramify.trace.program import Port, Program
 MOST: Final = 256
 """Structures that are remembered."""
 LARGEST: Final = 1e300
-"""Numbers beyond it (an endless duration) stay in the code: kernels refuse inputs that are not finite."""
+"""Numbers beyond it (an endless duration) stay in the code: kernels refuse inputs that are not
+finite.
+"""
 
 _ON: ContextVar[bool] = ContextVar("sharing", default=False)
 
 
 @contextmanager
 def sharing() -> Iterator[None]:
-    """Within it, ``rf.simulate`` and ``Scenario.run`` compile a structure once, however many robots have it."""
+    """Within it, ``rf.simulate`` and ``Scenario.run`` compile a structure once, however many robots
+    have it.
+    """
     token = _ON.set(True)
     try:
         yield
@@ -62,7 +67,9 @@ def lifted(program: Program) -> tuple[Program, Array]:
             graph.payload[new] = payload
     inputs = (*program.inputs[:last], Port(program.inputs[last].name, (first + len(numbers),)))
     results = tuple(tuple(place[node] for node in port) for port in program.results)
-    return Program(program.name, graph, inputs, program.outputs, results), np.array(numbers, dtype=np.float64)
+    return Program(program.name, graph, inputs, program.outputs, results), np.array(
+        numbers, dtype=np.float64
+    )
 
 
 class Structure:
@@ -74,7 +81,14 @@ class Structure:
     @cached_property
     def digest(self) -> str:
         g = self.program.graph
-        said = (self.program.inputs, self.program.outputs, self.program.results, g.ops, g.args, sorted(g.payload.items()))
+        said = (
+            self.program.inputs,
+            self.program.outputs,
+            self.program.results,
+            g.ops,
+            g.args,
+            sorted(g.payload.items()),
+        )
         return hashlib.sha256(repr(said).encode()).hexdigest()
 
     @cached_property
@@ -84,12 +98,24 @@ class Structure:
     @cached_property
     def call(self) -> Callable[..., Array | None]:
         """y' of one state; None for what the kernel does not take."""
-        return builtin_entry(self.compiled.compute(1), None, self.program.inputs, self.program.outputs[0], lambda *_: None, ())
+        return builtin_entry(
+            self.compiled.compute(1),
+            None,
+            self.program.inputs,
+            self.program.outputs[0],
+            lambda *_: None,
+            (),
+        )
 
     def rows(self, t: Array, y: Array, u: Array) -> Array:
-        """y' for rows of t, y and [u, numbers]. Every row goes through full lanes, so that its neighbours do not matter."""
+        """y' for rows of t, y and [u, numbers]. Every row goes through full lanes, so that its
+        neighbours do not matter.
+        """
         count, width = len(t), host().width
-        padded = [np.ascontiguousarray(np.concatenate([x, x[-1:].repeat(-count % width, axis=0)])) for x in (t[:, None], y, u)]
+        padded = [
+            np.ascontiguousarray(np.concatenate([x, x[-1:].repeat(-count % width, axis=0)]))
+            for x in (t[:, None], y, u)
+        ]
         out = np.empty((len(padded[0]), self.program.outputs[0].size))
         self.compiled.run(padded, [out], 0, len(out))
         return out[:count]
@@ -100,7 +126,9 @@ _last: dict[str, tuple[Structure, Array]] = {}
 
 
 def structure_of(program: Program) -> tuple[Structure, Array]:
-    """The structure of a program, one of those known where it is not new, and the program's numbers."""
+    """The structure of a program, one of those known where it is not new, and the program's
+    numbers.
+    """
     bare, numbers = lifted(program)
     g = bare.graph
     key = (bare.inputs, bare.results, tuple(g.ops), tuple(g.args), tuple(g.payload.items()))
@@ -117,7 +145,9 @@ class SharedField(Field):
 
     @cached_property
     def shared(self) -> tuple[Structure, Array]:
-        """The structure and the numbers; where runs differ in their start alone, those of the run before."""
+        """The structure and the numbers; where runs differ in their start alone, those of the run
+        before.
+        """
         found = _last.get(self.fingerprint)
         if found is None:
             _last.clear()
@@ -143,7 +173,9 @@ class SharedField(Field):
 
 
 def shared(field: Field, most_links: int) -> Field:
-    """The field as it is, or, within ``sharing()`` and where all of it can be compiled, one that shares its code."""
+    """The field as it is, or, within ``sharing()`` and where all of it can be compiled, one that
+    shares its code.
+    """
     if not (_ON.get() and field.traceable and llvm_available() and field.model.nv <= most_links):
         return field
     return SharedField(**{f.name: getattr(field, f.name) for f in fields(field)})

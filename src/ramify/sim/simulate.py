@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.record import Contacts
 from ramify.contact.stability import LIMITS, warn_of_long_steps
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
@@ -19,7 +20,13 @@ from ramify.loops.record import Loops
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot
 from ramify.sim.adaptive import ADAPTIVE, ONE_STEP, Piece, Progress, first_event, pieces
-from ramify.sim.closed_run import Closing, closed_start, decided, observed_loops, refuse_contradiction
+from ramify.sim.closed_run import (
+    Closing,
+    closed_start,
+    decided,
+    observed_loops,
+    refuse_contradiction,
+)
 from ramify.sim.field import Field, coordinate_rates
 from ramify.sim.fixed import adams_bashforth, between, energy_preserving, runge_kutta_step
 from ramify.sim.rates import MOST_LINKS, desired, felt, observed, placed, rates, sample, unit
@@ -27,9 +34,6 @@ from ramify.sim.record import Run, Work
 from ramify.sim.rollout import make_field
 from ramify.sim.schemes import SCHEMES
 from ramify.sim.shared_code import shared
-
-if TYPE_CHECKING:
-    from ramify.contact.record import Contacts
 
 FIXED = {
     "rk4": "rk4",
@@ -70,17 +74,21 @@ def simulate(
 ) -> Run:
     """Simulate from t = 0 to t_end seconds.
 
-    q0 (nq), v0 (nv): the start (neutral, at rest). control: a controller of rf.control, a function (t, q, v) -> tau, or None.
-    ground: a law of rf.contact such as Firm(), a word ("firm", "dusty", "hunt_crossley"), a mapping as in scenario files, or None.
-    method: "auto" (dop853, and lsoda from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
-    "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4", "semi_implicit_euler", "energy").
-    Output every ``dt_out`` seconds. damping: (nv) in the joints, or a number for all of them but floating bases. events: {name:
-    function of (t, q, v)}; the run ends where one changes its sign. max_step: the longest step, s; over a ground 0.01 unless told.
-    Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after each step, in position and
-    velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity: "stop" where loops pass a singular posture (a dead centre),
-    or "pass": go on with the velocity there, and note the time in ``stats``.
+    q0 (nq), v0 (nv): the start (neutral, at rest). control: a controller of rf.control, a function
+    (t, q, v) -> tau, or None. ground: a law of rf.contact such as Firm(), a word ("firm", "dusty",
+    "hunt_crossley"), a mapping as in scenario files, or None. method: "auto" (dop853, and lsoda
+    from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
+    "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4",
+    "semi_implicit_euler", "energy"). Output every ``dt_out`` seconds. damping: (nv) in the joints,
+    or a number for all of them but floating bases. events: {name: function of (t, q, v)}; the run
+    ends where one changes its sign. max_step: the longest step, s; over a ground 0.01 unless told.
+    Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after
+    each step, in position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity:
+    "stop" where loops pass a singular posture (a dead centre), or "pass": go on with the velocity
+    there, and note the time in ``stats``.
 
-    Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until then.
+    Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
+    then.
     """
     name = _method(method, step)
     if ground is not None and max_step == np.inf:
@@ -94,10 +102,16 @@ def simulate(
     if field.contact is not None and name in LIMITS and step is not None:
         warn_of_long_steps(field.contact, q[None], name, step)
     if events is not None and not isinstance(events, Mapping):
-        raise SimulationError(f"events must map names to functions (t, q, v) -> number; it is a {type(events).__name__}")
+        raise SimulationError(
+            "events must map names to functions (t, q, v) -> number; it is a "
+            f"{type(events).__name__}"
+        )
     run = _Run(field, name, t_end, dt_out, rtol, atol, step, max_step, dict(events or {}), progress)
     if model.loops:
-        run.closing, run.start_note = Closing(model, stabilisation == "projection", at_singularity, decided(field, q)), note
+        run.closing, run.start_note = (
+            Closing(model, stabilisation == "projection", at_singularity, decided(field, q)),
+            note,
+        )
     return run.result(q, v)
 
 
@@ -110,21 +124,42 @@ def _method(method: str, step: float | None) -> str:
     return FIXED.get(name, name)
 
 
-def _check_times(t_end: float, dt_out: float, rtol: float, atol: float, step: float | None, max_step: float, name: str) -> None:
-    given = {"t_end": t_end, "dt_out": dt_out, "rtol": rtol, "atol": atol, "step": 1.0 if step is None else step}
+def _check_times(
+    t_end: float,
+    dt_out: float,
+    rtol: float,
+    atol: float,
+    step: float | None,
+    max_step: float,
+    name: str,
+) -> None:
+    given = {
+        "t_end": t_end,
+        "dt_out": dt_out,
+        "rtol": rtol,
+        "atol": atol,
+        "step": 1.0 if step is None else step,
+    }
     for what, value in given.items():
         if not (_is_number(value) and np.isfinite(value) and value > 0.0):
             raise SimulationError(f"{what} {value!r} must be a finite and positive number")
     if not (_is_number(max_step) and max_step > 0.0):
         raise SimulationError(f"max_step {max_step!r} must be a positive number, in s")
     if rtol < SMALLEST_RTOL:
-        raise SimulationError(f"rtol {rtol!r} is below what 64-bit numbers can do; give {SMALLEST_RTOL:g} or more")
+        raise SimulationError(
+            f"rtol {rtol!r} is below what 64-bit numbers can do; give {SMALLEST_RTOL:g} or more"
+        )
     if name in FIXED.values() and step is None:
         raise SimulationError(f"method {name!r} needs a fixed step: give step= in seconds")
     if name in ADAPTIVE and step is not None:
-        raise SimulationError(f"method {name!r} chooses its own steps: leave out step=, or give max_step= to limit them")
+        raise SimulationError(
+            f"method {name!r} chooses its own steps: leave out step=, or give max_step= to limit "
+            "them"
+        )
     if t_end / dt_out > 5e7:
-        raise SimulationError(f"{t_end / dt_out:.3g} rows of output are too many to hold; give a larger dt_out")
+        raise SimulationError(
+            f"{t_end / dt_out:.3g} rows of output are too many to hold; give a larger dt_out"
+        )
     if step is not None and name in FIXED.values() and t_end / step > 1e9:
         raise SimulationError(f"{t_end / step:.3g} steps are too many; give a larger step")
 
@@ -149,7 +184,12 @@ class _Run:
         self, field: Field, method: str, t_end: float, dt_out: float, rtol: float, atol: float, step: float | None, max_step: float,
         events: dict[str, Callable[[float, Array, Array], float]], progress: bool,
     ) -> None:  # fmt: skip
-        self.field, self.method, self.t_end, self.dt_out = field, "dop853" if method == "auto" else method, t_end, dt_out
+        self.field, self.method, self.t_end, self.dt_out = (
+            field,
+            "dop853" if method == "auto" else method,
+            t_end,
+            dt_out,
+        )
         self.may_switch = method == "auto"
         self.rtol, self.atol, self.step, self.max_step = rtol, atol, step, max_step
         self.events, self.progress = events, progress
@@ -183,7 +223,11 @@ class _Run:
         except KeyboardInterrupt:
             self.status = "interrupted"
         except RamifyError as error:
-            hint = "" if self.closing is None or "dead centre" in str(error) else self.closing.suspicion
+            hint = (
+                ""
+                if self.closing is None or "dead centre" in str(error)
+                else self.closing.suspicion
+            )
             failure = SimulationError(f"{error}{hint}") if hint else error
             failure.__cause__ = error.__cause__
             self.status = f"failed: {failure}"
@@ -195,7 +239,9 @@ class _Run:
             self._show(None)
         found = self._collect(time.perf_counter() - started)
         if failure is not None:
-            stopped = failure if isinstance(failure, SimulationError) else SimulationError(str(failure))
+            stopped = (
+                failure if isinstance(failure, SimulationError) else SimulationError(str(failure))
+            )
             stopped.result = found
             raise stopped from failure.__cause__
         return found
@@ -241,23 +287,45 @@ class _Run:
         return Piece(piece.start, piece.end, lambda t: settle(y(t)))
 
     def _opened(self) -> bool:
-        """Whether a method of several steps, which cannot be corrected on its way, has gone far enough to begin again."""
-        if self._settle is None or self.method not in ADAPTIVE or self.method in ONE_STEP or self.done.steps < self.since + _DRIFT:
+        """Whether a method of several steps, which cannot be corrected on its way, has gone far
+        enough to begin again.
+        """
+        if (
+            self._settle is None
+            or self.method not in ADAPTIVE
+            or self.method in ONE_STEP
+            or self.done.steps < self.since + _DRIFT
+        ):
             return False
         self.since = self.done.steps
         return True
 
     def _refuse_runaway(self, t: float, y: Array) -> None:
-        """End a run whose velocities no machine could have, instead of following it with ever smaller steps."""
+        """End a run whose velocities no machine could have, instead of following it with ever
+        smaller steps.
+        """
         v = np.abs(y[self.field.parts[1]])
         if not v.max(initial=0.0) < RUNAWAY:
             joint = self.field.model.velocities[int(np.argmax(v))]
-            raise SimulationError(f"the motion runs away: the rate of {joint!r} exceeds {RUNAWAY:g} at t = {t:g} s")
+            raise SimulationError(
+                f"the motion runs away: the rate of {joint!r} exceeds {RUNAWAY:g} at t = {t:g} s"
+            )
 
     def _pieces(self, t: float, y: Array, until: float) -> Iterator[Piece]:
         """The steps of the method from t to until."""
         if self.method in ADAPTIVE:
-            return pieces(self.rates, t, y, until, self.method, self.rtol, self.atol, self.done, self.max_step, self._settle)
+            return pieces(
+                self.rates,
+                t,
+                y,
+                until,
+                self.method,
+                self.rtol,
+                self.atol,
+                self.done,
+                self.max_step,
+                self._settle,
+            )
         return self._fixed(t, y, until)
 
     @property
@@ -265,7 +333,9 @@ class _Run:
         return self.closing.settle if self.closing is not None and self.closing.project else None
 
     def _take(self, piece: Piece) -> tuple[float, Array]:
-        """Keep the output times of a step and look for events; gives the time and the state from which to go on."""
+        """Keep the output times of a step and look for events; gives the time and the state from
+        which to go on.
+        """
         hit = first_event(piece, self._watched) if self.events else None
         end = piece.end if hit is None else hit[0]
         slack = 1e-9 * (piece.end - piece.start)
@@ -295,7 +365,10 @@ class _Run:
             rows = self._explicit(t, y, dt, count)
         for i, row in enumerate(rows, start=1):
             if not np.isfinite(row).all():
-                raise SimulationError(f"the state grows beyond all bounds at t = {t + i * dt:g} s; take a step below {dt:g} s")
+                raise SimulationError(
+                    f"the state grows beyond all bounds at t = {t + i * dt:g} s; take a step below "
+                    f"{dt:g} s"
+                )
             row = unit(self.field.model, row)
             start, now = t + (i - 1) * dt, until if i == count else t + i * dt
             self.done.steps += 1
@@ -309,7 +382,9 @@ class _Run:
             now = t + i * dt
             if SCHEMES[self.method].kick:
                 moved = y + dt * self.rates(now, y)
-                moved[of_q] = y[of_q] + dt * np.array(coordinate_rates(self.field.model, y[of_q].tolist(), moved[of_v].tolist()))
+                moved[of_q] = y[of_q] + dt * np.array(
+                    coordinate_rates(self.field.model, y[of_q].tolist(), moved[of_v].tolist())
+                )
                 y = unit(self.field.model, moved)
             else:
                 y = unit(self.field.model, runge_kutta_step(self.rates, self.method, now, y, dt))
@@ -320,10 +395,18 @@ class _Run:
     def _with_energy(self, t: float, y: Array, dt: float, count: int) -> Iterator[Array]:
         of_q, of_v, _, _ = self.field.parts
         if self.field.model.loops:
-            raise SimulationError("the energy-preserving method is for trees; for a robot with loops use dop853 or rk4")
-        if self.field.control is not None or any(self.field.damping) or self.field.ground is not None:
             raise SimulationError(
-                "the energy-preserving method is for motion without control and damping, off the ground; use dop853 or rk4"
+                "the energy-preserving method is for trees; for a robot with loops use dop853 or "
+                "rk4"
+            )
+        if (
+            self.field.control is not None
+            or any(self.field.damping)
+            or self.field.ground is not None
+        ):
+            raise SimulationError(
+                "the energy-preserving method is for motion without control and damping, off the "
+                "ground; use dop853 or rk4"
             )
         for q, v in energy_preserving(self.field.model, t, y[of_q], y[of_v], dt, count):
             row = y.copy()
@@ -349,7 +432,11 @@ class _Run:
         if self.closing is not None:
             how = "projection" if self.closing.project else self.field.baumgarte or "none"
             options |= {"stabilisation": how, "start": self.start_note or "as given"}
-        stats: dict[str, Any] = {"steps": self.done.steps, "evaluations": self.done.evaluations, "wall_time": wall}
+        stats: dict[str, Any] = {
+            "steps": self.done.steps,
+            "evaluations": self.done.evaluations,
+            "wall_time": wall,
+        }
         if self.closing is not None:
             stats["singular_postures"] = list(self.closing.passed)
         contacts = felt(self.field, y)
@@ -365,7 +452,9 @@ class _Run:
         of_q, of_v, _, _ = self.field.parts
         q, v, model = y[:, of_q], y[:, of_v], self.field.model
         net = tau - np.array(self.field.damping) * v
-        return observed_loops(model, q, v, net, None if contacts is None else contacts.wrenches(model, q))
+        return observed_loops(
+            model, q, v, net, None if contacts is None else contacts.wrenches(model, q)
+        )
 
     def _show(self, t: float | None) -> None:
         """The progress bar: time and energy error; None ends it."""
@@ -391,14 +480,22 @@ class _Run:
             self._shown = 0.0
         if time.perf_counter() - self._shown > 0.1:
             self._shown = time.perf_counter()
-            self._bar.update(self._task, completed=t, state=f"t = {t:.3f} s, energy error {self._energy_error():.1e} J")
+            self._bar.update(
+                self._task,
+                completed=t,
+                state=f"t = {t:.3f} s, energy error {self._energy_error():.1e} J",
+            )
 
     def _energy_error(self) -> float:
         of_q, of_v, _, of_work = self.field.parts
         first, last = unit(self.field.model, np.stack([self.rows[0], self.rows[-1]]))
         heat = self.field.of_heat
         total = [
-            sum(energy(self.field.model, y[of_q], y[of_v])) - y[of_work][0] + y[of_work][1] + y[heat].sum() for y in (first, last)
+            sum(energy(self.field.model, y[of_q], y[of_v]))
+            - y[of_work][0]
+            + y[of_work][1]
+            + y[heat].sum()
+            for y in (first, last)
         ]
         if self.field.contact is not None:
             rows = np.stack([first, last])
@@ -406,8 +503,12 @@ class _Run:
         return abs(float(total[1] - total[0]))
 
 
-def _event(field: Field, name: str, f: Callable[[float, Array, Array], float], t: float, y: Array) -> float:
-    """The value of an event's function; what it raises, and what is no number, is told with its name and the time."""
+def _event(
+    field: Field, name: str, f: Callable[[float, Array, Array], float], t: float, y: Array
+) -> float:
+    """The value of an event's function; what it raises, and what is no number, is told with its
+    name and the time.
+    """
     of_q, of_v, _, _ = field.parts
     try:
         value = float(f(t, unit(field.model, y)[of_q], y[of_v]))

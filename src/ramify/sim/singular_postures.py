@@ -1,4 +1,6 @@
-"""Singular postures of loops on the way of many states at once, looked for between the steps of a rollout."""
+"""Singular postures of loops on the way of many states at once, looked for between the steps of a
+rollout.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,12 @@ _FIRST = 0.01  # s until the first look
 
 
 class Watch:
-    """J of a batch of states q (N, nq), look by look; ``met`` (N,) are those that have lost their hold on the way.
+    """J of a batch of states q (N, nq), look by look; ``met`` (N,) are those that have lost their
+    hold on the way.
 
-    Between two looks the way of J is taken as straight (see loops/hold.py): a state that passes a singular posture is found, and so
-    is one that comes within a look's reach of one. ``held``: velocities that a drive decides, see ``closing.decided``.
+    Between two looks the way of J is taken as straight (see loops/hold.py): a state that passes a
+    singular posture is found, and so is one that comes within a look's reach of one. ``held``:
+    velocities that a drive decides, see ``closing.decided``.
     """
 
     def __init__(self, model: Robot, q: Array, held: Sequence[int], dt: float) -> None:
@@ -32,7 +36,11 @@ class Watch:
         A = self._last = self._jacobians(q)
         rows, columns = A.shape[1:]
         k = min(rows, columns)
-        self._at, self._pulls, self._back = np.empty_like(A), np.empty((len(A), k, rows)), np.empty((len(A), columns, k))
+        self._at, self._pulls, self._back = (
+            np.empty_like(A),
+            np.empty((len(A), k, rows)),
+            np.empty((len(A), columns, k)),
+        )
         self._usual = 0
         self._anchor(np.arange(len(q)), A)
 
@@ -48,7 +56,11 @@ class Watch:
         last = np.take_along_axis(s, np.maximum(rank - 1, 0)[:, None], axis=1)[:, 0]
         self.met[which[(rank < self._usual) | (last < SINGULAR * s[:, 0])]] = True
         weight = np.where(counted, 1.0 / np.where(counted, s, 1.0), 0.0)
-        self._at[which], self._pulls[which], self._back[which] = A, u.transpose(0, 2, 1), vt.transpose(0, 2, 1) * weight[:, None]
+        self._at[which], self._pulls[which], self._back[which] = (
+            A,
+            u.transpose(0, 2, 1),
+            vt.transpose(0, 2, 1) * weight[:, None],
+        )
 
     def _change(self, which: NDArray[np.intp] | slice, A: Array) -> Array:
         found: Array = self._pulls[which] @ (A - self._at[which]) @ self._back[which]
@@ -73,8 +85,8 @@ class Watch:
         self._last[which] = A
 
     def steps(self, v: Array) -> int:
-        """Steps until the next look, from the velocities (N, nv): a tenth of a radian at their speed, at most twice as many
-        as before.
+        """Steps until the next look, from the velocities (N, nv): a tenth of a radian at their
+        speed, at most twice as many as before.
         """
         fastest = float(np.abs(v[np.isfinite(v).all(axis=1)]).max(initial=0.0))
         self._ahead = max(1, min(2 * self._ahead, int(_STRIDE / max(fastest * self.dt, 1e-12))))
@@ -86,8 +98,10 @@ class Watch:
         if found.size:
             some = ", ".join(map(str, found[:8])) + (", …" if found.size > 8 else "")
             warnings.warn(
-                f"{found.size} of {len(self.met)} states of {self.model.name!r} pass a singular posture of the loops, or come very "
-                f"near one (states {some}): at a dead centre the branch that is followed is not determined; see Rollout.singular",
+                f"{found.size} of {len(self.met)} states of {self.model.name!r} pass a singular "
+                "posture of the loops, or come very "
+                f"near one (states {some}): at a dead centre the branch that is followed is not "
+                "determined; see Rollout.singular",
                 RuntimeWarning,
                 stacklevel=3,
             )

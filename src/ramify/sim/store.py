@@ -1,8 +1,11 @@
-"""Runs in files: NetCDF-3 (classic, 64-bit offsets), which any NetCDF reader opens, written whole or not at all.
+"""Runs in files: NetCDF-3 (classic, 64-bit offsets), which any NetCDF reader opens, written whole
+or not at all.
 
-A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``, on a ground also ``contact`` and ``axis``; variables with
-``units``, ``long_name`` and, where columns differ, ``column_units``; the names of the columns as text along their dimension; as
-global attributes the robot (its robot file's text), the metadata (JSON) and a digest over all of it. Nothing in it is code.
+A file stands alone. Dimensions ``time``, ``coordinate`` and ``velocity``, on a ground also
+``contact`` and ``axis``; variables with ``units``, ``long_name`` and, where columns differ,
+``column_units``; the names of the columns as text along their dimension; as global attributes the
+robot (its robot file's text), the metadata (JSON) and a digest over all of it. Nothing in it is
+code.
 """
 
 from __future__ import annotations
@@ -15,19 +18,19 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
+from ramify.contact.record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError, SimulationError
+from ramify.files.load import read_yaml
+from ramify.files.robot_writer import to_yaml
 from ramify.loops.record import Loops
 from ramify.model.robot import Robot
 from ramify.motion import Motion
 from ramify.sim.record import Run, Work
-
-if TYPE_CHECKING:
-    from ramify.contact.record import Contacts
 
 FORMAT: Final = "ramify result"
 VERSION: Final = 1
@@ -55,8 +58,16 @@ def variables(result: Run) -> list[Variable]:
         Variable("v", v, result.v, units["v"], "joint velocities"),
         Variable("a", v, result.a, units["a"], "joint accelerations"),
         Variable("tau", v, result.tau, units["tau"], "joint forces that acted"),
-        Variable("actuator_work", time, result.work.actuator, ("J",), "work of the joint forces since the first row"),
-        Variable("dissipated", time, result.work.dissipated, ("J",), "energy lost since the first row"),
+        Variable(
+            "actuator_work",
+            time,
+            result.work.actuator,
+            ("J",),
+            "work of the joint forces since the first row",
+        ),
+        Variable(
+            "dissipated", time, result.work.dissipated, ("J",), "energy lost since the first row"
+        ),
     ]
     if result.contacts is not None:
         found += _contact_variables(result.contacts)
@@ -64,14 +75,34 @@ def variables(result: Run) -> list[Variable]:
         found += [
             Variable("q_desired", q, result.desired.q, units["q"], "joint coordinates asked for"),
             Variable("v_desired", v, result.desired.v, units["v"], "joint velocities asked for"),
-            Variable("a_desired", v, _accelerations(result.desired, result), units["a"], "joint accelerations asked for"),
+            Variable(
+                "a_desired",
+                v,
+                _accelerations(result.desired, result),
+                units["a"],
+                "joint accelerations asked for",
+            ),
         ]
     if result.loops is not None:
         of = ("time", "constraint")
         found += [
-            Variable("loop_gap", of, result.loops.gap, result.loops.units, "what the loops are open by"),
-            Variable("multipliers", of, result.loops.multipliers, result.loops.forces, "constraint forces of the loops"),
-            Variable("constraint_power", time, result.loops.power, ("W",), "power of the constraint forces"),
+            Variable(
+                "loop_gap", of, result.loops.gap, result.loops.units, "what the loops are open by"
+            ),
+            Variable(
+                "multipliers",
+                of,
+                result.loops.multipliers,
+                result.loops.forces,
+                "constraint forces of the loops",
+            ),
+            Variable(
+                "constraint_power",
+                time,
+                result.loops.power,
+                ("W",),
+                "power of the constraint forces",
+            ),
         ]
     return found
 
@@ -80,12 +111,44 @@ def _contact_variables(contacts: Contacts) -> list[Variable]:
     points, vectors = ("time", "contact"), ("time", "contact", "axis")
     n = len(contacts)
     return [
-        Variable("contact_force", vectors, contacts.force, ("N",) * 3 * n, "force of the ground on each contact point, world axes"),
-        Variable("contact_position", vectors, contacts.position, ("m",) * 3 * n, "place of each contact point in the world"),
-        Variable("contact_penetration", points, contacts.penetration, ("m",) * n, "depth of each contact point in the ground"),
-        Variable("contact_slip", vectors, contacts.slip, ("m/s",) * 3 * n, "velocity of each contact point along the ground"),
-        Variable("ground_stored", ("time",), contacts.stored, ("J",), "elastic energy in the ground"),
-        Variable("ground_dissipated", ("time",), contacts.dissipated, ("J",), "energy lost in the ground since the first row"),
+        Variable(
+            "contact_force",
+            vectors,
+            contacts.force,
+            ("N",) * 3 * n,
+            "force of the ground on each contact point, world axes",
+        ),
+        Variable(
+            "contact_position",
+            vectors,
+            contacts.position,
+            ("m",) * 3 * n,
+            "place of each contact point in the world",
+        ),
+        Variable(
+            "contact_penetration",
+            points,
+            contacts.penetration,
+            ("m",) * n,
+            "depth of each contact point in the ground",
+        ),
+        Variable(
+            "contact_slip",
+            vectors,
+            contacts.slip,
+            ("m/s",) * 3 * n,
+            "velocity of each contact point along the ground",
+        ),
+        Variable(
+            "ground_stored", ("time",), contacts.stored, ("J",), "elastic energy in the ground"
+        ),
+        Variable(
+            "ground_dissipated",
+            ("time",),
+            contacts.dissipated,
+            ("J",),
+            "energy lost in the ground since the first row",
+        ),
     ]
 
 
@@ -109,10 +172,11 @@ def labels(result: Run) -> dict[str, tuple[str, ...]]:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write in place of ``path``: it takes its name when all of it is on the disk, and vanishes where writing fails.
+    """A file to write in place of ``path``: it takes its name when all of it is on the disk, and
+    vanishes where writing fails.
 
-    A process that is killed meanwhile leaves the old file as it was, and perhaps a hidden ``.part`` file beside it. Raises
-    SimulationError where the file cannot be written.
+    A process that is killed meanwhile leaves the old file as it was, and perhaps a hidden ``.part``
+    file beside it. Raises SimulationError where the file cannot be written.
     """
     given = os.fspath(path)
     target = Path(os.path.realpath(given))
@@ -132,7 +196,9 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except (OSError, ValueError) as error:
         if isinstance(error, RamifyError):
             raise
-        raise SimulationError(f"{given!r} cannot be written: {getattr(error, 'strerror', None) or error}") from None
+        raise SimulationError(
+            f"{given!r} cannot be written: {getattr(error, 'strerror', None) or error}"
+        ) from None
 
 
 def _settle(folder: Path) -> None:
@@ -149,20 +215,33 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
     """See Result.save."""
     from scipy.io import netcdf_file
 
-    from ramify.files.robot_writer import to_yaml
-
     found = variables(result)
     for variable in found:
         if variable.values.nbytes > MOST_BYTES:
             size = f"{variable.name} has {variable.values.nbytes / 1e9:.1f} GB"
-            raise SimulationError(f"{os.fspath(path)}: {size}; NetCDF-3 holds arrays up to 2.1 GB. Choose a larger dt_out")
-    robot, metadata = to_yaml(result.model), json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False)
+            raise SimulationError(
+                f"{os.fspath(path)}: {size}; NetCDF-3 holds arrays up to 2.1 GB. Choose a larger "
+                "dt_out"
+            )
+    robot, metadata = (
+        to_yaml(result.model),
+        json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False),
+    )
     with whole_file(path) as file:
         data = netcdf_file(file, "w", version=2)
         _attributes(
             data,
-            {"format": FORMAT, "title": f"simulation of {result.model.name}", "robot": robot, "metadata": metadata}
-            | {"sha256": _digest(robot, metadata, {variable.name: variable.values for variable in found})},
+            {
+                "format": FORMAT,
+                "title": f"simulation of {result.model.name}",
+                "robot": robot,
+                "metadata": metadata,
+            }
+            | {
+                "sha256": _digest(
+                    robot, metadata, {variable.name: variable.values for variable in found}
+                )
+            },
         )
         data.format_version = np.int32(VERSION)
         data.createDimension("time", len(result))
@@ -180,7 +259,13 @@ def _variable(data: Any, variable: Variable) -> None:
     written = data.createVariable(variable.name, "d", variable.dimensions)
     written[:] = variable.values
     uniform = len(set(variable.units)) == 1
-    _attributes(written, {"units": variable.units[0] if uniform else "see column_units", "long_name": variable.long_name})
+    _attributes(
+        written,
+        {
+            "units": variable.units[0] if uniform else "see column_units",
+            "long_name": variable.long_name,
+        },
+    )
     if not uniform:
         _attributes(written, {"column_units": ", ".join(variable.units)})
 
@@ -192,7 +277,9 @@ def _labels(data: Any, dimension: str, names: tuple[str, ...]) -> None:
     size = f"{dimension}_name_length"
     data.createDimension(size, length)
     written = data.createVariable(dimension, "c", (dimension, size))
-    written[:] = np.frombuffer(b"".join(text.ljust(length, b"\0") for text in texts), dtype="S1").reshape(len(texts), length)
+    written[:] = np.frombuffer(
+        b"".join(text.ljust(length, b"\0") for text in texts), dtype="S1"
+    ).reshape(len(texts), length)
     _attributes(written, {"long_name": f"name of each {dimension}", "_Encoding": "utf-8"})
 
 
@@ -227,17 +314,20 @@ def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run
     given = os.fspath(path)
     content = _read(given)
     robot = model if model is not None else _robot(content.robot, given)
-    if model is not None:
-        from ramify.files.robot_writer import to_yaml
-
-        if to_yaml(model) != content.robot:
-            raise SimulationError(f"{given}: was made with another robot than {model.name!r}; their robot files differ")
+    if model is not None and to_yaml(model) != content.robot:
+        raise SimulationError(
+            f"{given}: was made with another robot than {model.name!r}; their robot files differ"
+        )
     arrays = content.arrays
     t = arrays["time"]
-    wide = {name: arrays.get(name, np.zeros((len(t), size))) for name, size in _sizes(robot).items()}
+    wide = {
+        name: arrays.get(name, np.zeros((len(t), size))) for name, size in _sizes(robot).items()
+    }
     desired = None
     if any(name.endswith("_desired") for name in arrays):
-        desired = Motion(t, *(arrays.get(f"{n}_desired", np.zeros_like(wide[n])) for n in ("q", "v", "a")))
+        desired = Motion(
+            t, *(arrays.get(f"{n}_desired", np.zeros_like(wide[n])) for n in ("q", "v", "a"))
+        )
     meta = content.metadata
     try:
         return Run(
@@ -253,9 +343,10 @@ def _contacts(meta: Mapping[str, Any], arrays: Mapping[str, Array]) -> Contacts 
     who = meta.get("contacts")
     if who is None:
         return None
-    from ramify.contact.record import Contacts
 
-    found = {name: arrays[f"contact_{name}"] for name in ("force", "position", "penetration", "slip")}
+    found = {
+        name: arrays[f"contact_{name}"] for name in ("force", "position", "penetration", "slip")
+    }
     found |= {name: arrays[f"ground_{name}"] for name in ("stored", "dissipated")}
     return Contacts(tuple(who["names"]), tuple(who["bodies"]), up=tuple(who["up"]), **found)
 
@@ -265,7 +356,9 @@ def _loops(model: Robot, arrays: Mapping[str, Array]) -> Loops | None:
         return None
     names = tuple(name for loop in model.loops for name in loop.names)
     units = tuple(unit for loop in model.loops for unit in loop.units)
-    return Loops(names, units, arrays["loop_gap"], arrays["multipliers"], arrays["constraint_power"])
+    return Loops(
+        names, units, arrays["loop_gap"], arrays["multipliers"], arrays["constraint_power"]
+    )
 
 
 def _sizes(model: Robot) -> dict[str, int]:
@@ -273,13 +366,12 @@ def _sizes(model: Robot) -> dict[str, int]:
 
 
 def _robot(text: str, file: str) -> Robot:
-    from ramify.files.load import read_yaml
-
     try:
         return read_yaml(text, f"{file} (the robot in it)")
     except ModelError as error:
         raise SimulationError(
-            f"{error}\nThis version cannot build the robot of this run; give it as Result.open(path, model=…)"
+            f"{error}\nThis version cannot build the robot of this run; give it as "
+            "Result.open(path, model=…)"
         ) from None
 
 
@@ -289,7 +381,8 @@ def _read(file: str) -> _Content:
         info = os.stat(file)
         if not stat.S_ISREG(info.st_mode):
             raise SimulationError(
-                f"{file} is {'a directory' if stat.S_ISDIR(info.st_mode) else 'no regular file'}; give a file that r.save wrote"
+                f"{file} is {'a directory' if stat.S_ISDIR(info.st_mode) else 'no regular file'}; "
+                "give a file that r.save wrote"
             )
         with open(file, "rb") as stream:
             _check_kind(file, stream.read(8))
@@ -299,26 +392,40 @@ def _read(file: str) -> _Content:
         raise SimulationError(f"{file}: there is no such file") from None
     except SimulationError:
         raise
-    except (OSError, MemoryError, Exception) as error:  # the reader of NetCDF raises whatever a broken header leads it to
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged or cut off"
+    except (
+        OSError,
+        MemoryError,
+        Exception,
+    ) as error:  # the reader of NetCDF raises whatever a broken header leads it to
+        reason = (
+            error.strerror
+            if isinstance(error, OSError) and error.strerror
+            else "it is damaged or cut off"
+        )
         raise SimulationError(f"{file}: cannot be read as a result: {reason}") from None
     if texts.get("format") != FORMAT:
         raise SimulationError(f"{file}: a NetCDF file, but not one that r.save wrote")
     if version != VERSION:
-        raise SimulationError(f"{file}: format {version} of a newer ramify; this version reads format {VERSION}")
+        raise SimulationError(
+            f"{file}: format {version} of a newer ramify; this version reads format {VERSION}"
+        )
     try:
         robot, text, digest = (texts[key] for key in ("robot", "metadata", "sha256"))
     except KeyError as error:
         raise SimulationError(f"{file}: the attribute {error} is missing") from None
     if _digest(robot, text, arrays) != digest:
-        raise SimulationError(f"{file}: its numbers or its texts are not those that were written (the digest differs)")
+        raise SimulationError(
+            f"{file}: its numbers or its texts are not those that were written (the digest differs)"
+        )
     metadata = json.loads(text)
     return _Content(robot, metadata, arrays)
 
 
 def _check_kind(file: str, start: bytes) -> None:
     if start.startswith(b"\x89HDF\r\n"):
-        raise SimulationError(f"{file}: a NetCDF-4 or HDF5 file; results are NetCDF-3 files that r.save wrote")
+        raise SimulationError(
+            f"{file}: a NetCDF-4 or HDF5 file; results are NetCDF-3 files that r.save wrote"
+        )
     if not start.startswith((b"CDF\x01", b"CDF\x02")):
         kind = "is empty" if not start else "is not a NetCDF-3 file"
         raise SimulationError(f"{file} {kind}; give a file that r.save wrote")
@@ -328,7 +435,15 @@ def _parse(stream: IO[bytes]) -> tuple[dict[str, str], int, dict[str, Array]]:
     from scipy.io import netcdf_file
 
     data = netcdf_file(stream, "r", mmap=False)
-    texts = {name: value.decode("utf-8") for name, value in data._attributes.items() if isinstance(value, bytes)}
+    texts = {
+        name: value.decode("utf-8")
+        for name, value in data._attributes.items()
+        if isinstance(value, bytes)
+    }
     version = int(getattr(data, "format_version", 0))
-    arrays = {name: np.array(v[:], dtype=np.float64) for name, v in data.variables.items() if v.typecode() == "d"}
+    arrays = {
+        name: np.array(v[:], dtype=np.float64)
+        for name, v in data.variables.items()
+        if v.typecode() == "d"
+    }
     return texts, version, arrays

@@ -1,4 +1,6 @@
-"""Runs by fixed steps, side by side in compiled lanes: one lane a run, whatever numbers its robot and controller have."""
+"""Runs by fixed steps, side by side in compiled lanes: one lane a run, whatever numbers its robot
+and controller have.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ from ramify.sim.shared_code import SharedField, Structure, shared
 from ramify.sim.simulate import FIXED, RUNAWAY
 
 LANES: Final = 64
-"""Runs that go through the compiled loop at once: enough to fill it, few enough to hold their histories."""
+"""Runs that go through the compiled loop at once: enough to fill it, few enough to hold their
+histories.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,9 +58,16 @@ def steps_of(scenario: Scenario) -> Steps | None:
     options, control = scenario.options, scenario.control
     method, step = str(options.get("method", "auto")).lower(), options.get("step")
     name = "rk4" if method == "auto" and step is not None else FIXED.get(method, "")
-    if name not in SCHEMES or step is None or scenario.robot.nv > MOST_LINKS or not llvm_available():
+    if (
+        name not in SCHEMES
+        or step is None
+        or scenario.robot.nv > MOST_LINKS
+        or not llvm_available()
+    ):
         return None
-    if control is not None and (not control.traceable or control.rate_hz is not None or control.prescribes):
+    if control is not None and (
+        not control.traceable or control.rate_hz is not None or control.prescribes
+    ):
         return None
     if scenario.robot.loops:
         return None
@@ -65,19 +76,27 @@ def steps_of(scenario: Scenario) -> Steps | None:
     count = max(1, int(np.ceil(options["t_end"] / step - 1e-9)))
     dt = options["t_end"] / count
     every = round(options.get("dt_out", 0.01) / dt)
-    if every < 1 or abs(every * dt - options.get("dt_out", 0.01)) > 1e-9 * dt * every or count % every:
+    if (
+        every < 1
+        or abs(every * dt - options.get("dt_out", 0.01)) > 1e-9 * dt * every
+        or count % every
+    ):
         return None
     return Steps(SCHEMES[name], count, dt, every)
 
 
 def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None]:
-    """The results of scenarios with the same steps; None for a run that leaves the bounds, to be told by ``Scenario.run``.
+    """The results of scenarios with the same steps; None for a run that leaves the bounds, to be
+    told by ``Scenario.run``.
 
     A run's numbers do not depend on those beside it: all go through the same full lanes.
     """
     fields: list[SharedField] = []
     for scenario in scenarios:
-        field = shared(make_field(scenario.robot, scenario.control, scenario.options.get("damping", 0.0)), MOST_LINKS)
+        field = shared(
+            make_field(scenario.robot, scenario.control, scenario.options.get("damping", 0.0)),
+            MOST_LINKS,
+        )
         assert isinstance(field, SharedField)
         fields.append(field)
     groups: dict[int, list[int]] = {}
@@ -93,24 +112,38 @@ def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None
     return out
 
 
-def _lanes(scenarios: Sequence[Scenario], fields: Sequence[SharedField], steps: Steps) -> list[Result | None]:
+def _lanes(
+    scenarios: Sequence[Scenario], fields: Sequence[SharedField], steps: Steps
+) -> list[Result | None]:
     started = time.perf_counter()
     structure, nv = fields[0].shared[0], fields[0].model.nv
-    y = np.stack([field.start(np.asarray(s.q0), np.asarray(s.v0)) for s, field in zip(scenarios, fields, strict=True)])
+    y = np.stack(
+        [
+            field.start(np.asarray(s.q0), np.asarray(s.v0))
+            for s, field in zip(scenarios, fields, strict=True)
+        ]
+    )
     table = np.stack([np.concatenate([np.zeros(nv), field.shared[1]]) for field in fields])
     spare = -len(y) % host().width
-    padded, filled = (np.ascontiguousarray(np.concatenate([x, x[-1:].repeat(spare, axis=0)])) for x in (y, table))
+    padded, filled = (
+        np.ascontiguousarray(np.concatenate([x, x[-1:].repeat(spare, axis=0)])) for x in (y, table)
+    )
     samples = steps.count // steps.every
     history = np.empty((len(padded), samples, y.shape[1]))
     settings = _Run(steps.count, steps.every, samples, table.shape[1], 0, 0.0, steps.dt)
     _, flags = _stepper(structure, fields[0], steps.scheme).run(padded, filled, history, settings)
-    if flags and len(scenarios) > 1:  # some run has left the range of the kernel: each by itself, so that it hurts no other
+    if (
+        flags and len(scenarios) > 1
+    ):  # some run has left the range of the kernel: each by itself, so that it hurts no other
         return [_lanes([s], [field], steps)[0] for s, field in zip(scenarios, fields, strict=True)]
     if flags:
         return [None]
     wall = (time.perf_counter() - started) / len(scenarios)
     pairs = zip(scenarios, fields, y, history, strict=False)
-    return [_result(s, field, np.concatenate([y0[None], rows]), steps, wall) for s, field, y0, rows in pairs]
+    return [
+        _result(s, field, np.concatenate([y0[None], rows]), steps, wall)
+        for s, field, y0, rows in pairs
+    ]
 
 
 def _stepper(structure: Structure, field: SharedField, scheme: Scheme) -> Stepper:
@@ -118,12 +151,16 @@ def _stepper(structure: Structure, field: SharedField, scheme: Scheme) -> Steppe
     if key not in _steppers:
         if len(_steppers) >= 64:
             _steppers.pop(next(iter(_steppers)))
-        bare: Any = _Bare(field.model, field.size, field.parts, structure.program, f"shared {structure.digest}")
+        bare: Any = _Bare(
+            field.model, field.size, field.parts, structure.program, f"shared {structure.digest}"
+        )
         _steppers[key] = Stepper(bare, scheme)
     return _steppers[key]
 
 
-def _result(scenario: Scenario, field: SharedField, y: Array, steps: Steps, wall: float) -> Result | None:
+def _result(
+    scenario: Scenario, field: SharedField, y: Array, steps: Steps, wall: float
+) -> Result | None:
     of_q, of_v, _, of_work = field.parts
     if not np.isfinite(y).all() or np.abs(y[:, of_v]).max(initial=0.0) >= RUNAWAY:
         return None
@@ -132,8 +169,23 @@ def _result(scenario: Scenario, field: SharedField, y: Array, steps: Steps, wall
     a, tau = observed(field, t, y, np.zeros((len(t), field.model.nv)))
     record = {"name": scenario.name, "text": scenario.text, "overrides": {}}
     options = {**scenario.options, "method": steps.scheme.name, "scenario": record}
-    stats = {"steps": steps.count, "evaluations": steps.count * steps.scheme.stages, "wall_time": wall}
+    stats = {
+        "steps": steps.count,
+        "evaluations": steps.count * steps.scheme.stages,
+        "wall_time": wall,
+    }
     wanted = desired(field.model, scenario.control, scenario.motion, t)
     return replace(
-        Result(scenario.robot, t, y[:, of_q], y[:, of_v], a, tau, Work(*y[:, of_work].T), options, stats), desired=wanted
+        Result(
+            scenario.robot,
+            t,
+            y[:, of_q],
+            y[:, of_v],
+            a,
+            tau,
+            Work(*y[:, of_work].T),
+            options,
+            stats,
+        ),
+        desired=wanted,
     )

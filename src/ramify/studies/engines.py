@@ -1,7 +1,8 @@
 """Who does the work: this process, local processes, or a cluster that is running.
 
-An engine takes tasks and gives back their outcomes in any order. A task whose worker dies does not end the others: its runs are
-tried once more, each by itself, and the one that kills its worker again is set aside.
+An engine takes tasks and gives back their outcomes in any order. A task whose worker dies does not
+end the others: its runs are tried once more, each by itself, and the one that kills its worker
+again is set aside.
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ PATIENCE: Final = 10.0
 """Seconds that a scheduler has to answer."""
 BEREFT: Final = 30.0
 """Seconds that a cluster may be without workers: a nanny starts a new one meanwhile."""
-KILLED: Final = "the run ended its worker, twice (killed, out of memory, or a crash); it is set aside"
+KILLED: Final = (
+    "the run ended its worker, twice (killed, out of memory, or a crash); it is set aside"
+)
 
 
 class Engine(Protocol):
-    """``lanes``: workers; ``run``: outcomes of tasks as they come; raises WorkerDiedError where some worker did."""
+    """``lanes``: workers; ``run``: outcomes of tasks as they come; raises WorkerDiedError where
+    some worker did.
+    """
 
     lanes: int
 
@@ -55,17 +60,25 @@ class Serial:
 
 
 class Pool:
-    """Workers that take calls one by one and answer with futures: local processes, or those of a Dask cluster.
+    """Workers that take calls one by one and answer with futures: local processes, or those of a
+    Dask cluster.
 
-    ``submit``: made anew for each run of the engine, since a broken pool stays broken; ``deaths``: names of the exceptions of a
-    future whose worker died; ``check``: called now and then while nothing comes back, raises where nothing can come any more.
+    ``submit``: made anew for each run of the engine, since a broken pool stays broken; ``deaths``:
+    names of the exceptions of a future whose worker died; ``check``: called now and then while
+    nothing comes back, raises where nothing can come any more.
     """
 
     def __init__(
         self, lanes: int, submit: Callable[[], Callable[..., Any]], deaths: tuple[str, ...], close: Callable[[], Any],
         check: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        self.lanes, self.close, self._submit, self._deaths, self._check = lanes, close, submit, deaths, check
+        self.lanes, self.close, self._submit, self._deaths, self._check = (
+            lanes,
+            close,
+            submit,
+            deaths,
+            check,
+        )
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
         submit, out, ready = self._submit(), set[Any](), SimpleQueue[Any]()
@@ -85,7 +98,9 @@ class Pool:
                     continue
                 try:
                     outcomes = future.result(timeout=PATIENCE)
-                except TimeoutError:  # the worker that held the result is gone: it is being made again
+                except (
+                    TimeoutError
+                ):  # the worker that held the result is gone: it is being made again
                     future.add_done_callback(ready.put)
                     continue
                 out.remove(future)
@@ -95,17 +110,25 @@ class Pool:
         except Exception as error:
             if any(kind.__name__ in self._deaths for kind in type(error).__mro__):
                 raise WorkerDiedError(str(error)) from error
-            raise SimulationError(f"a worker could not do its task: {type(error).__name__}: {error}") from error
+            raise SimulationError(
+                f"a worker could not do its task: {type(error).__name__}: {error}"
+            ) from error
         finally:
             for future in out:
                 future.cancel()
 
 
 class Joblib:
-    """Workers of a backend of joblib that gives nothing before all is done: so many tasks at a time."""
+    """Workers of a backend of joblib that gives nothing before all is done: so many tasks at a
+    time.
+    """
 
     def __init__(
-        self, lanes: int, config: Callable[[], AbstractContextManager[Any]], deaths: tuple[str, ...], close: Callable[[], Any]
+        self,
+        lanes: int,
+        config: Callable[[], AbstractContextManager[Any]],
+        deaths: tuple[str, ...],
+        close: Callable[[], Any],
     ) -> None:
         self.lanes, self.close, self._config, self._deaths = lanes, close, config, deaths
 
@@ -128,10 +151,11 @@ class Joblib:
 def engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> Engine:
     """An engine by name.
 
-    "processes": local ones, ``jobs`` of them (all cores unless told); "dask": the workers of the scheduler at an address such as
-    tcp://127.0.0.1:8786; "ray": those of a Ray cluster, this machine's unless an address is given; "serial": this process, which a
-    run that crashes takes with it.
-    Raises SimulationError for an unknown name, and where a library is missing or the cluster cannot be reached.
+    "processes": local ones, ``jobs`` of them (all cores unless told); "dask": the workers of the
+    scheduler at an address such as tcp://127.0.0.1:8786; "ray": those of a Ray cluster, this
+    machine's unless an address is given; "serial": this process, which a run that crashes takes
+    with it. Raises SimulationError for an unknown name, and where a library is missing or the
+    cluster cannot be reached.
     """
     if name not in ENGINES:
         raise SimulationError(f"no engine is called {name!r}; choose one of {', '.join(ENGINES)}")
@@ -154,7 +178,9 @@ def _need(module: str, extra: str) -> None:
     from importlib.util import find_spec
 
     if find_spec(module) is None:
-        raise SimulationError(f"this needs {module}; install it with: pip install 'ramify[{extra}]'")
+        raise SimulationError(
+            f"this needs {module}; install it with: pip install 'ramify[{extra}]'"
+        )
 
 
 def _processes(jobs: int | None, _: str | None) -> Engine:
@@ -164,7 +190,9 @@ def _processes(jobs: int | None, _: str | None) -> Engine:
         from joblib.externals.loky import get_reusable_executor
 
         one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-        pool = get_reusable_executor(lanes, timeout=300, initializer=live_with, initargs=(os.getpid(),), env=one)
+        pool = get_reusable_executor(
+            lanes, timeout=300, initializer=live_with, initargs=(os.getpid(),), env=one
+        )
         made[:] = [pool]
         return cast("Callable[..., Any]", pool.submit)
 
@@ -178,7 +206,9 @@ def _processes(jobs: int | None, _: str | None) -> Engine:
 def _dask(jobs: int | None, scheduler: str | None) -> Engine:
     _need("distributed", "cluster")
     if scheduler is None:
-        raise SimulationError("the engine dask needs the address of its scheduler, such as tcp://127.0.0.1:8786")
+        raise SimulationError(
+            "the engine dask needs the address of its scheduler, such as tcp://127.0.0.1:8786"
+        )
     from distributed import Client
 
     try:
@@ -200,7 +230,10 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
             pass
         if time.monotonic() - seen[0] > BEREFT:
             text = f"the Dask cluster at {scheduler} has had no workers for {BEREFT:g} s, or its scheduler is gone"
-            raise SimulationError(f"{text}; what was made is in the ledger: start workers (with nannies), then resume the study")
+            raise SimulationError(
+                f"{text}; what was made is in the ledger: start workers (with nannies), then "
+                "resume the study"
+            )
 
     def submit() -> Callable[..., Any]:
         seen[0] = time.monotonic()
@@ -227,7 +260,9 @@ def _ray(jobs: int | None, scheduler: str | None) -> Engine:
 
 
 class _Handed:
-    """Tasks on their way: those handed out and not yet back. Engines may ask for the next one from threads of their own."""
+    """Tasks on their way: those handed out and not yet back. Engines may ask for the next one from
+    threads of their own.
+    """
 
     def __init__(self, tasks: Iterator[Task]) -> None:
         self._tasks, self._lock = tasks, threading.Lock()
@@ -251,8 +286,9 @@ class _Handed:
 def survivors(by: Engine, recipe: Recipe, tasks: Iterator[Task]) -> Iterator[list[Outcome]]:
     """The outcomes of all tasks, whatever workers die on the way.
 
-    When one dies, the runs that were handed out and have not come back are suspects. They are made first, in tasks of one run; when
-    that fails as well, one at a time with nothing beside it, and a run that dies then is set aside as killed.
+    When one dies, the runs that were handed out and have not come back are suspects. They are made
+    first, in tasks of one run; when that fails as well, one at a time with nothing beside it, and a
+    run that dies then is set aside as killed.
     """
     main = _Handed(tasks)
     while True:

@@ -18,7 +18,9 @@ Table = dict[str, np.ndarray[Any, Any]]
 
 
 def table(path: Path) -> Table:
-    """Columns by name: run, status ("waiting" where it has not been made), seconds, the parameters, the numbers kept."""
+    """Columns by name: run, status ("waiting" where it has not been made), seconds, the parameters,
+    the numbers kept.
+    """
     with Ledger(path) as ledger:
         parameters, columns = ledger.fact("parameters"), ledger.fact("columns")
         count = ledger.count().planned
@@ -31,7 +33,9 @@ def table(path: Path) -> Table:
                 kept[i] = row.numbers
             status.append(row.status or "waiting")
     out: Table = {"run": number, "status": np.array(status), "seconds": seconds}
-    return out | dict(zip(parameters, values.T, strict=True)) | dict(zip(columns, kept.T, strict=True))
+    return (
+        out | dict(zip(parameters, values.T, strict=True)) | dict(zip(columns, kept.T, strict=True))
+    )
 
 
 def history(path: Path, number: int) -> tuple[list[str], Array]:
@@ -39,10 +43,13 @@ def history(path: Path, number: int) -> tuple[list[str], Array]:
     with Ledger(path) as ledger:
         columns, row = ledger.fact("history"), ledger.row(number)
     if not columns:
-        raise SimulationError(f"{path} keeps no histories; ask for them with keep: {{history: {{of: [q, v]}}}}")
+        raise SimulationError(
+            f"{path} keeps no histories; ask for them with keep: {{history: {{of: [q, v]}}}}"
+        )
     if not row.history:
         raise SimulationError(
-            f"run {number} has no history: it is {row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
+            f"run {number} has no history: it is "
+            f"{row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
         )
     return columns, np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
 
@@ -63,7 +70,10 @@ def to_xarray(path: Path) -> Any:
         columns, said = ledger.fact("history"), ledger.fact("study")
         coordinates: dict[str, Any] = {"run": run}
         if columns:
-            rows = [np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns)) for row in ledger.rows(history=True)]
+            rows = [
+                np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
+                for row in ledger.rows(history=True)
+            ]
             full = np.full((len(rows), max(map(len, rows), default=0), len(columns)), np.nan)
             for i, one in enumerate(rows):
                 full[i, : len(one)] = one
@@ -73,7 +83,9 @@ def to_xarray(path: Path) -> Any:
 
 
 def export(path: Path, target: Path) -> None:
-    """Write all runs, whole or not at all. Raises SimulationError for an unknown suffix or where writing fails."""
+    """Write all runs, whole or not at all. Raises SimulationError for an unknown suffix or where
+    writing fails.
+    """
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise SimulationError(f"{target}: a study is exported to {', '.join(SUFFIXES)}")
@@ -117,9 +129,12 @@ def _parquet(path: Path, target: Path) -> None:
         names, said = ledger.fact("history"), ledger.fact("study")
         for i, name in enumerate(names):
             columns[f"history.{name}"] = [
-                np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(names))[:, i] for row in ledger.rows(history=True)
+                np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(names))[:, i]
+                for row in ledger.rows(history=True)
             ]
-    made = arrow.table(columns).replace_schema_metadata({"study": said["name"], "text": said["text"]})
+    made = arrow.table(columns).replace_schema_metadata(
+        {"study": said["name"], "text": said["text"]}
+    )
     parquet.write_table(made, target)
 
 
@@ -145,5 +160,7 @@ def _module(name: str, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        text = f"this needs {name.partition('.')[0]}; install it with: pip install 'ramify[{extra}]'"
+        text = (
+            f"this needs {name.partition('.')[0]}; install it with: pip install 'ramify[{extra}]'"
+        )
         raise SimulationError(text) from None

@@ -1,7 +1,8 @@
 """The ledger of a study: one SQLite file, in WAL mode, with one writer.
 
-``plan`` says which runs the study has now, ``runs`` what became of every run that was ever made, under the digest of all that
-determines it. A transaction is whole or absent, whatever kills the process or fills the disk.
+``plan`` says which runs the study has now, ``runs`` what became of every run that was ever made,
+under the digest of all that determines it. A transaction is whole or absent, whatever kills the
+process or fills the disk.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ _ROWS: Final = "SELECT number, plan.key, row, status, error, numbers, {}, second
 
 
 class Count(NamedTuple):
-    """Runs of the plan: all, done, failed (the run said why), killed (it took its worker with it), still to do."""
+    """Runs of the plan: all, done, failed (the run said why), killed (it took its worker with it),
+    still to do.
+    """
 
     planned: int
     done: int
@@ -65,7 +68,9 @@ class Row(NamedTuple):
 
 
 class Ledger:
-    """A ledger that is open for reading, or (``writer``) for writing. Raises SimulationError where that is not possible."""
+    """A ledger that is open for reading, or (``writer``) for writing. Raises SimulationError where
+    that is not possible.
+    """
 
     def __init__(self, path: str | os.PathLike[str], writer: bool = False) -> None:
         self.path = Path(path)
@@ -84,7 +89,9 @@ class Ledger:
 
     def _open(self, writer: bool) -> None:
         try:
-            self._db = sqlite3.connect(self.path, isolation_level=None, timeout=30.0, check_same_thread=False)
+            self._db = sqlite3.connect(
+                self.path, isolation_level=None, timeout=30.0, check_same_thread=False
+            )
             known, tables = self._seen()
         except sqlite3.OperationalError as error:
             if writer or "locked" in str(error):
@@ -93,7 +100,9 @@ class Ledger:
             self._db = self._unchanging(error)
             known, tables = self._seen()
         if known != _APPLICATION and (known or tables):
-            raise SimulationError(f"{self.path} is a database of another program, not the ledger of a study")
+            raise SimulationError(
+                f"{self.path} is a database of another program, not the ledger of a study"
+            )
         if self._db.execute("PRAGMA user_version").fetchone()[0] > FORMAT:
             raise SimulationError(f"{self.path} was written by a newer version of ramify")
         if writer:
@@ -113,24 +122,34 @@ class Ledger:
         return known, self._db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
 
     def _unchanging(self, error: sqlite3.Error) -> sqlite3.Connection:
-        """The ledger in a folder that cannot be written, where SQLite cannot keep its notes on readers."""
+        """The ledger in a folder that cannot be written, where SQLite cannot keep its notes on
+        readers.
+        """
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.is_file() and log.stat().st_size:
-            text = f"its folder cannot be written, and its last runs are still in {log.name} ({error})"
-            raise SimulationError(f"{self.path}: {text}; copy both files to a folder that can be written")
+            text = (
+                f"its folder cannot be written, and its last runs are still in {log.name} ({error})"
+            )
+            raise SimulationError(
+                f"{self.path}: {text}; copy both files to a folder that can be written"
+            )
         address = f"{self.path.resolve().as_uri()}?mode=ro&immutable=1"
         return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 
     def _only_writer(self) -> sqlite3.Connection:
         """A lock beside the ledger that the system lets go of when its holder dies."""
-        lock = sqlite3.connect(f"{self.path}.lock", isolation_level=None, timeout=0.0, check_same_thread=False)
+        lock = sqlite3.connect(
+            f"{self.path}.lock", isolation_level=None, timeout=0.0, check_same_thread=False
+        )
         try:
             lock.execute("BEGIN EXCLUSIVE")
         except sqlite3.OperationalError as error:
             lock.close()
             if "locked" not in str(error):
                 raise
-            raise SimulationError(f"{self.path} is being written by another process; a ledger has one writer") from None
+            raise SimulationError(
+                f"{self.path} is being written by another process; a ledger has one writer"
+            ) from None
         return lock
 
     @contextmanager
@@ -145,7 +164,9 @@ class Ledger:
                 text = f"{self.path} is not the ledger of a study, or is damaged: {error}"
             elif "unable to open" in str(error) or "readonly" in str(error):
                 folder = self.path.absolute().parent
-                what = "or the file itself cannot be written" if folder.is_dir() else "does not exist"
+                what = (
+                    "or the file itself cannot be written" if folder.is_dir() else "does not exist"
+                )
                 text = f"{self.path}: the folder {folder} {what} ({error})"
             else:
                 text = f"{self.path}: {error}"
@@ -188,8 +209,13 @@ class Ledger:
     # ---- writing ----
 
     def replan(self, facts: Mapping[str, Any], keys: Sequence[bytes], points: Array) -> None:
-        """Write what the study is now. Runs made before stay, whether or not the plan still has them."""
-        rows = ((i, key, np.ascontiguousarray(row).tobytes()) for i, (key, row) in enumerate(zip(keys, points, strict=True)))
+        """Write what the study is now. Runs made before stay, whether or not the plan still has
+        them.
+        """
+        rows = (
+            (i, key, np.ascontiguousarray(row).tobytes())
+            for i, (key, row) in enumerate(zip(keys, points, strict=True))
+        )
         with self._told(), self._transaction():
             self._db.execute("DELETE FROM plan")
             self._db.executemany("INSERT INTO plan VALUES (?, ?, ?)", rows)
@@ -199,7 +225,10 @@ class Ledger:
     def record(self, outcomes: Iterable[tuple[bytes, Outcome]]) -> None:
         """Write runs, all or none of them. A run that is done is never overwritten."""
         now = time.time()
-        rows = [(key, o.status, o.error, o.numbers, o.history, o.seconds, o.host, now) for key, o in outcomes]
+        rows = [
+            (key, o.status, o.error, o.numbers, o.history, o.seconds, o.host, now)
+            for key, o in outcomes
+        ]
         with self._told(), self._transaction():
             self._db.executemany(_RECORD, rows)
 
@@ -210,11 +239,15 @@ class Ledger:
         with self._told():
             found = self._db.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         if found is None:
-            raise SimulationError(f"{self.path} says nothing about {name!r}; it is no complete ledger")
+            raise SimulationError(
+                f"{self.path} says nothing about {name!r}; it is no complete ledger"
+            )
         return json.loads(found[0])
 
     def waiting(self, again: Sequence[str] = ()) -> list[tuple[int, bytes, bytes]]:
-        """(number, key, values) of the runs to make; ``again``: statuses that are tried once more. Equal runs are listed once."""
+        """(number, key, values) of the runs to make; ``again``: statuses that are tried once more.
+        Equal runs are listed once.
+        """
         marks = ", ".join("?" * len(again))
         text = (
             "SELECT min(number), plan.key, row FROM plan LEFT JOIN runs USING (key) "
@@ -228,20 +261,26 @@ class Ledger:
         text = "SELECT status, count(*), total(seconds) FROM plan LEFT JOIN runs USING (key) GROUP BY status"
         with self._told():
             found = {status: (n, seconds) for status, n, seconds in self._db.execute(text)}
-        of = {status: found.get(status, (0, 0.0))[0] for status in ("done", "failed", "killed", None)}
+        of = {
+            status: found.get(status, (0, 0.0))[0] for status in ("done", "failed", "killed", None)
+        }
         total = sum(seconds for _, seconds in found.values())
         return Count(sum(of.values()), of["done"], of["failed"], of["killed"], of[None], total)
 
     def rows(self, history: bool = False) -> Iterator[Row]:
         """The runs of the plan, in its order."""
         with self._told():
-            for found in self._db.execute(_ROWS.format("history" if history else "x''") + " ORDER BY number"):
+            for found in self._db.execute(
+                _ROWS.format("history" if history else "x''") + " ORDER BY number"
+            ):
                 yield _row(*found)
 
     def row(self, number: int) -> Row:
         """One run of the plan. Raises SimulationError where there is no such number."""
         with self._told():
-            found = self._db.execute(_ROWS.format("history") + " WHERE number = ?", (number,)).fetchone()
+            found = self._db.execute(
+                _ROWS.format("history") + " WHERE number = ?", (number,)
+            ).fetchone()
             if found is None:
                 last = self._db.execute("SELECT max(number) FROM plan").fetchone()[0]
                 raise SimulationError(f"{self.path} has no run {number}; its runs are 0 to {last}")

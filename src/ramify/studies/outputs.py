@@ -11,6 +11,9 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
+from ramify.kernels.algorithms import ALGORITHMS
+from ramify.kernels.text import plain_text
+from ramify.studies.digest import digest
 
 if TYPE_CHECKING:
     from ramify.api.model import Model
@@ -40,12 +43,13 @@ def _off(result: Result) -> Array:
 
 
 def energies(result: Result) -> tuple[Array, Array]:
-    """(kinetic, potential), each (T,), J, by the text of the algorithm: a robot that runs once is not worth a kernel."""
-    from ramify.kernels.algorithms import ALGORITHMS
-    from ramify.kernels.text import plain_text
-
+    """(kinetic, potential), each (T,), J, by the text of the algorithm: a robot that runs once is
+    not worth a kernel.
+    """
     found = plain_text(ALGORITHMS["energy"], result.model, ())(list(result.q.T), list(result.v.T))
-    kinetic, potential = (np.broadcast_to(np.asarray(x[0], dtype=np.float64), result.t.shape) for x in found)
+    kinetic, potential = (
+        np.broadcast_to(np.asarray(x[0], dtype=np.float64), result.t.shape) for x in found
+    )
     return kinetic, potential
 
 
@@ -66,7 +70,9 @@ METRICS: Final[Mapping[str, tuple[str, Metric]]] = {
     "final_error": ("rad or m", lambda r, j: _largest(_off(r)[-1:, j])),
     "final_speed": ("rad/s or m/s", lambda r, j: _largest(r.v[-1:, j])),
 }
-"""Metrics of all joints, or of one as in ``max_speed.joint2``: unit, and a function of the result and the columns."""
+"""Metrics of all joints, or of one as in ``max_speed.joint2``: unit, and a function of the result
+and the columns.
+"""
 
 WHOLE: Final[Mapping[str, tuple[str, Metric]]] = {
     "work": ("J", lambda r, _: float(r.work.actuator[-1])),
@@ -82,9 +88,6 @@ WHOLE: Final[Mapping[str, tuple[str, Metric]]] = {
 
 def position(result: Result, link: str) -> Array:
     """The origin (3,) of a link in the world at the end, m."""
-    from ramify.kernels.algorithms import ALGORITHMS
-    from ramify.kernels.text import plain_text
-
     model = result.model
     body, frame = model.attachment(link)
     if body < 0:
@@ -96,8 +99,9 @@ def position(result: Result, link: str) -> Array:
 
 @dataclass(frozen=True)
 class Keep:
-    """final: the last q and v; metrics: names of ``METRICS``, ``WHOLE``, ``position.LINK``; functions: metrics of the user's own,
-    result -> number; history: quantities kept over time, every so many rows of output.
+    """final: the last q and v; metrics: names of ``METRICS``, ``WHOLE``, ``position.LINK``;
+    functions: metrics of the user's own, result -> number; history: quantities kept over time,
+    every so many rows of output.
     """
 
     final: bool = True
@@ -109,15 +113,25 @@ class Keep:
     @property
     def said(self) -> list[Any]:
         """All of it as plain data."""
-        return [self.final, self.metrics, self.history, self.every, {name: code_of(f) for name, f in self.functions.items()}]
+        return [
+            self.final,
+            self.metrics,
+            self.history,
+            self.every,
+            {name: code_of(f) for name, f in self.functions.items()},
+        ]
 
     def columns(self, model: Model) -> list[str]:
         """Names of the numbers of a run. Raises ModelError for a metric that does not exist."""
-        last = [f"final.q.{name}" for name in model.coordinates] + [f"final.v.{name}" for name in model.velocities]
+        last = [f"final.q.{name}" for name in model.coordinates] + [
+            f"final.v.{name}" for name in model.velocities
+        ]
         found = last if self.final else []
         for name in self.metrics:
             wrong_metric(name, model)
-            found += [f"{name}.{axis}" for axis in "xyz"] if name.startswith("position.") else [name]
+            found += (
+                [f"{name}.{axis}" for axis in "xyz"] if name.startswith("position.") else [name]
+            )
         return found + list(self.functions)
 
     def numbers(self, result: Result) -> Array:
@@ -125,13 +139,24 @@ class Keep:
         found = [*result.q[-1], *result.v[-1]] if self.final else []
         for name in self.metrics:
             what, _, link = name.partition(".")
-            found += position(result, link).tolist() if what == "position" else [_value(name, result)]
-        return np.array([*found, *(float(f(result)) for f in self.functions.values())], dtype=np.float64)
+            found += (
+                position(result, link).tolist() if what == "position" else [_value(name, result)]
+            )
+        return np.array(
+            [*found, *(float(f(result)) for f in self.functions.values())], dtype=np.float64
+        )
 
     def history_columns(self, model: Model) -> list[str]:
         """Names of the columns of a history; none where no history is kept."""
-        names = {"q": model.coordinates, "v": model.velocities, "a": model.velocities, "tau": model.velocities}
-        found = [f"{what}.{name}" for what in self.history if what != "energy" for name in names[what]]
+        names = {
+            "q": model.coordinates,
+            "v": model.velocities,
+            "a": model.velocities,
+            "tau": model.velocities,
+        }
+        found = [
+            f"{what}.{name}" for what in self.history if what != "energy" for name in names[what]
+        ]
         found += ["energy.kinetic", "energy.potential"] if "energy" in self.history else []
         return ["t", *found] if found else []
 
@@ -140,7 +165,10 @@ class Keep:
         if not self.history:
             return np.empty((0, 0))
         chosen = np.unique(np.append(np.arange(0, len(result.t), self.every), len(result.t) - 1))
-        parts = [result.t[:, None], *(getattr(result, what) for what in self.history if what != "energy")]
+        parts = [
+            result.t[:, None],
+            *(getattr(result, what) for what in self.history if what != "energy"),
+        ]
         if "energy" in self.history:
             parts += [x[:, None] for x in energies(result)]
         return np.ascontiguousarray(np.concatenate([part[chosen] for part in parts], axis=1))
@@ -152,7 +180,11 @@ def _value(name: str, result: Result) -> float:
     stem, _, joint = name.partition(".")
     if not joint:
         return METRICS[stem][1](result, slice(None))
-    names = result.model.coordinates if stem in ("max_abs_q", "max_error", "rms_error", "final_error") else result.model.velocities
+    names = (
+        result.model.coordinates
+        if stem in ("max_abs_q", "max_error", "rms_error", "final_error")
+        else result.model.velocities
+    )
     return METRICS[stem][1](result, names.index(joint))
 
 
@@ -191,7 +223,7 @@ class Missing:
 
 
 def code_of(function: Any) -> str:
-    """A digest of a function and of all that it depends on, so that a changed one counts as another. Raises ModelError."""
-    from ramify.studies.digest import digest
-
+    """A digest of a function and of all that it depends on, so that a changed one counts as
+    another. Raises ModelError.
+    """
     return function.code if isinstance(function, Missing) else digest(function)

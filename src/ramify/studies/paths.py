@@ -1,6 +1,8 @@
-"""Numbers of a document by their paths: ``links.forearm.mass``, ``initial.q_deg.joint2``, ``control.kp``.
+"""Numbers of a document by their paths: ``links.forearm.mass``, ``initial.q_deg.joint2``,
+``control.kp``.
 
-A step is a key of a mapping, the name of a list's entry (a link), its index, or x, y, z for the entries of a vector.
+A step is a key of a mapping, the name of a list's entry (a link), its index, or x, y, z for the
+entries of a vector.
 """
 
 from __future__ import annotations
@@ -25,8 +27,8 @@ class NoPlaceError(ModelError):
 def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
     """The steps of a path in a document.
 
-    whole: the path as the user wrote it, for messages; new_key: whether the last step may be a key that is not there yet (the
-    reader of the document decides then). Raises NoPlaceError.
+    whole: the path as the user wrote it, for messages; new_key: whether the last step may be a key
+    that is not there yet (the reader of the document decides then). Raises NoPlaceError.
     """
     node, rest, steps = document, text, list[str | int]()
     while rest:
@@ -35,7 +37,10 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
             if new_key and isinstance(node, dict) and "." not in rest:
                 return (*steps, rest)
             prefix = whole[: len(whole) - len(text)]
-            raise NoPlaceError(f"no number is found at {whole!r}{near(whole, [prefix + p for p in number_paths(document)])}")
+            raise NoPlaceError(
+                "no number is found at "
+                f"{whole!r}{near(whole, [prefix + p for p in number_paths(document)])}"
+            )
         steps.append(step)
         node = node[step]
     _check_number(node, whole, _declared(document))
@@ -43,7 +48,9 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
 
 
 def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
-    """The first step of a path from a node, and what is left; (None, rest) where there is none. The longest name wins."""
+    """The first step of a path from a node, and what is left; (None, rest) where there is none. The
+    longest name wins.
+    """
     names: dict[str, str | int] = {}
     if isinstance(node, dict):
         names = {key: key for key in node}
@@ -51,7 +58,11 @@ def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
         names = {str(i): i for i in range(len(node))}
         if len(node) == 3 and not any(isinstance(entry, dict | list) for entry in node):
             names |= LETTERS
-        names |= {str(entry["name"]): i for i, entry in enumerate(node) if isinstance(entry, dict) and "name" in entry}
+        names |= {
+            str(entry["name"]): i
+            for i, entry in enumerate(node)
+            if isinstance(entry, dict) and "name" in entry
+        }
     fitting = [name for name in names if rest == name or rest.startswith(name + ".")]
     if not fitting:
         return None, rest
@@ -62,11 +73,15 @@ def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
 def _check_number(node: Any, whole: str, names: set[str]) -> None:
     if isinstance(node, dict | list):
         inside = [f"{whole}.{path}" for path in number_paths(node)][:8]
-        raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number; it has {', '.join(inside) or 'none inside'}")
+        raise NoPlaceError(
+            f"{whole!r} is {shown(node)}, not a number; it has {', '.join(inside) or 'none inside'}"
+        )
     try:
         evaluate(node, dict.fromkeys(names, 1.0))
     except ExpressionError as error:
-        if "divides by zero" not in str(error) and "has no value" not in str(error):  # as it may with made-up values
+        if "divides by zero" not in str(error) and "has no value" not in str(
+            error
+        ):  # as it may with made-up values
             raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number") from None
 
 
@@ -101,7 +116,9 @@ def _paths(node: Any, prefix: str) -> Iterator[str]:
 
 
 def with_value(node: Any, steps: Sequence[str | int], value: Any) -> Any:
-    """The document with a value at a place. What does not lie on the way is shared with the old one."""
+    """The document with a value at a place. What does not lie on the way is shared with the old
+    one.
+    """
     if not steps:
         return value
     step = steps[0]

@@ -21,7 +21,9 @@ MANY: Final = 300
 
 
 def drawn_columns(path: Path, found: Table, columns: Sequence[str] | None) -> list[str]:
-    """The columns to draw: those named, else the metrics, else the last state. Raises SimulationError for unknown ones."""
+    """The columns to draw: those named, else the metrics, else the last state. Raises
+    SimulationError for unknown ones.
+    """
     with Ledger(path) as ledger:
         kept = ledger.fact("columns")
     for name in columns or ():
@@ -32,23 +34,29 @@ def drawn_columns(path: Path, found: Table, columns: Sequence[str] | None) -> li
 
 
 def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
-    """A Matplotlib figure, a row per number: its histogram, then one panel per parameter. Raises SimulationError where nothing is
-    done yet or Matplotlib is missing.
+    """A Matplotlib figure, a row per number: its histogram, then one panel per parameter. Raises
+    SimulationError where nothing is done yet or Matplotlib is missing.
     """
     try:
         import matplotlib as mpl
     except ImportError:
-        raise SimulationError("plots need Matplotlib; install it with: pip install 'ramify[plot]'") from None
+        raise SimulationError(
+            "plots need Matplotlib; install it with: pip install 'ramify[plot]'"
+        ) from None
     found = table(path)
     done = found["status"] == "done"
     if not done.any():
         raise SimulationError(f"{path}: no run is done yet")
     with Ledger(path) as ledger:
-        parameters = [name for name in ledger.fact("parameters") if np.ptp(found[name][done]) > 0.0][:MOST_PARAMETERS]
+        parameters = [
+            name for name in ledger.fact("parameters") if np.ptp(found[name][done]) > 0.0
+        ][:MOST_PARAMETERS]
         title = ledger.fact("study")["name"]
     names = drawn_columns(path, found, columns)
     if not names:
-        raise SimulationError(f"{path}: the study keeps no numbers to draw; ask for metrics under keep")
+        raise SimulationError(
+            f"{path}: the study keeps no numbers to draw; ask for metrics under keep"
+        )
     plain: dict[Any, Any] = {
         "text.parse_math": False,
         "font.family": ["DejaVu Sans"],
@@ -59,7 +67,9 @@ def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
         return _figure(found, done, names, parameters, title)
 
 
-def _figure(found: Table, done: Any, names: Sequence[str], parameters: Sequence[str], title: str) -> Any:
+def _figure(
+    found: Table, done: Any, names: Sequence[str], parameters: Sequence[str], title: str
+) -> Any:
     from matplotlib.figure import Figure
 
     shape = (len(names), 1 + len(parameters))
@@ -88,7 +98,15 @@ def _histogram(panel: Any, values: np.ndarray[Any, Any], name: str) -> None:
     if values.size and np.ptp(values) > 1e-12 * np.abs(values).max():
         panel.hist(values, bins=min(40, max(5, int(np.sqrt(values.size)))), color=_BLUE)
     elif values.size:
-        panel.text(0.5, 0.5, f"{values[0]:.6g} in all runs", ha="center", va="center", transform=panel.transAxes, fontsize=8)
+        panel.text(
+            0.5,
+            0.5,
+            f"{values[0]:.6g} in all runs",
+            ha="center",
+            va="center",
+            transform=panel.transAxes,
+            fontsize=8,
+        )
 
 
 def _dependence(panel: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
@@ -96,12 +114,20 @@ def _dependence(panel: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) ->
     panel.tick_params(labelsize=7)
     panel.ticklabel_format(useOffset=False)
     many = x.size >= MANY
-    panel.plot(x, y, ".", ms=2 if many else 3, alpha=0.25 if many else 0.6, color=_BLUE, rasterized=many)
+    panel.plot(
+        x, y, ".", ms=2 if many else 3, alpha=0.25 if many else 0.6, color=_BLUE, rasterized=many
+    )
     different = np.unique(x)
     if different.size <= 20:
-        panel.plot(different, [np.median(y[x == one]) for one in different], "-", lw=1.2, color="#c2571a")
+        panel.plot(
+            different, [np.median(y[x == one]) for one in different], "-", lw=1.2, color="#c2571a"
+        )
     elif x.size >= 50:
         edges = np.quantile(x, np.linspace(0.0, 1.0, 11))
         part = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, 9)
-        middle = [(np.median(x[part == i]), np.median(y[part == i])) for i in range(10) if (part == i).any()]
+        middle = [
+            (np.median(x[part == i]), np.median(y[part == i]))
+            for i in range(10)
+            if (part == i).any()
+        ]
         panel.plot(*zip(*middle, strict=True), "-", lw=1.2, color="#c2571a")

@@ -1,4 +1,6 @@
-"""The points of a study: values crossed as a grid, or drawn from distributions at random, in a Latin hypercube or by Sobol."""
+"""The points of a study: values crossed as a grid, or drawn from distributions at random, in a
+Latin hypercube or by Sobol.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +33,8 @@ class Values:
 
 @dataclass(frozen=True)
 class Distribution:
-    """``kind`` "uniform" or "log_uniform" between two numbers, or "normal" with mean and standard deviation, perhaps cut to
-    ``within``.
+    """``kind`` "uniform" or "log_uniform" between two numbers, or "normal" with mean and standard
+    deviation, perhaps cut to ``within``.
     """
 
     kind: str
@@ -55,7 +57,9 @@ class Distribution:
 
         low, high = ((end - self.a) / self.b for end in self.within)
         inner = np.clip(share, 1e-16, 1.0 - 1e-16)
-        if low > 0.0:  # above the mean a share of the whole is all but 1: the mirrored tail has its digits
+        if (
+            low > 0.0
+        ):  # above the mean a share of the whole is all but 1: the mirrored tail has its digits
             z = -_lower_tail(-high, -low, 1.0 - inner)
         elif high < 0.0:
             z = _lower_tail(low, high, inner)
@@ -65,7 +69,9 @@ class Distribution:
 
 
 def _lower_tail(low: float, high: float, share: Array) -> Array:
-    """Where the normal distribution cut to low < z < high < 0 reaches a share; by logarithms, since tails are small."""
+    """Where the normal distribution cut to low < z < high < 0 reaches a share; by logarithms, since
+    tails are small.
+    """
     from scipy.special import log_ndtr, ndtri_exp
 
     top = log_ndtr(high)
@@ -77,9 +83,11 @@ Varied = Values | Distribution
 
 @dataclass(frozen=True)
 class Design:
-    """How points are laid out. ``runs`` points are drawn for the distributions, the same ones in each cell of the grid of values.
+    """How points are laid out. ``runs`` points are drawn for the distributions, the same ones in
+    each cell of the grid of values.
 
-    combine: "cross" (every value with every other) or "together" (the first of each, the second of each, ...).
+    combine: "cross" (every value with every other) or "together" (the first of each, the second of
+    each, ...).
     """
 
     design: str = "random"
@@ -101,9 +109,11 @@ def count(vary: Mapping[str, Varied], design: Design) -> int:
 
 
 def points(vary: Mapping[str, Varied], design: Design) -> Array:
-    """The points (runs, parameters), in the order of ``vary``. The same study gives the same points, bit for bit.
+    """The points (runs, parameters), in the order of ``vary``. The same study gives the same
+    points, bit for bit.
 
-    Random and Sobol points stay the same when more runs are asked for; those of a Latin hypercube do not.
+    Random and Sobol points stay the same when more runs are asked for; those of a Latin hypercube
+    do not.
     """
     listed = {name: np.array(one.values) for name, one in vary.items() if isinstance(one, Values)}
     drawn = {name: one for name, one in vary.items() if isinstance(one, Distribution)}
@@ -111,7 +121,10 @@ def points(vary: Mapping[str, Varied], design: Design) -> Array:
     columns: dict[str, Array] = {}
     if listed and design.combine == "cross":
         places = np.indices([len(values) for values in listed.values()]).reshape(len(listed), -1)
-        columns |= {name: values[place] for (name, values), place in zip(listed.items(), places, strict=True)}
+        columns |= {
+            name: values[place]
+            for (name, values), place in zip(listed.items(), places, strict=True)
+        }
     else:
         columns |= listed
     # Runs of one draw stand together: a study that grows appends whole grids.
@@ -121,19 +134,30 @@ def points(vary: Mapping[str, Varied], design: Design) -> Array:
         columns[name] = np.repeat(one.at(shares[:, i]), m)
     if not columns:
         return np.empty((1, 0))
-    return np.ascontiguousarray(np.stack([columns[name] for name in vary], axis=1), dtype=np.float64)
+    return np.ascontiguousarray(
+        np.stack([columns[name] for name in vary], axis=1), dtype=np.float64
+    )
 
 
 def _shares(design: Design, drawn: Sequence[str]) -> Array:
     """(runs, parameters) in (0, 1)."""
     if not drawn:
         return np.empty((1, 0))
-    if design.design == "random":  # a stream for each name: what is added does not change what is there
-        streams = [np.random.default_rng([design.seed, zlib.crc32(name.encode())]) for name in drawn]
+    if (
+        design.design == "random"
+    ):  # a stream for each name: what is added does not change what is there
+        streams = [
+            np.random.default_rng([design.seed, zlib.crc32(name.encode())]) for name in drawn
+        ]
         return np.stack([stream.random(design.runs) for stream in streams], axis=1)
     from scipy.stats import qmc
 
     kind: Any = qmc.Sobol if design.design == "sobol" else qmc.LatinHypercube
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # Sobol points need not be a power of two in number
-        return np.asarray(kind(len(drawn), seed=np.random.default_rng(design.seed)).random(design.runs), dtype=np.float64)
+        warnings.simplefilter(
+            "ignore", UserWarning
+        )  # Sobol points need not be a power of two in number
+        return np.asarray(
+            kind(len(drawn), seed=np.random.default_rng(design.seed)).random(design.runs),
+            dtype=np.float64,
+        )

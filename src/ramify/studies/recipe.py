@@ -1,4 +1,6 @@
-"""What makes a run from the values of its parameters: a robot file and a scenario file with numbers put in their places."""
+"""What makes a run from the values of its parameters: a robot file and a scenario file with numbers
+put in their places.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +10,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path as FilePath
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from ramify.api.build import load
+from ramify.api.model import Model
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.documents.mistakes import Map, Mistakes, Path
-from ramify.documents.yaml_text import parse
+from ramify.documents.yaml_text import parse, read_text
+from ramify.files.load import YAML_SUFFIXES, robots
+from ramify.files.robot_reader import assemble
+from ramify.files.robot_writer import to_yaml
+from ramify.model.base import with_base
+from ramify.model.edits import with_payload
+from ramify.scenario_files.reader import from_document
+from ramify.scenario_files.scenario import Scenario
 from ramify.studies.outputs import Keep
 from ramify.studies.paths import NoPlaceError, copy_map, find, with_value, without
-
-if TYPE_CHECKING:
-    from ramify.api.model import Model
-    from ramify.scenario_files.scenario import Scenario
 
 PAYLOAD: Final = {"mass": 0.0, "com": [0.0, 0.0, 0.0], "inertia": 0.0}
 """What a payload on a link may have, see rf.with_payload."""
@@ -44,10 +51,12 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A scenario file and its robot's file, as texts; the paths of the parameters; what is kept of a run.
+    """A scenario file and its robot's file, as texts; the paths of the parameters; what is kept of
+    a run.
 
-    Paths start with ``robot.`` (the robot file), ``payload.LINK.`` (mass, com, inertia of a load on a link), or are paths of the
-    scenario file. fixed: values that hold for all runs. The recipe and a row of values say all that a run depends on.
+    Paths start with ``robot.`` (the robot file), ``payload.LINK.`` (mass, com, inertia of a load on
+    a link), or are paths of the scenario file. fixed: values that hold for all runs. The recipe and
+    a row of values say all that a run depends on.
     """
 
     scenario_text: str
@@ -68,8 +77,13 @@ class Recipe:
 
     @cached_property
     def _files(self) -> Map:
-        """{robot, payload, scenario}: the files as they are, the scenario's own changes of its robot made."""
-        robot, scenario = parse(self.robot_text, Mistakes(self.robot_file)), parse(self.scenario_text, Mistakes(self.scenario_file))
+        """{robot, payload, scenario}: the files as they are, the scenario's own changes of its
+        robot made.
+        """
+        robot, scenario = (
+            parse(self.robot_text, Mistakes(self.robot_file)),
+            parse(self.scenario_text, Mistakes(self.scenario_file)),
+        )
         given = scenario.get("robot")
         if isinstance(given, Mapping):
             for name, value in given.get("parameters", {}).items():
@@ -116,23 +130,19 @@ class Recipe:
     # ---- a run ----
 
     def _model(self, root: Map) -> Model:
-        from ramify.files.robot_reader import assemble
-        from ramify.model.base import with_base
-        from ramify.model.edits import with_payload
-
         mistakes = Mistakes(self.robot_file)
         mistakes.root = root["robot"]
         model = assemble(root["robot"], mistakes, {})
         if self.base is not None:
             model = with_base(model, self.base)
-        for link, load in root["payload"].items():
-            model = with_payload(model, link, **{**PAYLOAD, **load})
+        for link, payload in root["payload"].items():
+            model = with_payload(model, link, **{**PAYLOAD, **payload})
         return Model.of(model)
 
     def scenario(self, values: Sequence[float]) -> Scenario:
-        """The scenario of a row of values (in the order of ``paths``). Raises ModelError where some value is impossible."""
-        from ramify.scenario_files.reader import from_document
-
+        """The scenario of a row of values (in the order of ``paths``). Raises ModelError where some
+        value is impossible.
+        """
         root: Any = self._documents
         for steps, value in zip(self.places, values, strict=True):
             root = with_value(root, steps, float(value))
@@ -161,8 +171,16 @@ class Recipe:
         root: Any = self._documents
         for i, steps in enumerate(self.places):
             root = with_value(root, steps, f"\0{i}\0")
-        scenario = {key: value for key, value in root["scenario"].items() if key not in ("name", "description", "source", "robot")}
-        robot = {key: value for key, value in root["robot"].items() if key not in ("description", "source")}
+        scenario = {
+            key: value
+            for key, value in root["scenario"].items()
+            if key not in ("name", "description", "source", "robot")
+        }
+        robot = {
+            key: value
+            for key, value in root["robot"].items()
+            if key not in ("description", "source")
+        }
         said = [robot, self.base, root["payload"], scenario, self.keep.said, made_with]
         text = json.dumps(said, sort_keys=True, default=str)
         for i in range(len(self.places)):
@@ -170,15 +188,17 @@ class Recipe:
         return text.split("\0")
 
     def key(self, values: Sequence[float], made_with: Mapping[str, str] | None = None) -> bytes:
-        """The digest (32 bytes) of all that determines a run: robot, scenario, values, what is kept, versions (those of now unless
-        told).
+        """The digest (32 bytes) of all that determines a run: robot, scenario, values, what is
+        kept, versions (those of now unless told).
         """
         parts = self._canonical if made_with is None else self._cut(made_with)
         cut = [repr(float(values[int(part)])) if i % 2 else part for i, part in enumerate(parts)]
         return hashlib.sha256("".join(cut).encode()).digest()
 
     def trial(self, path: str, value: float) -> Model:
-        """Build the scenario with one parameter at a value, the others as the files have them; its robot. Raises ModelError."""
+        """Build the scenario with one parameter at a value, the others as the files have them; its
+        robot. Raises ModelError.
+        """
         others = {name: v for name, v in self.fixed.items() if name != path}
         return replace(self, paths=(path,), fixed=others).scenario([value]).robot
 
@@ -189,9 +209,21 @@ def place(root: Map, path: str) -> Path:
     if first == "payload":
         link, _, what = rest.rpartition(".")
         link, what, entry = (link, what, ()) if what not in ENTRIES else _of_com(link, what)
-        links = [str(entry["name"]) for entry in root["robot"].get("links", []) if isinstance(entry, dict) and "name" in entry]
-        if what not in PAYLOAD or not link or (link not in links and "templates" not in root["robot"]):
-            choices = [f"payload.{name}.{what}" for name in links for what in ("mass", "com.x", "com.y", "com.z", "inertia")]
+        links = [
+            str(entry["name"])
+            for entry in root["robot"].get("links", [])
+            if isinstance(entry, dict) and "name" in entry
+        ]
+        if (
+            what not in PAYLOAD
+            or not link
+            or (link not in links and "templates" not in root["robot"])
+        ):
+            choices = [
+                f"payload.{name}.{what}"
+                for name in links
+                for what in ("mass", "com.x", "com.y", "com.z", "inertia")
+            ]
             raise NoPlaceError(f"no number is found at {path!r}{near(path, choices)}")
         return ("payload", link, what, *entry)
     if first == "robot" and rest:
@@ -202,7 +234,9 @@ def place(root: Map, path: str) -> Path:
         if first in root["scenario"] or "." not in path:
             raise
         known = ["robot.links.<name>.mass", "payload.<link>.mass", *root["scenario"]]
-        raise NoPlaceError(f"no number is found at {path!r}: the scenario has no {first!r}{near(first, known)}") from None
+        raise NoPlaceError(
+            f"no number is found at {path!r}: the scenario has no {first!r}{near(first, known)}"
+        ) from None
 
 
 def _of_com(link: str, letter: str) -> tuple[str, str, tuple[int, ...]]:
@@ -211,7 +245,9 @@ def _of_com(link: str, letter: str) -> tuple[str, str, tuple[int, ...]]:
 
 
 def made_ready(root: Map, path: str, model: Model) -> Map:
-    """The documents made ready for a path: words become mappings, a start for all coordinates becomes one for each."""
+    """The documents made ready for a path: words become mappings, a start for all coordinates
+    becomes one for each.
+    """
     head, *rest = path.split(".")
     scenario: Any = root["scenario"]
     if head == "control" and isinstance(scenario.get("control"), str):
@@ -220,25 +256,35 @@ def made_ready(root: Map, path: str, model: Model) -> Map:
         return _start_by_name(root, rest[0], ".".join(rest[1:]), model)
     if head == "payload" and path.rpartition(".")[2] in ENTRIES:
         link, _, _ = _of_com(path.removeprefix("payload.").rpartition(".")[0], "x")
-        return with_value(root, ("payload", link, "com"), root["payload"].get(link, {}).get("com", [0.0, 0.0, 0.0]))
+        return with_value(
+            root,
+            ("payload", link, "com"),
+            root["payload"].get(link, {}).get("com", [0.0, 0.0, 0.0]),
+        )
     return root
 
 
 def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
-    """``initial.q`` as a mapping from coordinates, so that one of them can be set; the same one in other units is left out."""
+    """``initial.q`` as a mapping from coordinates, so that one of them can be set; the same one in
+    other units is left out.
+    """
     kind = what.removesuffix("_deg")
     if kind not in ("q", "v"):
         return root
     names = model.coordinates if kind == "q" else model.velocities
     if name not in names:
-        raise NoPlaceError(f"no number is found at {f'initial.{what}.{name}'!r}{near(name, list(names))}")
+        raise NoPlaceError(
+            f"no number is found at {f'initial.{what}.{name}'!r}{near(name, list(names))}"
+        )
     for key in (kind, f"{kind}_deg"):
         given = root["scenario"].get("initial", {}).get(key)
         if given is None:
             continue
         if not isinstance(given, dict):
             column = list(given) if isinstance(given, list) else [given] * len(names)
-            root = with_value(root, ("scenario", "initial", key), copy_map(dict(zip(names, column, strict=False))))
+            root = with_value(
+                root, ("scenario", "initial", key), copy_map(dict(zip(names, column, strict=False)))
+            )
         if key != what and name in root["scenario"]["initial"][key]:
             root = without(root, ("scenario", "initial", key, name))
     if name not in root["scenario"].get("initial", {}).get(what, {}):
@@ -247,13 +293,10 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
 
 
 def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str, str, str | None]:
-    """(text, file name, base) of the robot that a scenario's document names; foreign files as the robot file they amount to."""
+    """(text, file name, base) of the robot that a scenario's document names; foreign files as the
+    robot file they amount to.
+    """
     from importlib import resources
-
-    from ramify.api.build import load
-    from ramify.documents.yaml_text import read_text
-    from ramify.files.load import YAML_SUFFIXES, robots
-    from ramify.files.robot_writer import to_yaml
 
     given = scenario.get("robot")
     name = given.get("name") if isinstance(given, Mapping) else given
@@ -261,8 +304,14 @@ def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str,
     if not isinstance(name, str):
         raise ModelError("the scenario names no robot")
     if name in robots():
-        return (resources.files("ramify") / "robots" / f"{name}.yaml").read_text(encoding="utf-8"), f"{name}.yaml", base
-    path = folder / name if folder is not None and not FilePath(name).is_absolute() else FilePath(name)
+        return (
+            (resources.files("ramify") / "robots" / f"{name}.yaml").read_text(encoding="utf-8"),
+            f"{name}.yaml",
+            base,
+        )
+    path = (
+        folder / name if folder is not None and not FilePath(name).is_absolute() else FilePath(name)
+    )
     if path.suffix.lower() in YAML_SUFFIXES:
         return read_text(path), str(name), base
     return to_yaml(load(path, base=base)), FilePath(name).with_suffix(".yaml").name, None

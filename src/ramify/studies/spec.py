@@ -1,4 +1,6 @@
-"""Study files: a scenario, the parameters to vary, and what to keep. All mistakes are told at once, each with its place."""
+"""Study files: a scenario, the parameters to vary, and what to keep. All mistakes are told at once,
+each with its place.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.documents.schema import Count, Late, Name, Number, P, Prose, validate
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.robot_writer import to_yaml
-from ramify.studies.outputs import HISTORIES, Keep
+from ramify.scenario_files.reader import scenarios
+from ramify.studies.outputs import HISTORIES, Keep, code_of, wrong_metric
 from ramify.studies.points import MOST_RUNS, Design, Distribution, Values, Varied, count, points
 from ramify.studies.recipe import Recipe, robot_of
 
@@ -83,10 +86,19 @@ class Spec:
     points: Array
 
 
-def read_spec(text: str, file: str, folder: FilePath | None, functions: Mapping[str, Callable[[Any], float]] | None = None) -> Spec:
-    """A study from the text of its file. Raises ModelError with all mistakes, before anything is computed."""
+def read_spec(
+    text: str,
+    file: str,
+    folder: FilePath | None,
+    functions: Mapping[str, Callable[[Any], float]] | None = None,
+) -> Spec:
+    """A study from the text of its file. Raises ModelError with all mistakes, before anything is
+    computed.
+    """
     mistakes = Mistakes(file)
-    return _Reader(parse(text, mistakes, WANTED), mistakes, folder, text, dict(functions or {})).spec()
+    return _Reader(
+        parse(text, mistakes, WANTED), mistakes, folder, text, dict(functions or {})
+    ).spec()
 
 
 def read_study_file(path: FilePath) -> Spec:
@@ -95,8 +107,21 @@ def read_study_file(path: FilePath) -> Spec:
 
 
 class _Reader:
-    def __init__(self, document: Map, mistakes: Mistakes, folder: FilePath | None, text: str, functions: dict[str, Any]) -> None:
-        self.document, self.mistakes, self.folder, self.text, self.functions = document, mistakes, folder, text, functions
+    def __init__(
+        self,
+        document: Map,
+        mistakes: Mistakes,
+        folder: FilePath | None,
+        text: str,
+        functions: dict[str, Any],
+    ) -> None:
+        self.document, self.mistakes, self.folder, self.text, self.functions = (
+            document,
+            mistakes,
+            folder,
+            text,
+            functions,
+        )
 
     def part(self, kind: type[P], raw: object, path: Path) -> P | None:
         made, wrong = validate(kind, raw, {})
@@ -108,14 +133,24 @@ class _Reader:
         top = self.part(StudyPart, self.document, ())
         self.most = int(top.most_runs) if top is not None else MOST_RUNS
         raw = self.document.get("vary")
-        vary = {path: self._varied(path, how) for path, how in raw.items()} if isinstance(raw, Mapping) else {}
-        laid, keep = self.part(PointsPart, self.document.get("points", {}), ("points",)), self._keep()
+        vary = (
+            {path: self._varied(path, how) for path, how in raw.items()}
+            if isinstance(raw, Mapping)
+            else {}
+        )
+        laid, keep = (
+            self.part(PointsPart, self.document.get("points", {}), ("points",)),
+            self._keep(),
+        )
         if top is None or laid is None or keep is None or None in vary.values():
             self.mistakes.raise_if_any()
             raise AssertionError
         sound: dict[str, Varied] = {path: one for path, one in vary.items() if one is not None}
         if laid.seed < 0 or laid.seed != int(laid.seed):
-            self.mistakes.stop(("points", "seed"), f"{laid.seed:g} will not do; a whole number, 0 or more, belongs here")
+            self.mistakes.stop(
+                ("points", "seed"),
+                f"{laid.seed:g} will not do; a whole number, 0 or more, belongs here",
+            )
         design = Design(laid.design, int(laid.runs), int(laid.seed), laid.combine)
         self._check_count(sound, design)
         recipe = self._with_paths(self._recipe(top, tuple(sound), keep))
@@ -134,7 +169,11 @@ class _Reader:
         if isinstance(how, list):
             how = {"values": how}
         if not isinstance(how, Mapping):
-            self.mistakes.add(place, f"{shown(how)} does not vary; give a list, or a mapping with one of {', '.join(MANNERS)}")
+            self.mistakes.add(
+                place,
+                f"{shown(how)} does not vary; give a list, or a mapping with one of "
+                f"{', '.join(MANNERS)}",
+            )
             return None
         manner = [key for key in MANNERS if key in how]
         allowed = [*MANNERS] if not manner else [manner[0], *BESIDES.get(manner[0], ())]
@@ -145,9 +184,15 @@ class _Reader:
         if len(manner) != 1:
             self.mistakes.add(place, f"one of {', '.join(MANNERS)} belongs here")
             return None
-        return self._values(how, place) if manner[0] in ("values", "from") else self._distribution(manner[0], how, place)
+        return (
+            self._values(how, place)
+            if manner[0] in ("values", "from")
+            else self._distribution(manner[0], how, place)
+        )
 
-    def _numbers(self, raw: Any, place: Path, wanted: str, size: int | None = None) -> list[float] | None:
+    def _numbers(
+        self, raw: Any, place: Path, wanted: str, size: int | None = None
+    ) -> list[float] | None:
         if not isinstance(raw, list) or not raw or (size is not None and len(raw) != size):
             self.mistakes.add(place, f"{shown(raw)} will not do; {wanted} belongs here")
             return None
@@ -171,14 +216,19 @@ class _Reader:
 
     def _values(self, how: Mapping[str, Any], place: Path) -> Values | None:
         if "values" in how:
-            found = self._numbers(how["values"], (*place, "values") if "values" in how else place, "a list of numbers")
+            found = self._numbers(
+                how["values"], (*place, "values") if "values" in how else place, "a list of numbers"
+            )
             return None if found is None else Values(tuple(found))
         ends = [self._number(how.get(key), (*place, key)) for key in ("from", "to", "count")]
         low, high, number = ends
         if low is None or high is None or number is None:
             return None
         if number < 1 or number != int(number):
-            self.mistakes.add((*place, "count"), f"{shown(how['count'])} will not do; a whole number, 1 or more, belongs here")
+            self.mistakes.add(
+                (*place, "count"),
+                f"{shown(how['count'])} will not do; a whole number, 1 or more, belongs here",
+            )
             return None
         if number > 1e9:
             self.mistakes.add((*place, "count"), f"{number:,.0f} values are too many")
@@ -191,11 +241,15 @@ class _Reader:
             return Values(range(int(number)))
         import numpy as np
 
-        spaced = np.geomspace(low, high, int(number)) if log else np.linspace(low, high, int(number))
+        spaced = (
+            np.geomspace(low, high, int(number)) if log else np.linspace(low, high, int(number))
+        )
         return Values(spaced)
 
     def _distribution(self, kind: str, how: Mapping[str, Any], place: Path) -> Distribution | None:
-        wanted = "a pair [mean, standard deviation]" if kind == "normal" else "a pair [lowest, highest]"
+        wanted = (
+            "a pair [mean, standard deviation]" if kind == "normal" else "a pair [lowest, highest]"
+        )
         pair = self._numbers(how[kind], (*place, kind), wanted, 2)
         if pair is None:
             return None
@@ -204,16 +258,27 @@ class _Reader:
             if not b > 0.0:
                 self.mistakes.add((*place, kind, 1), f"the standard deviation {b} must be above 0")
                 return None
-            ends = self._numbers(how["within"], (*place, "within"), "a pair [lowest, highest]", 2) if "within" in how else None
+            ends = (
+                self._numbers(how["within"], (*place, "within"), "a pair [lowest, highest]", 2)
+                if "within" in how
+                else None
+            )
             if ends is not None and not ends[0] < ends[1]:
-                self.mistakes.add((*place, "within"), f"the range from {ends[0]} to {ends[1]} is empty")
+                self.mistakes.add(
+                    (*place, "within"), f"the range from {ends[0]} to {ends[1]} is empty"
+                )
                 return None
             return Distribution(kind, a, b, (ends[0], ends[1]) if ends else (-math.inf, math.inf))
         if not a < b:
-            self.mistakes.add((*place, kind), f"the range from {a} to {b} is empty; the lower end comes first")
+            self.mistakes.add(
+                (*place, kind), f"the range from {a} to {b} is empty; the lower end comes first"
+            )
             return None
         if kind == "log_uniform" and not a > 0.0:
-            self.mistakes.add((*place, kind), f"the range from {a} to {b} has no logarithm; both ends must be above 0")
+            self.mistakes.add(
+                (*place, kind),
+                f"the range from {a} to {b} has no logarithm; both ends must be above 0",
+            )
             return None
         return Distribution(kind, a, b)
 
@@ -221,14 +286,27 @@ class _Reader:
         sizes = {path: len(one.values) for path, one in vary.items() if isinstance(one, Values)}
         if design.combine == "together" and len({n for n in sizes.values() if n}) > 1:
             told = ", ".join(f"{path} {n}" for path, n in sizes.items())
-            self.mistakes.stop(("points", "combine"), f"values taken together must be equally many; there are {told}")
+            self.mistakes.stop(
+                ("points", "combine"),
+                f"values taken together must be equally many; there are {told}",
+            )
         total = count(vary, design)
         if total > self.most:
-            drawn = [str(design.runs)] if any(isinstance(one, Distribution) for one in vary.values()) else []
-            listed = [*map(str, sizes.values())] if design.combine == "cross" else [str(max(sizes.values(), default=1))]
+            drawn = (
+                [str(design.runs)]
+                if any(isinstance(one, Distribution) for one in vary.values())
+                else []
+            )
+            listed = (
+                [*map(str, sizes.values())]
+                if design.combine == "cross"
+                else [str(max(sizes.values(), default=1))]
+            )
             told = " x ".join([*listed, *drawn])
             text = f"{told} = {total:,} runs; a study has at most {self.most:,} unless the key most_runs says more"
-            self.mistakes.stop(("points", "runs") if drawn and design.runs > self.most else ("vary",), text)
+            self.mistakes.stop(
+                ("points", "runs") if drawn and design.runs > self.most else ("vary",), text
+            )
 
     # ---- the scenario ----
 
@@ -236,16 +314,36 @@ class _Reader:
         """What is kept; None with its mistakes noted."""
         part = self.part(KeepPart, self.document.get("keep", {}), ("keep",))
         if part is None or part.history is None:
-            return None if part is None else Keep(part.final, tuple(part.metrics), functions=self.functions)
+            return (
+                None
+                if part is None
+                else Keep(part.final, tuple(part.metrics), functions=self.functions)
+            )
         past = self.part(HistoryPart, part.history, ("keep", "history"))
-        return None if past is None else Keep(part.final, tuple(part.metrics), tuple(past.of), int(past.every), self.functions)
+        return (
+            None
+            if past is None
+            else Keep(
+                part.final, tuple(part.metrics), tuple(past.of), int(past.every), self.functions
+            )
+        )
 
     def _recipe(self, top: StudyPart, paths: tuple[str, ...], keep: Keep) -> Recipe:
         text, file, folder = self._scenario(top.scenario)
         try:
             document = parse(text, Mistakes(file))
             robot_text, robot_file, base = robot_of(document, folder)
-            made = Recipe(text, file, robot_text, robot_file, base, paths, keep, dict(top.set), str(folder) if folder else None)
+            made = Recipe(
+                text,
+                file,
+                robot_text,
+                robot_file,
+                base,
+                paths,
+                keep,
+                dict(top.set),
+                str(folder) if folder else None,
+            )
             made.trial_of_files()
             return made
         except RamifyError as error:
@@ -255,19 +353,34 @@ class _Reader:
             raise AssertionError from None
 
     def _scenario(self, given: Any) -> tuple[str, str, FilePath | None]:
-        """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping as in a scenario file."""
-        from ramify.scenario_files.reader import scenarios
-
+        """(text, file, folder) of the scenario: a name, a path beside the study, or a mapping as in
+        a scenario file.
+        """
         if isinstance(given, Mapping):
             import json
 
-            return json.dumps({"name": "scenario", **given}), f"{self.mistakes.file}, scenario", self.folder
+            return (
+                json.dumps({"name": "scenario", **given}),
+                f"{self.mistakes.file}, scenario",
+                self.folder,
+            )
         if not isinstance(given, str):
-            self.mistakes.stop(("scenario",), f"{shown(given)} will not do; a name, a path or a mapping belongs here")
+            self.mistakes.stop(
+                ("scenario",),
+                f"{shown(given)} will not do; a name, a path or a mapping belongs here",
+            )
         if given in scenarios():
-            return (resources.files("ramify") / "scenarios" / f"{given}.yaml").read_text(encoding="utf-8"), f"{given}.yaml", None
+            return (
+                (resources.files("ramify") / "scenarios" / f"{given}.yaml").read_text(
+                    encoding="utf-8"
+                ),
+                f"{given}.yaml",
+                None,
+            )
         if FilePath(given).suffix.lower() not in (".yaml", ".yml"):
-            self.mistakes.stop(("scenario",), f"no scenario is named {given!r}{near(given, scenarios())}")
+            self.mistakes.stop(
+                ("scenario",), f"no scenario is named {given!r}{near(given, scenarios())}"
+            )
         path = self.folder / given if self.folder is not None else FilePath(given)
         try:
             return read_text(path), given, path.parent
@@ -275,39 +388,63 @@ class _Reader:
             self.mistakes.stop(("scenario",), str(error))
 
     def _with_paths(self, recipe: Recipe) -> Recipe:
-        """The recipe, its paths checked. A link that comes from a template is found where the robot file is written out."""
+        """The recipe, its paths checked. A link that comes from a template is found where the robot
+        file is written out.
+        """
         wrong = recipe.wrong_paths()
         if any(path.startswith("robot.links.") for path in wrong):
-            whole = replace(recipe, robot_text=to_yaml(recipe.robot_of_file), robot_file=f"{recipe.robot_file}, written out")
+            whole = replace(
+                recipe,
+                robot_text=to_yaml(recipe.robot_of_file),
+                robot_file=f"{recipe.robot_file}, written out",
+            )
             left = whole.wrong_paths()
             if len(left) <= len(wrong):
                 recipe, wrong = whole, left
         starts: dict[str, str] = {}
         for part in ("set", "vary"):
             for path in self.document.get(part, {}):
-                same = starts.setdefault(path.replace("_deg.", ".", 1), path) if path.startswith("initial.") else path
+                same = (
+                    starts.setdefault(path.replace("_deg.", ".", 1), path)
+                    if path.startswith("initial.")
+                    else path
+                )
                 if same != path:
-                    self.mistakes.add((part, path), f"{same} is the same coordinate; leave out one of them", key=True)
+                    self.mistakes.add(
+                        (part, path),
+                        f"{same} is the same coordinate; leave out one of them",
+                        key=True,
+                    )
                 if path in wrong:
                     self.mistakes.add((part, path), wrong[path], key=True)
                 elif part == "vary" and path in recipe.fixed:
-                    self.mistakes.add((part, path), "stands under set as well; leave out one of them", key=True)
+                    self.mistakes.add(
+                        (part, path), "stands under set as well; leave out one of them", key=True
+                    )
         return recipe
 
     def _check_keep(self, recipe: Recipe) -> None:
         for i, what in enumerate(recipe.keep.history):
             if what not in HISTORIES:
-                self.mistakes.add(("keep", "history", "of", i), f"no history is called {what!r}{near(what, [*HISTORIES])}")
-        from ramify.studies.outputs import code_of, wrong_metric
+                self.mistakes.add(
+                    ("keep", "history", "of", i),
+                    f"no history is called {what!r}{near(what, [*HISTORIES])}",
+                )
 
         taken = {"run", "status", "seconds", *recipe.paths}
         with suppress(RamifyError):  # told below
             taken |= set(replace(recipe.keep, functions={}).columns(recipe.robot))
         for name, function in recipe.keep.functions.items():
             if not isinstance(name, str) or not name:
-                self.mistakes.add((), f"metric {name!r}: the name of a metric is a text, not an empty one")
+                self.mistakes.add(
+                    (), f"metric {name!r}: the name of a metric is a text, not an empty one"
+                )
             elif name in taken:
-                self.mistakes.add((), f"metric {name!r}: a column of the study is called so already; choose another name")
+                self.mistakes.add(
+                    (),
+                    f"metric {name!r}: a column of the study is called so already; choose another "
+                    "name",
+                )
             if not callable(function):
                 self.mistakes.add((), f"metric {name!r}: {shown(function)} is no function")
                 continue
@@ -317,7 +454,9 @@ class _Reader:
                 self.mistakes.add((), f"metric {name!r}: {error}")
         for i, name in enumerate(recipe.keep.metrics):
             if name in recipe.paths or recipe.keep.metrics.index(name) < i:
-                what = "a parameter is called so as well" if name in recipe.paths else "stands twice"
+                what = (
+                    "a parameter is called so as well" if name in recipe.paths else "stands twice"
+                )
                 self.mistakes.add(("keep", "metrics", i), f"{what}; leave out one of them")
             try:
                 wrong_metric(name, recipe.robot)
@@ -325,7 +464,9 @@ class _Reader:
                 self.mistakes.add(("keep", "metrics", i), str(error))
 
     def _check_values(self, recipe: Recipe, vary: Mapping[str, Varied], rows: Array) -> None:
-        """Each parameter at its least and its largest value and at the ends of its range, the others as the files have them."""
+        """Each parameter at its least and its largest value and at the ends of its range, the
+        others as the files have them.
+        """
         for path, value in recipe.fixed.items():
             self._try(recipe, ("set", path), path, value)
         self.mistakes.raise_if_any()
@@ -344,5 +485,9 @@ class _Reader:
         except RamifyError as error:
             first = str(error).splitlines()[0]
             _, unknown, hint = first.partition("unknown key")
-            text = f"no number is found at {path!r}: {unknown}{hint}" if unknown else f"{value:g} is impossible: {first}"
+            text = (
+                f"no number is found at {path!r}: {unknown}{hint}"
+                if unknown
+                else f"{value:g} is impossible: {first}"
+            )
             self.mistakes.add(place, text, key=bool(unknown))

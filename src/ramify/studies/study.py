@@ -9,24 +9,25 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
+from ramify.kernels.keys import robot_key
+from ramify.scenario_files.scenario import Scenario
 from ramify.studies.engines import engine as engine_of
 from ramify.studies.engines import survivors
+from ramify.studies.export import export, history, table, to_pandas, to_xarray
 from ramify.studies.ledger import Count, Ledger
 from ramify.studies.outputs import Keep, Missing, code_of
+from ramify.studies.plots import plot
 from ramify.studies.progress import Progress
 from ramify.studies.recipe import Recipe, versions
 from ramify.studies.spec import Spec, read_spec, read_study_file
 from ramify.studies.work import Task, run_row
-
-if TYPE_CHECKING:
-    from ramify.api.result import Result
-    from ramify.scenario_files.scenario import Scenario
 
 TASK_SECONDS: Final = 0.5
 TASK_BYTES: Final = 4 << 20
@@ -38,7 +39,9 @@ Functions = Mapping[str, Callable[[Any], float]]
 
 @dataclass(frozen=True)
 class Study:
-    """A study: its name, what makes its runs, the points (runs, parameters), and the path of its ledger."""
+    """A study: its name, what makes its runs, the points (runs, parameters), and the path of its
+    ledger.
+    """
 
     name: str
     description: str
@@ -74,26 +77,35 @@ class Study:
         progress: bool = False,
         again: Sequence[str] = ("killed",),
     ) -> Count:
-        """Make the runs that have not been made. What is done stays done, whatever ends this call; call it again to go on.
+        """Make the runs that have not been made. What is done stays done, whatever ends this call;
+        call it again to go on.
 
-        jobs: local processes, all cores unless told. engine: "processes", "serial", "dask" or "ray"; scheduler: address of the
-        cluster. again: statuses ("killed", "failed") that are tried once more. Ctrl-C ends it, with what was made kept.
+        jobs: local processes, all cores unless told. engine: "processes", "serial", "dask" or
+        "ray"; scheduler: address of the cluster. again: statuses ("killed", "failed") that are
+        tried once more. Ctrl-C ends it, with what was made kept.
 
-        Raises SimulationError where the ledger cannot be written (another writer, a full disk) or the engine is not there.
+        Raises SimulationError where the ledger cannot be written (another writer, a full disk) or
+        the engine is not there.
         """
         with Ledger(self.ledger, writer=True) as ledger:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
             tasks = _Tasks(ledger.waiting(again), len(self.parameters), uuid.uuid4().hex)
-            missing = [name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)]
+            missing = [
+                name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)
+            ]
             if tasks.total and missing:
-                text = f"{self.ledger} does not hold the functions of its metrics {', '.join(missing)}"
+                text = (
+                    f"{self.ledger} does not hold the functions of its metrics {', '.join(missing)}"
+                )
                 raise SimulationError(f"{text}; give them, unchanged, to Study.open(metrics=)")
             if tasks.total:
                 self._work(ledger, keys, tasks, engine_of(engine, jobs, scheduler), progress)
             return ledger.count()
 
-    def _work(self, ledger: Ledger, keys: Sequence[bytes], tasks: _Tasks, by: Any, progress: bool) -> None:
+    def _work(
+        self, ledger: Ledger, keys: Sequence[bytes], tasks: _Tasks, by: Any, progress: bool
+    ) -> None:
         tasks.lanes = by.lanes
         try:
             with Progress(self.name, tasks.total, progress) as shown:
@@ -106,8 +118,15 @@ class Study:
 
     def _facts(self) -> dict[str, Any]:
         keep = self.recipe.keep
-        kept = {"final": keep.final, "metrics": keep.metrics, "history": keep.history, "every": keep.every}
-        recipe = {name: value for name, value in self.recipe.__dict__.items() if name in _RECIPE} | {"keep": kept}
+        kept = {
+            "final": keep.final,
+            "metrics": keep.metrics,
+            "history": keep.history,
+            "every": keep.every,
+        }
+        recipe = {
+            name: value for name, value in self.recipe.__dict__.items() if name in _RECIPE
+        } | {"keep": kept}
         return {
             "study": {"name": self.name, "description": self.description, "text": self.text},
             "recipe": recipe | {"fixed": dict(self.recipe.fixed)},
@@ -131,21 +150,21 @@ class Study:
             return ledger.errors(most)
 
     def table(self) -> dict[str, np.ndarray[Any, Any]]:
-        """All runs of the plan, by column: run, status, seconds, parameters, kept numbers (NaN where there is none)."""
-        from ramify.studies.export import table
-
+        """All runs of the plan, by column: run, status, seconds, parameters, kept numbers (NaN
+        where there is none).
+        """
         return table(self.ledger)
 
     def history(self, number: int) -> tuple[list[str], Array]:
         """(columns, rows) of the history kept of a run."""
-        from ramify.studies.export import history
-
         return history(self.ledger, number)
 
     def result(self, number: int) -> Result:
-        """Make a run once more from its row: the same numbers, bit for bit (on the same kind of machine). A full Result.
+        """Make a run once more from its row: the same numbers, bit for bit (on the same kind of
+        machine). A full Result.
 
-        Raises SimulationError for a number that is not in the plan, where the ledger holds another plan, and what the run raises.
+        Raises SimulationError for a number that is not in the plan, where the ledger holds another
+        plan, and what the run raises.
         """
         return run_row(self.recipe, self._values(number))
 
@@ -164,49 +183,60 @@ class Study:
         return values
 
     def other_versions(self) -> dict[str, tuple[str, str]]:
-        """{library: (version, version now)} where the plan in the ledger was made with others: its runs would be made again."""
+        """{library: (version, version now)} where the plan in the ledger was made with others: its
+        runs would be made again.
+        """
         with Ledger(self.ledger) as ledger:
             before, now = ledger.fact("versions"), versions()
-        return {name: (before.get(name, "none"), now[name]) for name in now if before.get(name, "none") != now[name]}
+        return {
+            name: (before.get(name, "none"), now[name])
+            for name in now
+            if before.get(name, "none") != now[name]
+        }
 
     def to_pandas(self) -> Any:
         """A ``pandas.DataFrame``, a row per run. Needs the extra ``ramify[data]``."""
-        from ramify.studies.export import to_pandas
-
         return to_pandas(self.ledger)
 
     def to_xarray(self) -> Any:
-        """An ``xarray.Dataset`` over run (and row, where histories were kept). Needs the extra ``ramify[data]``."""
-        from ramify.studies.export import to_xarray
-
+        """An ``xarray.Dataset`` over run (and row, where histories were kept). Needs the extra
+        ``ramify[data]``.
+        """
         return to_xarray(self.ledger)
 
     def export(self, path: str | os.PathLike[str]) -> None:
-        """Write all runs as .csv, .parquet, .zarr or .nc, by the suffix. Raises SimulationError for any other."""
-        from ramify.studies.export import export
-
+        """Write all runs as .csv, .parquet, .zarr or .nc, by the suffix. Raises SimulationError for
+        any other.
+        """
         export(self.ledger, Path(path))
 
     def plot(self, columns: Sequence[str] | None = None) -> Any:
-        """A Matplotlib figure: the distribution of each number kept, and its dependence on each parameter."""
-        from ramify.studies.plots import plot
-
+        """A Matplotlib figure: the distribution of each number kept, and its dependence on each
+        parameter.
+        """
         return plot(self.ledger, columns)
 
     def page(self, path: str | os.PathLike[str], reports: Sequence[int] = ()) -> None:
-        """Write the summary as one HTML file; ``reports``: runs whose own pages are written beside it and linked."""
+        """Write the summary as one HTML file; ``reports``: runs whose own pages are written beside
+        it and linked.
+        """
         from ramify.studies.page import write_page
 
         write_page(self, Path(path), reports)
 
     @staticmethod
     def open(path: str | os.PathLike[str], metrics: Functions | None = None) -> Study:
-        """The study in a ledger, from the ledger alone. metrics: its functions of Python, which a ledger cannot hold.
+        """The study in a ledger, from the ledger alone. metrics: its functions of Python, which a
+        ledger cannot hold.
 
         Raises SimulationError for a file that is no ledger.
         """
         with Ledger(path) as ledger:
-            said, recipe, functions = ledger.fact("study"), ledger.fact("recipe"), ledger.fact("functions")
+            said, recipe, functions = (
+                ledger.fact("study"),
+                ledger.fact("recipe"),
+                ledger.fact("functions"),
+            )
             parameters = len(ledger.fact("parameters"))
             rows = [row.values for row in ledger.rows()]
         given = dict(metrics or {})
@@ -214,10 +244,21 @@ class Study:
             if name not in given or code_of(given[name]) != code:
                 given[name] = Missing(code)
         kept = recipe.pop("keep")
-        keep = Keep(kept["final"], tuple(kept["metrics"]), tuple(kept["history"]), kept["every"], {n: given[n] for n in functions})
+        keep = Keep(
+            kept["final"],
+            tuple(kept["metrics"]),
+            tuple(kept["history"]),
+            kept["every"],
+            {n: given[n] for n in functions},
+        )
         made = Recipe(**{**recipe, "paths": tuple(recipe["paths"])}, keep=keep)
         return Study(
-            said["name"], said["description"], said["text"], made, np.array(rows).reshape(len(rows), parameters), Path(path)
+            said["name"],
+            said["description"],
+            said["text"],
+            made,
+            np.array(rows).reshape(len(rows), parameters),
+            Path(path),
         )
 
 
@@ -225,12 +266,18 @@ _RECIPE: Final = tuple(name for name in Recipe.__dataclass_fields__ if name != "
 
 
 class _Tasks:
-    """Waiting runs cut into tasks: small at first, then of about half a second each, small again towards the end."""
+    """Waiting runs cut into tasks: small at first, then of about half a second each, small again
+    towards the end.
+    """
 
-    def __init__(self, rows: Sequence[tuple[int, bytes, bytes]], parameters: int, token: str) -> None:
+    def __init__(
+        self, rows: Sequence[tuple[int, bytes, bytes]], parameters: int, token: str
+    ) -> None:
         self.total, self.lanes, self._token = len(rows), 1, token
         self._numbers = [number for number, _, _ in rows]
-        self._values = np.frombuffer(b"".join(row for _, _, row in rows), dtype=np.float64).reshape(len(rows), parameters)
+        self._values = np.frombuffer(b"".join(row for _, _, row in rows), dtype=np.float64).reshape(
+            len(rows), parameters
+        )
         self._next, self._lock = 0, threading.Lock()
         self._made, self._seconds, self._bytes = 0, 0.0, 0
 
@@ -244,7 +291,11 @@ class _Tasks:
                 raise StopIteration
             size = min(self._size(), max(1, left // (2 * self.lanes)))
             self._next += size
-        return Task(self._token, tuple(self._numbers[first : first + size]), self._values[first : first + size])
+        return Task(
+            self._token,
+            tuple(self._numbers[first : first + size]),
+            self._values[first : first + size],
+        )
 
     def _size(self) -> int:
         if not self._made:
@@ -270,35 +321,48 @@ def study(
 ) -> Study:
     """A study: from the path of a study file, or from its parts as in such a file.
 
-    parts: name, scenario (a name, a path, a mapping, or a Scenario), set, vary, points, keep, most_runs. ledger: its file, beside
-    the study file or in this folder unless told. metrics: names to keep besides those of ``keep``, or functions of Python,
-    {name: result -> number}.
+    parts: name, scenario (a name, a path, a mapping, or a Scenario), set, vary, points, keep,
+    most_runs. ledger: its file, beside the study file or in this folder unless told. metrics: names
+    to keep besides those of ``keep``, or functions of Python, {name: result -> number}.
 
     Raises ModelError with all mistakes, each with its place, before anything is computed.
     """
     functions = dict(metrics) if isinstance(metrics, Mapping) else {}
     if what is not None:
         if parts or metrics:
-            raise ModelError(f"a study from a file has its parts there; leave out {', '.join([*parts] or ['metrics'])}")
+            raise ModelError(
+                "a study from a file has its parts there; leave out "
+                f"{', '.join([*parts] or ['metrics'])}"
+            )
         path = Path(os.fspath(what))
         if path.suffix.lower() not in (".yaml", ".yml"):
             raise ModelError(f"{path} is no study file; such a file ends in .yaml or .yml")
-        return _made(read_study_file(path), Path(ledger) if ledger is not None else path.with_suffix(".db"))
+        return _made(
+            read_study_file(path), Path(ledger) if ledger is not None else path.with_suffix(".db")
+        )
     scenario, folder = _plain_scenario(parts.get("scenario"))
     document = {"name": "study", **parts} | ({"scenario": scenario} if scenario is not None else {})
     if metrics and not functions:
-        document["keep"] = {**document.get("keep", {}), "metrics": [*document.get("keep", {}).get("metrics", []), *metrics]}
+        document["keep"] = {
+            **document.get("keep", {}),
+            "metrics": [*document.get("keep", {}).get("metrics", []), *metrics],
+        }
     try:
         text = json.dumps(document, indent=1, default=_plain)
     except (TypeError, ValueError) as error:
-        raise ModelError(f"a study is made of texts, numbers, lists and mappings: {error}") from None
-    made = _made(read_spec(text, "study", folder, functions), Path(ledger if ledger is not None else f"{document['name']}.db"))
+        raise ModelError(
+            f"a study is made of texts, numbers, lists and mappings: {error}"
+        ) from None
+    made = _made(
+        read_spec(text, "study", folder, functions),
+        Path(ledger if ledger is not None else f"{document['name']}.db"),
+    )
     given: Any = parts.get("scenario")
-    if hasattr(given, "robot"):
-        from ramify.kernels.keys import robot_key
-
-        if robot_key(given.robot) != robot_key(made.recipe.robot):
-            raise ModelError(f"the robot of {given.name!r} is not the one that its file names; vary the file's numbers instead")
+    if hasattr(given, "robot") and robot_key(given.robot) != robot_key(made.recipe.robot):
+        raise ModelError(
+            f"the robot of {given.name!r} is not the one that its file names; vary the file's "
+            "numbers instead"
+        )
     return made
 
 

@@ -1,4 +1,6 @@
-"""What a worker does: the runs of a task, each from its row of values, each to its numbers or to its error."""
+"""What a worker does: the runs of a task, each from its row of values, each to its numbers or to
+its error.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +29,8 @@ _OTHER: Final = "this robot has {} degrees of freedom, that of the files {}; the
 
 @dataclass(frozen=True)
 class Task:
-    """Some runs: their numbers in the plan and their values, (runs, parameters). ``token`` names the recipe, anew whenever a study
-    is run: functions of Python in it may have changed.
+    """Some runs: their numbers in the plan and their values, (runs, parameters). ``token`` names
+    the recipe, anew whenever a study is run: functions of Python in it may have changed.
     """
 
     token: str
@@ -38,7 +40,9 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run: ``status`` "done" or "failed"; its kept numbers and history as bytes of float64; seconds it took."""
+    """What became of a run: ``status`` "done" or "failed"; its kept numbers and history as bytes of
+    float64; seconds it took.
+    """
 
     number: int
     status: str
@@ -54,7 +58,9 @@ _one_recipe: Final = threading.Lock()
 
 
 def work(recipe: Recipe, task: Task) -> list[Outcome]:
-    """All runs of a task. A run that fails has its error as outcome; nothing that a run raises ends the others."""
+    """All runs of a task. A run that fails has its error as outcome; nothing that a run raises ends
+    the others.
+    """
     from ramify.sim.shared_code import sharing
 
     with _one_recipe:
@@ -128,7 +134,11 @@ def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
             said = ("done", "")
         except (Exception, SystemExit) as error:
             kept, said = (b"", b""), ("failed", _told(error))
-        seconds += time.perf_counter() - started + (float(ready.stats["wall_time"]) if ready is not None else 0.0)
+        seconds += (
+            time.perf_counter()
+            - started
+            + (float(ready.stats["wall_time"]) if ready is not None else 0.0)
+        )
         found.append(Outcome(number, *said, *kept, seconds, platform.node()))
     return found
 

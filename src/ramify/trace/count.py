@@ -10,7 +10,9 @@ from ramify.trace.program import Program
 
 @dataclass(frozen=True)
 class OpCount:
-    """Multiplications, additions and subtractions, divisions, square roots, and angles whose sine and cosine are taken."""
+    """Multiplications, additions and subtractions, divisions, square roots, and angles whose sine
+    and cosine are taken.
+    """
 
     mul: int
     add: int

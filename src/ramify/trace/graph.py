@@ -1,8 +1,9 @@
 """Expressions: a hash-consed graph over a closed set of operations, folded while it is written.
 
-An expression stands for a number that is not known yet. Numbers that are known stay Python floats, so ``0.0 * x`` is ``0.0``,
-``1.0 * x`` is ``x``, and equal terms are one node. Signs are drawn outwards, so that they end in a subtraction; quotients are
-products with one shared reciprocal. Folding assumes finite numbers: kernels refuse others before they compute.
+An expression stands for a number that is not known yet. Numbers that are known stay Python floats,
+so ``0.0 * x`` is ``0.0``, ``1.0 * x`` is ``x``, and equal terms are one node. Signs are drawn
+outwards, so that they end in a subtraction; quotients are products with one shared reciprocal.
+Folding assumes finite numbers: kernels refuse others before they compute.
 
 A new operation touches four tables: ``OPS`` here, the rules below, ``interpret`` and the emitters.
 """
@@ -20,7 +21,9 @@ OPS: Final = {
 
 
 class Graph:
-    """An arena of nodes. Node i has the operation ``ops[i]`` and operands ``args[i]``, all of them before i."""
+    """An arena of nodes. Node i has the operation ``ops[i]`` and operands ``args[i]``, all of them
+    before i.
+    """
 
     def __init__(self) -> None:
         self.ops: list[str] = []
@@ -129,7 +132,10 @@ class Expr:
         return f"<{g.ops[self.node]} {self.node} {g.payload.get(self.node, g.args[self.node])}>"
 
     def __bool__(self) -> NoReturn:
-        raise TypeError("an expression has no truth value while it is traced; branch with ramify.core.scalar.select")
+        raise TypeError(
+            "an expression has no truth value while it is traced; branch with "
+            "ramify.core.scalar.select"
+        )
 
     def __add__(self, o: Expr | float) -> Any:
         g = self.graph

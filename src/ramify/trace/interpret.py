@@ -41,6 +41,8 @@ def interpret(program: Program, inputs: Sequence[NDArray[np.float64]]) -> list[N
             values[node] = MEANING[op](*(values[arg] for arg in graph.args[node]))
     batch = inputs[0].shape[0]
     return [
-        np.stack([np.broadcast_to(values[node], (batch,)) for node in nodes], axis=1) if nodes else np.empty((batch, 0))
+        np.stack([np.broadcast_to(values[node], (batch,)) for node in nodes], axis=1)
+        if nodes
+        else np.empty((batch, 0))
         for nodes in program.results
     ]

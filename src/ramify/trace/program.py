@@ -28,7 +28,9 @@ class Port:
 
 @dataclass(frozen=True)
 class Program:
-    """A straight-line program. Symbols of the graph are (input's index, position); ``outputs`` are nodes, port after port."""
+    """A straight-line program. Symbols of the graph are (input's index, position); ``outputs`` are
+    nodes, port after port.
+    """
 
     name: str
     graph: Graph
@@ -46,7 +48,9 @@ class Program:
         """A name for what the program computes."""
         h = hashlib.sha256(repr((self.inputs, self.outputs, self.results)).encode())
         for node in self.order:
-            h.update(f"{node} {self.graph.ops[node]} {self.graph.args[node]} {self.graph.payload.get(node)!r};".encode())
+            h.update(
+                f"{node} {self.graph.ops[node]} {self.graph.args[node]} {self.graph.payload.get(node)!r};".encode()
+            )
         return h.hexdigest()
 
 
@@ -55,10 +59,14 @@ def trace(
 ) -> Program:  # fmt: skip
     """Run a function on symbols. It takes one list of scalars per input and gives one per output."""
     graph = Graph()
-    arguments: list[list[Expr]] = [[graph.symbol((i, j)) for j in range(port.size)] for i, port in enumerate(inputs)]
+    arguments: list[list[Expr]] = [
+        [graph.symbol((i, j)) for j in range(port.size)] for i, port in enumerate(inputs)
+    ]
     found = function(*arguments)
     results = tuple(tuple(as_node(graph, x) for x in port) for port in found)
     for port, nodes in zip(outputs, results, strict=True):
         if port.size != len(nodes):
-            raise ValueError(f"{name}: output {port.name} has {len(nodes)} numbers, not {port.size}")
+            raise ValueError(
+                f"{name}: output {port.name} has {len(nodes)} numbers, not {port.size}"
+            )
     return Program(name, graph, tuple(inputs), tuple(outputs), results)

@@ -1,13 +1,15 @@
-"""The traversals of a tree, written as loops: a step runs once, on symbols, and what it computes is the body of a loop.
+"""The traversals of a tree, written as loops: a step runs once, on symbols, and what it computes is
+the body of a loop.
 
-``LoopTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular tree is known: links' constants,
-parents and the number of links are read when the loops run, so one set of loops serves every tree. Traversals that follow each
-other in the same direction share a loop.
+``LoopTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular tree
+is known: links' constants, parents and the number of links are read when the loops run, so one set
+of loops serves every tree. Traversals that follow each other in the same direction share a loop.
 
-Records live in *slots*, one per link and one (slot 0) for the base; a scalar of a record is a *field* of the slot. Symbols name
-what a loop reads: ``("slot", field, who)``, ``("link", i, who)`` (constants), ``("extra", i, who)`` (per-link parameters),
-``("in", port, i, who)`` (per-link inputs), ``("lane", port, i)`` (per-state inputs), ``("global", i)``, ``("carry", i)``; who is
-k (the link itself), parent, i and j (a climb's child and parent) or root.
+Records live in *slots*, one per link and one (slot 0) for the base; a scalar of a record is a
+*field* of the slot. Symbols name what a loop reads: ``("slot", field, who)``, ``("link", i, who)``
+(constants), ``("extra", i, who)`` (per-link parameters), ``("in", port, i, who)`` (per-link
+inputs), ``("lane", port, i)`` (per-state inputs), ``("global", i)``, ``("carry", i)``; who is k
+(the link itself), parent, i and j (a climb's child and parent) or root.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ Source = tuple[Any, ...] | float
 
 @dataclass(frozen=True)
 class LoopColumn:
-    """One record per link: every scalar is a known number or the name of where it is read, without the ``who``."""
+    """One record per link: every scalar is a known number or the name of where it is read, without
+    the ``who``.
+    """
 
     tree: LoopTree
     template: Any
@@ -32,7 +36,9 @@ class LoopColumn:
 
     def at(self, who: str) -> Any:
         """The record of a link."""
-        return rebuild(self.template, iter([self.tree.read(source, who) for source in self.sources]))
+        return rebuild(
+            self.template, iter([self.tree.read(source, who) for source in self.sources])
+        )
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,9 @@ class LoopMatrix:
 
 @dataclass
 class Sweep:
-    """A loop over the links. ``stores`` and ``outputs`` belong to link k, ``sums`` are added to the parent's or the root's slot."""
+    """A loop over the links. ``stores`` and ``outputs`` belong to link k, ``sums`` are added to the
+    parent's or the root's slot.
+    """
 
     direction: str = "any"
     roots: dict[int, int] = field(default_factory=dict)
@@ -62,8 +70,8 @@ class Sweep:
 
 @dataclass
 class Climb:
-    """A loop from every link k up to the base. ``start`` and ``carry`` are the carried nodes, ``entries`` those of (k, j) and (j,
-    k).
+    """A loop from every link k up to the base. ``start`` and ``carry`` are the carried nodes,
+    ``entries`` those of (k, j) and (j, k).
     """
 
     start: list[int]
@@ -81,7 +89,9 @@ class Once:
 
 @dataclass(frozen=True)
 class LoopPort:
-    """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is an array even of one."""
+    """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is
+    an array even of one.
+    """
 
     name: str
     per: str
@@ -92,8 +102,8 @@ class LoopPort:
 class LoopProgram:
     """Loops in order; inputs and outputs are ports per link, pair of links or state.
 
-    ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between parent and child within one
-    loop, and whose memory is used again once the last child is done.
+    ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between
+    parent and child within one loop, and whose memory is used again once the last child is done.
     """
 
     name: str
@@ -108,7 +118,9 @@ class LoopProgram:
 
 
 class LoopTree:
-    """Records traversals as loops. ``root`` and ``gravity`` are numbers of the whole tree, read when the loops run."""
+    """Records traversals as loops. ``root`` and ``gravity`` are numbers of the whole tree, read
+    when the loops run.
+    """
 
     def __init__(self, link: Any, root: Any, gravity: Any, balls: bool = False) -> None:
         self.graph = Graph()
@@ -118,7 +130,9 @@ class LoopTree:
         self._fields = 0
         self._globals = 0
         self._written: dict[int, Any] = {}
-        self._sums: set[tuple[Any, ...]] = set()  # what children hand over: known only within its loop
+        self._sums: set[tuple[Any, ...]] = (
+            set()
+        )  # what children hand over: known only within its loop
         self.root = self._shared(root)
         self.gravity = self._shared(gravity)
 
@@ -127,7 +141,9 @@ class LoopTree:
     def _shared(self, template: Any) -> Any:
         start = self._globals
         self._globals += len(flatten(template))
-        return rebuild(template, iter([self.graph.symbol(("global", i)) for i in range(start, self._globals)]))
+        return rebuild(
+            template, iter([self.graph.symbol(("global", i)) for i in range(start, self._globals)])
+        )
 
     def column(self, template: Any, sources: Sequence[Source]) -> LoopColumn:
         """A column of inputs, each scalar by its name."""
@@ -184,10 +200,14 @@ class LoopTree:
         sweep.closed = True
         return rebuild(zero, iter([self.graph.symbol(("slot", f, "root")) for f in fields]))
 
-    def climb(self, step: Callable[..., Any], start: LoopColumn, *columns: LoopColumn) -> LoopMatrix:
+    def climb(
+        self, step: Callable[..., Any], start: LoopColumn, *columns: LoopColumn
+    ) -> LoopMatrix:
         self._written = {}
         begin = start.at("k")
-        carried = rebuild(begin, iter([self.graph.symbol(("carry", i)) for i in range(len(flatten(begin)))]))
+        carried = rebuild(
+            begin, iter([self.graph.symbol(("carry", i)) for i in range(len(flatten(begin)))])
+        )
         own = (self._constants("i"), *(c.at("i") for c in columns))
         above = (self._constants("j"), *(c.at("j") for c in columns))
         (kj, jk), carry = step(carried, own, above)
@@ -201,7 +221,11 @@ class LoopTree:
     def _open(self, direction: str) -> Sweep:
         """The last loop where it runs in the same direction, else a new one."""
         last = self.loops[-1] if self.loops else None
-        if isinstance(last, Sweep) and not last.closed and (direction == last.direction or "any" in (direction, last.direction)):
+        if (
+            isinstance(last, Sweep)
+            and not last.closed
+            and (direction == last.direction or "any" in (direction, last.direction))
+        ):
             if last.direction == "any":
                 last.direction = direction
             return last
@@ -253,7 +277,9 @@ class LoopTree:
                 self.loops.append(Once())
             once = self.loops[-1]
             assert isinstance(once, Once)
-            once.outputs.extend((port, i, as_node(self.graph, x)) for i, x in enumerate(flatten(value)))
+            once.outputs.extend(
+                (port, i, as_node(self.graph, x)) for i, x in enumerate(flatten(value))
+            )
 
     def _output_column(self, port: int, column: LoopColumn, layout: str) -> None:
         for i, source in enumerate(column.sources):
@@ -262,7 +288,14 @@ class LoopTree:
                 assert not isinstance(source, float)
                 maker.outputs.append((port, layout, i, maker.stores[source[1]]))
                 continue
-            last = next((loop for loop in reversed(self.loops) if isinstance(loop, Sweep) and loop.direction == "any"), None)
+            last = next(
+                (
+                    loop
+                    for loop in reversed(self.loops)
+                    if isinstance(loop, Sweep) and loop.direction == "any"
+                ),
+                None,
+            )
             if last is None:
                 last = Sweep("any")
                 self.loops.append(last)
@@ -276,9 +309,13 @@ class LoopTree:
         """The loop that stores a field."""
         if isinstance(source, float) or source[0] != "slot":
             return None
-        return next(loop for loop in self.loops if isinstance(loop, Sweep) and source[1] in loop.stores)
+        return next(
+            loop for loop in self.loops if isinstance(loop, Sweep) and source[1] in loop.stores
+        )
 
-    def program(self, name: str, inputs: Sequence[LoopPort], outputs: Sequence[LoopPort], extras: int) -> LoopProgram:
+    def program(
+        self, name: str, inputs: Sequence[LoopPort], outputs: Sequence[LoopPort], extras: int
+    ) -> LoopProgram:
         """The recorded loops, without what nobody reads."""
         needed = self._needed_fields()
         for loop in self.loops:
@@ -287,24 +324,52 @@ class LoopTree:
                 loop.zeros = [f for f in loop.zeros if f in needed]
                 loop.stores = {f: x for f, x in loop.stores.items() if f in needed}
                 loop.sums = [s for s in loop.sums if s[0] in needed]
-        kept = [loop for loop in self.loops if not isinstance(loop, Sweep) or loop.stores or loop.sums or loop.outputs]
+        kept = [
+            loop
+            for loop in self.loops
+            if not isinstance(loop, Sweep) or loop.stores or loop.sums or loop.outputs
+        ]
         lasting, brief = self._places(needed, kept)
         constants = len(flatten(self._link))
-        return LoopProgram(name, self.graph, tuple(inputs), tuple(outputs), tuple(kept), lasting, brief, constants, extras)
+        return LoopProgram(
+            name,
+            self.graph,
+            tuple(inputs),
+            tuple(outputs),
+            tuple(kept),
+            lasting,
+            brief,
+            constants,
+            extras,
+        )
 
-    def _places(self, needed: set[int], loops: Sequence[Sweep | Climb | Once]) -> tuple[dict[int, int], dict[int, int]]:
-        """Places of lasting and of brief fields; lasting fields that are never alive in the same loop share one."""
+    def _places(
+        self, needed: set[int], loops: Sequence[Sweep | Climb | Once]
+    ) -> tuple[dict[int, int], dict[int, int]]:
+        """Places of lasting and of brief fields; lasting fields that are never alive in the same
+        loop share one.
+        """
         alive: dict[int, list[int]] = {f: [] for f in needed}
         for i, loop in enumerate(loops):
             roots = loop_roots(loop)
-            written = {*loop.roots, *loop.zeros, *loop.stores, *(s[0] for s in loop.sums)} if isinstance(loop, Sweep) else set()
-            read = {name[1] for _, name in symbols(self.graph, self.graph.reachable(roots)) if name[0] == "slot"}
+            written = (
+                {*loop.roots, *loop.zeros, *loop.stores, *(s[0] for s in loop.sums)}
+                if isinstance(loop, Sweep)
+                else set()
+            )
+            read = {
+                name[1]
+                for _, name in symbols(self.graph, self.graph.reachable(roots))
+                if name[0] == "slot"
+            }
             for f in (written | read) & needed:
                 alive[f].append(i)
         brief: dict[int, list[int]] = {}
         for f in sorted(needed):
             loop = loops[alive[f][0]]
-            passed = isinstance(loop, Sweep) and (f in loop.zeros or (f in loop.roots and f in loop.stores))
+            passed = isinstance(loop, Sweep) and (
+                f in loop.zeros or (f in loop.roots and f in loop.stores)
+            )
             if len(alive[f]) == 1 and passed:
                 brief[f] = alive[f]
         return _share({f: alive[f] for f in needed if f not in brief}), _share(brief)
@@ -315,7 +380,11 @@ class LoopTree:
         results: list[int] = []
         for loop in self.loops:
             if isinstance(loop, Sweep):
-                for f, node in [*loop.stores.items(), *loop.roots.items(), *((f, node) for f, node, _ in loop.sums)]:
+                for f, node in [
+                    *loop.stores.items(),
+                    *loop.roots.items(),
+                    *((f, node) for f, node, _ in loop.sums),
+                ]:
                     producers.setdefault(f, []).append(node)
                 results += [node for *_, node in loop.outputs]
             else:
@@ -345,7 +414,9 @@ def loop_roots(loop: Sweep | Climb | Once) -> list[int]:
 
 
 def _share(alive: dict[int, list[int]]) -> dict[int, int]:
-    """A place for every field, given the loops that use it; one place may serve fields one after the other."""
+    """A place for every field, given the loops that use it; one place may serve fields one after
+    the other.
+    """
     places: dict[int, int] = {}
     last: list[int] = []  # for every place, the last loop that uses it
     for f in sorted(alive, key=lambda f: (alive[f][0], f)):

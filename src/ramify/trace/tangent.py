@@ -1,7 +1,7 @@
 """Derivatives along a direction, from the same text: every scalar becomes a number with a rate.
 
-``TangentTree`` wraps a tree (plain or of loops). A column then holds pairs of records, values and rates, and a step sees one
-record of ``Dual`` numbers. Rates that are known to be zero cost nothing.
+``TangentTree`` wraps a tree (plain or of loops). A column then holds pairs of records, values and
+rates, and a step sees one record of ``Dual`` numbers. Rates that are known to be zero cost nothing.
 """
 
 from __future__ import annotations
@@ -23,12 +23,20 @@ class Dual:
         self.rate = rate
 
     def __add__(self, o: Any) -> Any:
-        return dual(self.value + o.value, self.rate + o.rate) if isinstance(o, Dual) else dual(self.value + o, self.rate)
+        return (
+            dual(self.value + o.value, self.rate + o.rate)
+            if isinstance(o, Dual)
+            else dual(self.value + o, self.rate)
+        )
 
     __radd__ = __add__
 
     def __sub__(self, o: Any) -> Any:
-        return dual(self.value - o.value, self.rate - o.rate) if isinstance(o, Dual) else dual(self.value - o, self.rate)
+        return (
+            dual(self.value - o.value, self.rate - o.rate)
+            if isinstance(o, Dual)
+            else dual(self.value - o, self.rate)
+        )
 
     def __rsub__(self, o: Any) -> Any:
         return dual(o - self.value, -self.rate)
@@ -82,13 +90,17 @@ def rate(x: Any) -> Scalar:
 def join(pair: Any) -> Any:
     """One record of numbers with rates from a pair of records."""
     values, rates = pair
-    return rebuild(values, iter([dual(x, dx) for x, dx in zip(flatten(values), flatten(rates), strict=True)]))
+    return rebuild(
+        values, iter([dual(x, dx) for x, dx in zip(flatten(values), flatten(rates), strict=True)])
+    )
 
 
 def split(record: Any) -> tuple[Any, Any]:
     """The reverse of ``join``."""
     scalars = flatten(record)
-    return rebuild(record, iter([value(x) for x in scalars])), rebuild(record, iter([rate(x) for x in scalars]))
+    return rebuild(record, iter([value(x) for x in scalars])), rebuild(
+        record, iter([rate(x) for x in scalars])
+    )
 
 
 def _still(record: Any) -> tuple[Any, Any]:

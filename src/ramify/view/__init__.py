@@ -1,6 +1,8 @@
-"""Seeing robots and runs: plots, reports, films, and the live viewer. ``ramify.view(robot)`` opens the viewer.
+"""Seeing robots and runs: plots, reports, films, and the live viewer. ``ramify.view(robot)`` opens
+the viewer.
 
-The package is itself what one calls, since its name is the public one; see ``ramify.view.live.view`` for the arguments.
+The package is itself what one calls, since its name is the public one; see
+``ramify.view.live.view`` for the arguments.
 """
 
 from __future__ import annotations

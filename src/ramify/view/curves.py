@@ -1,24 +1,26 @@
-"""The curves of a run, as the report plots them: joints, energies, audit, contacts, loops and phase planes."""
+"""The curves of a run, as the report plots them: joints, energies, audit, contacts, loops and phase
+planes.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.messages import pretty
 from ramify.sim.audit import audited
-
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
+from ramify.sim.record import Run
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Values (T,) under a name; over time, or over ``x`` (T,). ``wanted`` is what was desired, where something was."""
+    """Values (T,) under a name; over time, or over ``x`` (T,). ``wanted`` is what was desired,
+    where something was.
+    """
 
     name: str
     y: Array
@@ -30,7 +32,9 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Curves that share their axes. ``groups`` are the headings under which it stands; ``across`` names the axis of ``x``."""
+    """Curves that share their axes. ``groups`` are the headings under which it stands; ``across``
+    names the axis of ``x``.
+    """
 
     title: str
     unit: str
@@ -78,13 +82,18 @@ def _joints(result: Run, what: str, title: str, groups: tuple[str, ...]) -> list
 
 
 def _seen(wanted: Array | None, column: int) -> Array | None:
-    return wanted[:, column] if wanted is not None and np.isfinite(wanted[:, column]).any() else None
+    return (
+        wanted[:, column] if wanted is not None and np.isfinite(wanted[:, column]).any() else None
+    )
 
 
 def _energy(result: Run) -> Chart:
     kinetic, potential, total = result.energy
     work, lost = result.work
-    curves = [Curve("kinetic", kinetic), Curve("potential, from the start", potential - potential[0])]
+    curves = [
+        Curve("kinetic", kinetic),
+        Curve("potential, from the start", potential - potential[0]),
+    ]
     curves += [Curve("work of actuators", work)] if np.any(work) else []
     curves += [Curve("dissipated", lost)] if np.any(lost) else []
     stored = np.asarray(getattr(result.contacts, "stored", 0.0))
@@ -121,7 +130,15 @@ def _phase(result: Run) -> list[Chart]:
             if i in rate
         ]
         if curves:
-            found.append(Chart("Phase plane: v over q", f"{pretty(unit)}/s", ("Phase",), tuple(curves), across=("q", pretty(unit))))
+            found.append(
+                Chart(
+                    "Phase plane: v over q",
+                    f"{pretty(unit)}/s",
+                    ("Phase",),
+                    tuple(curves),
+                    across=("q", pretty(unit)),
+                )
+            )
     return found
 
 
@@ -137,14 +154,24 @@ def _contacts(result: Run) -> list[Chart]:
     up = -g / np.linalg.norm(g) if np.any(g) else np.array([0.0, 0.0, 1.0])
     normal = force @ up
     along = np.linalg.norm(force - normal[..., None] * up, axis=2)
-    rows = [("Contact forces, normal", "N", normal), ("Contact forces, along the ground", "N", along)]
+    rows = [
+        ("Contact forces, normal", "N", normal),
+        ("Contact forces, along the ground", "N", along),
+    ]
     depth: Any = getattr(contacts, "penetration", None)
     if np.shape(depth) == normal.shape:
         rows.append(("Penetration", "mm", 1e3 * np.asarray(depth)))
     found = []
     for title, unit, values in rows:
         groups = ("Overview", "Contacts") if values is normal else ("Contacts",)
-        found.append(Chart(title, unit, groups, tuple(Curve(name, values[:, i]) for i, name in enumerate(names))))
+        found.append(
+            Chart(
+                title,
+                unit,
+                groups,
+                tuple(Curve(name, values[:, i]) for i, name in enumerate(names)),
+            )
+        )
     centre = pressed(result)
     if centre is not None:
         curves = tuple(Curve("xyz"[i], centre[:, i]) for i in range(min(3, centre.shape[1])))
@@ -153,8 +180,9 @@ def _contacts(result: Run) -> list[Chart]:
 
 
 def pressed(result: Run) -> Array | None:
-    """The centre of pressure (T, 3) as plots show it: NaN where the ground bears under a thousandth of the weight, since a first
-    touch has a centre that means nothing. None for a run without one."""
+    """The centre of pressure (T, 3) as plots show it: NaN where the ground bears under a thousandth
+    of the weight, since a first touch has a centre that means nothing. None for a run without one.
+    """
     centre = np.asarray(getattr(result.contacts, "center_of_pressure", ()), dtype=np.float64)
     if result.contacts is None or centre.ndim != 2 or centre.shape[0] != len(result):
         return None
@@ -170,7 +198,9 @@ def _loops(result: Run) -> list[Chart]:
         return []
     values = np.abs(np.asarray(gap, dtype=np.float64)).reshape(len(result), -1)
     names = [str(name) for name in getattr(result.loops, "names", ())]
-    names = names if len(names) == values.shape[1] else [f"gap {i + 1}" for i in range(values.shape[1])]
+    names = (
+        names if len(names) == values.shape[1] else [f"gap {i + 1}" for i in range(values.shape[1])]
+    )
     gaps = tuple(Curve(name, values[:, i]) for i, name in enumerate(names))
     found = [Chart("Gaps of the loops", "m or 1", ("Loops",), gaps, log=True)]
     forces: Any = getattr(result.loops, "multipliers", None)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,12 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
+from ramify.sim.record import Run, Work
 from ramify.view import raster
 from ramify.view.files import must_have_folder, writing
 from ramify.view.geometry import arrow
 from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene, rest
 from ramify.view.terrain import grounded
-
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
 
 Picture = NDArray[np.uint8]
 MOST_FRAMES: Final = 20_000
@@ -32,7 +30,9 @@ FORCE: Final = (0.88, 0.28, 0.24)
 class Studio:
     """A robot before a camera. ``shoot`` gives the picture (h, w, 3) at one row of a run."""
 
-    def __init__(self, result: Run, width: int, height: int, look: str = "light", trail: str | None = None) -> None:
+    def __init__(
+        self, result: Run, width: int, height: int, look: str = "light", trail: str | None = None
+    ) -> None:
         if look not in raster.LOOKS:
             raise RamifyError(f"theme {look!r} must be one of {', '.join(raster.LOOKS)}")
         self.result, self.width, self.height, self.look = result, width, height, raster.LOOKS[look]
@@ -54,10 +54,14 @@ class Studio:
             return None
         for point in self.scene.points:
             if point.name == name:
-                found: Array = np.einsum("tij,j->ti", self.R[:, point.body], point.at) + self.r[:, point.body]
+                found: Array = (
+                    np.einsum("tij,j->ti", self.R[:, point.body], point.at) + self.r[:, point.body]
+                )
                 return found
         some = ", ".join(point.name for point in self.scene.points[:12])
-        raise RamifyError(f"{self.result.model.name} has no point {name!r} for a trail; there are {some}")
+        raise RamifyError(
+            f"{self.result.model.name} has no point {name!r} for a trail; there are {some}"
+        )
 
     @cached_property
     def colours(self) -> Array:
@@ -65,12 +69,22 @@ class Studio:
         rows = []
         for part in self.scene.parts:
             text = self.scene.colour(part)
-            rows.append(np.tile([int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)], (len(part.triangles.faces), 1)))
+            rows.append(
+                np.tile(
+                    [int(text[i : i + 2], 16) / 255 for i in (1, 3, 5)],
+                    (len(part.triangles.faces), 1),
+                )
+            )
         return np.concatenate(rows) if rows else np.zeros((0, 3))
 
     def triangles(self, row: int) -> tuple[Array, Array, NDArray[np.int64], Array]:
         """Points, normals, faces and colours of everything at a row."""
-        points, normals, faces, count = [np.zeros((0, 3))], [np.zeros((0, 3))], [np.zeros((0, 3), dtype=np.int64)], 0
+        points, normals, faces, count = (
+            [np.zeros((0, 3))],
+            [np.zeros((0, 3))],
+            [np.zeros((0, 3), dtype=np.int64)],
+            0,
+        )
         for part in self.scene.parts:
             R, r = self.scene.part_pose(part, self.R[row], self.r[row])
             points.append(part.triangles.points @ R.T + r)
@@ -85,7 +99,12 @@ class Studio:
             faces.append(_ARROW.faces + count)
             colours.append(np.tile(FORCE, (len(_ARROW.faces), 1)))
             count += len(_ARROW.points)
-        return np.concatenate(points), np.concatenate(normals), np.concatenate(faces), np.concatenate(colours)
+        return (
+            np.concatenate(points),
+            np.concatenate(normals),
+            np.concatenate(faces),
+            np.concatenate(colours),
+        )
 
     def _forces(self, row: int) -> Iterator[tuple[Array, Array]]:
         """Where contact forces act at a row, and their arrows in m."""
@@ -104,7 +123,10 @@ class Studio:
             return self.fixed
         c = self.camera
         target = np.array(c.target) + self.way[row]
-        lens, fine = (raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height) for k in (1, raster.FINE))
+        lens, fine = (
+            raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height)
+            for k in (1, raster.FINE)
+        )
         if self.ground is None or abs(self.ground.drop - (c.floor - lens.eye[2])) > 1e-9:
             self.ground = raster.Ground(lens, self.look, target, c.size, c.floor, c.cell)
         self.fixed = lens, fine, self.ground.picture(lens.eye)
@@ -128,13 +150,25 @@ class Studio:
         if self.trail is not None and row > 0:
             mask = Image.new("L", (2 * self.width, 2 * self.height))
             seen = lens.seen(self.trail[: row + 1])
-            ImageDraw.Draw(mask).line([(2 * x, 2 * y) for x, y, near in seen if near > 0.0], fill=255, width=5, joint="curve")
+            ImageDraw.Draw(mask).line(
+                [(2 * x, 2 * y) for x, y, near in seen if near > 0.0],
+                fill=255,
+                width=5,
+                joint="curve",
+            )
             colour = tuple(round(255 * c) for c in self.look.trail)
-            image.paste(colour, (0, 0), mask.resize((self.width, self.height), Image.Resampling.BOX))
+            image.paste(
+                colour, (0, 0), mask.resize((self.width, self.height), Image.Resampling.BOX)
+            )
         if words:
             size = max(11, self.height // 26)
             ink = tuple(round(255 * c) for c in self.look.ink)
-            ImageDraw.Draw(image).text((size, size), f"{self.result.t[row]:.2f} s", fill=ink, font=ImageFont.load_default(size))
+            ImageDraw.Draw(image).text(
+                (size, size),
+                f"{self.result.t[row]:.2f} s",
+                fill=ink,
+                font=ImageFont.load_default(size),
+            )
         return np.asarray(image)
 
 
@@ -168,7 +202,9 @@ def animate(
         _needs("imageio_ffmpeg", "imageio-ffmpeg")
     count = max(1, round((float(result.t[-1]) - float(result.t[0])) * rate / speed))
     if count > MOST_FRAMES:
-        raise RamifyError(f"{count} pictures are too many for a film; give a larger speed, or fewer fps")
+        raise RamifyError(
+            f"{count} pictures are too many for a film; give a larger speed, or fewer fps"
+        )
     times = np.linspace(result.t[0], result.t[-1], count + 1)
     rows = np.abs(np.searchsorted(result.t, times).clip(0, len(result) - 1))
     studio = Studio(result, width, height, theme, trail)
@@ -179,7 +215,9 @@ def animate(
         if kind == ".mp4":
             _mp4(path, shots, (width, height), rate)
         else:
-            some = [studio.shoot(int(row)) for row in rows[np.linspace(0, len(rows) - 1, 4).astype(int)]]
+            some = [
+                studio.shoot(int(row)) for row in rows[np.linspace(0, len(rows) - 1, 4).astype(int)]
+            ]
             _gif(path, shots, np.concatenate(some), rate)
     return path
 
@@ -213,7 +251,13 @@ def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: floa
 
     options = ["-preset", "medium", "-crf", "20", "-movflags", "+faststart"]
     film = imageio_ffmpeg.write_frames(
-        str(path), size, fps=rate, codec="libx264", macro_block_size=2, output_params=options, ffmpeg_log_level="error"
+        str(path),
+        size,
+        fps=rate,
+        codec="libx264",
+        macro_block_size=2,
+        output_params=options,
+        ffmpeg_log_level="error",
     )
     film.send(None)
     try:
@@ -228,13 +272,20 @@ def _gif(path: Path, shots: Iterable[Picture], sample: Picture, rate: float) -> 
     from PIL import Image
 
     palette = Image.fromarray(sample).quantize(224, method=Image.Quantize.MEDIANCUT)
-    first, *others = (Image.fromarray(shot).quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots)
+    first, *others = (
+        Image.fromarray(shot).quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots
+    )
     pause = max(20, round(100 / rate) * 10)  # ms, in the format's steps of 10
     first.save(path, save_all=True, append_images=others, duration=pause, loop=0, optimize=False)
 
 
 def picture(
-    result: Run, path: str | Path, *, time: float | None = None, size: tuple[int, int] = (960, 540), theme: str = "light"
+    result: Run,
+    path: str | Path,
+    *,
+    time: float | None = None,
+    size: tuple[int, int] = (960, 540),
+    theme: str = "light",
 ) -> Path:
     """Write a picture (.png) of the robot at a time of a run, its middle unless told."""
     from PIL import Image
@@ -247,8 +298,6 @@ def picture(
 
 def still(model: Robot, q: Any = None) -> Run:
     """A robot at rest as a run of one row, to be drawn."""
-    from ramify.sim.record import Run, Work
-
     zero = np.zeros((1, model.nv))
     q = rest(model) if q is None else np.asarray(q, dtype=np.float64)
     return Run(model, np.zeros(1), q[None], zero, zero, zero, Work(np.zeros(1), np.zeros(1)))

@@ -1,4 +1,6 @@
-"""Triangles: boxes, cylinders, capsules, spheres and arrows, and fewer triangles where there are too many."""
+"""Triangles: boxes, cylinders, capsules, spheres and arrows, and fewer triangles where there are
+too many.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ LARGEST: Final = 1 << 21
 
 @dataclass(frozen=True, eq=False)
 class Triangles:
-    """``points`` (n, 3) in m, ``normals`` (n, 3) of unit length and ``faces`` (m, 3), counter-clockwise from outside."""
+    """``points`` (n, 3) in m, ``normals`` (n, 3) of unit length and ``faces`` (m, 3),
+    counter-clockwise from outside.
+    """
 
     points: Array
     normals: Array
@@ -54,14 +58,28 @@ def shape_triangles(shape: Shape, around: int = 24) -> Triangles:
         case "box", (x, y, z):
             found = box(x, y, z)
         case "cylinder", (radius, length):
-            found = turned([(0.0, -length / 2), (radius, -length / 2), (radius, length / 2), (0.0, length / 2)], around)
+            found = turned(
+                [
+                    (0.0, -length / 2),
+                    (radius, -length / 2),
+                    (radius, length / 2),
+                    (0.0, length / 2),
+                ],
+                around,
+            )
         case "sphere", (radius,):
             found = turned(_arc(radius, 0.0, -90, 90, around), around, smooth=True)
         case "capsule", (radius, length):
-            ends = [*_arc(radius, -length / 2, -90, 0, around), *_arc(radius, length / 2, 0, 90, around)]
+            ends = [
+                *_arc(radius, -length / 2, -90, 0, around),
+                *_arc(radius, length / 2, 0, 90, around),
+            ]
             found = turned(ends, around, smooth=True)
         case kind, size:
-            raise ModelError(f"a shape {kind!r} with {len(size)} lengths cannot be drawn; there are box, cylinder, sphere, capsule")
+            raise ModelError(
+                f"a shape {kind!r} with {len(size)} lengths cannot be drawn; there are box, "
+                "cylinder, sphere, capsule"
+            )
     return found.placed(shape.frame)
 
 
@@ -84,10 +102,15 @@ def box(x: float, y: float, z: float) -> Triangles:
 
 
 def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = False) -> Triangles:
-    """The solid that an outline of (radius, z), upwards, makes about z. A smooth outline shares normals along its length."""
+    """The solid that an outline of (radius, z), upwards, makes about z. A smooth outline shares
+    normals along its length.
+    """
     outline = np.array(outline)  # type: ignore[assignment]
     along = np.diff(outline, axis=0)
-    flat = np.stack([along[:, 1], -along[:, 0]], axis=1) / np.maximum(np.hypot(*along.T), 1e-300)[:, None]
+    flat = (
+        np.stack([along[:, 1], -along[:, 0]], axis=1)
+        / np.maximum(np.hypot(*along.T), 1e-300)[:, None]
+    )
     angle = np.linspace(0.0, 2.0 * math.pi, around + 1)
     c, s = np.cos(angle), np.sin(angle)
     parts = []
@@ -113,11 +136,15 @@ def turned(outline: Sequence[tuple[float, float]], around: int, smooth: bool = F
         if high[0] <= 0.0 < low[0]:
             faces = [np.stack([lower, lower + 1, upper], axis=1)]
         if faces:
-            parts.append(Triangles(np.concatenate(rings), np.concatenate(normals), np.concatenate(faces)))
+            parts.append(
+                Triangles(np.concatenate(rings), np.concatenate(normals), np.concatenate(faces))
+            )
     return joined(parts)
 
 
-def _arc(radius: float, z: float, start: float, end: float, around: int) -> list[tuple[float, float]]:
+def _arc(
+    radius: float, z: float, start: float, end: float, around: int
+) -> list[tuple[float, float]]:
     """Corners (radius, z) of a part of a circle about (0, z), between two latitudes in degrees."""
     count = max(2, round(around * abs(end - start) / 360))
     angles = np.radians(np.linspace(start, end, count + 1))
@@ -132,7 +159,9 @@ def arrow(around: int = 16) -> Triangles:
 
 
 def smooth_normals(points: Array, faces: Indices, crease_deg: float = 55.0) -> Triangles:
-    """Triangles with normals: shared between faces that meet at less than a crease's angle, else a face's own."""
+    """Triangles with normals: shared between faces that meet at less than a crease's angle, else a
+    face's own.
+    """
     corners = points[faces]
     normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
     length = np.linalg.norm(normal, axis=1)
@@ -158,7 +187,9 @@ def welded(points: Array, faces: Indices, cell: float) -> tuple[Array, Indices]:
     count = np.bincount(inverse)
     merged = np.stack([np.bincount(inverse, points[:, k]) / count for k in range(3)], axis=1)
     found = inverse[faces]
-    apart = (found[:, 0] != found[:, 1]) & (found[:, 1] != found[:, 2]) & (found[:, 2] != found[:, 0])
+    apart = (
+        (found[:, 0] != found[:, 1]) & (found[:, 1] != found[:, 2]) & (found[:, 2] != found[:, 0])
+    )
     found = found[apart]
     found = np.take_along_axis(found, (found.argmin(axis=1)[:, None] + np.arange(3)) % 3, axis=1)
     if len(merged) >= LARGEST:
@@ -173,7 +204,9 @@ def _single(rows: Indices) -> Indices:
 
 
 def thinned(points: Array, faces: Indices, most: int) -> tuple[Array, Indices]:
-    """The same surface in at most so many triangles: points welded on a grid as fine as that allows."""
+    """The same surface in at most so many triangles: points welded on a grid as fine as that
+    allows.
+    """
     size = float(np.ptp(points, axis=0).max()) if len(points) else 0.0
     if size == 0.0:
         return points, faces[:0]

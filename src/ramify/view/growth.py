@@ -1,4 +1,6 @@
-"""How the operations grow with the number of joint variables: figures 6.15, 6.16, 7.30 and 7.31 of the book in one."""
+"""How the operations grow with the number of joint variables: figures 6.15, 6.16, 7.30 and 7.31 of
+the book in one.
+"""
 
 from __future__ import annotations
 
@@ -36,25 +38,36 @@ def chains(pattern: tuple[int, ...]) -> list[Joints]:
 
 
 def growth(recursion: Recursion, pattern: tuple[int, ...]) -> tuple[list[int], list[int]]:
-    """Numbers n of joint variables, every sixth, and M + A of a recursion as written on chains of that pattern."""
+    """Numbers n of joint variables, every sixth, and M + A of a recursion as written on chains of
+    that pattern.
+    """
     sizes = [n for n in range(6, MOST + 1, 6) if n % sum(pattern) == 0]
-    trees = [general_tree(pattern * (n // sum(pattern)), floating=is_floating(recursion)) for n in sizes]
+    trees = [
+        general_tree(pattern * (n // sum(pattern)), floating=is_floating(recursion)) for n in sizes
+    ]
     counts = [run(tree, recursion)[0] for tree in trees]
     return sizes, [count.mul + count.add for count in counts]
 
 
 def plot_growth(path: str | Path) -> None:
-    """Write the figure: published formulas as lines, the book's own dashed, counted here as dots. The suffix names the format."""
+    """Write the figure: published formulas as lines, the book's own dashed, counted here as dots.
+    The suffix names the format.
+    """
     with style():
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(13.0, 12.0), layout="constrained")
         kind, known = Path(path).suffix.lstrip(".").lower(), figure.canvas.get_supported_filetypes()
         if kind not in known:
-            raise RamifyError(f"{path}: the suffix names no kind of picture; choose one of {', '.join(sorted(known))}")
+            raise RamifyError(
+                f"{path}: the suffix names no kind of picture; choose one of "
+                f"{', '.join(sorted(known))}"
+            )
         if not Path(path).absolute().parent.is_dir():
             raise RamifyError(f"{path} cannot be written: there is no folder {Path(path).parent}")
-        grid: Any = figure.subplots(len(FIGURES), len(PANELS), sharex=True, sharey="row", squeeze=False)
+        grid: Any = figure.subplots(
+            len(FIGURES), len(PANELS), sharex=True, sharey="row", squeeze=False
+        )
         for row, (title, task, recursion) in zip(grid, FIGURES, strict=True):
             for axes, (panel, pattern) in zip(row, PANELS, strict=True):
                 _draw(axes, task, recursion, pattern)
@@ -69,11 +82,30 @@ def plot_growth(path: str | Path) -> None:
 def _draw(axes: Any, task: Task, recursion: Recursion, pattern: tuple[int, ...]) -> None:
     joints = chains(pattern)
     n = [sum(x) for x in joints]
-    rows = [x for x in PUBLISHED if x.task == task and x.who != "Hollerbach 1980"]  # off the scale of all others
-    axes.set_prop_cycle(color=["#c75146", "#3a9a5b", "#8a63b8", "#b8862f", "#777777", "#c2549a", "#4fa3a5", "#6b4f3a"])
+    rows = [
+        x for x in PUBLISHED if x.task == task and x.who != "Hollerbach 1980"
+    ]  # off the scale of all others
+    axes.set_prop_cycle(
+        color=[
+            "#c75146",
+            "#3a9a5b",
+            "#8a63b8",
+            "#b8862f",
+            "#777777",
+            "#c2549a",
+            "#4fa3a5",
+            "#6b4f3a",
+        ]
+    )
     for x in rows:
-        mine = {"color": LINE, "linestyle": "--", "linewidth": 1.8} if x.who == BOOK else {"linewidth": 0.9, "alpha": 0.8}
+        mine = (
+            {"color": LINE, "linestyle": "--", "linewidth": 1.8}
+            if x.who == BOOK
+            else {"linewidth": 0.9, "alpha": 0.8}
+        )
         axes.plot(n, [sum(x.at(at)) for at in joints], label=x.who, **mine)
-    axes.plot(*growth(recursion, pattern), "o", color=LINE, markersize=4, label="counted here, as written")
+    axes.plot(
+        *growth(recursion, pattern), "o", color=LINE, markersize=4, label="counted here, as written"
+    )
     axes.grid(True)
     axes.set_ylim(bottom=0)

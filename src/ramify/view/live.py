@@ -1,6 +1,8 @@
-"""The live viewer: a robot in the browser, with a slider for every degree of freedom, simulations and playback. Built on viser.
+"""The live viewer: a robot in the browser, with a slider for every degree of freedom, simulations
+and playback. Built on viser.
 
-The server listens on this machine only. Everything a browser shows is kept here, so any number of them may come and go.
+The server listens on this machine only. Everything a browser shows is kept here, so any number of
+them may come and go.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import time
 from contextlib import redirect_stdout
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,26 +32,33 @@ from ramify.view.live_choices import CONTROLS, GROUNDS, dials, standing
 from ramify.view.live_scene import Stage
 from ramify.view.scene import floats, make_scene
 
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
-
 HOST: Final = "127.0.0.1"
 RATE: Final = 30.0  # pictures per second of playback
 LOOK: Final = 0.4  # s between looks at the robot's file
 
 
 class Viewer:
-    """A robot in the browser at ``url``. ``show`` poses it, ``play`` plays a run, ``close`` ends it; also a context manager."""
+    """A robot in the browser at ``url``. ``show`` poses it, ``play`` plays a run, ``close`` ends
+    it; also a context manager.
+    """
 
     def __init__(self, robot: Robot | str | os.PathLike[str], *, port: int = 8080) -> None:
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= 65535:
-            raise RamifyError(f"port {port!r} must be a whole number from 0 (any free port) to 65535")
+            raise RamifyError(
+                f"port {port!r} must be a whole number from 0 (any free port) to 65535"
+            )
         viser = _viser()
         self.path = Path(robot) if isinstance(robot, str | os.PathLike) else None
-        self.seen = _stamp(self.path) if self.path is not None else None  # before it is read: no change is missed
+        self.seen = (
+            _stamp(self.path) if self.path is not None else None
+        )  # before it is read: no change is missed
         self.model = robot if isinstance(robot, Robot) else load(robot)
         self.lock = threading.RLock()
-        self.closed, self.stopping, self.playing = threading.Event(), threading.Event(), threading.Event()
+        self.closed, self.stopping, self.playing = (
+            threading.Event(),
+            threading.Event(),
+            threading.Event(),
+        )
         self.worker: threading.Thread | None = None
         self.result: Run | None = None
         self.q = standing(self.model)
@@ -57,7 +66,9 @@ class Viewer:
         self.message = ""
         with redirect_stdout(io.StringIO()):  # viser prints a banner; the address is ours to tell
             self.server = viser.ViserServer(host=HOST, port=port, label="ramify", verbose=False)
-        self.server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="medium")
+        self.server.gui.configure_theme(
+            show_logo=False, show_share_button=False, control_width="medium"
+        )
         self._build_panels()
         self._load(self.model)
         self.threads = [threading.Thread(target=self._play_loop, daemon=True)]
@@ -118,7 +129,9 @@ class Viewer:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<ramify.Viewer {self.model.name!r}: {'closed' if self.closed.is_set() else self.url}>"
+        return (
+            f"<ramify.Viewer {self.model.name!r}: {'closed' if self.closed.is_set() else self.url}>"
+        )
 
     def _repr_html_(self) -> str:
         return f'<a href="{self.url}" target="_blank">{escape(self.model.name)}: {self.url}</a>'
@@ -132,15 +145,21 @@ class Viewer:
         with gui.add_folder("Simulation"):
             self.control = gui.add_dropdown("control", list(CONTROLS))
             self.duration = gui.add_number("seconds", 3.0, min=0.01, max=600.0, step=0.5)
-            self.ground = gui.add_dropdown("ground", GROUNDS, hint="what the robot's contact points stand on")
-            self.friction = gui.add_number("damping", 0.0, min=0.0, step=0.05, hint="N m s/rad or N s/m in every joint")
+            self.ground = gui.add_dropdown(
+                "ground", GROUNDS, hint="what the robot's contact points stand on"
+            )
+            self.friction = gui.add_number(
+                "damping", 0.0, min=0.0, step=0.05, hint="N m s/rad or N s/m in every joint"
+            )
             self.run_button = gui.add_button("Run from this pose", icon=_icon("PLAYER_PLAY"))
             self.stop_button = gui.add_button("Stop", icon=_icon("PLAYER_STOP"), disabled=True)
             self.status = gui.add_html(_small("no run yet"))
         with gui.add_folder("Playback"):
             self.clock = gui.add_slider("time, s", 0.0, 1.0, 0.001, 0.0, disabled=True)
             self.play_button = gui.add_button("Play or pause", icon=_icon("PLAYER_PLAY"))
-            self.speed = gui.add_dropdown("speed", ["0.1", "0.25", "0.5", "1", "2", "4"], initial_value="1")
+            self.speed = gui.add_dropdown(
+                "speed", ["0.1", "0.25", "0.5", "1", "2", "4"], initial_value="1"
+            )
             self.loop = gui.add_checkbox("loop", True)
         with gui.add_folder("Show"):
             self.frames = gui.add_checkbox("frames", False)
@@ -150,7 +169,9 @@ class Viewer:
         self.joints: Any = None
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
-        self.play_button.on_click(lambda _: self.playing.clear() if self.playing.is_set() else self.playing.set())
+        self.play_button.on_click(
+            lambda _: self.playing.clear() if self.playing.is_set() else self.playing.set()
+        )
         self.clock.on_update(lambda _: self._dragged())
         for box in (self.frames, self.ellipsoids, self.modules, self.grid):
             box.on_update(lambda _: self._restyle())
@@ -172,12 +193,22 @@ class Viewer:
                 self.random_button = self.server.gui.add_button("Random")
                 self.dials = [self._dial(*row) for row in dials(model)]
             self.zero_button.on_click(lambda _: self._pose(standing(self.model)))
-            self.random_button.on_click(lambda _: self._pose(self.model.random(int(time.time_ns() % 2**31))[0]))
-            facts = f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.4g} kg"
+            self.random_button.on_click(
+                lambda _: self._pose(self.model.random(int(time.time_ns() % 2**31))[0])
+            )
+            facts = (
+                f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.4g} kg"
+            )
             self.title.content = f'<div style="padding:0.2em 1em"><b>{escape(model.name)}</b><br>{escape(facts)}</div>'
             self._set(self.clock, "disabled", True)
             self.ground.disabled = not any(body.points for body in model.bodies)
-            self._set(self.ground, "value", "firm" if floats(model) and not self.ground.disabled and any(model.gravity) else "none")
+            self._set(
+                self.ground,
+                "value",
+                "firm"
+                if floats(model) and not self.ground.disabled and any(model.gravity)
+                else "none",
+            )
             self._tell("; ".join(scene.notes))
         self._pose(self.q if same else standing(model))
 
@@ -190,9 +221,7 @@ class Viewer:
     def _tell(self, text: str, alarm: bool = False) -> None:
         """A message above the panels; none where the text is empty."""
         colour = "#c62828" if alarm else "#5d6a79"
-        self.notice.content = (
-            f'<div style="padding:0.2em 1em;color:{colour};white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</div>'
-        )
+        self.notice.content = f'<div style="padding:0.2em 1em;color:{colour};white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</div>'
         self.notice.visible = bool(text)
         self.message = text
 
@@ -210,7 +239,9 @@ class Viewer:
 
     def _restyle(self) -> None:
         with self.lock, self.server.atomic():
-            self.stage.style(self.frames.value, self.ellipsoids.value, self.modules.value, self.grid.value)
+            self.stage.style(
+                self.frames.value, self.ellipsoids.value, self.modules.value, self.grid.value
+            )
 
     def _pose(self, q: Array, dials_too: bool = True) -> None:
         with self.lock, self.server.atomic():
@@ -221,11 +252,15 @@ class Viewer:
                     self._set(dial, "value", float(min(max(value, dial.min), dial.max)))
 
     def _along(self) -> Array:
-        """How far the pose is from the neutral one along every degree of freedom: what the sliders show."""
+        """How far the pose is from the neutral one along every degree of freedom: what the sliders
+        show.
+        """
         return self.model.difference(self.model.neutral(), self.q)
 
     def _dialled(self) -> None:
-        """A slider was moved: the pose is the neutral one, moved along every degree of freedom by its slider's value."""
+        """A slider was moved: the pose is the neutral one, moved along every degree of freedom by
+        its slider's value.
+        """
         with self.lock:
             if self.silent:
                 return
@@ -237,11 +272,20 @@ class Viewer:
                 self._pose(self.model.integrate(self.model.neutral(), x, 1.0), dials_too=False)
 
     def _close(self, x: Array) -> None:
-        """The same for a robot with loops: the slider that moved leads, the other coordinates follow as the loops have it."""
-        now = [float(np.clip(value, dial.min, dial.max)) for dial, value in zip(self.dials, self._along(), strict=True)]
+        """The same for a robot with loops: the slider that moved leads, the other coordinates
+        follow as the loops have it.
+        """
+        now = [
+            float(np.clip(value, dial.min, dial.max))
+            for dial, value in zip(self.dials, self._along(), strict=True)
+        ]
         leader = int(np.abs(x - now).argmax())
         try:
-            q = np.asarray(assemble(self.model, {self.model.velocities[leader]: float(x[leader])}, guess=self.q).q)
+            q = np.asarray(
+                assemble(
+                    self.model, {self.model.velocities[leader]: float(x[leader])}, guess=self.q
+                ).q
+            )
             self._tell("")
         except RamifyError as error:
             self._tell(str(error), alarm=True)
@@ -260,9 +304,14 @@ class Viewer:
             self.stop_button.disabled, self.run_button.disabled = False, True
             self.status.content = _small("simulating …")
             model, q, name = self.model, self.q.copy(), str(self.control.value)
-            options: dict[str, Any] = {"t_end": float(self.duration.value), "damping": float(self.friction.value)}
+            options: dict[str, Any] = {
+                "t_end": float(self.duration.value),
+                "damping": float(self.friction.value),
+            }
             options |= {"ground": str(self.ground.value)} if self.ground.value != "none" else {}
-            self.worker = threading.Thread(target=self._simulate, args=(model, q, name, options), daemon=True)
+            self.worker = threading.Thread(
+                target=self._simulate, args=(model, q, name, options), daemon=True
+            )
             self.worker.start()
 
     def stop(self) -> None:
@@ -279,7 +328,16 @@ class Viewer:
         result, words = None, ""
         try:
             control = CONTROLS[name](model, q)
-            result = simulate(model, q0=q, control=control, events={"stop": stopped}, dt_out=0.02, rtol=1e-6, atol=1e-8, **options)
+            result = simulate(
+                model,
+                q0=q,
+                control=control,
+                events={"stop": stopped},
+                dt_out=0.02,
+                rtol=1e-6,
+                atol=1e-8,
+                **options,
+            )
         except SimulationError as error:
             result, words = error.result, str(error)  # type: ignore[assignment]
         except Exception as error:  # whatever it was, it is told, and another run may be started
@@ -340,26 +398,41 @@ class Viewer:
                 self.reload()
 
     def reload(self) -> None:
-        """Read the robot's file again. Where it has mistakes they are shown, and the last good robot stays."""
+        """Read the robot's file again. Where it has mistakes they are shown, and the last good
+        robot stays.
+        """
         assert self.path is not None
         try:
             model = load(self.path)
         except Exception as error:  # whatever it was, it is told, and the file is watched on
-            self._tell(f"The file was not taken over; the last good robot is shown.\n{_words(error)}", alarm=True)
+            self._tell(
+                f"The file was not taken over; the last good robot is shown.\n{_words(error)}",
+                alarm=True,
+            )
             return
         self.stop()
         try:
             self._load(model)
         except Exception as error:
-            self._tell(f"The file was read, but the robot cannot be shown.\n{_words(error)}", alarm=True)
+            self._tell(
+                f"The file was read, but the robot cannot be shown.\n{_words(error)}", alarm=True
+            )
 
 
-def view(robot: Robot | Run | str | os.PathLike[str], *, port: int = 8080, browser: bool = False, block: bool = False) -> Viewer:
-    """Show a robot, or a run, in the browser: a server on this machine only, whose address is ``viewer.url``.
+def view(
+    robot: Robot | Run | str | os.PathLike[str],
+    *,
+    port: int = 8080,
+    browser: bool = False,
+    block: bool = False,
+) -> Viewer:
+    """Show a robot, or a run, in the browser: a server on this machine only, whose address is
+    ``viewer.url``.
 
-    robot: a model, a result, a built-in name, or a robot file, which is read again whenever it changes on disk. port: the next free
-    one where it is in use; 0 for any. browser: open a window. block: stay until Ctrl-C; otherwise the viewer runs beside the
-    program until ``viewer.close()``. Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
+    robot: a model, a result, a built-in name, or a robot file, which is read again whenever it
+    changes on disk. port: the next free one where it is in use; 0 for any. browser: open a window.
+    block: stay until Ctrl-C; otherwise the viewer runs beside the program until ``viewer.close()``.
+    Needs the extra ``ramify[view]``; RamifyError without it, and for a port that is none.
     """
     run = robot if isinstance(robot, Run) else None
     viewer = Viewer(robot.model if isinstance(robot, Run) else robot, port=port)
@@ -378,7 +451,9 @@ def _viser() -> Any:
     try:
         import viser
     except ImportError:
-        raise RamifyError("the live viewer needs viser; install it with: pip install 'ramify[view]'") from None
+        raise RamifyError(
+            "the live viewer needs viser; install it with: pip install 'ramify[view]'"
+        ) from None
     return viser
 
 
@@ -387,11 +462,17 @@ def _icon(name: str) -> Any:
 
 
 def _words(error: Exception) -> str:
-    return str(error) if isinstance(error, RamifyError | OSError) else f"{type(error).__name__}: {error}"
+    return (
+        str(error)
+        if isinstance(error, RamifyError | OSError)
+        else f"{type(error).__name__}: {error}"
+    )
 
 
 def _small(text: str) -> str:
-    return f'<div style="padding:0 1em;font-size:0.85em;overflow-wrap:anywhere">{escape(text)}</div>'
+    return (
+        f'<div style="padding:0 1em;font-size:0.85em;overflow-wrap:anywhere">{escape(text)}</div>'
+    )
 
 
 def _stamp(path: Path) -> tuple[int, int] | None:

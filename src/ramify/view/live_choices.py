@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from ramify.control.base import Controller
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.gravity import GravityCompensation
 from ramify.control.pd import PD
@@ -16,9 +17,6 @@ from ramify.kernels.questions import kinematics
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
 from ramify.view.scene import floats, rest
-
-if TYPE_CHECKING:
-    from ramify.control.base import Controller
 
 GROUNDS: Final = ("none", "firm", "dusty", "hunt_crossley")
 
@@ -29,7 +27,13 @@ def hold(kind: Any) -> Callable[[Robot, Array], Controller]:
 
 
 def _driven(model: Robot, q: Array) -> Array:
-    return np.concatenate([q[model.joint_slice(joint.name, of="q")] for joint in model.joints if joint.actuated and joint.dof])
+    return np.concatenate(
+        [
+            q[model.joint_slice(joint.name, of="q")]
+            for joint in model.joints
+            if joint.actuated and joint.dof
+        ]
+    )
 
 
 CONTROLS: Final[dict[str, Callable[[Any, Array], Any]]] = {
@@ -42,26 +46,45 @@ CONTROLS: Final[dict[str, Callable[[Any, Array], Any]]] = {
 
 
 def standing(model: Robot) -> Array:
-    """q (nq): every joint at zero, loops closed; a floating robot with contact points stands on the lowest of them."""
+    """q (nq): every joint at zero, loops closed; a floating robot with contact points stands on the
+    lowest of them.
+    """
     q = rest(model)
     root = model.bodies[0].joint
-    if not floats(model) or root.kind == "planar" or not any(body.points for body in model.bodies) or not any(model.gravity):
+    if (
+        not floats(model)
+        or root.kind == "planar"
+        or not any(body.points for body in model.bodies)
+        or not any(model.gravity)
+    ):
         return q
     R, r = kinematics(model, q)
     up = -np.array(model.gravity) / np.linalg.norm(model.gravity)
-    least = min(float((R[b] @ np.array(at) + r[b]) @ up) for b, body in enumerate(model.bodies) for _, at in body.points)
+    least = min(
+        float((R[b] @ np.array(at) + r[b]) @ up)
+        for b, body in enumerate(model.bodies)
+        for _, at in body.points
+    )
     q[:3] += root.placement.rotation.T @ (-least * up)
     return q
 
 
 def dials(model: Robot) -> list[tuple[str, float, float]]:
-    """(name, least, largest) of a slider per degree of freedom: the joint's limits, else half a turn or a size of the robot."""
+    """(name, least, largest) of a slider per degree of freedom: the joint's limits, else half a
+    turn or a size of the robot.
+    """
     found = []
     for joint in model.joints:
         plain = len(joint.limits) == joint.dof == joint.nq
         for k, (name, step) in enumerate(zip(joint.velocities, joint.steps, strict=True)):
             low, high = joint.limits[k] if plain else (-math.inf, math.inf)
-            reach = round(math.pi, 4) if step.rho else 2.0 if joint.kind in ("free", "free_euler", "planar") else 1.0
+            reach = (
+                round(math.pi, 4)
+                if step.rho
+                else 2.0
+                if joint.kind in ("free", "free_euler", "planar")
+                else 1.0
+            )
             low, high = (
                 (low if math.isfinite(low) else min(-reach, high - reach)),
                 (high if math.isfinite(high) else max(reach, low + reach)),

@@ -17,7 +17,9 @@ PLAIN: Final = "#8fa3b8"
 
 
 class Stage:
-    """What a viser server shows of a scene, placed at q (nq) first. Names of nodes are numbers: a robot's own may hold anything."""
+    """What a viser server shows of a scene, placed at q (nq) first. Names of nodes are numbers: a
+    robot's own may hold anything.
+    """
 
     def __init__(self, server: Any, scene: Scene, q: Array) -> None:
         self.server, self.scene = server, scene
@@ -32,25 +34,38 @@ class Stage:
             fade_distance=30 * view.size, shadow_opacity=0.25,
         )  # fmt: skip
         length = 0.1 * scene.size
-        thick = {"axes_length": length, "axes_radius": 0.04 * length, "origin_radius": 0.07 * length}
-        self.nodes = [world.add_frame(f"/robot/{b}", show_axes=False, **thick) for b in range(len(scene.model.bodies))]
+        thick = {
+            "axes_length": length,
+            "axes_radius": 0.04 * length,
+            "origin_radius": 0.07 * length,
+        }
+        self.nodes = [
+            world.add_frame(f"/robot/{b}", show_axes=False, **thick)
+            for b in range(len(scene.model.bodies))
+        ]
         base = world.add_frame("/robot/base", show_axes=False, wxyz=quaternion(scene.up))
         self.parts, self.blobs = [], []
         for k, part in enumerate(scene.parts):
             node = self.nodes[part.body] if part.body >= 0 else base
-            self.parts.append((part, _mesh(world, f"{node.name}/part{k}", part.triangles, scene.colour(part))))
+            self.parts.append(
+                (part, _mesh(world, f"{node.name}/part{k}", part.triangles, scene.colour(part)))
+            )
         for b, body in enumerate(scene.model.bodies):
             blob = ellipsoid(body)
             if blob is not None:
                 colour = MODULES[scene.module_of[b] % len(MODULES)]
                 self.blobs.append(_mesh(world, f"/robot/{b}/inertia", blob, colour, opacity=0.45))
         flat = math.cos(view.pitch)
-        away = np.array([math.cos(view.yaw) * flat, math.sin(view.yaw) * flat, math.sin(view.pitch)])
+        away = np.array(
+            [math.cos(view.yaw) * flat, math.sin(view.yaw) * flat, math.sin(view.pitch)]
+        )
         server.initial_camera.position = tuple(np.array(view.target) + 2.1 * view.size * away)
         server.initial_camera.look_at = view.target
 
     def style(self, frames: bool, ellipsoids: bool, modules: bool, floor: bool) -> None:
-        """Show frames, inertia ellipsoids (the robot goes pale then), the colours of the modules, the floor."""
+        """Show frames, inertia ellipsoids (the robot goes pale then), the colours of the modules,
+        the floor.
+        """
         for node in self.nodes:
             node.show_axes = frames
         for blob in self.blobs:
@@ -69,7 +84,9 @@ class Stage:
 
 
 def ellipsoid(body: Body) -> Triangles | None:
-    """The uniform ellipsoid of a body's mass and inertia; None for a massless one. A thin one keeps a sliver of width."""
+    """The uniform ellipsoid of a body's mass and inertia; None for a massless one. A thin one keeps
+    a sliver of width.
+    """
     if body.mass <= 0.0:
         return None
     moments, axes = np.linalg.eigh(body.inertia)
@@ -93,9 +110,13 @@ def quaternion(R: Array) -> Array:
     return found
 
 
-def _mesh(world: Any, name: str, found: Triangles, colour: str, opacity: float | None = None) -> Any:
+def _mesh(
+    world: Any, name: str, found: Triangles, colour: str, opacity: float | None = None
+) -> Any:
     points, faces = found.points.astype(np.float32), found.faces.astype(np.uint32)
-    return world.add_mesh_simple(name, points, faces, color=_rgb(colour), opacity=opacity, side="double")
+    return world.add_mesh_simple(
+        name, points, faces, color=_rgb(colour), opacity=opacity, side="double"
+    )
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:

@@ -1,6 +1,8 @@
-"""Meshes that a robot file names: found below its folder or package, read (STL, OBJ, DAE), and made small enough to draw.
+"""Meshes that a robot file names: found below its folder or package, read (STL, OBJ, DAE), and made
+small enough to draw.
 
-A mesh that is missing, too large or not understood is left out with a note; it never stops a drawing.
+A mesh that is missing, too large or not understood is left out with a note; it never stops a
+drawing.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from typing import Final
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.model.frame import rotation_about
 from ramify.model.robot import Robot
 from ramify.view.geometry import Indices, Triangles, smooth_normals, thinned
 
@@ -30,14 +34,20 @@ class _UnreadError(Exception):
 
 
 def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles]]:
-    """(body, triangles in the body's frame) of every mesh of a robot; what is left out is said in ``notes``."""
+    """(body, triangles in the body's frame) of every mesh of a robot; what is left out is said in
+    ``notes``.
+    """
     named = model.metadata.get("meshes", {})
     folder = model.metadata.get("folder")
-    wanted = [(link, mesh) for link, meshes in named.items() for mesh in meshes if link in model.attached]
+    wanted = [
+        (link, mesh) for link, meshes in named.items() for mesh in meshes if link in model.attached
+    ]
     if not wanted:
         return []
     if folder is None:
-        notes.append(f"{len(wanted)} meshes are not drawn: the robot does not know its file's folder")
+        notes.append(
+            f"{len(wanted)} meshes are not drawn: the robot does not know its file's folder"
+        )
         return []
     most = max(FEWEST, MOST // len(wanted))
     found, missing = [], []
@@ -52,13 +62,17 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles]]:
         faces = faces if math.prod(mesh.scale) > 0 else faces[:, ::-1]
         found.append((place.body, smooth_normals(scaled, faces).placed(place.frame @ mesh.frame)))
     if missing:
-        shown = "; ".join(list(dict.fromkeys(missing))[:4]) + (" …" if len(set(missing)) > 4 else "")
+        shown = "; ".join(list(dict.fromkeys(missing))[:4]) + (
+            " …" if len(set(missing)) > 4 else ""
+        )
         notes.append(f"{len(missing)} of {len(wanted)} meshes are not drawn: {shown}")
     return found
 
 
 def locate(filename: str, folder: Path) -> Path:
-    """The file of a mesh: below the robot's folder, or below its package: a folder around it or in ROS_PACKAGE_PATH."""
+    """The file of a mesh: below the robot's folder, or below its package: a folder around it or in
+    ROS_PACKAGE_PATH.
+    """
     scheme, colon, rest = filename.replace("\\", "/").partition("://")
     if not colon:
         return folder / scheme
@@ -67,11 +81,17 @@ def locate(filename: str, folder: Path) -> Path:
     package, _, path = rest.partition("/")
     roots = [parent for parent in (folder, *folder.parents) if parent.name == package]
     roots += [parent / package for parent in (folder, *folder.parents)]
-    roots += [Path(entry) / package for entry in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if entry]
+    roots += [
+        Path(entry) / package
+        for entry in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep)
+        if entry
+    ]
     for root in roots:
         if (root / path).is_file():
             return root / path
-    raise _UnreadError(f"package {package!r} is not found around the robot's file or in ROS_PACKAGE_PATH")
+    raise _UnreadError(
+        f"package {package!r} is not found around the robot's file or in ROS_PACKAGE_PATH"
+    )
 
 
 @cache
@@ -88,7 +108,12 @@ def _read(path: Path, most: int) -> tuple[Array, Indices]:
         raise _UnreadError(str(error.strerror or error).lower()) from None
     except (ValueError, IndexError, KeyError, UnicodeDecodeError, OverflowError) as error:
         raise _UnreadError(f"not understood ({str(error)[:60]})") from None
-    if not len(faces) or not np.isfinite(points).all() or faces.min() < 0 or faces.max() >= len(points):
+    if (
+        not len(faces)
+        or not np.isfinite(points).all()
+        or faces.min() < 0
+        or faces.max() >= len(points)
+    ):
         raise _UnreadError("no triangles in it, or wrong ones")
     return thinned(points, faces, most)
 
@@ -99,10 +124,16 @@ def read_stl(data: bytes) -> tuple[Array, Indices]:
     if len(data) == 84 + 50 * count or data.lstrip()[:5] != b"solid":
         if count < 0 or len(data) < 84 + 50 * count:
             raise ValueError("a binary STL file that is cut short")
-        rows = np.frombuffer(data, np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]), count, 84)
+        rows = np.frombuffer(
+            data, np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]), count, 84
+        )
         points = rows["p"].reshape(-1, 3).astype(np.float64)
     else:
-        words = [line.split()[1:4] for line in data.decode("ascii", "replace").splitlines() if line.strip().startswith("vertex")]
+        words = [
+            line.split()[1:4]
+            for line in data.decode("ascii", "replace").splitlines()
+            if line.strip().startswith("vertex")
+        ]
         points = np.array(words, dtype=np.float64).reshape(-1, 3)
     return points, np.arange(len(points) // 3 * 3).reshape(-1, 3)
 
@@ -119,12 +150,15 @@ def read_obj(data: bytes) -> tuple[Array, Indices]:
             corners = [int(word.split("/")[0]) for word in rest.split()]
             corners = [i - 1 if i > 0 else len(points) + i for i in corners]
             faces += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
-    return np.array(points, dtype=np.float64).reshape(-1, 3), np.array(faces, dtype=np.int64).reshape(-1, 3)
+    return np.array(points, dtype=np.float64).reshape(-1, 3), np.array(
+        faces, dtype=np.int64
+    ).reshape(-1, 3)
 
 
 def read_dae(data: bytes) -> tuple[Array, Indices]:
-    """The triangles and polygons of a COLLADA file, where its scene puts them; materials and animations are not read."""
-    from ramify.core.errors import ModelError
+    """The triangles and polygons of a COLLADA file, where its scene puts them; materials and
+    animations are not read.
+    """
     from ramify.documents.xml_text import parse_xml
 
     try:
@@ -134,11 +168,16 @@ def read_dae(data: bytes) -> tuple[Array, Indices]:
     for element in root.iter():  # names without their namespace
         if isinstance(element.tag, str):
             element.tag = element.tag.rpartition("}")[2]
-    meshes = {geometry.get("id", ""): _dae_mesh(geometry) for geometry in root.iterfind("library_geometries/geometry")}
+    meshes = {
+        geometry.get("id", ""): _dae_mesh(geometry)
+        for geometry in root.iterfind("library_geometries/geometry")
+    }
     unit = root.find("asset/unit")
     scale = float(unit.get("meter", "1")) if unit is not None else 1.0
     world = np.eye(4)
-    world[:3, :3] *= scale  # <up_axis> is not heeded: programs that read URDF leave the axes as they are
+    world[:3, :3] *= (
+        scale  # <up_axis> is not heeded: programs that read URDF leave the axes as they are
+    )
     points: list[Array] = []
     faces: list[Indices] = []
 
@@ -147,12 +186,17 @@ def read_dae(data: bytes) -> tuple[Array, Indices]:
             raise ValueError("nodes nested too deeply")
         for child in node:  # type: ignore[attr-defined]
             if child.tag in _DAE_MOVES:
-                pose = pose @ _DAE_MOVES[child.tag](np.array((child.text or "").split(), dtype=np.float64))
+                pose = pose @ _DAE_MOVES[child.tag](
+                    np.array((child.text or "").split(), dtype=np.float64)
+                )
             elif child.tag == "node":
                 visit(child, pose, depth + 1)
             elif child.tag == "instance_geometry" and (child.get("url") or "#")[1:] in meshes:
                 own, triangles = meshes[(child.get("url") or "#")[1:]]
-                faces.append((triangles if np.linalg.det(pose[:3, :3]) > 0 else triangles[:, ::-1]) + sum(map(len, points)))
+                faces.append(
+                    (triangles if np.linalg.det(pose[:3, :3]) > 0 else triangles[:, ::-1])
+                    + sum(map(len, points))
+                )
                 points.append(own @ pose[:3, :3].T + pose[:3, 3])
 
     for scene in root.iterfind("library_visual_scenes/visual_scene"):
@@ -167,23 +211,40 @@ def _dae_mesh(geometry: object) -> tuple[Array, Indices]:
     none = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
     if mesh is None:
         return none
-    source = next(entry.get("source", "#")[1:] for entry in mesh.iterfind("vertices/input") if entry.get("semantic") == "POSITION")
+    source = next(
+        entry.get("source", "#")[1:]
+        for entry in mesh.iterfind("vertices/input")
+        if entry.get("semantic") == "POSITION"
+    )
     array = next(entry for entry in mesh.iterfind("source") if entry.get("id") == source)
-    points = np.array((array.findtext("float_array") or "").split(), dtype=np.float64).reshape(-1, 3)
+    points = np.array((array.findtext("float_array") or "").split(), dtype=np.float64).reshape(
+        -1, 3
+    )
     faces: list[Indices] = []
     for kind in ("triangles", "polylist", "polygons"):
         for group in mesh.iterfind(kind):
             inputs = group.findall("input")
             stride = 1 + max(int(entry.get("offset", "0")) for entry in inputs)
-            at = next(int(entry.get("offset", "0")) for entry in inputs if entry.get("semantic") == "VERTEX")
-            runs = [np.array((p.text or "").split(), dtype=np.int64).reshape(-1, stride)[:, at] for p in group.iterfind("p")]
+            at = next(
+                int(entry.get("offset", "0"))
+                for entry in inputs
+                if entry.get("semantic") == "VERTEX"
+            )
+            runs = [
+                np.array((p.text or "").split(), dtype=np.int64).reshape(-1, stride)[:, at]
+                for p in group.iterfind("p")
+            ]
             if kind == "polylist":
                 counts = np.array((group.findtext("vcount") or "").split(), dtype=np.int64)
                 runs = np.split(runs[0], np.cumsum(counts)[:-1]) if len(counts) else []
             if kind == "triangles":
                 faces += [run.reshape(-1, 3) for run in runs]
             else:
-                faces += [np.stack([np.full(len(r) - 2, r[0]), r[1:-1], r[2:]], axis=1) for r in runs if len(r) > 2]
+                faces += [
+                    np.stack([np.full(len(r) - 2, r[0]), r[1:-1], r[2:]], axis=1)
+                    for r in runs
+                    if len(r) > 2
+                ]
     return points, np.concatenate(faces) if faces else none[1]
 
 
@@ -197,9 +258,9 @@ def _pose(rotation: Array | None = None, position: Array | None = None) -> Array
 
 
 def _about(numbers: Array) -> Array:
-    from ramify.model.frame import rotation_about
-
-    return _pose(rotation_about(numbers[:3] / np.linalg.norm(numbers[:3]), math.radians(numbers[3])))
+    return _pose(
+        rotation_about(numbers[:3] / np.linalg.norm(numbers[:3]), math.radians(numbers[3]))
+    )
 
 
 _DAE_MOVES: Final = {

@@ -25,20 +25,33 @@ PLAIN = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def plot_torques(
-    t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str], path: str | Path, *, title: str = ""
+    t: ArrayLike,
+    tau: ArrayLike,
+    names: Sequence[str],
+    units: Sequence[str],
+    path: str | Path,
+    *,
+    title: str = "",
 ) -> None:
-    """Write a plot of joint torques tau (T, n) over the times t (T,) in s. The file's suffix names the format."""
+    """Write a plot of joint torques tau (T, n) over the times t (T,) in s. The file's suffix names
+    the format.
+    """
     with style():
         figure = _torques(t, tau, names, units, title)
         kind = Path(path).suffix.lstrip(".").lower()
         known = figure.canvas.get_supported_filetypes()
         if kind not in known:
-            raise RamifyError(f"{path}: the suffix names no kind of picture; choose one of {', '.join(sorted(known))}")
+            raise RamifyError(
+                f"{path}: the suffix names no kind of picture; choose one of "
+                f"{', '.join(sorted(known))}"
+            )
         figure.savefig(path, metadata=PLAIN if kind == "svg" else None, dpi=150)
 
 
 def torques_svg(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str]) -> str:
-    """The same plot as an ``<svg>`` element to be placed in a page, drawn in the text colour around it."""
+    """The same plot as an ``<svg>`` element to be placed in a page, drawn in the text colour around
+    it.
+    """
     with style():
         file = io.StringIO()
         _torques(t, tau, names, units).savefig(file, format="svg", metadata=PLAIN, transparent=True)
@@ -51,8 +64,18 @@ def style() -> Any:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise RamifyError("plots need Matplotlib; install it with: pip install 'ramify[plot]'") from None
-    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color", "grid.color")
+        raise RamifyError(
+            "plots need Matplotlib; install it with: pip install 'ramify[plot]'"
+        ) from None
+    inked = (
+        "text.color",
+        "axes.labelcolor",
+        "axes.edgecolor",
+        "axes.titlecolor",
+        "xtick.color",
+        "ytick.color",
+        "grid.color",
+    )
     settings: dict[Any, Any] = dict.fromkeys(inked, INK) | {
         "axes.spines.right": False,
         "axes.spines.top": False,
@@ -66,7 +89,9 @@ def style() -> Any:
     return mpl.rc_context(settings)
 
 
-def _torques(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str], title: str = "") -> Any:
+def _torques(
+    t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str], title: str = ""
+) -> Any:
     from matplotlib.figure import Figure
 
     time, values = np.asarray(t), np.asarray(tau)

@@ -1,4 +1,6 @@
-"""A software renderer in NumPy: triangles with a depth buffer and smooth shading, shadows and a floor. It needs no screen."""
+"""A software renderer in NumPy: triangles with a depth buffer and smooth shading, shadows and a
+floor. It needs no screen.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ Pixels = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Look:
-    """Colours of the sky, the floor and its lines, 0 … 1; how dark a shadow is; the colour of words and of trails."""
+    """Colours of the sky, the floor and its lines, 0 … 1; how dark a shadow is; the colour of words
+    and of trails.
+    """
 
     paper: tuple[float, float, float]
     plate: tuple[float, float, float]
@@ -33,14 +37,28 @@ class Look:
 
 
 LOOKS: Final = {
-    "light": Look((0.933, 0.945, 0.961), (0.969, 0.976, 0.984), (0.667, 0.714, 0.765), 0.15, (0.11, 0.14, 0.19)),
-    "dark": Look((0.086, 0.106, 0.129), (0.110, 0.137, 0.169), (0.275, 0.325, 0.373), 0.38, (0.90, 0.92, 0.94)),
+    "light": Look(
+        (0.933, 0.945, 0.961),
+        (0.969, 0.976, 0.984),
+        (0.667, 0.714, 0.765),
+        0.15,
+        (0.11, 0.14, 0.19),
+    ),
+    "dark": Look(
+        (0.086, 0.106, 0.129),
+        (0.110, 0.137, 0.169),
+        (0.275, 0.325, 0.373),
+        0.38,
+        (0.90, 0.92, 0.94),
+    ),
 }
 
 
 @dataclass(frozen=True, eq=False)
 class Lens:
-    """A camera: rotation (3, 3) with rows right, up and backwards, the eye (3,), and pixels per unit of x / depth."""
+    """A camera: rotation (3, 3) with rows right, up and backwards, the eye (3,), and pixels per
+    unit of x / depth.
+    """
 
     turn: Array
     eye: Array
@@ -49,36 +67,61 @@ class Lens:
     height: int
 
     @staticmethod
-    def around(target: Array, size: float, yaw: float, pitch: float, width: int, height: int) -> Lens:
+    def around(
+        target: Array, size: float, yaw: float, pitch: float, width: int, height: int
+    ) -> Lens:
         """A lens that looks at a target so that a thing of some size fills the picture."""
-        back = np.array([math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch)])
+        back = np.array(
+            [math.cos(pitch) * math.cos(yaw), math.cos(pitch) * math.sin(yaw), math.sin(pitch)]
+        )
         right = np.cross([0.0, 0.0, 1.0], back)
         right /= np.linalg.norm(right)
         focus = 0.5 * min(width, height) / math.tan(0.5 * FIELD_OF_VIEW)
-        return Lens(np.stack([right, np.cross(back, right), back]), target + DISTANCE * size * back, focus, width, height)
+        return Lens(
+            np.stack([right, np.cross(back, right), back]),
+            target + DISTANCE * size * back,
+            focus,
+            width,
+            height,
+        )
 
     def seen(self, points: Array) -> Array:
-        """Points (n, 3) of the world as (x, y) in pixels, y downwards, and 1 / depth, negative behind the eye."""
+        """Points (n, 3) of the world as (x, y) in pixels, y downwards, and 1 / depth, negative
+        behind the eye.
+        """
         x = (points - self.eye) @ self.turn.T
         near = 1.0 / np.where(np.abs(x[:, 2]) < 1e-9, -1e-9, -x[:, 2])
         out: Array = np.stack(
-            [self.width / 2 + self.focus * x[:, 0] * near, self.height / 2 - self.focus * x[:, 1] * near, near], axis=1
+            [
+                self.width / 2 + self.focus * x[:, 0] * near,
+                self.height / 2 - self.focus * x[:, 1] * near,
+                near,
+            ],
+            axis=1,
         )
         return out
 
 
 def covered(corners: Array, width: int, height: int) -> tuple[Pixels, Pixels, Pixels]:
-    """(triangle, x, y) of every pixel whose centre lies in one of the triangles (m, 3, 2): rows first, then runs along them."""
+    """(triangle, x, y) of every pixel whose centre lies in one of the triangles (m, 3, 2): rows
+    first, then runs along them.
+    """
     ys = corners[:, :, 1]
     top = np.clip(np.ceil(ys.min(axis=1) - 0.5), 0, height).astype(np.int64)
     end = np.clip(np.ceil(ys.max(axis=1) - 0.5), 0, height).astype(np.int64)
     which, row = _runs(top, end)
     y = row + 0.5
     low, high = np.full(len(which), -np.inf), np.full(len(which), np.inf)
-    for k in range(3):  # each edge that the row crosses bounds the run on one side; the row meets two of the three
+    for k in range(
+        3
+    ):  # each edge that the row crosses bounds the run on one side; the row meets two of the three
         a, b = corners[which, k], corners[which, (k + 1) % 3]
         rise = b[:, 1] - a[:, 1]
-        meets = (np.minimum(a[:, 1], b[:, 1]) <= y) & (y <= np.maximum(a[:, 1], b[:, 1])) & (rise != 0.0)
+        meets = (
+            (np.minimum(a[:, 1], b[:, 1]) <= y)
+            & (y <= np.maximum(a[:, 1], b[:, 1]))
+            & (rise != 0.0)
+        )
         x = a[:, 0] + (y - a[:, 1]) * (b[:, 0] - a[:, 0]) / np.where(rise == 0.0, 1.0, rise)
         first = meets & ~np.isfinite(low)
         again = meets & ~first
@@ -100,8 +143,12 @@ def _runs(start: Pixels, stop: Pixels) -> tuple[Pixels, Pixels]:
     return which, np.arange(len(which)) - first[which] + start[which]
 
 
-def shaded(lens: Lens, points: Array, normals: Array, faces: Pixels, colours: Array) -> tuple[Pixels, Array]:
-    """(pixels (n,), colours (n, 3)) of triangles under the light: the nearest at every pixel, its normal smooth."""
+def shaded(
+    lens: Lens, points: Array, normals: Array, faces: Pixels, colours: Array
+) -> tuple[Pixels, Array]:
+    """(pixels (n,), colours (n, 3)) of triangles under the light: the nearest at every pixel, its
+    normal smooth.
+    """
     seen = lens.seen(points)
     faces_kept = np.flatnonzero((seen[faces, 2] > 0.0).all(axis=1))
     corners = seen[faces[faces_kept]]
@@ -112,25 +159,50 @@ def shaded(lens: Lens, points: Array, normals: Array, faces: Pixels, colours: Ar
     a, b, c = corners[:, 0], corners[:, 1], corners[:, 2]
     area = (b[:, 0] - a[:, 0]) * (c[:, 1] - a[:, 1]) - (c[:, 0] - a[:, 0]) * (b[:, 1] - a[:, 1])
     area = np.where(area == 0.0, 1e-30, area)
-    gx = ((b[:, 2] - a[:, 2]) * (c[:, 1] - a[:, 1]) - (c[:, 2] - a[:, 2]) * (b[:, 1] - a[:, 1])) / area
-    gy = ((b[:, 0] - a[:, 0]) * (c[:, 2] - a[:, 2]) - (c[:, 0] - a[:, 0]) * (b[:, 2] - a[:, 2])) / area
+    gx = (
+        (b[:, 2] - a[:, 2]) * (c[:, 1] - a[:, 1]) - (c[:, 2] - a[:, 2]) * (b[:, 1] - a[:, 1])
+    ) / area
+    gy = (
+        (b[:, 0] - a[:, 0]) * (c[:, 2] - a[:, 2]) - (c[:, 0] - a[:, 0]) * (b[:, 2] - a[:, 2])
+    ) / area
     near = a[which, 2] + gx[which] * (x + 0.5 - a[which, 0]) + gy[which] * (y + 0.5 - a[which, 1])
     at = y * lens.width + x
     scale = (1 << 30) / max(float(corners[:, :, 2].max()), 1e-30)
-    key = (np.clip(near * scale, 0, 1 << 31).astype(np.int64) << 24) | which  # nearest first; which triangle, below it
+    key = (
+        np.clip(near * scale, 0, 1 << 31).astype(np.int64) << 24
+    ) | which  # nearest first; which triangle, below it
     best = np.full(lens.height * lens.width, -1, dtype=np.int64)
     np.maximum.at(best, at, key)
     drawn = np.flatnonzero(best >= 0)
     face = best[drawn] & ((1 << 24) - 1)
     px, py = drawn % lens.width + 0.5, drawn // lens.width + 0.5
     a, b, c = corners[face, 0], corners[face, 1], corners[face, 2]
-    v = ((px - a[:, 0]) * (c[:, 1] - a[:, 1]) - (c[:, 0] - a[:, 0]) * (py - a[:, 1])) / area[face] * b[:, 2]
-    w = ((b[:, 0] - a[:, 0]) * (py - a[:, 1]) - (px - a[:, 0]) * (b[:, 1] - a[:, 1])) / area[face] * c[:, 2]
+    v = (
+        ((px - a[:, 0]) * (c[:, 1] - a[:, 1]) - (c[:, 0] - a[:, 0]) * (py - a[:, 1]))
+        / area[face]
+        * b[:, 2]
+    )
+    w = (
+        ((b[:, 0] - a[:, 0]) * (py - a[:, 1]) - (px - a[:, 0]) * (b[:, 1] - a[:, 1]))
+        / area[face]
+        * c[:, 2]
+    )
     u = np.maximum(1.0 - (v / b[:, 2] + w / c[:, 2]), 0.0) * a[:, 2]
     whole = faces[faces_kept[face]]
-    n = u[:, None] * normals[whole[:, 0]] + v[:, None] * normals[whole[:, 1]] + w[:, None] * normals[whole[:, 2]]
+    n = (
+        u[:, None] * normals[whole[:, 0]]
+        + v[:, None] * normals[whole[:, 1]]
+        + w[:, None] * normals[whole[:, 2]]
+    )
     n /= np.maximum(np.linalg.norm(n, axis=1), 1e-12)[:, None]
-    back = np.stack([-(px - lens.width / 2) / lens.focus, (py - lens.height / 2) / lens.focus, np.ones_like(px)], axis=1)
+    back = np.stack(
+        [
+            -(px - lens.width / 2) / lens.focus,
+            (py - lens.height / 2) / lens.focus,
+            np.ones_like(px),
+        ],
+        axis=1,
+    )
     back = back / np.linalg.norm(back, axis=1)[:, None] @ lens.turn
     facing = (n * back).sum(axis=1)
     n, facing = np.where(facing[:, None] < 0.0, -n, n), np.abs(facing)
@@ -154,15 +226,22 @@ def shadow(lens: Lens, points: Array, faces: Pixels, floor: float) -> Pixels:
 
 
 class Ground:
-    """Sky and floor before a lens, the floor's squares fading with the distance from a centre below what is looked at.
+    """Sky and floor before a lens, the floor's squares fading with the distance from a centre below
+    what is looked at.
 
-    All that does not change while the lens moves along the floor is computed once: only the squares move then.
+    All that does not change while the lens moves along the floor is computed once: only the squares
+    move then.
     """
 
-    def __init__(self, lens: Lens, look: Look, centre: Array, size: float, floor: float, cell: float) -> None:
+    def __init__(
+        self, lens: Lens, look: Look, centre: Array, size: float, floor: float, cell: float
+    ) -> None:
         self.look, self.cell = look, cell
         self.drop = floor - lens.eye[2]
-        x, y = np.meshgrid(np.arange(lens.width) + 0.5 - lens.width / 2, np.arange(lens.height) + 0.5 - lens.height / 2)
+        x, y = np.meshgrid(
+            np.arange(lens.width) + 0.5 - lens.width / 2,
+            np.arange(lens.height) + 0.5 - lens.height / 2,
+        )
         ray = np.stack([x / lens.focus, -y / lens.focus, -np.ones_like(x)], axis=-1) @ lens.turn
         hit = ray[..., 2] * self.drop > 0.0
         along = np.where(hit, self.drop / np.where(ray[..., 2] == 0.0, 1.0, ray[..., 2]), 0.0)
@@ -170,8 +249,15 @@ class Ground:
         far = np.hypot(*np.moveaxis(away + lens.eye[:2] - centre[:2], -1, 0)) / (8.0 * size)
         fade = np.clip((1.0 - far) / 0.85, 0.0, 1.0)
         self.fade = (fade * fade * (3.0 - 2.0 * fade)).astype(np.float32)
-        wide = [np.abs(np.gradient(away[..., i], axis=0)) + np.abs(np.gradient(away[..., i], axis=1)) + 1e-9 for i in (0, 1)]
-        self.rows = slice(int(np.argmax(self.fade.any(axis=1))), lens.height)  # above them there is only sky
+        wide = [
+            np.abs(np.gradient(away[..., i], axis=0))
+            + np.abs(np.gradient(away[..., i], axis=1))
+            + 1e-9
+            for i in (0, 1)
+        ]
+        self.rows = slice(
+            int(np.argmax(self.fade.any(axis=1))), lens.height
+        )  # above them there is only sky
         self.wide = [wide[i][self.rows].astype(np.float32) for i in (0, 1)]
         self.away = [away[self.rows, :, i].astype(np.float32) for i in (0, 1)]
 
@@ -180,14 +266,21 @@ class Ground:
         found = np.empty((*self.fade.shape, 3), dtype=np.float32)
         found[:] = self.look.paper
         rows, fade = self.rows, self.fade[self.rows]
-        k = np.maximum(0.30 * self._lines(eye, self.cell), 0.5 * self._lines(eye, 5.0 * self.cell)) * fade
+        k = (
+            np.maximum(0.30 * self._lines(eye, self.cell), 0.5 * self._lines(eye, 5.0 * self.cell))
+            * fade
+        )
         cover = np.maximum(k, np.float32(0.85) * fade)
-        for i, (paper, plate, grid) in enumerate(zip(self.look.paper, self.look.plate, self.look.grid, strict=True)):
+        for i, (paper, plate, grid) in enumerate(
+            zip(self.look.paper, self.look.plate, self.look.grid, strict=True)
+        ):
             found[rows, :, i] += cover * ((plate - paper) + (grid - plate) * k)
         return found
 
     def _lines(self, eye: Array, cell: float) -> Image:
-        """How much of a pixel the lines of squares cover, each about a pixel wide; none where squares are smaller than pixels."""
+        """How much of a pixel the lines of squares cover, each about a pixel wide; none where
+        squares are smaller than pixels.
+        """
         scale = np.float32(1.0 / cell)
         apart = []
         for i in (0, 1):
@@ -199,12 +292,16 @@ class Ground:
 
 
 def blended(picture: Image, at: Pixels, colours: Array, alpha: float = 1.0) -> Image:
-    """A picture (h, w, 3) under samples of one FINE times as wide and high: each covers its share of a pixel."""
+    """A picture (h, w, 3) under samples of one FINE times as wide and high: each covers its share
+    of a pixel.
+    """
     height, width = picture.shape[:2]
     pixel = at // (FINE * width) // FINE * width + at % (FINE * width) // FINE
     share = alpha / FINE**2
     out = picture.reshape(-1, 3).copy()
     out *= (1.0 - share * np.bincount(pixel, minlength=height * width))[:, None].astype(np.float32)
     for k in range(3):
-        out[:, k] += share * np.bincount(pixel, colours[:, k], minlength=height * width).astype(np.float32)
+        out[:, k] += share * np.bincount(pixel, colours[:, k], minlength=height * width).astype(
+            np.float32
+        )
     return out.reshape(height, width, 3)

@@ -1,4 +1,6 @@
-"""The report of a run: one HTML file with an animation, plots and tables, which needs nothing but itself."""
+"""The report of a run: one HTML file with an animation, plots and tables, which needs nothing but
+itself.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,19 +22,27 @@ import ramify
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.sim.audit import audited
+from ramify.sim.record import Run
 from ramify.view.curves import Chart, charts
 from ramify.view.files import must_have_folder, writing
 from ramify.view.geometry import Triangles, arrow
-from ramify.view.scene import LONGEST, Scene, arrow_scale, camera, contact_arrows, floats, make_scene
+from ramify.view.scene import (
+    LONGEST,
+    Scene,
+    arrow_scale,
+    camera,
+    contact_arrows,
+    floats,
+    make_scene,
+)
 from ramify.view.tables import cards
 from ramify.view.terrain import grounded
 
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
-
 MOST_FRAMES: Final = 2000
 MOST_ROWS: Final = 4000
-"""Times of the animation and rows of the plots; a longer run shows every second, third … of its own."""
+"""Times of the animation and rows of the plots; a longer run shows every second, third … of its
+own.
+"""
 MOST_POSES: Final = 120_000
 """Times of the animation by bodies: a robot of many bodies has fewer times."""
 MOST_CURVES: Final = 60
@@ -86,7 +96,9 @@ def embedded(data: Any) -> str:
 
 
 def report_data(result: Run, scene: Scene) -> dict[str, Any]:
-    """What the page's script draws: arrays as base 64, poses at no more than MOST_FRAMES times, z up."""
+    """What the page's script draws: arrays as base 64, poses at no more than MOST_FRAMES times, z
+    up.
+    """
     rows, shots = _picked(len(result), MOST_ROWS), _picked(len(result), _most_frames(result))
     arrays: dict[str, int] = {}
     plots = [_chart(chart, rows, arrays) for chart in charts(result)]
@@ -105,11 +117,18 @@ def report_data(result: Run, scene: Scene) -> dict[str, Any]:
             "turn": packed(np.round(32767.0 * quaternions(R)), "<i2"),
         },
         "parts": [
-            {"body": part.body, "kind": part.kind, "colour": scene.colour(part), **triangles(part.triangles)}
+            {
+                "body": part.body,
+                "kind": part.kind,
+                "colour": scene.colour(part),
+                **triangles(part.triangles),
+            }
             for part in scene.parts
         ],
         "arrow": triangles(arrow()),
-        "points": [{"name": point.name, "body": point.body, "at": point.at} for point in scene.points],
+        "points": [
+            {"name": point.name, "body": point.body, "at": point.at} for point in scene.points
+        ],
         "world": world.T.ravel().tolist(),
         "floats": floats(scene.model),
         "view": asdict(camera(scene, low, high, ground)) | {"level": ground is not None},
@@ -137,7 +156,11 @@ def packed(values: Any, kind: str) -> str:
 
 def triangles(found: Triangles) -> dict[str, Any]:
     """Points to 16 bits in their own box, normals to 8."""
-    low, high = (found.points.min(axis=0), found.points.max(axis=0)) if len(found.points) else (np.zeros(3), np.zeros(3))
+    low, high = (
+        (found.points.min(axis=0), found.points.max(axis=0))
+        if len(found.points)
+        else (np.zeros(3), np.zeros(3))
+    )
     centre, scale = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9) / 32767.0
     wide = len(found.points) > 65535
     return {
@@ -158,7 +181,11 @@ def quaternions(R: Array) -> Array:
     """Unit quaternions (T, n, 4), w first, of rotations (T, n, 3, 3); each near the one before it."""
     from scipy.spatial.transform import Rotation
 
-    q = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat()[:, [3, 0, 1, 2]].reshape(*R.shape[:2], 4)
+    q = (
+        Rotation.from_matrix(R.reshape(-1, 3, 3))
+        .as_quat()[:, [3, 0, 1, 2]]
+        .reshape(*R.shape[:2], 4)
+    )
     turns = np.sign((q[1:] * q[:-1]).sum(axis=2))
     q[1:] *= np.cumprod(np.where(turns == 0.0, 1.0, turns), axis=0)[..., None]
     found: Array = q
@@ -172,17 +199,35 @@ def _picked(count: int, most: int) -> NDArray[np.intp]:
 
 
 def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict[str, Any]:
-    """A chart as the page has it. Its numbers go into ``arrays``, each once: a phase plane shows what other charts show."""
+    """A chart as the page has it. Its numbers go into ``arrays``, each once: a phase plane shows
+    what other charts show.
+    """
     curves = []
     for curve in chart.curves[:MOST_CURVES]:
         told: dict[str, Any] = {"name": curve.name}
-        for key, values in (("y", curve.y), ("x", curve.x), ("wanted", curve.wanted), ("wantedX", curve.wanted_x)):
+        for key, values in (
+            ("y", curve.y),
+            ("x", curve.x),
+            ("wanted", curve.wanted),
+            ("wantedX", curve.wanted_x),
+        ):
             if values is not None:
                 told[key] = arrays.setdefault(packed(values[rows], "<f4"), len(arrays))
         curves.append(told | ({"dashed": True} if curve.dashed else {}))
-    found: dict[str, Any] = {"title": chart.title, "unit": chart.unit, "groups": chart.groups, "curves": curves}
-    found |= {"log": True, "limit": chart.limit if np.isfinite(chart.limit) else 0.0} if chart.log else {}
-    return found | ({"x": {"name": chart.across[0], "unit": chart.across[1]}} if chart.across else {})
+    found: dict[str, Any] = {
+        "title": chart.title,
+        "unit": chart.unit,
+        "groups": chart.groups,
+        "curves": curves,
+    }
+    found |= (
+        {"log": True, "limit": chart.limit if np.isfinite(chart.limit) else 0.0}
+        if chart.log
+        else {}
+    )
+    return found | (
+        {"x": {"name": chart.across[0], "unit": chart.across[1]}} if chart.across else {}
+    )
 
 
 # ---- words ----
@@ -194,7 +239,11 @@ def _text(file: str) -> str:
 
 def _name(result: Run) -> str:
     record = result.options.get("scenario")
-    return str(record["name"]) if isinstance(record, Mapping) and "name" in record else result.model.name
+    return (
+        str(record["name"])
+        if isinstance(record, Mapping) and "name" in record
+        else result.model.name
+    )
 
 
 def _subtitle(result: Run) -> str:
@@ -211,7 +260,9 @@ def _subtitle(result: Run) -> str:
 
 def _badges(result: Run) -> str:
     audit = audited(result)
-    found = [f'<span class="badge {"good" if audit.passed else "bad"}">audit {escape(audit.verdict)}</span>']
+    found = [
+        f'<span class="badge {"good" if audit.passed else "bad"}">audit {escape(audit.verdict)}</span>'
+    ]
     if result.status != "finished":
         kind = "bad" if result.status.startswith("failed") else ""
         found.append(f'<span class="badge {kind}">{escape(result.status)}</span>')
@@ -222,7 +273,10 @@ def _thinning(result: Run) -> Sequence[str]:
     count, found = len(result), []
     kept = [len(_picked(count, most)) for most in (MOST_ROWS, _most_frames(result))]
     if min(kept) < count:
-        found.append(f"Of {count} rows the plots show {kept[0]} and the animation {kept[1]}, evenly spaced; the tables are of all.")
+        found.append(
+            f"Of {count} rows the plots show {kept[0]} and the animation {kept[1]}, evenly spaced; "
+            "the tables are of all."
+        )
     if result.model.nq > MOST_CURVES:
         found.append(f"Plots show no more than {MOST_CURVES} curves each, the first ones.")
     return found

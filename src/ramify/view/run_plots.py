@@ -1,28 +1,30 @@
-"""Plots of a run, as Matplotlib figures: what was simulated beside what was desired, energies, the audit, phase portraits."""
+"""Plots of a run, as Matplotlib figures: what was simulated beside what was desired, energies, the
+audit, phase portraits.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.sim.audit import audited
+from ramify.sim.record import Run
 from ramify.view.curves import pressed
 from ramify.view.plots import PANELS
 from ramify.view.walking import walk
 
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
-
 
 @dataclass(frozen=True)
 class Theme:
-    """Colours of the paper, of everything drawn in ink, of the curves in order, and of what is wrong."""
+    """Colours of the paper, of everything drawn in ink, of the curves in order, and of what is
+    wrong.
+    """
 
     paper: str
     ink: str
@@ -32,19 +34,45 @@ class Theme:
 
 
 THEMES: Final = {
-    "light": Theme("#ffffff", "#1a2b3c", ("#2f7fd1", "#c2571a", "#3a8f4d", "#7a4fb5", "#8a6d1d"), "#c62828", "viridis"),
-    "dark": Theme("#14191f", "#dfe6ee", ("#6cb2f5", "#f0a064", "#7ecb8f", "#b99cf0", "#d9c06a"), "#ff6b6b", "plasma"),
+    "light": Theme(
+        "#ffffff",
+        "#1a2b3c",
+        ("#2f7fd1", "#c2571a", "#3a8f4d", "#7a4fb5", "#8a6d1d"),
+        "#c62828",
+        "viridis",
+    ),
+    "dark": Theme(
+        "#14191f",
+        "#dfe6ee",
+        ("#6cb2f5", "#f0a064", "#7ecb8f", "#b99cf0", "#d9c06a"),
+        "#ff6b6b",
+        "plasma",
+    ),
 }
 
-TITLES: Final = {"q": "joint coordinates", "v": "joint velocities", "a": "joint accelerations", "tau": "joint forces"}
+TITLES: Final = {
+    "q": "joint coordinates",
+    "v": "joint velocities",
+    "a": "joint accelerations",
+    "tau": "joint forces",
+}
 
 
 What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts", "loops", "walk"]
 """The plots that a run offers."""
 
 
-def plot(result: Run, what: str, *, joints: Sequence[str] | None = None, theme: str = "light", title: str | None = None) -> Any:
-    """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib is missing."""
+def plot(
+    result: Run,
+    what: str,
+    *,
+    joints: Sequence[str] | None = None,
+    theme: str = "light",
+    title: str | None = None,
+) -> Any:
+    """See Result.plot. Raises RamifyError for an unknown plot, theme or joint, and where Matplotlib
+    is missing.
+    """
     drawers: dict[str, Callable[[Run, list[int], Theme], Any]] = {
         "energy": _energy, "audit": _audit, "phase": _phase, "contacts": _contacts, "loops": _loops, "walk": walk,
     }  # fmt: skip
@@ -56,7 +84,11 @@ def plot(result: Run, what: str, *, joints: Sequence[str] | None = None, theme: 
     colours = THEMES[theme]
     chosen = _chosen(result, joints, "q" if what in ("q", "phase") else "v")
     with _style(colours):
-        figure = drawers[what](result, chosen, colours) if what in drawers else _series(result, what, chosen, colours)
+        figure = (
+            drawers[what](result, chosen, colours)
+            if what in drawers
+            else _series(result, what, chosen, colours)
+        )
         words = f"{short(result.model.name)}: {TITLES.get(what, _WORDS.get(what, what))}"
         figure.suptitle(title if title is not None else words)
     return figure
@@ -76,8 +108,18 @@ def _style(theme: Theme) -> Any:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise RamifyError("plots need Matplotlib; install it with: pip install 'ramify[plot]'") from None
-    inked = ("text.color", "axes.labelcolor", "axes.edgecolor", "axes.titlecolor", "xtick.color", "ytick.color", "grid.color")
+        raise RamifyError(
+            "plots need Matplotlib; install it with: pip install 'ramify[plot]'"
+        ) from None
+    inked = (
+        "text.color",
+        "axes.labelcolor",
+        "axes.edgecolor",
+        "axes.titlecolor",
+        "xtick.color",
+        "ytick.color",
+        "grid.color",
+    )
     papers = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
     settings: dict[Any, Any] = dict.fromkeys(inked, theme.ink) | dict.fromkeys(papers, theme.paper) | {
         "axes.spines.right": False,
@@ -103,7 +145,9 @@ def _chosen(result: Run, joints: Sequence[str] | None, of: str) -> list[int]:
     if not joints:
         raise ModelError("joints is empty; name at least one, or leave it out to draw all")
     every = range(model.nq if of == "q" else model.nv)
-    return [i for name in joints for i in every[model.joint_slice(name, of="q" if of == "q" else "v")]]
+    return [
+        i for name in joints for i in every[model.joint_slice(name, of="q" if of == "q" else "v")]
+    ]
 
 
 # ---- panels ----
@@ -114,7 +158,10 @@ def _panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
 
     across = min(across, count)
     rows = math.ceil(count / across)
-    figure = Figure(figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5), layout="constrained")
+    figure = Figure(
+        figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5),
+        layout="constrained",
+    )
     axes = list(figure.subplots(rows, across, squeeze=False).ravel())
     for spare in axes[count:]:
         spare.set_visible(False)
@@ -133,7 +180,9 @@ def short(name: str) -> str:
 
 
 def stroke(theme: Theme, k: int) -> dict[str, Any]:
-    """Colour and dashes of curve k: where the colours are used up they come again with other dashes."""
+    """Colour and dashes of curve k: where the colours are used up they come again with other
+    dashes.
+    """
     count = len(theme.lines)
     dashes = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
     return {"color": theme.lines[k % count], "linestyle": dashes[k // count % len(dashes)]}
@@ -159,7 +208,14 @@ def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
     figure, axes = _panels(len(chosen))
     for panel, i in zip(axes, chosen, strict=True):
         if wanted is not None and np.isfinite(wanted[:, i]).any():
-            panel.plot(result.t, wanted[:, i], color=theme.lines[1], linewidth=2.4, linestyle=(0, (3, 2)), label="desired")
+            panel.plot(
+                result.t,
+                wanted[:, i],
+                color=theme.lines[1],
+                linewidth=2.4,
+                linestyle=(0, (3, 2)),
+                label="desired",
+            )
         panel.plot(result.t, values[:, i], color=theme.lines[0], linewidth=1.4, label="simulated")
         panel.set_title(short(names[i]), loc="left")
         panel.set_ylabel(f"{what}, {_unit(units[i])}")
@@ -174,9 +230,9 @@ def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
 def _flatten(panel: Any, values: Array) -> None:
     """A curve that is constant but for rounding is drawn as the flat line it is."""
     low, high = float(np.nanmin(values, initial=0.0)), float(np.nanmax(values, initial=0.0))
-    if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) <= 1e-12 * max(abs(low), abs(high)) and np.isfinite(
-        values[0]
-    ):
+    if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) <= 1e-12 * max(
+        abs(low), abs(high)
+    ) and np.isfinite(values[0]):
         panel.set_ylim(float(values[0]) - 1.0, float(values[0]) + 1.0)
 
 
@@ -188,7 +244,12 @@ def _together(result: Run, values: Array, units: list[str], theme: Theme) -> Any
     panel = figure.subplots()
     count = values.shape[1]
     for k in range(count):
-        panel.plot(result.t, values[:, k], color=colormaps[theme.map](0.1 + 0.8 * k / (count - 1)), linewidth=0.9)
+        panel.plot(
+            result.t,
+            values[:, k],
+            color=colormaps[theme.map](0.1 + 0.8 * k / (count - 1)),
+            linewidth=0.9,
+        )
     panel.set_title(f"{count} coordinates, from the first (blue) to the last (yellow)", loc="left")
     panel.set_xlabel("t, s")
     panel.set_ylabel(", ".join(_unit(unit) for unit in dict.fromkeys(units)))
@@ -202,18 +263,31 @@ def _phase(result: Run, chosen: list[int], theme: Theme) -> Any:
     rate = dict(zip(result.model.layout.plain_q, result.model.layout.plain_v, strict=True))
     drawn = [i for i in chosen if i in rate]
     if not drawn:
-        raise RamifyError("a phase portrait needs a coordinate with a rate of its own; quaternions have none")
+        raise RamifyError(
+            "a phase portrait needs a coordinate with a rate of its own; quaternions have none"
+        )
     if len(drawn) > PANELS:
         raise RamifyError(
-            f"{len(drawn)} phase portraits are too many for a figure; name up to {PANELS} joints: plot('phase', joints=[…])"
+            f"{len(drawn)} phase portraits are too many for a figure; name up to {PANELS} joints: "
+            "plot('phase', joints=[…])"
         )
     figure, axes = _panels(len(drawn))
     for panel, i in zip(axes, drawn, strict=True):
         j = rate[i]
         if result.desired is not None:
-            panel.plot(result.desired.q[:, i], result.desired.v[:, j], color=theme.lines[1], linestyle=(0, (3, 2)), label="desired")
-        panel.plot(result.q[:, i], result.v[:, j], color=theme.lines[0], linewidth=1.3, label="simulated")
-        panel.plot(result.q[:1, i], result.v[:1, j], "o", color=theme.ink, markersize=4, label="start")
+            panel.plot(
+                result.desired.q[:, i],
+                result.desired.v[:, j],
+                color=theme.lines[1],
+                linestyle=(0, (3, 2)),
+                label="desired",
+            )
+        panel.plot(
+            result.q[:, i], result.v[:, j], color=theme.lines[0], linewidth=1.3, label="simulated"
+        )
+        panel.plot(
+            result.q[:1, i], result.v[:1, j], "o", color=theme.ink, markersize=4, label="start"
+        )
         panel.set_title(short(result.columns["q"][i]), loc="left")
         panel.set_xlabel(f"q, {_unit(result.units['q'][i])}")
         panel.set_ylabel(f"v, {_unit(result.units['v'][j])}")
@@ -225,7 +299,9 @@ def _phase(result: Run, chosen: list[int], theme: Theme) -> Any:
 
 
 def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
-    """What the contact points felt: upward force, friction, depth (negative: above the ground), and the centre of pressure."""
+    """What the contact points felt: upward force, friction, depth (negative: above the ground), and
+    the centre of pressure.
+    """
     contacts = result.contacts
     if contacts is None:
         raise RamifyError("this run has no contacts: it had no ground")
@@ -240,7 +316,9 @@ def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
     for panel, (name, unit, values) in zip(axes, shown, strict=False):
         for k, point in enumerate(contacts.names):
             if contacts.touching[:, k].any():
-                panel.plot(result.t, values[:, k], linewidth=1.2, label=short(point), **stroke(theme, k))
+                panel.plot(
+                    result.t, values[:, k], linewidth=1.2, label=short(point), **stroke(theme, k)
+                )
         panel.set_title(name, loc="left")
         panel.set_ylabel(unit)
     centre = pressed(result)
@@ -262,7 +340,9 @@ def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
 
 
 def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
-    """Kinetic energy, potential energy and work since the start, and the balance, which should be constant."""
+    """Kinetic energy, potential energy and work since the start, and the balance, which should be
+    constant.
+    """
     kinetic, potential, total = result.energy
     work, lost = result.work
     figure, (panel,) = _panels(1)
@@ -270,13 +350,24 @@ def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
     curves = [("kinetic", kinetic), ("potential, from the start", potential - potential[0])]
     curves += [("work of actuators", work)] if np.any(work) else []
     curves += [("dissipated", lost)] if np.any(lost) else []
-    for (name, values), colour in zip(curves, (theme.lines[0], theme.lines[1], theme.lines[2], theme.lines[3]), strict=False):
+    for (name, values), colour in zip(
+        curves, (theme.lines[0], theme.lines[1], theme.lines[2], theme.lines[3]), strict=False
+    ):
         panel.plot(result.t, values, color=colour, linewidth=1.5, label=name)
     stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
     if stored.any():
-        panel.plot(result.t, stored, color=theme.lines[4], linewidth=1.5, label="stored in the ground")
+        panel.plot(
+            result.t, stored, color=theme.lines[4], linewidth=1.5, label="stored in the ground"
+        )
     balance = total - potential[0] - work + lost + stored
-    panel.plot(result.t, balance, color=theme.ink, linewidth=1.2, linestyle=(0, (4, 2)), label="balance: should not change")
+    panel.plot(
+        result.t,
+        balance,
+        color=theme.ink,
+        linewidth=1.2,
+        linestyle=(0, (4, 2)),
+        label="balance: should not change",
+    )
     panel.set_xlabel("t, s")
     panel.set_ylabel("energy, J")
     panel.margins(x=0.0)
@@ -285,7 +376,9 @@ def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
 
 
 def _logarithmic(panel: Any) -> None:
-    """Decades upwards, with plain labels: those of Matplotlib are formulas, which these figures do not set."""
+    """Decades upwards, with plain labels: those of Matplotlib are formulas, which these figures do
+    not set.
+    """
     from matplotlib.ticker import LogFormatter
 
     panel.set_yscale("log")
@@ -300,7 +393,9 @@ def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
         raise RamifyError(f"{result.model.name} has no loops to plot")
     figure, (forces, gaps) = _panels(2)
     for i, name in enumerate(loops.names):
-        forces.plot(result.t, loops.multipliers[:, i], linewidth=1.3, label=short(name), **stroke(theme, i))
+        forces.plot(
+            result.t, loops.multipliers[:, i], linewidth=1.3, label=short(name), **stroke(theme, i)
+        )
     start = 0
     for k, loop in enumerate(result.model.loops):
         gap = np.abs(loops.gap[:, start : start + len(loop.rows)]).max(axis=1)
@@ -314,9 +409,13 @@ def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
         panel.set_ylabel(what)
         panel.set_xlim(*_span(result))
     lines = (len(loops.names) if len(loops.names) <= 20 else 0) + len(result.model.loops)
-    figure.set_size_inches(10.2, max(2.8, 0.19 * (lines + 4)))  # room beside the panels, where legends lie over no curve
+    figure.set_size_inches(
+        10.2, max(2.8, 0.19 * (lines + 4))
+    )  # room beside the panels, where legends lie over no curve
     if len(loops.names) <= 20:
-        figure.legend(*forces.get_legend_handles_labels(), loc="outside right upper", title="multipliers")
+        figure.legend(
+            *forces.get_legend_handles_labels(), loc="outside right upper", title="multipliers"
+        )
     if len(result.model.loops) <= 12:
         figure.legend(*gaps.get_legend_handles_labels(), loc="outside right lower", title="gaps")
     return figure
@@ -329,18 +428,31 @@ def _span(result: Run) -> tuple[float, float]:
 
 
 def _audit(result: Run, chosen: list[int], theme: Theme) -> Any:
-    """The error of each check as a share of its scale, with its limit and the row where it first breaks."""
+    """The error of each check as a share of its scale, with its limit and the row where it first
+    breaks.
+    """
     checks = audited(result).checks
     figure, axes = _panels(len(checks))
     if len(checks) == 1:
         figure.set_size_inches(8.0, 4.0)
     for panel, check in zip(axes, checks, strict=True):
-        scale, what = (check.scale, "error / scale") if check.scale else (1.0, f"error, {_unit(check.unit)}")
-        shown = np.where(check.error == 0.0, np.nan, np.abs(check.error) / scale)  # a logarithm has no place for an exact zero
+        scale, what = (
+            (check.scale, "error / scale") if check.scale else (1.0, f"error, {_unit(check.unit)}")
+        )
+        shown = np.where(
+            check.error == 0.0, np.nan, np.abs(check.error) / scale
+        )  # a logarithm has no place for an exact zero
         panel.plot(result.t, shown, color=theme.lines[0], linewidth=1.2, label="error")
-        panel.axhline(check.limit / scale, color=theme.lines[2], linestyle=(0, (4, 2)), label="limit")
+        panel.axhline(
+            check.limit / scale, color=theme.lines[2], linestyle=(0, (4, 2)), label="limit"
+        )
         if check.first is not None:
-            panel.axvline(result.t[check.first], color=theme.alarm, linewidth=1.2, label=f"breaks at {result.t[check.first]:.4g} s")
+            panel.axvline(
+                result.t[check.first],
+                color=theme.alarm,
+                linewidth=1.2,
+                label=f"breaks at {result.t[check.first]:.4g} s",
+            )
         if np.isfinite(shown).any() or check.limit > 0.0:
             _logarithmic(panel)
         panel.set_title(f"{check.name}: {'passed' if check.passed else 'failed'}", loc="left")

@@ -1,6 +1,8 @@
-"""What of a robot is drawn, and where it is over time: the one description behind the report, the films and the live viewer.
+"""What of a robot is drawn, and where it is over time: the one description behind the report, the
+films and the live viewer.
 
-Scenes have z up: ``up`` turns the robot's world so that gravity points down, whatever axis its file chose.
+Scenes have z up: ``up`` turns the robot's world so that gravity points down, whatever axis its file
+chose.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,13 +22,20 @@ from ramify.loops.assemble import assemble
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z
 from ramify.model.robot import Robot
+from ramify.sim.record import Run
 from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
 
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
-
-MODULES: Final = ("#3d7ebf", "#e08a3c", "#4c9f70", "#b85c9e", "#8a72c8", "#c9a227", "#4aa8b5", "#c75450")
+MODULES: Final = (
+    "#3d7ebf",
+    "#e08a3c",
+    "#4c9f70",
+    "#b85c9e",
+    "#8a72c8",
+    "#c9a227",
+    "#4aa8b5",
+    "#c75450",
+)
 """Colours of the modules, in order and over again."""
 JOINT: Final = "#39424e"
 BASE: Final = "#7b8794"
@@ -37,7 +46,9 @@ LONGEST: Final = 0.9
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Triangles in the frame of a body (-1: the world), and what they stand for: "link", "joint", "base" or "ground"."""
+    """Triangles in the frame of a body (-1: the world), and what they stand for: "link", "joint",
+    "base" or "ground".
+    """
 
     body: int
     kind: str
@@ -55,7 +66,9 @@ class Point:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """The parts of a robot to draw. ``size`` is its extent at rest in m; ``notes`` say what is not drawn."""
+    """The parts of a robot to draw. ``size`` is its extent at rest in m; ``notes`` say what is not
+    drawn.
+    """
 
     model: Robot
     parts: tuple[Part, ...]
@@ -74,7 +87,9 @@ class Scene:
         return (R[part.body], r[part.body]) if part.body >= 0 else (self.up, np.zeros(3))
 
     def colour(self, part: Part) -> str:
-        """Its colour: links by their module, every second one paler, so that one sees where it ends."""
+        """Its colour: links by their module, every second one paler, so that one sees where it
+        ends.
+        """
         if part.kind == "link" and part.body >= 0:
             hue = MODULES[self.module_of[part.body] % len(MODULES)]
             return hue if self.depth[part.body] % 2 == 0 else _paler(hue)
@@ -95,14 +110,27 @@ class Scene:
         return found
 
     def corners(self, R: Array, r: Array) -> tuple[Array, Array]:
-        """The least and the largest corner (..., 3) around all parts at poses (..., nb, 3, 3) and (..., nb, 3)."""
+        """The least and the largest corner (..., 3) around all parts at poses (..., nb, 3, 3) and
+        (..., nb, 3).
+        """
         lows, highs = [], []
         for part in self.parts:
             if not len(part.triangles.points):
                 continue
             low, high = part.triangles.points.min(axis=0), part.triangles.points.max(axis=0)
-            box = np.array([[a, b, c] for a in (low[0], high[0]) for b in (low[1], high[1]) for c in (low[2], high[2])])
-            turn, shift = (R[..., part.body, :, :], r[..., part.body, :]) if part.body >= 0 else (self.up, np.zeros(3))
+            box = np.array(
+                [
+                    [a, b, c]
+                    for a in (low[0], high[0])
+                    for b in (low[1], high[1])
+                    for c in (low[2], high[2])
+                ]
+            )
+            turn, shift = (
+                (R[..., part.body, :, :], r[..., part.body, :])
+                if part.body >= 0
+                else (self.up, np.zeros(3))
+            )
             placed = np.einsum("...ij,kj->...ki", turn, box) + shift[..., None, :]
             lows.append(np.broadcast_to(placed.min(axis=-2), (*r.shape[:-2], 3)))
             highs.append(np.broadcast_to(placed.max(axis=-2), (*r.shape[:-2], 3)))
@@ -112,11 +140,15 @@ class Scene:
 
 
 def _paler(colour: str) -> str:
-    return "#" + "".join(f"{round(0.62 * int(colour[i : i + 2], 16) + 0.38 * 255):02x}" for i in (1, 3, 5))
+    return "#" + "".join(
+        f"{round(0.62 * int(colour[i : i + 2], 16) + 0.38 * 255):02x}" for i in (1, 3, 5)
+    )
 
 
 def make_scene(model: Robot) -> Scene:
-    """The scene of a robot: its shapes and meshes; a link that has neither is a rod from joint to joint."""
+    """The scene of a robot: its shapes and meshes; a link that has neither is a rod from joint to
+    joint.
+    """
     notes: list[str] = []
     meshes: dict[int, list[Triangles]] = {}
     for owner, triangles in robot_meshes(model, notes):
@@ -151,12 +183,18 @@ def upright(model: Robot) -> Array:
 
 
 def _extent(model: Robot) -> float:
-    """The size of the robot at rest: the largest distance between its points, at least a centimetre."""
+    """The size of the robot at rest: the largest distance between its points, at least a
+    centimetre.
+    """
     R, r = kinematics(model, rest(model))
     points = [r]
     for b, body in enumerate(model.bodies):
         own = [body.com, *(np.array(at) for _, at in body.points)]
-        own += [shape.frame.position + s * shape.frame.rotation @ _half(shape) for shape in body.shapes for s in (-1.0, 1.0)]
+        own += [
+            shape.frame.position + s * shape.frame.rotation @ _half(shape)
+            for shape in body.shapes
+            for s in (-1.0, 1.0)
+        ]
         points.append(np.array(own) @ R[b].T + r[b])
     every = np.concatenate([np.zeros((1, 3)) if not floats(model) else r[:1], *points])
     return max(float(np.linalg.norm(np.ptp(every, axis=0))), 0.01)
@@ -177,16 +215,24 @@ def _closing(model: Robot, size: float) -> Iterator[Part]:
     for loop in model.loops:
         if loop.kind in ("gear", "distance"):
             continue
-        body, frame = model.attached[loop.first.link] if loop.first.link is not None else (-1, Frame())
+        body, frame = (
+            model.attached[loop.first.link] if loop.first.link is not None else (-1, Frame())
+        )
         place = frame @ loop.first.frame
         turn = place.rotation @ align_z(np.array(loop.axis))
         drum = Shape("cylinder", (0.014 * size, 0.03 * size), Frame(turn, place.position))
         ball = Shape("sphere", (0.016 * size,), Frame(position=place.position))
-        yield Part(body, "joint", shape_triangles(drum if loop.kind in ("revolute", "cylindrical") else ball))
+        yield Part(
+            body,
+            "joint",
+            shape_triangles(drum if loop.kind in ("revolute", "cylindrical") else ball),
+        )
 
 
 def _ends(model: Robot, b: int) -> list[Array]:
-    """Where other bodies hang on a body, in its frame: their joints, and the joints that close loops."""
+    """Where other bodies hang on a body, in its frame: their joints, and the joints that close
+    loops.
+    """
     found = [other.joint.placement.position for other in model.bodies if other.parent == b]
     for loop in model.loops:
         for end in (loop.first, loop.second):
@@ -210,7 +256,11 @@ def _half(shape: Shape) -> Array:
 def _ties(model: Robot, b: int, size: float) -> Iterator[Triangles]:
     """Thin rods from the joints of a body to its shapes, where these leave a gap."""
     body = model.bodies[b]
-    ends = [] if body.joint.kind in ("free", "free_euler", "planar") else [body.joint.outlet.inverse().position]
+    ends = (
+        []
+        if body.joint.kind in ("free", "free_euler", "planar")
+        else [body.joint.outlet.inverse().position]
+    )
     for end in [*ends, *_ends(model, b)]:
         near = [_nearest(shape, end) for shape in body.shapes]
         at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]
@@ -221,7 +271,10 @@ def _ties(model: Robot, b: int, size: float) -> Iterator[Triangles]:
 def _nearest(shape: Shape, point: Array) -> Array:
     """The point of the box around a shape that is nearest to another."""
     frame, half = shape.frame, _half(shape)
-    found: Array = frame.rotation @ np.clip(frame.rotation.T @ (point - frame.position), -half, half) + frame.position
+    found: Array = (
+        frame.rotation @ np.clip(frame.rotation.T @ (point - frame.position), -half, half)
+        + frame.position
+    )
     return found
 
 
@@ -234,11 +287,17 @@ def rod(start: Array, end: Array, radius: float) -> Triangles:
 
 def floats(model: Robot) -> bool:
     """Whether nothing holds the robot to the world."""
-    return all(body.joint.kind in ("free", "free_euler", "planar") for body in model.bodies if body.parent < 0)
+    return all(
+        body.joint.kind in ("free", "free_euler", "planar")
+        for body in model.bodies
+        if body.parent < 0
+    )
 
 
 def _plain(model: Robot, b: int, size: float) -> tuple[list[Triangles], Triangles | None]:
-    """A body without shapes: rods from its joint to those it carries, or to its far end, and the joint itself."""
+    """A body without shapes: rods from its joint to those it carries, or to its far end, and the
+    joint itself.
+    """
     body = model.bodies[b]
     inlet = body.joint.outlet.inverse()
     start = inlet.position
@@ -270,23 +329,33 @@ def _hinge(body: Body, inlet: Frame, radius: float) -> Triangles | None:
 
 
 def _foot(body: Body, size: float, up: Array) -> Triangles:
-    """Where a robot is fixed to the world: a drum on its first joint's axis, or a disc under the joint."""
+    """Where a robot is fixed to the world: a drum on its first joint's axis, or a disc under the
+    joint.
+    """
     place = body.joint.placement
     if body.joint.kind in ("revolute", "helical", "cylindrical"):
         turn = place.rotation @ align_z(np.array(body.joint.axis))
     else:
         turn = up.T
-    return shape_triangles(Shape("cylinder", (0.026 * size, 0.022 * size), Frame(turn, place.position)))
+    return shape_triangles(
+        Shape("cylinder", (0.026 * size, 0.022 * size), Frame(turn, place.position))
+    )
 
 
 def _points(model: Robot) -> tuple[Point, ...]:
-    found = [Point(f"{name} of {body.name}", b, at) for b, body in enumerate(model.bodies) for name, at in body.points]
+    found = [
+        Point(f"{name} of {body.name}", b, at)
+        for b, body in enumerate(model.bodies)
+        for name, at in body.points
+    ]
     carried = {body.parent for body in model.bodies}
     for b, body in enumerate(model.bodies):
         if b not in carried and not body.points:
             start = body.joint.outlet.inverse().position
             far = start + 2.0 * (body.com - start)
-            found.append(Point(f"end of {body.name}", b, (float(far[0]), float(far[1]), float(far[2]))))
+            found.append(
+                Point(f"end of {body.name}", b, (float(far[0]), float(far[1]), float(far[2])))
+            )
     found += [Point(body.name, b, (0.0, 0.0, 0.0)) for b, body in enumerate(model.bodies)]
     return tuple(found)
 
@@ -301,7 +370,9 @@ class Arrows:
 
 
 def arrow_scale(scene: Scene, force: Array) -> float:
-    """Metres per newton: the robot's weight is an arrow of a third of its size; without gravity the largest force a half."""
+    """Metres per newton: the robot's weight is an arrow of a third of its size; without gravity the
+    largest force a half.
+    """
     weight = scene.model.mass * float(np.linalg.norm(scene.model.gravity))
     largest = float(np.linalg.norm(np.nan_to_num(force), axis=-1).max(initial=0.0))
     return scene.size / (3.0 * weight) if weight > 0.0 else 0.5 * scene.size / max(largest, 1e-9)
@@ -311,28 +382,38 @@ def contact_arrows(result: Run, up: Array) -> Arrows | None:
     """The contact forces of a run, where it has any."""
     contacts: Any = result.contacts
     force, position = getattr(contacts, "force", None), getattr(contacts, "position", None)
-    if force is None or position is None or np.shape(force) != np.shape(position) or np.ndim(force) != 3 or not np.shape(force)[1]:
+    if (
+        force is None
+        or position is None
+        or np.shape(force) != np.shape(position)
+        or np.ndim(force) != 3
+        or not np.shape(force)[1]
+    ):
         return None
     names = tuple(str(name) for name in getattr(contacts, "names", range(np.shape(force)[1])))
     return Arrows(names, np.asarray(position) @ up.T, np.asarray(force) @ up.T)
 
 
 def floor_height(scene: Scene, low: Array, high: Array, ground: float | None) -> float:
-    """Where the floor is drawn, m: on the ground where there is one; at zero for a robot that is above it for the most part.
+    """Where the floor is drawn, m: on the ground where there is one; at zero for a robot that is
+    above it for the most part.
 
-    Else under the robot. low, high (T,): its lowest and highest point over time. A robot that falls without a ground has its floor
-    where it started.
+    Else under the robot. low, high (T,): its lowest and highest point over time. A robot that falls
+    without a ground has its floor where it started.
     """
     if ground is not None:
         return ground
     least = float(low[0]) if floats(scene.model) else float(low.min())
-    standing = least > -0.03 * scene.size or (not floats(scene.model) and float(np.mean(low + high)) > 0.0)
+    standing = least > -0.03 * scene.size or (
+        not floats(scene.model) and float(np.mean(low + high)) > 0.0
+    )
     return 0.0 if standing else least - 0.02 * scene.size
 
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a scene is seen from: ``yaw`` and ``pitch`` (rad) around a ``target`` (m); ``size`` is what must be seen, m.
+    """Where a scene is seen from: ``yaw`` and ``pitch`` (rad) around a ``target`` (m); ``size`` is
+    what must be seen, m.
 
     ``floor`` is the floor's height and ``cell`` the width of its squares, m.
     """
@@ -346,18 +427,34 @@ class Camera:
 
 
 def camera(scene: Scene, low: Array, high: Array, ground: float | None = None) -> Camera:
-    """The camera of a run: around the robot as it starts where it floats, else around all that it does.
+    """The camera of a run: around the robot as it starts where it floats, else around all that it
+    does.
 
-    low, high (T, 3): the corners around the robot over time; ground: the height of the ground, where there is one.
+    low, high (T, 3): the corners around the robot over time; ground: the height of the ground,
+    where there is one.
     """
     first, last = (low[0], high[0]) if floats(scene.model) else (low.min(axis=0), high.max(axis=0))
     extent = last - first
     size = max(float(np.linalg.norm(extent)), 0.5 * scene.size)
     yaw, pitch = -1.02, 0.26
-    for axis in (0, 1):  # a robot that stays in a vertical plane is seen from its front, where z of its file's world comes out
+    for axis in (
+        0,
+        1,
+    ):  # a robot that stays in a vertical plane is seen from its front, where z of its file's world comes out
         if extent[axis] < 0.2 * extent.max():
             front = np.sign(scene.up[axis, 2]) or (-1.0 if axis else 1.0)
-            yaw, pitch = (front * np.pi / 2 + 0.22, 0.13) if axis else ((0.0 if front > 0 else np.pi) + 0.22, 0.13)
-    cell = float(min((k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5)), key=lambda c: abs(np.log(c / (0.12 * size)))))
+            yaw, pitch = (
+                (front * np.pi / 2 + 0.22, 0.13)
+                if axis
+                else ((0.0 if front > 0 else np.pi) + 0.22, 0.13)
+            )
+    cell = float(
+        min(
+            (k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5)),
+            key=lambda c: abs(np.log(c / (0.12 * size))),
+        )
+    )
     x, y, z = ((first + last) / 2).tolist()
-    return Camera((x, y, z), size, float(yaw), pitch, floor_height(scene, low[:, 2], high[:, 2], ground), cell)
+    return Camera(
+        (x, y, z), size, float(yaw), pitch, floor_height(scene, low[:, 2], high[:, 2], ground), cell
+    )

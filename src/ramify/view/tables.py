@@ -5,54 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 
-from ramify.core.html import Markup, facts, scrolled, table, text
+from ramify.core.html import facts, text
 from ramify.core.messages import pretty
+from ramify.files.robot_writer import to_yaml
 from ramify.model.robot import Robot
 from ramify.sim.audit import audit_table, audited
-from ramify.sim.record import plain
-
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
-    from ramify.view.scene import Scene
+from ramify.sim.record import Run, plain
+from ramify.view.named import model_table
+from ramify.view.scene import MODULES, Scene
 
 LONGEST: Final = 120_000
 """Characters of a robot's file that a report repeats."""
 
 
-def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
-    """The bodies of a robot with their joints; ``colours`` of the modules put a dot before each name."""
-    module_of = {b: module.index for module in model.modules for b in module.bodies}
-    rows = []
-    for b, body in enumerate(model.bodies):
-        joint = body.joint
-        dot = f'<span class="dot" style="background:{colours[module_of[b] % len(colours)]}"></span>' if colours else ""
-        limits = ", ".join(f"{low:.4g} … {high:.4g}" for low, high in joint.limits) or "–"
-        kind = f"{joint.kind} {joint.sequence}".strip()
-        parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"
-        own, carrier, name = (Markup(f'<span class="name">{escape(x)}</span>') for x in (body.name, parent, joint.name))
-        rows.append((Markup(dot + own), carrier, module_of[b] + 1, name, kind, joint.dof, limits, float(body.mass)))
-    columns = ("body", "on", "module", "joint", "type", "DOF", "limits, rad or m", "mass, kg")
-    return table(columns, rows, right=(2, 5, 7))
-
-
-def model_html(model: Robot) -> str:
-    """How a notebook shows a robot."""
-    g = ", ".join(f"{x + 0.0:.4g}" for x in model.gravity)
-    facts_of = f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.6g} kg, gravity ({g}) m/s²"
-    head = f"<b>{escape(model.name)}</b>: {facts_of}"
-    if len(model.bodies) > 60:
-        return f"<div>{head}</div>"
-    return f"<div>{head}{scrolled(model_table(model))}</div>"
-
-
 def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
     """The sections under the plots, each an element."""
-    from ramify.view.scene import MODULES
-
     found = [
         card("Audit", audit_table(audited(result))),
         card("The run", facts(_run(result))),
@@ -61,7 +32,13 @@ def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
     ]
     notes = [*remarks, *scene.notes]
     if notes:
-        found.append(card("Notes", "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>", wide=True))
+        found.append(
+            card(
+                "Notes",
+                "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>",
+                wide=True,
+            )
+        )
     return found
 
 
@@ -70,16 +47,22 @@ def card(title: str, content: str, wide: bool = False) -> str:
 
 
 def _about(model: Robot) -> str:
-    words = [str(model.metadata[key]) for key in ("description", "source") if model.metadata.get(key)]
+    words = [
+        str(model.metadata[key]) for key in ("description", "source") if model.metadata.get(key)
+    ]
     return f'<p class="soft">{escape(". ".join(words))}</p>' if words else ""
 
 
 def _run(result: Run) -> dict[str, object]:
     meta = result.metadata
     options, stats = meta.get("options", {}), meta.get("stats", {})
-    rows: dict[str, object] = {"time": f"{result.t[0]:.6g} … {result.t[-1]:.6g} s, {len(result)} rows", "status": result.status}
+    rows: dict[str, object] = {
+        "time": f"{result.t[0]:.6g} … {result.t[-1]:.6g} s, {len(result)} rows",
+        "status": result.status,
+    }
     rows["method"] = ", ".join(
-        [str(options.get("method", "?"))] + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)]
+        [str(options.get("method", "?"))]
+        + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)]
     )
     if options.get("control") not in (None, "none"):
         shown = str(options["control"])
@@ -88,31 +71,40 @@ def _run(result: Run) -> dict[str, object]:
         rows["damping"] = json.dumps(options["damping"])
     if isinstance(options.get("ground"), Mapping):
         rows["ground"] = ", ".join(
-            f"{k.replace('_', ' ')} {text(v)}" for k, v in options["ground"].items() if isinstance(v, (str, float))
+            f"{k.replace('_', ' ')} {text(v)}"
+            for k, v in options["ground"].items()
+            if isinstance(v, (str, float))
         )
-    rows["steps"] = ", ".join(f"{k.replace('_', ' ')} {text(v)}" for k, v in stats.items() if isinstance(v, (int, float)))
+    rows["steps"] = ", ".join(
+        f"{k.replace('_', ' ')} {text(v)}" for k, v in stats.items() if isinstance(v, (int, float))
+    )
     if result.desired is not None:
         off = np.abs(result.q - result.desired.q)
         if np.isfinite(off).any():
             worst = int(np.nanargmax(np.nanmax(np.where(np.isfinite(off), off, -1.0), axis=0)))
             unit = pretty(result.units["q"][worst])
-            rows["largest error from the desired motion"] = f"{np.nanmax(off[:, worst]):.3g} {unit}, {result.columns['q'][worst]}"
-    rows["computed by"] = ", ".join(f"{k} {v}" for k, v in meta.get("versions", {}).items()) + f" on {meta.get('platform', '?')}"
+            rows["largest error from the desired motion"] = (
+                f"{np.nanmax(off[:, worst]):.3g} {unit}, {result.columns['q'][worst]}"
+            )
+    rows["computed by"] = (
+        ", ".join(f"{k} {v}" for k, v in meta.get("versions", {}).items())
+        + f" on {meta.get('platform', '?')}"
+    )
     rows["robot's SHA-256"] = str(meta.get("robot_sha256", "?"))[:16] + " …"
     return rows
 
 
 def _repeat(result: Run) -> str:
     """Python that runs it again, and the files that this takes."""
-    from ramify.files.robot_writer import to_yaml
-
     options = result.metadata.get("options", {})
     record = options.get("scenario")
     robot = to_yaml(result.model)
     parts = []
     if isinstance(record, Mapping):
         overrides = ", ".join(f"{k}={v!r}" for k, v in dict(record.get("overrides", {})).items())
-        own = ', robot="robot.yaml"' if len(robot) < LONGEST else ""  # one that is cut below is left to the scenario's own word
+        own = (
+            ', robot="robot.yaml"' if len(robot) < LONGEST else ""
+        )  # one that is cut below is left to the scenario's own word
         code = ["import ramify as rf", "", "# the scenario and the robot are the files below"]
         code += [f'r = rf.scenario("run.yaml"{own}).run({overrides})', "print(r.audit)"]
         parts.append(_file("scenario, run.yaml", str(record.get("text", "")), "scenario"))
@@ -123,12 +115,31 @@ def _repeat(result: Run) -> str:
             given.pop("damping", None)
         words = ",\n    ".join(f"{k}={plain(v)!r}" for k, v in given.items())
         control = options.get("control")
-        code = ["import ramify as rf", "", 'm = rf.load("robot.yaml")  # the file below', f"r = rf.simulate(m,\n    {words},"]
-        code += [f"    # control: {' '.join(str(control).split())[:600]}"] if control not in (None, "none") else []
-        code += [f"    # ground: {json.dumps(options['ground'])[:600]}"] if options.get("ground") is not None else []
+        code = [
+            "import ramify as rf",
+            "",
+            'm = rf.load("robot.yaml")  # the file below',
+            f"r = rf.simulate(m,\n    {words},",
+        ]
+        code += (
+            [f"    # control: {' '.join(str(control).split())[:600]}"]
+            if control not in (None, "none")
+            else []
+        )
+        code += (
+            [f"    # ground: {json.dumps(options['ground'])[:600]}"]
+            if options.get("ground") is not None
+            else []
+        )
         code += [")", "print(r.audit)"]
     parts.insert(0, _code("\n".join(code), "again"))
-    parts.append(_file("robot, robot.yaml", robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here", "robot"))
+    parts.append(
+        _file(
+            "robot, robot.yaml",
+            robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here",
+            "robot",
+        )
+    )
     return "".join(parts)
 
 
@@ -138,11 +149,8 @@ def _code(code: str, key: str) -> str:
 
 
 def _file(title: str, content: str, key: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{_code(content, key)}</details>" if content else ""
-
-
-def matrix_html(values: Any, rows: Sequence[str], columns: Sequence[str], title: str = "") -> str:
-    """A matrix with names on its rows and columns."""
-    head = f"<b>{escape(title)}</b>" if title else ""
-    body = [(name, *(float(x) for x in row)) for name, row in zip(rows, np.asarray(values), strict=True)]
-    return head + scrolled(table(("", *columns), body, right=range(1, len(columns) + 1)))
+    return (
+        f"<details><summary>{escape(title)}</summary>{_code(content, key)}</details>"
+        if content
+        else ""
+    )

@@ -1,20 +1,21 @@
-"""The ground under a run: the height of a level one, or a patch of triangles of one that slopes or rises and falls."""
+"""The ground under a run: the height of a level one, or a patch of triangles of one that slopes or
+rises and falls.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
+from ramify.contact import HeightField, Slope
 from ramify.core.arrays import Array
 from ramify.core.spatial import Vec3
+from ramify.sim.record import Run
 from ramify.view.geometry import smooth_normals
 from ramify.view.scene import Part, Scene
-
-if TYPE_CHECKING:
-    from ramify.sim.record import Run
 
 NODES: Final = 61
 """Nodes of a patch, along each side."""
@@ -28,7 +29,8 @@ def described(result: Run) -> Mapping[str, Any] | None:
 
 
 def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene, float | None]:
-    """(scene, height): the scene with the ground of a run where it is not level, and the height of its floor; None: no ground.
+    """(scene, height): the scene with the ground of a run where it is not level, and the height of
+    its floor; None: no ground.
 
     low, high (T, 3): the corners around the robot over time, z up.
     """
@@ -41,17 +43,25 @@ def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene,
     if surface is None:
         return scene, 0.0
     first, last = low.min(axis=0)[:2] - 1.2 * scene.size, high.max(axis=0)[:2] + 1.2 * scene.size
-    x, y = np.meshgrid(*(np.linspace(a, b, NODES) for a, b in zip(first, last, strict=True)), indexing="ij")
+    x, y = np.meshgrid(
+        *(np.linspace(a, b, NODES) for a, b in zip(first, last, strict=True)), indexing="ij"
+    )
     flat = np.stack([x.ravel(), y.ravel(), np.zeros(x.size)], axis=1)
     world = flat @ scene.up  # a place of the robot's own world
     depth, normal = surface.under(Vec3(world[:, 0], world[:, 1], world[:, 2]))
     up = scene.up[2]
     heights = np.broadcast_to(
-        np.asarray(depth / (normal.x * up[0] + normal.y * up[1] + normal.z * up[2]), dtype=np.float64), x.size
+        np.asarray(
+            depth / (normal.x * up[0] + normal.y * up[1] + normal.z * up[2]), dtype=np.float64
+        ),
+        x.size,
     )
     corner = (np.arange(NODES - 1)[:, None] * NODES + np.arange(NODES - 1)).ravel()
     faces = np.concatenate(
-        [np.stack([corner, corner + NODES, corner + NODES + 1], axis=1), np.stack([corner, corner + NODES + 1, corner + 1], axis=1)]
+        [
+            np.stack([corner, corner + NODES, corner + NODES + 1], axis=1),
+            np.stack([corner, corner + NODES + 1, corner + 1], axis=1),
+        ]
     )
     points = np.stack([flat[:, 0], flat[:, 1], heights], axis=1) @ scene.up
     patch = Part(-1, "ground", smooth_normals(points, faces))
@@ -60,8 +70,6 @@ def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene,
 
 def _surface(terrain: Mapping[str, Any]) -> Any:
     """The terrain of a description; None for a kind that is not known here."""
-    from ramify.contact import HeightField, Slope
-
     for kind in (Slope, HeightField):
         if terrain.get("kind") == kind.word:
             keys = {f.name: kind.keys.get(f.name, f.name) for f in fields(kind)}

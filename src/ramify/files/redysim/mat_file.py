@@ -1,9 +1,11 @@
-"""ReDySim's ``inputs.mat``: the numeric variables of a MATLAB 5 file (save -v6 or -v7), read within limits.
+"""ReDySim's ``inputs.mat``: the numeric variables of a MATLAB 5 file (save -v6 or -v7), read within
+limits.
 
-The file is a header of 128 bytes and a run of data elements, each a type, a size and that many bytes padded to eight. A variable is
-an element of type *matrix* that holds elements in its turn: flags, dimensions, name, real part. Such an element may be packed with
-zlib. Only plain real arrays are wanted here, so everything else (cells, structures, texts, objects, sparse matrices) is passed over
-unread.
+The file is a header of 128 bytes and a run of data elements, each a type, a size and that many
+bytes padded to eight. A variable is an element of type *matrix* that holds elements in its turn:
+flags, dimensions, name, real part. Such an element may be packed with zlib. Only plain real arrays
+are wanted here, so everything else (cells, structures, texts, objects, sparse matrices) is passed
+over unread.
 """
 
 from __future__ import annotations
@@ -26,7 +28,18 @@ MAX_VARIABLES: Final = 1000
 """Variables of a file."""
 
 _HDF5: Final = b"\x89HDF\r\n\x1a\n"
-_NUMBERS: Final = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
+_NUMBERS: Final = {
+    1: "i1",
+    2: "u1",
+    3: "i2",
+    4: "u2",
+    5: "i4",
+    6: "u4",
+    7: "f4",
+    9: "f8",
+    12: "i8",
+    13: "u8",
+}
 _MATRIX: Final = 14
 _PACKED: Final = 15
 _REAL_CLASSES: Final = range(6, 16)  # double, single and the integers
@@ -42,11 +55,15 @@ class _Element:
 
 
 def read_mat(data: bytes, file: str) -> dict[str, Array]:
-    """The real numeric variables of a MATLAB 5 file by name, as arrays of their own shape. Raises ModelError for any other file."""
+    """The real numeric variables of a MATLAB 5 file by name, as arrays of their own shape. Raises
+    ModelError for any other file.
+    """
     if data[128:].startswith(_HDF5[:4]) or data.startswith(_HDF5):
         raise ModelError(f"{file}: a MATLAB 7.3 file (HDF5); write it with: save inputs.mat -v7")
     if len(data) < 128 or data[124:128] not in (b"\x00\x01IM", b"\x01\x00MI"):
-        raise ModelError(f"{file}: not a MATLAB 5 file, or cut off; write it with: save inputs.mat -v7")
+        raise ModelError(
+            f"{file}: not a MATLAB 5 file, or cut off; write it with: save inputs.mat -v7"
+        )
     try:
         return _variables(data, "<" if data[126:128] == b"IM" else ">", file)
     except (struct.error, zlib.error, ValueError, UnicodeDecodeError, OverflowError) as error:
@@ -60,7 +77,9 @@ def _variables(data: bytes, order: str, file: str) -> dict[str, Array]:
     budget = MAX_BYTES
     for count, element in enumerate(_elements(data[128:], order)):
         if count >= MAX_VARIABLES:
-            raise ModelError(f"{file}: more than {MAX_VARIABLES} variables; a robot has some twenty")
+            raise ModelError(
+                f"{file}: more than {MAX_VARIABLES} variables; a robot has some twenty"
+            )
         if element.kind == _PACKED:
             unpacked = _unpacked(element.data, budget, file)
             budget -= len(unpacked)
@@ -69,12 +88,16 @@ def _variables(data: bytes, order: str, file: str) -> dict[str, Array]:
             inner = [element]
         for variable in inner:
             if variable.kind != _MATRIX:
-                raise ValueError(f"an element of type {variable.kind} stands where a variable belongs")
+                raise ValueError(
+                    f"an element of type {variable.kind} stands where a variable belongs"
+                )
             name, value = _array(variable.data, order)
             if value is not None:
                 found[name] = value
     if not found:
-        raise ModelError(f"{file}: holds no numeric variable; it should hold n, alp, a, b, bt, m, ...")
+        raise ModelError(
+            f"{file}: holds no numeric variable; it should hold n, alp, a, b, bt, m, ..."
+        )
     return found
 
 
@@ -82,14 +105,19 @@ def _unpacked(data: bytes, most: int, file: str) -> bytes:
     stream = zlib.decompressobj()
     out = stream.decompress(data, most + 1)
     if len(out) > most:
-        raise ModelError(f"{file}: its variables unpack to more than {MAX_BYTES / 1e6:.1f} MB; a robot's take some thousand bytes")
+        raise ModelError(
+            f"{file}: its variables unpack to more than {MAX_BYTES / 1e6:.1f} MB; a robot's take "
+            "some thousand bytes"
+        )
     if not stream.eof:
         raise ValueError("packed data end too early")
     return out
 
 
 def _elements(data: bytes, order: str) -> Iterator[_Element]:
-    """The data elements of a run of bytes. A small one has its size in the upper half of the type, and its bytes right there."""
+    """The data elements of a run of bytes. A small one has its size in the upper half of the type,
+    and its bytes right there.
+    """
     at = 0
     while at + 8 <= len(data):
         kind, size = struct.unpack_from(order + "II", data, at)
@@ -123,5 +151,7 @@ def _array(data: bytes, order: str) -> tuple[str, Array | None]:
         raise ValueError(f"variable {name!r} has numbers of type {values.kind}")
     numbers = np.frombuffer(values.data, order + _NUMBERS[values.kind]).astype(np.float64)
     if len(shape) < 2 or min(shape) < 0 or np.prod(shape, dtype=object) != numbers.size:
-        raise ValueError(f"variable {name!r} has {numbers.size} numbers for the dimensions {shape[:8]}")
+        raise ValueError(
+            f"variable {name!r} has {numbers.size} numbers for the dimensions {shape[:8]}"
+        )
     return name, numbers.reshape(shape, order="F")

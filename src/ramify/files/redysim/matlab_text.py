@@ -1,7 +1,9 @@
-"""ReDySim's ``inputs.m``: from text to statements. A tokenizer and a parser for the few MATLAB forms that such files use.
+"""ReDySim's ``inputs.m``: from text to statements. A tokenizer and a parser for the few MATLAB
+forms that such files use.
 
-Tokens know their line and whether a space stands before them, for inside brackets ``[1 -2]`` has two entries and ``[1 - 2]`` one.
-Expressions become nested tuples, ``("+", left, right)``, which :mod:`ramify.files.redysim.matlab_values` evaluates; nothing is ever executed.
+Tokens know their line and whether a space stands before them, for inside brackets ``[1 -2]`` has
+two entries and ``[1 - 2]`` one. Expressions become nested tuples, ``("+", left, right)``, which
+:mod:`ramify.files.redysim.matlab_values` evaluates; nothing is ever executed.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ Expression = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Token:
-    """``kind`` is number, name, text, op or end (of a statement); ``space``: whether a blank stands before it."""
+    """``kind`` is number, name, text, op or end (of a statement); ``space``: whether a blank stands
+    before it.
+    """
 
     kind: str
     text: str
@@ -34,7 +38,9 @@ class Token:
 
 @dataclass(frozen=True)
 class Statement:
-    """An assignment of ``value`` to ``target`` or a part of it (``index``); with a ``body``, a loop over columns of ``value``."""
+    """An assignment of ``value`` to ``target`` or a part of it (``index``); with a ``body``, a loop
+    over columns of ``value``.
+    """
 
     line: int
     text: str
@@ -67,7 +73,9 @@ def wrong(file: str, line: int, text: str, statement: str = "") -> NoReturn:
 
 
 def tokens(source: str, file: str) -> list[Token]:
-    """The tokens of a file: comments and continued lines gone, ``end`` tokens at the ends of statements."""
+    """The tokens of a file: comments and continued lines gone, ``end`` tokens at the ends of
+    statements.
+    """
     out: list[Token] = []
     depth = 0
     comment = 0
@@ -88,13 +96,23 @@ def tokens(source: str, file: str) -> list[Token]:
             if at >= len(line) or line[at] in "%#":
                 break
             if len(out) + number >= MAX_TOKENS:
-                wrong(file, number, f"more than {MAX_TOKENS} lines, numbers, names and signs; a robot takes some thousand")
+                wrong(
+                    file,
+                    number,
+                    f"more than {MAX_TOKENS} lines, numbers, names and signs; a robot takes some "
+                    "thousand",
+                )
             if line.startswith("...", at):
                 continued = True
                 break
             if line[at] in "'\"":
                 last = out[-1] if out else None
-                if line[at] == "'" and not space and last and (last.kind in ("number", "name") or last.text in (")", "]", "'")):
+                if (
+                    line[at] == "'"
+                    and not space
+                    and last
+                    and (last.kind in ("number", "name") or last.text in (")", "]", "'"))
+                ):
                     out.append(Token("op", "'", number, False))
                     at += 1
                     continue
@@ -115,20 +133,40 @@ def tokens(source: str, file: str) -> list[Token]:
                 out.append(Token(str(found.lastgroup), text, number, space))
             at = found.end()
         if not continued:
-            out.append(Token("op", ";", number, False) if depth > 0 else Token("end", "", number, False))
+            out.append(
+                Token("op", ";", number, False) if depth > 0 else Token("end", "", number, False)
+            )
             if depth > 0 and out[-2:-1] and out[-2].text in (";", "[", ","):
                 out.pop()  # a line break after a separator separates nothing more
     return out
 
 
 def parse(source: str, file: str) -> Program:
-    """The program that a file is. Raises ModelError with line and statement where it is none of the forms known here."""
+    """The program that a file is. Raises ModelError with line and statement where it is none of the
+    forms known here.
+    """
     parser = _Parser(tokens(source, file), source.splitlines(), file)
     return parser.program()
 
 
-_IGNORED: Final = frozenset(["clc", "clear", "close", "format", "disp", "hold", "global", "fprintf"])
-_UNKNOWN: Final = frozenset(["while", "if", "switch", "try", "parfor", "break", "continue", "else", "elseif", "case", "otherwise"])
+_IGNORED: Final = frozenset(
+    ["clc", "clear", "close", "format", "disp", "hold", "global", "fprintf"]
+)
+_UNKNOWN: Final = frozenset(
+    [
+        "while",
+        "if",
+        "switch",
+        "try",
+        "parfor",
+        "break",
+        "continue",
+        "else",
+        "elseif",
+        "case",
+        "otherwise",
+    ]
+)
 _LEVELS: Final = ((":",), ("+", "-"), ("*", "/", ".*", "./"))
 
 
@@ -241,12 +279,18 @@ class _Parser:
     # ---- expressions ----
 
     def expression(self, level: int) -> Expression:
-        """Ranges, then sums, then products, then signs, then powers. ``a:b:c`` is ("range", a, b, c)."""
+        """Ranges, then sums, then products, then signs, then powers. ``a:b:c`` is ("range", a, b,
+        c).
+        """
         if level == len(_LEVELS):
             return self.signed()
         left = self.expression(level + 1)
         parts = [left]
-        while (token := self.peek()) is not None and token.kind == "op" and token.text in _LEVELS[level]:
+        while (
+            (token := self.peek()) is not None
+            and token.kind == "op"
+            and token.text in _LEVELS[level]
+        ):
             if self.starts_entry(token):
                 break
             self.at += 1
@@ -261,7 +305,13 @@ class _Parser:
         """Within brackets, a sign with a space before it and none after starts a new entry."""
         following = self.stream[self.at + 1] if self.at + 1 < len(self.stream) else None
         in_list = bool(self.inside) and self.inside[-1] == "["
-        return in_list and token.text in ("+", "-") and token.space and following is not None and not following.space
+        return (
+            in_list
+            and token.text in ("+", "-")
+            and token.space
+            and following is not None
+            and not following.space
+        )
 
     def signed(self) -> Expression:
         token = self.peek()
@@ -276,10 +326,17 @@ class _Parser:
 
     def power(self) -> Expression:
         left = self.primary()
-        while (token := self.peek()) is not None and token.kind == "op" and token.text in ("^", ".^"):
+        while (
+            (token := self.peek()) is not None and token.kind == "op" and token.text in ("^", ".^")
+        ):
             self.at += 1
             sign = self.peek()
-            negative = sign is not None and sign.kind == "op" and sign.text == "-" and bool(self.accept("-"))
+            negative = (
+                sign is not None
+                and sign.kind == "op"
+                and sign.text == "-"
+                and bool(self.accept("-"))
+            )
             right = self.primary()
             left = (token.text, left, ("negative", right) if negative else right)
         return left
@@ -291,8 +348,17 @@ class _Parser:
             value = ("number", float(token.text.lower().replace("d", "e")))
         elif token.kind == "name" and token.text != "end":
             following = self.peek()
-            apart = bool(self.inside) and self.inside[-1] == "[" and following is not None and following.space
-            value = ("call", token.text, self.arguments()) if self.sees("(") and not apart else ("name", token.text)
+            apart = (
+                bool(self.inside)
+                and self.inside[-1] == "["
+                and following is not None
+                and following.space
+            )
+            value = (
+                ("call", token.text, self.arguments())
+                if self.sees("(") and not apart
+                else ("name", token.text)
+            )
         elif token.text == "end" and "(" in self.inside:
             value = ("end",)
         elif token.text == "(":

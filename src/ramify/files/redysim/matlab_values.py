@@ -1,7 +1,9 @@
-"""The values of ReDySim's ``inputs.m``: its parsed statements evaluated by a table of allowed operations, within limits.
+"""The values of ReDySim's ``inputs.m``: its parsed statements evaluated by a table of allowed
+operations, within limits.
 
-A value is a float or a two-dimensional array, as in MATLAB. Vectors grow when an element beyond their end is assigned, and a
-new one is a row unless it is assigned as ``x(i,1)``. Every operation is paid from one budget, so that no file runs for long.
+A value is a float or a two-dimensional array, as in MATLAB. Vectors grow when an element beyond
+their end is assigned, and a new one is a row unless it is assigned as ``x(i,1)``. Every operation
+is paid from one budget, so that no file runs for long.
 """
 
 from __future__ import annotations
@@ -45,7 +47,9 @@ class _RefusedError(ValueError):
 
 
 def run(program: Program, file: str) -> dict[str, Value]:
-    """The variables that the statements leave behind. Raises ModelError with file, line and statement where one has no value."""
+    """The variables that the statements leave behind. Raises ModelError with file, line and
+    statement where one has no value.
+    """
     return _Run(file).block(program.statements)
 
 
@@ -66,7 +70,12 @@ class _Run:
             except _RefusedError as error:
                 wrong(self.file, statement.line, str(error), statement.text)
             except RecursionError:
-                wrong(self.file, statement.line, "too many operations in one expression", statement.text)
+                wrong(
+                    self.file,
+                    statement.line,
+                    "too many operations in one expression",
+                    statement.text,
+                )
             except (ZeroDivisionError, OverflowError, ValueError, TypeError) as error:
                 wrong(self.file, statement.line, f"has no value ({error})", statement.text)
             for column in turns:
@@ -96,12 +105,17 @@ class _Run:
         held = _matrix(self.names.get(name, np.zeros((0, 0))))
         where = self.places(statement.index, held)
         if len(where) == 1:
-            rows, columns = (where[0], [0]) if held.shape[1] == 1 and held.shape[0] > 1 else ([0], where[0])
+            rows, columns = (
+                (where[0], [0]) if held.shape[1] == 1 and held.shape[0] > 1 else ([0], where[0])
+            )
             if min(held.shape) > 1:
                 raise _RefusedError(f"{name!r} is a matrix; give row and column")
         else:
             rows, columns = where
-        height, width = (max([size, *(i + 1 for i in places)]) for size, places in zip(held.shape, (rows, columns), strict=True))
+        height, width = (
+            max([size, *(i + 1 for i in places)])
+            for size, places in zip(held.shape, (rows, columns), strict=True)
+        )
         _check_size(height, width)
         grown = np.zeros((height, width))
         grown[: held.shape[0], : held.shape[1]] = held
@@ -109,7 +123,9 @@ class _Run:
         given = _matrix(value)
         if given.size != 1 and given.size != len(rows) * len(columns):
             raise _RefusedError(f"{given.size} numbers for {len(rows) * len(columns)} places")
-        grown[np.ix_(rows, columns)] = given if given.size == 1 else given.reshape(len(rows), len(columns))
+        grown[np.ix_(rows, columns)] = (
+            given if given.size == 1 else given.reshape(len(rows), len(columns))
+        )
         self.names[name] = grown
 
     def places(self, index: Sequence[Expression], held: Array) -> list[list[int]]:
@@ -125,8 +141,14 @@ class _Run:
             self.last.append(size)
             numbers = _matrix(self.value(expression)).ravel(order="F")
             self.last.pop()
-            if numbers.size and (numbers.min() < 1 or numbers.max() > MAX_ELEMENTS or (numbers != np.floor(numbers)).any()):
-                raise _RefusedError(f"the index {numbers.min():g} is not a whole number from 1 to {MAX_ELEMENTS}")
+            if numbers.size and (
+                numbers.min() < 1
+                or numbers.max() > MAX_ELEMENTS
+                or (numbers != np.floor(numbers)).any()
+            ):
+                raise _RefusedError(
+                    f"the index {numbers.min():g} is not a whole number from 1 to {MAX_ELEMENTS}"
+                )
             out.append([int(x) - 1 for x in numbers])
         return out
 
@@ -162,12 +184,20 @@ class _Run:
                 raise _RefusedError(f"{left:g} ^ {right:g} is not a real number of sensible size")
             return float(_BINARY[op[-1:]](left, right))
         if op in ("/", "^") and not (op == "/" and isinstance(right, float)):
-            raise _RefusedError(f"{op} is meant for matrices here, which is not known; write .{op} to go by elements")
+            raise _RefusedError(
+                f"{op} is meant for matrices here, which is not known; write .{op} to go by "
+                "elements"
+            )
         if op == "*" and not isinstance(left, float) and not isinstance(right, float):
             return self.product(left, right)
-        if not isinstance(left, float) and not isinstance(right, float) and left.shape != right.shape:
+        if (
+            not isinstance(left, float)
+            and not isinstance(right, float)
+            and left.shape != right.shape
+        ):
             raise _RefusedError(
-                f"vectors of {left.shape[0]} x {left.shape[1]} and {right.shape[0]} x {right.shape[1]} do not go together"
+                f"vectors of {left.shape[0]} x {left.shape[1]} and {right.shape[0]} x "
+                f"{right.shape[1]} do not go together"
             )
         with np.errstate(all="ignore"):
             return np.asarray(_BINARY[op[-1:]](left, right), dtype=np.float64)
@@ -201,7 +231,11 @@ class _Run:
     def called(self, name: str, arguments: Sequence[Expression]) -> Value:
         if name in self.names:
             held = _matrix(self.names[name])
-            return self.element(name, held, self.places(arguments, held)) if arguments else self.names[name]
+            return (
+                self.element(name, held, self.places(arguments, held))
+                if arguments
+                else self.names[name]
+            )
         values = [self.value(argument) for argument in arguments]
         if name in _SIZED and 1 <= len(values) <= 2:
             sizes = [_number(value) for value in values] * (3 - len(values))
@@ -213,7 +247,9 @@ class _Run:
             return _WHOLE[name](_matrix(values[0]))
         if name in _BY_COLUMN and len(values) == 1:
             a = _matrix(values[0])
-            columns = a if min(a.shape) > 1 else a.reshape(-1, 1)  # a row, too, is one run of numbers
+            columns = (
+                a if min(a.shape) > 1 else a.reshape(-1, 1)
+            )  # a row, too, is one run of numbers
             self.pay(None, a.size / 100.0)
             return self.checked(_plain(_BY_COLUMN[name](columns, axis=0, keepdims=True)))
         if name in _BY_ELEMENT and len(values) == 1:
@@ -221,14 +257,17 @@ class _Run:
             self.pay(None, a.size / 2.0)
             out = [_BY_ELEMENT[name](float(x)) for x in a.ravel()]
             return self.checked(_plain(np.array(out).reshape(a.shape)))
-        raise _RefusedError(f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}")
+        raise _RefusedError(
+            f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}"
+        )
 
     def element(self, name: str, held: Array, where: list[list[int]]) -> Value:
         sizes = [held.size] if len(where) == 1 else list(held.shape)
         for places, size in zip(where, sizes, strict=True):
             if places and max(places) >= size:
                 raise _RefusedError(
-                    f"{name}({max(places) + 1}) does not exist; {name!r} has {held.shape[0]} x {held.shape[1]} numbers"
+                    f"{name}({max(places) + 1}) does not exist; {name!r} has {held.shape[0]} x "
+                    f"{held.shape[1]} numbers"
                 )
         if len(where) == 2:
             return _plain(held[np.ix_(*where)])
@@ -242,7 +281,9 @@ class _Run:
         count = max(0.0, math.floor((last - first) / step + 1e-10) + 1.0)
         if count > MAX_ELEMENTS:
             raise _RefusedError(f"a range of {count:.3g} numbers; there are at most {MAX_ELEMENTS}")
-        return _plain(np.array(first + step * np.arange(int(count)), dtype=np.float64).reshape(1, -1))
+        return _plain(
+            np.array(first + step * np.arange(int(count)), dtype=np.float64).reshape(1, -1)
+        )
 
     def matrix(self, rows: Sequence[Sequence[Expression]]) -> Value:
         parts = []
@@ -276,5 +317,7 @@ def _plain(value: Array) -> Value:
 
 def _number(value: Value) -> float:
     if not isinstance(value, float):
-        raise _RefusedError(f"a number belongs here, not {value.shape[0]} x {value.shape[1]} of them")
+        raise _RefusedError(
+            f"a number belongs here, not {value.shape[0]} x {value.shape[1]} of them"
+        )
     return value

@@ -1,9 +1,11 @@
-"""Massless links of ReDySim that stand for one joint of several degrees of freedom, merged back into that joint.
+"""Massless links of ReDySim that stand for one joint of several degrees of freedom, merged back
+into that joint.
 
-ReDySim builds such a joint as a run of links of one degree of freedom each, without mass or length between them (the book's
-Euler-angle joints, chapter 3). A run is merged where its axes at q = 0 are those of a joint type, in the same order and with the
-same signs, so that q, v and torques keep their meaning; constant rotations go into the joint's placement and outlet. A run that is
-no such joint stays as it is.
+ReDySim builds such a joint as a run of links of one degree of freedom each, without mass or length
+between them (the book's Euler-angle joints, chapter 3). A run is merged where its axes at q = 0 are
+those of a joint type, in the same order and with the same signs, so that q, v and torques keep
+their meaning; constant rotations go into the joint's placement and outlet. A run that is no such
+joint stays as it is.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ class _Axis:
 
 
 def merge(links: Sequence[LinkSpec], report: ImportReport) -> list[LinkSpec]:
-    """The links with every run of massless ones merged that is a joint of several degrees of freedom."""
+    """The links with every run of massless ones merged that is a joint of several degrees of
+    freedom.
+    """
     children: dict[str | None, int] = {}
     for link in links:
         children[link.parent] = children.get(link.parent, 0) + 1
@@ -47,25 +51,39 @@ def merge(links: Sequence[LinkSpec], report: ImportReport) -> list[LinkSpec]:
         if joint is not None:
             out.append(replace(run[-1], parent=run[0].parent, joint=joint))
             kind = f"{joint.kind} {joint.sequence}".strip()
-            report.note(names, f"massless links merged into one joint ({kind}); its coordinates keep their order and zeros")
+            report.note(
+                names,
+                f"massless links merged into one joint ({kind}); its coordinates keep their order "
+                "and zeros",
+            )
         else:
             out.extend(run)
             if size > 1:
-                report.note(names, "massless links kept: no joint type has these axes with these zeros")
+                report.note(
+                    names, "massless links kept: no joint type has these axes with these zeros"
+                )
     return out
 
 
 def _run(links: Sequence[LinkSpec], at: int, children: dict[str | None, int]) -> int:
-    """Links from ``at`` on that hang on each other without anything between: massless ones, and the one that ends the run."""
+    """Links from ``at`` on that hang on each other without anything between: massless ones, and the
+    one that ends the run.
+    """
     end = at + 1
-    while end < len(links) and _massless(links[end - 1], children) and links[end].parent == links[end - 1].name:
+    while (
+        end < len(links)
+        and _massless(links[end - 1], children)
+        and links[end].parent == links[end - 1].name
+    ):
         end += 1
     return end - at
 
 
 def _massless(link: LinkSpec, children: dict[str | None, int]) -> bool:
     movable = link.joint.kind in ("revolute", "prismatic")
-    return link.mass == 0.0 and not link.inertia.any() and children.get(link.name, 0) == 1 and movable
+    return (
+        link.mass == 0.0 and not link.inertia.any() and children.get(link.name, 0) == 1 and movable
+    )
 
 
 def _joint(run: Sequence[LinkSpec]) -> Joint | None:
@@ -84,7 +102,14 @@ def _joint(run: Sequence[LinkSpec]) -> Joint | None:
     kind, sequence, placement = found
     numbers = [link.joint.name.removeprefix("joint") for link in run]
     name = f"joint{numbers[0]}_{numbers[-1]}"
-    return Joint(name, kind, placement, placement.inverse() @ frame, sequence=sequence, actuated=run[0].joint.actuated)
+    return Joint(
+        name,
+        kind,
+        placement,
+        placement.inverse() @ frame,
+        sequence=sequence,
+        actuated=run[0].joint.actuated,
+    )
 
 
 _Found = tuple[str, str, Frame] | None
@@ -102,7 +127,9 @@ def _spherical(axes: Sequence[_Axis]) -> _Found:
     """Three axes that meet, the third along the first at q = 0: ZXZ."""
     first, _, third = axes
     placed = _universal(axes)
-    if placed is None or not (_same(first.direction, third.direction) and _same(first.origin, third.origin)):
+    if placed is None or not (
+        _same(first.direction, third.direction) and _same(first.origin, third.origin)
+    ):
         return None
     return "spherical", "ZXZ", placed[2]
 

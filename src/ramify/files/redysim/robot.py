@@ -1,9 +1,11 @@
-"""ReDySim's variables as a model: modified DH rows, masses and gravity, in any of the three dialects.
+"""ReDySim's variables as a model: modified DH rows, masses and gravity, in any of the three
+dialects.
 
-fixed: ``n dof type alp a b th bt r dx dy dz m g Icxx ... Iczx aj al Tp steps``; a row is Rx(alp) Rz(th) with its origin at
-[a, -b sin(alp), b cos(alp)] in the parent, and its joint's own column (th where r = 1, b where r = 0) is the coordinate.
-floating: ``n nq alp a b bt dx dy dz al alt m g Icxx ... Iczx``; link 1 is the base, with the state [x y z, phi theta psi]
-and the rotation Rz(phi) Rx(theta) Ry(psi); all other joints turn. legged: the same and the ground, ``g_prop``.
+fixed: ``n dof type alp a b th bt r dx dy dz m g Icxx ... Iczx aj al Tp steps``; a row is Rx(alp)
+Rz(th) with its origin at [a, -b sin(alp), b cos(alp)] in the parent, and its joint's own column (th
+where r = 1, b where r = 0) is the coordinate. floating: ``n nq alp a b bt dx dy dz al alt m g Icxx
+... Iczx``; link 1 is the base, with the state [x y z, phi theta psi] and the rotation Rz(phi)
+Rx(theta) Ry(psi); all other joints turn. legged: the same and the ground, ``g_prop``.
 """
 
 from __future__ import annotations
@@ -36,13 +38,19 @@ _GROUND: Final = ("stiffness", "damping", "speed_limit", "friction", "horizontal
 
 
 def from_variables(
-    variables: Mapping[str, Any], name: str = "", report: ImportReport | None = None, *, base: str | None = None, merge: bool = True
+    variables: Mapping[str, Any],
+    name: str = "",
+    report: ImportReport | None = None,
+    *,
+    base: str | None = None,
+    merge: bool = True,
 ) -> Robot:
-    """The model that ReDySim's variables describe, whatever their dialect; vectors may be rows or columns, and longer than n.
+    """The model that ReDySim's variables describe, whatever their dialect; vectors may be rows or
+    columns, and longer than n.
 
-    base: None for the base that ReDySim has (fixed, or free_euler with the sequence ZXY), or "free", "free_euler", "planar" (a
-    floating base that stays in the x-y plane: q = [x y phi, ...]), "fixed". merge: whether massless links become joints of several
-    degrees of freedom.
+    base: None for the base that ReDySim has (fixed, or free_euler with the sequence ZXY), or
+    "free", "free_euler", "planar" (a floating base that stays in the x-y plane: q = [x y phi,
+    ...]), "fixed". merge: whether massless links become joints of several degrees of freedom.
 
     Raises ModelError naming the variable and entry that is missing, not finite or impossible.
     """
@@ -83,7 +91,10 @@ class _Variables:
         self.n = 0
         size = self.number("n_l" if "n_l" in values else "n")
         if not 1 <= size <= MAX_LINKS or size != int(size):
-            raise ModelError(f"{report.file}: n = {size:g}; a whole number of links from 1 to {MAX_LINKS} belongs here")
+            raise ModelError(
+                f"{report.file}: n = {size:g}; a whole number of links from 1 to {MAX_LINKS} "
+                "belongs here"
+            )
         self.n = int(size)
 
     def __contains__(self, name: str) -> bool:
@@ -94,15 +105,24 @@ class _Variables:
 
     def numbers(self, name: str) -> Array:
         if name not in self.values:
-            raise self.fail(name, f"is missing; a ReDySim model has n, {', '.join(_NEEDED)}, g and {', '.join(_MOMENTS)}")
+            raise self.fail(
+                name,
+                f"is missing; a ReDySim model has n, {', '.join(_NEEDED)}, g and "
+                f"{', '.join(_MOMENTS)}",
+            )
         try:
             a = np.asarray(self.values[name], dtype=np.float64).ravel(order="F")
         except (TypeError, ValueError):
             raise self.fail(name, "is not numeric") from None
         if not np.isfinite(a).all():
-            raise self.fail(f"{name}({int(np.flatnonzero(~np.isfinite(a))[0]) + 1})", "is not finite")
+            raise self.fail(
+                f"{name}({int(np.flatnonzero(~np.isfinite(a))[0]) + 1})", "is not finite"
+            )
         if (large := np.flatnonzero(np.abs(a) > LARGEST)).size:
-            raise self.fail(f"{name}({int(large[0]) + 1})", f"is {a[large[0]]:g}; numbers here stay below {LARGEST:.0e}")
+            raise self.fail(
+                f"{name}({int(large[0]) + 1})",
+                f"is {a[large[0]]:g}; numbers here stay below {LARGEST:.0e}",
+            )
         return a
 
     def number(self, name: str) -> float:
@@ -119,7 +139,9 @@ class _Variables:
         if a.size < self.n:
             raise self.fail(name, f"has {a.size} numbers for {self.n} links")
         if a.size > self.n:
-            self.report.ignored(name, f"has {a.size} numbers for {self.n} links; those beyond are left out")
+            self.report.ignored(
+                name, f"has {a.size} numbers for {self.n} links; those beyond are left out"
+            )
         return [float(x) for x in a[: self.n]]
 
     def choices(self, name: str, default: float) -> list[bool]:
@@ -130,13 +152,22 @@ class _Variables:
         return [x == 1.0 for x in values]
 
     def parents(self, floating: bool) -> list[int]:
-        """Zero-based parents, -1 for the ground. Parents come first, and a floating robot has one base."""
+        """Zero-based parents, -1 for the ground. Parents come first, and a floating robot has one
+        base.
+        """
         out = []
         for k, x in enumerate(self.vector("bt")):
             if x != int(x) or not 0 <= x <= k:
-                raise self.fail(f"bt({k + 1})", f"is {x:g}; the parent of link {k + 1} is 0 (the ground) or a link before it")
+                raise self.fail(
+                    f"bt({k + 1})",
+                    f"is {x:g}; the parent of link {k + 1} is 0 (the ground) or a link before it",
+                )
             if floating and (x == 0) != (k == 0):
-                raise self.fail(f"bt({k + 1})", f"is {x:g}; of a floating robot link 1 is the base, and only it has the parent 0")
+                raise self.fail(
+                    f"bt({k + 1})",
+                    f"is {x:g}; of a floating robot link 1 is the base, and only it has the parent "
+                    "0",
+                )
             out.append(int(x) - 1)
         return out
 
@@ -148,8 +179,12 @@ class _Variables:
 
 
 def _links(given: _Variables, floating: bool, legged: bool) -> list[LinkSpec]:
-    alp, a, b, dx, dy, dz, mass = (given.vector(key) for key in ("alp", "a", "b", "dx", "dy", "dz", "m"))
-    xx, yy, zz, xy, yz, zx = (given.vector(key, 0.0 if key in _MOMENTS[3:] else None) for key in _MOMENTS)
+    alp, a, b, dx, dy, dz, mass = (
+        given.vector(key) for key in ("alp", "a", "b", "dx", "dy", "dz", "m")
+    )
+    xx, yy, zz, xy, yz, zx = (
+        given.vector(key, 0.0 if key in _MOMENTS[3:] else None) for key in _MOMENTS
+    )
     parents = given.parents(floating)
     theta = [0.0] * given.n if floating else given.vector("th", 0.0)
     turns = [True] * given.n if floating else given.choices("r", 1.0)
@@ -161,30 +196,53 @@ def _links(given: _Variables, floating: bool, legged: bool) -> list[LinkSpec]:
         if floating and k == 0:
             joint = Joint("base", "free_euler", sequence=BASE_SEQUENCE, actuated=False)
         else:
-            placement = modified_dh(alp[k], a[k], b[k] if turns[k] else 0.0, 0.0 if turns[k] else theta[k])
-            joint = Joint(f"joint{k + 1}", "revolute" if turns[k] else "prismatic", placement, actuated=actuated[k])
+            placement = modified_dh(
+                alp[k], a[k], b[k] if turns[k] else 0.0, 0.0 if turns[k] else theta[k]
+            )
+            joint = Joint(
+                f"joint{k + 1}",
+                "revolute" if turns[k] else "prismatic",
+                placement,
+                actuated=actuated[k],
+            )
         com = np.array([dx[k], dy[k], dz[k]])
         tensor = np.array([[xx[k], xy[k], zx[k]], [xy[k], yy[k], yz[k]], [zx[k], yz[k], zz[k]]])
         heel, tip = (tips[k] - lengths[k], tips[k]) if floating else (0.0, lengths[k])
         points = _contact(f"link{k + 1}", heel, tip) if legged and k in leaves else ()
         shapes = _shapes(com, heel, tip, floating) if mass[k] > 0.0 else ()
         name = "base" if floating and k == 0 else f"link{k + 1}"
-        parent = None if parents[k] < 0 else "base" if floating and parents[k] == 0 else f"link{parents[k] + 1}"
+        parent = (
+            None
+            if parents[k] < 0
+            else "base"
+            if floating and parents[k] == 0
+            else f"link{parents[k] + 1}"
+        )
         links.append(LinkSpec(name, parent, joint, mass[k], com, tensor, shapes, points))
     return links
 
 
-def _contact(link: str, heel: float, tip: float) -> tuple[tuple[str, tuple[float, float, float]], ...]:
-    """Points that may touch the ground: the tip, and the other end of a foot that reaches to both sides of its joint."""
+def _contact(
+    link: str, heel: float, tip: float
+) -> tuple[tuple[str, tuple[float, float, float]], ...]:
+    """Points that may touch the ground: the tip, and the other end of a foot that reaches to both
+    sides of its joint.
+    """
     found = [(f"{link}_tip", (tip, 0.0, 0.0))]
     return tuple(found if abs(heel) < 1e-9 else [*found, (f"{link}_heel", (heel, 0.0, 0.0))])
 
 
 def _shapes(com: Array, heel: float, tip: float, floating: bool) -> tuple[Shape, ...]:
-    """A rod: between heel and tip along x where ReDySim says so, else from the origin to twice the mass centre."""
+    """A rod: between heel and tip along x where ReDySim says so, else from the origin to twice the
+    mass centre.
+    """
     size = float(np.linalg.norm(com))
     if floating and tip > heel:
-        centre, length, direction = np.array([(heel + tip) / 2.0, 0.0, 0.0]), tip - heel, np.array([1.0, 0.0, 0.0])
+        centre, length, direction = (
+            np.array([(heel + tip) / 2.0, 0.0, 0.0]),
+            tip - heel,
+            np.array([1.0, 0.0, 0.0]),
+        )
     elif size > 0.0:
         centre, length, direction = com, 2.0 * size, com / size
     elif tip > 0.0:
@@ -198,17 +256,33 @@ def _ground(given: _Variables) -> dict[str, Any]:
     """Ground parameters by name; ``axes`` are the world axes [vertical, along, across], 1 for x."""
     values = given.numbers("g_prop")
     if values.size < 8:
-        raise given.fail("g_prop", f"has {values.size} numbers; K, Cv, vz_max, mu, Ch and three axes belong here")
+        raise given.fail(
+            "g_prop", f"has {values.size} numbers; K, Cv, vz_max, mu, Ch and three axes belong here"
+        )
     axes = [float(x) for x in values[5:8]]
     if sorted(axes) != [1.0, 2.0, 3.0]:
         told = ", ".join(f"{x:g}" for x in axes)
-        raise given.fail("g_prop(6:8)", f"is {told}; the axes [vertical, along, across] are 1, 2 and 3 in some order")
-    return {**dict(zip(_GROUND, map(float, values), strict=False)), "axes": tuple(int(x) for x in axes)}
+        raise given.fail(
+            "g_prop(6:8)",
+            f"is {told}; the axes [vertical, along, across] are 1, 2 and 3 in some order",
+        )
+    return {
+        **dict(zip(_GROUND, map(float, values), strict=False)),
+        "axes": tuple(int(x) for x in axes),
+    }
 
 
 _USER_CODE: Final = (
-    ("torque.m", "a control law is user code; write a function (t, q, v) -> tau and give it to rf.simulate(m, t_end, control=…)"),
-    ("trajectory.m", "a motion is user code; rf.motion has ReDySim's cycloid and others, for rf.control and rf.simulate"),
+    (
+        "torque.m",
+        "a control law is user code; write a function (t, q, v) -> tau and give it to "
+        "rf.simulate(m, t_end, control=…)",
+    ),
+    (
+        "trajectory.m",
+        "a motion is user code; rf.motion has ReDySim's cycloid and others, for rf.control and "
+        "rf.simulate",
+    ),
 )
 
 
@@ -217,16 +291,25 @@ def _tell(given: _Variables, floating: bool, legged: bool, kept: Mapping[str, An
     report = given.report
     for file, text in _USER_CODE:
         report.ignored(file, text)
-    start = 'the values of th are in m.metadata["redysim"]' if "th" in kept else "q0 and v0 are arrays in Python"
+    start = (
+        'the values of th are in m.metadata["redysim"]'
+        if "th" in kept
+        else "q0 and v0 are arrays in Python"
+    )
     report.ignored("initials.m", f"the initial state is user code; {start}")
     if kept.get("type") == 1.0:
         text = (
-            "the closure of loops is user code and not imported: the tree is loaded, its loops open. Close each with "
+            "the closure of loops is user code and not imported: the tree is loaded, its loops "
+            "open. Close each with "
             "rf.with_loop(model, name, joint, (link, offset), (link, offset))"
         )
         report.ignored("jacobian.m, inv_kine.m", text)
     if legged:
-        report.note("g_prop", "the ground is no part of the model; give ground=rf.contact.Firm.of_redysim(m) to rf.simulate")
+        report.note(
+            "g_prop",
+            "the ground is no part of the model; give ground=rf.contact.Firm.of_redysim(m) to "
+            "rf.simulate",
+        )
     if not floating and "r" not in given:
         report.assumed("r", "an older file without joint types: all joints turn")
     if floating:
@@ -236,10 +319,16 @@ def _tell(given: _Variables, floating: bool, legged: bool, kept: Mapping[str, An
 def _tell_base(given: _Variables) -> None:
     report = given.report
     if any(x != 0.0 for key in ("alp", "a", "b") for x in given.vector(key)[:1]):
-        report.ignored("alp, a, b", "the row of the base is not used, as in ReDySim: its frame is the one that the state moves")
-    report.note("base", "q starts with [x y z, phi theta psi], R = Rz(phi) Rx(theta) Ry(psi), v with their rates, as in statevar")
-    if "nq" in given and given.number("nq") == 0.0:
-        text = (
-            "a planar robot, but ReDySim integrates all six coordinates of its base, so they stay; base='planar' leaves x, y, phi"
+        report.ignored(
+            "alp, a, b",
+            "the row of the base is not used, as in ReDySim: its frame is the one that the state "
+            "moves",
         )
+    report.note(
+        "base",
+        "q starts with [x y z, phi theta psi], R = Rz(phi) Rx(theta) Ry(psi), v with their rates, "
+        "as in statevar",
+    )
+    if "nq" in given and given.number("nq") == 0.0:
+        text = "a planar robot, but ReDySim integrates all six coordinates of its base, so they stay; base='planar' leaves x, y, phi"
         report.note("nq", text)

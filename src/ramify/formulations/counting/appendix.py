@@ -1,9 +1,12 @@
-"""The operations of the book's appendix A, each written so that it takes the multiplications (M) and additions (A) printed there.
+"""The operations of the book's appendix A, each written so that it takes the multiplications (M)
+and additions (A) printed there.
 
-A frame lies in its parent's by two planar screws, one about x (twist angle alpha, length a) and one about z (joint angle theta,
-offset b): A.18, A.44. Each planar screw costs half of what a general transformation would; what is known to be zero folds.
+A frame lies in its parent's by two planar screws, one about x (twist angle alpha, length a) and one
+about z (joint angle theta, offset b): A.18, A.44. Each planar screw costs half of what a general
+transformation would; what is known to be zero folds.
 
-S. V. Shah, S. K. Saha, J. K. Dutt, Dynamics of Tree-Type Robotic Systems, Springer 2013; equation numbers are its own.
+S. V. Shah, S. K. Saha, J. K. Dutt, Dynamics of Tree-Type Robotic Systems, Springer 2013; equation
+numbers are its own.
 """
 
 from __future__ import annotations
@@ -63,14 +66,18 @@ class Hat:
 # ---- A.3: tensors in a different frame ----
 
 
-def _turn_symmetric(aa: Scalar, bb: Scalar, ab: Scalar, t: Products) -> tuple[Scalar, Scalar, Scalar]:
+def _turn_symmetric(
+    aa: Scalar, bb: Scalar, ab: Scalar, t: Products
+) -> tuple[Scalar, Scalar, Scalar]:
     """The 2 x 2 block of a symmetric tensor: 4M 5A (A.11, A.12)."""
     difference = aa - bb
     d1 = difference * t.ss + ab * t.twice_cs
     return aa - d1, bb + d1, difference * t.cs - ab * t.minus_cos
 
 
-def _turn_block(aa: Scalar, ab: Scalar, ba: Scalar, bb: Scalar, t: Products) -> tuple[Scalar, Scalar, Scalar, Scalar]:
+def _turn_block(
+    aa: Scalar, ab: Scalar, ba: Scalar, bb: Scalar, t: Products
+) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """The 2 x 2 block of a general tensor: 4M 8A (A.8, A.9)."""
     b1, b2 = aa - bb, ab + ba
     d1, d2 = b1 * t.ss + b2 * t.cs, b1 * t.cs - b2 * t.ss
@@ -160,7 +167,9 @@ def varpi(p: tuple[Scalar, ...], dw: Vec3) -> Mat3:
 
 
 def euler_moment(I: Sym3, p: tuple[Scalar, ...], field: Mat3, dw: Vec3) -> Vec3:  # noqa: E741
-    """n' = I dw + w x I w: 15M 15A (A.28; its second line needs varpi_12 where varpi_21 is printed)."""
+    """n' = I dw + w x I w: 15M 15A (A.28; its second line needs varpi_12 where varpi_21 is
+    printed).
+    """
     xx, yy, zz, xy, xz, yz = p
     return Vec3(
         dw.x * I.xx - field.zx * I.xy + field.yx * I.xz + I.yz * (yy - zz) - (I.yy - I.zz) * yz,
@@ -177,7 +186,11 @@ def composite_z(M: RigidInertia, angle: Turn, b: Scalar) -> RigidInertia:
     I, h = symmetric_z(M.I, angle, Products.of(angle)), M.h.rotate_z(angle.c, angle.s)  # noqa: E741
     z = h.z + M.m * b
     c2 = (z + h.z) * b
-    return RigidInertia(M.m, Vec3(h.x, h.y, z), Sym3(I.xx + c2, I.yy + c2, I.zz, I.xy, I.xz - h.x * b, I.yz - h.y * b))
+    return RigidInertia(
+        M.m,
+        Vec3(h.x, h.y, z),
+        Sym3(I.xx + c2, I.yy + c2, I.zz, I.xy, I.xz - h.x * b, I.yz - h.y * b),
+    )
 
 
 def composite_x(M: RigidInertia, angle: Turn, a: Scalar) -> RigidInertia:
@@ -185,14 +198,20 @@ def composite_x(M: RigidInertia, angle: Turn, a: Scalar) -> RigidInertia:
     I, h = symmetric_x(M.I, angle, Products.of(angle)), M.h.rotate_x(angle.c, angle.s)  # noqa: E741
     x = h.x + M.m * a
     c2 = (x + h.x) * a
-    return RigidInertia(M.m, Vec3(x, h.y, h.z), Sym3(I.xx, I.yy + c2, I.zz + c2, I.xy - h.y * a, I.xz - h.z * a, I.yz))
+    return RigidInertia(
+        M.m,
+        Vec3(x, h.y, h.z),
+        Sym3(I.xx, I.yy + c2, I.zz + c2, I.xy - h.y * a, I.xz - h.z * a, I.yz),
+    )
 
 
 # ---- A.7: an articulated body whose joint is free, 64M 63A; and 15A to add it ----
 
 
 def articulated_turn_z(M: Hat, angle: Turn) -> Hat:
-    """The turn about z alone: 24M 23A where row and column 3 of I and column 3 of F are zero (A.48)."""
+    """The turn about z alone: 24M 23A where row and column 3 of I and column 3 of F are zero
+    (A.48).
+    """
     t = Products.of(angle)
     return Hat(symmetric_z(M.I, angle, t), general_z(M.F, angle, t), symmetric_z(M.G, angle, t))
 

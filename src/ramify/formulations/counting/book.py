@@ -1,4 +1,6 @@
-"""What the book's recursions cost as written: totals for any tree, and step by step beside the book's own tables."""
+"""What the book's recursions cost as written: totals for any tree, and step by step beside the
+book's own tables.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,16 @@ from ramify.formulations.counting.book_tree import BookTree, general_tree
 from ramify.formulations.counting.tally import Counted, Ledger, Tally
 from ramify.trace.count import OpCount
 
-Recursion = Literal["denoc_inverse", "denoc_forward", "denoc_floating_inverse", "denoc_floating_forward"]
+Recursion = Literal[
+    "denoc_inverse", "denoc_forward", "denoc_floating_inverse", "denoc_floating_forward"
+]
 Pair = tuple[int, int]
 
 
 def run(tree: BookTree, recursion: Recursion) -> tuple[OpCount, Ledger]:
-    """Operations of a recursion on a tree, in all and by step. Wrenches from outside act where the book's table has them (7.3)."""
+    """Operations of a recursion on a tree, in all and by step. Wrenches from outside act where the
+    book's table has them (7.3).
+    """
     tally = Tally()
     ledger = Ledger(tally)
 
@@ -33,9 +39,13 @@ def run(tree: BookTree, recursion: Recursion) -> tuple[OpCount, Ledger]:
         book_fixed.accelerations_from(tree, column(0.3), column(0.2), ledger)
     elif recursion == "denoc_floating_inverse":
         outside = [Wrench(vector(0.1), vector(0.2)) for _ in range(len(tree.links) + 1)]
-        book_floating.inverse_dynamics(tree, column(0.3), vector(0.1), vector(9.0), column(0.2), column(0.5), outside, ledger)
+        book_floating.inverse_dynamics(
+            tree, column(0.3), vector(0.1), vector(9.0), column(0.2), column(0.5), outside, ledger
+        )
     else:
-        book_floating.forward_dynamics(tree, column(0.3), vector(0.1), vector(9.0), column(0.2), column(0.5), None, ledger)
+        book_floating.forward_dynamics(
+            tree, column(0.3), vector(0.1), vector(9.0), column(0.2), column(0.5), None, ledger
+        )
     return tally.count(), ledger
 
 
@@ -45,7 +55,9 @@ def is_floating(recursion: str) -> bool:
 
 @dataclass(frozen=True)
 class Step:
-    """A row of the comparison: published and counted (multiplications, additions), and why they differ where they do."""
+    """A row of the comparison: published and counted (multiplications, additions), and why they
+    differ where they do.
+    """
 
     step: str
     published: Pair | None
@@ -54,7 +66,12 @@ class Step:
 
 
 _MOTION = ("angular velocity", "angular acceleration", "acceleration of the origin")
-_WRENCH = ("tensor of the acceleration field", "moment I dw + w x I w", "moment m d x acceleration", "force")
+_WRENCH = (
+    "tensor of the acceleration field",
+    "moment I dw + w x I w",
+    "moment m d x acceleration",
+    "force",
+)
 _FREED = ("I less psi^ psi'", "G less psi^ psi'", "F less psi^ psi'")
 
 _ADDED = "five additions for a product of six, one for h~"
@@ -119,7 +136,8 @@ _TOTALS: Final[dict[str, tuple[Pair, Pair, str, str]]] = {
     "denoc_forward": ((135, 131), (63, 53), "", ""),
     "denoc_floating_inverse": (
         (164, 156), (62, 46), _ADDED,
-        "1A as for a link; 3A is what adding an offset to a would take, which is zero between the axes of a joint",
+        "1A as for a link; 3A is what adding an offset to a would take, which is zero between the "
+        "axes of a joint",
     ),
     "denoc_floating_forward": ((209, 201), (70, 59), "", _MORE_MOTION),
 }  # fmt: skip
@@ -129,14 +147,17 @@ _ENDS: Final[dict[str, tuple[tuple[str, Pair, str], ...]]] = {
     "denoc_inverse": (
         (
             "link on the fixed base", (13, 7),
-            "printed without steps. Needed are gravity, turned: 8M 4A; θ̇²: 1M; the moment about the axis: 3M 2A",
+            "printed without steps. Needed are gravity, turned: 8M 4A; θ̇²: 1M; the moment about "
+            "the axis: 3M 2A",
         ),
     ),
     "denoc_forward": (
         (
             "link on the fixed base", (19, 8),
-            "printed without steps, as that of a link without children. No choice of rows of table 6.9 adds up to 19M 8A;"
-            " ψ, φ̂, φ̃, η and μ make 11M 8A: the additions as printed, so that 19M may be a slip, 8M too many. Of these, ψ and η"
+            "printed without steps, as that of a link without children. No choice of rows of table "
+            "6.9 adds up to 19M 8A;"
+            " ψ, φ̂, φ̃, η and μ make 11M 8A: the additions as printed, so that 19M may be a slip, "
+            "8M too many. Of these, ψ and η"
             " (10M 6A) are worked out for the first link as for all, and nothing reads them",
         ),
     ),
@@ -176,29 +197,52 @@ def _pretty(step: str) -> str:
     return step
 
 
-def _less(a: dict[tuple[str, str], list[int]], b: dict[tuple[str, str], list[int]]) -> dict[str, Pair]:
+def _less(
+    a: dict[tuple[str, str], list[int]], b: dict[tuple[str, str], list[int]]
+) -> dict[str, Pair]:
     zero = [0, 0]
-    return {key[1]: (row[0] - b.get(key, zero)[0], row[1] - b.get(key, zero)[1]) for key, row in a.items()}
+    return {
+        key[1]: (row[0] - b.get(key, zero)[0], row[1] - b.get(key, zero)[1])
+        for key, row in a.items()
+    }
 
 
 def step_table(recursion: Recursion) -> list[Step]:
-    """Step by step what a link, a further axis of its joint, and the base or the first link cost, beside the book's figures."""
+    """Step by step what a link, a further axis of its joint, and the base or the first link cost,
+    beside the book's figures.
+    """
     floating = is_floating(recursion)
-    ledgers = {axes: run(general_tree(axes, floating=floating), recursion)[1] for axes in ((1,) * 4, (1,) * 5, (1, 1, 2, 1))}
+    ledgers = {
+        axes: run(general_tree(axes, floating=floating), recursion)[1]
+        for axes in ((1,) * 4, (1,) * 5, (1, 1, 2, 1))
+    }
     link = _less(ledgers[(1,) * 5].rows, ledgers[(1,) * 4].rows)
     further = _less(ledgers[1, 1, 2, 1].rows, ledgers[(1,) * 4].rows)
     all_four = {step: (row[0], row[1]) for (_, step), row in ledgers[(1,) * 4].rows.items()}
-    out = [Step(step, paper, _sum([link[x] for x in names]), why) for step, names, paper, why in _ROWS[recursion]]
+    out = [
+        Step(step, paper, _sum([link[x] for x in names]), why)
+        for step, names, paper, why in _ROWS[recursion]
+    ]
     per_link, per_axis, why_link, why_axis = _TOTALS[recursion]
     out.append(Step("**a link**", per_link, _sum(link.values()), why_link))
     printed = _FURTHER.get(recursion, {})
     steps = [name for name in further if name.startswith("further axis")]
-    more = [Step(_pretty(name), printed.get(name.removeprefix("further axis: ")), further[name]) for name in steps]
-    out += [*more, Step("**each further axis of its joint**", per_axis, _sum(further.values()), why_axis)]
+    more = [
+        Step(_pretty(name), printed.get(name.removeprefix("further axis: ")), further[name])
+        for name in steps
+    ]
+    out += [
+        *more,
+        Step("**each further axis of its joint**", per_axis, _sum(further.values()), why_axis),
+    ]
     total, four = _sum(link.values()), ledgers[(1,) * 4].total
     for step, paper, why in _ENDS[recursion]:
         name = step.replace("φ̂", "phi^")
-        counted = (four[0] - 3 * total[0], four[1] - 3 * total[1]) if not floating else _of_base(all_four, name)
+        counted = (
+            (four[0] - 3 * total[0], four[1] - 3 * total[1])
+            if not floating
+            else _of_base(all_four, name)
+        )
         out.append(Step(f"**{step}**", paper, counted, why))
     return out
 

@@ -1,7 +1,9 @@
-"""The book's recursions for a fixed base with the steps of its tables 6.8 and 6.9, written for counting; over any scalar.
+"""The book's recursions for a fixed base with the steps of its tables 6.8 and 6.9, written for
+counting; over any scalar.
 
-``ramify.dynamics`` has the same algorithms for use. Here every step is a row of the book's tables, worked out as appendix A does,
-so that what a text costs can be laid beside what is printed. A ledger, where one is given, gets a row per step.
+``ramify.dynamics`` has the same algorithms for use. Here every step is a row of the book's tables,
+worked out as appendix A does, so that what a text costs can be laid beside what is printed. A
+ledger, where one is given, gets a row per step.
 """
 
 from __future__ import annotations
@@ -19,7 +21,9 @@ from ramify.formulations.counting.tally import Ledger
 
 @dataclass
 class Motion:
-    """Angular velocity, its rate, acceleration of the origin; of a joint's last axis also the tensor varpi, for what it carries."""
+    """Angular velocity, its rate, acceleration of the origin; of a joint's last axis also the
+    tensor varpi, for what it carries.
+    """
 
     w: Vec3
     dw: Vec3
@@ -31,9 +35,17 @@ NO_FIELD = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def first_axis(
-    ledger: Ledger, table: str, axis: Placed, parent: Motion, v: Scalar, a: Scalar, at_rest: bool = False
+    ledger: Ledger,
+    table: str,
+    axis: Placed,
+    parent: Motion,
+    v: Scalar,
+    a: Scalar,
+    at_rest: bool = False,
 ) -> tuple[Vec3, Vec3, Vec3]:
-    """Motion beyond the first axis of a joint (steps 1 and 2, r = 1), from that of the parent; ``at_rest``: a fixed parent."""
+    """Motion beyond the first axis of a joint (steps 1 and 2, r = 1), from that of the parent;
+    ``at_rest``: a fixed parent.
+    """
     if at_rest:
         with ledger.step(table, "fixed parent: acceleration of the origin"):
             do = axis.outward(in_store(parent.do, v))
@@ -67,7 +79,9 @@ def _with_joint(dw: Vec3, w: Vec3, v: Scalar, a: Scalar) -> Vec3:
     return Vec3(dw.x + w.y * v, dw.y - w.x * v, dw.z + a)
 
 
-def body_wrench(ledger: Ledger, table: str, M: RigidInertia, w: Vec3, dw: Vec3, do: Vec3) -> tuple[Mat3, Wrench]:
+def body_wrench(
+    ledger: Ledger, table: str, M: RigidInertia, w: Vec3, dw: Vec3, do: Vec3
+) -> tuple[Mat3, Wrench]:
     """varpi and w* of a body (steps 3 and 4): 39M 39A (A.25)-(A.28)."""
     with ledger.step(table, "tensor of the acceleration field"):
         products = rate_products(w)
@@ -81,8 +95,12 @@ def body_wrench(ledger: Ledger, table: str, M: RigidInertia, w: Vec3, dw: Vec3, 
     return field, Wrench(n, f)
 
 
-def _moment_about_axis(ledger: Ledger, table: str, M: RigidInertia, v: Scalar, a: Scalar, do: Vec3) -> tuple[Mat3, Wrench]:
-    """varpi and w* of a link that turns about a fixed axis; of the wrench only the moment about that axis is wanted."""
+def _moment_about_axis(
+    ledger: Ledger, table: str, M: RigidInertia, v: Scalar, a: Scalar, do: Vec3
+) -> tuple[Mat3, Wrench]:
+    """varpi and w* of a link that turns about a fixed axis; of the wrench only the moment about
+    that axis is wanted.
+    """
     with ledger.step(table, "fixed parent: tensor of the acceleration field"):
         field = varpi(rate_products(Vec3(0.0, 0.0, v)), Vec3(0.0, 0.0, a))
     with ledger.step(table, "fixed parent: moment about the axis"):
@@ -91,7 +109,11 @@ def _moment_about_axis(ledger: Ledger, table: str, M: RigidInertia, v: Scalar, a
 
 
 def inverse_dynamics(
-    tree: BookTree, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar], ledger: Ledger | None = None
+    tree: BookTree,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    ledger: Ledger | None = None,
 ) -> list[Scalar]:
     """tau (n) on a fixed base by the steps of table 6.8."""
     ledger, table = ledger or Ledger(), "6.8"
@@ -136,8 +158,11 @@ class Pivot:
     phi: Scalar
 
 
-def eliminate(ledger: Ledger, table: str, M: Hat, eta: Wrench, phi: Scalar, more: str = "") -> tuple[Pivot, Scalar]:
-    """psi, phi^ and phi~ of an axis; M^ p and m^ are there to be read. ``more`` names a further axis in the ledger.
+def eliminate(
+    ledger: Ledger, table: str, M: Hat, eta: Wrench, phi: Scalar, more: str = ""
+) -> tuple[Pivot, Scalar]:
+    """psi, phi^ and phi~ of an axis; M^ p and m^ are there to be read. ``more`` names a further
+    axis in the ledger.
 
     Between the axes of a joint row and column y of I and column y of F are zero, and known to be.
     """
@@ -151,14 +176,18 @@ def eliminate(ledger: Ledger, table: str, M: Hat, eta: Wrench, phi: Scalar, more
     return Pivot(psi, phi_tilde), phi_hat
 
 
-def loaded(ledger: Ledger, table: str, psi: Wrench, phi_hat: Scalar, eta: Wrench, more: str = "") -> Wrench:
+def loaded(
+    ledger: Ledger, table: str, psi: Wrench, phi_hat: Scalar, eta: Wrench, more: str = ""
+) -> Wrench:
     """eta = psi phi^ + eta~."""
     with ledger.step(table, f"{more}eta"):
         return psi * phi_hat + eta
 
 
 def freed(ledger: Ledger, table: str, M: Hat, psi: Wrench, more: str = "") -> Hat:
-    """M^_jj = M^ - psi^ psi': nothing is left along the axis (A.47). The pattern of (A.47) is stored, its further zeros too."""
+    """M^_jj = M^ - psi^ psi': nothing is left along the axis (A.47). The pattern of (A.47) is
+    stored, its further zeros too.
+    """
     I, F, G, n, f = M.I, M.F, M.G, psi.n, psi.f  # noqa: E741
     with ledger.step(table, f"{more}I less psi^ psi'"):
         kept = Sym3(I.xx - I.xz * n.x, I.yy - I.yz * n.y, 0.0, I.xy - I.xz * n.y, 0.0, 0.0)
@@ -172,11 +201,17 @@ def freed(ledger: Ledger, table: str, M: Hat, psi: Wrench, more: str = "") -> Ha
     like = I.zz
     xx, yy, xy = in_store((kept.xx, kept.yy, kept.xy), like)
     x, y = in_store((x, y), like)
-    return Hat(Sym3(xx, yy, 0.0, xy, 0.0, 0.0), Mat3(x.x, y.x, 0.0, x.y, y.y, 0.0, x.z, y.z, 0.0), G)
+    return Hat(
+        Sym3(xx, yy, 0.0, xy, 0.0, 0.0), Mat3(x.x, y.x, 0.0, x.y, y.y, 0.0, x.z, y.z, 0.0), G
+    )
 
 
-def accelerations_from(tree: BookTree, q: Sequence[Scalar], phi: Sequence[Scalar], ledger: Ledger | None = None) -> list[Scalar]:
-    """q'' (n) of I q'' = phi by the steps of table 6.9, I = U D U'. phi = tau - h is given: table 6.9 does not count it."""
+def accelerations_from(
+    tree: BookTree, q: Sequence[Scalar], phi: Sequence[Scalar], ledger: Ledger | None = None
+) -> list[Scalar]:
+    """q'' (n) of I q'' = phi by the steps of table 6.9, I = U D U'. phi = tau - h is given: table
+    6.9 does not count it.
+    """
     ledger, table = ledger or Ledger(), "6.9"
     axes, forces, bears = tree.placed(q), tree.by_link(phi, "phi"), tree.bears
     M = [Hat.of(link.M) for link in tree.links]
@@ -210,14 +245,20 @@ def accelerations_from(tree: BookTree, q: Sequence[Scalar], phi: Sequence[Scalar
     out: list[Scalar] = []
     mu: list[Twist] = []
     for k, link in enumerate(tree.links):
-        found, moved = outward_sweep(ledger, table, axes[k], pivots[k], mu[link.parent] if link.parent >= 0 else None)
+        found, moved = outward_sweep(
+            ledger, table, axes[k], pivots[k], mu[link.parent] if link.parent >= 0 else None
+        )
         out += found
         mu.append(moved)
     return out
 
 
 def outward_sweep(
-    ledger: Ledger, table: str, axes: Sequence[Placed], pivots: Sequence[Pivot], parent: Twist | None
+    ledger: Ledger,
+    table: str,
+    axes: Sequence[Placed],
+    pivots: Sequence[Pivot],
+    parent: Twist | None,
 ) -> tuple[list[Scalar], Twist]:
     """Accelerations of a joint's axes and mu of its link; ``parent`` is None where it is at rest."""
     found: list[Scalar] = []

@@ -1,7 +1,8 @@
-"""The book's recursions for a floating base with the steps of its tables 7.3 and 7.4, written for counting; over any scalar.
+"""The book's recursions for a floating base with the steps of its tables 7.3 and 7.4, written for
+counting; over any scalar.
 
-The base moves as it likes: twist t_0 and its rate are [w; v] in the base's own axes, at its origin, P_0 being the identity. Gravity
-is an acceleration of the base, in its axes.
+The base moves as it likes: twist t_0 and its rate are [w; v] in the base's own axes, at its origin,
+P_0 being the identity. Gravity is an acceleration of the base, in its axes.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def _outward(
     tree: BookTree, q: Sequence[Scalar], w0: Vec3, gravity: Vec3, v: Sequence[Scalar], a: Sequence[Scalar],
     outside: Sequence[Wrench] | None, ledger: Ledger, table: str,
 ) -> _Start:  # fmt: skip
-    """t, t' and w* of base and links; t'_0 is the acceleration against gravity alone. ``outside``: wrenches w^F, base first."""
+    """t, t' and w* of base and links; t'_0 is the acceleration against gravity alone. ``outside``:
+    wrenches w^F, base first.
+    """
     assert tree.base is not None
     axes, rates, accelerations = tree.placed(q), tree.by_link(v, "v"), tree.by_link(a, "a")
     like = w0.x
@@ -80,7 +83,9 @@ def inverse_dynamics(
     tree: BookTree, q: Sequence[Scalar], w0: Vec3, gravity: Vec3, v: Sequence[Scalar], a: Sequence[Scalar],
     outside: Sequence[Wrench] | None = None, ledger: Ledger | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
-    """Rate of the base's twist (6) and tau (n) by the steps of table 7.3: the joints move as told, the base as it must."""
+    """Rate of the base's twist (6) and tau (n) by the steps of table 7.3: the joints move as told,
+    the base as it must.
+    """
     base, ledger, table = _check(tree), ledger or Ledger(), "7.3"
     start = _outward(tree, q, w0, gravity, v, a, outside, ledger, table)
     like, bears = w0.x, tree.bears
@@ -90,11 +95,18 @@ def inverse_dynamics(
     k_tilde: list[list[Wrench]] = [[] for _ in tree.links]
     for k in reversed(range(len(tree.links))):
         link, w = tree.links[k], start.wrenches[k]
-        body = M[k] if bears[k] else RigidInertia(M[k].m, in_store(M[k].h, like), in_store(M[k].I, like))
+        body = (
+            M[k]
+            if bears[k]
+            else RigidInertia(M[k].m, in_store(M[k].h, like), in_store(M[k].I, like))
+        )
         for r in reversed(range(len(link.axes))):
             more = "further axis: " if r else ""
             h[k].insert(0, w.n.z)
-            kappa = Wrench(Vec3(body.I.xz, body.I.yz, body.I.zz), in_store(Vec3(-body.h.y, body.h.x, 0.0), like))
+            kappa = Wrench(
+                Vec3(body.I.xz, body.I.yz, body.I.zz),
+                in_store(Vec3(-body.h.y, body.h.x, 0.0), like),
+            )
             with ledger.step(table, f"{more}k~"):
                 k_tilde[k].insert(0, Wrench(kappa.n + reach[k][r].cross(kappa.f), kappa.f))
             axis = start.axes[k][r]
@@ -134,7 +146,9 @@ def inverse_dynamics(
     return a0, tau
 
 
-def _reaches(tree: BookTree, axes: list[list[Placed]], like: Scalar, ledger: Ledger, table: str) -> list[list[Vec3]]:
+def _reaches(
+    tree: BookTree, axes: list[list[Placed]], like: Scalar, ledger: Ledger, table: str
+) -> list[list[Vec3]]:
     """a_(0, k): from the base's origin to each link's, in the frame of every axis."""
     out: list[list[Vec3]] = []
     for link, own in zip(tree.links, axes, strict=True):
@@ -168,7 +182,9 @@ def forward_dynamics(
             if r == last:
                 with ledger.step(table, "phi^"):
                     about = load.n.z + start.wrenches[k].n.z
-                pivot, phi_hat = eliminate(ledger, table, hat, Wrench(Vec3(0.0, 0.0, about), ORIGIN), forces[k][r])
+                pivot, phi_hat = eliminate(
+                    ledger, table, hat, Wrench(Vec3(0.0, 0.0, about), ORIGIN), forces[k][r]
+                )
                 with ledger.step(table, "eta"):
                     load = load + start.wrenches[k]
             else:

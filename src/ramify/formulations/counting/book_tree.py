@@ -1,7 +1,9 @@
-"""Robots as the book's recursions see them: links in a tree, each on a joint of one, two or three revolute axes.
+"""Robots as the book's recursions see them: links in a tree, each on a joint of one, two or three
+revolute axes.
 
-Frame and parent are two planar screws apart (A.2, A.18). The axes of a joint with more than one degree of freedom meet at a point,
-each at a right angle to the next, so that nothing but a quarter turn about x lies between their frames (chapter 3).
+Frame and parent are two planar screws apart (A.2, A.18). The axes of a joint with more than one
+degree of freedom meet at a point, each at a right angle to the next, so that nothing but a quarter
+turn about x lies between their frames (chapter 3).
 """
 
 from __future__ import annotations
@@ -38,8 +40,9 @@ NO_TURN = Turn(1.0, 0.0)
 class Axis:
     """Constants of one joint axis: alpha and a about x, offset b along z, angle at q = 0.
 
-    ``side`` is a turn and a slide along the parent's z axis that come first: frames are made to fit a link's first child, and
-    further children of a real robot need it. The book leaves it out, and so do general robots.
+    ``side`` is a turn and a slide along the parent's z axis that come first: frames are made to fit
+    a link's first child, and further children of a real robot need it. The book leaves it out, and
+    so do general robots.
     """
 
     alpha: Turn
@@ -72,7 +75,9 @@ class Placed:
         """Q' u, 8M 4A; 4M 2A within a joint (A.6)."""
         if self.axis.side:
             u = u.rotate_z(self.axis.side[0].c, -self.axis.side[0].s)
-        return u.rotate_x(self.axis.alpha.c, -self.axis.alpha.s).rotate_z(self.theta.c, -self.theta.s)
+        return u.rotate_x(self.axis.alpha.c, -self.axis.alpha.s).rotate_z(
+            self.theta.c, -self.theta.s
+        )
 
     def inward(self, u: Vec3) -> Vec3:
         """Q u (A.4)."""
@@ -119,12 +124,18 @@ class Placed:
     def turned_articulated(self, M: Hat) -> Hat:
         """24M 23A (A.48), (A.10), (A.13)."""
         M, alpha = articulated_turn_z(M, self.theta), self.axis.alpha
-        return Hat(M.I.rotate_x(alpha.c, alpha.s), M.F.rotate_x(alpha.c, alpha.s), M.G.rotate_x(alpha.c, alpha.s))
+        return Hat(
+            M.I.rotate_x(alpha.c, alpha.s),
+            M.F.rotate_x(alpha.c, alpha.s),
+            M.G.rotate_x(alpha.c, alpha.s),
+        )
 
 
 @dataclass(frozen=True)
 class BookLink:
-    """A link: its parent (-1: the base), the axes of its joint, base side first, and its mass matrix about its origin."""
+    """A link: its parent (-1: the base), the axes of its joint, base side first, and its mass
+    matrix about its origin.
+    """
 
     parent: int
     axes: tuple[Axis, ...]
@@ -133,7 +144,8 @@ class BookLink:
 
 @dataclass(frozen=True)
 class BookTree:
-    """Links, parents first; ``base`` is the mass matrix of a floating base, None where the base is fixed.
+    """Links, parents first; ``base`` is the mass matrix of a floating base, None where the base is
+    fixed.
 
     ``gravity`` is an acceleration in the base's frame; a floating base is told it at each state.
     """
@@ -167,7 +179,8 @@ class BookTree:
 
 
 def tree_of(model: Robot) -> BookTree:
-    """A model of revolute, universal and spherical (Euler-angle) joints, on a fixed base or a floating one.
+    """A model of revolute, universal and spherical (Euler-angle) joints, on a fixed base or a
+    floating one.
 
     ModelError for any other joint, and for a robot with closed loops.
     """
@@ -184,12 +197,16 @@ def tree_of(model: Robot) -> BookTree:
             first = 1
             continue
         if not 1 <= len(own) <= 3 or any(skeleton.ball[i] for i in range(k - len(own), k)):
-            raise ModelError(f"{model.name}: {body.joint.name!r} is a {body.joint.kind} joint; {_KINDS}")
+            raise ModelError(
+                f"{model.name}: {body.joint.name!r} is a {body.joint.kind} joint; {_KINDS}"
+            )
         name = f"{model.name}: {body.joint.name!r}"
         above = slides[body.parent] if body.parent >= 0 else 0.0
         axes = [_axis(own[0], above, name), *(_axis(link, 0.0, name) for link in own[1:])]
         M = own[-1].M
-        if len(axes) > 1:  # the frames of a joint stay where its axes meet; what lies beyond is as much farther away
+        if (
+            len(axes) > 1
+        ):  # the frames of a joint stay where its axes meet; what lies beyond is as much farther away
             slides[b], axes[-1] = axes[-1].b, replace(axes[-1], b=0.0)
             M = M.shift(Vec3(0.0, 0.0, slides[b]))
         if any(x.alpha.c or x.side or x.a or x.b for x in axes[1:]):
@@ -204,7 +221,9 @@ _KINDS = "the book's counted recursions are for revolute joints of one, two or t
 
 
 def _axis(link: Link, above: float, name: str) -> Axis:
-    """The axis of a link whose parent's frame lies ``above`` lower on its z axis than the skeleton's."""
+    """The axis of a link whose parent's frame lies ``above`` lower on its z axis than the
+    skeleton's.
+    """
     if (link.p.rho, link.p.eta) != (1.0, 0.0):
         raise ModelError(f"{name} does not turn about its axis only; {_KINDS}")
     u = link.r0.rotate_z(link.gamma.c, -link.gamma.s)
@@ -214,31 +233,47 @@ def _axis(link: Link, above: float, name: str) -> Axis:
     return Axis(link.alpha, u.x, b, link.theta0, None if plain else (link.gamma, h))
 
 
-def general_tree(axes: Sequence[int], parents: Sequence[int] | None = None, floating: bool = False) -> BookTree:
-    """A robot whose constants are neither 0 nor 1; ``axes[k]`` degrees of freedom at joint k, a serial chain unless told.
+def general_tree(
+    axes: Sequence[int], parents: Sequence[int] | None = None, floating: bool = False
+) -> BookTree:
+    """A robot whose constants are neither 0 nor 1; ``axes[k]`` degrees of freedom at joint k, a
+    serial chain unless told.
 
     RamifyError where a joint has not one to three axes.
     """
     if not all(1 <= count <= 3 for count in axes):
-        raise RamifyError(f"joints of {', '.join(map(str, axes))} axes; a joint has one, two or three")
+        raise RamifyError(
+            f"joints of {', '.join(map(str, axes))} axes; a joint has one, two or three"
+        )
     links = []
     for k, count in enumerate(axes):
         x = 0.1 * (k + 1)
         first = Axis(Turn(math.cos(0.7 + x), math.sin(0.7 + x)), 0.35 + x, 0.15 + x)
         inner = Axis(Turn(0.0, 1.0), 0.0, 0.0)
-        links.append(BookLink(k - 1 if parents is None else parents[k], (first, *[inner] * (count - 1)), _general_body(x)))
+        links.append(
+            BookLink(
+                k - 1 if parents is None else parents[k],
+                (first, *[inner] * (count - 1)),
+                _general_body(x),
+            )
+        )
     return BookTree(tuple(links), Vec3(1.7, 2.9, -9.2), _general_body(0.0) if floating else None)
 
 
 def _general_body(x: float) -> RigidInertia:
-    c, m = Vec3(0.11 + x, 0.07 + 0.021 * x, 0.05 + 0.011 * x), 1.5 + x  # none of them comes to 0 or 1, however long the chain
+    c, m = (
+        Vec3(0.11 + x, 0.07 + 0.021 * x, 0.05 + 0.011 * x),
+        1.5 + x,
+    )  # none of them comes to 0 or 1, however long the chain
     return RigidInertia(m, c * m, Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013))
 
 
 def general_tree_like(model: Robot) -> BookTree:
     """A general robot with the joints and the branches of a model."""
     tree = tree_of(model)
-    return general_tree([len(x.axes) for x in tree.links], [x.parent for x in tree.links], tree.base is not None)
+    return general_tree(
+        [len(x.axes) for x in tree.links], [x.parent for x in tree.links], tree.base is not None
+    )
 
 
 NO_WRENCH = Wrench(ORIGIN, ORIGIN)

@@ -1,4 +1,6 @@
-"""Operations that a formulation executes, as written, on a general robot of n revolute joints; and what the papers publish."""
+"""Operations that a formulation executes, as written, on a general robot of n revolute joints; and
+what the papers publish.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def _numbers(tally: Tally, n: int, start: float) -> list[Counted]:
 
 
 def _beyond_rotations(text: Callable[..., object], chain: Chain) -> OpCount:
-    """What ``text(chain, R, q)`` executes when the rotation matrices are there already: Lin charges them to the bias vector."""
+    """What ``text(chain, R, q)`` executes when the rotation matrices are there already: Lin charges
+    them to the bias vector.
+    """
     tally, n = Tally(), len(chain.links)
     q = _numbers(tally, n, 0.3)
     R = rotations(chain, q)
@@ -36,7 +40,9 @@ def _beyond_rotations(text: Callable[..., object], chain: Chain) -> OpCount:
 
 
 def _less(a: OpCount, b: OpCount) -> OpCount:
-    return OpCount(a.mul - b.mul, a.add - b.add, a.div - b.div, a.sqrt - b.sqrt, a.sincos - b.sincos)
+    return OpCount(
+        a.mul - b.mul, a.add - b.add, a.div - b.div, a.sqrt - b.sqrt, a.sincos - b.sincos
+    )
 
 
 def _lin_inertia(chain: Chain) -> OpCount:
@@ -59,12 +65,21 @@ def ridim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
     tally, n = Tally(), len(chain.links)
     ledger = Ledger(tally)
     tip = Turn(math.cos(0.7), math.sin(0.7))  # alpha_n of a general DH table
-    saha.ridim(chain, _numbers(tally, n, 0.3), _numbers(tally, n, 0.2), _numbers(tally, n, 0.5), ledger, tip)
+    saha.ridim(
+        chain,
+        _numbers(tally, n, 0.3),
+        _numbers(tally, n, 0.2),
+        _numbers(tally, n, 0.5),
+        ledger,
+        tip,
+    )
     return tally.count(), ledger
 
 
 def rfdsim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
-    """The three steps of RFDSIM on a chain: operations in all and by step, beyond what RIDIM does to give phi (and with it c)."""
+    """The three steps of RFDSIM on a chain: operations in all and by step, beyond what RIDIM does
+    to give phi (and with it c).
+    """
     tally, n = Tally(), len(chain.links)
     ledger = Ledger(tally)
     bodies = elimination.bodies_at(chain, _numbers(tally, n, 0.3))
@@ -75,7 +90,9 @@ def rfdsim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
 
 def chain_like(model: Robot) -> Chain:
     """A general chain with the joints of a serial model; ModelError where it is none."""
-    return general_chain(model.nv, "".join("R" if link.rotational else "P" for link in chain_of(model).links))
+    return general_chain(
+        model.nv, "".join("R" if link.rotational else "P" for link in chain_of(model).links)
+    )
 
 
 def _quasi(chain: Chain, coordinates: quasi.Coordinates) -> OpCount:
@@ -88,10 +105,12 @@ def _quasi(chain: Chain, coordinates: quasi.Coordinates) -> OpCount:
 
 @dataclass(frozen=True)
 class Formulation:
-    """A row of the table: what is counted, ``count(n)`` on a general robot of n revolute joints, and what is published.
+    """A row of the table: what is counted, ``count(n)`` on a general robot of n revolute joints,
+    and what is published.
 
-    ``mul`` and ``add`` are the published coefficients of n^2, n and 1 for n >= 2, None where nothing is published. ``of(model)``
-    counts on a general robot with the joints and branches of a model; ModelError where the formulation has no place for them.
+    ``mul`` and ``add`` are the published coefficients of n^2, n and 1 for n >= 2, None where
+    nothing is published. ``of(model)`` counts on a general robot with the joints and branches of a
+    model; ModelError where the formulation has no place for them.
     """
 
     name: str
@@ -103,7 +122,9 @@ class Formulation:
     of: Callable[[Robot], OpCount] | None = None
 
 
-def _book(name: Recursion, what: str, source: str, mul: tuple[float, float], add: tuple[float, float]) -> Formulation:
+def _book(
+    name: Recursion, what: str, source: str, mul: tuple[float, float], add: tuple[float, float]
+) -> Formulation:
     def of(model: Robot) -> OpCount:
         tree = general_tree_like(model)
         if (tree.base is not None) != is_floating(name):
@@ -125,7 +146,15 @@ def _serial(
     mul: tuple[float, float, float] | None = None,
     add: tuple[float, float, float] | None = None,
 ) -> Formulation:
-    return Formulation(name, what, source, lambda n: text(general_chain(n)), mul, add, lambda model: text(chain_like(model)))
+    return Formulation(
+        name,
+        what,
+        source,
+        lambda n: text(general_chain(n)),
+        mul,
+        add,
+        lambda model: text(chain_like(model)),
+    )
 
 
 _ROWS: Final = (
@@ -169,26 +198,34 @@ FORMULATIONS: Final = {row.name: row for row in _ROWS}
 
 
 MOST: Final = 200
-"""The most joints of a general robot: each operation is executed, and those of some formulations grow with n²."""
+"""The most joints of a general robot: each operation is executed, and those of some formulations
+grow with n².
+"""
 
 
 def _row(name: str, n: int) -> Formulation:
     if name not in FORMULATIONS:
-        raise RamifyError(f"no formulation is called {name!r}; choose one of {', '.join(FORMULATIONS)}")
+        raise RamifyError(
+            f"no formulation is called {name!r}; choose one of {', '.join(FORMULATIONS)}"
+        )
     if not isinstance(n, (int, np.integer)) or isinstance(n, bool):
         raise RamifyError(f"n is {n!r}; the number of joints is an integer")
     if n < 2:
         raise RamifyError(f"n is {n}; the counts are for robots of two revolute joints or more")
     if n > MOST:
-        raise RamifyError(f"n is {n}; robots of up to {MOST} joints are counted: from 3 on the counts are polynomials in n")
+        raise RamifyError(
+            f"n is {n}; robots of up to {MOST} joints are counted: from 3 on the counts are "
+            "polynomials in n"
+        )
     return FORMULATIONS[name]
 
 
 def general_count(name: str, n: int) -> OpCount:
-    """Operations of a formulation on a general robot of n revolute joints, 2 to 200, each executed operation counted.
+    """Operations of a formulation on a general robot of n revolute joints, 2 to 200, each executed
+    operation counted.
 
-    ``mul`` holds × and ÷, ``add`` + and −; :mod:`ramify.formulations.counting.tally` gives the rules. RamifyError for an unknown name
-    or another n.
+    ``mul`` holds × and ÷, ``add`` + and −; :mod:`ramify.formulations.counting.tally` gives the
+    rules. RamifyError for an unknown name or another n.
     """
     return _row(name, n).count(n)
 

@@ -1,7 +1,8 @@
 """Operation counts that the literature publishes, and the counts of this program beside them.
 
-Formulas are those that the source documents print (Saha 1999, tables 1, 2; Lin 1991, tables I, II; the book, tables 6.11, 6.12,
-7.6, 7.7), with slips mended. n1, n2, n3 are the joint variables that belong to joints of one, two and three axes, n is their sum.
+Formulas are those that the source documents print (Saha 1999, tables 1, 2; Lin 1991, tables I, II;
+the book, tables 6.11, 6.12, 7.6, 7.7), with slips mended. n1, n2, n3 are the joint variables that
+belong to joints of one, two and three axes, n is their sum.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from ramify.formulations.counting.written import op_count
 from ramify.model.robot import Robot
 from ramify.trace.count import OpCount
 
-Task = Literal["inverse", "forward", "inertia matrix", "bias vector", "floating inverse", "floating forward"]
+Task = Literal[
+    "inverse", "forward", "inertia matrix", "bias vector", "floating inverse", "floating forward"
+]
 Joints = tuple[int, int, int]
 Coefficient = int | float | Fraction
 
@@ -45,11 +48,20 @@ class Formula:
     def at(self, joints: Joints) -> int:
         n = sum(joints)
         linear = sum((Fraction(k) * x for k, x in zip(self.k, joints, strict=True)), Fraction(0))
-        return round(Fraction(self.cubic) * n**3 + Fraction(self.square) * n * n + linear + Fraction(self.constant))
+        return round(
+            Fraction(self.cubic) * n**3
+            + Fraction(self.square) * n * n
+            + linear
+            + Fraction(self.constant)
+        )
 
     def __str__(self) -> str:
-        each: list[tuple[Coefficient, str]] = [(self.k[i], name) for i, name in enumerate(("n₁", "n₂", "n₃"))]
-        linear: list[tuple[Coefficient, str]] = [(self.k[0], "n")] if len(set(self.k)) == 1 else each
+        each: list[tuple[Coefficient, str]] = [
+            (self.k[i], name) for i, name in enumerate(("n₁", "n₂", "n₃"))
+        ]
+        linear: list[tuple[Coefficient, str]] = (
+            [(self.k[0], "n")] if len(set(self.k)) == 1 else each
+        )
         terms: list[tuple[Coefficient, str]] = [(self.cubic, "n³"), (self.square, "n²"), *linear]
         text = _joined([(k, name) for k, name in terms if k])
         sign = "−" if self.constant < 0 else "+"
@@ -67,13 +79,21 @@ def _joined(terms: Sequence[tuple[Coefficient, str]]) -> str:
 
 def _number(k: Coefficient) -> str:
     whole, rest = divmod(Fraction(k).limit_denominator(6), 1)
-    parts = {Fraction(1, 6): "⅙", THIRD: "⅓", Fraction(1, 2): "½", 2 * THIRD: "⅔", Fraction(5, 6): "⅚"}
+    parts = {
+        Fraction(1, 6): "⅙",
+        THIRD: "⅓",
+        Fraction(1, 2): "½",
+        2 * THIRD: "⅔",
+        Fraction(5, 6): "⅚",
+    }
     return f"{whole if whole or not rest else ''}{parts.get(rest, '')}"
 
 
 @dataclass(frozen=True)
 class Published:
-    """One algorithm of the literature: its task, who published it, multiplications (with divisions) and additions."""
+    """One algorithm of the literature: its task, who published it, multiplications (with divisions)
+    and additions.
+    """
 
     task: Task
     who: str
@@ -84,7 +104,9 @@ class Published:
         return self.mul.at(joints), self.add.at(joints)
 
 
-def _every(task: Task, who: str, mul: tuple[Coefficient, Coefficient], add: tuple[Coefficient, Coefficient]) -> Published:
+def _every(
+    task: Task, who: str, mul: tuple[Coefficient, Coefficient], add: tuple[Coefficient, Coefficient]
+) -> Published:
     """Counts that know only the number of joint variables: (coefficient of n, constant)."""
     return Published(task, who, Formula((mul[0],) * 3, mul[1]), Formula((add[0],) * 3, add[1]))
 
@@ -139,7 +161,9 @@ PUBLISHED: Final = (
 
 
 def joints_of(model: Robot) -> Joints:
-    """n1, n2, n3 of a model; the six variables of a floating base are not among them. Longer joints count as single axes."""
+    """n1, n2, n3 of a model; the six variables of a floating base are not among them. Longer joints
+    count as single axes.
+    """
     n = [0, 0, 0]
     for b, body in enumerate(model.bodies):
         if b > 0 or not is_floating(model):
@@ -152,22 +176,30 @@ def is_floating(model: Robot) -> bool:
 
 
 def why_not_comparable(model: Robot) -> str:
-    """Why no published formula is for such a robot: its loops are closed, or a joint does more than turn; else an empty text."""
+    """Why no published formula is for such a robot: its loops are closed, or a joint does more than
+    turn; else an empty text.
+    """
     if model.loops:
         return "closed loops; published counts are for open chains and trees"
     if model.nv < 2:
         return "a single joint; published counts are for two or more"
     for b, body in enumerate(model.bodies):
         own = body.joint
-        if (b > 0 or not is_floating(model)) and (own.dof > 3 or any(step.eta for step in own.steps)):
+        if (b > 0 or not is_floating(model)) and (
+            own.dof > 3 or any(step.eta for step in own.steps)
+        ):
             return f"{own.name!r} is {own.kind}; published counts are for joints that turn"
     return ""
 
 
 def tasks_of(model: Robot) -> tuple[Task, ...]:
-    """Inverse and forward dynamics on the base that a model has; on a fixed base also the inertia matrix and the bias vector."""
+    """Inverse and forward dynamics on the base that a model has; on a fixed base also the inertia
+    matrix and the bias vector.
+    """
     return (
-        ("floating inverse", "floating forward") if is_floating(model) else ("inverse", "forward", "inertia matrix", "bias vector")
+        ("floating inverse", "floating forward")
+        if is_floating(model)
+        else ("inverse", "forward", "inertia matrix", "bias vector")
     )
 
 
@@ -183,7 +215,9 @@ def fewer_by(ours: tuple[int, int], other: tuple[int, int]) -> float:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A task on a robot: its count here and every published one, as (multiplications with divisions, additions)."""
+    """A task on a robot: its count here and every published one, as (multiplications with
+    divisions, additions).
+    """
 
     robot: str
     task: Task
@@ -212,11 +246,13 @@ def pair(count: OpCount) -> tuple[int, int]:
     return count.mul + count.div, count.add
 
 
-def compare(model: Robot, how: Literal["compiled", "written"] = "compiled", joints: Joints | None = None) -> list[Comparison]:
+def compare(
+    model: Robot, how: Literal["compiled", "written"] = "compiled", joints: Joints | None = None
+) -> list[Comparison]:
     """The tasks of a model beside all that is published for as many joints.
 
-    ``joints``: n1, n2, n3 of the published robot where they are not the model's own. ModelError where they are not given and no
-    published formula is for such a robot.
+    ``joints``: n1, n2, n3 of the published robot where they are not the model's own. ModelError
+    where they are not given and no published formula is for such a robot.
     """
     if joints is None and (why := why_not_comparable(model)):
         raise ModelError(f"{model.name}: {why}")
@@ -224,7 +260,11 @@ def compare(model: Robot, how: Literal["compiled", "written"] = "compiled", join
     out = []
     for task in tasks_of(model):
         published = tuple((row.who, row.at(joints)) for row in PUBLISHED if row.task == task)
-        out.append(Comparison(model.name, task, joints, pair(op_count(model, ALGORITHM[task], how)), published))
+        out.append(
+            Comparison(
+                model.name, task, joints, pair(op_count(model, ALGORITHM[task], how)), published
+            )
+        )
     return out
 
 
@@ -237,7 +277,9 @@ SEED_ROBOTS: Final[tuple[tuple[str, Joints], ...]] = (
     ("quadruped", (4, 8, 0)),
     ("hexapod", (12, 0, 0)),
 )
-"""The robots of the source documents whose counts are published, with the joints that the documents count."""
+"""The robots of the source documents whose counts are published, with the joints that the documents
+count.
+"""
 
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
@@ -249,7 +291,13 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
     for x in comparisons:
         who, best = x.best
         book = dict(x.published).get(BOOK)
-        cells = [f"`{x.robot}`", x.task, ", ".join(map(str, x.joints)), _pair(book) if book else "", f"{_pair(best)}, {who}"]
+        cells = [
+            f"`{x.robot}`",
+            x.task,
+            ", ".join(map(str, x.joints)),
+            _pair(book) if book else "",
+            f"{_pair(best)}, {who}",
+        ]
         lines.append(f"| {' | '.join(cells)} | {_pair(x.ours)} | {x.saved:.0%} |")
     return "\n".join(lines) + "\n"
 

@@ -1,7 +1,8 @@
 """The tables of the documentation that come out of the code.
 
-A page marks a table's place with ``<!-- table: name -->`` and ``<!-- end of table -->``. The command
-``python -m ramify.formulations.counting.tables PAGE …`` writes the tables into pages anew; a test sees to it that they are in step.
+A page marks a table's place with ``<!-- table: name -->`` and ``<!-- end of table -->``. The
+command ``python -m ramify.formulations.counting.tables PAGE …`` writes the tables into pages anew;
+a test sees to it that they are in step.
 """
 
 from __future__ import annotations
@@ -12,11 +13,24 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
 from ramify.formulations.counting.book import Pair, Recursion, Step, run, step_table
 from ramify.formulations.counting.book_tree import general_tree
-from ramify.formulations.counting.general import FORMULATIONS, general_count, rfdsim_steps, ridim_steps
-from ramify.formulations.counting.literature import BOOK, PUBLISHED, SEED_ROBOTS, Joints, compare, markdown
+from ramify.formulations.counting.general import (
+    FORMULATIONS,
+    general_count,
+    rfdsim_steps,
+    ridim_steps,
+)
+from ramify.formulations.counting.literature import (
+    BOOK,
+    PUBLISHED,
+    SEED_ROBOTS,
+    Joints,
+    compare,
+    markdown,
+)
 from ramify.formulations.counting.tally import Ledger
 from ramify.trace.count import OpCount
 
@@ -41,7 +55,9 @@ def _polynomial(square: float, linear: float, constant: float) -> str:
 
 
 def _fitted(name: str, part: str) -> str:
-    """Our count as a polynomial of n, from three robots and checked on a fourth; its value at six joints where it is none."""
+    """Our count as a polynomial of n, from three robots and checked on a fourth; its value at six
+    joints where it is none.
+    """
     y = [getattr(general_count(name, n), part) for n in (3, 4, 5, 7)]
     a = (y[2] - 2 * y[1] + y[0]) / 2
     b = y[1] - y[0] - 7 * a
@@ -56,19 +72,36 @@ def general() -> str:
     rows = []
     for name, x in FORMULATIONS.items():
         mul, add = _fitted(name, "mul"), _fitted(name, "add")
-        paper = ("", "") if x.mul is None or x.add is None else (_polynomial(*x.mul), _polynomial(*x.add))
-        met = ", ".join(part for part, ours, theirs in (("M", mul, paper[0]), ("A", add, paper[1])) if ours == theirs)
+        paper = (
+            ("", "")
+            if x.mul is None or x.add is None
+            else (_polynomial(*x.mul), _polynomial(*x.add))
+        )
+        met = ", ".join(
+            part
+            for part, ours, theirs in (("M", mul, paper[0]), ("A", add, paper[1]))
+            if ours == theirs
+        )
         rows.append((f"`{name}`", x.what, *paper, mul, add, met))
-    return _table(("name", "what is counted", "published M", "A", "counted M", "A", "met exactly"), rows)
+    return _table(
+        ("name", "what is counted", "published M", "A", "counted M", "A", "met exactly"), rows
+    )
 
 
 def steps(recursion: Recursion) -> str:
     """A recursion of the book, step by step."""
 
     def row(x: Step) -> tuple[str, str, str, str]:
-        return x.step, _pair(x.published), _pair(x.counted), x.why if x.published not in (None, x.counted) else ""
+        return (
+            x.step,
+            _pair(x.published),
+            _pair(x.counted),
+            x.why if x.published not in (None, x.counted) else "",
+        )
 
-    return _table(("step", "published", "counted", "why they differ"), [row(x) for x in step_table(recursion)])
+    return _table(
+        ("step", "published", "counted", "why they differ"), [row(x) for x in step_table(recursion)]
+    )
 
 
 _BOOK_ROBOTS: Final = (
@@ -79,11 +112,15 @@ _BOOK_ROBOTS: Final = (
     ("quadruped", [2, 1] * 4, [-1, 0, -1, 2, -1, 4, -1, 6], True),
     ("hexapod", [1, 1] * 6, [-1, 0, -1, 2, -1, 4, -1, 6, -1, 8, -1, 10], True),
 )
-"""The robots of tables 6.11, 6.12, 7.6 and 7.7: axes of their joints, parents of their links, whether their base floats."""
+"""The robots of tables 6.11, 6.12, 7.6 and 7.7: axes of their joints, parents of their links,
+whether their base floats.
+"""
 
 
 def totals() -> str:
-    """The book's robots: its totals, mended, and ours as written on general robots of the same make."""
+    """The book's robots: its totals, mended, and ours as written on general robots of the same
+    make.
+    """
     rows = []
     for robot, axes, parents, floating in _BOOK_ROBOTS:
         joints: Joints = (axes.count(1), 2 * axes.count(2), 3 * axes.count(3))
@@ -91,15 +128,24 @@ def totals() -> str:
         pairs = []
         for task in ("inverse", "forward"):
             recursion: Recursion = f"denoc_{'floating_' if floating else ''}{task}"  # type: ignore[assignment]
-            (paper,) = (x for x in PUBLISHED if x.who == BOOK and x.task == ("floating " if floating else "") + task)
+            (paper,) = (
+                x
+                for x in PUBLISHED
+                if x.who == BOOK and x.task == ("floating " if floating else "") + task
+            )
             count = run(tree, recursion)[0]
             pairs += [_pair(paper.at(joints)), _pair((count.mul, count.add))]
         rows.append((robot, ", ".join(map(str, joints)), *pairs))
-    return _table(("robot", "n₁, n₂, n₃", "inverse, published", "counted", "forward, published", "counted"), rows)
+    return _table(
+        ("robot", "n₁, n₂, n₃", "inverse, published", "counted", "forward, published", "counted"),
+        rows,
+    )
 
 
 def _per_link(text: Callable[[Chain], tuple[OpCount, Ledger]]) -> str:
-    """Steps of a serial recursion: for a link in the middle, and what the n links together have more or less than n such."""
+    """Steps of a serial recursion: for a link in the middle, and what the n links together have
+    more or less than n such.
+    """
     five, six = text(general_chain(5))[1], text(general_chain(6))[1]
     rows: list[tuple[str, Pair, Pair]] = []
     for key, row in six.rows.items():
@@ -117,15 +163,18 @@ def _sum(pairs: Iterable[Pair]) -> Pair:
 
 def compiled() -> str:
     """The robots of the source documents: published, and compiled for the robot at hand."""
-    from ramify.files.load import load
-
-    return markdown([row for robot, joints in SEED_ROBOTS for row in compare(load(robot), joints=joints)])
+    return markdown(
+        [row for robot, joints in SEED_ROBOTS for row in compare(load(robot), joints=joints)]
+    )
 
 
 def literature() -> str:
     """All published formulas."""
     rows = [(x.task, x.who, x.mul, x.add) for x in PUBLISHED]
-    return _table(("task", "published by", "multiplications and divisions", "additions and subtractions"), rows)
+    return _table(
+        ("task", "published by", "multiplications and divisions", "additions and subtractions"),
+        rows,
+    )
 
 
 TABLES: Final[dict[str, Callable[[], str]]] = {
@@ -146,7 +195,10 @@ _PLACE = re.compile(r"<!-- table: (\w+) -->\n.*?<!-- end of table -->", re.DOTAL
 
 def filled(page: str) -> str:
     """The text of a page with its tables as the code gives them now."""
-    return _PLACE.sub(lambda found: f"<!-- table: {found[1]} -->\n\n{TABLES[found[1]]()}\n<!-- end of table -->", page)
+    return _PLACE.sub(
+        lambda found: f"<!-- table: {found[1]} -->\n\n{TABLES[found[1]]()}\n<!-- end of table -->",
+        page,
+    )
 
 
 def main(pages: Sequence[str]) -> None:

@@ -2,16 +2,19 @@
 
 The rules, which are those of the papers that publish such counts:
 
-- A number of type ``Counted`` is computed at run time. A plain ``float`` or ``int`` is a constant known beforehand.
-- A product or quotient with at least one ``Counted`` operand is one multiplication, a sum or difference one addition.
+- A number of type ``Counted`` is computed at run time. A plain ``float`` or ``int`` is a constant
+  known beforehand.
+- A product or quotient with at least one ``Counted`` operand is one multiplication, a sum or
+  difference one addition.
 - Constants among themselves cost nothing, for they are worked out once.
-- A product with a known 0, 1 or -1, a quotient by a known 1 or -1 and a sum with a known 0 cost nothing; a product with 0 is
-  again a known 0.
+- A product with a known 0, 1 or -1, a quotient by a known 1 or -1 and a sum with a known 0 cost
+  nothing; a product with 0 is again a known 0.
 - A change of sign costs nothing: it ends in a subtraction.
 - Sines and cosines are counted apart, as angles; so are square roots.
 
-A general program keeps some constants in the same arrays as computed numbers and then treats all alike. A text says so
-with ``stored``. Nothing is shared or folded beyond these rules: what is written twice is counted twice.
+A general program keeps some constants in the same arrays as computed numbers and then treats all
+alike. A text says so with ``stored``. Nothing is shared or folded beyond these rules: what is
+written twice is counted twice.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ from ramify.trace.count import OpCount
 
 @dataclass
 class Tally:
-    """Operations so far. ``mul`` holds multiplications and divisions, ``add`` additions and subtractions."""
+    """Operations so far. ``mul`` holds multiplications and divisions, ``add`` additions and
+    subtractions.
+    """
 
     mul: int = 0
     add: int = 0
@@ -125,9 +130,11 @@ class Counted:
 
 
 class Ledger:
-    """Where the operations of a text go: ``with ledger.step("6.8", "w*"):`` charges what is done inside to that row.
+    """Where the operations of a text go: ``with ledger.step("6.8", "w*"):`` charges what is done
+    inside to that row.
 
-    Without a tally (any other scalar than Counted) it does nothing. ``rows`` maps (table, step) to [multiplications, additions].
+    Without a tally (any other scalar than Counted) it does nothing. ``rows`` maps (table, step) to
+    [multiplications, additions].
     """
 
     def __init__(self, tally: Tally | None = None) -> None:
@@ -151,7 +158,9 @@ class Ledger:
 
 
 def stored(constant: Scalar, like: Scalar) -> Scalar:
-    """A constant kept among run-time numbers such as ``like``: a counted text treats it as one of them."""
+    """A constant kept among run-time numbers such as ``like``: a counted text treats it as one of
+    them.
+    """
     if isinstance(like, Counted) and not isinstance(constant, Counted):
         return Counted(constant, like.tally)
     return constant

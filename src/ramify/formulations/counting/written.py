@@ -1,4 +1,6 @@
-"""Counting ``ramify``'s own algorithms as they are written: on a general robot with the joints and branches of a model."""
+"""Counting ``ramify``'s own algorithms as they are written: on a general robot with the joints and
+branches of a model.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,11 @@ from ramify.trace.count import OpCount
 
 
 def general_links(model: Robot) -> Tree:
-    """The tree of a model with constants that are neither 0 nor 1 wherever a robot of its kind may have any.
+    """The tree of a model with constants that are neither 0 nor 1 wherever a robot of its kind may
+    have any.
 
-    What a good choice of frames makes zero stays so: the turn towards a link's first child, the angle at q = 0, and what lies
-    between the axes of one joint.
+    What a good choice of frames makes zero stays so: the turn towards a link's first child, the
+    angle at q = 0, and what lies between the axes of one joint.
     """
     tree = tree_of(model)
     joint_of = [b for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)]
@@ -42,12 +45,22 @@ def general_links(model: Robot) -> Tree:
 def _general_placement(link: Link, k: int, later_child: bool) -> Link:
     x = 0.1 * (k + 1)
     gamma = Turn(*cos_sin(0.3 + x)) if later_child else Turn(1.0, 0.0)
-    return replace(link, gamma=gamma, alpha=Turn(*cos_sin(0.7 + x)), theta0=Turn(1.0, 0.0), r0=Vec3(0.35 + x, 0.15 + x, 0.25 + x))
+    return replace(
+        link,
+        gamma=gamma,
+        alpha=Turn(*cos_sin(0.7 + x)),
+        theta0=Turn(1.0, 0.0),
+        r0=Vec3(0.35 + x, 0.15 + x, 0.25 + x),
+    )
 
 
 def _general_body(k: int) -> RigidInertia:
     x = 0.1 * (k + 1)
-    return RigidInertia(1.5 + x, Vec3(0.11 + x, 0.07 + x, 0.05 + x), Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013))
+    return RigidInertia(
+        1.5 + x,
+        Vec3(0.11 + x, 0.07 + x, 0.05 + x),
+        Sym3(2.31 + x, 2.42 + x, 2.53 + x, 0.011, 0.012, 0.013),
+    )
 
 
 def _general_pose(k: int) -> Pose:
@@ -59,27 +72,41 @@ def compilable(name: str) -> str:
     """The name itself; RamifyError where it is a formulation's, which is counted as written only."""
     if name in FORMULATIONS and name not in ALGORITHMS:
         remedy = "how='written' (on the command line: --how written)"
-        raise RamifyError(f"{name} is a formulation, which is not compiled; count it as written: {remedy}")
+        raise RamifyError(
+            f"{name} is a formulation, which is not compiled; count it as written: {remedy}"
+        )
     return name
 
 
 def written_count(model: Robot, name: str) -> OpCount:
-    """Operations that the text of an algorithm or of a formulation executes on a general robot with the joints of a model.
+    """Operations that the text of an algorithm or of a formulation executes on a general robot with
+    the joints of a model.
 
-    ``mul`` holds × and ÷. RamifyError for an unknown name; ModelError where a formulation has no place for the robot, or its loops.
+    ``mul`` holds × and ÷. RamifyError for an unknown name; ModelError where a formulation has no
+    place for the robot, or its loops.
     """
     refuse_loops(model)
     if name in FORMULATIONS:
         of = FORMULATIONS[name].of
         if of is None:
-            raise RamifyError(f"{name} is counted on general robots only: ramify.formulations.general_count({name!r}, n)")
+            raise RamifyError(
+                f"{name} is counted on general robots only: "
+                f"ramify.formulations.general_count({name!r}, n)"
+            )
         return of(model)
     if name not in ALGORITHMS:
-        raise RamifyError(f"nothing is called {name!r}; choose one of {', '.join([*ALGORITHMS, *FORMULATIONS])}")
+        raise RamifyError(
+            f"nothing is called {name!r}; choose one of {', '.join([*ALGORITHMS, *FORMULATIONS])}"
+        )
     algorithm, tally = ALGORITHMS[name], Tally()
     text = plain_text(algorithm, model, extra_columns(model, algorithm, None), general_links(model))
     sizes = {"state": 1, "link": model.nv, "coordinate": model.nq, "rate": model.nq}
-    text(*([tally.number(0.3 + 0.1 * i) for i in range(sizes[port.per] * port.count)] for port in algorithm.inputs))
+    text(
+        *(
+            [tally.number(0.3 + 0.1 * i) for i in range(sizes[port.per] * port.count)]
+            for port in algorithm.inputs
+        )
+    )
     return tally.count()
 
 

@@ -1,4 +1,6 @@
-"""Closed forms written out: how text, LaTeX and Python spell names, numbers, waves, products and sums."""
+"""Closed forms written out: how text, LaTeX and Python spell names, numbers, waves, products and
+sums.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ _SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class Coordinate:
-    """Coordinate k, counted from one: an angle theta or a slide d, with its rate; ``joint`` is its name in the robot."""
+    """Coordinate k, counted from one: an angle theta or a slide d, with its rate; ``joint`` is its
+    name in the robot.
+    """
 
     k: int
     turns: bool
@@ -64,7 +68,9 @@ def text_name(name: str) -> str:
 def _latex_name(name: str) -> str:
     letters, index, rate = _split(name)
     letters, more = ("\\theta", "") if letters == "theta" else (letters[0], letters[1:])
-    return (f"\\dot {letters}" if rate else letters) + (f"_{{{more}{index}}}" if more or index else "")
+    return (f"\\dot {letters}" if rate else letters) + (
+        f"_{{{more}{index}}}" if more or index else ""
+    )
 
 
 def _decimal(x: Number, digits: int) -> str:
@@ -99,7 +105,9 @@ def _python_number(x: Number) -> str:
 def _sympy_number(x: Number) -> str:
     """Exact: a quotient of two of Python's whole numbers would be a float."""
     if isinstance(x, Fraction):
-        return str(x.numerator) if x.denominator == 1 else f"Rational({x.numerator}, {x.denominator})"
+        return (
+            str(x.numerator) if x.denominator == 1 else f"Rational({x.numerator}, {x.denominator})"
+        )
     return repr(float(x))
 
 
@@ -110,7 +118,9 @@ def angles(wave: Wave, coordinates: Sequence[Coordinate]) -> list[tuple[int, Coo
 
 
 def indices(wave: Wave, coordinates: Sequence[Coordinate]) -> str | None:
-    """The joined indices of a plain sum of angles; None where an angle is taken twice or subtracted."""
+    """The joined indices of a plain sum of angles; None where an angle is taken twice or
+    subtracted.
+    """
     parts = angles(wave, coordinates)
     if any(k != 1 for k, _ in parts):
         return None
@@ -118,7 +128,9 @@ def indices(wave: Wave, coordinates: Sequence[Coordinate]) -> str | None:
     return ("_" if wide else "").join(str(x.k) for _, x in parts)
 
 
-def sum_of_angles(wave: Wave, coordinates: Sequence[Coordinate], name: Callable[[str], str], times: str) -> str:
+def sum_of_angles(
+    wave: Wave, coordinates: Sequence[Coordinate], name: Callable[[str], str], times: str
+) -> str:
     out = ""
     for k, x in angles(wave, coordinates):
         sign = (" - " if k < 0 else " + ") if out else ("-" if k < 0 else "")
@@ -146,12 +158,30 @@ def python_wave(wave: Wave, odd: bool, coordinates: Sequence[Coordinate]) -> str
     plain = indices(wave, coordinates)
     if plain is not None:
         return ("s" if odd else "c") + plain
-    return ("s" if odd else "c") + "".join(f"_{'m' if k < 0 else ''}{f'{abs(k)}x' if abs(k) > 1 else ''}{x.k}" for k, x in parts)
+    return ("s" if odd else "c") + "".join(
+        f"_{'m' if k < 0 else ''}{f'{abs(k)}x' if abs(k) > 1 else ''}{x.k}" for k, x in parts
+    )
 
 
-TEXT: Final = Style(" ", text_name, lambda x, k: f"{x}{str(k).translate(_SUPER)}", _text_number, lambda i: f"δ{i}", _text_wave)
-LATEX: Final = Style(" ", _latex_name, lambda x, k: f"{x}^{{{k}}}", _latex_number, lambda i: f"\\delta_{{{i}}}", _latex_wave)
-PYTHON: Final = Style("*", str, lambda x, k: f"{x}**{k}", _python_number, lambda i: f"delta{i}", python_wave)
+TEXT: Final = Style(
+    " ",
+    text_name,
+    lambda x, k: f"{x}{str(k).translate(_SUPER)}",
+    _text_number,
+    lambda i: f"δ{i}",
+    _text_wave,
+)
+LATEX: Final = Style(
+    " ",
+    _latex_name,
+    lambda x, k: f"{x}^{{{k}}}",
+    _latex_number,
+    lambda i: f"\\delta_{{{i}}}",
+    _latex_wave,
+)
+PYTHON: Final = Style(
+    "*", str, lambda x, k: f"{x}**{k}", _python_number, lambda i: f"delta{i}", python_wave
+)
 
 SYMPY: Final = Style("*", str, PYTHON.power, _sympy_number, PYTHON.delta, python_wave)
 
@@ -176,10 +206,19 @@ def written(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> str:
             pieces += whole
             continue
         taken = [names.index(name) for name in lead]
-        parts = _pieces(Waves(x.space, {(w, odd, _drop(v, taken)): k for (w, odd, v), k in terms.items()}), style, coordinates)
+        parts = _pieces(
+            Waves(x.space, {(w, odd, _drop(v, taken)): k for (w, odd, v), k in terms.items()}),
+            style,
+            coordinates,
+        )
         negative = all(sign for sign, _ in parts)
         text = _total([(sign != negative, part) for sign, part in parts], style)
-        pieces.append((negative, style.times.join([*map(style.name, lead), f"({text})" if len(parts) > 1 else text])))
+        pieces.append(
+            (
+                negative,
+                style.times.join([*map(style.name, lead), f"({text})" if len(parts) > 1 else text]),
+            )
+        )
     return _total(pieces, style) if pieces else "0"
 
 
@@ -191,14 +230,19 @@ def joined(pieces: Sequence[Piece]) -> str:
     """A sum of signed terms."""
     text = ""
     for negative, piece in pieces:
-        text += (" - " if negative else " + ") + piece if text else ("-" if negative else "") + piece
+        text += (
+            (" - " if negative else " + ") + piece if text else ("-" if negative else "") + piece
+        )
     return text
 
 
 def _total(pieces: Sequence[Piece], style: Style) -> str:
     """The same; in Python by hundreds, for a sum of thousands of terms is too deep for its parser."""
     while style in (PYTHON, SYMPY) and len(pieces) > _HUNDRED:
-        pieces = [(False, f"({joined(pieces[i : i + _HUNDRED])})") for i in range(0, len(pieces), _HUNDRED)]
+        pieces = [
+            (False, f"({joined(pieces[i : i + _HUNDRED])})")
+            for i in range(0, len(pieces), _HUNDRED)
+        ]
     return joined(pieces)
 
 
@@ -210,11 +254,15 @@ def _drop(variables: tuple[int, ...], taken: Sequence[int]) -> tuple[int, ...]:
 
 
 def _pieces(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> list[Piece]:
-    """Signed terms; those that differ by their rate and number alone become one, with the rates in brackets."""
+    """Signed terms; those that differ by their rate and number alone become one, with the rates in
+    brackets.
+    """
     names = x.space.variables
     rest, squared = squares(x)
     shared: dict[tuple[int, Term], list[tuple[str, Number]]] = {}
-    for power, ((wave, odd, variables), k) in [(1, item) for item in rest.terms.items()] + [(2, item) for item in squared]:
+    for power, ((wave, odd, variables), k) in [(1, item) for item in rest.terms.items()] + [
+        (2, item) for item in squared
+    ]:
         rates = [i for i in variables if names[i].endswith("_dot")]
         own = rates if len(rates) == 1 else []
         rate = names[rates[0]] if own else ""
@@ -246,13 +294,21 @@ def _order(term: Term) -> Any:
     return any(wave), sum(map(abs, wave)), [-abs(k) for k in wave], odd, variables
 
 
-def product(size: Number, variables: Sequence[int], more: Sequence[str], names: Sequence[str], style: Style) -> str:
+def product(
+    size: Number, variables: Sequence[int], more: Sequence[str], names: Sequence[str], style: Style
+) -> str:
     """A positive number times variables times what is written already."""
-    named = sorted(((names[i], len(list(same))) for i, same in groupby(sorted(variables))), key=_reading_order)
-    parts = [style.name(name) if k == 1 else style.power(style.name(name), k) for name, k in named] + list(more)
+    named = sorted(
+        ((names[i], len(list(same))) for i, same in groupby(sorted(variables))), key=_reading_order
+    )
+    parts = [
+        style.name(name) if k == 1 else style.power(style.name(name), k) for name, k in named
+    ] + list(more)
     if size == 1 and parts:
         return style.times.join(parts)
-    if style is not LATEX and isinstance(size, Fraction) and _short(size) and parts:  # 2 l1 / 3 rather than 2/3 l1
+    if (
+        style is not LATEX and isinstance(size, Fraction) and _short(size) and parts
+    ):  # 2 l1 / 3 rather than 2/3 l1
         top = style.times.join(([str(size.numerator)] if size.numerator != 1 else []) + parts)
         return top if size.denominator == 1 else f"{top}/{size.denominator}"
     return style.times.join([style.number(size), *parts])

@@ -22,7 +22,15 @@ from ramify.formulations.symbolic.closed_forms import (
     text_name,
     written,
 )
-from ramify.formulations.symbolic.waves import Factors, Number, Quotient, Wave, Waves, factors, squares
+from ramify.formulations.symbolic.waves import (
+    Factors,
+    Number,
+    Quotient,
+    Wave,
+    Waves,
+    factors,
+    squares,
+)
 
 if TYPE_CHECKING:
     from ramify.formulations.symbolic.equations import Equations
@@ -44,7 +52,9 @@ def _used_waves(entries: Iterable[Waves | Quotient]) -> list[tuple[Wave, bool]]:
 
 
 class Denominators:
-    """The primitive parts of several terms that denominators have, each written once under a name of its own."""
+    """The primitive parts of several terms that denominators have, each written once under a name
+    of its own.
+    """
 
     def __init__(self, entries: Iterable[Waves | Quotient]) -> None:
         self.known: list[Waves] = []
@@ -57,7 +67,9 @@ class Denominators:
     def _number(self, x: Waves) -> int:
         return next((i for i, other in enumerate(self.known, start=1) if other.terms == x.terms), 0)
 
-    def _rest(self, x: Factors, style: Style, coordinates: Sequence[Coordinate], brackets: bool) -> list[str]:
+    def _rest(
+        self, x: Factors, style: Style, coordinates: Sequence[Coordinate], brackets: bool
+    ) -> list[str]:
         if x.alone:
             return []
         number = self._number(x.rest)
@@ -76,8 +88,14 @@ class Denominators:
             return written(x.numerator * (1 / bottom.number), style, coordinates)
         ratio = top.number / bottom.number
         exact = isinstance(ratio, Fraction)
-        above, below = (Fraction(abs(ratio.numerator)), Fraction(ratio.denominator)) if exact else (abs(ratio), Fraction(1))
-        lower = product(below, bottom.variables, self._rest(bottom, style, coordinates, True), names, style)
+        above, below = (
+            (Fraction(abs(ratio.numerator)), Fraction(ratio.denominator))
+            if exact
+            else (abs(ratio), Fraction(1))
+        )
+        lower = product(
+            below, bottom.variables, self._rest(bottom, style, coordinates, True), names, style
+        )
         upper_rest = self._rest(top, style, coordinates, above != 1 or bool(top.variables))
         upper = product(above, top.variables, upper_rest, names, style)
         sign = "-" if ratio < 0 else ""
@@ -85,17 +103,27 @@ class Denominators:
             return f"{sign}\\frac{{{upper}}}{{{lower}}}"
         if lower == "1":
             return f"{sign}{upper}"
-        whole = upper_rest and len(top.rest.terms) > 1 and not self._number(top.rest) and upper == upper_rest[0]
+        whole = (
+            upper_rest
+            and len(top.rest.terms) > 1
+            and not self._number(top.rest)
+            and upper == upper_rest[0]
+        )
         single = " " not in lower and "*" not in lower
         return f"{sign}{f'({upper})' if whole else upper} / {lower if single else f'({lower})'}"
 
     def definitions(self, style: Style, coordinates: Sequence[Coordinate]) -> list[tuple[str, str]]:
         """Names of the denominators and what they stand for."""
-        return [(style.delta(i), written(x, style, coordinates)) for i, x in enumerate(self.known, start=1)]
+        return [
+            (style.delta(i), written(x, style, coordinates))
+            for i, x in enumerate(self.known, start=1)
+        ]
 
 
 def _labelled(part: str, rows: list[list[Any]]) -> list[tuple[list[tuple[int, ...]], Any]]:
-    """Entries with the index pairs they stand for: symmetric ones once, zeros below the diagonal of U not at all."""
+    """Entries with the index pairs they stand for: symmetric ones once, zeros below the diagonal of
+    U not at all.
+    """
     if part == "g":
         return [([(i + 1,)], row[0]) for i, row in enumerate(rows)]
     if part == "D":
@@ -105,7 +133,10 @@ def _labelled(part: str, rows: list[list[Any]]) -> list[tuple[list[tuple[int, ..
         return [([(i + 1, k + 1)], rows[i][k]) for i in range(n) for k in range(n)]
     pairs = [(i, k) for i in range(n) for k in range(i + (part == "U"), n)]
     mirrored = part in ("M", "inverse")
-    return [([(i + 1, k + 1), *([(k + 1, i + 1)] if mirrored and i != k else [])], rows[i][k]) for i, k in pairs]
+    return [
+        ([(i + 1, k + 1), *([(k + 1, i + 1)] if mirrored and i != k else [])], rows[i][k])
+        for i, k in pairs
+    ]
 
 
 _TITLES: Final = {
@@ -126,18 +157,34 @@ def as_text(found: Equations, parts: Sequence[str]) -> str:
     lines = [f"{found.robot}: M(q) q̈ + C(q, q̇) q̇ + g(q) = τ"]
     lines.append("q: " + ", ".join(f"{text_name(x.q)} = {x.joint}" for x in coordinates))
     if found.parameters:
-        lines.append("parameters: " + ", ".join(f"{text_name(k)} = {x:.6g}" for k, x in found.parameters.items()))
-    sums = [w for w, _ in _used_waves(x for part in rows.values() for row in part for x in row) if len(angles(w, coordinates)) > 1]
+        lines.append(
+            "parameters: "
+            + ", ".join(f"{text_name(k)} = {x:.6g}" for k, x in found.parameters.items())
+        )
+    sums = [
+        w
+        for w, _ in _used_waves(x for part in rows.values() for row in part for x in row)
+        if len(angles(w, coordinates)) > 1
+    ]
     plain = [w for w in dict.fromkeys(sums) if indices(w, coordinates) is not None]
     if plain:
-        meaning = [f"c{indices(w, coordinates)} = cos({sum_of_angles(w, coordinates, text_name, ' ')})" for w in plain]
-        lines.append("c, s: cosine and sine; " + ", ".join(meaning[:_MANY]) + (" and so on" if len(meaning) > _MANY else ""))
+        meaning = [
+            f"c{indices(w, coordinates)} = cos({sum_of_angles(w, coordinates, text_name, ' ')})"
+            for w in plain
+        ]
+        lines.append(
+            "c, s: cosine and sine; "
+            + ", ".join(meaning[:_MANY])
+            + (" and so on" if len(meaning) > _MANY else "")
+        )
     dens = Denominators(x for part in rows.values() for row in part for x in row)
     body: list[str] = []
     for part in parts:
         body += ["", _TITLES[part]]
         for places, entry in _labelled(part, rows[part]):
-            left = " = ".join(_SYMBOL.get(part, part) + _index(pair, len(coordinates)) for pair in places)
+            left = " = ".join(
+                _SYMBOL.get(part, part) + _index(pair, len(coordinates)) for pair in places
+            )
             body.append(f"  {left} = {dens.entry(entry, TEXT, coordinates)}")
     named = [f"  {name} = {text}" for name, text in dens.definitions(TEXT, coordinates)]
     return "\n".join([*lines, *body, *(["", "denominators", *named] if named else [])])
@@ -156,7 +203,9 @@ def as_latex(found: Equations, parts: Sequence[str]) -> str:
     for part in parts:
         lines = []
         for places, entry in _labelled(part, rows[part]):
-            left = " = ".join(f"{_SYMBOL.get(part, part)}_{{{_index(pair, len(coordinates))}}}" for pair in places)
+            left = " = ".join(
+                f"{_SYMBOL.get(part, part)}_{{{_index(pair, len(coordinates))}}}" for pair in places
+            )
             lines.append(f"  {left} &= {dens.entry(entry, LATEX, coordinates)}")
         blocks.append("\\begin{align*}\n" + " \\\\\n".join(lines) + "\n\\end{align*}")
     named = [f"  {name} &= {text}" for name, text in dens.definitions(LATEX, coordinates)]
@@ -185,20 +234,32 @@ def as_python(found: Equations, parts: Sequence[str]) -> str:
         rows = found.part(part)
         name, meaning = _FUNCTIONS[part]
         lines = [f"def {name}(q{', v' if part == 'C' else ''}{given}):", f'    """{meaning}"""']
-        lines.append(f"    {', '.join(x.q for x in found.coordinates)}{',' if found.n == 1 else ''} = q")
+        lines.append(
+            f"    {', '.join(x.q for x in found.coordinates)}{',' if found.n == 1 else ''} = q"
+        )
         if part == "C":
-            lines.append(f"    {', '.join(x.v for x in found.coordinates)}{',' if found.n == 1 else ''} = v")
+            lines.append(
+                f"    {', '.join(x.v for x in found.coordinates)}{',' if found.n == 1 else ''} = v"
+            )
         for wave, odd in _used_waves(x for row in rows for x in row):
             total = sum_of_angles(wave, found.coordinates, str, "*")
-            lines.append(f"    {python_wave(wave, odd, found.coordinates)} = {'sin' if odd else 'cos'}({total})")
+            lines.append(
+                f"    {python_wave(wave, odd, found.coordinates)} = "
+                f"{'sin' if odd else 'cos'}({total})"
+            )
         dens = Denominators(x for row in rows for x in row)
         texts = [[dens.entry(x, PYTHON, found.coordinates) for x in row] for row in rows]
-        lines += [f"    {name} = {text}" for name, text in dens.definitions(PYTHON, found.coordinates)]
+        lines += [
+            f"    {name} = {text}" for name, text in dens.definitions(PYTHON, found.coordinates)
+        ]
         if part in ("g", "D"):
             flat = [text for row in texts for text in row]
             body = "".join(f"        {text},\n" for text in flat)
         else:
-            body = "".join("        [\n" + "".join(f"            {text},\n" for text in row) + "        ],\n" for row in texts)
+            body = "".join(
+                "        [\n" + "".join(f"            {text},\n" for text in row) + "        ],\n"
+                for row in texts
+            )
         lines.append(f"    return np.array([\n{body}    ], dtype=float)")
         blocks.append("\n".join(lines))
     return "\n\n\n".join(blocks) + "\n"
@@ -216,13 +277,19 @@ def as_sympy(found: Equations, parts: Sequence[str]) -> str:
     """See Equations.sympy."""
     rows = {part: found.part(part) for part in parts}
     entries = [x for part in rows.values() for row in part for x in row]
-    names = [*(x.q for x in found.coordinates), *(x.v for x in found.coordinates if "C" in parts), *found.parameters]
+    names = [
+        *(x.q for x in found.coordinates),
+        *(x.v for x in found.coordinates if "C" in parts),
+        *found.parameters,
+    ]
     lines = [f'"""Equations of motion of {_plain(found.robot)} in closed form, for SymPy."""', ""]
     lines += ["from sympy import Matrix, Rational, cos, diag, sin, symbols", ""]
     lines.append(f"{', '.join(names)} = symbols({' '.join(names)!r}, real=True)")
     for wave, odd in _used_waves(entries):
         total = sum_of_angles(wave, found.coordinates, str, "*")
-        lines.append(f"{python_wave(wave, odd, found.coordinates)} = {'sin' if odd else 'cos'}({total})")
+        lines.append(
+            f"{python_wave(wave, odd, found.coordinates)} = {'sin' if odd else 'cos'}({total})"
+        )
     dens = Denominators(entries)
     lines += [f"{name} = {text}" for name, text in dens.definitions(SYMPY, found.coordinates)]
     for part, matrix in rows.items():
@@ -239,7 +306,10 @@ def _library() -> Any:
     try:
         import sympy
     except ImportError:
-        raise RamifyError("SymPy is not installed: pip install 'ramify[symbolic]'; text, LaTeX and Python do without it") from None
+        raise RamifyError(
+            "SymPy is not installed: pip install 'ramify[symbolic]'; text, LaTeX and Python do "
+            "without it"
+        ) from None
     return sympy
 
 
@@ -249,7 +319,9 @@ def sympy_column(names: Iterable[str]) -> Any:
     return sp.Matrix([sp.Symbol(name, real=True) for name in names])
 
 
-def sympy_matrix(rows: Sequence[Sequence[Waves | Quotient]], coordinates: Sequence[Coordinate]) -> Any:
+def sympy_matrix(
+    rows: Sequence[Sequence[Waves | Quotient]], coordinates: Sequence[Coordinate]
+) -> Any:
     """A matrix of SymPy's expressions over real symbols."""
     sp = _library()
 
@@ -266,6 +338,10 @@ def sympy_matrix(rows: Sequence[Sequence[Waves | Quotient]], coordinates: Sequen
         return sp.Add(*terms)
 
     def entry(x: Waves | Quotient) -> Any:
-        return expression(x) if isinstance(x, Waves) else expression(x.numerator) / expression(x.denominator)
+        return (
+            expression(x)
+            if isinstance(x, Waves)
+            else expression(x.numerator) / expression(x.denominator)
+        )
 
     return sp.Matrix([[entry(x) for x in row] for row in rows])

@@ -1,8 +1,10 @@
-"""The equations of motion of a robot in closed form: M, C, g, the factors U and D, and the inverse of M.
+"""The equations of motion of a robot in closed form: M, C, g, the factors U and D, and the inverse
+of M.
 
-The recursions of :mod:`ramify.dynamics` run over ``ramify.formulations.symbolic.waves.Waves``, in which every expression has one form. U, D
-and the inverse are quotients of minors of M: reverse Gaussian elimination leaves D_k = Delta_k / Delta_{k+1}, Delta_k being the
-minor of rows and columns k to n, and U_ik the minor of rows {i, k+1 ... n} and columns {k ... n} over Delta_k.
+The recursions of :mod:`ramify.dynamics` run over ``ramify.formulations.symbolic.waves.Waves``, in
+which every expression has one form. U, D and the inverse are quotients of minors of M: reverse
+Gaussian elimination leaves D_k = Delta_k / Delta_{k+1}, Delta_k being the minor of rows and columns
+k to n, and U_ik the minor of rows {i, k+1 ... n} and columns {k ... n} over Delta_k.
 """
 
 from __future__ import annotations
@@ -20,7 +22,15 @@ from ramify.formulations.chain import refuse_loops
 from ramify.formulations.symbolic import documents as forms
 from ramify.formulations.symbolic.closed_forms import Coordinate
 from ramify.formulations.symbolic.parameters import named_tree, used_variables
-from ramify.formulations.symbolic.waves import Quotient, Space, TooLongError, Waves, determinant, quotient, waves
+from ramify.formulations.symbolic.waves import (
+    Quotient,
+    Space,
+    TooLongError,
+    Waves,
+    determinant,
+    quotient,
+    waves,
+)
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.model.robot import Robot
 
@@ -33,9 +43,10 @@ QuotientRows = list[list[Quotient]]
 class Equations:
     """M(q) q'' + C(q, q') q' + g(q) = tau of a robot, in closed form.
 
-    ``M``, ``C``, ``g``, ``U``, ``D``, ``inverse`` are SymPy matrices over ``q`` and ``v``, its symbols; M = U D U'. ``text()``,
-    ``latex()``, ``python()`` and ``sympy()`` write them out, all or the parts named. ``parameters`` are the values of the named
-    parameters. C is the matrix of the Christoffel symbols. Each part is worked out when it is asked for and may take ``seconds``;
+    ``M``, ``C``, ``g``, ``U``, ``D``, ``inverse`` are SymPy matrices over ``q`` and ``v``, its
+    symbols; M = U D U'. ``text()``, ``latex()``, ``python()`` and ``sympy()`` write them out, all
+    or the parts named. ``parameters`` are the values of the named parameters. C is the matrix of
+    the Christoffel symbols. Each part is worked out when it is asked for and may take ``seconds``;
     RamifyError where that is too short.
     """
 
@@ -69,9 +80,14 @@ class Equations:
         except TooLongError as error:
             self._late.add(what)
             late = time.monotonic() > self.space.deadline
-            reason = f"takes longer than {self.seconds:g} s; give it more with seconds=" if late else str(error)
+            reason = (
+                f"takes longer than {self.seconds:g} s; give it more with seconds="
+                if late
+                else str(error)
+            )
             raise TooLongError(
-                f"{what} of {self.robot} in closed form {reason}, or ask for numbers: m.mass_matrix and its kin"
+                f"{what} of {self.robot} in closed form {reason}, or ask for numbers: "
+                "m.mass_matrix and its kin"
             ) from None
         finally:
             self.space.deadline = float("inf")
@@ -121,7 +137,10 @@ class Equations:
             delta = [self._minor(tail, tail) for tail in tails]
             for k in reversed(range(n)):
                 if not delta[k].terms:
-                    raise ModelError(f"{self.robot}: {self.joints[k]} moves no inertia; M has no factors and no inverse")
+                    raise ModelError(
+                        f"{self.robot}: {self.joints[k]} moves no inertia; M has no factors and no "
+                        "inverse"
+                    )
             return [quotient(delta[k], delta[k + 1]) for k in range(n)]
 
     @cached_property
@@ -134,9 +153,14 @@ class Equations:
 
             def entry(i: int, k: int) -> Quotient:
                 tail = tuple(range(k + 1, n))
-                return quotient(self._minor((i, *tail), (k, *tail)), self._minor((k, *tail), (k, *tail)))
+                return quotient(
+                    self._minor((i, *tail), (k, *tail)), self._minor((k, *tail), (k, *tail))
+                )
 
-            return [[entry(i, k) if i < k else one if i == k else zero for k in range(n)] for i in range(n)]
+            return [
+                [entry(i, k) if i < k else one if i == k else zero for k in range(n)]
+                for i in range(n)
+            ]
 
     @cached_property
     def inverse_forms(self) -> QuotientRows:
@@ -150,7 +174,9 @@ class Equations:
                 for k in everything[i:]:
                     without = [tuple(x for x in everything if x != skipped) for skipped in (i, k)]
                     cofactor = self._minor(without[0], without[1])
-                    rows[i][k] = rows[k][i] = quotient(cofactor if (i + k) % 2 == 0 else -cofactor, whole)
+                    rows[i][k] = rows[k][i] = quotient(
+                        cofactor if (i + k) % 2 == 0 else -cofactor, whole
+                    )
             return rows
 
     # ---- SymPy ----
@@ -212,7 +238,9 @@ class Equations:
             "inverse": lambda: self.inverse_forms,
         }
         if name not in parts:
-            raise RamifyError(f"no part of the equations is called {name!r}; choose one of {', '.join(parts)}")
+            raise RamifyError(
+                f"no part of the equations is called {name!r}; choose one of {', '.join(parts)}"
+            )
         return parts[name]()
 
     def text(self, parts: tuple[str, ...] = forms.PARTS) -> str:
@@ -224,7 +252,9 @@ class Equations:
         return forms.as_latex(self, parts)
 
     def python(self, parts: tuple[str, ...] = forms.PARTS) -> str:
-        """A Python module that needs NumPy alone: one function per part, of q (and v) and the named parameters."""
+        """A Python module that needs NumPy alone: one function per part, of q (and v) and the named
+        parameters.
+        """
         return forms.as_python(self, parts)
 
     def sympy(self, parts: tuple[str, ...] = forms.PARTS) -> str:
@@ -235,32 +265,41 @@ class Equations:
 def equations(model: Robot, symbols: bool = False, seconds: float = 30.0) -> Equations:
     """The equations of motion of a robot in closed form.
 
-    ``symbols``: lengths, masses and inertias get names in place of their numbers (l1, m1, I1 ...: ``formulations.parameters``).
-    ``seconds``: the time that each part may take. ModelError for joints with quaternions and for loops; RamifyError where time
-    is too short.
+    ``symbols``: lengths, masses and inertias get names in place of their numbers (l1, m1, I1 ...:
+    ``formulations.parameters``). ``seconds``: the time that each part may take. ModelError for
+    joints with quaternions and for loops; RamifyError where time is too short.
     """
     refuse_loops(model)
     if model.skeleton.balls:
-        raise ModelError(f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a spherical joint")
+        raise ModelError(
+            f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
+            "spherical joint"
+        )
     if not model.nv:
         raise ModelError(f"{model.name} has no joint that moves; there are no equations of motion")
     if not seconds > 0.0:
         raise RamifyError(f"seconds is {seconds}; it must be positive")
     coordinates = tuple(
         Coordinate(k, bool(link.p.rho), name)
-        for k, (link, name) in enumerate(zip(model.skeleton.links, model.velocities, strict=True), start=1)
+        for k, (link, name) in enumerate(
+            zip(model.skeleton.links, model.velocities, strict=True), start=1
+        )
     )
     space = Space(sum(x.turns for x in coordinates))
     tree = tree_of(model)
     values: dict[str, float] = {}
     if symbols:
         tree, values = named_tree(model, tree, space)
-    found = Equations(model.name, tuple(model.velocities), coordinates, space, tree, values, seconds)
+    found = Equations(
+        model.name, tuple(model.velocities), coordinates, space, tree, values, seconds
+    )
     return replace(found, parameters=_matter(found)) if symbols else found
 
 
 def _matter(found: Equations) -> dict[str, float]:
-    """The parameters that the equations depend on, the only moment of inertia of a body being called I1."""
+    """The parameters that the equations depend on, the only moment of inertia of a body being
+    called I1.
+    """
     used = used_variables([x for row in found.inertia_forms for x in row] + found.gravity_forms)
     kept = {name: value for name, value in found.parameters.items() if name in used}
     for name in list(kept):
@@ -268,4 +307,6 @@ def _matter(found: Equations) -> dict[str, float]:
         if name[0] == "I" and sum(other[0] == "I" and other[3:] == body for other in kept) == 1:
             found.space.variables[found.space.variables.index(name)] = f"I{body}"
             kept[f"I{body}"] = kept.pop(name)
-    return dict(sorted(kept.items(), key=lambda item: (item[0].rstrip("0123456789"), len(item[0]), item[0])))
+    return dict(
+        sorted(kept.items(), key=lambda item: (item[0].rstrip("0123456789"), len(item[0]), item[0]))
+    )

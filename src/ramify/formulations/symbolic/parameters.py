@@ -1,7 +1,9 @@
-"""A robot's tree with names in place of its numbers: lengths, masses, mass centres, inertias, gravity.
+"""A robot's tree with names in place of its numbers: lengths, masses, mass centres, inertias,
+gravity.
 
-What is zero stays zero and angles between axes stay numbers, so that the named robot is the family of robots of that build. A link
-that is a slender rod from its joint keeps being one: its mass centre is at l/2 and its inertia m l^2 / 12.
+What is zero stays zero and angles between axes stay numbers, so that the named robot is the family
+of robots of that build. A link that is a slender rod from its joint keeps being one: its mass
+centre is at l/2 and its inertia m l^2 / 12.
 
 | name | meaning |
 | --- | --- |
@@ -61,7 +63,9 @@ def named_tree(model: Robot, tree: Tree, space: Space) -> tuple[Tree, dict[str, 
 
 @dataclass(frozen=True)
 class _Length:
-    """Length of a body along axis ``axis`` of its link's frame (0, 1, 2), and whether it is a slender rod of that length."""
+    """Length of a body along axis ``axis`` of its link's frame (0, 1, 2), and whether it is a
+    slender rod of that length.
+    """
 
     axis: int
     value: float
@@ -105,21 +109,42 @@ def _rod(link: Link) -> _Length | None:
     right = central.m * length * length / 12.0
     tensor = [central.I.xx, central.I.yy, central.I.zz]
     wanted = [0.0 if i == axis else right for i in range(3)]
-    apart = [abs(a - b) for a, b in zip(tensor, wanted, strict=True)] + [abs(central.I.xy), abs(central.I.xz), abs(central.I.yz)]
+    apart = [abs(a - b) for a, b in zip(tensor, wanted, strict=True)] + [
+        abs(central.I.xy),
+        abs(central.I.xz),
+        abs(central.I.yz),
+    ]
     return _Length(axis, length, True) if max(apart) < _CLOSE * right else None
 
 
-def _offset(names: Names, k: int, link: Link, parent: int, lengths: dict[int, _Length], body_of: dict[int, int]) -> Vec3:
-    """r0: the parent's length, DH offsets a and b, or three coordinates. That of the first link moves nothing: it stays."""
+def _offset(
+    names: Names,
+    k: int,
+    link: Link,
+    parent: int,
+    lengths: dict[int, _Length],
+    body_of: dict[int, int],
+) -> Vec3:
+    """r0: the parent's length, DH offsets a and b, or three coordinates. That of the first link
+    moves nothing: it stays.
+    """
     place = _items(link.r0)
     if parent < 0 or not any(place):
         return link.r0
     length, axis, number = lengths.get(parent), _only(place), k + 1
-    if length is not None and axis == length.axis and abs(place[axis] - length.value) < _CLOSE * abs(length.value):
+    if (
+        length is not None
+        and axis == length.axis
+        and abs(place[axis] - length.value) < _CLOSE * abs(length.value)
+    ):
         out: list[Any] = [0.0, 0.0, 0.0]
-        out[axis] = names.named(f"l{body_of[parent] + 1}", abs(length.value)) * (1.0 if length.value > 0.0 else -1.0)
+        out[axis] = names.named(f"l{body_of[parent] + 1}", abs(length.value)) * (
+            1.0 if length.value > 0.0 else -1.0
+        )
         return Vec3(*out)
-    a, y, b = _items(link.r0.rotate_z(link.gamma.c, -link.gamma.s).rotate_x(link.alpha.c, -link.alpha.s))
+    a, y, b = _items(
+        link.r0.rotate_z(link.gamma.c, -link.gamma.s).rotate_x(link.alpha.c, -link.alpha.s)
+    )
     if y == 0.0:
         named = Vec3(names.named(f"a{number}", a), 0.0, names.named(f"b{number}", b))
         return named.rotate_x(link.alpha.c, link.alpha.s).rotate_z(link.gamma.c, link.gamma.s)
@@ -145,7 +170,10 @@ def _inertia(names: Names, body: int, link: Link, length: _Length | None) -> Rig
         entries = ("xx", "yy", "zz", "xy", "xz", "yz")
         largest = max(abs(float(getattr(central.I, e))) for e in entries)
         moments = {e: float(getattr(central.I, e)) for e in entries}
-        tensor = [names.named(f"I{e}{body}", x if abs(x) > _DUST * largest else 0.0) for e, x in moments.items()]
+        tensor = [
+            names.named(f"I{e}{body}", x if abs(x) > _DUST * largest else 0.0)
+            for e, x in moments.items()
+        ]
     h = [m * x for x in c]
     xx, yy, zz = (a * b for a, b in zip(h, c, strict=True))
     I = Sym3(  # noqa: E741
@@ -167,4 +195,9 @@ def _gravity(names: Names, g: Vec3) -> Vec3:
 
 def used_variables(entries: list[Waves]) -> set[str]:
     """Names of the variables in some closed forms."""
-    return {entry.space.variables[i] for entry in entries for _, _, variables in entry.terms for i in variables}
+    return {
+        entry.space.variables[i]
+        for entry in entries
+        for _, _, variables in entry.terms
+        for i in variables
+    }

@@ -1,8 +1,10 @@
-"""Sums of cosines and sines of sums of angles, with polynomials for coefficients: a scalar in which closed forms come out simple.
+"""Sums of cosines and sines of sums of angles, with polynomials for coefficients: a scalar in which
+closed forms come out simple.
 
-Products of waves are turned into sums at once, cos a cos b = (cos(a - b) + cos(a + b)) / 2, so that every expression has one form:
-the textbook's c12 = cos(theta1 + theta2). Equal terms meet and cancel without any search for identities. Numbers are fractions
-where they are short ones, else floats.
+Products of waves are turned into sums at once, cos a cos b = (cos(a - b) + cos(a + b)) / 2, so that
+every expression has one form: the textbook's c12 = cos(theta1 + theta2). Equal terms meet and
+cancel without any search for identities. Numbers are fractions where they are short ones, else
+floats.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ Number: TypeAlias = Any
 Wave: TypeAlias = tuple[int, ...]
 """How often each angle is in a sum of angles; its first entry that is not zero is positive."""
 Term: TypeAlias = tuple[Wave, bool, tuple[int, ...]]
-"""A cosine, or a sine where the second entry is True, of a wave; and the variables it is multiplied by, sorted, each as often."""
+"""A cosine, or a sine where the second entry is True, of a wave; and the variables it is multiplied
+by, sorted, each as often.
+"""
 
 _LARGEST_DENOMINATOR = 100_000
 _DUST = 1e-13
@@ -34,14 +38,18 @@ class TooLongError(RamifyError):
 
 @cache
 def exact(x: float) -> Number:
-    """The fraction that a float stands for, where there is a short one within rounding; else the float."""
+    """The fraction that a float stands for, where there is a short one within rounding; else the
+    float.
+    """
     near = Fraction(x).limit_denominator(_LARGEST_DENOMINATOR)
     return near if abs(float(near) - x) <= 4.5e-16 * abs(x) else x
 
 
 @dataclass
 class Space:
-    """The angles and variables of a robot's expressions, and the time by which they must be done (s, ``time.monotonic``)."""
+    """The angles and variables of a robot's expressions, and the time by which they must be done
+    (s, ``time.monotonic``).
+    """
 
     angles: int
     variables: list[str] = field(default_factory=list)
@@ -72,7 +80,9 @@ class Space:
 
 
 def _wave(w: Wave) -> tuple[Wave, int]:
-    """The wave with its first entry positive, and the sign that a sine takes by it; 0 for no angle at all."""
+    """The wave with its first entry positive, and the sign that a sine takes by it; 0 for no angle
+    at all.
+    """
     for x in w:
         if x:
             return (w, 1) if x > 0 else (tuple(-y for y in w), -1)
@@ -170,9 +180,17 @@ class Waves:
         return max((abs(x) for x in self.terms.values()), default=Fraction(0))
 
     def tidy(self, largest: Number) -> Waves:
-        """The same without rounding dust: what floats left where exact numbers, up to ``largest``, would have cancelled."""
-        kept = {term: x for term, x in self.terms.items() if isinstance(x, Fraction) or abs(x) > _DUST * largest}
-        return Waves(self.space, {term: exact(x) if isinstance(x, float) else x for term, x in kept.items()})
+        """The same without rounding dust: what floats left where exact numbers, up to ``largest``,
+        would have cancelled.
+        """
+        kept = {
+            term: x
+            for term, x in self.terms.items()
+            if isinstance(x, Fraction) or abs(x) > _DUST * largest
+        }
+        return Waves(
+            self.space, {term: exact(x) if isinstance(x, float) else x for term, x in kept.items()}
+        )
 
 
 class Angle(Waves):
@@ -201,14 +219,20 @@ class Angle(Waves):
 
 
 def waves(space: Space, scalars: Iterable[Any], like: Iterable[Waves] = ()) -> list[Waves]:
-    """The scalars that a text gave, plain numbers perhaps, as waves; dust is what is small beside all of them and ``like``."""
+    """The scalars that a text gave, plain numbers perhaps, as waves; dust is what is small beside
+    all of them and ``like``.
+    """
     found = [x if isinstance(x, Waves) else space.number(x) for x in scalars]
     largest = max(x.largest for x in (*found, *like))
     return [x.tidy(largest) for x in found]
 
 
-def determinant(M: list[list[Waves]], rows: tuple[int, ...], columns: tuple[int, ...], known: dict[Any, Waves]) -> Waves:
-    """The minor of some rows and columns, along its first row; smaller ones are ``known`` once they have been met."""
+def determinant(
+    M: list[list[Waves]], rows: tuple[int, ...], columns: tuple[int, ...], known: dict[Any, Waves]
+) -> Waves:
+    """The minor of some rows and columns, along its first row; smaller ones are ``known`` once they
+    have been met.
+    """
     space = M[0][0].space
     if not rows:
         return space.number(1)
@@ -235,23 +259,32 @@ class Quotient:
 
 
 def quotient(a: Waves, b: Waves) -> Quotient:
-    """a / b: variables in every term of both cancel, and so does all but number and variables where it is the same."""
+    """a / b: variables in every term of both cancel, and so does all but number and variables where
+    it is the same.
+    """
     if not a.terms:
         return Quotient(a, a.space.number(1))
     top, bottom = factors(a), factors(b)
     if top.rest.terms == bottom.rest.terms:
-        a, b = (Waves(x.rest.space, {(x.rest.space.still, False, x.variables): x.number}) for x in (top, bottom))
+        a, b = (
+            Waves(x.rest.space, {(x.rest.space.still, False, x.variables): x.number})
+            for x in (top, bottom)
+        )
     common = _common((*a.terms, *b.terms))
 
     def reduced(x: Waves) -> Waves:
-        return Waves(x.space, {(w, odd, _without(v, common)): k for (w, odd, v), k in x.terms.items()})
+        return Waves(
+            x.space, {(w, odd, _without(v, common)): k for (w, odd, v), k in x.terms.items()}
+        )
 
     return Quotient(reduced(a), reduced(b))
 
 
 @dataclass(frozen=True)
 class Factors:
-    """A closed form as number times variables times a primitive rest, whose numbers and terms have nothing more in common."""
+    """A closed form as number times variables times a primitive rest, whose numbers and terms have
+    nothing more in common.
+    """
 
     number: Number
     variables: tuple[int, ...]
@@ -271,7 +304,9 @@ def factors(x: Waves) -> Factors:
 
 
 def squares(x: Waves) -> tuple[Waves, list[tuple[Term, Number]]]:
-    """x as a rest and terms with the square of a cosine or sine: a - a cos 2w = 2 a sin^2 w, a + a cos 2w = 2 a cos^2 w."""
+    """x as a rest and terms with the square of a cosine or sine: a - a cos 2w = 2 a sin^2 w, a + a
+    cos 2w = 2 a cos^2 w.
+    """
     still = x.space.still
     rest = dict(x.terms)
     found: list[tuple[Term, Number]] = []
@@ -309,7 +344,9 @@ def _without(variables: tuple[int, ...], taken: list[int]) -> tuple[int, ...]:
 
 
 def _content(x: Waves) -> Number:
-    """The largest number of which all numbers of x are whole multiples, with the sign of one of them; that one for floats."""
+    """The largest number of which all numbers of x are whole multiples, with the sign of one of
+    them; that one for floats.
+    """
     lead = x.terms[min(x.terms)]
     if not all(isinstance(k, Fraction) for k in x.terms.values()):
         return lead
