@@ -8,8 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ramify.core.errors import LoopError, ModelError, RamifyError, SimulationError, StateError
-
-__version__ = "0.1.0"
+from ramify.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ramify import contact, control, formulations, motion, view

@@ -261,7 +261,7 @@ def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:
     mass, centre, inertia = combine((body.mass, body.com, body.inertia), (spec.mass, com, tensor))
     shapes = tuple(replace(shape, frame=frame @ shape.frame) for shape in spec.shapes)
     points = tuple(
-        (name, _point(frame.rotation @ np.asarray(point) + frame.position))
+        (name, point_of(frame.rotation @ np.asarray(point) + frame.position))
         for name, point in spec.points
     )
     return replace(
@@ -274,7 +274,7 @@ def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:
     )
 
 
-def _point(values: Iterable[float]) -> tuple[float, float, float]:
+def point_of(values: Iterable[float]) -> tuple[float, float, float]:
     x, y, z = (float(v) for v in values)
     return x, y, z
 
@@ -442,7 +442,7 @@ class Builder:
             made = Joint(
                 joint_name or name, joint, as_frame(at), as_frame(outlet), tuple(axis), sequence, pitch, tuple(limits), actuated  # type: ignore[arg-type]
             )  # fmt: skip
-            named = tuple((key, _point(point)) for key, point in (points or {}).items())
+            named = tuple((key, point_of(point)) for key, point in (points or {}).items())
             centre = np.asarray(com, dtype=np.float64)
             self.links.append(
                 LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named)

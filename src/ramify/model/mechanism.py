@@ -16,7 +16,7 @@ import numpy as np
 
 from ramify.core.errors import ModelError
 from ramify.model.body import Shape
-from ramify.model.build import EARTH, LinkSpec, build, understood
+from ramify.model.build import EARTH, LinkSpec, build, point_of, understood
 from ramify.model.frame import as_frame
 from ramify.model.graph import Edge, SpanningTree, Way, cut_at, least_cdof
 from ramify.model.joint import Joint
@@ -184,9 +184,7 @@ class Mechanism:
         with understood(f"body {name!r}"):
             tensor = np.asarray(inertia, dtype=np.float64)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
-            named = tuple(
-                (key, tuple(float(x) for x in point)) for key, point in (points or {}).items()
-            )
+            named = tuple((key, point_of(point)) for key, point in (points or {}).items())
             centre = np.asarray(com, dtype=np.float64)
             self.bodies.append(
                 LinkSpec(
@@ -199,7 +197,7 @@ class Mechanism:
                     tuple(shapes),
                     named,
                 )
-            )  # type: ignore[arg-type]
+            )
         return self
 
     def joint(

@@ -21,6 +21,7 @@ import numpy as np
 from ramify.contact.record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, StateError
+from ramify.core.version import __version__
 from ramify.files.robot_writer import to_yaml
 from ramify.kernels.questions import energy, momentum
 from ramify.loops.record import Loops
@@ -214,12 +215,10 @@ _PACKAGES: Final[tuple[str, ...]] = ("numpy", "scipy", "llvmlite")
 
 def versions() -> dict[str, str]:
     """Versions of ramify, Python and, where they are loaded, of the libraries that computed."""
-    import ramify
-
     loaded: dict[str, str] = {
         name: str(sys.modules[name].__version__) for name in _PACKAGES if name in sys.modules
     }
-    return {"ramify": ramify.__version__, "python": platform.python_version(), **loaded}
+    return {"ramify": __version__, "python": platform.python_version(), **loaded}
 
 
 def plain(value: Any) -> Any:

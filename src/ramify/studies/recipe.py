@@ -16,6 +16,7 @@ from ramify.api.build import load
 from ramify.api.model import Model
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
+from ramify.core.version import __version__
 from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.load import YAML_SUFFIXES, robots
@@ -38,9 +39,7 @@ def versions() -> dict[str, str]:
     """Versions that may change the last bit of a result."""
     from importlib.metadata import PackageNotFoundError, version
 
-    import ramify
-
-    found = {"ramify": ramify.__version__}
+    found = {"ramify": __version__}
     for name in LIBRARIES:
         try:
             found[name] = version(name)

@@ -18,9 +18,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-import ramify
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
+from ramify.core.version import __version__
 from ramify.sim.audit import audited
 from ramify.sim.record import Run
 from ramify.view.curves import Chart, charts
@@ -70,7 +70,7 @@ def report_page(result: Run, title: str | None = None) -> str:
     script = "\n".join(_text(file) for file in SCRIPTS)
     digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return Template(_text("report.html")).substitute(
-        version=escape(ramify.__version__),
+        version=escape(__version__),
         title=escape(f"{name}: a run of {result.model.name}"),
         heading=escape(name),
         subtitle=escape(_subtitle(result)),

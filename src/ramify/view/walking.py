@@ -54,10 +54,12 @@ def _side(axes: Any, result: Run, theme: Theme) -> None:
     frames = int(np.clip(FRAMES * high / long, 4, FRAMES))  # as many as fit beside each other
     rows = np.unique(np.linspace(0, len(result.t) - 1, frames).round().astype(int))
     R, r = kinematics(model, result.q[rows])
-    sticks = [(b, c, None) for c, child in enumerate(model.bodies) if (b := child.parent) >= 0]
+    sticks: list[tuple[int, int, Array | None]] = [
+        (b, c, None) for c, child in enumerate(model.bodies) if (b := child.parent) >= 0
+    ]
     sticks += [
         (b, b, np.array(point)) for b, body in enumerate(model.bodies) for _, point in body.points
-    ]  # type: ignore[misc]
+    ]
     lines = np.array(
         [
             [r[:, b], r[:, c] if point is None else r[:, c] + R[:, c] @ point]
