@@ -273,7 +273,8 @@ SAVER = """
 import sys
 import numpy as np
 import ramify as rf
-from ramify.api.result import Result, Work
+from ramify.api.result import Result
+from ramify.sim.record import Work
 model = rf.Builder("pendulum").link("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1.0)).model()
 runs = []
 for rows in (3, 60_000):

@@ -143,7 +143,7 @@ def test_errors_nobody_foresaw_are_told(tmp_path: Path, monkeypatch: pytest.Monk
             wait(lambda: "ZeroDivisionError: by nothing" in viewer.status.content)
             assert not viewer.run_button.disabled
         with monkeypatch.context() as patched:
-            patched.setattr(rf, "load", broken)
+            patched.setattr("ramify.view.live.load", broken)
             path.write_text(text + "# touched\n")
             wait(lambda: "ZeroDivisionError: by nothing" in viewer.message)
         path.write_text(text.replace("mass: 1", "mass: 3"))

@@ -19,7 +19,7 @@ from ramify.codegen.target import host
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
 from ramify.trace.program import Program
-from ramify.trace.rolled import LoopProgram
+from ramify.trace.rolled import RolledProgram
 
 
 class Backend(Protocol):
@@ -187,17 +187,17 @@ class Spread:
         return out
 
 
-class LoopKernels:
+class RolledKernels:
     """The compiled loops of one algorithm, shared by all robots."""
 
-    def __init__(self, program: Callable[[], LoopProgram], name: str, variant: str = "") -> None:
+    def __init__(self, program: Callable[[], RolledProgram], name: str, variant: str = "") -> None:
         self._program = program
         self.name = name
         self._variant = variant
         self.functions = _Widths(self._compile, 4)
 
     @cached_property
-    def program(self) -> LoopProgram:
+    def program(self) -> RolledProgram:
         return self._program()
 
     def llvm_ir(self, width: int) -> str:
@@ -220,7 +220,7 @@ class Rolled:
     tier = "rolled"
 
     def __init__(
-        self, kernels: LoopKernels, robot: RobotTable, spread: Sequence[Spread | None] = ()
+        self, kernels: RolledKernels, robot: RobotTable, spread: Sequence[Spread | None] = ()
     ) -> None:
         self._kernels = kernels
         self._robot = robot

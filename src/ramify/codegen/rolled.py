@@ -15,17 +15,17 @@ from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.guards import MemoryAudit
 from ramify.codegen.target import Target
 from ramify.codegen.vector import Writer, emit
-from ramify.trace.rolled import Climb, LoopPort, LoopProgram, Once, Sweep
+from ramify.trace.rolled import Argument, Climb, Once, RolledProgram, Sweep
 
 _ROBOT = ("%links", "%parents", "%constants", "%extras", "%globals", "%marks", "%places")
 
 
-def rolled_ir(program: LoopProgram, target: Target, name: str) -> tuple[str, set[str]]:
+def rolled_ir(program: RolledProgram, target: Target, name: str) -> tuple[str, set[str]]:
     """LLVM text of one function, and the declarations it needs."""
     return _Rolled(program, target).function(name)
 
 
-def scratch_doubles(program: LoopProgram, links: int, places: int, width: int) -> int:
+def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
     """Size of the scratch memory of one thread, for a robot of so many links whose brief records
     need so many places.
     """
@@ -39,7 +39,7 @@ def _size(fields: dict[int, int]) -> int:
 class _Rolled:
     """Writes one function, loop after loop."""
 
-    def __init__(self, program: LoopProgram, target: Target) -> None:
+    def __init__(self, program: RolledProgram, target: Target) -> None:
         self.program = program
         self.w = Writer(target)
         self.fields, self.brief = _size(program.fields), _size(program.brief)
@@ -86,7 +86,7 @@ class _Rolled:
 
     # ---- addresses ----
 
-    def _port(self, table: str, index: int, port: LoopPort) -> tuple[str, str]:
+    def _port(self, table: str, index: int, port: Argument) -> tuple[str, str]:
         """Base address and numbers per state."""
         w = self.w
         base = w.put(f"load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {index}')}")

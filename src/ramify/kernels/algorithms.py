@@ -1,7 +1,7 @@
 """The algorithms by name: what goes in, what comes out, and the text that says how.
 
 A text takes a tree and one column (or list of numbers) per input. It runs on floats and arrays as
-it is, on symbols it gives straight-line code for one robot, and on a ``LoopTree`` the loops that
+it is, on symbols it gives straight-line code for one robot, and on a ``RolledTree`` the loops that
 serve every robot.
 """
 
@@ -28,7 +28,7 @@ from ramify.dynamics import (
     regressor,
     wrenches,
 )
-from ramify.trace.rolled import LoopPort
+from ramify.trace.rolled import Argument
 from ramify.trace.tangent import TangentTree
 
 
@@ -38,31 +38,31 @@ class Algorithm:
     numbers of the whole tree.
 
     ``extras`` name columns of ones and zeros known beforehand that say which body or which joints
-    are meant. ``loops`` is False for a text that only runs written out; ``divides`` is True for one
+    are meant. ``rolls`` is False for a text that only runs written out; ``divides`` is True for one
     that divides by the inertia of the joints.
     """
 
     name: str
-    inputs: tuple[LoopPort, ...]
-    outputs: tuple[LoopPort, ...]
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
     text: Callable[..., tuple[Any, ...]]
     extras: tuple[str, ...] = ()
-    loops: bool = True
+    rolls: bool = True
     divides: bool = False
 
 
 _PER = {"q": "coordinate", "dq": "rate"}
 
 
-def _in(*names: str) -> tuple[LoopPort, ...]:
+def _in(*names: str) -> tuple[Argument, ...]:
     """Inputs with a number per link; q and its rate have their own layout where there are
     quaternions.
     """
-    return tuple(LoopPort(name, _PER.get(name, "link"), 1) for name in names)
+    return tuple(Argument(name, _PER.get(name, "link"), 1) for name in names)
 
 
-_WRENCHES = LoopPort("wrenches", "link", 6)
-_POINT = LoopPort("point", "state", 3)
+_WRENCHES = Argument("wrenches", "link", 6)
+_POINT = Argument("point", "state", 3)
 
 
 def no_wrenches(tree: Any) -> Any:
@@ -88,89 +88,89 @@ def _tangent(text: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
 
 _ROWS: Final = (
     Algorithm(
-        "inverse_dynamics", _in("q", "v", "a"), (LoopPort("tau", "link", 1),),
+        "inverse_dynamics", _in("q", "v", "a"), (Argument("tau", "link", 1),),
         lambda tree, q, v, a: (inverse.inverse_dynamics(tree, q, v, a, no_wrenches(tree)),),
     ),
     Algorithm(
-        "forward_dynamics", _in("q", "v", "tau"), (LoopPort("a", "link", 1),),
+        "forward_dynamics", _in("q", "v", "tau"), (Argument("a", "link", 1),),
         lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, no_wrenches(tree)),), divides=True,
     ),
     Algorithm(
-        "inverse_dynamics_wrenches", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("tau", "link", 1),),
+        "inverse_dynamics_wrenches", (*_in("q", "v", "a"), _WRENCHES), (Argument("tau", "link", 1),),
         lambda tree, q, v, a, w: (wrenches.inverse_dynamics_wrenches(tree, q, v, a, as_wrenches(tree, w)),),
     ),
     Algorithm(
-        "forward_dynamics_wrenches", (*_in("q", "v", "tau"), _WRENCHES), (LoopPort("a", "link", 1),),
+        "forward_dynamics_wrenches", (*_in("q", "v", "tau"), _WRENCHES), (Argument("a", "link", 1),),
         lambda tree, q, v, tau, w: (wrenches.forward_dynamics_wrenches(tree, q, v, tau, as_wrenches(tree, w)),), divides=True,
     ),
     Algorithm(
-        "inverse_dynamics_tangent", _in("q", "v", "a", "dq", "dv", "da"), (LoopPort("dtau", "link", 1),),
+        "inverse_dynamics_tangent", _in("q", "v", "a", "dq", "dv", "da"), (Argument("dtau", "link", 1),),
         _tangent(inverse.inverse_dynamics),
     ),
     Algorithm(
-        "forward_dynamics_tangent", _in("q", "v", "tau", "dq", "dv", "dtau"), (LoopPort("da", "link", 1),),
+        "forward_dynamics_tangent", _in("q", "v", "tau", "dq", "dv", "dtau"), (Argument("da", "link", 1),),
         _tangent(forward.forward_dynamics), divides=True,
     ),
     Algorithm(
-        "hybrid_dynamics", _in("q", "v", "x"), (LoopPort("y", "link", 1),),
+        "hybrid_dynamics", _in("q", "v", "x"), (Argument("y", "link", 1),),
         lambda tree, q, v, x, s: (hybrid.hybrid_dynamics(tree, q, v, x, s),), extras=("prescribed",), divides=True,
     ),
     Algorithm(
-        "hybrid_dynamics_wrenches", (*_in("q", "v", "x"), _WRENCHES), (LoopPort("y", "link", 1),),
+        "hybrid_dynamics_wrenches", (*_in("q", "v", "x"), _WRENCHES), (Argument("y", "link", 1),),
         lambda tree, q, v, x, w, s: (hybrid.hybrid_dynamics(tree, q, v, x, s, as_wrenches(tree, w)),),
         extras=("prescribed",), divides=True,
     ),
-    Algorithm("bias", _in("q", "v"), (LoopPort("h", "link", 1),), lambda tree, q, v: (inverse.bias(tree, q, v),)),
-    Algorithm("gravity_forces", _in("q"), (LoopPort("g", "link", 1),), lambda tree, q: (gravity.gravity_forces(tree, q),)),
-    Algorithm("mass_matrix", _in("q"), (LoopPort("I", "pair", 1),), lambda tree, q: (inertia_matrix.mass_matrix(tree, q),)),
+    Algorithm("bias", _in("q", "v"), (Argument("h", "link", 1),), lambda tree, q, v: (inverse.bias(tree, q, v),)),
+    Algorithm("gravity_forces", _in("q"), (Argument("g", "link", 1),), lambda tree, q: (gravity.gravity_forces(tree, q),)),
+    Algorithm("mass_matrix", _in("q"), (Argument("I", "pair", 1),), lambda tree, q: (inertia_matrix.mass_matrix(tree, q),)),
     Algorithm(
-        "udu", _in("q"), (LoopPort("U", "pair", 1), LoopPort("D", "link", 1)), lambda tree, q: factor.udu(tree, q), divides=True
+        "udu", _in("q"), (Argument("U", "pair", 1), Argument("D", "link", 1)), lambda tree, q: factor.udu(tree, q), divides=True
     ),
     Algorithm(
-        "udu_inverse", _in("q"), (LoopPort("U_inverse", "pair", 1), LoopPort("D_inverse", "link", 1)),
+        "udu_inverse", _in("q"), (Argument("U_inverse", "pair", 1), Argument("D_inverse", "link", 1)),
         lambda tree, q: factor.udu_inverse(tree, q), divides=True,
     ),
     Algorithm(
-        "mass_matrix_inverse", _in("q"), (LoopPort("I_inverse", "pair", 1),),
-        lambda tree, q: (factor.mass_matrix_inverse(tree, q),), loops=False, divides=True,
+        "mass_matrix_inverse", _in("q"), (Argument("I_inverse", "pair", 1),),
+        lambda tree, q: (factor.mass_matrix_inverse(tree, q),), rolls=False, divides=True,
     ),
     Algorithm(
-        "coriolis_matrix", _in("q", "v"), (LoopPort("C", "pair", 1),), lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),)
+        "coriolis_matrix", _in("q", "v"), (Argument("C", "pair", 1),), lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),)
     ),
-    Algorithm("kinematics", _in("q"), (LoopPort("poses", "link", 12),), lambda tree, q: (kinematics.body_poses(tree, q),)),
+    Algorithm("kinematics", _in("q"), (Argument("poses", "link", 12),), lambda tree, q: (kinematics.body_poses(tree, q),)),
     Algorithm(
-        "jacobian", (*_in("q"), _POINT), (LoopPort("J", "link", 6),),
+        "jacobian", (*_in("q"), _POINT), (Argument("J", "link", 6),),
         lambda tree, q, point, target, support: (jacobian.jacobian(tree, q, target, support, Vec3(*point)),),
         extras=("target", "support"),
     ),
     Algorithm(
-        "jacobian_rate", (*_in("q", "v"), _POINT), (LoopPort("dJv", "state", 6),),
+        "jacobian_rate", (*_in("q", "v"), _POINT), (Argument("dJv", "state", 6),),
         lambda tree, q, v, point, target, support: (jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),),
         extras=("target", "support"),
     ),
     Algorithm(
-        "energy", _in("q", "v"), (LoopPort("kinetic", "state", 1), LoopPort("potential", "state", 1)),
+        "energy", _in("q", "v"), (Argument("kinetic", "state", 1), Argument("potential", "state", 1)),
         lambda tree, q, v: energy.energy(tree, q, v),
     ),
-    Algorithm("center_of_mass", _in("q"), (LoopPort("com", "state", 3),), lambda tree, q: (energy.center_of_mass(tree, q),)),
+    Algorithm("center_of_mass", _in("q"), (Argument("com", "state", 3),), lambda tree, q: (energy.center_of_mass(tree, q),)),
     Algorithm(
-        "momentum", _in("q", "v"), (LoopPort("linear", "state", 3), LoopPort("angular", "state", 3)),
+        "momentum", _in("q", "v"), (Argument("linear", "state", 3), Argument("angular", "state", 3)),
         lambda tree, q, v: energy.momentum(tree, q, v),
     ),
     Algorithm(
-        "centroidal_momentum_matrix", _in("q"), (LoopPort("A", "link", 6),),
+        "centroidal_momentum_matrix", _in("q"), (Argument("A", "link", 6),),
         lambda tree, q: (centroidal.centroidal_momentum_matrix(tree, q),),
     ),
     Algorithm(
-        "required_wrench", _in("q", "v", "a"), (LoopPort("wrench", "state", 6),),
+        "required_wrench", _in("q", "v", "a"), (Argument("wrench", "state", 6),),
         lambda tree, q, v, a: (centroidal.required_wrench(tree, q, v, a),),
     ),
     Algorithm(
-        "reactions", (*_in("q", "v", "a"), _WRENCHES), (LoopPort("reactions", "link", 6),),
+        "reactions", (*_in("q", "v", "a"), _WRENCHES), (Argument("reactions", "link", 6),),
         lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, as_wrenches(tree, w)),),
     ),
     Algorithm(
-        "regressor", _in("q", "v", "a"), tuple(LoopPort(f"Y_{name}", "pair", 1) for name in regressor.PARAMETERS),
+        "regressor", _in("q", "v", "a"), tuple(Argument(f"Y_{name}", "pair", 1) for name in regressor.PARAMETERS),
         regressor.regressor,
     ),
 )  # fmt: skip

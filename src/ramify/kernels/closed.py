@@ -23,7 +23,7 @@ from ramify.kernels.algorithms import ALGORITHMS, Algorithm, as_wrenches, no_wre
 from ramify.kernels.text import plain_text
 from ramify.model.drives import driven
 from ramify.model.robot import Robot, once
-from ramify.trace.rolled import LoopPort
+from ramify.trace.rolled import Argument
 
 _SINGULAR = 1e-10
 
@@ -132,9 +132,9 @@ class _Table:
         def text(tree: Any, q: Any, lam: Any) -> tuple[Any, ...]:
             return loop_wrenches(tree, self.loops, q, lam)
 
-        inputs = LoopPort("q", "coordinate", 1), LoopPort("multipliers", "row", self.nc)
-        outputs = LoopPort("wrenches", "link", 6), LoopPort("forces", "row", 6 * len(self.loops))
-        return Algorithm("loop_wrenches", inputs, outputs, text, loops=False)
+        inputs = Argument("q", "coordinate", 1), Argument("multipliers", "row", self.nc)
+        outputs = Argument("wrenches", "link", 6), Argument("forces", "row", 6 * len(self.loops))
+        return Algorithm("loop_wrenches", inputs, outputs, text, rolls=False)
 
 
 def _algorithm(
@@ -146,12 +146,12 @@ def _algorithm(
     divides: bool = False,
 ) -> Algorithm:
     """``counts``: numbers per output, -1 for one per velocity."""
-    inputs = tuple(LoopPort(key, "coordinate" if key == "q" else "link", 1) for key in takes)
-    inputs += (LoopPort("wrenches", "link", 6),) if wrenches else ()
+    inputs = tuple(Argument(key, "coordinate" if key == "q" else "link", 1) for key in takes)
+    inputs += (Argument("wrenches", "link", 6),) if wrenches else ()
     outputs = tuple(
-        LoopPort(key, "link", 1) if n < 0 else LoopPort(key, "row", n) for key, n in counts.items()
+        Argument(key, "link", 1) if n < 0 else Argument(key, "row", n) for key, n in counts.items()
     )
-    return Algorithm(name, inputs, outputs, text, loops=False, divides=divides)
+    return Algorithm(name, inputs, outputs, text, rolls=False, divides=divides)
 
 
 def _felt(tree: Any, q: Any, given: tuple[Any, ...]) -> Any:

@@ -25,7 +25,7 @@ from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
-from ramify.trace.rolled import LoopPort
+from ramify.trace.rolled import Argument
 
 MOST_LINKS: Final = 72
 """Links up to which straight-line code is compiled in the background."""
@@ -161,7 +161,7 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
     )  # fmt: skip
 
 
-def _shape(port: LoopPort, model: Robot) -> tuple[int, ...]:
+def _shape(port: Argument, model: Robot) -> tuple[int, ...]:
     if port.per in QUATERNION:
         return (model.nq,)
     if port.per == "pair":

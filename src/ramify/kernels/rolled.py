@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ramify.codegen.backend import Backend, LoopKernels, RobotTable, Rolled, Spread
+from ramify.codegen.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
 from ramify.core.arrays import Array
 from ramify.core.records import flatten
 from ramify.core.spatial import Vec3
@@ -23,7 +23,7 @@ from ramify.model.joint import Joint
 from ramify.model.link import BallLink
 from ramify.model.robot import Robot
 from ramify.model.skeleton import as_ball, as_pose, build_skeleton
-from ramify.trace.rolled import LoopPort, LoopProgram, LoopTree
+from ramify.trace.rolled import Argument, RolledProgram, RolledTree
 
 
 def rolled(
@@ -40,14 +40,14 @@ def rolled(
     spread = [
         _spread(model, p) if tree.balls and p.per in QUATERNION else None for p in algorithm.inputs
     ]
-    if algorithm.loops:
+    if algorithm.rolls:
         return Rolled(rolled_kernels(algorithm.name, tree.balls), robot, spread)
     return _RolledInverse(
         Rolled(rolled_kernels("udu_inverse", tree.balls), robot, spread), len(links)
     )
 
 
-def _spread(model: Robot, port: LoopPort) -> Spread:
+def _spread(model: Robot, port: Argument) -> Spread:
     """Five entries per link for the loops of robots with quaternions: see BallLink."""
     rest = np.tile([0.0, *QUATERNION[port.per]], len(model.skeleton.links))
     places: list[int] = []
@@ -57,20 +57,20 @@ def _spread(model: Robot, port: LoopPort) -> Spread:
 
 
 @cache
-def rolled_kernels(name: str, balls: bool) -> LoopKernels:
+def rolled_kernels(name: str, balls: bool) -> RolledKernels:
     """The loops of an algorithm, for every robot with or without quaternions."""
-    return LoopKernels(lambda: _loop_program(name, balls), name, "balls" if balls else "")
+    return RolledKernels(lambda: _loop_program(name, balls), name, "balls" if balls else "")
 
 
-def _loop_program(name: str, balls: bool) -> LoopProgram:
+def _loop_program(name: str, balls: bool) -> RolledProgram:
     algorithm = ALGORITHMS[name]
     skeleton = build_skeleton(
         (Body("any", -1, Joint("any", "ball" if balls else "revolute")),)
     )  # only the shape of its records matters
-    tree = LoopTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
+    tree = RolledTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
     columns: list[Any] = []
     ports = [
-        LoopPort(p.name, "link", 5 if balls else 1) if p.per in QUATERNION else p
+        Argument(p.name, "link", 5 if balls else 1) if p.per in QUATERNION else p
         for p in algorithm.inputs
     ]
     for i, port in enumerate(ports):

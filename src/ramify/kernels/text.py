@@ -11,7 +11,7 @@ from ramify.core.records import flatten
 from ramify.dynamics.tree import Matrix, Tree, tree_of
 from ramify.kernels.algorithms import Algorithm
 from ramify.model.robot import Robot
-from ramify.trace.rolled import LoopPort
+from ramify.trace.rolled import Argument
 
 QUATERNION: Final = {"coordinate": (1.0, 0.0, 0.0, 0.0), "rate": (0.0, 0.0, 0.0, 0.0)}
 """What stands for the quaternion, and for its rate, at a link that has none."""
@@ -25,7 +25,7 @@ def plain_text(
     """
     tree = tree or tree_of(model)
 
-    def column(port: LoopPort, scalars: list[Any]) -> list[Any]:
+    def column(port: Argument, scalars: list[Any]) -> list[Any]:
         if port.per in QUATERNION:
             return model.skeleton.coordinates(scalars, QUATERNION[port.per])
         if port.per in ("state", "row") or port.count == 1:

@@ -1,7 +1,7 @@
 """The traversals of a tree, written as loops: a step runs once, on symbols, and what it computes is
 the body of a loop.
 
-``LoopTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular tree
+``RolledTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular tree
 is known: links' constants, parents and the number of links are read when the loops run, so one set
 of loops serves every tree. Traversals that follow each other in the same direction share a loop.
 
@@ -30,7 +30,7 @@ class LoopColumn:
     the ``who``.
     """
 
-    tree: LoopTree
+    tree: RolledTree
     template: Any
     sources: tuple[Source, ...]
 
@@ -88,7 +88,7 @@ class Once:
 
 
 @dataclass(frozen=True)
-class LoopPort:
+class Argument:
     """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is
     an array even of one.
     """
@@ -99,7 +99,7 @@ class LoopPort:
 
 
 @dataclass(frozen=True)
-class LoopProgram:
+class RolledProgram:
     """Loops in order; inputs and outputs are ports per link, pair of links or state.
 
     ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between
@@ -108,8 +108,8 @@ class LoopProgram:
 
     name: str
     graph: Graph
-    inputs: tuple[LoopPort, ...]
-    outputs: tuple[LoopPort, ...]
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
     loops: tuple[Sweep | Climb | Once, ...]
     fields: dict[int, int]
     brief: dict[int, int]
@@ -117,7 +117,7 @@ class LoopProgram:
     extras: int
 
 
-class LoopTree:
+class RolledTree:
     """Records traversals as loops. ``root`` and ``gravity`` are numbers of the whole tree, read
     when the loops run.
     """
@@ -314,8 +314,8 @@ class LoopTree:
         )
 
     def program(
-        self, name: str, inputs: Sequence[LoopPort], outputs: Sequence[LoopPort], extras: int
-    ) -> LoopProgram:
+        self, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument], extras: int
+    ) -> RolledProgram:
         """The recorded loops, without what nobody reads."""
         needed = self._needed_fields()
         for loop in self.loops:
@@ -331,7 +331,7 @@ class LoopTree:
         ]
         lasting, brief = self._places(needed, kept)
         constants = len(flatten(self._link))
-        return LoopProgram(
+        return RolledProgram(
             name,
             self.graph,
             tuple(inputs),
