@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -31,12 +33,23 @@ def object_key(name: str, target: Target, fingerprint: str, optimise: int) -> st
 @cache
 def sources() -> str:
     """A digest of all sources of the package: no new version ever meets an old object."""
-    package = Path(__file__).parent.parent
-    files = sorted(package.rglob("*.py"))
-    return digest(
-        *(
-            part
-            for path in files
-            for part in (path.relative_to(package).as_posix(), path.read_bytes())
-        )
-    )
+    return tree_digest(Path(__file__).parent.parent)
+
+
+def tree_digest(package: Path) -> str:
+    """A digest of every Python file below a folder: its place and its contents."""
+    parts: list[str | bytes] = []
+    for name in sorted(_python_files(os.fspath(package), "")):
+        with open(os.path.join(package, name), "rb") as file:
+            parts += [name, file.read()]
+    return digest(*parts)
+
+
+def _python_files(folder: str, prefix: str) -> Iterator[str]:
+    """Paths with forward slashes; ``os.scandir`` takes half the time of ``Path.rglob``."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir():
+                yield from _python_files(entry.path, f"{prefix}{entry.name}/")
+            elif entry.name.endswith(".py"):
+                yield prefix + entry.name
