@@ -1,6 +1,4 @@
-"""What all tests share: a cache of kernels of their own, the reference data beside the repository,
-Hypothesis' settings.
-"""
+"""What all tests share: a cache of kernels of their own and Hypothesis' settings."""
 
 from __future__ import annotations
 
@@ -42,14 +40,3 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def root() -> Path:
     """The repository."""
     return ROOT
-
-
-@pytest.fixture(scope="session")
-def shared() -> Path:
-    """Reference data beside the repository; the tests that need them are skipped where they are
-    absent.
-    """
-    path = ROOT.parent / "shared"
-    if not path.is_dir():
-        pytest.skip(f"the reference data {path} are not here")
-    return path

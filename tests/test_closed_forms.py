@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pinocchio as pin
 import pytest
 from numpy.testing import assert_allclose
 from random_trees import to_pinocchio
+from redysim_data import published
 
 import ramify as rf
 
@@ -114,12 +114,10 @@ def test_module_level_elimination_is_the_dense_one() -> None:
 
 
 @pytest.mark.parametrize("tier", TIERS)
-def test_kuka_meets_redysims_published_torques(shared: Path, tier: str) -> None:
-    folder = shared / "redysim"
-    motion = np.loadtxt(folder / "kuka_kr5_invdyn_statevar.dat")
-    torques = np.loadtxt(folder / "kuka_kr5_invdyn_tor.dat")
+def test_kuka_meets_redysims_published_torques(tier: str) -> None:
+    motion, torques = (published("kuka_kr5_invdyn", table) for table in ("statevar", "tor"))
     q, v, a = motion[:, :6], motion[:, 6:12], motion[:, 12:18]
-    assert len(torques) == 1001
+    assert len(torques) == 11
     found = rf.load("kuka_kr5").kernel("inverse_dynamics", tier)(q, v, a)
     assert_allclose(found, torques, rtol=0, atol=1e-4)
 

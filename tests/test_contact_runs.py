@@ -4,7 +4,6 @@ is refused.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 import types
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from redysim_data import variables
 from test_contact import LAWS, TERRAINS, G, ball
 
 import ramify as rf
@@ -38,8 +38,8 @@ def quadruped() -> rf.Model:
 @pytest.mark.parametrize(
     ("name", "mass"), [("legged_biped", 9.4), ("legged_quadruped", 12.0), ("legged_hexapod", 14.0)]
 )
-def test_the_ground_of_redysim(name: str, mass: float, shared: Path) -> None:
-    model = from_variables(json.loads((shared / "redysim" / f"{name}.json").read_text()))
+def test_the_ground_of_redysim(name: str, mass: float) -> None:
+    model = from_variables(variables(name))
     ground = Firm.of_redysim(model).fitted(model)
     assert model.mass == pytest.approx(mass)
     zeta = Firm(stiffness=ground.stiffness, overdamping=10.0).fitted(model)

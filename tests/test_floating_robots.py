@@ -4,13 +4,13 @@ bases agree with each other.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from redysim_data import variables
 
 import ramify as rf
 from ramify.api.build import as_model
@@ -259,10 +259,6 @@ def turn(axis: str, degrees: float) -> Any:
     return pin.AngleAxis(np.deg2rad(degrees), u).toRotationMatrix()
 
 
-def variables(shared: Path, file: str) -> dict[str, Any]:
-    return json.loads((shared / "redysim" / f"{file}.json").read_text())
-
-
 def corrected_biped(data: dict[str, Any]) -> dict[str, Any]:
     data["Icxx"][0] *= data["m"][0]  # the mass that is missing there
     return data
@@ -292,9 +288,9 @@ CROSS: list[
     ("name", "file", "options", "W", "upright", "joints"), CROSS, ids=[row[0] for row in CROSS]
 )
 def test_legged_robots_are_those_of_redysim(
-    name: str, file: str, options: Any, W: Any, upright: Any, joints: Any, shared: Path
+    name: str, file: str, options: Any, W: Any, upright: Any, joints: Any
 ) -> None:
-    data = variables(shared, file)
+    data = variables(file)
     his = from_variables(corrected_biped(data) if name == "planar_biped" else data, base="free")
     ours = rf.load(name, base="free", **options)
     B = (W @ upright).T  # our trunk's frame in his
@@ -318,17 +314,17 @@ def test_legged_robots_are_those_of_redysim(
 
 
 @pytest.mark.parametrize(("name", "file"), SPACE.items())
-def test_space_robots_are_those_of_redysim(name: str, file: str, shared: Path) -> None:
-    his, ours = from_variables(variables(shared, file)), rf.load(name)
+def test_space_robots_are_those_of_redysim(name: str, file: str) -> None:
+    his, ours = from_variables(variables(file)), rf.load(name)
     q, v, a = np.random.default_rng(2).normal(size=(3, 4, ours.nv))
     np.testing.assert_allclose(
         ours.inverse_dynamics(q, v, a), his.inverse_dynamics(q, v, a), rtol=1e-11, atol=1e-9
     )
 
 
-def test_space_3_link_of_the_forward_dynamics(shared: Path) -> None:
+def test_space_3_link_of_the_forward_dynamics() -> None:
     his, ours = (
-        from_variables(variables(shared, "floating_3_link_fordyn")),
+        from_variables(variables("floating_3_link_fordyn")),
         rf.load("space_3_link", reach=1.5),
     )
     q, v, a = np.random.default_rng(2).normal(size=(3, 4, ours.nv))

@@ -4,7 +4,6 @@ recursion over their subsystems.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mechanisms import MECHANISMS, Peer, consistent
+from redysim_data import variables
 
 import ramify as rf
 from ramify.core.scalar import cos, sin
@@ -148,8 +148,8 @@ def test_the_books_four_bar_starts_as_printed(name: str) -> None:
     np.testing.assert_allclose(state.v, [4.7124, 1.4045, 0.0], atol=PRINTED)
 
 
-def test_the_leg_starts_as_redysim_has_it(shared: Path) -> None:
-    data = json.loads((shared / "redysim" / "robotic_leg.json").read_text())
+def test_the_leg_starts_as_redysim_has_it() -> None:
+    data = variables("robotic_leg")
     model = rf.load("robotic_leg", **{f"m{k + 1}": m for k, m in enumerate(data["m"])})
     np.testing.assert_allclose(model.assemble({"crank": 0.0}).q, data["th"], atol=PRINTED)
     np.testing.assert_allclose([body.mass for body in model.bodies], data["m"])
@@ -167,8 +167,8 @@ def test_the_leg_starts_as_redysim_has_it(shared: Path) -> None:
     ]  # table 8.2
 
 
-def test_three_rrr_starts_as_redysim_has_it(shared: Path) -> None:
-    data = json.loads((shared / "redysim" / "3_rrr_parallel_robot.json").read_text())
+def test_three_rrr_starts_as_redysim_has_it() -> None:
+    data = variables("3_rrr_parallel_robot")
     cranks = dict(zip(("crank1", "crank2", "crank3"), np.array(data["th"])[[0, 3, 5]], strict=True))
     state = rf.load("three_rrr").assemble(cranks)
     np.testing.assert_allclose(

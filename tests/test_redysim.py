@@ -5,7 +5,6 @@ refused at once.
 from __future__ import annotations
 
 import io
-import json
 import struct
 import time
 import zlib
@@ -18,6 +17,7 @@ import pytest
 import scipy.io
 from hypothesis import given
 from hypothesis import strategies as st
+from redysim_data import ROBOTS, mat_bytes, numbers, published, times, variables
 from scipy.integrate import DOP853
 from test_floating_robots import in_pinocchio, pinocchio_torques
 
@@ -38,22 +38,17 @@ read_redysim, from_variables, read_m = (
     as_model(read_m),
 )
 
-ROBOTS = (
-    "2_link_robot", "3_link_robot", "3_rrr_parallel_robot", "3_rrr_parallel_robot_fordyn", "floating_3_link",
-    "floating_3_link_fordyn", "floating_7_link", "floating_dual_arm", "fourbar_mechanism", "hoken_fourbar", "kuka_kr5",
-    "large_dof_chain", "legged_biped", "legged_hexapod", "legged_quadruped", "merioitt_lebnitz_pendulum", "pppr_robot",
-    "robotic_gripper", "robotic_leg", "rp_robot", "slider_crank", "spatial_biped", "spatial_biped_fordyn",
-)  # fmt: skip
 MATS = ("kuka_kr5", "floating_3_link", "floating_3_link_fordyn")
 START, END = np.array([0.3803, -0.6198, 1.2867]), -np.pi / 2
 
 
-def variables(shared: Path, name: str) -> dict[str, Any]:
-    return json.loads((shared / "redysim" / f"{name}.json").read_text())
-
-
-def table(shared: Path, name: str) -> Any:
-    return np.loadtxt(shared / "redysim" / f"{name}.dat")
+@pytest.fixture(scope="module")
+def mats(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ``inputs.mat`` of some examples, as MATLAB writes them."""
+    folder = tmp_path_factory.mktemp("mats")
+    for name in MATS:
+        (folder / f"{name}_inputs.mat").write_bytes(mat_bytes(numbers(name)))
+    return folder
 
 
 def report_of(model: rf.Model) -> ImportReport:
@@ -65,13 +60,9 @@ def report_of(model: rf.Model) -> ImportReport:
 # ---- every robot ----
 
 
-def test_no_robot_is_forgotten(shared: Path) -> None:
-    assert sorted(path.stem for path in (shared / "redysim").glob("*.json")) == sorted(ROBOTS)
-
-
 @pytest.mark.parametrize("name", ROBOTS)
-def test_every_robot_loads(name: str, shared: Path) -> None:
-    data = variables(shared, name)
+def test_every_robot_loads(name: str) -> None:
+    data = variables(name)
     model = from_variables(data)
     assert dialect(data) == data["kind"]
     assert model.name == data["name"]
@@ -96,13 +87,13 @@ def test_every_robot_loads(name: str, shared: Path) -> None:
     assert any(body.points for body in model.bodies) == (data["kind"] == "legged")
 
 
-def test_the_linter_names_the_two_impossible_inertias(shared: Path) -> None:
+def test_the_linter_names_the_two_impossible_inertias() -> None:
     """The 3-RRR's platform moves in a plane only, so its incomplete tensor is a note; the biped's
     trunk is an error.
     """
     found = {}
     for name in ROBOTS:
-        codes = [(f.code, f.where) for f in from_variables(variables(shared, name)).check()]
+        codes = [(f.code, f.where) for f in from_variables(variables(name)).check()]
         found[name] = [
             (code, where)
             for code, where in codes
@@ -125,8 +116,8 @@ def test_the_linter_names_the_two_impossible_inertias(shared: Path) -> None:
         "legged_quadruped",
     ],
 )
-def test_floating_robots_agree_with_pinocchio(name: str, shared: Path) -> None:
-    model = from_variables(variables(shared, name), base="free", merge=False)
+def test_floating_robots_agree_with_pinocchio(name: str) -> None:
+    model = from_variables(variables(name), base="free", merge=False)
     peer = in_pinocchio(model)
     q, v, a = (
         np.random.default_rng(0).normal(size=model.nq),
@@ -150,10 +141,8 @@ def test_floating_robots_agree_with_pinocchio(name: str, shared: Path) -> None:
         ("spatial_biped_fordyn", {"universal": 2}),
     ],
 )
-def test_merged_joints_give_the_torques_of_the_chain(
-    name: str, kinds: dict[str, int], shared: Path
-) -> None:
-    data = variables(shared, name)
+def test_merged_joints_give_the_torques_of_the_chain(name: str, kinds: dict[str, int]) -> None:
+    data = variables(name)
     merged, chain = from_variables(data), from_variables(data, merge=False)
     found = [joint.kind for joint in merged.joints]
     assert {kind: found.count(kind) for kind in kinds} == kinds
@@ -167,8 +156,8 @@ def test_merged_joints_give_the_torques_of_the_chain(
     assert "merged" in str(report_of(merged))
 
 
-def test_hips_whose_axes_oppose_each_other_stay_three_joints(shared: Path) -> None:
-    model = from_variables(variables(shared, "spatial_biped"))
+def test_hips_whose_axes_oppose_each_other_stay_three_joints() -> None:
+    model = from_variables(variables("spatial_biped"))
     assert "link4 link5 link6: massless links kept" in str(report_of(model))
 
 
@@ -223,11 +212,11 @@ def test_runs_of_massless_links(
 # ---- published runs ----
 
 
-def test_kuka_meets_its_published_torques(shared: Path) -> None:
-    model = rf.load(shared / "redysim" / "kuka_kr5_inputs.mat")
-    state, torques = table(shared, "kuka_kr5_invdyn_statevar"), table(shared, "kuka_kr5_invdyn_tor")
+def test_kuka_meets_its_published_torques(mats: Path) -> None:
+    model = rf.load(mats / "kuka_kr5_inputs.mat")
+    state, torques = published("kuka_kr5_invdyn", "statevar"), published("kuka_kr5_invdyn", "tor")
     q, v, a = np.split(state, 3, axis=1)
-    assert torques.shape == (1001, 6)
+    assert torques.shape == (11, 6)
     np.testing.assert_allclose(model.inverse_dynamics(q, v, a), torques, rtol=0, atol=1e-4)
 
 
@@ -243,17 +232,17 @@ def cycloid(t: Any, T: float) -> tuple[Any, Any, Any]:
 @pytest.mark.parametrize(
     ("run", "mat"), [("invdyn", "floating_3_link"), ("fordyn", "floating_3_link_fordyn")]
 )
-def test_floating_3_link_energy_and_momenta(run: str, mat: str, shared: Path) -> None:
+def test_floating_3_link_energy_and_momenta(run: str, mat: str, mats: Path) -> None:
     """Rows are printed with seven digits; ReDySim's angular momentum is about the world's origin."""
-    model = rf.load(shared / "redysim" / f"{mat}_inputs.mat")
-    state = table(shared, f"floating_3_link_{run}_statevar")
+    model = rf.load(mats / f"{mat}_inputs.mat")
+    state = published(f"floating_3_link_{run}", "statevar")
     q, v = state[:, :9], state[:, 9:18]
-    kinetic = table(shared, f"floating_3_link_{run}_envar")[:, 1]
+    kinetic = published(f"floating_3_link_{run}", "envar")[:, 1]
     printed = 5e-7 * np.maximum(kinetic, np.abs(v).max(axis=1))
     assert (np.abs(model.energy(q, v).kinetic - kinetic) <= 2.0 * printed + 1e-9).all()
     linear, angular = model.momentum(q, v)
     about_origin = angular + np.cross(model.center_of_mass(q), linear)
-    momenta = table(shared, f"floating_3_link_{run}_mtvar")
+    momenta = published(f"floating_3_link_{run}", "mtvar")
     digits = 5e-7 * np.abs(v).max(axis=1)[:, None]  # of the rates, times mass and inertia
     assert (np.abs(linear - momenta[:, :3]) <= 530.0 * digits + 1e-9).all()
     assert (np.abs(about_origin - momenta[:, 3:]) <= 300.0 * digits + 1e-9).all()
@@ -262,27 +251,25 @@ def test_floating_3_link_energy_and_momenta(run: str, mat: str, shared: Path) ->
     )
 
 
-def test_floating_3_link_meets_its_published_torques(shared: Path) -> None:
-    model = rf.load(shared / "redysim" / "floating_3_link_inputs.mat")
+def test_floating_3_link_meets_its_published_torques(mats: Path) -> None:
+    model = rf.load(mats / "floating_3_link_inputs.mat")
     state, torques = (
-        table(shared, "floating_3_link_invdyn_statevar"),
-        table(shared, "floating_3_link_invdyn_tor"),
+        published("floating_3_link_invdyn", "statevar"),
+        published("floating_3_link_invdyn", "tor"),
     )
-    assert torques.shape == (201, 3)
-    _, _, a = cycloid(table(shared, "floating_3_link_invdyn_timevar"), 20.0)
+    assert torques.shape == (11, 3)
+    _, _, a = cycloid(times("floating_3_link_invdyn"), 20.0)
     base, found = model.hybrid_dynamics(state[:, :9], state[:, 9:18], a)
-    assert base.shape == (201, 6)
+    assert base.shape == (11, 6)
     np.testing.assert_allclose(found, torques, rtol=0, atol=2e-6)
 
 
-def test_floating_3_link_meets_its_published_motion(shared: Path) -> None:
+def test_floating_3_link_meets_its_published_motion() -> None:
     """30 s under joint control towards the cycloid, the base left alone."""
-    model = from_variables(variables(shared, "floating_3_link_fordyn"))
-    state, times = (
-        table(shared, "floating_3_link_fordyn_statevar"),
-        table(shared, "floating_3_link_fordyn_timevar"),
-    )
-    assert state.shape == (301, 19)
+    model = from_variables(variables("floating_3_link_fordyn"))
+    run = "floating_3_link_fordyn"
+    state, when = published(run, "statevar"), times(run)
+    assert state.shape == (11, 19)
     tau = np.zeros(9)
 
     def rate(t: float, y: Any) -> Any:
@@ -297,7 +284,7 @@ def test_floating_3_link_meets_its_published_motion(shared: Path) -> None:
     rows = [solver.y]
     while solver.status == "running":
         solver.step()
-        passed = times[(times > solver.t_old) & (times <= solver.t + 1e-12)]
+        passed = when[(when > solver.t_old) & (when <= solver.t + 1e-12)]
         rows.extend(np.atleast_2d(solver.dense_output()(np.minimum(passed, solver.t)).T))
     np.testing.assert_allclose(np.array(rows), state[:, :18], rtol=0, atol=2e-6)
 
@@ -306,8 +293,8 @@ def test_floating_3_link_meets_its_published_motion(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MATS)
-def test_real_files_hold_what_scipy_reads(name: str, shared: Path) -> None:
-    path = shared / "redysim" / f"{name}_inputs.mat"
+def test_files_of_matlab_hold_what_scipy_reads(name: str, mats: Path) -> None:
+    path = mats / f"{name}_inputs.mat"
     found = read_mat(path.read_bytes(), path.name)
     expected = {
         key: value for key, value in scipy.io.loadmat(path).items() if not key.startswith("__")
@@ -315,7 +302,7 @@ def test_real_files_hold_what_scipy_reads(name: str, shared: Path) -> None:
     assert sorted(found) == sorted(expected)
     for key, value in expected.items():
         np.testing.assert_array_equal(found[key], value)
-    model, twin = rf.load(path), from_variables(variables(shared, name))
+    model, twin = rf.load(path), from_variables(variables(name))
     assert model.skeleton == twin.skeleton
     assert model.name == path.stem.removesuffix("_inputs") + "_inputs"
 
@@ -365,8 +352,8 @@ def refused(path: Path, *words: str) -> None:
     assert all(word in str(caught.value) for word in words), caught.value
 
 
-def test_broken_mat_files(tmp_path: Path, shared: Path) -> None:
-    whole = (shared / "redysim" / "kuka_kr5_inputs.mat").read_bytes()
+def test_broken_mat_files(tmp_path: Path, mats: Path) -> None:
+    whole = (mats / "kuka_kr5_inputs.mat").read_bytes()
     path = tmp_path / "broken.mat"
     for size in (0, 5, 127, 128, 130, 200, 1000, len(whole) - 1):
         path.write_bytes(whole[:size])
@@ -392,8 +379,8 @@ def test_a_packed_bomb_is_not_unpacked(tmp_path: Path) -> None:
 
 
 @given(data=st.data())
-def test_any_damage_is_a_model_error(data: st.DataObject, shared: Path) -> None:
-    whole = bytearray((shared / "redysim" / "floating_3_link_inputs.mat").read_bytes())
+def test_any_damage_is_a_model_error(data: st.DataObject, mats: Path) -> None:
+    whole = bytearray((mats / "floating_3_link_inputs.mat").read_bytes())
     for _ in range(data.draw(st.integers(1, 6))):
         whole[data.draw(st.integers(0, len(whole) - 1))] = data.draw(st.integers(0, 255))
     with suppress(rf.ModelError):
@@ -448,13 +435,13 @@ def test_any_variables_are_a_model_or_a_model_error(values: dict[str, list[float
         ({"dx": [1e31, 0, 0]}, r"dx\(1\) is 1e\+31; numbers here stay below 1e\+30"),
     ],
 )
-def test_impossible_variables(change: dict[str, Any], message: str, shared: Path) -> None:
+def test_impossible_variables(change: dict[str, Any], message: str) -> None:
     with pytest.raises(rf.ModelError, match=message):
-        from_variables(variables(shared, "3_link_robot") | change)
+        from_variables(variables("3_link_robot") | change)
 
 
-def test_longer_vectors_and_older_files(shared: Path) -> None:
-    data = variables(shared, "fourbar_mechanism")  # al has one entry more than there are links
+def test_longer_vectors_and_older_files() -> None:
+    data = variables("fourbar_mechanism")  # al has one entry more than there are links
     assert "ignored: al: has 4 numbers for 3 links" in str(report_of(from_variables(data)))
     older = {key: value for key, value in data.items() if key not in ("r", "th")}
     assert "assumed: r" in str(report_of(from_variables(older)))
@@ -548,11 +535,9 @@ def test_the_floating_and_the_legged_dialect() -> None:
 
 
 @pytest.mark.parametrize("name", ROBOTS)
-def test_a_robot_written_as_text_is_the_same(name: str, shared: Path) -> None:
+def test_a_robot_written_as_text_is_the_same(name: str) -> None:
     """Rows and columns mixed, numbers to the last digit."""
-    data = {
-        key: value for key, value in variables(shared, name).items() if not isinstance(value, str)
-    }
+    data = numbers(name)
     lines = [f"function [{' '.join(data)}]=inputs()"]
     for i, (key, value) in enumerate(data.items()):
         separator = ("; ", " ", ", ")[i % 3]
@@ -694,12 +679,12 @@ def test_any_text_is_a_model_or_a_model_error(text: str) -> None:
 # ---- bases and conversion ----
 
 
-def test_a_planar_robot_may_lose_three_coordinates(shared: Path) -> None:
-    path = shared / "redysim" / "floating_3_link_inputs.mat"
+def test_a_planar_robot_may_lose_three_coordinates(mats: Path) -> None:
+    path = mats / "floating_3_link_inputs.mat"
     assert "base='planar'" in str(report_of(rf.load(path)))
     planar = rf.load(path, base="planar")
     assert planar.coordinates[:3] == ("base.x", "base.y", "base.angle")
-    state = table(shared, "floating_3_link_invdyn_statevar")[::20]
+    state = published("floating_3_link_invdyn", "statevar")
     keep = [0, 1, 3, 6, 7, 8]
     whole = rf.load(path).energy(state[:, :9], state[:, 9:18]).kinetic
     np.testing.assert_allclose(
@@ -709,18 +694,16 @@ def test_a_planar_robot_may_lose_three_coordinates(shared: Path) -> None:
     assert rf.load(path, base="fixed").nv == 3
 
 
-def test_a_fixed_robot_keeps_its_base(shared: Path) -> None:
-    path = shared / "redysim" / "kuka_kr5_inputs.mat"
+def test_a_fixed_robot_keeps_its_base(mats: Path) -> None:
+    path = mats / "kuka_kr5_inputs.mat"
     assert rf.load(path, base="fixed").nv == 6
     with pytest.raises(rf.ModelError, match="base 'free'"):
         rf.load(path, base="free")
 
 
 @pytest.mark.parametrize("name", ["spatial_biped", "legged_quadruped", "rp_robot"])
-def test_conversion_to_a_robot_file(name: str, tmp_path: Path, shared: Path) -> None:
-    data = {
-        key: value for key, value in variables(shared, name).items() if not isinstance(value, str)
-    }
+def test_conversion_to_a_robot_file(name: str, tmp_path: Path) -> None:
+    data = numbers(name)
     source, target = tmp_path / f"{name}.mat", tmp_path / "robot.yaml"
     source.write_bytes(saved(data, oned_as="column"))
     model = convert(source, target)
@@ -732,8 +715,8 @@ def test_conversion_to_a_robot_file(name: str, tmp_path: Path, shared: Path) -> 
         convert(source, tmp_path / "robot.xyz")
 
 
-def test_reading_takes_a_path_object(shared: Path) -> None:
-    assert read_redysim(shared / "redysim" / "kuka_kr5_inputs.mat", merge=False).nv == 6
+def test_reading_takes_a_path_object(mats: Path) -> None:
+    assert read_redysim(mats / "kuka_kr5_inputs.mat", merge=False).nv == 6
 
 
 def test_the_command_converts_and_reports(

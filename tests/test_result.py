@@ -16,11 +16,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from redysim_data import published, times, variables
 from reference_runs import NAMES, changed, pendulum, run, strange
 from scipy.io import netcdf_file
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.api.result import Result
+from ramify.files.redysim.robot import from_variables
 from ramify.files.robot_writer import to_yaml
 from ramify.motion import Motion, cycloid
 from ramify.sim import export
@@ -368,13 +371,13 @@ def test_redysim_layout(result: Result, tmp_path: Path) -> None:
     assert (tmp_path / "out" / "envar.dat").read_text().splitlines()[0].endswith("e+00 ")
 
 
-def test_redysim_floating_base_as_redysim_prints_it(shared: Path, tmp_path: Path) -> None:
+def test_redysim_floating_base_as_redysim_prints_it(tmp_path: Path) -> None:
     """A real run of ReDySim, read as a quaternion base, comes out as the file it came from."""
-    source = shared / "redysim" / "floating_3_link_fordyn"
-    state, t, tabled = (
-        np.loadtxt(f"{source}_{name}.dat") for name in ("statevar", "timevar", "envar")
+    name = "floating_3_link_fordyn"
+    t, state, tabled = times(name), published(name, "statevar"), published(name, "envar")
+    euler, free = (
+        Model.of(from_variables(variables(name), base=b)) for b in ("free_euler", "free")
     )
-    euler, free = (rf.load(f"{source}_inputs.mat", base=base) for base in ("free_euler", "free"))
     q, v = state[:, :9], state[:, 9:18]
     phi, theta, psi = q[:, 3:6].T
     half = [

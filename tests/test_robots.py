@@ -4,13 +4,13 @@ own tables).
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from redysim_data import variables
 
 import ramify as rf
 from ramify.core.spatial import Vec3
@@ -123,8 +123,8 @@ def test_every_file_names_its_source_in_a_comment(name: str, root: Path) -> None
 
 
 @pytest.mark.parametrize(("name", "file"), REDYSIM.items())
-def test_torques_are_those_of_redysims_table(name: str, file: str, shared: Path) -> None:
-    data = json.loads((shared / "redysim" / f"{file}.json").read_text())
+def test_torques_are_those_of_redysims_table(name: str, file: str) -> None:
+    data = variables(file)
     reference = redysim_in_pinocchio(data)
     model = rf.load(name, **OWN.get(name, {}))
     assert model.nv == reference.nv
