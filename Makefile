@@ -9,7 +9,7 @@
 
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CODE := src tests examples benchmarks docs/conf.py docs/gallery.py
 
@@ -38,7 +38,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check $(CODE)
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
-	$(BIN)/codespell src tests examples benchmarks docs README.md
+	$(BIN)/codespell src tests examples benchmarks docs *.md
 
 test: lint browser
 	$(BIN)/python -m pytest

@@ -328,7 +328,8 @@ def test_csv(result: Result, tmp_path: Path) -> None:
 
 
 def test_xarray(result: Result, tmp_path: Path) -> None:
-    xarray = pytest.importorskip("xarray")
+    import xarray
+
     data = result.to_xarray()
     np.testing.assert_array_equal(data.q.sel(coordinate=NAMES[1]), result.q[:, 1])
     assert data.time.attrs["units"] == "s"
@@ -341,7 +342,6 @@ def test_xarray(result: Result, tmp_path: Path) -> None:
 
 
 def test_pandas(result: Result) -> None:
-    pytest.importorskip("pandas")
     frame = result.to_pandas()
     np.testing.assert_array_equal(frame["tau"][NAMES[0]], result.tau[:, 0])
     np.testing.assert_array_equal(frame.index, result.t)

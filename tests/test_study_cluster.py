@@ -21,8 +21,6 @@ from ramify.studies.engines import KILLED, engine
 from ramify.studies.ledger import Ledger
 from ramify.studies.work import Task
 
-pytest.importorskip("joblib")
-
 RUNS = 120
 TEXT = f"""name: swings
 scenario: {{name: swing, robot: two_link, t_end: 0.5, rtol: 1.0e-9, atol: 1.0e-11}}
@@ -107,7 +105,6 @@ def test_dask(calm: rf.Study, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
     """Two worker processes and a scheduler of their own; one worker is killed once the first runs
     are in the ledger.
     """
-    pytest.importorskip("distributed")
     caplog.set_level(logging.CRITICAL)
     with cluster(tmp_path, 2, "--no-nanny") as (address, workers):
         s = study(tmp_path, "s")
@@ -126,7 +123,6 @@ def test_dask_sets_aside_what_kills_its_worker(
     """A run that kills its worker, a task that cannot be done, and a cluster whose workers are
     gone: all of them end.
     """
-    pytest.importorskip("distributed")
     caplog.set_level(logging.CRITICAL)
 
     def deadly(result: rf.Result) -> float:
@@ -192,14 +188,12 @@ def _kill_when_started(s: rf.Study, worker: subprocess.Popen[bytes]) -> None:
 
 
 def test_no_scheduler_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("distributed")
     monkeypatch.setattr("ramify.studies.engines.PATIENCE", 0.3)
     with pytest.raises(rf.SimulationError, match="no Dask scheduler answers at"):
         study(tmp_path, "s").run(engine="dask", scheduler="tcp://127.0.0.1:9")
 
 
 def test_ray(calm: rf.Study, tmp_path: Path) -> None:
-    pytest.importorskip("ray")
     s = study(tmp_path, "s")
     assert s.run(2, engine="ray").done == RUNS
     assert kept(s) == kept(calm)

@@ -218,7 +218,8 @@ def test_distributions() -> None:
 )
 def test_normal_tails(low: float, high: float) -> None:
     """Cut to a tail, against SciPy's truncated normal distribution."""
-    truncnorm = pytest.importorskip("scipy.stats").truncnorm
+    from scipy.stats import truncnorm
+
     share = np.linspace(0.01, 0.99, 25)
     assert Distribution("normal", 5.0, 2.0, (5.0 + 2.0 * low, 5.0 + 2.0 * high)).at(
         share

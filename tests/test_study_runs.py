@@ -294,12 +294,14 @@ def test_exports_hold_every_number(done: rf.Study, tmp_path: Path, suffix: str) 
             rows = list(csv.DictReader(file))
         found: Any = {name: np.array([float(row[name]) for row in rows]) for name in names}
     elif suffix == ".parquet":
-        parquet = pytest.importorskip("pyarrow.parquet")
+        from pyarrow import parquet
+
         table = parquet.read_table(target)
         found = {name: table[name].to_numpy() for name in names}
         assert table["history.energy.kinetic"][2].as_py() == done.history(2)[1][:, 3].tolist()
     else:
-        xarray = pytest.importorskip("xarray")
+        import xarray
+
         data = (
             xarray.open_zarr(target)
             if suffix == ".zarr"
