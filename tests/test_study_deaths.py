@@ -25,7 +25,6 @@ from ramify.studies.engines import KILLED, WorkerDiedError, survivors
 from ramify.studies.ledger import Ledger
 from ramify.studies.work import Outcome, Task
 
-
 TEXT = """name: swings
 scenario: {name: swing, robot: two_link, t_end: 0.5, rtol: 1.0e-9, atol: 1.0e-11}
 vary:
