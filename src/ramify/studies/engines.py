@@ -244,9 +244,9 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
 
 def _ray(jobs: int | None, scheduler: str | None) -> Engine:
     _need("ray", "ray")
-    import ray  # type: ignore[import-not-found,unused-ignore]
+    import ray
     from joblib import parallel_config
-    from ray.util.joblib import register_ray  # type: ignore[import-not-found,unused-ignore]
+    from ray.util.joblib import register_ray
 
     if not ray.is_initialized():
         ray.init(address=scheduler, log_to_driver=False, configure_logging=False)
