@@ -210,7 +210,7 @@ def test_the_report_names_what_is_left_out(tmp_path: Path) -> None:
     report = rf.load(written(tmp_path, LOADED)).metadata["report"]
     text = str(report)
     for said in (
-        "armature): a", "damping: a, b, c", "frictionloss): b", "stiffness): a", "gravcomp): crank", "is the loop 'tie', rigid",
+        "damping: a, b, c", "frictionloss): b", "stiffness): a", "gravcomp): crank", "is the loop 'tie', rigid",
         "cable", "drive", "contacts: between", "density", "ellipsoid",
         "joint 'c': range of a ball joint", "keys: 1", "mocap), so fixed here: hand",
         "4 kg are fixed to the world",

@@ -341,13 +341,14 @@ class Model(Robot):
     @cached_property
     def inertial_parameters(self) -> Array:
         """pi (10 nb,): [m, m c (3), Ixx Iyy Izz Ixy Iyz Ixz] of every body, in its own frame and
-        about its own origin.
+        about its own origin; on a robot with rotors followed by their inertia at each
+        coordinate (nv,).
         """
         return identification.inertial_parameters(self)
 
     def regressor(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
         """Y (..., nv, 10 nb) with tau = Y pi: inverse dynamics is linear in
-        ``inertial_parameters``.
+        ``inertial_parameters``; nv more columns on a robot with rotors.
         """
         return identification.regressor(self, q, v, a)
 

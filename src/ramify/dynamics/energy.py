@@ -40,11 +40,17 @@ def momentum_step(link: Link, at: Pose, t: Twist) -> Wrench:
 
 
 def energy(tree: Tree, q: Column, v: Column) -> tuple[Scalar, Scalar]:
-    """Kinetic and potential energy, in J; the potential is zero at the world's origin."""
+    """Kinetic energy, of the rotors too, and potential energy, in J; the potential is zero at the
+    world's origin.
+    """
     x = displacements(tree, q)
     both = tree.total(
-        lambda link, t, at: (kinetic(link, t), potential(link, at)),
+        lambda link, vk, t, at: (
+            kinetic(link, t) + 0.5 * (link.rotor * (vk * vk)),
+            potential(link, at),
+        ),
         (0.0, 0.0),
+        v,
         twists(tree, x, v),
         depths(tree, x),
     )

@@ -21,7 +21,9 @@ from ramify.model.link import Displacement, Link
 
 @dataclass(slots=True)
 class Elimination:
-    """One column eliminated: psi = M^ p / m^ (eq. 5.35), the pivot m^ = p' M^ p, and its inverse."""
+    """One column eliminated: psi = M^ p / m^ (eq. 5.35), the pivot m^ = p' M^ p + J, and its
+    inverse.
+    """
 
     psi: Wrench
     m: Scalar
@@ -35,8 +37,8 @@ def inward(
     children.
     """
     M = link.M.articulated() + children
-    psi_hat, psi, inverse = pivot(M, link.p)
-    return Elimination(psi, link.p.dot(psi_hat), inverse), link.propagation(x).congruence(
+    psi_hat, psi, m, inverse = pivot(M, link)
+    return Elimination(psi, m, inverse), link.propagation(x).congruence(
         M.minus_outer(psi_hat, psi)
     )
 

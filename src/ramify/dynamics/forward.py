@@ -7,7 +7,6 @@ eta) is carried as one sum: both obey the same backward recursion, and only thei
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import ArticulatedInertia, Twist, Vec3, Wrench
@@ -35,11 +34,14 @@ class Pivot:
     phi: Scalar
 
 
-def pivot(M: ArticulatedInertia, p: Any) -> tuple[Wrench, Wrench, Scalar]:
-    """psi^ = M^ p, psi = psi^ / m^ and 1 / m^ with m^ = p' psi^ (function_1 of table 6.2)."""
-    psi_hat = M @ p.column
-    inverse = 1.0 / p.dot(psi_hat)
-    return psi_hat, psi_hat * inverse, inverse
+def pivot(M: ArticulatedInertia, link: Link) -> tuple[Wrench, Wrench, Scalar, Scalar]:
+    """psi^ = M^ p, psi = psi^ / m^, m^ and 1 / m^ with m^ = p' psi^ (function_1 of table 6.2), the
+    rotor's inertia added to m^.
+    """
+    psi_hat = M @ link.p.column
+    m = link.p.dot(psi_hat) + link.rotor
+    inverse = 1.0 / m
+    return psi_hat, psi_hat * inverse, m, inverse
 
 
 def inward(
@@ -48,7 +50,7 @@ def inward(
     """Backward recursion, eqs. (5.34)-(5.37), (6.11)."""
     M = link.M.articulated() + children.M
     w = bias + children.w
-    psi_hat, psi, inverse = pivot(M, link.p)
+    psi_hat, psi, _, inverse = pivot(M, link)
     phi_hat = tau - link.p.dot(w)
     A = link.propagation(x)
     handed = Articulated(A.congruence(M.minus_outer(psi_hat, psi)), A.transposed(w + psi * phi_hat))

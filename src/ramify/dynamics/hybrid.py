@@ -46,9 +46,9 @@ def inward(
     w = bias + children.w
     free = 1.0 - s
     psi_hat = M @ link.p.column
-    inverse = free * (1.0 / (link.p.dot(psi_hat) * free + s))  # 1 / m^, or 0
+    inverse = free * (1.0 / ((link.p.dot(psi_hat) + link.rotor) * free + s))  # 1 / m^, or 0
     psi = psi_hat * inverse
-    phi_hat = given * free - link.p.dot(w)
+    phi_hat = given * (free - s * link.rotor) - link.p.dot(w)
     A = link.propagation(x)
     handed = Articulated(A.congruence(M.minus_outer(psi_hat, psi)), A.transposed(w + psi * phi_hat))
     return Row(psi_hat * (inverse - s), phi_hat * (inverse - s)), handed

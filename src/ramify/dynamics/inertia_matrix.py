@@ -30,8 +30,8 @@ def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wre
 
 
 def mass_matrix(tree: Tree, q: Column) -> Matrix:
-    """I (nv, nv), symmetric; zero between links of different branches."""
+    """I (nv, nv), symmetric; zero between links of different branches. Rotors add to its diagonal."""
     x = displacements(tree, q)
     psi = tree.inward(inward, no_inertia(), x)
-    diagonal = tree.each(lambda link, w: link.p.dot(w), psi)
+    diagonal = tree.each(lambda link, w: link.p.dot(w) + link.rotor, psi)
     return tree.climb(climb, psi, x).with_diagonal(diagonal)

@@ -15,16 +15,18 @@ def no_wrench() -> Wrench:
 
 
 def inward(
-    link: Link, children: Wrench, x: Displacement, motion: Motion, applied: Wrench
+    link: Link, children: Wrench, x: Displacement, motion: Motion, applied: Wrench, a: Scalar
 ) -> tuple[tuple[Scalar, Wrench], Wrench]:
-    """Eqs. (5.5), (6.6): w~ = w* - w^F + sum of A' w~ over the children; tau = p' w~."""
+    """Eqs. (5.5), (6.6): w~ = w* - w^F + sum of A' w~ over the children; tau = p' w~ + J a,
+    J being the rotor's inertia.
+    """
     w = link.M.wrench(motion.t, motion.dt) - applied + children
-    return (link.p.dot(w), w), link.propagation(x).transposed(w)
+    return (link.p.dot(w) + link.rotor * a, w), link.propagation(x).transposed(w)
 
 
 def joint_wrenches(tree: Tree, x: Column, v: Column, a: Column, applied: Column) -> Column:
     """(tau, w~) of every link: the generalized force and the whole wrench its joint transmits."""
-    return tree.inward(inward, no_wrench(), x, motions(tree, x, v, a), applied)
+    return tree.inward(inward, no_wrench(), x, motions(tree, x, v, a), applied, a)
 
 
 def inverse_dynamics(tree: Tree, q: Column, v: Column, a: Column, applied: Column) -> Column:

@@ -17,6 +17,7 @@ from ramify.documents.mistakes import Path
 from ramify.files.robot_schema import DhRow, JointPart, LinkPart, Moments, Rotated, ShapePart
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, dh_frames
+from ramify.model.elements import KEYS, elements
 from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import Joint
 
@@ -111,6 +112,7 @@ def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: No
             tuple(limits),
             part.actuated,
         )
+        joint = replace(joint, elements=elements(joint.dof, part.machine))
         if part.limits_deg and part.type not in ANGULAR:
             note(
                 ("joint", "limits_deg"),
@@ -125,7 +127,10 @@ def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: No
         return joint
     except ModelError as error:
         said = str(error).removeprefix(f"joint {name!r}: ")
-        key = next((key for key in ("sequence", "pitch", "axis", "limit") if key in said), "type")
+        words = said.replace(".", " ").replace(":", " ").split()
+        own = [key for key in KEYS if key == words[0]]
+        given = ("sequence", "pitch", "axis", "limit")
+        key = next((key for key in (*own, *(k for k in given if k in said))), "type")
         note(("joint", "limits" if key == "limit" else key), said)
         return Joint(name, "fixed", placement, outlet)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StrictBool
@@ -18,6 +19,7 @@ from ramify.files.link_reader import ANGULAR, frame_of
 from ramify.files.loop_reader import EndPart
 from ramify.files.robot_schema import JointPart, clashes_of_frame
 from ramify.model.build import LinkSpec
+from ramify.model.elements import elements
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.mechanism import WholeJoint, opened
 
@@ -122,7 +124,7 @@ def _read(
         joint.planar,
     )
     try:
-        _ = whole.edge  # checks what a joint may be
+        whole = replace(whole, elements=elements(whole.edge.dof, joint.machine))
     except ModelError as error:
         mistakes.add((*path, "joint"), str(error))
         return None

@@ -3,7 +3,7 @@ of what was ignored or assumed.
 
 q and v are MuJoCo's qpos and qvel, entry by entry. A body with several joints becomes a run of
 bodies, massless but for the last. What MuJoCo adds to rigid bodies on joints (contacts, tendons,
-springs, armature, actuators ...) is no part of the model and named in the report.
+springs, actuators ...) is no part of the model and named in the report.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
 from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_loops import equalities
+from ramify.files.mjcf_machine import joint_elements
 from ramify.files.urdf_values import shown, some
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
@@ -194,15 +195,16 @@ class _Reader:
         """
         m, kind = self.m, int(self.m.jnt_type[j])
         start = float(m.qpos0[m.jnt_qposadr[j]])
-        anchor = Frame(position=m.jnt_pos[j])
+        anchor, own = Frame(position=m.jnt_pos[j]), joint_elements(m, j)
         if kind == _FREE:
-            return Joint(self.joints[j], "free", actuated=False)
+            return Joint(self.joints[j], "free", actuated=False, elements=own)
         if kind == _BALL:
             if m.jnt_limited[j]:
                 self.report.ignored(f"joint {self.joints[j]!r}", "range of a ball joint")
             return Joint(
-                self.joints[j], "ball", frame @ anchor, anchor.inverse(), actuated=self.actuated(j)
-            )
+                self.joints[j], "ball", frame @ anchor, anchor.inverse(), actuated=self.actuated(j),
+                elements=own,
+            )  # fmt: skip
         axis = np.array(m.jnt_axis[j])
         back = (
             Frame(rotation_about(axis, -start)) if kind == _HINGE else Frame(position=-start * axis)
@@ -211,6 +213,7 @@ class _Reader:
         return Joint(
             self.joints[j], "revolute" if kind == _HINGE else "prismatic", frame @ anchor @ back, anchor.inverse(),
             (float(axis[0]), float(axis[1]), float(axis[2])), limits=limits, actuated=self.actuated(j),
+            elements=own,
         )  # fmt: skip
 
     def actuated(self, j: int) -> bool:
@@ -281,7 +284,6 @@ class _Reader:
     def remarks(self) -> None:
         say, m = self.report, self.m
         for what, values in (
-            ("rotor inertia (armature)", m.dof_armature),
             ("damping", m.dof_damping),
             ("dry friction (frictionloss)", m.dof_frictionloss),
         ):

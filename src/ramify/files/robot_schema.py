@@ -25,9 +25,13 @@ from ramify.documents.schema import (
     Part,
     Positive,
     Prose,
+    Row,
     Vector,
+    as_list,
     choice,
+    form_of,
     list_of,
+    number_where,
     wrong,
 )
 from ramify.model.joint import AXES, JOINT_KINDS
@@ -63,6 +67,13 @@ def _joint(value: object) -> object:
     return {"type": value} if isinstance(value, str) else value
 
 
+def _under(key: str) -> BeforeValidator:
+    """A plain number as the main entry of a mapping."""
+    return BeforeValidator(
+        lambda value: value if isinstance(value, Mapping | list) else {key: value}
+    )
+
+
 Axis = Annotated[Vector, BeforeValidator(_axis)]
 Limits = Annotated[
     list[Annotated[tuple[Bound, Bound], list_of(2, "a pair [lower, upper]")]],
@@ -92,8 +103,89 @@ class DhRow(Part):
     theta_deg: Number | None = None
 
 
-class JointPart(Part):
-    """A joint; revolute about z unless told otherwise."""
+class RotorPart(Part):
+    """A rotor behind a gear: inertia in kg m^2 at the rotor, turns of the rotor per turn (or metre)
+    of the joint.
+    """
+
+    inertia: NotNegative
+    gear: Number = 1.0
+
+
+class DampingPart(Part):
+    """-(linear + quadratic |v| + cubic v^2) v, in N m s, N m s^2, N m s^3 (or N s/m …)."""
+
+    linear: NotNegative = 0.0
+    quadratic: Number = 0.0
+    cubic: NotNegative = 0.0
+
+
+class SidesPart(Part):
+    """Sliding friction by direction, N m or N, both positive."""
+
+    forward: NotNegative
+    backward: NotNegative
+
+
+class FrictionPart(Part):
+    """Dry friction, N m or N: coulomb (a number, or forward and backward), static above it at rest,
+    stribeck_speed where that falls, slip_speed that smooths the sign of the rate (rad/s or m/s).
+    """
+
+    coulomb: Annotated[
+        Annotated[SidesPart, Tag("<joints>")] | Annotated[NotNegative, Tag("<number>")],
+        Discriminator(form_of),
+    ]
+    static: NotNegative = 0.0
+    stribeck_speed: NotNegative = 0.0
+    slip_speed: Positive | None = None
+
+
+class SpringPart(Part):
+    """-(a + b x + c x^2) x with x = q - rest: stiffness a, or [a, b, c], in N m/rad or N/m …"""
+
+    stiffness: Row
+    rest: Row = 0.0
+
+
+class StopPart(Part):
+    """What holds a joint at its limits: time (s) and ratio, or stiffness and damping."""
+
+    time: Positive | None = None
+    ratio: NotNegative | None = None
+    stiffness: Positive | None = None
+    damping: NotNegative | None = None
+
+
+Rating = Annotated[float, number_where(lambda x: x > 0.0, "a number above 0, or .inf,")]
+Ratings = Annotated[list[Rating], BeforeValidator(as_list)]
+
+
+class MachinePart(Part):
+    """What the machine has at a joint: one value, or a list with one per coordinate."""
+
+    armature: Annotated[list[NotNegative], BeforeValidator(as_list)] | None = None
+    rotor: Annotated[list[RotorPart], BeforeValidator(as_list)] | None = None
+    damping: (
+        Annotated[list[Annotated[DampingPart, _under("linear")]], BeforeValidator(as_list)] | None
+    ) = None
+    spring: Annotated[list[SpringPart], BeforeValidator(as_list)] | None = None
+    friction: (
+        Annotated[list[Annotated[FrictionPart, _under("coulomb")]], BeforeValidator(as_list)] | None
+    ) = None
+    stop: Annotated[list[StopPart], BeforeValidator(as_list)] | None = None
+    effort: Ratings | None = None
+    velocity: Ratings | None = None
+    cone: Positive | None = None
+
+    @property
+    def machine(self) -> dict[str, object]:
+        """What was given, by key, as ``ramify.model.elements.elements`` takes it."""
+        return self.model_dump(include=set(MachinePart.model_fields), exclude_none=True)
+
+
+class JointPart(MachinePart):
+    """A joint; by default revolute about z."""
 
     type: Annotated[str, BeforeValidator(_joint_type)] = "revolute"
     name: Name | None = None

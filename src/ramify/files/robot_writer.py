@@ -13,6 +13,7 @@ import numpy as np
 
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
+from ramify.files.machine_writer import machine_entries, number, numbers
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
@@ -54,7 +55,7 @@ def _lines(model: Robot) -> Iterator[str]:
     for key in ("description", "source"):
         if isinstance(model.metadata.get(key), str):
             yield f"{key}: {_text(model.metadata[key])}"
-    yield f"gravity: {_numbers(model.gravity)}"
+    yield f"gravity: {numbers(model.gravity)}"
     yield "links:"
     for body in model.bodies:
         yield from _body(body, model)
@@ -83,22 +84,22 @@ def _lines(model: Robot) -> Iterator[str]:
         for loop in model.loops:
             yield from _loop(loop)
     if model.guess:
-        yield f"guess: {{{', '.join(f'{_text(name)}: {_number(value)}' for name, value in model.guess.items())}}}"
+        yield f"guess: {{{', '.join(f'{_text(name)}: {number(value)}' for name, value in model.guess.items())}}}"
 
 
 def _loop(loop: Loop) -> Iterator[str]:
     entries = [f"type: {loop.kind}"]
     if loop.axis != (0.0, 0.0, 1.0):
-        entries.append(f"axis: {_numbers(loop.axis)}")
+        entries.append(f"axis: {numbers(loop.axis)}")
     if loop.sequence:
         entries.append(f"sequence: {loop.sequence}")
     if loop.planar:
         entries.append("planar: true")
     if loop.length:
-        entries.append(f"length: {_number(loop.length)}")
+        entries.append(f"length: {number(loop.length)}")
     if loop.joints:
         entries.append(f"joints: [{', '.join(map(_text, loop.joints))}]")
-        entries.append(f"ratio: {_number(loop.ratio)}, offset: {_number(loop.offset)}")
+        entries.append(f"ratio: {number(loop.ratio)}, offset: {number(loop.offset)}")
     yield f"  - name: {_text(loop.name)}"
     yield f"    joint: {{{', '.join(entries)}}}"
     for side, end in () if loop.joints else (("first", loop.first), ("second", loop.second)):
@@ -114,18 +115,18 @@ def _body(body: Body, model: Robot) -> Iterator[str]:
     yield f"    frame: {_frame(body.joint.placement)}"
     if not body.joint.outlet.is_identity:
         yield f"    outlet: {_frame(body.joint.outlet)}"
-    yield f"    mass: {_number(body.mass)}"
+    yield f"    mass: {number(body.mass)}"
     if body.com.any():
-        yield f"    com: {_numbers(body.com)}"
+        yield f"    com: {numbers(body.com)}"
     if body.inertia.any():
         principal = np.diag(body.inertia)
         short = (np.diag(principal) == body.inertia).all() and (principal >= 0.0).all()
-        yield f"    inertia: {_numbers(principal) if short else _rows(body.inertia)}"
+        yield f"    inertia: {numbers(principal) if short else _rows(body.inertia)}"
     if body.shapes:
         yield "    shapes:"
         yield from (f"      - {_shape(shape)}" for shape in body.shapes)
     if body.points:
-        yield f"    points: {{{', '.join(f'{_text(name)}: {_numbers(point)}' for name, point in body.points)}}}"
+        yield f"    points: {{{', '.join(f'{_text(name)}: {numbers(point)}' for name, point in body.points)}}}"
 
 
 def _joint(joint: Joint, link: str) -> str:
@@ -133,15 +134,16 @@ def _joint(joint: Joint, link: str) -> str:
     if joint.name != link:
         entries.append(f"name: {_text(joint.name)}")
     if joint.steps != replace(joint, axis=(0.0, 0.0, 1.0)).steps:
-        entries.append(f"axis: {_numbers(joint.axis)}")
+        entries.append(f"axis: {numbers(joint.axis)}")
     if joint.sequence:
         entries.append(f"sequence: {joint.sequence}")
     if joint.pitch:
-        entries.append(f"pitch: {_number(joint.pitch)}")
+        entries.append(f"pitch: {number(joint.pitch)}")
     if joint.limits:
         entries.append(f"limits: {_rows(joint.limits)}")
     if not joint.actuated:
         entries.append("actuated: false")
+    entries += machine_entries(joint.elements)
     return f"{{{', '.join(entries)}}}"
 
 
@@ -151,26 +153,18 @@ def _frame(frame: Frame) -> str:
 
 def _frame_entries(frame: Frame) -> Iterator[str]:
     if frame.position.any():
-        yield f"xyz: {_numbers(frame.position)}"
+        yield f"xyz: {numbers(frame.position)}"
     if not Frame(frame.rotation).is_identity:
         yield f"rotation: {_rows(frame.rotation)}"
 
 
 def _shape(shape: Shape) -> str:
-    size = _number(shape.size[0]) if shape.kind == "sphere" else _numbers(shape.size)
+    size = number(shape.size[0]) if shape.kind == "sphere" else numbers(shape.size)
     return f"{{{', '.join([f'{shape.kind}: {size}', *_frame_entries(shape.frame)])}}}"
 
 
 def _rows(rows: Iterable[Iterable[float]]) -> str:
-    return f"[{', '.join(map(_numbers, rows))}]"
-
-
-def _numbers(values: Iterable[float]) -> str:
-    return f"[{', '.join(map(_number, values))}]"
-
-
-def _number(value: float) -> str:
-    return repr(float(value)).replace("inf", ".inf")
+    return f"[{', '.join(map(numbers, rows))}]"
 
 
 def _text(text: str) -> str:

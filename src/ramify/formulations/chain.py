@@ -81,6 +81,17 @@ def refuse_loops(model: Robot) -> None:
         )
 
 
+def refuse_machines(model: Robot) -> None:
+    """ModelError where a model has loops or rotors: the documents' formulations have neither."""
+    refuse_loops(model)
+    for joint in model.joints:
+        if any(joint.armature):
+            raise ModelError(
+                f"{model.name}: joint {joint.name!r} has a rotor, and this formulation is of rigid "
+                "links alone; set its armature to 0, or ask the model itself"
+            )
+
+
 def chain_of(model: Robot, **state: Sequence[Scalar]) -> Chain:
     """The chain of a model; ModelError where it branches, has loops or a joint other than revolute
     and prismatic ones.
@@ -91,7 +102,7 @@ def chain_of(model: Robot, **state: Sequence[Scalar]) -> Chain:
     A joint of several degrees of freedom that is a run of such joints (universal, spherical,
     ``free_euler`` ...) will do.
     """
-    refuse_loops(model)
+    refuse_machines(model)
     skeleton = model.skeleton
     for k, (parent, link) in enumerate(zip(skeleton.parents, skeleton.links, strict=True)):
         name = model.velocities[k]

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, StateError
 from ramify.core.spatial import Vec3
-from ramify.formulations.chain import refuse_loops
+from ramify.formulations.chain import refuse_machines
 from ramify.model.link import Link
 from ramify.model.robot import Robot
 
@@ -222,7 +222,7 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
     ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for
     closed loops. StateError for wrong shapes and numbers that are not finite.
     """
-    refuse_loops(model)
+    refuse_machines(model)
     skeleton = model.skeleton
     if skeleton.balls:
         raise ModelError(

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ramify.core.errors import ModelError
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.core.spatial import Mat3, Sym3, Vec3
-from ramify.formulations.chain import ORIGIN, Chain, check_column, refuse_loops
+from ramify.formulations.chain import ORIGIN, Chain, check_column, refuse_machines
 from ramify.model.joint import Step
 from ramify.model.robot import Robot
 from ramify.model.skeleton import rigid_inertia
@@ -162,7 +162,7 @@ def quasi_chain_of(model: Robot, **state: Sequence[Scalar]) -> QuasiChain:
 
     ModelError where it branches or has loops, StateError for columns that are not as many scalars.
     """
-    refuse_loops(model)
+    refuse_machines(model)
     bodies = []
     for i, body in enumerate(model.bodies):
         if body.parent != i - 1:

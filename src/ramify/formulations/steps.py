@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ramify.core.errors import ModelError, RamifyError
-from ramify.formulations.chain import refuse_loops
+from ramify.formulations.chain import refuse_machines
 from ramify.model.robot import Robot
 
 _SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -416,7 +416,7 @@ def step_table(model: Robot, name: str) -> StepTable:
     """
     if name not in _TABLES:
         raise RamifyError(f"there is no step table of {name!r}; choose one of {', '.join(_TABLES)}")
-    refuse_loops(model)
+    refuse_machines(model)
     modules = _modules(model)
     links = {x.label: x for m in modules for x in m.links}
     names = [model.bodies[b].name for module in model.modules for b in module.bodies]

@@ -12,13 +12,17 @@ from ramify.core.spatial import RigidInertia
 from ramify.dynamics.regressor import PARAMETERS, rigid
 from ramify.kernels.make import kernel
 from ramify.model.body import Body
+from ramify.model.configuration import checked
 from ramify.model.link import Pose
 from ramify.model.robot import Robot
 
 
 def inertial_parameters(model: Robot) -> Array:
     """See Model.inertial_parameters."""
-    out = np.concatenate([_parameters(body) for body in model.bodies])
+    rotors = [link.rotor for link in model.skeleton.links]
+    out = np.concatenate(
+        [*(_parameters(body) for body in model.bodies), rotors if any(rotors) else []]
+    )
     out.flags.writeable = False
     return out
 
@@ -37,7 +41,11 @@ def regressor(model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> Array:
     of_bodies = of_links[..., list(model.skeleton.last), :]
     seats = np.stack([_carried(model.skeleton.links[k].seat) for k in model.skeleton.last])
     Y = np.einsum("...vbi,bij->...vbj", of_bodies, seats)
-    return Y.reshape(*Y.shape[:-2], len(model.bodies) * len(PARAMETERS))
+    Y = Y.reshape(*Y.shape[:-2], len(model.bodies) * len(PARAMETERS))
+    if not any(link.rotor for link in model.skeleton.links):
+        return Y
+    rotors = np.broadcast_to(checked(model, "a", a, model.nv), Y.shape[:-1])
+    return np.concatenate([Y, rotors[..., None] * np.eye(model.nv)], axis=-1)
 
 
 def _carried(seat: Pose) -> Array:

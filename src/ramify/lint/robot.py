@@ -174,8 +174,9 @@ def _pivots(model: Robot, q: Array) -> list[float]:
     for k in reversed(range(len(links))):
         link, size = links[k], whole[k]
         psi = free[k] @ link.p.column
-        pivot = link.p.dot(psi)
+        pivot = link.p.dot(psi) + link.rotor
         scale = link.p.rho**2 * (size.I.xx + size.I.yy + size.I.zz) + link.p.eta**2 * size.m
+        scale += link.rotor
         ratio[k] = pivot / scale if scale > 0.0 else 0.0
         handed: ArticulatedInertia = free[k]
         if ratio[k] > _SINGULAR:

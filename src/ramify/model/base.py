@@ -41,7 +41,7 @@ def with_base(model: R, base: str) -> R:
         return model
     if base == "fixed":
         return with_locked(model, root.name)
-    joint = replace(root, kind=base, sequence="", limits=(), axis=(0.0, 0.0, 1.0))
+    joint = replace(root, kind=base, sequence="", limits=(), elements=(), axis=(0.0, 0.0, 1.0))
     return replace(
         model,
         bodies=tuple(

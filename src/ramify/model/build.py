@@ -15,6 +15,7 @@ from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import NAME, is_name
 from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
+from ramify.model.elements import elements
 from ramify.model.frame import Frame, as_frame, classical_dh, modified_dh
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
@@ -312,6 +313,7 @@ def from_dh(
     convention: str = "modified",
     gravity: Sequence[float] = EARTH,
     name: str = "arm",
+    machine: Sequence[Mapping[str, object]] = (),
 ) -> Robot:
     """A serial arm from its Denavit-Hartenberg table, in one call.
 
@@ -320,6 +322,9 @@ def from_dh(
     per link ("RRP"), all revolute unless given. convention: "modified" (the book: frame k on link k
     at joint k) or "classical" (frame k on link k at joint k + 1). mass (n) in kg; com (n, 3) in m
     and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
+
+    machine: per link what its joint has besides, by the keys of robot files, such as
+    {"rotor": {"inertia": 2e-4, "gear": 100}, "damping": 0.1}.
 
     Raises ModelError naming the row and column that is missing or not finite.
     """
@@ -334,6 +339,7 @@ def from_dh(
             ("mass", mass),
             ("com", com),
             ("inertia", inertia),
+            ("machine", machine or [{}] * n),
         ):
             if len(values) != n:
                 raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
@@ -345,7 +351,8 @@ def from_dh(
             placement, outlet = dh_frames(convention, a, alpha, b, theta)
             tensor = np.asarray(inertia[k], dtype=np.float64)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
-            joint = Joint(f"joint{k + 1}", kinds[letters[k]], placement, outlet)
+            own = elements(1, machine[k] if machine else {})
+            joint = Joint(f"joint{k + 1}", kinds[letters[k]], placement, outlet, elements=own)
             parent = f"link{k}" if k else None
             links.append(
                 LinkSpec(
@@ -432,9 +439,13 @@ class Builder:
         joint_name: str = "",
         shapes: Sequence[Shape] = (),
         points: Mapping[str, Sequence[float]] | None = None,
+        **machine: object,
     ) -> Self:
         """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's
         frame. Returns the builder.
+
+        machine: what the joint has besides, by the keys of robot files: armature, rotor, damping,
+        spring, friction, stop, effort, velocity; a list has one entry per coordinate.
         """
         with understood(f"link {name!r}"):
             tensor = np.asarray(inertia, dtype=np.float64)
@@ -442,6 +453,7 @@ class Builder:
             made = Joint(
                 joint_name or name, joint, as_frame(at), as_frame(outlet), tuple(axis), sequence, pitch, tuple(limits), actuated  # type: ignore[arg-type]
             )  # fmt: skip
+            made = replace(made, elements=elements(made.dof, machine))
             named = tuple((key, point_of(point)) for key, point in (points or {}).items())
             centre = np.asarray(com, dtype=np.float64)
             self.links.append(

@@ -13,6 +13,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
+from ramify.model.elements import Element
 from ramify.model.frame import Frame, align_z
 
 AXES: Final = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
@@ -58,7 +59,8 @@ class Joint:
     in the moved one. ``axis`` is a unit vector of the joint's frame (for ``planar`` the normal of
     the plane). ``sequence`` names the Euler angles of ``universal`` and ``spherical`` joints;
     ``pitch`` is the metres a ``helical`` joint moves per radian. ``limits`` are (lower, upper) per
-    coordinate, in rad or m.
+    coordinate, in rad or m. ``elements`` are what the machine has at each rate: rotor, spring,
+    damping, friction, stops, drive; () for an ideal joint.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Joint:
     pitch: float = 0.0
     limits: tuple[tuple[float, float], ...] = ()
     actuated: bool = True
+    elements: tuple[Element, ...] = ()
 
     def __post_init__(self) -> None:
         if self.kind not in JOINT_KINDS:
@@ -110,6 +113,10 @@ class Joint:
             raise ModelError(
                 f"joint {self.name!r}: {len(self.limits)} limits for {self.nq} coordinates"
             )
+        if self.elements and len(self.elements) != self.dof:
+            raise ModelError(
+                f"joint {self.name!r}: {len(self.elements)} machine elements for {self.dof} rates"
+            )
         for low, high in self.limits:
             if not low <= high:
                 raise ModelError(
@@ -126,6 +133,16 @@ class Joint:
     @property
     def dof(self) -> int:
         return len(self.steps)
+
+    @property
+    def machine(self) -> tuple[Element, ...]:
+        """One element per rate, ideal ones where the joint has none."""
+        return self.elements or (Element(),) * self.dof
+
+    @property
+    def armature(self) -> tuple[float, ...]:
+        """Reflected rotor inertia per rate, kg m^2 or kg."""
+        return tuple(element.armature for element in self.machine)
 
     @property
     def coordinates(self) -> tuple[str, ...]:

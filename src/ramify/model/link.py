@@ -150,7 +150,7 @@ class Pose:
 @dataclass(slots=True)
 class Link:
     """Constants of one link: see the module's text. ``theta0`` is the joint's angle at q = 0;
-    ``seat`` is the user's body frame in it.
+    ``seat`` is the user's body frame in it, ``rotor`` the reflected inertia of the joint's rotor.
     """
 
     gamma: Turn
@@ -160,6 +160,7 @@ class Link:
     p: Screw
     M: RigidInertia
     seat: Pose
+    rotor: Scalar
 
     def displacement(self, q: Scalar) -> Displacement:
         """Where the joint stands at coordinate q."""

@@ -17,6 +17,7 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build, point_of, understood
+from ramify.model.elements import KEYS, Element, elements
 from ramify.model.frame import as_frame
 from ramify.model.graph import Edge, SpanningTree, Way, cut_at, least_cdof
 from ramify.model.joint import Joint
@@ -48,6 +49,7 @@ class WholeJoint:
     limits: tuple[tuple[float, float], ...] = ()
     actuated: bool = True
     planar: bool = False
+    elements: tuple[Element, ...] = ()
 
     @property
     def edge(self) -> Edge:
@@ -80,6 +82,7 @@ class WholeJoint:
             self.pitch,
             self.limits,
             self.actuated,
+            self.elements,
         )
         if not way.backwards or self.kind in ("fixed", "ball"):
             return joint
@@ -88,7 +91,10 @@ class WholeJoint:
             return replace(joint, axis=(-x, -y, -z))
         if self.kind in _TURNED:
             limits = tuple((-high, -low) for low, high in reversed(self.limits))
-            return replace(joint, sequence=joint.sequence[::-1], limits=limits)
+            turned = tuple(element.turned for element in reversed(self.elements))
+            return replace(
+                joint, sequence=joint.sequence[::-1], limits=limits, elements=turned
+            )
         raise ModelError(
             f"joint {self.name!r}: the tree reaches it from its second body; list the ends of a "
             f"{self.kind} joint in reverse"
@@ -100,6 +106,11 @@ class WholeJoint:
             raise ModelError(
                 f"joint {self.name!r}: a {self.kind} joint cannot be cut; give cut, a list of "
                 "other joints"
+            )
+        if self.elements:
+            raise ModelError(
+                f"joint {self.name!r} would be cut, and a cut joint has no rotor, spring, damping, "
+                "friction or drive; give cut, a list of other joints"
             )
         kind = _CLOSING[self.kind]
         axis = self.axis if self.kind in _AXIAL else (0.0, 0.0, 1.0)
@@ -206,14 +217,17 @@ class Mechanism:
         """Add a joint between two ends: a body's name (None: the base), or (body, frame or offset
         in m). Returns the mechanism.
 
-        options are those of ``WholeJoint``: axis, sequence, pitch, limits, actuated (True unless
-        told), planar.
+        options are those of ``WholeJoint``: axis, sequence, pitch, limits, actuated (by default
+        True), planar; and those of the machine: armature, rotor, damping, spring, friction, stop,
+        effort, velocity.
         """
         with understood(f"joint {name!r}"):
             for key in ("axis", "limits"):
                 if key in options:
                     options[key] = tuple(options[key])
-            self.joints.append(WholeJoint(name, kind, _end(first), _end(second), **options))
+            machine = {key: options.pop(key) for key in KEYS if key in options}
+            made = WholeJoint(name, kind, _end(first), _end(second), **options)
+            self.joints.append(replace(made, elements=elements(made.edge.dof, machine)))
         return self
 
     def near(self, **coordinates: float) -> Self:

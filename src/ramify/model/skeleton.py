@@ -84,6 +84,7 @@ class _Axis:
     from_parent: Frame
     aligned: Frame
     step: Step
+    rotor: float
 
 
 def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], list[Frame]]:
@@ -96,9 +97,9 @@ def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], lis
     for body in bodies:
         parent, base = (-1, Frame()) if body.parent < 0 else (last[body.parent], seat[body.parent])
         frame = base @ body.joint.placement
-        for step in body.joint.steps:
+        for step, rotor in zip(body.joint.steps, body.joint.armature, strict=True):
             aligned = Frame(align_z(step.axis))
-            axes.append(_Axis(parent, _clean(frame @ aligned), aligned, step))
+            axes.append(_Axis(parent, _clean(frame @ aligned), aligned, step, rotor))
             parent, frame = len(axes) - 1, aligned.inverse()
         last.append(parent)
         seat.append(frame @ body.joint.outlet)
@@ -202,6 +203,7 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
             screw,
             inertia,
             as_pose(place),
+            axis.rotor,
         )
         links.append(
             as_ball(link, float(axis.step.ball > 1), _clean(axis.aligned @ chosen[k]))

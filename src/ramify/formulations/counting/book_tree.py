@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.core.spatial import RigidInertia, Sym3, Twist, Vec3, Wrench
-from ramify.formulations.chain import ORIGIN, check_column, refuse_loops
+from ramify.formulations.chain import ORIGIN, check_column, refuse_machines
 from ramify.formulations.counting.appendix import (
     Hat,
     articulated_turn_z,
@@ -184,7 +184,7 @@ def tree_of(model: Robot) -> BookTree:
 
     ModelError for any other joint, and for a robot with closed loops.
     """
-    refuse_loops(model)
+    refuse_machines(model)
     skeleton = model.skeleton
     floating = model.bodies[0].joint.kind in ("free", "free_euler")
     links: list[BookLink] = []

@@ -12,6 +12,7 @@ centre is at l/2 and its inertia m l^2 / 12.
 | m1 | mass |
 | r1; rx1, ry1, rz1 | mass centre from the joint, along one axis; or its coordinates in the link's frame |
 | I1; Ixx1, Iyy1 ... | moment of inertia about the mass centre where only one matters; or entries of the tensor |
+| J1 | inertia of the rotor at coordinate 1, reflected to the joint |
 | g; gx, gy, gz | gravity |
 """
 
@@ -57,7 +58,8 @@ def named_tree(model: Robot, tree: Tree, space: Space) -> tuple[Tree, dict[str, 
     for k, link in enumerate(tree.links):
         r0 = _offset(names, k, link, skeleton.parents[k], lengths, body_of)
         M = _inertia(names, body_of[k] + 1, link, lengths.get(k)) if k in body_of else link.M
-        links.append(replace(link, r0=r0, M=M))
+        rotor = names.named(f"J{k + 1}", float(link.rotor))
+        links.append(replace(link, r0=r0, M=M, rotor=rotor))
     return replace(tree, links=tuple(links), gravity=_gravity(names, tree.gravity)), names.values
 
 

@@ -1,0 +1,262 @@
+"""What a machine has at each coordinate of a joint besides rigid links: the rotor, springs, damping,
+friction, stops, and what its drive can give.
+
+A force of an element is the generalized force it puts on the joint. Units are those of the
+coordinate: N m and rad for an angle, N and m for a slide.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ramify.core.errors import ModelError
+
+Cubic = tuple[float, float, float]
+"""(a, b, c) of the law (a + b |x| + c x^2) x."""
+NONE: Final[Cubic] = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Spring:
+    """-(a + b x + c x^2) x with x = q - rest; ``stiffness`` (a, b, c) in N m/rad, N m/rad^2, …
+
+    On the three components of a ball, or of the place of a free joint, x is the vector from
+    ``rest`` (a unit quaternion, or a place) and |x| its length.
+    """
+
+    stiffness: Cubic
+    rest: tuple[float, ...] = (0.0,)
+
+
+@dataclass(frozen=True)
+class Friction:
+    """Dry friction: ``forward`` against positive rates and ``backward`` against negative ones, both
+    positive, N m or N.
+
+    ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``. The
+    sign of the rate v is smoothed to v / sqrt(v^2 + slip_speed^2); None: by the joint's own
+    inertia.
+    """
+
+    forward: float
+    backward: float
+    static: float = 0.0
+    stribeck_speed: float = 0.0
+    slip_speed: float | None = None
+
+    @property
+    def sliding(self) -> float:
+        """The mean of both directions."""
+        return 0.5 * (self.forward + self.backward)
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What holds a coordinate at its limits: ``stiffness`` and ``damping``, or, where None, those of
+    a contact that lasts about ``time`` seconds with the damping ratio ``ratio``.
+    """
+
+    time: float = 0.005
+    ratio: float = 1.0
+    stiffness: float | None = None
+    damping: float | None = None
+
+
+@dataclass(frozen=True)
+class Element:
+    """The machine at one coordinate. ``armature``: reflected inertia of the rotor, kg m^2 or kg.
+    ``damping`` (a, b, c): -(a + b |v| + c v^2) v. ``effort``, ``velocity``: what the drive can
+    give, infinite where not given. ``cone``: the largest angle of a ball joint, rad.
+    """
+
+    armature: float = 0.0
+    damping: Cubic = NONE
+    spring: Spring | None = None
+    friction: Friction | None = None
+    stop: Stop = Stop()
+    effort: float = math.inf
+    velocity: float = math.inf
+    cone: float = math.inf
+
+    @property
+    def turned(self) -> Element:
+        """The same at a coordinate of the opposite sign."""
+        spring, friction = self.spring, self.friction
+        if spring is not None:
+            a, b, c = spring.stiffness
+            spring = Spring((a, -b, c), tuple(-x for x in spring.rest))
+        if friction is not None:
+            friction = replace(friction, forward=friction.backward, backward=friction.forward)
+        return replace(self, spring=spring, friction=friction)
+
+
+KEYS: Final[tuple[str, ...]] = (
+    "armature", "rotor", "damping", "spring", "friction", "stop", "effort", "velocity", "cone",
+)  # fmt: skip
+"""What a joint of a file, or of ``Builder.link``, may say about its elements."""
+
+Given = Mapping[str, object]
+
+
+def elements(dof: int, given: Given) -> tuple[Element, ...]:
+    """One element per rate of a joint from values by key; a list has one entry per rate, anything
+    else serves all. () where nothing is given.
+
+    Raises ModelError that begins with the key of what is wrong.
+    """
+    said = {key: value for key, value in given.items() if value is not None}
+    unknown = [key for key in said if key not in KEYS]
+    if unknown:
+        raise ModelError(f"{unknown[0]} is no key of a joint's machine; keys are {', '.join(KEYS)}")
+    if not said:
+        return ()
+    if "armature" in said and "rotor" in said:
+        raise ModelError("rotor: armature and rotor exclude each other; give one of them")
+    return tuple(
+        _element({key: _entry(key, value, i, dof) for key, value in said.items()})
+        for i in range(dof)
+    )
+
+
+def _entry(key: str, value: object, i: int, dof: int) -> object:
+    if isinstance(value, (list, tuple)):
+        if len(value) == 1:
+            return value[0]
+        if len(value) != dof:
+            raise ModelError(f"{key} has {len(value)} entries for {dof} coordinates of the joint")
+        return value[i]
+    return value
+
+
+def _element(given: Given) -> Element:
+    said = {key: value for key, value in given.items() if value is not None}
+    armature = _number("armature", said.get("armature", 0.0))
+    if "rotor" in said:
+        armature = _reflected(said["rotor"])
+    return Element(
+        armature,
+        _cubic("damping", said.get("damping", 0.0), ("linear", "quadratic", "cubic")),
+        _spring(said["spring"]) if "spring" in said else None,
+        _friction(said["friction"]) if "friction" in said else None,
+        _stop(said["stop"]) if "stop" in said else Stop(),
+        _number("effort", said.get("effort", math.inf), True),
+        _number("velocity", said.get("velocity", math.inf), True),
+        _number("cone", said.get("cone", math.inf), True),
+    )
+
+
+def _reflected(value: object) -> float:
+    """inertia · gear^2 of a rotor."""
+    part = _part("rotor", value, ("inertia", "gear"))
+    gear = _any("rotor.gear", part.get("gear", 1.0))
+    if not gear:
+        raise ModelError("rotor.gear is 0; it must be the turns of the rotor per turn of the joint")
+    return _number("rotor.inertia", part.get("inertia", 0.0)) * gear * gear
+
+
+def _spring(value: object) -> Spring | None:
+    if isinstance(value, Spring):
+        return value
+    part = _part("spring", value, ("stiffness", "rest"))
+    rest = part.get("rest", 0.0)
+    row = rest if isinstance(rest, (list, tuple)) else (rest,)
+    stiffness = part.get("stiffness", 0.0)
+    if isinstance(stiffness, (list, tuple)):
+        if len(stiffness) != 3:
+            raise ModelError("spring.stiffness must be one number or three: (a + b x + c x^2) x")
+        a, b, c = (_any("spring.stiffness", x) for x in stiffness)
+    else:
+        a, b, c = _number("spring.stiffness", stiffness), 0.0, 0.0
+    if not (a or b or c):
+        return None
+    return Spring((a, b, c), tuple(_any("spring.rest", x) for x in row))
+
+
+def _friction(value: object) -> Friction | None:
+    if isinstance(value, Friction):
+        return value
+    if not isinstance(value, Mapping):
+        value = {"coulomb": value}
+    keys = ("coulomb", "static", "stribeck_speed", "slip_speed")
+    part = _part("friction", value, keys)
+    coulomb = part.get("coulomb", 0.0)
+    if isinstance(coulomb, Mapping):
+        sides = _part("friction.coulomb", coulomb, ("forward", "backward"))
+        forward = _number("friction.coulomb.forward", sides.get("forward", 0.0))
+        backward = _number("friction.coulomb.backward", sides.get("backward", 0.0))
+    else:
+        forward = backward = _number("friction.coulomb", coulomb)
+    slip = part.get("slip_speed")
+    made = Friction(
+        forward,
+        backward,
+        _number("friction.static", part.get("static", 0.0)),
+        _number("friction.stribeck_speed", part.get("stribeck_speed", 0.0)),
+        None if slip is None else _number("friction.slip_speed", slip),
+    )
+    if made.static and made.static < made.sliding:
+        raise ModelError(
+            f"friction.static {made.static:g} is below the sliding friction {made.sliding:g}; it "
+            "must be larger"
+        )
+    if made.static and not made.stribeck_speed:
+        raise ModelError("friction.static needs friction.stribeck_speed, the speed where it falls")
+    if made.slip_speed == 0.0:
+        raise ModelError("friction.slip_speed is 0; it must be above 0: it smooths the sign of v")
+    return made if made.sliding or made.static else None
+
+
+def _stop(value: object) -> Stop:
+    if isinstance(value, Stop):
+        return value
+    part = _part("stop", value, ("time", "ratio", "stiffness", "damping"))
+    if ("stiffness" in part or "damping" in part) and ("time" in part or "ratio" in part):
+        raise ModelError("stop: time and ratio exclude stiffness and damping; give one pair")
+    if "stiffness" in part or "damping" in part:
+        stiffness = _number("stop.stiffness", part.get("stiffness", 0.0))
+        if not stiffness:
+            raise ModelError("stop.stiffness must be finite and above 0")
+        return Stop(stiffness=stiffness, damping=_number("stop.damping", part.get("damping", 0.0)))
+    time = _number("stop.time", part.get("time", 0.005))
+    if not time:
+        raise ModelError("stop.time must be finite and above 0, in s")
+    return Stop(time, _number("stop.ratio", part.get("ratio", 1.0)))
+
+
+def _cubic(key: str, value: object, names: Sequence[str]) -> Cubic:
+    """(a, b, c), refused where the law would make energy."""
+    if isinstance(value, Mapping):
+        part = _part(key, value, names)
+        a, b, c = (_any(f"{key}.{name}", part.get(name, 0.0)) for name in names)
+    else:
+        a, b, c = _number(key, value), 0.0, 0.0
+    if a < 0.0 or c < 0.0 or (b < 0.0 and b * b > 4.0 * a * c):
+        raise ModelError(f"{key} ({a:g}, {b:g}, {c:g}) would make energy at some speed")
+    return a, b, c
+
+
+def _part(key: str, value: object, known: Sequence[str]) -> Given:
+    if not isinstance(value, Mapping):
+        raise ModelError(f"{key} must be a mapping with {', '.join(known)}; got {value!r}")
+    for name in value:
+        if name not in known:
+            raise ModelError(f"{key}.{name} is unknown; {key} has {', '.join(known)}")
+    return {name: entry for name, entry in value.items() if entry is not None}
+
+
+def _any(key: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise ModelError(f"{key} {value!r} must be a finite number")
+    return float(value)
+
+
+def _number(key: str, value: object, infinite: bool = False) -> float:
+    """A number ≥ 0, finite or infinite where that means none."""
+    if infinite and value == math.inf:
+        return math.inf
+    if (x := _any(key, value)) < 0.0:
+        raise ModelError(f"{key} {x:g} must be finite and ≥ 0")
+    return x
