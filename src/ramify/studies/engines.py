@@ -250,8 +250,9 @@ def _ray(jobs: int | None, scheduler: str | None) -> Engine:
 
     if not ray.is_initialized():
         ray.init(address=scheduler, log_to_driver=False, configure_logging=False)
-    register_ray()
-    lanes = jobs or int(ray.cluster_resources().get("CPU", 1))
+    register_ray()  # type: ignore[no-untyped-call,unused-ignore]
+    resources = ray.cluster_resources()  # type: ignore[no-untyped-call,unused-ignore]
+    lanes = jobs or int(resources.get("CPU", 1))
     deaths = ("WorkerCrashedError", "RayActorError")
     return Joblib(lanes, lambda: parallel_config(backend="ray", n_jobs=lanes), deaths, ray.shutdown)
 
