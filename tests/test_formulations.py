@@ -30,10 +30,12 @@ from ramify.formulations import (
     saha,
 )
 from ramify.formulations.chain import chain_of, general_chain, in_store, rotations
+from ramify.formulations.counting import written
 from ramify.formulations.counting.book_tree import tree_of
 from ramify.formulations.counting.tables import filled
 from ramify.formulations.counting.tally import Counted, Tally, count_operations, stored
 from ramify.formulations.mass_centre import mass_centre_matrices, reverse_gaussian_elimination
+from ramify.formulations.quasi_chain import general_quasi_chain, joint_motions
 
 DOCS = sorted((Path(__file__).resolve().parent.parent / "docs" / "formulations").glob("*.md"))
 QUARTERS = (0.0, np.pi / 2, -np.pi / 2, np.pi)
@@ -199,6 +201,27 @@ def test_chains_with_joints_of_several_degrees_of_freedom() -> None:
     assert (
         error(saha.forward_dynamics(m, q, v, tau), q) < 1e-9
     )  # long light chains are less well conditioned
+
+
+def test_counts_of_a_chain_with_a_slide() -> None:
+    """The DH angle of a prismatic joint is a general constant, not zero: RRPRRR by the appendix of
+    Lin's paper (500M 388A), and the same numbers as the kernels on that very chain.
+    """
+    arm = rf.load("stanford_arm")  # RRPRRR
+    for name, mul, add in (("renaud_inertia", 500, 388), ("lin_inertia", 479, 348)):
+        count = arm.op_count(name, how="written")
+        assert (count.mul, count.add) == (mul, add)
+    chain = general_chain(6, "RRPRRR")
+    assert [link.theta0.s != 0.0 for link in chain.links] == [not r.rotational for r in chain.links]
+    q = np.linspace(0.1, 1.2, 6)
+    R = rotations(chain, q)
+    H = np.array(renaud.inertia(chain, R, q), float)
+    assert error(lin.equations_of_motion(chain, q, [0.0] * 6)[0], H) < 1e-12
+    by_quasi, zero = general_quasi_chain(chain), [0.0] * 6
+    joints = joint_motions(by_quasi, q, zero, zero)
+    assert error(quasi.inertia_matrix(by_quasi, joints, quasi.inertial_rates(joints)), H) < 1e-12
+    slide = rf.Builder("rail").link("cart", joint="prismatic", mass=1.0).model()
+    assert written.general_links(slide).links[0].theta0.s != 0.0
 
 
 def test_the_pivots_of_saha() -> None:

@@ -413,7 +413,56 @@ def test_redysim_floating_base_as_redysim_prints_it(tmp_path: Path) -> None:
     made.to_redysim(tmp_path)
     np.testing.assert_allclose(np.loadtxt(tmp_path / "statevar.dat"), state, atol=1e-6)
     np.testing.assert_allclose(np.loadtxt(tmp_path / "envar.dat"), tabled, atol=3e-6)
+    np.testing.assert_allclose(
+        np.loadtxt(tmp_path / "mtvar.dat"), np.loadtxt(f"{source}_mtvar.dat"), atol=5e-6
+    )
     assert np.loadtxt(tmp_path / "tor.dat").shape == (len(t), 3)
+
+
+def test_redysim_momentum_is_about_the_origin(free: Result, tmp_path: Path) -> None:
+    """Body by body from its Jacobian at its mass centre: L = sum (R I R' w + c x m v)."""
+    free.to_redysim(tmp_path)
+    rows = np.loadtxt(tmp_path / "mtvar.dat")
+    model, expected = free.model, np.zeros((len(free.t), 6))
+    R, r = model.kinematics(free.q)
+    for b, body in enumerate(model.bodies):
+        J = model.jacobian(free.q, body.name, body.com)
+        w, v = np.split(np.einsum("tij,tj->ti", J, free.v), 2, axis=1)
+        centre = r[:, b] + R[:, b] @ body.com
+        spin = np.einsum("tij,jk,tlk,tl->ti", R[:, b], body.inertia, R[:, b], w)
+        expected += np.concatenate([body.mass * v, spin + np.cross(centre, body.mass * v)], axis=1)
+    np.testing.assert_allclose(rows, expected, atol=1e-5 * np.abs(expected).max())
+    assert np.abs(rows[:, 3:] - free.momentum.angular).max() > 0.1
+    assert np.ptp(rows[:, 3:], axis=0).max() < 1e-5  # no outer force: about the origin it stays
+
+
+def test_redysim_rows_of_a_run_on_the_ground(tmp_path: Path) -> None:
+    """PE, KE, AE, GE, TE, and AE, GE after the state; GE is what the ground took, so TE stays."""
+    r = rf.scenario("quadruped_trot").run(t_end=0.1)
+    r.to_redysim(tmp_path)
+    rows, state = (np.loadtxt(tmp_path / f"{name}.dat") for name in ("envar", "statevar"))
+    pe, ke, ae, ge, te = rows.T
+    assert r.contacts is not None
+    assert ge.max() > 1.0
+    np.testing.assert_allclose(te, pe + ke + ae + ge, atol=1e-4)
+    assert np.ptp(te) < 1e-3 * np.ptp(pe)
+    np.testing.assert_array_equal(state[:, -2:], rows[:, 2:4])
+
+
+def test_redysim_rows_of_a_closed_robot(tmp_path: Path) -> None:
+    """tor.dat holds the driving torque and the multipliers of the cut joint (8.4)."""
+    r = rf.scenario("four_bar_turn").run(t_end=0.1)
+    r.to_redysim(tmp_path)
+    tor = np.loadtxt(tmp_path / "tor.dat")
+    driven = r.model.joint_slice(next(j.name for j in r.model.joints if j.actuated))
+    assert r.loops is not None
+    expected = np.concatenate([r.tau[:, driven], r.loops.multipliers], axis=1)
+    np.testing.assert_allclose(tor, expected, rtol=1e-6)
+    J = np.array([r.model.constraints(q, v).J for q, v in zip(r.q, r.v, strict=True)])
+    felt = r.model.tree.inverse_dynamics(r.q, r.v, r.a)  # (8.2): tau + J' lambda
+    pushed = np.einsum("tij,ti->tj", J, tor[:, 1:])
+    pushed[:, driven] += tor[:, :1]
+    np.testing.assert_allclose(pushed, felt, atol=1e-4 * np.abs(felt).max())
 
 
 def test_angles_of_any_base_are_the_same_attitude(free: Result) -> None:

@@ -48,11 +48,18 @@ def test_the_3r_arm_falls_like_a_triple_pendulum() -> None:
     assert np.ptp(r.energy.kinetic) > 10.0
 
 
-def test_the_slide_runs_out_once_joint_2_is_beyond_90_degrees() -> None:
+def test_joint_2_of_the_stanford_arm_falls_and_the_slide_runs_out_downward() -> None:
+    """From 90 to 4.6 degrees, which takes the slide's axis from level to almost straight down."""
     r = rf.scenario("stanford_free_fall").run()
     assert r.q[0].tolist() == pytest.approx([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
-    slide = r["joint3"]
-    assert abs(slide[-1]) > 10.0 * abs(slide[len(r) // 4])
+    theta_2, slide = np.degrees(r["joint2"]), r["joint3"]
+    assert (np.diff(theta_2) < 0.0).all()
+    assert theta_2[-1] == pytest.approx(4.639, abs=1e-3)
+    assert (np.diff(slide) > 0.0).all()
+    assert slide[-1] == pytest.approx(2.9997, abs=1e-4)
+    axis = r.model.kinematics(r.q).rotation[:, r.model.body_index("link3"), :, 2]
+    assert abs(axis[0, 2]) < 1e-12
+    assert axis[-1, 2] == pytest.approx(-np.cos(np.radians(4.639)), abs=1e-4)
 
 
 def test_the_gripper_falls_from_minus_60_degrees() -> None:

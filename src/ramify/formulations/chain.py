@@ -179,8 +179,8 @@ def chain_link(link: Link) -> ChainLink:
 
 
 def general_chain(n: int, joints: str = "") -> Chain:
-    """A chain of n joints ("R" or "P" each; all R unless told). No constant is 0 or 1 but y, and
-    the angle at q = 0.
+    """A chain of n joints ("R" or "P" each, by default all R). No constant is 0 or 1 but y, and the
+    angle of a revolute joint at q = 0; that of a prismatic joint is a DH constant like the others.
     """
     links = []
     for i, kind in enumerate(joints or "R" * n):
@@ -190,9 +190,9 @@ def general_chain(n: int, joints: str = "") -> Chain:
             0.11 + k, 0.07 + 0.021 * k, 0.05 + 0.011 * k
         )  # steps that meet neither 0 nor 1, however long the chain
         I = Sym3(0.31 + k, 0.42 + k, 0.53 + k, 0.011, 0.012, 0.013)  # noqa: E741
-        links.append(
-            ChainLink(kind == "R", beta, Turn(1.0, 0.0), Vec3(0.35 + k, 0.0, 0.15 + k), m, c, I)
-        )
+        turns = kind == "R"
+        theta0 = Turn(1.0, 0.0) if turns else Turn(math.cos(0.4 + k), math.sin(0.4 + k))
+        links.append(ChainLink(turns, beta, theta0, Vec3(0.35 + k, 0.0, 0.15 + k), m, c, I))
     return Chain(tuple(links), Vec3(1.7, 2.9, -9.2))
 
 

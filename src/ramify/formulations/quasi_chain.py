@@ -203,13 +203,14 @@ def _check_slides(robot: str, name: str, steps: Sequence[Step]) -> None:
 
 
 def general_quasi_chain(chain: Chain) -> QuasiChain:
-    """A chain of Denavit-Hartenberg links, at theta = 0 for q = 0, as a quasi-chain: K = Rx(beta),
-    turning or sliding about z.
+    """A chain of Denavit-Hartenberg links as a quasi-chain: K = Rx(beta) Rz(theta at q = 0), turning
+    about or sliding along z.
     """
     bodies = []
     for link in chain.links:
         c, s = link.beta.c, link.beta.s
-        K = Mat3(1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c)
+        ct, st = link.theta0.c, link.theta0.s
+        K = Mat3(ct, -st, 0.0, c * st, c * ct, -s, s * st, s * ct, c)
         step = Step("q", (0.0, 0.0, 1.0), float(link.rotational), float(not link.rotational))
         h, d = link.c * link.m, link.c
         steiner = Mat3.steiner(h, d)

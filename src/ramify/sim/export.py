@@ -16,6 +16,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.kernels.make import kernel
 from ramify.model.frame import rotation_about
 from ramify.model.joint import AXES, Joint
 from ramify.sim.record import Energies, Run
@@ -126,11 +127,12 @@ def to_xarray(result: Run) -> Any:
 def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
     """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
 
-    statevar: q, v and the energy of the actuators, AE = -W_act; timevar: t; tor: tau of the joints,
-    without that of a floating base; envar: PE, KE, AE, TE = PE + KE + AE, plus losses and what a
-    ground stores, where there are some; mtvar: linear momentum, and angular momentum about the
-    centre of mass. A floating base is written as ReDySim's: place and the angles of Rz Rx Ry, and
-    their rates.
+    statevar: q, v and the energy of the actuators, AE = -W_act, with a ground also its energy GE;
+    timevar: t; tor: tau of the joints, without that of a floating base, and for closed robots tau
+    of the actuated joints followed by the multipliers λ (8.4); envar: PE, KE, AE and TE = PE + KE +
+    AE plus losses, with a ground PE, KE, AE, GE and TE, GE being what the ground has stored and
+    dissipated; mtvar: linear momentum, and angular momentum about the world's origin. A floating
+    base is written as ReDySim's: place and the angles of Rz Rx Ry, and their rates.
 
     Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a
     base are at their gimbal lock.
@@ -138,19 +140,23 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
     base = [joint for joint in result.model.joints if joint.kind in ("free", "free_euler")]
     q, v = _with_angles(result)
     kept = np.ones(result.model.nv, dtype=bool)
-    for joint in base:
-        kept[result.model.joint_slice(joint.name)] = False
-    energy, work = result.energy, -result.work.actuator
-    momentum = np.concatenate([result.momentum.linear, result.momentum.angular], axis=1)
-    stored = 0.0 if result.contacts is None else result.contacts.stored
-    total = energy.total + stored + work + result.work.dissipated
-    balance = np.stack([energy.potential, energy.kinetic, work, total], axis=1)
+    for joint in result.model.joints:
+        passive = result.loops is not None and not joint.actuated
+        kept[result.model.joint_slice(joint.name)] = joint not in base and not passive
+    forces = [result.tau[:, kept], *([] if result.loops is None else [result.loops.multipliers])]
+    energy, spent = result.energy, [-result.work.actuator]
+    total = energy.total + spent[0] + result.work.dissipated
+    if result.contacts is not None:
+        spent.append(result.contacts.stored + result.contacts.dissipated)
+        total = total + result.contacts.stored
+    linear, angular = result.momentum
+    about_origin = angular + np.cross(kernel(result.model, "center_of_mass")(result.q), linear)
     files = {
-        "statevar.dat": np.concatenate([q, v, work[:, None]], axis=1),
+        "statevar.dat": np.column_stack([q, v, *spent]),
         "timevar.dat": result.t[:, None],
-        "tor.dat": result.tau[:, kept],
-        "envar.dat": balance,
-        "mtvar.dat": momentum,
+        "tor.dat": np.concatenate(forces, axis=1),
+        "envar.dat": np.column_stack([energy.potential, energy.kinetic, *spent, total]),
+        "mtvar.dat": np.concatenate([linear, about_origin], axis=1),
     }
     folder = Path(directory)
     try:

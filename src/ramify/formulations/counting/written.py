@@ -27,7 +27,8 @@ def general_links(model: Robot) -> Tree:
     have any.
 
     What a good choice of frames makes zero stays so: the turn towards a link's first child, the
-    angle at q = 0, and what lies between the axes of one joint.
+    angle of a turning joint at q = 0, and what lies between the axes of one joint. The angle of a
+    sliding joint is a constant that no choice of frames removes.
     """
     tree = tree_of(model)
     joint_of = [b for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)]
@@ -45,11 +46,12 @@ def general_links(model: Robot) -> Tree:
 def _general_placement(link: Link, k: int, later_child: bool) -> Link:
     x = 0.1 * (k + 1)
     gamma = Turn(*cos_sin(0.3 + x)) if later_child else Turn(1.0, 0.0)
+    theta0 = Turn(1.0, 0.0) if link.p.rho else Turn(*cos_sin(0.4 + x))
     return replace(
         link,
         gamma=gamma,
         alpha=Turn(*cos_sin(0.7 + x)),
-        theta0=Turn(1.0, 0.0),
+        theta0=theta0,
         r0=Vec3(0.35 + x, 0.15 + x, 0.25 + x),
     )
 
