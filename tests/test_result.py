@@ -443,7 +443,7 @@ def test_redysim_rows_of_a_run_on_the_ground(tmp_path: Path) -> None:
     rows, state = (np.loadtxt(tmp_path / f"{name}.dat") for name in ("envar", "statevar"))
     pe, ke, ae, ge, te = rows.T
     assert r.contacts is not None
-    assert ge.max() > 1.0
+    assert ge.max() > 0.3
     np.testing.assert_allclose(te, pe + ke + ae + ge, atol=1e-4)
     assert np.ptp(te) < 1e-3 * np.ptp(pe)
     np.testing.assert_array_equal(state[:, -2:], rows[:, 2:4])
