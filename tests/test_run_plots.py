@@ -131,3 +131,35 @@ def test_no_centre_of_pressure_without_load() -> None:
     bearing = run.contacts.load.sum(axis=1) > 1.0
     assert bearing.any()
     assert np.array_equal(shown[1:][bearing[1:]], run.contacts.center_of_pressure[1:][bearing[1:]])
+
+
+def sled(turn: int) -> Result:
+    """A box that slides along on four feet; ``turn`` cycles the axes of its world and of its file:
+    z is up, then y, then x.
+    """
+    order = np.roll(np.arange(3), -turn)  # world axis i of the turned run is axis order[i] of z up
+
+    def seen(vector: tuple[float, ...]) -> tuple[float, ...]:
+        return tuple(float(vector[k]) for k in order)
+
+    feet = {f"foot{i}": seen((x, y, -0.1)) for i, (x, y) in enumerate(((0.3, 0.1), (0.3, -0.1), (-0.3, 0.1), (-0.2, -0.1)))}  # fmt: skip
+    builder = rf.Builder("sled", gravity=seen((0.0, 0.0, -9.81)))
+    builder.link("box", joint="free", mass=2.0, inertia=seen((0.02, 0.05, 0.06)), points=feet)
+    builder.link("flag", "box", mass=0.1, com=seen((0.0, 0.0, 0.1)), at=seen((0.1, 0.0, 0.2)), axis=seen((0.0, 1.0, 0.0)), inertia=(1e-3,) * 3)  # fmt: skip
+    place, half = seen((0.0, 0.0, 0.1)), seen((0.0, 0.02, 0.0))
+    q = [*place, 1.0, *half, 0.0]
+    q[3] = float(np.sqrt(1.0 - np.dot(half, half)))
+    v = [*seen((0.8, 0.1, 0.0)), 0.0, 0.0, 0.0, 0.0]
+    return rf.simulate(builder.model(), 0.2, q, v, ground="firm", dt_out=0.01)
+
+
+@pytest.mark.parametrize(("turn", "name"), [(1, "z"), (2, "y")])
+def test_a_walk_looks_the_same_whatever_axis_is_up(turn: int, name: str) -> None:
+    upright, turned = (sled(k).plot("walk") for k in (0, turn))
+    for k in (0, 2, 3):  # side view, loads, pressure; the tilt is about the world's own axes
+        for a, b in zip(upright.axes[k].lines, turned.axes[k].lines, strict=True):
+            np.testing.assert_allclose(a.get_xydata(), b.get_xydata(), rtol=1e-5, atol=1e-6)
+    heights = np.concatenate([line.get_ydata() for line in turned.axes[0].lines[:-1]])
+    assert heights.max() > 0.25
+    assert upright.axes[3].get_title(loc="left") == "along x, m"
+    assert turned.axes[3].get_title(loc="left") == f"along {name}, m"

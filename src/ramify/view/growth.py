@@ -11,7 +11,8 @@ from ramify.core.errors import RamifyError
 from ramify.formulations.counting.book import Recursion, is_floating, run
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.literature import BOOK, PUBLISHED, Joints, Task
-from ramify.view.plots import LINE, PLAIN, style
+from ramify.view.figures import picture_kind, style
+from ramify.view.plots import LINE, PLAIN, SVG
 
 MOST = 30
 FIGURES: Final[tuple[tuple[str, Task, Recursion], ...]] = (
@@ -53,16 +54,11 @@ def plot_growth(path: str | Path) -> None:
     """Write the figure: published formulas as lines, the book's own dashed, counted here as dots.
     The suffix names the format.
     """
-    with style():
+    with style(more=SVG):
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(13.0, 12.0), layout="constrained")
-        kind, known = Path(path).suffix.lstrip(".").lower(), figure.canvas.get_supported_filetypes()
-        if kind not in known:
-            raise RamifyError(
-                f"{path}: the suffix names no kind of picture; choose one of "
-                f"{', '.join(sorted(known))}"
-            )
+        kind = picture_kind(figure, path)
         if not Path(path).absolute().parent.is_dir():
             raise RamifyError(f"{path} cannot be written: there is no folder {Path(path).parent}")
         grid: Any = figure.subplots(

@@ -11,17 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.errors import RamifyError
+from ramify.view.figures import THEMES, picture_kind, style
 
 PANELS = 12
 """Up to so many coordinates each get a panel of their own; more share one."""
 
-LINE = "#2f7fd1"
-INK = "#1a2b3c"
-"""The colour of everything but the curves; in a page it becomes the page's own text colour."""
+LINE, INK = THEMES["light"].lines[0], THEMES["light"].ink
+"""The colours of a curve and of everything else, which in a page becomes the page's own text
+colour.
+"""
 
+SVG = {"svg.fonttype": "none", "svg.hashsalt": "ramify"}
 PLAIN = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-"""Metadata that a picture goes without, so that equal numbers give equal files."""
+"""Text as text, and no metadata: equal numbers give equal files."""
 
 
 def plot_torques(
@@ -36,15 +38,9 @@ def plot_torques(
     """Write a plot of joint torques tau (T, n) over the times t (T,) in s. The file's suffix names
     the format.
     """
-    with style():
+    with style(more=SVG):
         figure = _torques(t, tau, names, units, title)
-        kind = Path(path).suffix.lstrip(".").lower()
-        known = figure.canvas.get_supported_filetypes()
-        if kind not in known:
-            raise RamifyError(
-                f"{path}: the suffix names no kind of picture; choose one of "
-                f"{', '.join(sorted(known))}"
-            )
+        kind = picture_kind(figure, path)
         figure.savefig(path, metadata=PLAIN if kind == "svg" else None, dpi=150)
 
 
@@ -52,41 +48,11 @@ def torques_svg(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Seque
     """The same plot as an ``<svg>`` element to be placed in a page, drawn in the text colour around
     it.
     """
-    with style():
+    with style(more=SVG):
         file = io.StringIO()
         _torques(t, tau, names, units).savefig(file, format="svg", metadata=PLAIN, transparent=True)
     svg = file.getvalue()
     return svg[svg.index("<svg") :].replace(INK, "currentColor")
-
-
-def style() -> Any:
-    """The look of all plots; RamifyError where there is no Matplotlib."""
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise RamifyError(
-            "plots need Matplotlib; install it with: pip install 'ramify[plot]'"
-        ) from None
-    inked = (
-        "text.color",
-        "axes.labelcolor",
-        "axes.edgecolor",
-        "axes.titlecolor",
-        "xtick.color",
-        "ytick.color",
-        "grid.color",
-    )
-    settings: dict[Any, Any] = dict.fromkeys(inked, INK) | {
-        "axes.spines.right": False,
-        "axes.spines.top": False,
-        "axes.titlesize": "medium",
-        "font.family": ["DejaVu Sans"],
-        "grid.alpha": 0.2,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "ramify",
-        "text.parse_math": False,
-    }
-    return mpl.rc_context(settings)
 
 
 def _torques(

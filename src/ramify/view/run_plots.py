@@ -4,9 +4,7 @@ audit, phase portraits.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -16,39 +14,21 @@ from ramify.core.errors import ModelError, RamifyError
 from ramify.sim.audit import audited
 from ramify.sim.record import Run
 from ramify.view.curves import pressed
+from ramify.view.figures import (
+    THEMES,
+    Theme,
+    flatten,
+    legend,
+    logarithmic,
+    panels,
+    short,
+    span,
+    stroke,
+    style,
+    unit_text,
+)
 from ramify.view.plots import PANELS
 from ramify.view.walking import walk
-
-
-@dataclass(frozen=True)
-class Theme:
-    """Colours of the paper, of everything drawn in ink, of the curves in order, and of what is
-    wrong.
-    """
-
-    paper: str
-    ink: str
-    lines: tuple[str, ...]
-    alarm: str
-    map: str
-
-
-THEMES: Final = {
-    "light": Theme(
-        "#ffffff",
-        "#1a2b3c",
-        ("#2f7fd1", "#c2571a", "#3a8f4d", "#7a4fb5", "#8a6d1d"),
-        "#c62828",
-        "viridis",
-    ),
-    "dark": Theme(
-        "#14191f",
-        "#dfe6ee",
-        ("#6cb2f5", "#f0a064", "#7ecb8f", "#b99cf0", "#d9c06a"),
-        "#ff6b6b",
-        "plasma",
-    ),
-}
 
 TITLES: Final = {
     "q": "joint coordinates",
@@ -83,7 +63,7 @@ def plot(
         raise RamifyError(f"theme {theme!r} must be one of {', '.join(THEMES)}")
     colours = THEMES[theme]
     chosen = _chosen(result, joints, "q" if what in ("q", "phase") else "v")
-    with _style(colours):
+    with style(colours):
         figure = (
             drawers[what](result, chosen, colours)
             if what in drawers
@@ -104,37 +84,6 @@ _WORDS: Final = {
 }
 
 
-def _style(theme: Theme) -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise RamifyError(
-            "plots need Matplotlib; install it with: pip install 'ramify[plot]'"
-        ) from None
-    inked = (
-        "text.color",
-        "axes.labelcolor",
-        "axes.edgecolor",
-        "axes.titlecolor",
-        "xtick.color",
-        "ytick.color",
-        "grid.color",
-    )
-    papers = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
-    settings: dict[Any, Any] = dict.fromkeys(inked, theme.ink) | dict.fromkeys(papers, theme.paper) | {
-        "axes.spines.right": False,
-        "axes.spines.top": False,
-        "axes.titlesize": "medium",
-        "figure.titlesize": "medium",
-        "font.family": ["DejaVu Sans"],
-        "grid.alpha": 0.2,
-        "legend.frameon": False,
-        "legend.fontsize": "small",
-        "text.parse_math": False,  # a joint may be named $x$
-    }  # fmt: skip
-    return mpl.rc_context(settings)
-
-
 def _chosen(result: Run, joints: Sequence[str] | None, of: str) -> list[int]:
     """Columns of q or v that belong to some joints, or all."""
     model = result.model
@@ -150,52 +99,6 @@ def _chosen(result: Run, joints: Sequence[str] | None, of: str) -> list[int]:
     ]
 
 
-# ---- panels ----
-
-
-def _panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
-    from matplotlib.figure import Figure
-
-    across = min(across, count)
-    rows = math.ceil(count / across)
-    figure = Figure(
-        figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5),
-        layout="constrained",
-    )
-    axes = list(figure.subplots(rows, across, squeeze=False).ravel())
-    for spare in axes[count:]:
-        spare.set_visible(False)
-    for panel in axes[:count]:
-        panel.grid(True)
-    return figure, axes[:count]
-
-
-LONGEST: Final = 28
-"""Characters of a name that a figure has room for."""
-
-
-def short(name: str) -> str:
-    """A name as a figure shows it: of a long one the beginning and the end."""
-    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-(LONGEST // 2 - 1) :]}"
-
-
-def stroke(theme: Theme, k: int) -> dict[str, Any]:
-    """Colour and dashes of curve k: where the colours are used up they come again with other
-    dashes.
-    """
-    count = len(theme.lines)
-    dashes = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
-    return {"color": theme.lines[k % count], "linestyle": dashes[k // count % len(dashes)]}
-
-
-def _unit(text: str) -> str:
-    return text.replace("^2", "²")
-
-
-def _legend(axes: Any) -> None:
-    axes.legend(loc="best")
-
-
 def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
     """A panel per column over time, the desired motion dashed; many columns share one panel."""
     values: Array = getattr(result, what)
@@ -205,7 +108,7 @@ def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
     names, units = result.columns[what], result.units[what]
     if len(chosen) > PANELS:
         return _together(result, values[:, chosen], [units[i] for i in chosen], theme)
-    figure, axes = _panels(len(chosen))
+    figure, axes = panels(len(chosen))
     for panel, i in zip(axes, chosen, strict=True):
         if wanted is not None and np.isfinite(wanted[:, i]).any():
             panel.plot(
@@ -218,22 +121,13 @@ def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
             )
         panel.plot(result.t, values[:, i], color=theme.lines[0], linewidth=1.4, label="simulated")
         panel.set_title(short(names[i]), loc="left")
-        panel.set_ylabel(f"{what}, {_unit(units[i])}")
+        panel.set_ylabel(f"{what}, {unit_text(units[i])}")
         panel.set_xlabel("t, s")
         panel.margins(x=0.0)
-        _flatten(panel, values[:, i])
+        flatten(panel, values[:, i])
     if wanted is not None and axes:
-        _legend(axes[0])
+        legend(axes[0])
     return figure
-
-
-def _flatten(panel: Any, values: Array) -> None:
-    """A curve that is constant but for rounding is drawn as the flat line it is."""
-    low, high = float(np.nanmin(values, initial=0.0)), float(np.nanmax(values, initial=0.0))
-    if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) <= 1e-12 * max(
-        abs(low), abs(high)
-    ) and np.isfinite(values[0]):
-        panel.set_ylim(float(values[0]) - 1.0, float(values[0]) + 1.0)
 
 
 def _together(result: Run, values: Array, units: list[str], theme: Theme) -> Any:
@@ -252,7 +146,7 @@ def _together(result: Run, values: Array, units: list[str], theme: Theme) -> Any
         )
     panel.set_title(f"{count} coordinates, from the first (blue) to the last (yellow)", loc="left")
     panel.set_xlabel("t, s")
-    panel.set_ylabel(", ".join(_unit(unit) for unit in dict.fromkeys(units)))
+    panel.set_ylabel(", ".join(unit_text(unit) for unit in dict.fromkeys(units)))
     panel.grid(True)
     panel.margins(x=0.0)
     return figure
@@ -271,7 +165,7 @@ def _phase(result: Run, chosen: list[int], theme: Theme) -> Any:
             f"{len(drawn)} phase portraits are too many for a figure; name up to {PANELS} joints: "
             "plot('phase', joints=[…])"
         )
-    figure, axes = _panels(len(drawn))
+    figure, axes = panels(len(drawn))
     for panel, i in zip(axes, drawn, strict=True):
         j = rate[i]
         if result.desired is not None:
@@ -289,9 +183,9 @@ def _phase(result: Run, chosen: list[int], theme: Theme) -> Any:
             result.q[:1, i], result.v[:1, j], "o", color=theme.ink, markersize=4, label="start"
         )
         panel.set_title(short(result.columns["q"][i]), loc="left")
-        panel.set_xlabel(f"q, {_unit(result.units['q'][i])}")
-        panel.set_ylabel(f"v, {_unit(result.units['v'][j])}")
-    _legend(axes[0])
+        panel.set_xlabel(f"q, {unit_text(result.units['q'][i])}")
+        panel.set_ylabel(f"v, {unit_text(result.units['v'][j])}")
+    legend(axes[0])
     return figure
 
 
@@ -307,7 +201,7 @@ def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
         raise RamifyError("this run has no contacts: it had no ground")
     up = np.array(contacts.up)
     aside = contacts.force - contacts.load[..., None] * up
-    figure, axes = _panels(4, across=2)
+    figure, axes = panels(4, across=2)
     shown = [
         ("upward force", "N", contacts.load),
         ("force along the level", "N", np.linalg.norm(aside, axis=2)),
@@ -329,10 +223,10 @@ def _contacts(result: Run, chosen: list[int], theme: Theme) -> Any:
     axes[3].set_ylabel("m")
     for panel in axes:
         panel.set_xlabel("t, s")
-        panel.set_xlim(*_span(result))
+        panel.set_xlim(*span(result))
     if contacts.touching.any():
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper")
-    _legend(axes[3])
+    legend(axes[3])
     return figure
 
 
@@ -345,7 +239,7 @@ def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
     """
     kinetic, potential, total = result.energy
     work, lost = result.work
-    figure, (panel,) = _panels(1)
+    figure, (panel,) = panels(1)
     figure.set_size_inches(8.0, 4.5)
     curves = [("kinetic", kinetic), ("potential, from the start", potential - potential[0])]
     curves += [("work of actuators", work)] if np.any(work) else []
@@ -371,19 +265,8 @@ def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
     panel.set_xlabel("t, s")
     panel.set_ylabel("energy, J")
     panel.margins(x=0.0)
-    _legend(panel)
+    legend(panel)
     return figure
-
-
-def _logarithmic(panel: Any) -> None:
-    """Decades upwards, with plain labels: those of Matplotlib are formulas, which these figures do
-    not set.
-    """
-    from matplotlib.ticker import LogFormatter
-
-    panel.set_yscale("log")
-    panel.yaxis.set_major_formatter(LogFormatter())
-    panel.yaxis.set_minor_formatter(LogFormatter())
 
 
 def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
@@ -391,7 +274,7 @@ def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
     loops = result.loops
     if loops is None:
         raise RamifyError(f"{result.model.name} has no loops to plot")
-    figure, (forces, gaps) = _panels(2)
+    figure, (forces, gaps) = panels(2)
     for i, name in enumerate(loops.names):
         forces.plot(
             result.t, loops.multipliers[:, i], linewidth=1.3, label=short(name), **stroke(theme, i)
@@ -403,11 +286,11 @@ def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
         gaps.plot(result.t, shown, linewidth=1.2, label=short(loop.name), **stroke(theme, k))
         start += len(loop.rows)
     if gaps.lines and any(np.isfinite(line.get_ydata()).any() for line in gaps.lines):
-        _logarithmic(gaps)
+        logarithmic(gaps)
     for panel, what in ((forces, "multiplier, N or N m"), (gaps, "gap, m or 1")):
         panel.set_xlabel("t, s")
         panel.set_ylabel(what)
-        panel.set_xlim(*_span(result))
+        panel.set_xlim(*span(result))
     lines = (len(loops.names) if len(loops.names) <= 20 else 0) + len(result.model.loops)
     figure.set_size_inches(
         10.2, max(2.8, 0.19 * (lines + 4))
@@ -421,23 +304,19 @@ def _loops(result: Run, chosen: list[int], theme: Theme) -> Any:
     return figure
 
 
-def _span(result: Run) -> tuple[float, float]:
-    """From the first time to the last, or around the only one."""
-    first, last = float(result.t[0]), float(result.t[-1])
-    return (first, last) if last > first else (first - 0.5, first + 0.5)
-
-
 def _audit(result: Run, chosen: list[int], theme: Theme) -> Any:
     """The error of each check as a share of its scale, with its limit and the row where it first
     breaks.
     """
     checks = audited(result).checks
-    figure, axes = _panels(len(checks))
+    figure, axes = panels(len(checks))
     if len(checks) == 1:
         figure.set_size_inches(8.0, 4.0)
     for panel, check in zip(axes, checks, strict=True):
         scale, what = (
-            (check.scale, "error / scale") if check.scale else (1.0, f"error, {_unit(check.unit)}")
+            (check.scale, "error / scale")
+            if check.scale
+            else (1.0, f"error, {unit_text(check.unit)}")
         )
         shown = np.where(
             check.error == 0.0, np.nan, np.abs(check.error) / scale
@@ -454,10 +333,10 @@ def _audit(result: Run, chosen: list[int], theme: Theme) -> Any:
                 label=f"breaks at {result.t[check.first]:.4g} s",
             )
         if np.isfinite(shown).any() or check.limit > 0.0:
-            _logarithmic(panel)
+            logarithmic(panel)
         panel.set_title(f"{check.name}: {'passed' if check.passed else 'failed'}", loc="left")
         panel.set_xlabel("t, s")
         panel.set_ylabel(what)
-        panel.set_xlim(*_span(result))
-        _legend(panel)
+        panel.set_xlim(*span(result))
+        legend(panel)
     return figure

@@ -1,56 +1,84 @@
 """A walk at a glance: the robot from the side, its trunk, what its feet bear, and where the ground
 presses.
+
+Gravity says what is up, and the way the robot goes what is forward: the level axis of its world
+along which it travels most, or, where it stays, the one along which it is longest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 
+from ramify.contact.record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.kernels.questions import kinematics
-from ramify.motion.support import measured_balance
 from ramify.sim.record import Run
 from ramify.view.curves import pressed
-
-if TYPE_CHECKING:
-    from ramify.view.run_plots import Theme
+from ramify.view.figures import Theme, short, stroke
+from ramify.view.terrain import described
 
 FRAMES: Final = 7
 """Postures in the side view."""
 
 
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """Unit vectors (3,) of the robot's world: ``up``, and ``forward`` on the level, the projection
+    of the world's axis ``name``.
+    """
+
+    up: Array
+    forward: Array
+    name: str
+
+
+def directions(result: Run, contacts: Contacts) -> Directions:
+    """Up and forward of a run on a ground."""
+    up = np.array(contacts.up, dtype=np.float64)
+    axes = np.eye(3) - np.outer(up, up)  # rows: the world's axes, as far as they are level
+    lengths = np.linalg.norm(axes, axis=1)
+    level = [i for i in range(3) if lengths[i] > 0.5]
+    r = kinematics(result.model, result.q).position
+    travel, extent = np.ptp(r[:, 0] @ axes.T, axis=0), np.ptp(r[0] @ axes.T, axis=0)
+    measure = travel if travel[level].max() > 0.1 * extent[level].max() else extent
+    best = max(level, key=lambda i: float(measure[i]))
+    return Directions(up, axes[best] / lengths[best], "xyz"[best])
+
+
 def walk(result: Run, chosen: list[int], theme: Theme) -> Any:
     """Four panels of a run on a ground: side view; the trunk's tilt; the feet's loads; centre of
-    pressure and support along x.
+    pressure and support along the way.
 
     Raises RamifyError where the run had no ground.
     """
     from matplotlib.figure import Figure
 
-    if result.contacts is None:
+    contacts = result.contacts
+    if contacts is None:
         raise RamifyError(
             "this run had no ground, so there is no walk to plot; see rf.simulate's ground="
         )
+    way = directions(result, contacts)
     figure = Figure(figsize=(9.0, 5.2), layout="constrained")
     grid = figure.add_gridspec(2, 3)
-    _side(figure.add_subplot(grid[0, :]), result, theme)
+    _side(figure.add_subplot(grid[0, :]), result, way, theme)
     _tilt(figure.add_subplot(grid[1, 0]), result, theme)
-    _loads(figure.add_subplot(grid[1, 1]), result, theme)
-    _pressure(figure.add_subplot(grid[1, 2]), result, theme)
+    _loads(figure.add_subplot(grid[1, 1]), result, contacts, theme)
+    _pressure(figure.add_subplot(grid[1, 2]), result, contacts, way, theme)
     return figure
 
 
-def _side(axes: Any, result: Run, theme: Theme) -> None:
-    """Postures side by side, seen along y: sticks from every body to those it carries and to its
+def _side(axes: Any, result: Run, way: Directions, theme: Theme) -> None:
+    """Postures side by side, up over forward: sticks from every body to those it carries and to its
     points of contact.
     """
-    model = result.model
-    R, r = kinematics(model, result.q[:1])
-    long, high = (float(np.ptp(r[0, :, i])) + 0.1 for i in (0, 2))
+    model, plane = result.model, np.stack([way.forward, way.up], axis=1)
+    long, high = np.ptp(kinematics(model, result.q[0]).position @ plane, axis=0) + 0.1
     frames = int(np.clip(FRAMES * high / long, 4, FRAMES))  # as many as fit beside each other
     rows = np.unique(np.linspace(0, len(result.t) - 1, frames).round().astype(int))
     R, r = kinematics(model, result.q[rows])
@@ -60,30 +88,25 @@ def _side(axes: Any, result: Run, theme: Theme) -> None:
     sticks += [
         (b, b, np.array(point)) for b, body in enumerate(model.bodies) for _, point in body.points
     ]
-    lines = np.array(
-        [
-            [r[:, b], r[:, c] if point is None else r[:, c] + R[:, c] @ point]
-            for b, c, point in sticks
-        ]
-    )
-    lines = lines - r[None, None, :, 0] * [1.0, 0.0, 0.0]
+    ends = [
+        [r[:, b], r[:, c] if point is None else r[:, c] + R[:, c] @ point] for b, c, point in sticks
+    ]
+    lines = np.array(ends) @ plane
+    lines[..., 0] -= r[:, 0] @ way.forward
     apart = 1.15 * float(np.ptp(lines[..., 0]))
-    for (b, c, _), ends in zip(sticks, lines, strict=True):
+    for (b, c, _), line in zip(sticks, lines, strict=True):
         colour = theme.ink if b == 0 else theme.lines[_branch(model.parents, c) % 2]
         for k in range(len(rows)):
-            axes.plot(
-                ends[:, k, 0] + k * apart,
-                ends[:, k, 2],
-                color=colour,
-                linewidth=1.4,
-                solid_capstyle="round",
-            )
-    axes.axhline(0.0, color=theme.ink, linewidth=0.8)
+            x, y = line[:, k, 0] + k * apart, line[:, k, 1]
+            axes.plot(x, y, color=colour, linewidth=1.4, solid_capstyle="round")
+    terrain = described(result) or {"kind": "flat"}
+    if terrain.get("kind") == "flat":
+        axes.axhline(float(terrain.get("height", 0.0)), color=theme.ink, linewidth=0.8)
     axes.set_aspect("equal")
     axes.set_xticks(
         [k * apart for k in range(len(rows))], [f"{result.t[row]:.3g} s" for row in rows]
     )
-    axes.set_ylabel("z, m")
+    axes.set_ylabel("height, m")
 
 
 def _branch(parents: Sequence[int], body: int) -> int:
@@ -104,11 +127,7 @@ def _tilt(axes: Any, result: Run, theme: Theme) -> None:
     _finish(axes, "tilt of the trunk, degrees")
 
 
-def _loads(axes: Any, result: Run, theme: Theme) -> None:
-    from ramify.view.run_plots import short, stroke
-
-    contacts = result.contacts
-    assert contacts is not None
+def _loads(axes: Any, result: Run, contacts: Contacts, theme: Theme) -> None:
     touched = contacts.touching.any(axis=0)
     bodies = list(
         dict.fromkeys(
@@ -127,24 +146,20 @@ def _loads(axes: Any, result: Run, theme: Theme) -> None:
     _finish(axes, "load on the feet, N")
 
 
-def _pressure(axes: Any, result: Run, theme: Theme) -> None:
-    balance = measured_balance(result)
-    ends = np.array([(polygon[:, 0].min(), polygon[:, 0].max()) for polygon in balance.polygons])
-    axes.fill_between(
-        result.t,
-        ends[:, 0],
-        ends[:, 1],
-        color=theme.lines[0],
-        alpha=0.25,
-        linewidth=0.0,
-        label="support",
-    )
+def _pressure(axes: Any, result: Run, contacts: Contacts, way: Directions, theme: Theme) -> None:
+    """Centre of pressure between the first and the last point that touches, along the way."""
+    places = contacts.position @ way.forward
+    aside = np.where(contacts.touching, 0.0, np.inf)
+    none = ~contacts.touching.any(axis=1)
+    low, high = (places + aside).min(axis=1), (places - aside).max(axis=1)
+    low[none] = high[none] = np.nan
+    look = {"color": theme.lines[0], "alpha": 0.25, "linewidth": 0.0, "label": "support"}
+    axes.fill_between(result.t, low, high, **look)
     centre = pressed(result)
-    assert centre is not None
-    axes.plot(
-        result.t, centre[:, 0], color=theme.lines[1], linewidth=1.0, label="centre of pressure"
-    )
-    _finish(axes, "along x, m")
+    if centre is not None:
+        look = {"color": theme.lines[1], "linewidth": 1.0, "label": "centre of pressure"}
+        axes.plot(result.t, centre @ way.forward, **look)
+    _finish(axes, f"along {way.name}, m")
 
 
 def _finish(axes: Any, title: str) -> None:

@@ -1,0 +1,156 @@
+"""What the Matplotlib figures share: colours, style, panels, names and dashes of curves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.sim.record import Run
+
+
+@dataclass(frozen=True)
+class Theme:
+    """Colours of the paper, of everything drawn in ink, of the curves in order, and of what is
+    wrong.
+    """
+
+    paper: str
+    ink: str
+    lines: tuple[str, ...]
+    alarm: str
+    map: str
+
+
+THEMES: Final = {
+    "light": Theme(
+        "#ffffff",
+        "#1a2b3c",
+        ("#2f7fd1", "#c2571a", "#3a8f4d", "#7a4fb5", "#8a6d1d"),
+        "#c62828",
+        "viridis",
+    ),
+    "dark": Theme(
+        "#14191f",
+        "#dfe6ee",
+        ("#6cb2f5", "#f0a064", "#7ecb8f", "#b99cf0", "#d9c06a"),
+        "#ff6b6b",
+        "plasma",
+    ),
+}
+
+
+def style(theme: Theme = THEMES["light"], more: Mapping[str, str] | None = None) -> Any:
+    """The look of all figures, as a context; RamifyError where Matplotlib is missing."""
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise RamifyError(
+            "plots need Matplotlib; install it with: pip install 'ramify[plot]'"
+        ) from None
+    inked = [f"axes.{part}color" for part in ("label", "edge", "title")]
+    inked += ["text.color", "xtick.color", "ytick.color", "grid.color"]
+    papers = ("figure.facecolor", "axes.facecolor", "savefig.facecolor", "legend.facecolor")
+    settings: dict[Any, Any] = {
+        **dict.fromkeys(inked, theme.ink),
+        **dict.fromkeys(papers, theme.paper),
+        "axes.spines.right": False,
+        "axes.spines.top": False,
+        "axes.titlesize": "medium",
+        "figure.titlesize": "medium",
+        "font.family": ["DejaVu Sans"],
+        "grid.alpha": 0.2,
+        "legend.frameon": False,
+        "legend.fontsize": "small",
+        "text.parse_math": False,  # a joint may be named $x$
+        **(more or {}),
+    }
+    return mpl.rc_context(settings)
+
+
+def picture_kind(figure: Any, path: str | Path) -> str:
+    """The format that a file's suffix names; RamifyError where it names none."""
+    kind, known = Path(path).suffix.lstrip(".").lower(), figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise RamifyError(
+            f"{path}: the suffix names no kind of picture; choose one of {', '.join(sorted(known))}"
+        )
+    return kind
+
+
+def panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
+    """A figure of so many panels with a grid, some in a row."""
+    from matplotlib.figure import Figure
+
+    across = min(across, count)
+    rows = math.ceil(count / across)
+    figure = Figure(
+        figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5),
+        layout="constrained",
+    )
+    axes = list(figure.subplots(rows, across, squeeze=False).ravel())
+    for spare in axes[count:]:
+        spare.set_visible(False)
+    for panel in axes[:count]:
+        panel.grid(True)
+    return figure, axes[:count]
+
+
+LONGEST: Final = 28
+"""Characters of a name that a figure has room for."""
+
+
+def short(name: str) -> str:
+    """A name as a figure shows it: of a long one the beginning and the end."""
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-(LONGEST // 2 - 1) :]}"
+
+
+def stroke(theme: Theme, k: int) -> dict[str, Any]:
+    """Colour and dashes of curve k: where the colours are used up they come again with other
+    dashes.
+    """
+    count = len(theme.lines)
+    dashes = ("-", (0, (4, 2)), (0, (1, 1.5)), (0, (6, 2, 1, 2)))
+    return {"color": theme.lines[k % count], "linestyle": dashes[k // count % len(dashes)]}
+
+
+def unit_text(text: str) -> str:
+    """A unit as a figure shows it."""
+    return text.replace("^2", "²")
+
+
+def legend(axes: Any) -> None:
+    """A legend where it covers least."""
+    axes.legend(loc="best")
+
+
+def flatten(panel: Any, values: Array) -> None:
+    """A curve that is constant but for rounding is drawn as the flat line it is."""
+    low, high = float(np.nanmin(values, initial=0.0)), float(np.nanmax(values, initial=0.0))
+    if np.nanmax(values, initial=-np.inf) - np.nanmin(values, initial=np.inf) <= 1e-12 * max(
+        abs(low), abs(high)
+    ) and np.isfinite(values[0]):
+        panel.set_ylim(float(values[0]) - 1.0, float(values[0]) + 1.0)
+
+
+def logarithmic(panel: Any) -> None:
+    """Decades upwards, with plain labels: those of Matplotlib are formulas, which these figures do
+    not set.
+    """
+    from matplotlib.ticker import LogFormatter
+
+    panel.set_yscale("log")
+    panel.yaxis.set_major_formatter(LogFormatter())
+    panel.yaxis.set_minor_formatter(LogFormatter())
+
+
+def span(result: Run) -> tuple[float, float]:
+    """From the first time to the last, or around the only one."""
+    first, last = float(result.t[0]), float(result.t[-1])
+    return (first, last) if last > first else (first - 0.5, first + 0.5)
