@@ -20,7 +20,7 @@ def free() -> Result:
     return run(model, model.neutral(), 0.4 * np.cos(np.arange(model.nv)), 1.0, rows=21)
 
 
-PLOTS = ("q", "v", "a", "tau", "energy", "audit", "phase")
+PLOTS = ("q", "v", "a", "tau", "energy", "momentum", "audit", "phase")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_plots(what: str, theme: str, tmp_path: Path) -> None:
     figure = r.plot(what, theme=theme)  # type: ignore[arg-type]
     figure.savefig(tmp_path / "plot.svg")
     labels = [axes.get_title(loc="left") for axes in figure.axes]
-    if what not in ("energy", "audit"):
+    if what not in ("energy", "momentum", "audit"):
         assert labels[:2] == ["$x_1$", "ü & λ"]
     assert all(
         axes.get_xlabel() and axes.get_ylabel() for axes in figure.axes if axes.get_visible()

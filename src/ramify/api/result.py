@@ -86,8 +86,8 @@ class Result(Run):
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
     ) -> Any:
-        """A Matplotlib figure: "q", "v", "a", "tau", "energy", "audit" over time, "phase" (v over
-        q), "contacts", "loops", "walk".
+        """A Matplotlib figure: "q", "v", "a", "tau", "energy", "momentum", "audit" over time,
+        "phase" (v over q), "contacts", "loops", "walk".
 
         joints: names of the joints to draw, all unless told. Where a motion was desired, it is
         drawn beside what was simulated.

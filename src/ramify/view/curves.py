@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,8 +31,8 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Chart:
-    """Curves that share their axes. ``groups`` are the headings under which it stands; ``across``
-    names the axis of ``x``.
+    """Curves that share their axes. ``groups`` are the tabs that show it; ``across`` names the axis
+    of ``x``; ``fit`` is the range (low, high) that the vertical axis shows, by default all of it.
     """
 
     title: str
@@ -43,6 +42,7 @@ class Chart:
     log: bool = False
     limit: float = 0.0
     across: tuple[str, str] | None = None
+    fit: tuple[float, float] | None = None
 
 
 def charts(result: Run) -> list[Chart]:
@@ -52,9 +52,11 @@ def charts(result: Run) -> list[Chart]:
         *_joints(result, "v", "Joint velocities", ("Velocities",)),
         *_joints(result, "a", "Joint accelerations", ("Accelerations",)),
         *_joints(result, "tau", "Joint forces", ("Overview", "Forces")),
-        _energy(result),
+        energies(result),
         *_contacts(result),
         *_loops(result),
+        *momenta(result),
+        *_limits(result),
         *_phase(result),
         *_audit(result),
     ]
@@ -70,8 +72,7 @@ def _by_unit(units: Sequence[str]) -> dict[str, list[int]]:
 def _joints(result: Run, what: str, title: str, groups: tuple[str, ...]) -> list[Chart]:
     """A chart for each unit among the columns of q, v, a or tau."""
     values: Array = getattr(result, what)
-    wanted: Any = getattr(result.desired, what, None) if what in ("q", "v", "a") else None
-    wanted = wanted if np.shape(wanted) == values.shape else None
+    wanted = desired_columns(result, what)
     names, found = result.columns[what], []
     for unit, columns in _by_unit(result.units[what]).items():
         curves = tuple(Curve(names[i], values[:, i], wanted=_seen(wanted, i)) for i in columns)
@@ -81,13 +82,19 @@ def _joints(result: Run, what: str, title: str, groups: tuple[str, ...]) -> list
     return found
 
 
+def desired_columns(result: Run, what: str) -> Array | None:
+    """The desired q, v or a, in the columns of a run; None where there is none."""
+    wanted: Array | None = getattr(result.desired, what, None) if what in ("q", "v", "a") else None
+    return wanted if wanted is not None and wanted.shape == getattr(result, what).shape else None
+
+
 def _seen(wanted: Array | None, column: int) -> Array | None:
     return (
         wanted[:, column] if wanted is not None and np.isfinite(wanted[:, column]).any() else None
     )
 
 
-def _energy(result: Run) -> Chart:
+def energies(result: Run) -> Chart:
     kinetic, potential, total = result.energy
     work, lost = result.work
     curves = [
@@ -96,7 +103,7 @@ def _energy(result: Run) -> Chart:
     ]
     curves += [Curve("work of actuators", work)] if np.any(work) else []
     curves += [Curve("dissipated", lost)] if np.any(lost) else []
-    stored = np.asarray(getattr(result.contacts, "stored", 0.0))
+    stored = np.zeros(1) if result.contacts is None else result.contacts.stored
     curves += [Curve("stored in the ground", stored)] if stored.any() else []
     curves.append(Curve("balance", total - potential[0] - work + lost + stored, dashed=True))
     return Chart("Energy", "J", ("Overview", "Energy"), tuple(curves))
@@ -143,38 +150,32 @@ def _phase(result: Run) -> list[Chart]:
 
 
 def _contacts(result: Run) -> list[Chart]:
-    """Normal and tangential contact forces and penetrations; "up" is against gravity."""
-    contacts: Any = result.contacts
-    force = getattr(contacts, "force", None)
-    if force is None or np.ndim(force) != 3 or np.shape(force)[0] != len(result):
+    """Forces and depths of the points that touch the ground at some time, and the centre of
+    pressure.
+    """
+    contacts = result.contacts
+    if contacts is None:
         return []
-    force = np.asarray(force, dtype=np.float64)
-    names = [str(name) for name in getattr(contacts, "names", range(force.shape[1]))]
-    g = np.array(result.model.gravity)
-    up = -g / np.linalg.norm(g) if np.any(g) else np.array([0.0, 0.0, 1.0])
-    normal = force @ up
-    along = np.linalg.norm(force - normal[..., None] * up, axis=2)
-    rows = [
-        ("Contact forces, normal", "N", normal),
-        ("Contact forces, along the ground", "N", along),
-    ]
-    depth: Any = getattr(contacts, "penetration", None)
-    if np.shape(depth) == normal.shape:
-        rows.append(("Penetration", "mm", 1e3 * np.asarray(depth)))
+    touched = np.flatnonzero(contacts.touching.any(axis=0))
+    shown = touched if len(touched) else np.arange(len(contacts))
+    some = (
+        f", {len(touched)} of {len(contacts)} points touch" if len(touched) < len(contacts) else ""
+    )
+    along = contacts.force - contacts.load[..., None] * np.array(contacts.up)
+    depth = 1e3 * contacts.penetration
+    deepest = max(float(depth[:, shown].max(initial=0.0)), 0.1)
+    rows = (
+        ("Contact forces, upward", "N", contacts.load, ("Overview", "Contacts"), None),
+        ("Contact forces, level", "N", np.linalg.norm(along, axis=2), ("Contacts",), None),
+        ("Penetration", "mm", depth, ("Contacts",), (-0.6 * deepest, deepest)),
+    )
     found = []
-    for title, unit, values in rows:
-        groups = ("Overview", "Contacts") if values is normal else ("Contacts",)
-        found.append(
-            Chart(
-                title,
-                unit,
-                groups,
-                tuple(Curve(name, values[:, i]) for i, name in enumerate(names)),
-            )
-        )
+    for title, unit, values, groups, fit in rows:
+        curves = tuple(Curve(contacts.names[i], values[:, i]) for i in shown)
+        found.append(Chart(title + some, unit, groups, curves, fit=fit))
     centre = pressed(result)
     if centre is not None:
-        curves = tuple(Curve("xyz"[i], centre[:, i]) for i in range(min(3, centre.shape[1])))
+        curves = tuple(Curve("xyz"[i], centre[:, i]) for i in range(3))
         found.append(Chart("Centre of pressure", "m", ("Contacts",), curves))
     return found
 
@@ -183,30 +184,53 @@ def pressed(result: Run) -> Array | None:
     """The centre of pressure (T, 3) as plots show it: NaN where the ground bears under a thousandth
     of the weight, since a first touch has a centre that means nothing. None for a run without one.
     """
-    centre = np.asarray(getattr(result.contacts, "center_of_pressure", ()), dtype=np.float64)
-    if result.contacts is None or centre.ndim != 2 or centre.shape[0] != len(result):
+    if result.contacts is None:
         return None
     borne = result.contacts.total_force @ np.array(result.contacts.up)
     weight = result.model.mass * float(np.linalg.norm(result.model.gravity))
+    centre = result.contacts.center_of_pressure
     return np.where((borne > 1e-3 * weight)[:, None], centre, np.nan)
 
 
 def _loops(result: Run) -> list[Chart]:
-    """The gaps of closed loops: what the constraints are off by."""
-    gap = getattr(result.loops, "gap", None)
-    if gap is None or not len(np.shape(gap)) or np.shape(gap)[0] != len(result):
+    """The multipliers of closed loops, and their gaps: what the constraints are off by."""
+    loops = result.loops
+    if loops is None:
         return []
-    values = np.abs(np.asarray(gap, dtype=np.float64)).reshape(len(result), -1)
-    names = [str(name) for name in getattr(result.loops, "names", ())]
-    names = (
-        names if len(names) == values.shape[1] else [f"gap {i + 1}" for i in range(values.shape[1])]
-    )
-    gaps = tuple(Curve(name, values[:, i]) for i, name in enumerate(names))
-    found = [Chart("Gaps of the loops", "m or 1", ("Loops",), gaps, log=True)]
-    forces: Any = getattr(result.loops, "multipliers", None)
-    if np.shape(forces) == values.shape:
-        units = getattr(result.loops, "forces", ("N or N m",) * len(names))
-        for unit, columns in _by_unit(units).items():
-            curves = tuple(Curve(names[i], forces[:, i]) for i in columns)
-            found.insert(0, Chart("Forces of the loops", pretty(unit), ("Loops",), curves))
+    found = []
+    for unit, columns in _by_unit(loops.forces).items():
+        curves = tuple(Curve(loops.names[i], loops.multipliers[:, i]) for i in columns)
+        found.append(Chart("Forces of the loops", pretty(unit), ("Loops",), curves))
+    for unit, columns in _by_unit(loops.units).items():
+        curves = tuple(Curve(loops.names[i], np.abs(loops.gap[:, i])) for i in columns)
+        found.append(Chart("Gaps of the loops", pretty(unit), ("Loops",), curves, log=True))
     return found
+
+
+def momenta(result: Run) -> list[Chart]:
+    """Linear and angular momentum of the robot, along the world's axes."""
+    linear, angular = result.momentum
+    rows = (
+        ("Linear momentum", "kg m/s", linear),
+        ("Angular momentum about the centre of mass", "kg m²/s", angular),
+    )
+    return [
+        Chart(title, unit, ("Momentum",), tuple(Curve("xyz"[i], x[:, i]) for i in range(3)))
+        for title, unit, x in rows
+    ]
+
+
+def _limits(result: Run) -> list[Chart]:
+    """How far limited coordinates are from the nearer of their limits; negative: beyond it."""
+    found: dict[str, list[Curve]] = {}
+    for joint in result.model.joints:
+        if len(joint.limits) != joint.nq:
+            continue
+        columns = range(result.model.nq)[result.model.joint_slice(joint.name, of="q")]
+        for i, (low, high) in zip(columns, joint.limits, strict=True):
+            if np.isfinite(low) or np.isfinite(high):
+                room = np.minimum(result.q[:, i] - low, high - result.q[:, i])
+                curve = Curve(result.columns["q"][i], room)
+                found.setdefault(result.units["q"][i], []).append(curve)
+    title = "Distance to the nearer joint limit"
+    return [Chart(title, pretty(u), ("Limits",), tuple(curves)) for u, curves in found.items()]

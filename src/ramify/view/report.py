@@ -225,6 +225,7 @@ def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict
         if chart.log
         else {}
     )
+    found |= {"fit": chart.fit} if chart.fit else {}
     return found | (
         {"x": {"name": chart.across[0], "unit": chart.across[1]}} if chart.across else {}
     )

@@ -13,7 +13,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.sim.audit import audited
 from ramify.sim.record import Run
-from ramify.view.curves import pressed
+from ramify.view.curves import desired_columns, energies, momenta, pressed
 from ramify.view.figures import (
     THEMES,
     Theme,
@@ -38,7 +38,9 @@ TITLES: Final = {
 }
 
 
-What = Literal["q", "v", "a", "tau", "energy", "audit", "phase", "contacts", "loops", "walk"]
+What = Literal[
+    "q", "v", "a", "tau", "energy", "momentum", "audit", "phase", "contacts", "loops", "walk"
+]
 """The plots that a run offers."""
 
 
@@ -54,8 +56,14 @@ def plot(
     is missing.
     """
     drawers: dict[str, Callable[[Run, list[int], Theme], Any]] = {
-        "energy": _energy, "audit": _audit, "phase": _phase, "contacts": _contacts, "loops": _loops, "walk": walk,
-    }  # fmt: skip
+        "energy": _energy,
+        "momentum": _momentum,
+        "audit": _audit,
+        "phase": _phase,
+        "contacts": _contacts,
+        "loops": _loops,
+        "walk": walk,
+    }
     known = [*TITLES, *drawers]
     if what not in known:
         raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(known)}")
@@ -78,6 +86,7 @@ _WORDS: Final = {
     "phase": "phase portraits",
     "audit": "energy audit",
     "energy": "energy",
+    "momentum": "momentum",
     "contacts": "contact with the ground",
     "loops": "closed loops",
     "walk": "walk",
@@ -102,9 +111,7 @@ def _chosen(result: Run, joints: Sequence[str] | None, of: str) -> list[int]:
 def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
     """A panel per column over time, the desired motion dashed; many columns share one panel."""
     values: Array = getattr(result, what)
-    wanted = getattr(result.desired, what, None) if what in ("q", "v", "a") else None
-    if wanted is not None and np.shape(wanted) != values.shape:
-        wanted = None
+    wanted = desired_columns(result, what)
     names, units = result.columns[what], result.units[what]
     if len(chosen) > PANELS:
         return _together(result, values[:, chosen], [units[i] for i in chosen], theme)
@@ -237,35 +244,34 @@ def _energy(result: Run, chosen: list[int], theme: Theme) -> Any:
     """Kinetic energy, potential energy and work since the start, and the balance, which should be
     constant.
     """
-    kinetic, potential, total = result.energy
-    work, lost = result.work
     figure, (panel,) = panels(1)
     figure.set_size_inches(8.0, 4.5)
-    curves = [("kinetic", kinetic), ("potential, from the start", potential - potential[0])]
-    curves += [("work of actuators", work)] if np.any(work) else []
-    curves += [("dissipated", lost)] if np.any(lost) else []
-    for (name, values), colour in zip(
-        curves, (theme.lines[0], theme.lines[1], theme.lines[2], theme.lines[3]), strict=False
-    ):
-        panel.plot(result.t, values, color=colour, linewidth=1.5, label=name)
-    stored = np.zeros_like(total) if result.contacts is None else result.contacts.stored
-    if stored.any():
-        panel.plot(
-            result.t, stored, color=theme.lines[4], linewidth=1.5, label="stored in the ground"
-        )
-    balance = total - potential[0] - work + lost + stored
-    panel.plot(
-        result.t,
-        balance,
-        color=theme.ink,
-        linewidth=1.2,
-        linestyle=(0, (4, 2)),
-        label="balance: should not change",
-    )
+    chart = energies(result)
+    for k, curve in enumerate(chart.curves):
+        look = stroke(theme, k) | {"linewidth": 1.5, "label": curve.name}
+        if curve.dashed:
+            look |= {"color": theme.ink, "linestyle": (0, (4, 2)), "linewidth": 1.2}
+            look |= {"label": f"{curve.name}: should not change"}
+        panel.plot(result.t, curve.y, **look)
     panel.set_xlabel("t, s")
-    panel.set_ylabel("energy, J")
+    panel.set_ylabel(f"energy, {chart.unit}")
     panel.margins(x=0.0)
     legend(panel)
+    return figure
+
+
+def _momentum(result: Run, chosen: list[int], theme: Theme) -> Any:
+    """Linear momentum, and angular momentum about the centre of mass, along the world's axes."""
+    found = momenta(result)
+    figure, axes = panels(len(found))
+    for panel, chart in zip(axes, found, strict=True):
+        for k, curve in enumerate(chart.curves):
+            panel.plot(result.t, curve.y, linewidth=1.3, label=curve.name, **stroke(theme, k))
+        panel.set_title(chart.title, loc="left")
+        panel.set_xlabel("t, s")
+        panel.set_ylabel(chart.unit)
+        panel.set_xlim(*span(result))
+        legend(panel)
     return figure
 
 
