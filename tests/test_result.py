@@ -414,7 +414,7 @@ def test_redysim_floating_base_as_redysim_prints_it(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.loadtxt(tmp_path / "statevar.dat"), state, atol=1e-6)
     np.testing.assert_allclose(np.loadtxt(tmp_path / "envar.dat"), tabled, atol=3e-6)
     np.testing.assert_allclose(
-        np.loadtxt(tmp_path / "mtvar.dat"), np.loadtxt(f"{source}_mtvar.dat"), atol=5e-6
+        np.loadtxt(tmp_path / "mtvar.dat"), published(name, "mtvar"), atol=5e-6
     )
     assert np.loadtxt(tmp_path / "tor.dat").shape == (len(t), 3)
 
