@@ -123,15 +123,39 @@ def test_overflow_is_diagnosed() -> None:
 
 
 @pytest.mark.parametrize("tier", ["rolled", "unrolled"])
-def test_huge_angles_are_reduced_exactly(tier: str) -> None:
+@pytest.mark.parametrize("name", ["mass_matrix", "gravity_forces", "kinematics"])
+def test_huge_angles_are_reduced_exactly(name: str, tier: str) -> None:
     """Beyond the range of the kernels' own sine NumPy's is used; the answer is that of the same
-    angle near zero.
+    angle near zero, also among states within the range.
     """
-    q = np.array([[0.3, 1e7, -0.2], [0.1, 0.2, 0.3], [1e15, -1e9, 2e6]])
+    robot = rf.load("kuka_kr5")
+    q = np.random.default_rng(0).uniform(-1.0, 1.0, size=(12, 6))
+    q[[1, 2, 5, 9], [1, 2, 3, 4]] = [1.1e6, -1e15, 1e17, 1e20]
     near = np.arctan2(np.sin(q), np.cos(q))
-    k = ARM.kernel("mass_matrix", tier)
-    np.testing.assert_allclose(k(q), k(near), rtol=1e-13)
-    np.testing.assert_allclose(k(q[2]), k(near[2]), rtol=1e-13)
+    k = robot.kernel(name, tier)
+    size = np.abs(k(near)).max()
+    for state, joint in ((1, 1), (2, 2), (5, 3), (9, 4)):
+        turned = near[state] + 1e-3 * np.eye(6)[joint]
+        assert np.abs(k(turned) - k(near[state])).max() > 1e-7 * size  # it depends on this angle
+        np.testing.assert_allclose(k(q[state]), k(near[state]), rtol=0, atol=1e-13 * size)
+    np.testing.assert_allclose(k(q), k(near), rtol=0, atol=1e-13 * size)
+    others = np.setdiff1d(np.arange(12), [1, 2, 5, 9])
+    np.testing.assert_array_equal(k(q)[others], k(q[others]))
+
+
+@pytest.mark.parametrize("tier", [None, "numpy", "rolled", "unrolled"])
+def test_masked_entries_are_refused(tier: Any) -> None:
+    """A mask hides numbers that must not be computed with; one that hides nothing is no matter."""
+    kernel = ARM.kernel("bias", tier)
+    kernel(GOOD, GOOD)  # from now on plain arrays take the short way
+    masked = np.ma.MaskedArray(GOOD, mask=[False, True, False])
+    for given in (masked, [masked, masked]):
+        with pytest.raises(rf.StateError, match=r"bias: v has masked entries.*filled"):
+            kernel(GOOD, given)
+    bare = np.ma.MaskedArray(GOOD)
+    np.testing.assert_array_equal(kernel(GOOD, bare), kernel(GOOD, GOOD))
+    with pytest.raises(rf.StateError, match="q has masked entries"):
+        ARM.inverse_dynamics_derivatives(masked, GOOD, GOOD)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-8, 1.0, 100.0, 1e4, 9.9e5])

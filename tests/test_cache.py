@@ -201,3 +201,75 @@ def test_children_forked_while_the_compiler_works_answer_too() -> None:
         check=True,
     )
     assert done.stdout.split() == ["children", "0"]
+
+
+def test_a_fork_never_meets_llvm_at_work() -> None:
+    """While another thread builds code and lets it go, LLVM's lock is never inherited locked."""
+    code = """
+import os, signal, threading
+from ramify.codegen.compile import compile_text
+from ramify.codegen.target import host
+
+def build():
+    text = "define i64 @f() {\\n  ret i64 7\\n}\\n"
+    return compile_text(text, "f", host().with_width(1))
+
+done = threading.Event()
+
+def work():
+    while not done.is_set():
+        [build() for _ in range(3)]
+
+thread = threading.Thread(target=work)
+thread.start()
+bad = 0
+for _ in range(40):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(20)
+        build()
+        os._exit(0)
+    bad |= os.waitpid(pid, 0)[1]
+    if bad:
+        break
+done.set()
+thread.join()
+print("children", bad)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert done.stdout.split() == ["children", "0"]
+
+
+def test_a_kernel_that_waited_for_the_compiler_is_compiled_in_the_child() -> None:
+    """The background thread does not survive a fork; its work is not lost."""
+    code = """
+import os, time, numpy as np, ramify as rf
+m = rf.load("spatial_biped_fixed")
+k = m.kernel("forward_dynamics")
+x = np.full((600, m.nv), 0.1)
+k(x, x, x)  # starts the background compiler
+pid = os.fork()
+if pid == 0:
+    for _ in range(400):
+        k(x, x, x)
+        if k.tier == "unrolled":
+            os._exit(0)
+        time.sleep(0.1)
+    os._exit(1)
+print("child", os.waitpid(pid, 0)[1])
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        env={**os.environ, "RAMIFY_CACHE_DIR": "off"},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=True,
+    )
+    assert done.stdout.split() == ["child", "0"]

@@ -4,6 +4,9 @@ text.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,7 @@ from ramify.core.scalar import atan2, cos, floor, select, sin, sqrt
 from ramify.trace.graph import OPS, Graph
 from ramify.trace.interpret import MEANING, interpret
 from ramify.trace.program import Port, trace
+from ramify.trace.tangent import Dual, rate, value
 
 TEXTS = {
     "add": lambda x, y: x + y,
@@ -80,3 +84,25 @@ def test_an_expression_has_no_truth_value() -> None:
     g = Graph()
     with pytest.raises(TypeError, match="select"):
         bool(g.symbol("x") < g.symbol("y"))
+
+
+@pytest.mark.parametrize("x", [0.3, 1.7])
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: sin(x),
+        lambda x: cos(x),
+        lambda x: sqrt(x),
+        lambda x: sqrt(x * x + 2.0),
+        lambda x: 1.0 / x,
+        lambda x: (x - 2.0) / (3.0 - x * x),
+        lambda x: -x * (1.0 - x),
+        lambda x: floor(x) * x,
+    ],
+    ids=["sin", "cos", "sqrt", "sqrt of a sum", "reciprocal", "quotient", "product", "floor"],
+)
+def test_a_dual_number_carries_the_derivative(f: Callable[[Any], Any], x: float) -> None:
+    """f(x + h) to first order; the rate of the argument counts."""
+    found, h = f(Dual(x, 3.0)), 1e-6
+    assert value(found) == pytest.approx(f(x), rel=1e-15)
+    assert rate(found) == pytest.approx(3.0 * (f(x + h) - f(x - h)) / (2.0 * h), rel=1e-8, abs=1e-12)

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from ramify.codegen.compile import LOCK, Compiled, compiled, is_cached
+from ramify.codegen.compile import Compiled, compiled, is_cached
 from ramify.codegen.entry import Compute
 from ramify.codegen.rolled import rolled_ir, scratch_doubles
-from ramify.codegen.target import host
+from ramify.codegen.target import LOCK, host
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
 from ramify.trace.program import Program

@@ -2,32 +2,41 @@
 
 from __future__ import annotations
 
-import os
-import threading
+import weakref
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final
 
 from ramify.codegen import cache as disk
 from ramify.codegen.keys import object_key
-from ramify.codegen.target import Target, llvm, machine
+from ramify.codegen.target import LOCK, Target, generator, llvm, new_generator
 
-LOCK: Final = threading.RLock()
-"""Held by whoever compiles. A process that forks takes it first, so that no child inherits a
-compiler at work.
-"""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
-    )
+_retired: Final[deque[Any]] = deque()
+"""Engines whose functions nobody can call any more, until LLVM is free to dispose of them."""
 
 
 class Compiled:
     """A loaded object; its functions live as long as it does."""
 
     def __init__(self, engine: Any, name: str) -> None:
-        self._engine = engine
         self.address: int = engine.get_function_address(name)
+        weakref.finalize(self, _retire, engine).atexit = False
+
+
+def _retire(engine: Any) -> None:
+    """Dispose of an engine now or, where LLVM is at work in another thread, with the next build."""
+    _retired.append(engine)
+    if LOCK.acquire(blocking=False):
+        try:
+            _dispose()
+        finally:
+            LOCK.release()
+
+
+def _dispose() -> None:
+    """Under LOCK, and explicitly: a last reference may be dropped anywhere."""
+    while _retired:
+        _retired.pop().close()
 
 
 def compiled(
@@ -58,17 +67,18 @@ def compile_text(text: str, name: str, target: Target) -> Compiled:
 
 
 def _build(text: str, target: Target, optimise: int) -> bytes:
-    with LOCK:
-        binding = llvm()
-        module = binding.parse_assembly(text)
-        module.triple = binding.get_process_triple()
-        return bytes(machine(target, optimise).emit_object(module))
+    """Under LOCK, as whatever it makes is disposed of when it returns; so is ``_load``."""
+    binding = llvm()
+    module = binding.parse_assembly(text)
+    module.triple = binding.get_process_triple()
+    return bytes(generator(target.cpu, target.features, optimise).emit_object(module))
 
 
 def _load(payload: bytes, target: Target) -> Any:
-    with LOCK:
-        binding = llvm()
-        engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine(target, 0))
-        engine.add_object_file(binding.ObjectFileRef.from_data(payload))
-        engine.finalize_object()
+    binding = llvm()
+    _dispose()
+    owned = new_generator(target.cpu, target.features, 0)
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), owned)
+    engine.add_object_file(binding.ObjectFileRef.from_data(payload))
+    engine.finalize_object()
     return engine

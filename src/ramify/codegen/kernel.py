@@ -9,6 +9,7 @@ state gives the same bits alone, in a batch of any size, and with any number of 
 from __future__ import annotations
 
 import math
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,22 +17,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
 from ramify.codegen.c99 import c_library, identifier
-from ramify.codegen.compile import LOCK
 from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.native import builtin_entry
-from ramify.codegen.target import host
+from ramify.codegen.target import LOCK, host
 from ramify.codegen.threads import PART_NS, in_parallel, largest_alone, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
+from ramify.core.arrays import Array, real
 from ramify.core.errors import RamifyError, StateError
 from ramify.trace.count import OpCount, op_count
 from ramify.trace.program import Port, Program
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -150,15 +149,7 @@ class Kernel:
         return found[0] if len(found) == 1 else tuple(found)
 
     def _checked(self, port: Port, x: ArrayLike) -> Array:
-        try:
-            raw = np.asarray(x)
-            if raw.dtype.kind not in "fiub":
-                raise TypeError(f"holds {raw.dtype} entries")
-            a = np.asarray(raw, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise StateError(
-                f"{self.name}: {port.name} must be an array of real numbers; {error}"
-            ) from None
+        a = real(f"{self.name}: {port.name}", x)
         if a.ndim < len(port.shape) or a.shape[a.ndim - len(port.shape) :] != port.shape:
             want = ", ".join(["...", *map(str, port.shape)])
             raise StateError(
@@ -281,7 +272,13 @@ class Kernel:
             and (self._calls >= 8 or self._states >= 512)
         ):
             self._compiling = True
-            _background(self._improve)
+            _improve_later(self)
+
+    def _start_again(self) -> None:
+        """As if the kernel had never been in demand."""
+        self._calls = self._states = 0
+        self._compiling = False
+        self.call, self._native_of = self._general, (None, frozenset())
 
     def _improve(self) -> None:
         better = self._plan.better
@@ -317,16 +314,17 @@ class Kernel:
             )
 
 
-_queue: list[Callable[[], None]] = []
+_queue: list[Kernel] = []
+"""Kernels that wait for straight-line code; the first is in work."""
 _worker: threading.Thread | None = None
 
 
-def _background(task: Callable[[], None]) -> None:
-    """Run a task on the one background thread, which ends when nothing is left to do."""
+def _improve_later(kernel: Kernel) -> None:
+    """Hand a kernel to the one background thread, which ends when nothing is left to do."""
     global _worker
     with LOCK:
-        _queue.append(task)
-        if _worker is None or not _worker.is_alive():  # a forked process has none
+        _queue.append(kernel)
+        if _worker is None:
             _worker = threading.Thread(target=_drain, name="ramify-compiler")
             _worker.start()
 
@@ -338,5 +336,20 @@ def _drain() -> None:
             if not _queue or not threading.main_thread().is_alive():
                 _worker = None
                 return
-            task = _queue.pop(0)
-        task()
+            kernel = _queue[0]
+        kernel._improve()
+        with LOCK:
+            _queue.pop(0)
+
+
+def _forked() -> None:
+    """In a child the background thread is gone: the kernels that waited for it count again."""
+    global _worker
+    _worker = None
+    for kernel in _queue:
+        kernel._start_again()
+    _queue.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

@@ -5,20 +5,33 @@ use).
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from types import ModuleType
+from typing import Any, Final
 
 from ramify.core.errors import RamifyError
 
+LOCK: Final = threading.RLock()
+"""Held during every call into LLVM, also those that free its objects. A process that forks takes it
+first, so that no child inherits LLVM at work, nor the lock that llvmlite holds meanwhile.
+"""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=LOCK.acquire, after_in_parent=LOCK.release, after_in_child=LOCK.release
+    )
+
 
 @cache
-def llvm() -> Any:
+def llvm() -> ModuleType:
     """llvmlite's binding layer, initialised for this machine."""
-    import llvmlite.binding as binding
+    with LOCK:  # also while it is imported: a child would wait for ever for an import half done
+        import llvmlite.binding as binding
 
-    for start in ("initialize_native_target", "initialize_native_asmprinter"):
-        getattr(binding, start)()
+        binding.initialize_native_target()
+        binding.initialize_native_asmprinter()
     return binding
 
 
@@ -42,14 +55,16 @@ class Target:
     features: str
 
     def with_width(self, width: int) -> Target:
-        return Target(width, self.fma, self.cpu, self.features)
+        return replace(self, width=width)
 
 
 @cache
 def host() -> Target:
     """This machine; ``RAMIFY_WIDTH`` (1, 2, 4, 8) forces the number of lanes."""
     binding = llvm()
-    features = binding.get_host_cpu_features()
+    with LOCK:
+        features, cpu = binding.get_host_cpu_features(), binding.get_host_cpu_name()
+        triple = binding.get_process_triple()
     has = features.get if isinstance(features, dict) else (lambda name: False)
     width = 8 if has("avx512f") else 4 if has("avx") else 2
     forced = os.environ.get("RAMIFY_WIDTH")
@@ -58,19 +73,19 @@ def host() -> Target:
             raise RamifyError(f"RAMIFY_WIDTH={forced!r} must be 1, 2, 4 or 8")
         width = int(forced)
     flat = features.flatten() + (",-prefer-256-bit" if has("avx512f") else "")
-    arm = binding.get_process_triple().startswith(("aarch64", "arm64"))
-    return Target(width, bool(has("fma")) or arm, binding.get_host_cpu_name(), flat)
+    arm = triple.startswith(("aarch64", "arm64"))
+    return Target(width, bool(has("fma")) or arm, cpu, flat)
 
 
-def machine(target: Target, optimise: int) -> Any:
-    """LLVM's code generator for a target."""
+@cache
+def generator(cpu: str, features: str, optimise: int) -> Any:
+    """LLVM's code generator for a CPU, made once; ask for it under ``LOCK``."""
+    return new_generator(cpu, features, optimise)
+
+
+def new_generator(cpu: str, features: str, optimise: int) -> Any:
+    """A code generator to give away: an engine owns the one it is made with."""
     binding = llvm()
-    triple = binding.Target.from_triple(binding.get_process_triple())
-    return triple.create_target_machine(
-        cpu=target.cpu,
-        features=target.features,
-        opt=optimise,
-        reloc="pic",
-        codemodel="default",
-        jit=True,
+    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+        cpu=cpu, features=features, opt=optimise, reloc="pic", codemodel="default", jit=True
     )

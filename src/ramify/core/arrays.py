@@ -11,17 +11,25 @@ Array = NDArray[np.float64]
 """Real numbers, ``float64``."""
 
 
-def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:
-    """An array (..., size) of finite real numbers; StateError names what is wrong with it."""
+def real(name: str, value: ArrayLike) -> Array:
+    """An array of real numbers, not all of which need be finite; StateError for any other."""
     try:
         raw = np.asarray(value)
         if raw.dtype.kind not in "fiub":
             raise TypeError(f"it holds {raw.dtype} entries")
-        a = np.asarray(raw, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        raise StateError(f"{name} must be an array of real numbers; {error}") from None
+    if any(map(np.ma.is_masked, value if isinstance(value, (list, tuple)) else [value])):
         raise StateError(
-            f"{name} must be an array of real numbers, (..., {size}); {error}"
-        ) from None
+            f"{name} has masked entries, whose numbers are hidden; give an array without them, "
+            "e.g. a.filled(0.0) or the rows a[~a.mask.any(axis=-1)]"
+        )
+    return raw.astype(np.float64, copy=False)
+
+
+def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:
+    """An array (..., size) of finite real numbers; StateError names what is wrong with it."""
+    a = real(name, value)
     if a.shape[-1:] != (size,):
         raise StateError(f"{name} has shape {a.shape}; {whose!r} needs (..., {size})")
     if not np.isfinite(a).all():

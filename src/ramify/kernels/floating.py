@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError, StateError
 from ramify.kernels.make import kernel
 from ramify.kernels.questions import applied_wrenches
@@ -70,12 +70,7 @@ def _entries(
     model: Robot, name: str, value: ArrayLike, mask: NDArray[np.bool_], kind: str
 ) -> Array:
     """An array with an entry for each coordinate of a kind."""
-    try:
-        a = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise StateError(
-            f"hybrid_dynamics: {name} must be an array of real numbers; {error}"
-        ) from None
+    a = real(f"hybrid_dynamics: {name}", value)
     wanted = int(mask.sum())
     if a.shape[-1:] != (wanted,):
         which = ", ".join([n for n, m in zip(model.velocities, mask, strict=True) if m][:8])

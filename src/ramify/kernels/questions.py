@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, together
+from ramify.core.arrays import Array, numbers, real, together
 from ramify.core.errors import RamifyError, StateError
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
@@ -30,7 +30,7 @@ def momentum(model: Robot, q: ArrayLike, v: ArrayLike) -> Momentum:
 def _point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
     """Body and point in its frame for a point of a link, which may be merged into its body."""
     body, frame = model.attachment(link)
-    at = np.asarray(point, dtype=np.float64)
+    at = real("point", point)
     if at.shape[-1:] != (3,):
         raise StateError(
             f"point has shape {at.shape}; it must be (..., 3), in m, in the frame of {link!r}"

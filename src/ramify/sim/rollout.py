@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.codegen.compile import LOCK, Compiled, compiled
+from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.guards import HUGE_ANGLE
 from ramify.codegen.stepper import Layout, Scheme, scratch_doubles, stepper_ir
-from ramify.codegen.target import host, llvm_available
+from ramify.codegen.target import LOCK, host, llvm_available
 from ramify.codegen.threads import in_parallel, threads
 from ramify.contact.laws import as_ground
 from ramify.contact.stability import warn_of_long_steps
