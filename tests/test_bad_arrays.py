@@ -149,9 +149,9 @@ def test_masked_entries_are_refused(tier: Any) -> None:
     kernel = ARM.kernel("bias", tier)
     kernel(GOOD, GOOD)  # from now on plain arrays take the short way
     masked = np.ma.MaskedArray(GOOD, mask=[False, True, False])
-    for given in (masked, [masked, masked]):
+    for hidden in (masked, [masked, masked]):
         with pytest.raises(rf.StateError, match=r"bias: v has masked entries.*filled"):
-            kernel(GOOD, given)
+            kernel(GOOD, hidden)
     bare = np.ma.MaskedArray(GOOD)
     np.testing.assert_array_equal(kernel(GOOD, bare), kernel(GOOD, GOOD))
     with pytest.raises(rf.StateError, match="q has masked entries"):
