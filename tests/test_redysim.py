@@ -711,7 +711,7 @@ def test_conversion_to_a_robot_file(name: str, tmp_path: Path) -> None:
     assert again.skeleton == model.skeleton
     assert again.joints == model.joints
     assert [body.points for body in again.bodies] == [body.points for body in model.bodies]
-    with pytest.raises(rf.ModelError, match=r"\.yaml or \.urdf"):
+    with pytest.raises(rf.ModelError, match=r"written as \.yaml, \.yml, \.urdf"):
         convert(source, tmp_path / "robot.xyz")
 
 

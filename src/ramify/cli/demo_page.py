@@ -16,6 +16,7 @@ import numpy as np
 
 import ramify as rf
 from ramify.api.model import Model
+from ramify.documents.writing import write_whole
 from ramify.motion import cycloid, example_ends
 from ramify.view.plots import torques_svg
 
@@ -62,7 +63,7 @@ def write_demo(
             result.report(page.parent / f"{name}.html")
             runs.append(_run_card(scenario, result))
     tell("counting operations")
-    page.write_text(demo_page(runs), encoding="utf-8", newline="\n")
+    write_whole(page, demo_page(runs))
     return page
 
 

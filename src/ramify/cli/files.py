@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from ramify.cli.common import COUNTED, AsJson, Robot, Settings, app, file_name, load
 from ramify.cli.output import print_json, print_line
 from ramify.core.errors import SimulationError
+from ramify.documents.writing import write_whole
 
 
 @app.command
@@ -62,7 +63,7 @@ def export(
         raise FileExistsError(f"{', '.join(present)}: already there; --force replaces it")
     out.mkdir(parents=True, exist_ok=True)
     for path, text in texts.items():
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     if json:
         print_json({"robot": m.name, "files": [str(path) for path in texts]})
         return

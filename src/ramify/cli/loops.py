@@ -10,6 +10,7 @@ from cyclopts import Parameter
 import ramify as rf
 from ramify.cli.common import AsJson, Numbers, Robot, Settings, app, load
 from ramify.cli.output import print_json, print_line, print_table, several
+from ramify.documents.writing import write_whole
 
 if TYPE_CHECKING:
     from ramify.api.model import Model
@@ -48,7 +49,7 @@ def loops(
         raise rf.LoopError(f"{m.name} has no loops: it is a tree")
     found = survey(m, _posture(m, at, q))
     if svg is not None:
-        svg.write_text(found.svg, encoding="utf-8")
+        write_whole(svg, found.svg)
     data = _data(m, found)
     if json:
         print_json(data | ({"svg": str(svg)} if svg is not None else {}))

@@ -7,14 +7,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ramify.documents.writing import write_whole
+
 
 def write_csv(path: Path, header: Sequence[str], rows: Any) -> None:
     from csv import writer
+    from io import StringIO
 
-    with path.open("w", newline="", encoding="utf-8") as file:
-        out = writer(file, lineterminator="\n")
-        out.writerow(header)
-        out.writerows(rows.tolist())
+    text = StringIO()
+    out = writer(text, lineterminator="\n")
+    out.writerow(header)
+    out.writerows(rows.tolist())
+    write_whole(path, text.getvalue())
 
 
 def vector(values: Iterable[float]) -> str:

@@ -40,8 +40,16 @@ _UNARY: Final[Mapping[type[ast.unaryop], Callable[[float], float]]] = {
     ast.USub: operator.neg,
 }
 _TOKENS: Final = re.compile(
-    r"(?:\s*(?:(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.])|[A-Za-z_][A-Za-z_0-9]*|\*\*|[-+*/(),]))+\s*", re.ASCII
-)  # fmt: skip
+    r"""(?:\s*+(?:
+        (?:\d++\.?+\d*+|\.\d++)(?:[eE][+-]?+\d++)?+(?![\w.])  # a number
+        |[A-Za-z_][A-Za-z_0-9]*+                              # a name
+        |\*\*|[-+*/(),]
+    ))++\s*+""",
+    re.ASCII | re.VERBOSE,
+)
+"""The words of an expression. Every repetition is possessive (it never gives back what it took), so
+a text is refused in one pass, however long it is.
+"""
 
 
 class ExpressionError(ValueError):

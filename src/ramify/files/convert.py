@@ -1,35 +1,29 @@
-"""One robot file into another: whatever ``load`` reads, as a robot file of ramify or as URDF."""
+"""One robot file into another: whatever ``load`` reads, in any format that has a writer."""
 
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from ramify.core.errors import ModelError
-from ramify.files.load import YAML_SUFFIXES, load
-from ramify.files.robot_writer import save
-from ramify.files.urdf_writer import save as save_urdf
+from ramify.files.formats import format_of, written_suffixes
+from ramify.files.load import load
 from ramify.model.robot import Robot
 
 
 def convert(
     source: str | os.PathLike[str], target: str | os.PathLike[str], *, base: str | None = None
 ) -> Robot:
-    """Read a robot (a file or a built-in name) and write it as ``target``, a ``.yaml`` or ``.urdf``
-    file. Returns the model.
+    """Read a robot (a file or a built-in name) and write it as ``target``, whose suffix tells the
+    format: ``.yaml`` or ``.urdf``. Returns the robot.
 
     Raises ModelError where the source cannot be read, or the target's format cannot say what the
-    model is.
+    robot is.
     """
-    suffix = Path(target).suffix.lower()
-    if suffix not in (*YAML_SUFFIXES, ".urdf"):
+    entry = format_of(target)
+    if entry is None or entry.writer is None:
         raise ModelError(
-            f"{target}: robots are written as .yaml or .urdf, not as "
-            f"{suffix or 'a file without a suffix'}"
+            f"{os.fspath(target)}: robots are written as {', '.join(written_suffixes())}"
         )
-    model = load(source) if base is None else load(source, base=base)
-    if suffix == ".urdf":
-        save_urdf(model, target)
-    else:
-        save(model, target)
-    return model
+    robot = load(source, base=base)
+    entry.write(robot, target)
+    return robot

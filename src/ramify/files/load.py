@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import os
 from functools import cache
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
-from typing import Final
 
 from ramify.core.errors import ModelError
-from ramify.core.messages import near
+from ramify.core.messages import near, shown
+from ramify.files.formats import FORMATS, format_of
+from ramify.model.base import with_base
 from ramify.model.robot import Robot
-
-YAML_SUFFIXES: Final = (".yaml", ".yml")
-READERS: Final = {
-    ".urdf": ("ramify.files.urdf", "read_urdf"),
-    ".xml": ("ramify.files.mjcf", "read_mjcf"),
-    ".mat": ("ramify.files.redysim.reader", "read_redysim"),
-    ".m": ("ramify.files.redysim.reader", "read_redysim"),
-}
-"""Modules and functions ``read(path, base)`` of foreign files, imported when needed. One row per
-suffix.
-"""
 
 
 def robots() -> list[str]:
@@ -44,14 +34,16 @@ def _built_in() -> tuple[str, ...]:
 def load(
     name_or_path: str | os.PathLike[str], *, base: str | None = None, **parameters: float
 ) -> Robot:
-    """A robot: a built-in one by its name, or one from the path of a ``.yaml``, ``.urdf`` or
-    ReDySim (``.mat``, ``.m``) file.
+    """A robot: a built-in one by its name, or one from the path of a file, whose suffix tells its
+    format: ``.yaml`` (a robot file), ``.urdf``, ``.xml`` (MJCF), ``.sdf``, ``.mat`` and ``.m``
+    (ReDySim).
 
-    base: whether the root link of a URDF file stands ("fixed", unless told) or moves on a "free" or
-    "free_euler" joint. A robot file or a ReDySim file says itself what its base is; one that moves
-    may be given as "free", "free_euler", "planar" (x, y and the angle about z) or "fixed". What was
-    ignored or assumed in a foreign file is in ``model.metadata["report"]``. parameters: values for
-    the parameters that the robot's file declares, as in ``rf.load("chain", n=1000)``.
+    base: whether the root link of a URDF file is "fixed" (the default) or moves on a "free" or
+    "free_euler" joint. Other files say what their base is; one that moves can be loaded as "free",
+    "free_euler", "planar" (two slides and an angle in the plane in which the robot moves) or
+    "fixed". What was ignored or assumed in a foreign file is in ``model.metadata["report"]``.
+    parameters: values for the parameters that the robot's file declares, as in ``rf.load("chain",
+    n=1000)``.
 
     Raises ModelError for unknown names, and for a file that cannot be read or has mistakes: one
     line for each mistake, with file, line, column, key, what is wrong and what would be right.
@@ -62,47 +54,41 @@ def load(
         or not given
     ):
         raise ModelError(
-            f"a robot is loaded by its name or the path of its file, a text; got {name_or_path!r}"
+            "give the name of a built-in robot or the path of a robot file, as a text; got "
+            f"{shown(name_or_path)}"
         )
-    suffix = Path(given).suffix.lower()
-    if suffix in READERS and given not in _built_in():
-        if parameters:
-            raise ModelError(
-                f"{given}: a {suffix} file has no parameters to set; got {', '.join(parameters)}"
-            )
-        module, read = READERS[suffix]
-        reader = getattr(import_module(module), read)
-        found: Robot = reader(given) if base is None else reader(given, base)
-        return found
-    if base is not None:
-        from ramify.model.base import with_base
-
-        return with_base(load(given, base=None, **parameters), base)
     if given in _built_in():
         entry = resources.files("ramify") / "robots" / f"{given}.yaml"
-        return read_yaml(entry.read_text(encoding="utf-8"), entry.name, **parameters)
-    path = Path(given)
-    if suffix in YAML_SUFFIXES:
-        from ramify.documents.yaml_text import read_text
-
-        return read_yaml(read_text(path), given, **parameters)
-    raise ModelError(_refusal(given, path))
+        robot = read_yaml(entry.read_text(encoding="utf-8"), entry.name, **parameters)
+        return robot if base is None else with_base(robot, base)
+    entry_of_file = format_of(given)
+    if entry_of_file is None:
+        raise ModelError(_refusal(given, Path(given)))
+    return entry_of_file.read(given, base, parameters)
 
 
 def _refusal(given: str, path: Path) -> str:
     suffix = path.suffix.lower()
     if suffix or os.path.lexists(path) or len(path.parts) != 1:
-        if suffix == ".xacro":
-            return f"{given} is a xacro file; expand it first (xacro robot.xacro > robot.urdf) and load the .urdf file"
         kind = (
             "is a directory"
             if path.is_dir()
-            else f"has the suffix {suffix!r}"
+            else f"has the suffix {shown(suffix)}"
             if suffix
             else "has no suffix"
         )
-        return f"{given} {kind}; a robot file ends in .yaml, .yml, {', '.join(READERS)}"
-    return f"no built-in robot is named {given!r}{near(given, robots())}"
+        return f"{shown(given, 200)} {kind}; a robot file ends in {', '.join(FORMATS)}"
+    return f"no built-in robot is named {shown(given)}{near(given, robots())}"
+
+
+def read_robot_file(
+    path: str | os.PathLike[str], base: str | None = None, **parameters: float
+) -> Robot:
+    """A robot from a robot file. Raises ModelError as ``load`` does."""
+    from ramify.documents.yaml_text import read_text
+
+    robot = read_yaml(read_text(Path(path)), os.fspath(path), **parameters)
+    return robot if base is None else with_base(robot, base)
 
 
 def read_yaml(text: str, file: str = "robot.yaml", /, **parameters: float) -> Robot:

@@ -6,13 +6,13 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
+from ramify.documents.writing import write_whole
 from ramify.files.machine_writer import machine_entries, number, numbers
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame
@@ -28,16 +28,7 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
     """Write a model as a robot file, whole or not at all. Raises ModelError where the file cannot
     be written.
     """
-    target = Path(path)
-    passing = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(passing, "x", encoding="utf-8", newline="\n") as file:
-            file.write(to_yaml(model))
-        os.replace(passing, target)
-    except OSError as error:
-        raise ModelError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        passing.unlink(missing_ok=True)
+    write_whole(path, to_yaml(model), ModelError)
 
 
 def to_yaml(model: Robot) -> str:

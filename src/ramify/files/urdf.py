@@ -89,14 +89,14 @@ class _Edge(NamedTuple):
     line: int
 
 
-def read_urdf(path: str | os.PathLike[str], base: str = "fixed") -> Robot:
+def read_urdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     """A robot from a URDF file. ``base``: the root link stands ("fixed") or moves on a "free" or
     "free_euler" joint.
 
     What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError with a line
     for every mistake found.
     """
-    model = parse_urdf(read_bytes(path, MAX_BYTES), os.fspath(path), base)
+    model = parse_urdf(read_bytes(path, MAX_BYTES), os.fspath(path), base or "fixed")
     return replace(
         model, metadata={**model.metadata, "folder": os.path.dirname(os.path.abspath(path))}
     )  # for meshes, when drawn

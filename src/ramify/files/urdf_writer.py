@@ -12,7 +12,6 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 from xml.sax.saxutils import quoteattr
 
@@ -21,6 +20,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
+from ramify.documents.writing import write_whole
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z, cos_sin
 from ramify.model.joint import Joint
@@ -46,17 +46,7 @@ def save(model: Robot, path: str | os.PathLike[str]) -> None:
     """Write a model as a URDF file, whole or not at all. Raises ModelError where URDF cannot say it
     or the disk refuses.
     """
-    text = to_urdf(model)
-    target = Path(path)
-    passing = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(passing, "x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-        os.replace(passing, target)
-    except OSError as error:
-        raise ModelError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        passing.unlink(missing_ok=True)
+    write_whole(path, to_urdf(model), ModelError)
 
 
 def to_urdf(model: Robot) -> str:

@@ -16,11 +16,12 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.documents.writing import whole_file
 from ramify.kernels.make import kernel
 from ramify.model.frame import rotation_about
 from ramify.model.joint import AXES, Joint
 from ramify.sim.record import Energies, Run
-from ramify.sim.store import Variable, labels, variables, whole_file
+from ramify.sim.store import Variable, labels, variables
 
 _ENERGIES: Final = tuple((name, ("time",)) for name in Energies._fields)
 
@@ -59,7 +60,7 @@ def to_csv(result: Run, path: str | os.PathLike[str]) -> None:
         for name, unit in zip(_names(result, variable), variable.units, strict=True):
             header.append(f"{' '.join(filter(None, (variable.name, name)))} [{unit}]")
         blocks.append(variable.values.reshape(len(result), -1))
-    with whole_file(path) as file:
+    with whole_file(path, SimulationError) as file:
         text = io.TextIOWrapper(file, encoding="utf-8", newline="")
         table = csv.writer(text, lineterminator="\n")
         table.writerow(header)
@@ -164,7 +165,7 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
     except OSError as error:
         raise SimulationError(f"{folder}: cannot be made: {error.strerror}") from None
     for name, rows in files.items():
-        with whole_file(folder / name) as file:
+        with whole_file(folder / name, SimulationError) as file:
             file.writelines(_text(rows))
 
 

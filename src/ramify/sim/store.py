@@ -13,18 +13,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
 from ramify.contact.record import Contacts
 from ramify.core.arrays import Array
-from ramify.core.errors import ModelError, RamifyError, SimulationError
+from ramify.core.errors import ModelError, SimulationError
+from ramify.documents.writing import whole_file
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
 from ramify.loops.record import Loops
@@ -170,47 +168,6 @@ def labels(result: Run) -> dict[str, tuple[str, ...]]:
 # ---- writing ----
 
 
-@contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write in place of ``path``: it takes its name when all of it is on the disk, and
-    vanishes where writing fails.
-
-    A process that is killed meanwhile leaves the old file as it was, and perhaps a hidden ``.part``
-    file beside it. Raises SimulationError where the file cannot be written.
-    """
-    given = os.fspath(path)
-    target = Path(os.path.realpath(given))
-    passing = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.part")
-    try:
-        if target.is_dir():
-            raise SimulationError(f"{given} is a directory; give the name of a file in it")
-        try:
-            with open(passing, "xb") as file:
-                yield file
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(passing, target)
-        finally:
-            passing.unlink(missing_ok=True)
-        _settle(target.parent)
-    except (OSError, ValueError) as error:
-        if isinstance(error, RamifyError):
-            raise
-        raise SimulationError(
-            f"{given!r} cannot be written: {getattr(error, 'strerror', None) or error}"
-        ) from None
-
-
-def _settle(folder: Path) -> None:
-    """Have the folder's new entry on the disk too, on systems that can."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 def save(result: Run, path: str | os.PathLike[str]) -> None:
     """See Result.save."""
     from scipy.io import netcdf_file
@@ -227,7 +184,7 @@ def save(result: Run, path: str | os.PathLike[str]) -> None:
         to_yaml(result.model),
         json.dumps(dict(result.metadata), ensure_ascii=False, allow_nan=False),
     )
-    with whole_file(path) as file:
+    with whole_file(path, SimulationError) as file:
         data = netcdf_file(file, "w", version=2)
         _attributes(
             data,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import os
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
+from ramify.documents.writing import whole_path
 from ramify.studies.ledger import Ledger
 
 SUFFIXES: Final = (".csv", ".parquet", ".zarr", ".nc")
@@ -89,29 +89,8 @@ def export(path: Path, target: Path) -> None:
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise SimulationError(f"{target}: a study is exported to {', '.join(SUFFIXES)}")
-    passing = target.with_name(f".{target.name}.{os.getpid()}.part{suffix}")
-    try:
+    with whole_path(target, SimulationError) as passing:
         _WRITERS[suffix](path, passing)
-        _swap(passing, target)
-    except OSError as error:
-        raise SimulationError(f"{target}: cannot be written: {error.strerror or error}") from None
-    finally:
-        _remove(passing)
-
-
-def _swap(passing: Path, target: Path) -> None:
-    if passing.is_dir() and target.is_dir():
-        _remove(target)
-    os.replace(passing, target)
-
-
-def _remove(path: Path) -> None:
-    import shutil
-
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
 
 
 def _csv(path: Path, target: Path) -> None:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.errors import SimulationError
+from ramify.documents.writing import write_whole
 from ramify.studies.export import table
 from ramify.studies.ledger import Ledger
 from ramify.studies.plots import drawn_columns, plot
@@ -71,7 +72,7 @@ def write_report(study: Study, number: int, target: Path) -> None:
         if hasattr(result, "report"):
             result.report(target)
         else:
-            _write(target, run_page(study, number, result))
+            write_whole(target, run_page(study, number, result), SimulationError)
     elif target.suffix in (".nc", ".csv"):
         (result.save if target.suffix == ".nc" else result.to_csv)(target)
     else:
@@ -87,18 +88,7 @@ def write_page(study: Study, target: Path, reports: Sequence[int] = ()) -> None:
         page = _report_path(study.ledger, number, mark)
         return os.path.relpath(page, target.parent).replace(os.sep, "/") if page.exists() else None
 
-    _write(target, page(study, link))
-
-
-def _write(target: Path, text: str) -> None:
-    passing = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        passing.write_text(text, encoding="utf-8")
-        os.replace(passing, target)
-    except OSError as error:
-        raise SimulationError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        passing.unlink(missing_ok=True)
+    write_whole(target, page(study, link), SimulationError)
 
 
 Link = Callable[[int, str], str | None]

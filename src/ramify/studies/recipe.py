@@ -19,7 +19,8 @@ from ramify.core.messages import near
 from ramify.core.version import __version__
 from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.documents.yaml_text import parse, read_text
-from ramify.files.load import YAML_SUFFIXES, robots
+from ramify.files.formats import YAML, format_of
+from ramify.files.load import robots
 from ramify.files.robot_reader import assemble
 from ramify.files.robot_writer import to_yaml
 from ramify.model.base import with_base
@@ -311,6 +312,6 @@ def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str,
     path = (
         folder / name if folder is not None and not FilePath(name).is_absolute() else FilePath(name)
     )
-    if path.suffix.lower() in YAML_SUFFIXES:
+    if format_of(path) is YAML:
         return read_text(path), str(name), base
     return to_yaml(load(path, base=base)), FilePath(name).with_suffix(".yaml").name, None

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
+from ramify.documents.writing import whole_path
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
 from ramify.sim.record import Run, Work
 from ramify.view import raster
-from ramify.view.files import must_have_folder, writing
+from ramify.view.files import must_have_folder
 from ramify.view.geometry import arrow
 from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene, rest
 from ramify.view.terrain import grounded
@@ -211,14 +212,14 @@ def animate(
     shots: Iterable[Picture] = (studio.shoot(int(row)) for row in rows)
     if sys.stderr.isatty() if progress is None else progress:
         shots = _told(shots, len(rows), path.name)
-    with writing(path):
+    with whole_path(path) as passing:
         if kind == ".mp4":
-            _mp4(path, shots, (width, height), rate)
+            _mp4(passing, shots, (width, height), rate)
         else:
             some = [
                 studio.shoot(int(row)) for row in rows[np.linspace(0, len(rows) - 1, 4).astype(int)]
             ]
-            _gif(path, shots, np.concatenate(some), rate)
+            _gif(passing, shots, np.concatenate(some), rate)
     return path
 
 
@@ -260,11 +261,18 @@ def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: floa
         ffmpeg_log_level="error",
     )
     film.send(None)
+    sent = 0
     try:
-        for shot in shots:
+        for sent, shot in enumerate(shots, start=1):  # noqa: B007
             film.send(np.ascontiguousarray(shot))
     finally:
         film.close()
+    try:  # the encoder's failure, on a full disk for one, shows in its file alone
+        written, _ = imageio_ffmpeg.count_frames_and_secs(str(path))
+    except RuntimeError:
+        written = 0
+    if written != sent:
+        raise OSError(f"the film broke off after {written} of {sent} pictures; is the disk full?")
 
 
 def _gif(path: Path, shots: Iterable[Picture], sample: Picture, rate: float) -> None:

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.version import __version__
+from ramify.documents.writing import write_whole
 from ramify.sim.audit import audited
 from ramify.sim.record import Run
 from ramify.view.curves import Chart, charts
-from ramify.view.files import must_have_folder, writing
+from ramify.view.files import must_have_folder
 from ramify.view.geometry import Triangles, arrow
 from ramify.view.scene import (
     LONGEST,
@@ -58,8 +59,7 @@ def write_report(result: Run, path: str | Path, title: str | None = None) -> Pat
     if title is not None and not isinstance(title, str):
         raise RamifyError(f"title {title!r} is not a text")
     must_have_folder(path)
-    with writing(path):
-        path.write_text(report_page(result, title), encoding="utf-8", newline="\n")
+    write_whole(path, report_page(result, title))
     return path
 
 

@@ -1,0 +1,128 @@
+"""The registry of robot file formats: one entry for each, found by the suffix of a file.
+
+``load``, ``convert`` and the command line read it. To add a format, write a module with a reader
+(and a writer, if you have one) and ``register`` its entry:
+
+    register(Format("mine", (".mine",), "My robots", reader=read_mine))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+from ramify.core.errors import ModelError
+from ramify.model.robot import Robot
+
+Reader = Callable[..., Robot]
+"""``read(path, base)``: the robot in a file. ``base`` is None where the caller names none."""
+Writer = Callable[[Robot, str | os.PathLike[str]], None]
+"""``write(robot, path)``: writes the file whole, or raises ModelError and writes nothing."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of robot file: its ``name``, the ``suffixes`` of its files, and ``about``, what it is.
+
+    A reader or writer is a function, or a text ``"module:function"`` that is imported at first use.
+    A reader with ``parameters`` also takes values for the parameters that a file declares.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    about: str
+    reader: Reader | str
+    writer: Writer | str | None = None
+    parameters: bool = False
+
+    def read(self, path: str, base: str | None, parameters: dict[str, float]) -> Robot:
+        """The robot in a file. Raises ModelError for parameters that the format does not have."""
+        if parameters and not self.parameters:
+            raise ModelError(
+                f"{path}: a {self.name} file has no parameters to set; got {', '.join(parameters)}"
+            )
+        robot: Robot = _found(self.reader)(path, base, **parameters)
+        return robot
+
+    def write(self, robot: Robot, path: str | os.PathLike[str]) -> None:
+        """Write a robot, whole or not at all. Raises ModelError where the format has no writer."""
+        if self.writer is None:
+            raise ModelError(
+                f"{path}: {self.name} files are read, not written; robots are written as "
+                f"{', '.join(written_suffixes())}"
+            )
+        _found(self.writer)(robot, path)
+
+
+def _found(function: Callable[..., Any] | str) -> Callable[..., Any]:
+    if not isinstance(function, str):
+        return function
+    module, _, name = function.partition(":")
+    found: Callable[..., Any] = getattr(import_module(module), name)
+    return found
+
+
+FORMATS: Final[dict[str, Format]] = {}
+"""The format of each suffix, in lower case and with its dot."""
+
+
+def register(entry: Format) -> Format:
+    """Add a format. Raises ModelError for a suffix that another format has, or that is none."""
+    for suffix in entry.suffixes:
+        if not (suffix.startswith(".") and suffix == suffix.lower() and Path(f"a{suffix}").suffix):
+            raise ModelError(f"suffix {suffix!r} must be in lower case and start with a dot")
+        if suffix in FORMATS:
+            raise ModelError(f"suffix {suffix!r} belongs to {FORMATS[suffix].name} files already")
+    FORMATS.update(dict.fromkeys(entry.suffixes, entry))
+    return entry
+
+
+def format_of(path: str | os.PathLike[str]) -> Format | None:
+    """The format of a file by its suffix; None where no format has it."""
+    return FORMATS.get(Path(path).suffix.lower())
+
+
+def written_suffixes() -> list[str]:
+    """Suffixes of the formats that have a writer."""
+    return [suffix for suffix, entry in FORMATS.items() if entry.writer is not None]
+
+
+YAML: Final = register(
+    Format(
+        "YAML",
+        (".yaml", ".yml"),
+        "ramify's own robot files",
+        "ramify.files.load:read_robot_file",
+        "ramify.files.robot_writer:save",
+        parameters=True,
+    )
+)
+register(
+    Format(
+        "URDF",
+        (".urdf",),
+        "the Unified Robot Description Format of ROS",
+        "ramify.files.urdf:read_urdf",
+        "ramify.files.urdf_writer:save",
+    )
+)
+register(
+    Format(
+        "MJCF",
+        (".xml",),
+        "MuJoCo's models (extra ramify[mjcf])",
+        "ramify.files.mjcf:read_mjcf",
+    )
+)
+register(
+    Format(
+        "ReDySim",
+        (".mat", ".m"),
+        "ReDySim's inputs.mat and inputs.m",
+        "ramify.files.redysim.reader:read_redysim",
+    )
+)
