@@ -462,3 +462,23 @@ def test_random_changes_of_structure(data: st.DataObject) -> None:
 
 def test_the_document_of_the_random_tests_is_sound() -> None:
     assert read_yaml(written(DOCUMENT)).nv == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "approximately as in the manufacturer's datasheet",
+        "a" * 199 + "'",
+        "1" * 199 + "'",
+        "1 + " * 49 + "'",
+        "(" * 199 + "'",
+    ],
+)
+def test_a_sentence_is_refused_as_a_number_at_once(text: str) -> None:
+    """In a process of its own, so that a reader that hangs fails instead of hanging the tests."""
+    program = f"from ramify.documents.expression import evaluate\nevaluate({text!r}, {{}})"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert "ExpressionError" in done.stderr
+    assert "is not a number" in done.stderr
