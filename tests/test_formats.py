@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 import ramify as rf
 from ramify.cli import main
 from ramify.documents.writing import write_whole

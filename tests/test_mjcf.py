@@ -351,7 +351,7 @@ HOSTILE = {
     ),
     "no joints": (
         '<mujoco><worldbody><body><geom size="1"/></body></worldbody></mujoco>',
-        "has no moving link",
+        "no body moves",
     ),
     "duplicates": (
         '<mujoco><worldbody><body name="a"><joint/><geom size="1"/></body>'

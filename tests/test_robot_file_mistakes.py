@@ -324,13 +324,8 @@ def test_templates_nest_so_deep() -> None:
 
 @pytest.mark.parametrize("name", ["", b"chain", None, 3])
 def test_what_is_no_name(name: Any) -> None:
-    with pytest.raises(rf.ModelError, match="by its name or the path of its file"):
+    with pytest.raises(rf.ModelError, match="name of a built-in robot or the path"):
         rf.load(name)
-
-
-def test_a_xacro_file_is_to_be_expanded() -> None:
-    with pytest.raises(rf.ModelError, match="expand it first"):
-        rf.load("robot.urdf.xacro")
 
 
 def test_paths_that_are_no_robot_files(tmp_path: Path) -> None:

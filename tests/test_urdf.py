@@ -246,7 +246,6 @@ def test_a_mesh_outside_is_dropped_and_never_opened(tmp_path: Path) -> None:
         (ARM.replace('ixx="0.02"', 'ixx="-0.02"'), "r.urdf:8: link 'upper': moments of inertia -0.02, 0.03, 0.04 kg m^2"),
         (ARM.replace('xyz="0.1 0 0.02"', 'xyz="0.1 0"'), "<origin> xyz='0.1 0' must be 3 numbers"),
         (ARM.replace('xyz="0 2 0"', 'xyz="0 0 0"'), "r.urdf:19: joint 'shoulder': axis 0 0 0 has no direction"),
-        (ARM.replace('lower="-1"', 'lower="3"'), "lower limit 3 exceeds upper limit 2"),
         (ARM.replace('type="revolute"', 'type="hinge"'), "unknown type 'hinge'; choose one of revolute, continuous"),
         (ARM.replace('name="tool"/>', 'name="lower"/>'), "r.urdf:16: two links are named 'lower', the first in line 15"),
         (ARM.replace('name="elbow"', 'name="shoulder"'), "r.urdf:21: two joints are named 'shoulder', the first in line 17"),
@@ -261,9 +260,8 @@ def test_a_mesh_outside_is_dropped_and_never_opened(tmp_path: Path) -> None:
         (ARM.replace('<axis xyz="0 2 0"/>', '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>'), "a second <axis>"),
         ("<mujoco/>", "the root element is <mujoco>, a URDF file has <robot>; this is MJCF"),
         ('<robot name="r"/>', "the robot has no link"),
-        ('<robot name="r"><link name="a"/></robot>', "has no moving link"),
+        ('<robot name="r"><link name="a"/></robot>', "no link moves: the robot has no joint but fixed ones; with base=\"free\" it floats"),
         ('<robot xmlns="http://ros.org" name="r"/>', "a URDF file has <robot> without a namespace; remove xmlns="),
-        (ARM.replace('lower="-1" upper="2"', 'lower="0.5"'), "0.5 exceeds upper limit 0; upper is missing and counts as 0"),
         (ARM.replace('name="tool"/>', 'name="to&#10;ol"/>'), r"r.urdf:16: a link is named 'to\nol'; a name has 1 to 200 printable"),
         (ARM.replace('name="weld"', f'name="{"w" * 201}"'), "r.urdf:25: a joint is named 'www"),
         (ARM.replace('name="arm"', 'name="a&#9;"'), r"r.urdf:2: the robot is named 'a\t'; a name has"),
@@ -470,3 +468,64 @@ def test_names_that_xml_cannot_hold_are_refused() -> None:
     m = replace(rf.Builder("r").link("a", mass=1.0, com=(1, 0, 0)).model(), name="bell\x07")
     with pytest.raises(rf.ModelError, match=r"has no place in XML"):
         to_urdf(m)
+
+
+# ---- files as they are found ----
+
+
+@pytest.mark.parametrize(
+    ("change", "remark"),
+    [
+        (('<?xml version="1.0"?>', '<?xml version="0.0" ?>'), "line 1: XML version '0.0' does not exist"),
+        (('<?xml version="1.0"?>', '\n\n<?xml version="1.0"?>'), "line 1: blanks before the XML declaration"),
+        (('<gazebo reference="tool"/>', '<sensor:camera/>'), "line 26: Namespace prefix sensor on camera is not defined"),
+        (('lower="-1" upper="2"', 'lower="3" upper="2"'), "lower limit 3 exceeds upper limit 2, so the joint has no limits; swap them"),
+        (('lower="-1" upper="2"', 'lower="0.5"'), "0.5 exceeds upper limit 0, so the joint has no limits; upper is missing and counts as 0"),
+    ],
+)  # fmt: skip
+def test_small_faults_are_reported_and_passed_over(change: tuple[str, str], remark: str) -> None:
+    assert change[0] in ARM
+    found, right = parse_urdf(ARM.replace(*change), "r.urdf"), parse_urdf(ARM)
+    assert remark in report(found)
+    assert found.skeleton == right.skeleton
+    assert (found.joint("shoulder").limits == ()) == ("limit" in remark)
+
+
+def test_other_faults_of_xml_are_mistakes_also_beside_small_ones() -> None:
+    text = wrong(ARM.replace("<gazebo", "<sensor:camera/><gazebo").replace("</robot>", "</robo>"))
+    assert "not well-formed XML" in text
+
+
+def test_a_robot_without_joints_floats() -> None:
+    body = '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+    m = parse_urdf(f'<robot name="r"><link name="a">{body}</link></robot>', base="free")
+    assert (m.nv, m.mass) == (6, 2.0)
+
+
+XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
+  <xacro:property name="mass" value="${1 + 1.5}"/>
+  <xacro:macro name="body" params="name">
+    <link name="${name}"><inertial><mass value="${mass}"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+  </xacro:macro>
+  <xacro:body name="a"/><xacro:body name="b"/>
+  <joint name="j" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint>
+</robot>"""
+
+
+@pytest.mark.parametrize("name", ["arm.xacro", "arm.urdf.xacro", "arm.urdf"])
+def test_macros_are_expanded(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    path.write_text(XACRO, encoding="utf-8")
+    assert rf.load(path).mass == 2.5
+    assert rf.load(path, base="free").mass == 5.0
+    path.write_text(XACRO.replace("1 + 1.5", "nobody"), encoding="utf-8")
+    with pytest.raises(rf.ModelError, match="xacro refuses it: .*nobody"):
+        rf.load(path)
+
+
+def test_without_xacro_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(XACRO, encoding="utf-8")
+    monkeypatch.setattr("ramify.files.xacro_files.find_spec", lambda name: None)
+    with pytest.raises(rf.ModelError, match=r"pip install 'ramify\[xacro\]'.* or expand it first"):
+        rf.load(path)

@@ -10,6 +10,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
 import ramify as rf
 from ramify.documents.writing import whole_file, whole_path, write_whole
 

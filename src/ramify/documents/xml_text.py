@@ -8,7 +8,8 @@ documents refused.
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from lxml import etree
 
@@ -21,9 +22,20 @@ _PROLOG: Final = re.compile(
 """
 
 
-def parse_xml(data: bytes, file: str) -> etree._Element:
+_DECLARATION: Final = re.compile(r"(\s*)<\?xml\b((?:(?!\?>).)*+)\?>", re.DOTALL)
+_VERSION: Final = re.compile(r"\bversion\s*=\s*['\"]([^'\"]*)")
+
+Remark = Callable[[int, str], None]
+"""Takes the line and a description of a fault that was passed over."""
+
+
+def parse_xml(data: bytes, file: str, remark: Remark | None = None) -> etree._Element:
     """The root element of a document; ``file`` is its name in messages. Raises ModelError with
     file, line and column.
+
+    With ``remark``, faults that leave no doubt about the document are reported to it and passed
+    over: an XML version that does not exist, blanks before the declaration, prefixes of namespaces
+    that are not declared (tags keep them as ``prefix:name``).
     """
     try:
         text = data.decode("utf-8-sig")
@@ -39,22 +51,67 @@ def parse_xml(data: bytes, file: str) -> etree._Element:
             f"{file}:{line}: a document type declaration (DTD, entities) is not accepted; remove "
             "<!DOCTYPE …>"
         )
-    parser = etree.XMLParser(
-        encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, attribute_defaults=False,
-        huge_tree=False, recover=False, remove_comments=True, remove_pis=True,
-    )  # fmt: skip
-    try:
-        root = etree.fromstring(text.encode(), parser)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        line, column = getattr(error, "position", None) or (1, 1)
-        said = re.sub(r",? ?line \d+, column \d+.*", "", " ".join(str(error).split()))
+    if remark is not None:
+        text = _without_declaration(text, remark)
+    root, faults = _parsed(text, recover=False)
+    if remark is not None and faults and all(_is_prefix(fault) for fault in faults):
+        root, faults = _parsed(text, recover=True)
+        if root is not None and all(_is_prefix(fault) for fault in faults):
+            remark(
+                faults[0].line, f"{faults[0].message.strip()}; its elements are read as they are"
+            )
+            faults = []
+    if root is None or faults:
+        line, column, said = (
+            (faults[0].line, faults[0].column, faults[0].message) if faults else (1, 1, "")
+        )
         raise ModelError(
             f"{file}:{max(line, 1)}:{max(column, 1)}: not well-formed XML: "
-            f"{said[:200] or 'empty document'}"
-        ) from None
+            f"{' '.join(said.split())[:200] or 'empty document'}"
+        )
     if root.getroottree().docinfo.doctype:
         raise ModelError(
             f"{file}: a document type declaration (DTD, entities) is not accepted; remove "
             "<!DOCTYPE …>"
         )
     return root
+
+
+def _parsed(text: str, recover: bool) -> tuple[etree._Element | None, list[Any]]:
+    """The root, if there is one, and the parser's errors."""
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        dtd_validation=False,
+        attribute_defaults=False,
+        huge_tree=False,
+        recover=recover,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(text.encode(), parser)
+    except (etree.XMLSyntaxError, ValueError):
+        root = None
+    return root, list(parser.error_log)
+
+
+def _is_prefix(fault: Any) -> bool:
+    return fault.type == etree.ErrorTypes.NS_ERR_UNDEFINED_NAMESPACE
+
+
+def _without_declaration(text: str, remark: Remark) -> str:
+    """The text without its XML declaration, which says nothing that the reader needs; lines keep
+    their numbers.
+    """
+    found = _DECLARATION.match(text)
+    if found is None:
+        return text
+    if found[1]:
+        remark(1, "blanks before the XML declaration")
+    version = _VERSION.search(found[2])
+    if version is None or version[1] not in ("1.0", "1.1"):
+        remark(1, f"XML version {version[1][:20] if version else ''!r} does not exist; read as 1.0")
+    return "\n" * found[0].count("\n") + text[found.end() :]

@@ -112,6 +112,14 @@ register(
 )
 register(
     Format(
+        "xacro",
+        (".xacro",),
+        "URDF with macros (extra ramify[xacro])",
+        "ramify.files.urdf:read_urdf",
+    )
+)
+register(
+    Format(
         "MJCF",
         (".xml",),
         "MuJoCo's models (extra ramify[mjcf])",

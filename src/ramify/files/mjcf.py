@@ -109,6 +109,11 @@ class _Reader:
         self.check_numbers()
         specs = [spec for b in range(1, self.m.nbody) for spec in self.body(b)]
         specs = self.with_base(specs, base)
+        if all(spec.joint.kind == "fixed" for spec in specs):
+            raise ModelError(
+                f"{self.file}: no body moves; give one a joint, or a robot that stands still "
+                'base="free"'
+            )
         for name in (self.name, *(name for spec in specs for name in (spec.name, spec.joint.name))):
             if not is_name(name):
                 raise ModelError(

@@ -111,7 +111,7 @@ class _Gate:
         self.seen.add(path.resolve())
         if len(self.seen) > MAX_FILES:
             raise ModelError(f"{shown}: the model includes more than {MAX_FILES} files")
-        root = parse_xml(read_bytes(path, MAX_BYTES), shown)
+        root = parse_xml(read_bytes(path, MAX_BYTES), shown, lambda line, text: None)
         if root.tag == "robot":
             raise ModelError(f"{shown}: this is a URDF robot, not MJCF; name the file .urdf")
         if root.tag not in _ROOTS:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +29,7 @@ from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
 from ramify.files.link_reader import dust
 from ramify.files.urdf_values import Values, inside, shown, some
+from ramify.files.xacro_files import expanded, first_macro
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build
 from ramify.model.frame import Frame
@@ -96,7 +98,11 @@ def read_urdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError with a line
     for every mistake found.
     """
-    model = parse_urdf(read_bytes(path, MAX_BYTES), os.fspath(path), base or "fixed")
+    file = os.fspath(path)
+    data = read_bytes(path, MAX_BYTES)
+    if b"xacro" in data and first_macro(parse_xml(data, file, lambda line, text: None)) is not None:
+        data = expanded(path)
+    model = parse_urdf(data, file, base or "fixed")
     return replace(
         model, metadata={**model.metadata, "folder": os.path.dirname(os.path.abspath(path))}
     )  # for meshes, when drawn
@@ -111,16 +117,17 @@ def parse_urdf(data: bytes | str, file: str = "robot.urdf", base: str = "fixed")
         raise ModelError(
             f"{file}: {len(data) / 1e6:.1f} MB; a URDF file has at most {MAX_BYTES / 1e6:.1f} MB"
         )
-    reader = _Reader(parse_xml(data, file), file)
-    return reader.model(base)
+    report = ImportReport(file)
+    root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text))
+    return _Reader(root, file, report).model(base)
 
 
 class _Reader:
-    def __init__(self, root: etree._Element, file: str) -> None:
+    def __init__(self, root: etree._Element, file: str, report: ImportReport) -> None:
         self.root, self.file = root, file
         self.mistakes = Mistakes(file)
         self.values = Values(self.mistakes)
-        self.report = ImportReport(file)
+        self.report = report
         self.links: dict[str, _Link] = {}
         self.edges: list[_Edge] = []
         self.unused: Counter[str] = Counter()
@@ -140,6 +147,11 @@ class _Reader:
             else:
                 self.read_joint(element)
         root = self.check_tree()
+        if base == "fixed" and all(edge.joint.kind == "fixed" for edge in self.edges):
+            raise ModelError(
+                f"{self.file}: no link moves: the robot has no joint but fixed ones; with "
+                'base="free" it floats'
+            )
         name = self.root.get("name") or PurePath(self.file).stem
         name = name if is_name(name) else "robot"
         meshes = {link: tuple(item.meshes) for link, item in self.links.items() if item.meshes}
@@ -179,17 +191,13 @@ class _Reader:
         if len(self.root) > 4 * MAX_LINKS:
             self.wrong_at(line, f"{len(self.root)} elements; a robot has at most {MAX_LINKS} links")
         self.mistakes.raise_if_any()
-        xacro = next(
-            (
-                e
-                for e in self.root.iter("{*}*")
-                if e.tag[0] == "{" and "xacro" in e.tag.partition("}")[0]
-            ),
-            None,
-        )
-        if xacro is not None:
-            text = f"<xacro:{etree.QName(xacro).localname[:60]}>: expand this xacro file first (xacro robot.xacro > robot.urdf)"
-            self.wrong(xacro, text)
+        macro = first_macro(self.root)
+        if macro is not None:
+            name = re.split("[:}]", str(macro.tag))[-1][:60]
+            self.wrong(
+                macro,
+                f"<xacro:{name}>: expand this xacro file first (xacro robot.xacro > robot.urdf)",
+            )
             self.mistakes.raise_if_any()
         if (name := self.root.get("name")) and not is_name(name):
             self.wrong_at(line, f"the robot is named {shown(name)}; {NAME}")
@@ -203,7 +211,7 @@ class _Reader:
             if child.tag in _USED[str(element.tag)]:
                 found.append(child)
             elif isinstance(child.tag, str):
-                self.unused[etree.QName(child).localname] += 1
+                self.unused[re.split("[:}]", child.tag)[-1][:40]] += 1
         return found
 
     def children(self, element: etree._Element, who: str) -> dict[str, etree._Element]:
@@ -444,11 +452,11 @@ class _Reader:
             self.values.number(element, key, who, 0.0, endless=True) for key in ("lower", "upper")
         )
         if low > high:
-            remedy = (
-                f"{missing} is missing and counts as 0: give it" if missing else "exchange them"
-            )
-            self.wrong(
-                element, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; {remedy}"
+            remedy = f"{missing} is missing and counts as 0: give it" if missing else "swap them"
+            self.report.ignored(
+                f"{who}, line {element.sourceline}",
+                f"lower limit {low:g} exceeds upper limit {high:g}, so the joint has no limits; "
+                f"{remedy}",
             )
             return ()
         if missing:
