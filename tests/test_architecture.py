@@ -20,7 +20,7 @@ LAYERS = (
     {"trace", "model", "documents"},
     {"dynamics", "codegen", "files"},
     {"kernels"},
-    {"loops", "contact", "formulations"},
+    {"loops", "contact", "drives", "formulations"},
     {"motion", "lint"},
     {"control"},
     {"sim"},

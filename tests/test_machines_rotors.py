@@ -1,4 +1,4 @@
-"""Rotors: reflected inertia in every algorithm, against Pinocchio, in every tier, read and written."""
+"""Rotors: reflected inertia in every algorithm and tier, against Pinocchio; read and written."""
 
 from __future__ import annotations
 

@@ -117,7 +117,7 @@ def test_the_report_says_what_was_ignored_and_assumed() -> None:
     said = report(parse_urdf(ARM, "arm.urdf"))
     for line in (
         "note: joint 'elbow': follows 'shoulder': a gear in model.loops",
-        "<collision>", "<gazebo>", "<dynamics>",
+        "<collision>", "<gazebo>",
         "assumed: gravity: 0 0 -9.81",
         "assumed: links: no <inertial>, so no mass: tool",
         "assumed: joint 'elbow': no axis given: the x axis",

@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, overload
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError
+from ramify.drives.questions import Passive, passive_forces
 from ramify.kernels import floating, identification, make, questions
 from ramify.lint.robot import Finding, check
 from ramify.loops import solve
@@ -65,6 +67,7 @@ class Model(Robot):
         wrenches: Wrenches = None,
         *,
         multipliers: Literal[False] = False,
+        passive: bool = False,
     ) -> Array: ...
 
     @overload
@@ -76,6 +79,7 @@ class Model(Robot):
         wrenches: Wrenches = None,
         *,
         multipliers: Literal[True],
+        passive: bool = False,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -87,6 +91,7 @@ class Model(Robot):
         wrenches: Wrenches = None,
         *,
         multipliers: bool,
+        passive: bool = False,
     ) -> Array | tuple[Array, Array]: ...
 
     def inverse_dynamics(
@@ -97,13 +102,18 @@ class Model(Robot):
         wrenches: Wrenches = None,
         *,
         multipliers: bool = False,
+        passive: bool = False,
     ) -> Array | tuple[Array, Array]:
         """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
 
         wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin,
         world-aligned, in N m and N. With loops (eq. 8.4) tau is zero where nothing drives, and the
-        shortest of several; with ``multipliers`` (tau, multipliers (..., nc)).
+        shortest of several; with ``multipliers`` (tau, multipliers (..., nc)). With ``passive`` tau
+        is what drives must give beside springs, damping, friction and stops (trees alone).
         """
+        if passive:
+            self._tree_only("inverse_dynamics(passive=True)")
+            return self.inverse_dynamics(q, v, a, wrenches) - passive_forces(self, q, v).total
         if self.loops or multipliers:
             found = solve.inverse_dynamics(self._closed(), q, v, a, wrenches)
             return found if multipliers else found[0]
@@ -124,6 +134,7 @@ class Model(Robot):
         wrenches: Wrenches = None,
         *,
         multipliers: Literal[False] = False,
+        passive: bool = False,
     ) -> Array: ...
 
     @overload
@@ -135,6 +146,7 @@ class Model(Robot):
         wrenches: Wrenches = None,
         *,
         multipliers: Literal[True],
+        passive: bool = False,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -146,6 +158,7 @@ class Model(Robot):
         wrenches: Wrenches = None,
         *,
         multipliers: bool,
+        passive: bool = False,
     ) -> Array | tuple[Array, Array]: ...
 
     def forward_dynamics(
@@ -156,10 +169,13 @@ class Model(Robot):
         wrenches: Wrenches = None,
         *,
         multipliers: bool = False,
+        passive: bool = False,
     ) -> Array | tuple[Array, Array]:
         """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs.
-        8.6, 8.7). wrenches and multipliers as in ``inverse_dynamics``.
+        8.6, 8.7). wrenches, multipliers and ``passive`` as in ``inverse_dynamics``.
         """
+        if passive:
+            tau = np.asarray(tau, dtype=np.float64) + passive_forces(self, q, v).total
         if self.loops or multipliers:
             answer = solve.forward_dynamics if multipliers else solve.closed_accelerations
             return answer(self._closed(), q, v, tau, wrenches)
@@ -170,6 +186,13 @@ class Model(Robot):
         return self.kernel("forward_dynamics_wrenches")(
             q, v, tau, questions.applied_wrenches(self, wrenches, q)
         )
+
+    def passive_forces(self, q: ArrayLike, v: ArrayLike) -> Passive:
+        """Passive(total, parts, stored, loss): joint forces (..., nv) of springs, damping, friction,
+        stops, tendons and gravity compensation, in all and by part; energy stored (J) and power
+        lost (W) by part.
+        """
+        return passive_forces(self, q, v)
 
     def hybrid_dynamics(
         self,
@@ -427,3 +450,10 @@ class Model(Robot):
         if not self.loops:
             raise LoopError(f"{self.name} has no loops, and so no multipliers")
         return self
+
+    def _tree_only(self, what: str) -> None:
+        if self.loops:
+            raise LoopError(
+                f"{what} is for trees, and {self.name!r} has loops; subtract "
+                "passive_forces(q, v).total where drives act"
+            )

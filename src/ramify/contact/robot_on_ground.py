@@ -6,10 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
-from ramify.codegen.kernel import Kernel, Plan
+from ramify.codegen.kernel import Kernel
 from ramify.codegen.keys import digest
-from ramify.codegen.target import llvm_available
 from ramify.contact.ground import Ground, Reaction
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import near
@@ -19,9 +17,9 @@ from ramify.core.spatial import Vec3
 from ramify.dynamics.contact import contact_dynamics, contact_wrenches
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.keys import robot_key
-from ramify.model.configuration import check_quaternions
+from ramify.kernels.text_kernel import text_kernel
 from ramify.model.robot import Robot
-from ramify.trace.program import Port, Program, trace
+from ramify.trace.program import Port, Program
 
 Scalars = Sequence[Scalar]
 What = Literal["contact_forces", "contact_dynamics"]
@@ -101,42 +99,15 @@ class ContactText:
             raise RamifyError(
                 f"there is no kernel {what!r} of a ground; choose one of {', '.join(_PORTS)}"
             )
-        if tier not in (None, "unrolled", "numpy"):
-            raise RamifyError(f"tier {tier!r} must be 'unrolled' or 'numpy'")
         inputs = [Port("q", (self.model.nq,)), Port("v", (self.model.nv,))]
         inputs += [Port("tau", (self.model.nv,))] * (what == "contact_dynamics")
         outputs = [Port(name, shape) for name, shape in _PORTS[what](self.model.nv, self.size)]
         text = self._forces if what == "contact_forces" else self._dynamics
 
-        def program() -> Program:
-            return trace(what, text, inputs, outputs)
+        def key(program: Callable[[], Program]) -> str:
+            return digest(robot_key(self.model), self._law_print(program), what)
 
-        starts = tuple(i for i, _ in self.model.layout.balls)
-        plain = PlainNumpy(text)
-        first: Backend = plain
-        if tier == "unrolled" or (tier is None and llvm_available()):
-            first = Unrolled(
-                program,
-                lambda: digest(robot_key(self.model), self._law_print(program), what),
-                what,
-                starts,
-            )
-
-        def explain(port: Port, i: int) -> str:
-            if port.name == "q":
-                return f"coordinate {self.model.coordinates[i]!r}"
-            return (
-                f"joint {self.model.velocities[i]!r}"
-                if port.shape == (self.model.nv,)
-                else f"number {i}"
-            )
-
-        return Kernel(
-            Plan(
-                what, self.model.name, tuple(inputs), tuple(outputs), program, plain, first, None, explain,
-                12.0 * len(self._points), starts, (), lambda q: check_quaternions(list(starts), self.model.coordinates, q),
-            )
-        )  # fmt: skip
+        return text_kernel(self.model, what, text, inputs, outputs, key, tier)
 
     @cached_property
     def forces(self) -> Kernel:

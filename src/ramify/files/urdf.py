@@ -28,6 +28,7 @@ from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
 from ramify.files.link_reader import dust
+from ramify.files.urdf_machine import joint_elements
 from ramify.files.urdf_values import Values, inside, shown, some
 from ramify.files.xacro_files import expanded, first_macro
 from ramify.model.body import Shape
@@ -56,7 +57,7 @@ _USED: Final[Mapping[str, frozenset[str]]] = {
     "robot": frozenset(["link", "joint"]),
     "link": frozenset(["inertial", "visual"]),
     "inertial": frozenset(["origin", "mass", "inertia"]),
-    "joint": frozenset(["origin", "parent", "child", "axis", "limit", "mimic"]),
+    "joint": frozenset(["origin", "parent", "child", "axis", "limit", "dynamics", "mimic"]),
 }
 
 
@@ -373,6 +374,8 @@ class _Reader:
             limits = self.limits(parts.get("limit"), kind, who)
             drives = kind != "floating" and "mimic" not in parts
             joint = Joint(name, KINDS[kind], placement, axis=axis, limits=limits, actuated=drives)
+            own = joint_elements(self.values, parts, joint.dof, who)
+            joint = replace(joint, elements=own if joint.dof else ())
             if kind == "continuous":
                 self.continuous.append(name)
             self.edges.append(_Edge(joint, ends[0], ends[1], element.sourceline or 1))

@@ -21,6 +21,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
+from ramify.files.urdf_machine import limit_text, unsaid
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z, cos_sin
 from ramify.model.joint import Joint
@@ -128,7 +129,7 @@ class _Writer:
     def lines(self) -> Iterator[str]:
         model = self.model
         yield f"<robot name={_text(model.name)}>"
-        yield from (f"  <!-- {line} -->" for line in self.left_out())
+        yield from (f"  <!-- {line} -->" for line in (*self.left_out(), *unsaid(model)))
         yield from self.frame(self.base)
         for body in model.bodies:
             yield from self.body(body)
@@ -206,10 +207,8 @@ def _joint(
     yield f"    {_origin(at.placement)}"
     if kind not in ("fixed", "floating"):
         yield f'    <axis xyz="{_numbers(at.axis)}"/>'
-    if kind in ("revolute", "prismatic"):
-        low, high = joint.limits[0] if joint.limits else (-math.inf, math.inf)
-        low, high = max(low, -NO_LIMIT), min(high, NO_LIMIT)
-        yield f'    <limit lower="{low!r}" upper="{high!r}" effort="{NO_LIMIT!r}" velocity="{NO_LIMIT!r}"/>'
+    if kind in ("revolute", "prismatic", "continuous"):
+        yield from (f"    {line}" for line in limit_text(joint, NO_LIMIT))
     if gear is not None:
         yield f'    <mimic joint={_text(gear.joints[0])} multiplier="{gear.ratio!r}" offset="{gear.offset!r}"/>'
     yield "  </joint>"

@@ -37,7 +37,8 @@ class Body:
     both in the body's frame.
 
     ``parent`` is the index of the body that carries it, -1 for the base. ``points`` are named
-    points (3,) of contact.
+    points (3,) of contact. ``lift``: the mass (kg) that gravity compensation carries, and its
+    mass centre (3,) in m.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Body:
     inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
     shapes: tuple[Shape, ...] = ()
     points: tuple[tuple[str, tuple[float, float, float]], ...] = ()
+    lift: tuple[float, tuple[float, float, float]] = (0.0, (0.0, 0.0, 0.0))
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mass", float(self.mass))

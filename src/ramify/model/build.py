@@ -19,6 +19,7 @@ from ramify.model.elements import elements
 from ramify.model.frame import Frame, as_frame, classical_dh, modified_dh
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
+from ramify.model.machine import Machine
 from ramify.model.robot import Robot
 
 EARTH = (0.0, 0.0, -9.81)
@@ -51,6 +52,7 @@ class LinkSpec:
     inertia: Array = field(default_factory=lambda: np.zeros((3, 3)))
     shapes: tuple[Shape, ...] = ()
     points: tuple[tuple[str, tuple[float, float, float]], ...] = ()
+    lift: tuple[float, tuple[float, float, float]] = (0.0, (0.0, 0.0, 0.0))
 
 
 def build(
@@ -61,6 +63,7 @@ def build(
     metadata: Mapping[str, Any] | None = None,
     loops: Sequence[Loop] = (),
     guess: Mapping[str, float] | None = None,
+    machine: Machine | None = None,
 ) -> Robot:
     """A model from links in any order: sorted parents first (children in the given order), fixed
     joints merged, checked.
@@ -91,8 +94,9 @@ def build(
     x, y, z = (float(g) for g in gravity)
     notes, near = dict(metadata or {}), dict(guess or {})
     return Robot(
-        name, tuple(moving.bodies), (x, y, z), moving.attached, groups, notes, tuple(loops), near
-    )
+        name, tuple(moving.bodies), (x, y, z), moving.attached, groups, notes, tuple(loops), near,
+        machine or Machine(),
+    )  # fmt: skip
 
 
 def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
@@ -250,6 +254,7 @@ def _merge_fixed(ordered: Sequence[LinkSpec]) -> _Moving:
                 spec.inertia,
                 spec.shapes,
                 spec.points,
+                spec.lift,
             )
         )
     return _Moving(bodies, attached)
@@ -272,7 +277,20 @@ def welded(body: Body, spec: LinkSpec, frame: Frame) -> Body:
         inertia=inertia,
         shapes=body.shapes + shapes,
         points=body.points + points,
+        lift=_lifted(body.lift, spec.lift, frame),
     )
+
+
+Lift = tuple[float, tuple[float, float, float]]
+
+
+def _lifted(own: Lift, added: Lift, frame: Frame) -> Lift:
+    """Mass and mass centre of two loads, the second given in a frame of the body."""
+    mass = own[0] + added[0]
+    if not mass:
+        return own
+    there = frame.rotation @ np.array(added[1]) + frame.position
+    return mass, point_of((own[0] * np.array(own[1]) + added[0] * there) / mass)
 
 
 def point_of(values: Iterable[float]) -> tuple[float, float, float]:

@@ -17,6 +17,7 @@ from ramify.model.build import LinkSpec, build, loop_between, understood, welded
 from ramify.model.frame import Frame, as_frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
+from ramify.model.machine import Machine
 from ramify.model.robot import Robot
 
 R = TypeVar("R", bound=Robot)
@@ -170,8 +171,9 @@ def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
         made = Joint(joint, "fixed", frame) if body.joint is locked else body.joint
         links.append(
             LinkSpec(
-                body.name, parent, made, body.mass, body.com, body.inertia, body.shapes, body.points
-            )
+                body.name, parent, made, body.mass, body.com, body.inertia, body.shapes, body.points,
+                body.lift,
+            )  # fmt: skip
         )
     groups = None
     if model.module_groups is not None:
@@ -187,7 +189,24 @@ def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
         carrier = built.attached[model.bodies[b].name] if b >= 0 else base
         attached[link] = Attachment(carrier.body, carrier.frame @ local)
     guess = {name: value for name, value in model.guess.items() if name not in locked.coordinates}
-    return replace(built, attached=attached, loops=model.loops, guess=guess)
+    machine = _machine_without(model, locked, built.attached)
+    return replace(built, attached=attached, loops=model.loops, guess=guess, machine=machine)
+
+
+def _machine_without(model: Robot, locked: Joint, links: Mapping[str, Attachment]) -> Machine:
+    """Frames on the bodies that remain; tendons and actuators less those of a locked joint."""
+    frames = {}
+    for name, (b, local) in model.machine.frames.items():
+        seat = links[model.bodies[b].name] if b >= 0 else Attachment(-1, Frame())
+        frames[name] = Attachment(seat.body, seat.frame @ local)
+    for tendon in model.tendons:
+        if any(rate in locked.velocities for rate, _ in tendon.joints):
+            raise ModelError(
+                f"joint {locked.name!r} moves the tendon {tendon.name!r}, so it cannot be locked; "
+                "leave the tendon out first"
+            )
+    drives = tuple(a for a in model.actuators if a.joint != locked.name)
+    return Machine(frames, model.tendons, drives)
 
 
 def _locked_pair(model: R, gear: Loop, joint: str, at: float | Sequence[float]) -> R:

@@ -1,4 +1,4 @@
-"""What a machine has at each coordinate of a joint besides rigid links: the rotor, springs, damping,
+"""What a machine has at each coordinate of a joint besides rigid links: rotor, spring, damping,
 friction, stops, and what its drive can give.
 
 A force of an element is the generalized force it puts on the joint. Units are those of the
@@ -55,8 +55,8 @@ class Friction:
 
 @dataclass(frozen=True)
 class Stop:
-    """What holds a coordinate at its limits: ``stiffness`` and ``damping``, or, where None, those of
-    a contact that lasts about ``time`` seconds with the damping ratio ``ratio``.
+    """What holds a coordinate at its limits: ``stiffness`` and ``damping``, or, where None, those
+    of a contact that lasts about ``time`` seconds with the damping ratio ``ratio``.
     """
 
     time: float = 0.005
@@ -69,7 +69,8 @@ class Stop:
 class Element:
     """The machine at one coordinate. ``armature``: reflected inertia of the rotor, kg m^2 or kg.
     ``damping`` (a, b, c): -(a + b |v| + c v^2) v. ``effort``, ``velocity``: what the drive can
-    give, infinite where not given. ``cone``: the largest angle of a ball joint, rad.
+    give, infinite where not given. ``cone``: the largest angle of a ball joint, rad. ``lifts``:
+    gravity compensation comes through the drive, within its effort.
     """
 
     armature: float = 0.0
@@ -80,6 +81,7 @@ class Element:
     effort: float = math.inf
     velocity: float = math.inf
     cone: float = math.inf
+    lifts: bool = False
 
     @property
     def turned(self) -> Element:

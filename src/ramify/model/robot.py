@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, wraps
 from typing import Any, Literal, Self, TypeVar
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
@@ -16,6 +17,7 @@ from ramify.model.answers import Attachment
 from ramify.model.body import Body
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, check_loops
+from ramify.model.machine import Actuator, Keyframe, Machine, Tendon
 from ramify.model.modules import Module, check_modules, find_modules
 from ramify.model.skeleton import Skeleton, build_skeleton
 
@@ -27,7 +29,8 @@ class Robot:
 
     ``attached`` maps every link's name, merged ones too, to its body and frame. ``gravity`` is an
     acceleration in the world frame. ``loops`` are the joints that close loops, ``guess``
-    coordinates near which these are closed: see ``assemble``.
+    coordinates near which these are closed: see ``assemble``. ``machine``: frames, tendons,
+    actuators and keyframes.
     """
 
     name: str
@@ -38,11 +41,13 @@ class Robot:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     loops: tuple[Loop, ...] = ()
     guess: Mapping[str, float] = field(default_factory=dict)
+    machine: Machine = field(default_factory=Machine)
 
     def __post_init__(self) -> None:
         _ = self.modules  # given modules are checked at once
         if self.loops or self.guess:
             check_loops(self)
+        self.machine.check([joint.name for joint in self.joints], self.velocities, self.frames)
 
     @classmethod
     def of(cls, robot: Robot) -> Self:
@@ -113,6 +118,28 @@ class Robot:
         return tuple(name for joint in self.joints for name in joint.velocities)
 
     @cached_property
+    def armature(self) -> Array:
+        """Reflected inertia of the rotors (nv), kg m^2 or kg."""
+        return np.array([x for joint in self.joints for x in joint.armature], dtype=np.float64)
+
+    @property
+    def frames(self) -> Mapping[str, Attachment]:
+        """Every named frame: links, merged ones too, and the frames of the machine."""
+        return {**self.machine.frames, **self.attached}
+
+    @property
+    def tendons(self) -> tuple[Tendon, ...]:
+        return self.machine.tendons
+
+    @property
+    def actuators(self) -> tuple[Actuator, ...]:
+        return self.machine.actuators
+
+    @property
+    def keyframes(self) -> tuple[Keyframe, ...]:
+        return self.machine.keyframes
+
+    @cached_property
     def tree(self) -> Self:
         """The same robot with its loops opened."""
         return replace(self, loops=(), guess={}) if self.loops else self
@@ -154,9 +181,11 @@ class Robot:
         )
 
     def attachment(self, link: str) -> Attachment:
-        """Body and frame of a link, also of one merged into its parent by a fixed joint."""
+        """Body and frame of a link, also of one merged into its parent by a fixed joint, or of a
+        named frame.
+        """
         try:
-            return self.attached[link]
+            return self.attached[link] if link in self.attached else self.machine.frames[link]
         except KeyError:
             raise ModelError(
                 f"{self.name} has no link {link!r}; its links are "

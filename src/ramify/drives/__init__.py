@@ -1,0 +1,1 @@
+"""Forces of the machine over any scalar: springs, damping, friction, stops, tendons, actuators."""

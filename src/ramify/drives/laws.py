@@ -1,0 +1,65 @@
+"""The laws of machine elements, one coordinate each, over any scalar.
+
+A law gives the force on the joint, what it stores in J, and the power it loses in W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ramify.core.scalar import Scalar, select, sqrt
+from ramify.model.elements import Cubic, Friction
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Force on the joint, energy stored, power lost."""
+
+    force: Scalar
+    stored: Scalar = 0.0
+    loss: Scalar = 0.0
+
+
+def spring(law: Cubic, x: Scalar) -> Answer:
+    """-(a + b x + c x^2) x."""
+    a, b, c = law
+    stored = x * x * (0.5 * a + x * (b * (1.0 / 3.0) + x * (0.25 * c)))
+    return Answer(-(a + x * (b + x * c)) * x, stored)
+
+
+def damping(law: Cubic, v: Scalar) -> Answer:
+    """-(a + b |v| + c v^2) v."""
+    a, b, c = law
+    size = select(v < 0.0, -v, v) if b else 0.0
+    factor = a + (b * size + c * (v * v))
+    return Answer(-factor * v, 0.0, factor * (v * v))
+
+
+def friction(law: Friction, slip: float, v: Scalar) -> Answer:
+    """-(mean s + asym s^2) with s = v / sqrt(v^2 + slip^2); static friction falls with the speed.
+
+    The sign of v is smoothed without an exponential: it costs the adaptive methods least.
+    """
+    s = v / sqrt(v * v + slip * slip)
+    mean, asym = law.sliding, 0.5 * (law.forward - law.backward)
+    height: Scalar = mean
+    if law.static:
+        x = v * (1.0 / law.stribeck_speed)
+        height = mean + (law.static - mean) / (1.0 + x * x)
+    skew = asym / mean if mean else 0.0
+    force = -(height * s * (1.0 + skew * s))
+    return Answer(force, 0.0, -force * v)
+
+
+def stop(stiffness: float, damping: float, ramp: float, depth: Scalar, rate: Scalar) -> Answer:
+    """(k d + c S(d / ramp) r)+ against the motion outward, d the depth beyond the limit and r its
+    rate: unilateral, without a jump at touch, never sticky.
+
+    The force is that along -d. What it loses is (F - k d) r, which is never negative.
+    """
+    d = select(depth > 0.0, depth, 0.0)
+    x = d * (1.0 / ramp)
+    x = select(x > 1.0, 1.0, x)
+    push = stiffness * d + damping * (x * x * (3.0 - 2.0 * x)) * rate
+    force = select(push > 0.0, push, 0.0)
+    return Answer(force, 0.5 * stiffness * (d * d), (force - stiffness * d) * rate)

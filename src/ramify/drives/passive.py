@@ -1,0 +1,263 @@
+"""What acts on a robot without command: springs, damping, friction, stops, tendons, gravity
+compensation, over any scalar.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from ramify.codegen.keys import digest
+from ramify.core.errors import RamifyError
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Vec3
+from ramify.drives import laws
+from ramify.drives.places import Places, times
+from ramify.drives.rotation import between, direction, length, log
+from ramify.drives.tendons import length as tendon_length
+from ramify.drives.tendons import pull
+from ramify.dynamics.tree import Tree, tree_of
+from ramify.kernels.algorithms import ALGORITHMS
+from ramify.kernels.make import kernel
+from ramify.kernels.text import plain_text
+from ramify.model.elements import Element
+from ramify.model.robot import Robot, once
+from ramify.model.skeleton import rigid_inertia
+
+Scalars = Sequence[Scalar]
+PARTS: Final = ("spring", "damping", "friction", "stop", "tendon", "gravity_compensation")
+LOSSES: Final = ("damping", "friction", "stop", "tendon")
+"""Parts that turn energy to heat."""
+_SLIP_TIME: Final = 1e-3  # s in which dry friction alone would stop a joint at its slip speed
+_TOUCH_SPEED: Final = 0.1  # rad/s or m/s: a stop's damper is at work beyond the depth reached so
+_POSTURES: Final = 24
+
+
+@once
+def joint_inertia(robot: Robot) -> tuple[float, ...]:
+    """The least inertia (nv) that each coordinate shows over random postures within its limits:
+    1 / (I^-1)_ii, kg m^2 or kg.
+    """
+    tree = robot.tree
+    q = np.array([tree.random(seed)[0] for seed in range(_POSTURES)])
+    try:
+        inverse = kernel(tree, "mass_matrix_inverse")(q)
+        shown = 1.0 / np.diagonal(inverse, axis1=-2, axis2=-1).max(axis=0)
+    except RamifyError:  # a massless part: take the diagonal of I, all other joints held
+        shown = np.diagonal(kernel(tree, "mass_matrix")(q), axis1=-2, axis2=-1).min(axis=0)
+    return tuple(float(x) for x in np.maximum(shown, 1e-9))
+
+
+@dataclass
+class Forces:
+    """Joint forces (nv) by part, what is stored by part (J), and the power lost by part (W)."""
+
+    force: dict[str, list[Scalar]]
+    stored: dict[str, Scalar]
+    loss: dict[str, Scalar]
+
+    @property
+    def total(self) -> list[Scalar]:
+        parts = list(self.force.values())
+        return [sum(column[1:], column[0]) for column in zip(*parts, strict=True)]
+
+
+class PassiveText:
+    """The passive forces of a robot; ``stops`` False leaves its limits open."""
+
+    def __init__(self, robot: Robot, stops: bool = True) -> None:
+        self.robot, self.stops = robot, stops
+        self._elements = [element for joint in robot.joints for element in joint.machine]
+        found = {
+            "spring": any(e.spring for e in self._elements),
+            "damping": any(any(e.damping) for e in self._elements),
+            "friction": any(e.friction for e in self._elements),
+            "stop": stops and any(True for _ in self.limits),
+            "tendon": any(any(t.stiffness) or any(t.damping) for t in robot.tendons),
+            "gravity_compensation": any(body.lift[0] for body in robot.bodies)
+            and any(robot.gravity),
+        }
+        self.parts = tuple(part for part in PARTS if found[part])
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The parts whose power is integrated: those that lose energy, and gravity compensation
+        where drives give a share of it.
+        """
+        lifted = any(element.lifts for element in self._elements)
+        return tuple(p for p in self.parts if p in LOSSES or (p == PARTS[-1] and lifted))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """All that the passive forces depend on besides the rigid robot."""
+        if not self:
+            return ""
+        limits = [joint.limits for joint in self.robot.joints]
+        inertia = joint_inertia(self.robot) if {"friction", "stop"} & set(self.parts) else ()
+        frames = [
+            (name, body, frame.rotation.tolist(), frame.position.tolist())
+            for name, (body, frame) in self.robot.frames.items()
+            if self.robot.tendons
+        ]
+        return digest(
+            repr((self.parts, self._elements, limits, inertia)),
+            repr((self.robot.tendons, frames, [body.lift for body in self.robot.bodies])),
+        )
+
+    @cached_property
+    def limits(self) -> tuple[tuple[int, int, float, float], ...]:
+        """(place in q, place in v, lower, upper) of the coordinates that have stops; a range
+        without room is none.
+        """
+        out = []
+        plain = dict(zip(self.robot.layout.plain_q, self.robot.layout.plain_v, strict=True))
+        start = 0
+        for joint in self.robot.joints:
+            for i, (low, high) in enumerate(joint.limits):
+                if (
+                    start + i in plain
+                    and low < high
+                    and (math.isfinite(low) or math.isfinite(high))
+                ):
+                    out.append((start + i, plain[start + i], low, high))
+            start += joint.nq
+        return tuple(out)
+
+    def law_of_stop(self, j: int) -> tuple[float, float, float]:
+        """(stiffness, damping, ramp) of the stop at rate j."""
+        m, s = joint_inertia(self.robot)[j], self._elements[j].stop
+        if s.stiffness is not None:
+            return s.stiffness, s.damping or 0.0, _TOUCH_SPEED * math.sqrt(m / s.stiffness)
+        return m / s.time**2, 2.0 * s.ratio * m / s.time, _TOUCH_SPEED * s.time
+
+    def slip(self, j: int) -> float:
+        """The slip speed of dry friction at rate j."""
+        f = self._elements[j].friction
+        assert f is not None
+        if f.slip_speed is not None:
+            return f.slip_speed
+        return max(f.sliding, f.static) * _SLIP_TIME / joint_inertia(self.robot)[j]
+
+    # ---- the text ----
+
+    def __call__(self, q: Scalars, v: Scalars) -> Forces:
+        """All parts at q (nq), v (nv)."""
+        out = Forces(
+            {part: [0.0] * self.robot.nv for part in self.parts},
+            dict.fromkeys(self.parts, 0.0),
+            dict.fromkeys(self.losses, 0.0),
+        )
+        plain = dict(zip(self.robot.layout.plain_v, self.robot.layout.plain_q, strict=True))
+        for j, element in enumerate(self._elements):
+            if any(element.damping):
+                self._add(out, "damping", j, laws.damping(element.damping, v[j]))
+            if element.friction is not None:
+                self._add(out, "friction", j, laws.friction(element.friction, self.slip(j), v[j]))
+            if element.spring is not None and j in plain and len(element.spring.rest) == 1:
+                x = q[plain[j]] - element.spring.rest[0]
+                self._add(out, "spring", j, laws.spring(element.spring.stiffness, x))
+        self._vector_joints(out, q, v)
+        if "stop" in self.parts:
+            for i, j, low, high in self.limits:
+                law = self.law_of_stop(j)
+                for end, way in ((high, 1.0), (low, -1.0)):
+                    if math.isfinite(end):
+                        found = laws.stop(*law, (q[i] - end) * way, v[j] * way)
+                        self._add(out, "stop", j, replace(found, force=found.force * -way))
+        if "tendon" in self.parts:
+            self._tendons(out, q, v)
+        if "gravity_compensation" in self.parts:
+            self._lift(out, q, v)
+        return out
+
+    def _add(self, out: Forces, part: str, j: int, found: laws.Answer) -> None:
+        out.force[part][j] = out.force[part][j] + found.force
+        out.stored[part] = out.stored[part] + found.stored
+        if part in out.loss:
+            out.loss[part] = out.loss[part] + found.loss
+
+    def _vector_joints(self, out: Forces, q: Scalars, v: Scalars) -> None:
+        """Springs and stops of quaternions, and springs of the place of free joints."""
+        for i, j in self.robot.layout.balls:
+            element = self._elements[j]
+            if element.spring is not None and len(element.spring.rest) == 4:
+                r = between(element.spring.rest, q[i : i + 4])
+                self._vector_spring(out, j, element, r)
+            if "stop" in self.parts and element.cone < math.inf:
+                r = log(q[i : i + 4])
+                size = length(r)
+                u = direction(r, size)
+                found = laws.stop(
+                    *self.law_of_stop(j), size - element.cone, u.dot(Vec3(*v[j : j + 3]))
+                )
+                for k, x in enumerate((u.x, u.y, u.z)):
+                    force = replace(found, force=found.force * -x)
+                    self._add(out, "stop", j + k, force if k == 0 else laws.Answer(force.force))
+            if j >= 3 and i >= 3:
+                place = self._elements[j - 3]
+                if place.spring is not None and len(place.spring.rest) == 3:
+                    r = Vec3(*q[i - 3 : i]) - Vec3(*place.spring.rest)
+                    self._vector_spring(out, j - 3, place, r)
+
+    def _vector_spring(self, out: Forces, j: int, element: Element, r: Vec3) -> None:
+        assert element.spring is not None
+        a, b, c = element.spring.stiffness
+        size = length(r) if b or c else 0.0
+        found = laws.spring((a, b, c), size) if b or c else None
+        factor = a + size * (b + size * c)
+        stored = found.stored if found is not None else 0.5 * a * r.dot(r)
+        for k, x in enumerate((r.x, r.y, r.z)):
+            self._add(out, "spring", j + k, laws.Answer(-factor * x, stored if k == 0 else 0.0))
+
+    def _tendons(self, out: Forces, q: Scalars, v: Scalars) -> None:
+        spatial = any(t.branches for t in self.robot.tendons)
+        places = Places(self.robot, q) if spatial else None
+        for tendon in self.robot.tendons:
+            if not (any(tendon.stiffness) or any(tendon.damping)):
+                continue
+            L, row = tendon_length(self.robot, tendon, q, places)
+            spring, damper = pull(tendon, L, times(row, v))
+            for k, x in row.items():
+                self._add(out, "tendon", k, laws.Answer(x * (spring.force + damper.force)))
+            out.stored["tendon"] = out.stored["tendon"] + spring.stored
+            out.loss["tendon"] = out.loss["tendon"] + damper.loss
+
+    def _lift(self, out: Forces, q: Scalars, v: Scalars) -> None:
+        """The weight of what is carried: gravity forces of a robot of these masses alone."""
+        forces = self.compensation(q)
+        driven = [element.lifts for element in self._elements]
+        out.force["gravity_compensation"] = [
+            0.0 if through else force for force, through in zip(forces, driven, strict=True)
+        ]
+        if any(driven):
+            given = zip(out.force["gravity_compensation"], v, strict=True)
+            out.loss["gravity_compensation"] = -sum(f * w for f, w in given)
+            return
+        potential = plain_text(ALGORITHMS["energy"], self.robot, (), self._carried)
+        out.stored["gravity_compensation"] = -potential(list(q), [0.0] * self.robot.nv)[1][0]
+
+    def compensation(self, q: Scalars) -> list[Scalar]:
+        """(nv): the joint forces that carry the compensated masses."""
+        hold = plain_text(ALGORITHMS["gravity_forces"], self.robot, (), self._carried)
+        return hold(list(q))[0]
+
+    @cached_property
+    def _carried(self) -> Tree:
+        tree, links = tree_of(self.robot), list(tree_of(self.robot).links)
+        nothing = rigid_inertia(0.0, np.zeros(3), np.zeros((3, 3)))
+        links = [replace(link, M=nothing, rotor=0.0) for link in links]
+        for b, body in enumerate(self.robot.bodies):
+            k = self.robot.skeleton.last[b]
+            mass, com = body.lift
+            at = links[k].seat.point(Vec3(*com))
+            M = rigid_inertia(mass, np.array([at.x, at.y, at.z]), np.zeros((3, 3)))
+            links[k] = replace(links[k], M=M)
+        return replace(tree, links=tuple(links))

@@ -1,0 +1,92 @@
+"""What a robot answers about its machine: passive forces, and how they enter inverse and forward
+dynamics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.codegen.kernel import Kernel
+from ramify.codegen.keys import digest
+from ramify.core.arrays import Array
+from ramify.core.scalar import Scalar
+from ramify.drives.passive import PassiveText
+from ramify.kernels.keys import robot_key
+from ramify.kernels.text_kernel import text_kernel
+from ramify.model.configuration import checked
+from ramify.model.robot import Robot, once
+from ramify.trace.program import Port
+
+
+class Passive(NamedTuple):
+    """``total`` (..., nv) of the passive joint forces and its ``parts`` by name; what they store
+    (J) and lose (W) by part, each (...).
+    """
+
+    total: Array
+    parts: Mapping[str, Array]
+    stored: Mapping[str, Array]
+    loss: Mapping[str, Array]
+
+
+@once
+def passive_text(robot: Robot) -> PassiveText:
+    """The passive forces of a robot, stops included."""
+    return PassiveText(robot)
+
+
+@once
+def open_text(robot: Robot) -> PassiveText:
+    """The passive forces of a robot without its stops."""
+    return PassiveText(robot, stops=False)
+
+
+def passive_kernel(text: PassiveText, tier: str | None = None) -> Kernel:
+    """(q, v) -> (total, force of each part …, stored, loss)."""
+    robot = text.robot
+    name = "passive_forces" if text.stops else "passive_forces_without_stops"
+    found: Kernel | None = robot.memo.get(f"{name}/{tier}")
+    if found is not None:
+        return found
+
+    def run(q: list[Scalar], v: list[Scalar]) -> list[list[Scalar]]:
+        all_ = text(q, v)
+        return [
+            all_.total,
+            *all_.force.values(),
+            list(all_.stored.values()),
+            [all_.loss.get(part, 0.0) for part in text.parts],
+        ]
+
+    n, k = robot.nv, len(text.parts)
+    outputs = [Port("total", (n,)), *(Port(part, (n,)) for part in text.parts)]
+    outputs += [Port("stored", (k,)), Port("loss", (k,))]
+    inputs = [Port("q", (robot.nq,)), Port("v", (n,))]
+    made = text_kernel(
+        robot, name, run, inputs, outputs,
+        lambda _: digest(robot_key(robot), text.fingerprint, name), tier,
+    )  # fmt: skip
+    kept: Kernel = robot.memo.setdefault(f"{name}/{tier}", made)
+    return kept
+
+
+def passive_forces(robot: Robot, q: ArrayLike, v: ArrayLike, stops: bool = True) -> Passive:
+    """See Model.passive_forces."""
+    text = passive_text(robot) if stops else open_text(robot)
+    if not text:
+        lead = np.broadcast_shapes(
+            checked(robot, "q", q, robot.nq).shape[:-1], checked(robot, "v", v, robot.nv).shape[:-1]
+        )
+        return Passive(np.zeros((*lead, robot.nv)), {}, {}, {})
+    total, *rest = passive_kernel(text)(q, v)
+    parts, (stored, loss) = rest[: len(text.parts)], rest[len(text.parts) :]
+    return Passive(
+        total,
+        dict(zip(text.parts, parts, strict=True)),
+        {part: stored[..., i] for i, part in enumerate(text.parts)},
+        {part: loss[..., i] for i, part in enumerate(text.parts)},
+    )

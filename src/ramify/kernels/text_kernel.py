@@ -1,0 +1,56 @@
+"""A kernel of any text over lists of scalars: what a layer above the algorithms compiles for one
+robot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
+from ramify.codegen.kernel import Kernel, Plan
+from ramify.codegen.target import llvm_available
+from ramify.core.errors import RamifyError
+from ramify.core.scalar import Scalar
+from ramify.model.configuration import check_quaternions
+from ramify.model.robot import Robot
+from ramify.trace.program import Port, Program, trace
+
+
+def text_kernel(
+    robot: Robot,
+    name: str,
+    text: Callable[..., list[list[Scalar]]],
+    inputs: Sequence[Port],
+    outputs: Sequence[Port],
+    key: Callable[[Callable[[], Program]], str],
+    tier: str | None = None,
+) -> Kernel:
+    """The text, compiled (tier "unrolled") or run by NumPy; ``key`` gives all that its code depends
+    on, from the program if need be. The first input is q.
+    """
+    if tier not in (None, "unrolled", "numpy"):
+        raise RamifyError(f"tier {tier!r} must be 'unrolled' or 'numpy'")
+
+    def program() -> Program:
+        return trace(name, text, inputs, outputs)
+
+    starts = tuple(i for i, _ in robot.layout.balls)
+    plain = PlainNumpy(text)
+    first: Backend = plain
+    if tier == "unrolled" or (tier is None and llvm_available()):
+        first = Unrolled(program, lambda: key(program), name, starts)
+
+    def explain(port: Port, i: int) -> str:
+        if port.name == "q":
+            return f"coordinate {robot.coordinates[i]!r}"
+        return f"joint {robot.velocities[i]!r}" if port.shape == (robot.nv,) else f"number {i}"
+
+    def check(q: object) -> None:
+        check_quaternions(list(starts), robot.coordinates, q)  # type: ignore[arg-type]
+
+    return Kernel(
+        Plan(
+            name, robot.name, tuple(inputs), tuple(outputs), program, plain, first, None, explain,
+            12.0 * robot.nv, starts, (), check,
+        )
+    )  # fmt: skip

@@ -1,0 +1,207 @@
+"""Passive forces: power balance of every part, laws in closed form, tiers, and what files say."""
+
+from __future__ import annotations
+
+from importlib.metadata import distribution
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import ramify as rf
+from ramify.api.model import Model
+from ramify.drives.passive import joint_inertia
+from ramify.drives.questions import passive_kernel, passive_text
+from ramify.files.urdf_writer import to_urdf
+
+
+def arm() -> Model:
+    """Every element at once: on a hinge, a slide, a ball and a free joint."""
+    b = rf.Builder("arm")
+    solid = {"mass": 1.3, "com": (0.2, 0.1, 0.05), "inertia": (0.03, 0.04, 0.05)}
+    b.link(
+        "upper",
+        limits=[(-1.0, 1.0)],
+        armature=0.1,
+        effort=10.0,
+        damping={"linear": 0.1, "quadratic": 0.2, "cubic": 0.3},
+        friction={
+            "coulomb": {"forward": 1.0, "backward": 2.0},
+            "static": 4.0,
+            "stribeck_speed": 0.2,
+        },
+        spring={"stiffness": [3.0, 0.4, 0.5], "rest": 0.2},
+        **solid,
+    )
+    b.link(
+        "rod",
+        "upper",
+        "prismatic",
+        limits=[(-0.1, 0.2)],
+        stop={"stiffness": 900.0, "damping": 30.0},
+        friction=0.5,
+        **solid,
+    )
+    rest = [0.8, 0.0, 0.6, 0.0]
+    b.link(
+        "wrist",
+        "rod",
+        "ball",
+        spring={"stiffness": [2.0, 1.0, 1.0], "rest": rest},
+        cone=0.5,
+        damping=0.2,
+        **solid,
+    )
+    b.link(
+        "flyer",
+        None,
+        "free",
+        spring=[{"stiffness": 5.0, "rest": [0.1, 0.2, 0.3]}] * 3
+        + [{"stiffness": 0.7, "rest": rest}] * 3,
+        **solid,
+    )
+    return b.model()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_power_of_every_part_is_stored_or_lost(seed: int) -> None:
+    """F · v = -dV/dt - loss, part by part: a wrong sign, frame or factor breaks it."""
+    m = arm()
+    q, v = m.random(seed)
+    found, h = m.passive_forces(q, v), 1e-6
+    q0, q1 = m.integrate(q, v, -h), m.integrate(q, v, h)
+    before, after = m.passive_forces(q0, 0 * v).stored, m.passive_forces(q1, 0 * v).stored
+    assert set(found.parts) == {"spring", "damping", "friction", "stop"}
+    for part, force in found.parts.items():
+        rate = (after[part] - before[part]) / (2.0 * h)
+        assert_allclose(force @ v, -rate - found.loss[part], rtol=1e-6, atol=1e-6)
+        assert found.loss[part] >= 0.0
+    assert_allclose(sum(found.parts.values()), found.total)
+
+
+def test_laws_in_closed_form() -> None:
+    m = arm()
+    q, v = m.neutral(), np.zeros(m.nv)
+    q[0], v[0] = 0.7, -2.0
+    parts = m.passive_forces(q, v).parts
+    x = 0.5
+    assert_allclose(parts["spring"][0], -(3.0 + 0.4 * x + 0.5 * x * x) * x)
+    assert_allclose(parts["damping"][0], (0.1 + 0.2 * 2.0 + 0.3 * 4.0) * 2.0)
+    g = 1.5 + 2.5 / (1.0 + (2.0 / 0.2) ** 2)
+    slip = 4.0e-3 / joint_inertia(m)[0]
+    s = -2.0 / np.hypot(2.0, slip)
+    assert_allclose(parts["friction"][0], -g * (s - s * s / 3.0))
+    assert parts["stop"][0] == 0.0
+    v[:], q[1] = 0.0, 0.2 + 0.01
+    assert_allclose(m.passive_forces(q, v).parts["stop"][1], -900.0 * 0.01)
+    v[1] = -10.0  # leaving: the stop lets go, it does not hold back
+    assert m.passive_forces(q, v).parts["stop"][1] == 0.0
+
+
+def test_a_ball_springs_back_along_the_shortest_way() -> None:
+    m = arm()
+    q, still = m.neutral(), np.zeros(m.nv)
+    ball = m.joint_slice("wrist", "q")
+    for sign in (1.0, -1.0):
+        q[ball] = sign * np.array([0.8, 0.0, 0.6, 0.0])
+        assert_allclose(
+            m.passive_forces(q, still).parts["spring"][m.joint_slice("wrist")], 0.0, atol=1e-12
+        )
+
+
+def test_tiers_agree() -> None:
+    m = arm()
+    q = np.array([m.random(i)[0] for i in range(11)])
+    v = np.array([m.random(i)[1] for i in range(11)])
+    text = passive_text(m)
+    for x, y in zip(
+        passive_kernel(text, "unrolled")(q, v), passive_kernel(text, "numpy")(q, v), strict=True
+    ):
+        assert_allclose(x, y, rtol=1e-12, atol=1e-10)
+
+
+def test_dynamics_take_passive_forces_on_request() -> None:
+    m = arm()
+    q, v = m.random(3)
+    a = np.arange(m.nv) * 0.1
+    tau = m.inverse_dynamics(q, v, a, passive=True)
+    total = m.passive_forces(q, v).total
+    assert_allclose(tau, m.inverse_dynamics(q, v, a) - total)
+    assert_allclose(m.forward_dynamics(q, v, tau, passive=True), a, atol=1e-8)
+
+
+def test_an_ideal_robot_has_none() -> None:
+    m = rf.load("kuka_kr5")
+    found = m.passive_forces(np.zeros((3, 6)), np.zeros(6))
+    assert found.total.shape == (3, 6)
+    assert not found.total.any()
+    assert not found.parts
+
+
+ROBOTS = Path(
+    str(
+        distribution("example-robot-data").locate_file(
+            "cmeel.prefix/share/example-robot-data/robots"
+        )
+    )
+)
+
+
+def test_urdf_values_arrive_for_all_of_example_robot_data() -> None:
+    """Read the XML here by other means and compare; 0 means not given."""
+    files, seen = sorted(ROBOTS.rglob("*.urdf")), 0
+    for file in files:
+        try:
+            m = rf.load(file)
+        except rf.ModelError:
+            continue
+        moving = {joint.name: joint for joint in m.joints}
+        for element in ElementTree.parse(file).getroot().findall("joint"):
+            joint = moving.get(element.get("name", ""))
+            if joint is None:
+                continue
+            limit, dynamics = element.find("limit"), element.find("dynamics")
+            for own in joint.machine:
+                for key in ("effort", "velocity"):
+                    given = float(limit.get(key, 0)) if limit is not None else 0.0
+                    assert getattr(own, key) == (given if 0 < given < 1e9 else np.inf)
+                given = float(dynamics.get("damping", 0)) if dynamics is not None else 0.0
+                assert own.damping == (given, 0.0, 0.0)
+                given = float(dynamics.get("friction", 0)) if dynamics is not None else 0.0
+                assert (own.friction.sliding if own.friction else 0.0) == given
+                seen += 1
+    assert len(files) > 60
+    assert seen > 1000
+
+
+def test_urdf_is_written_with_its_machine(tmp_path: Path) -> None:
+    b = rf.Builder("arm")
+    b.link(
+        "a",
+        mass=1,
+        com=(0.1, 0, 0),
+        limits=[(-1, 1)],
+        damping=0.3,
+        friction=0.2,
+        effort=5,
+        velocity=2,
+    )
+    b.link("b", "a", mass=1, com=(0.1, 0, 0), armature=0.2, effort=7)
+    text = to_urdf(b.model())
+    assert "left out: rotor inertia of b" in text
+    (tmp_path / "arm.urdf").write_text(text)
+    again = rf.load(tmp_path / "arm.urdf")
+    assert again.joints[0].elements == b.model().joints[0].elements
+    assert again.joints[1].machine[0].effort == 7.0
+
+
+def test_wrong_urdf_data_names_file_and_line(tmp_path: Path) -> None:
+    file = tmp_path / "arm.urdf"
+    file.write_text(
+        '<robot name="r"><link name="a"/><link name="b"/>\n<joint name="j" type="continuous">'
+        '<parent link="a"/><child link="b"/>\n<dynamics friction="-2"/></joint></robot>'
+    )
+    with pytest.raises(rf.ModelError, match=r"arm.urdf:3: joint 'j': friction.coulomb -2 must be"):
+        rf.load(file)
