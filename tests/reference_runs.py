@@ -13,7 +13,7 @@ from scipy.integrate import solve_ivp
 
 import ramify as rf
 from ramify.api.result import Result
-from ramify.model.configuration import coordinate_rates
+from ramify.model.configuration import unit_rates
 from ramify.motion import Motion
 from ramify.sim.record import Work
 
@@ -76,7 +76,7 @@ def run(
         q, v = unit(y[:nq]), y[nq : nq + nv]
         tau = force(t, q, v)
         a = model.forward_dynamics(q, v, tau - damping * v)
-        return np.concatenate([v @ coordinate_rates(model, q), a, [tau @ v, damping * v @ v]])
+        return np.concatenate([v @ unit_rates(model, q), a, [tau @ v, damping * v @ v]])
 
     t = np.linspace(0.0, t_end, rows)
     start = np.concatenate([q0, v0, [0.0, 0.0]])

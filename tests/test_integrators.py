@@ -14,10 +14,13 @@ from scipy.integrate import DOP853
 from scipy.special import ellipj, ellipk
 
 import ramify as rf
-from ramify.sim.adaptive import ADAPTIVE
 from ramify.sim.dop853 import Dop853
-from ramify.sim.simulate import FIXED
+from ramify.sim.integrators import integrators
 
+FIXED, ADAPTIVE = (
+    [name for i in integrators() if i.fixed == fixed for name in (i.name, *i.aliases)]
+    for fixed in (True, False)
+)
 ORDERS = {
     "euler": 1,
     "semi_implicit_euler": 1,

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from reference_runs import pendulum
 
 import ramify as rf
-from ramify.sim.schemes import SCHEMES
+from ramify.codegen.stepper import Scheme
+from ramify.sim.integrators import integrators
 
 STEPS, DT = 40, 0.005
+SCHEMES = [i.name for i in integrators() if isinstance(i.method, Scheme)]
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +166,7 @@ def test_controllers_compiled_and_called_agree(arm: rf.Model) -> None:
     called = rf.rollout(
         arm, q0, v0, steps=STEPS, dt=DT, control=rf.control.Function(law, vectorized=True)
     )
-    one_by_one = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=law)
+    one_by_one = rf.rollout(arm, q0, v0, steps=STEPS, dt=DT, control=rf.control.Function(law))
     assert np.abs(compiled.q - called.q).max() < 1e-10
     assert np.array_equal(called.q, one_by_one.q) or np.abs(called.q - one_by_one.q).max() < 1e-13
     run = rf.simulate(
@@ -203,9 +205,8 @@ def test_sampled_control_is_that_of_simulate(arm: rf.Model) -> None:
 def test_floating_base_with_a_function() -> None:
     model = rf.load("space_3_link", base="free")
     q0, v0 = starts(model, 4)
-    called = rf.rollout(
-        model, q0, v0, steps=20, dt=DT, control=lambda t, q, v: np.r_[np.zeros(6), -0.2 * v[6:]]
-    )
+    law = rf.control.Function(lambda t, q, v: np.r_[np.zeros(6), -0.2 * v[6:]])
+    called = rf.rollout(model, q0, v0, steps=20, dt=DT, control=law)
     damped = rf.rollout(
         model, q0, v0, steps=20, dt=DT, damping=np.r_[np.zeros(6), np.full(model.nv - 6, 0.2)]
     )
@@ -223,16 +224,80 @@ def test_large_robots_go_batch_by_batch() -> None:
 # ---- what goes wrong ----
 
 
-def test_divergence_names_the_state(arm: rf.Model) -> None:
-    q0, v0 = np.zeros((4, 3)), np.zeros((4, 3))
+@pytest.mark.parametrize("every", [None, 1, 7])
+@pytest.mark.parametrize("count", [4, 30])
+def test_a_state_that_diverges_is_marked_and_the_others_go_on(
+    arm: rf.Model, count: int, every: int | None
+) -> None:
+    q0, v0 = starts(arm, count)
     v0[2] = 1e5
+    options: dict[str, Any] = {"steps": 50, "dt": 0.02, "method": "euler", "every": every}
+    with pytest.warns(RuntimeWarning, match=rf"1 of {count} states failed; state 2 at t = "):
+        found = rf.rollout(arm, q0, v0, **options)
+    assert np.flatnonzero(found.status.failed).tolist() == [2]
+    (failure,) = found.status.failures
+    assert failure.index == (2,)
+    assert "beyond all bounds" in failure.reason or "million radians" in failure.reason
+    assert np.isnan(found.q[2].reshape(-1, 3)[-1]).all()
+    alone = rf.rollout(arm, np.delete(q0, 2, 0), np.delete(v0, 2, 0), **options)
+    assert alone.status.ok
+    assert np.allclose(np.delete(found.q, 2, 0), alone.q, rtol=0.0, atol=1e-12)
+    # The time is that of the first step after which the state is not finite, or out of range.
+    step = round(failure.t / 0.02)
+    assert failure.t == pytest.approx(0.02 * step)
+    before = rf.rollout(arm, q0[2], v0[2], steps=step - 1, dt=0.02, method="euler")
+    assert np.isfinite(before.q).all()
+    with pytest.raises(rf.SimulationError, match=r"1 of 1 states failed"):
+        rf.rollout(arm, q0[2], v0[2], steps=step + 1, dt=0.02, method="euler")
+
+
+def test_divergence_is_an_error_on_request_and_where_all_fail(arm: rf.Model) -> None:
+    q0, v0 = np.zeros((2, 3, 3)), np.zeros((2, 3, 3))
+    v0[1, 2] = 1e5
+    options: dict[str, Any] = {"steps": 50, "dt": 0.02, "method": "euler"}
+    with pytest.raises(rf.SimulationError, match=r"1 of 6 states failed; state \(1, 2\) at t = "):
+        rf.rollout(arm, q0, v0, on_failure="raise", **options)
+    with pytest.raises(rf.SimulationError, match=r"6 of 6 states failed"):
+        rf.rollout(arm, q0, v0 + 1e5, **options)
+    with pytest.raises(rf.SimulationError, match="on_failure 'shrug'"):
+        rf.rollout(arm, q0, v0, on_failure="shrug", **options)  # type: ignore[arg-type]
+
+
+def test_a_function_that_fails_one_state_leaves_the_others(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 5)
+    v0[3] = 1e5
+    with pytest.warns(RuntimeWarning, match="1 of 5 states failed; state 3"):
+        found = rf.rollout(
+            arm, q0, v0, steps=40, dt=0.01, method="euler", control=lambda t, q, v: -0.1 * v
+        )
+    assert np.isfinite(np.delete(found.q, 3, 0)).all()
+    assert np.isnan(found.q[3]).all()
+
+
+def test_a_function_is_asked_once_a_step_with_the_whole_batch(arm: rf.Model) -> None:
+    q0, v0 = starts(arm, 6)
+    asked: list[tuple[float, Any, Any]] = []
+
+    def policy(t: float, q: Any, v: Any) -> Any:
+        asked.append((t, q.shape, v.shape))
+        return -2.0 * v + np.array([1.0, 0.0, 0.0])
+
+    found = rf.rollout(
+        arm, q0.reshape(2, 3, 3), v0.reshape(2, 3, 3), steps=7, dt=DT, control=policy
+    )
+    assert asked == [(pytest.approx(DT * i), (2, 3, 3), (2, 3, 3)) for i in range(7)]
+    q, v = q0, v0
+    for _ in range(7):  # held during a step, like a table
+        one = rf.rollout(arm, q, v, steps=1, dt=DT, tau=(-2.0 * v + [1.0, 0.0, 0.0])[:, None])
+        q, v = one.q, one.v
+    assert np.allclose(found.q.reshape(6, 3), q, rtol=0.0, atol=1e-14)
     with pytest.raises(
-        rf.SimulationError, match=r"state 2 \(1 of 4 in all\).*before t = |million radians"
+        rf.SimulationError, match=r"forces of shape \(2,\) at t = 0 s; it must give"
     ):
-        rf.rollout(arm, q0, v0, steps=200, dt=0.05, method="euler", every=1)
+        rf.rollout(arm, q0, v0, steps=7, dt=DT, control=lambda t, q, v: [1.0, 2.0])
 
 
-def test_bad_controllers_are_told_with_time_and_state(arm: rf.Model) -> None:
+def test_bad_controllers_are_reported_with_time_and_state(arm: rf.Model) -> None:
     q0, v0 = starts(arm, 3)
 
     def nan(t: float, q: Any, v: Any) -> Any:

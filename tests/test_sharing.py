@@ -9,6 +9,7 @@ import pytest
 
 import ramify as rf
 from ramify.sim import shared_code as sharing
+from ramify.sim.make_field import make_field
 from ramify.trace.program import Port, trace
 
 
@@ -63,7 +64,7 @@ def test_a_structure_is_compiled_once() -> None:
 def test_neighbours_do_not_matter() -> None:
     s = rf.scenario("planar_3r_free_fall")
     with sharing.sharing():
-        field = sharing.shared(rf.sim.rollout.make_field(s.robot, None, 0.1), 80)  # type: ignore[attr-defined]
+        field = sharing.shared(make_field(s.robot, None, 0.1))
     assert isinstance(field, sharing.SharedField)
     structure, numbers = field.shared
     rng = np.random.default_rng(0)
@@ -77,5 +78,5 @@ def test_neighbours_do_not_matter() -> None:
 
 
 def test_without_sharing_nothing_changes() -> None:
-    field = sharing.shared(rf.sim.rollout.make_field(rf.load("planar_3r"), None, 0.0), 80)  # type: ignore[attr-defined]
+    field = sharing.shared(make_field(rf.load("planar_3r")))
     assert not isinstance(field, sharing.SharedField)

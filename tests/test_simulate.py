@@ -19,8 +19,9 @@ from scipy.integrate import solve_ivp
 
 import ramify as rf
 from ramify.motion import example_ends
-from ramify.sim.simulate import FIXED
+from ramify.sim.integrators import integrators
 
+FIXED = {name for i in integrators() if i.fixed for name in (i.name, *i.aliases)}
 TIGHT: dict[str, Any] = {"rtol": 1e-11, "atol": 1e-13}
 
 

@@ -159,7 +159,8 @@ def test_ctrl_c_keeps_what_was_computed(run: Run, monkeypatch: pytest.MonkeyPatc
     assert "interrupted; the run ends at t =" in err
     r = rf.Result.open("run.nc")
     assert r.status == "interrupted"
-    assert len(r) == 20
+    assert len(r) == sum(len(times) for times, _ in rows)
+    assert r.t[-1] < 1000.0
 
 
 def test_sigkill_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:

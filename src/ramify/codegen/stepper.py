@@ -3,15 +3,18 @@
 ``int64 NAME(int64 states, double **inputs, double **outputs, Run *run, double *scratch)``. Inputs:
 y0 (states, size) and the table u; outputs: the last y (states, size) and the history (states,
 samples, size). A Run is ``{int64 steps; int64 every; int64 samples; int64 table_state; int64
-table_step; double t0; double dt}``: after every ``every`` steps y is written to the history (0:
-never); the table is read at ``state * table_state + step * table_step`` (strides in numbers; zeros
-repeat a row). The right-hand side stands once in the code, whatever the number of stages.
+table_step; double t0; double dt; double slack}``: after every ``every`` steps y is written to the
+history (0: never); the table is read at ``state * table_state + step * table_step`` (strides in
+numbers; zeros repeat a row). Stages are evaluated within a step, ``slack`` seconds away from its
+ends: a motion that ends with the step is not asked for what follows. The right-hand side is written
+once in the code, whatever the number of stages.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.guards import MemoryAudit
@@ -37,6 +40,29 @@ class Scheme:
     def stages(self) -> int:
         return len(self.b)
 
+    @cached_property
+    def stability(self) -> float:
+        """The largest step times rate of decay at which the scheme damps (along the negative real
+        axis): where |R(-x)| = 1, R(z) = 1 + z b'(1 - z A)^-1 1.
+        """
+        if self.kick:
+            return 2.0
+
+        def grows(x: float) -> bool:
+            k: list[float] = []
+            for row in self.a:
+                k.append(-x * (1.0 + sum(a * f for a, f in zip(row, k, strict=False))))
+            return abs(1.0 + sum(b * f for b, f in zip(self.b, k, strict=True))) > 1.0
+
+        low = 0.0
+        while low < 100.0 and not grows(low + 0.01):
+            low += 0.01
+        high = low + 0.01
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if grows(middle) else (middle, high)
+        return low
+
 
 @dataclass(frozen=True)
 class Layout:
@@ -53,8 +79,8 @@ _RUN = ("steps", "every", "samples", "table_state", "table_step")
 
 
 def stepper_ir(
-    program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target, name: str,
-    closing: Program | None = None,
+    program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target,
+    name: str, closing: Program | None = None,
 ) -> tuple[str, set[str]]:  # fmt: skip
     """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new
     velocities -> rates of the coordinates; ``closing``: (t, y) -> y, done after each step.
@@ -91,7 +117,7 @@ class _Stepper:
         w = self.w
         for i, what in enumerate(_RUN):
             w.do(f"%{what} = load i64, ptr {w.put(f'getelementptr i64, ptr %run, i64 {i}')}")
-        for i, what in enumerate(("t0", "dt")):
+        for i, what in enumerate(("t0", "dt", "slack")):
             w.do(
                 f"%{what} = load double, ptr "
                 f"{w.put(f'getelementptr i64, ptr %run, i64 {len(_RUN) + i}')}"
@@ -236,8 +262,7 @@ class _Stepper:
                 lambda i: self._combine("stage", i, "a", stage, earlier),
             )
         what = "stage" if self.scheme.stages > 1 else "y"
-        shift = w.put(f"fmul double {self._coefficient('c', stage)}, %dt")
-        now = w.splat(w.put(f"fadd double {time}, {shift}"))
+        now = w.splat(self._within(time, self._coefficient("c", stage)))
 
         def symbol(name: tuple[int, int]) -> str:
             port, position = name
@@ -248,6 +273,19 @@ class _Stepper:
         values = emit(w, self.program.graph, self.program.results[0], symbol, self.audit.angle)
         for i, node in enumerate(self.program.results[0]):
             self._store("rate", str(i), values[node], stage)
+
+    def _within(self, time: str, node: str) -> str:
+        """The time of a stage that is ``node`` steps after the step's start, inside the step."""
+        w = self.w
+        now = w.put(f"fadd double {time}, {w.put(f'fmul double {node}, %dt')}")
+        first = w.put(f"fadd double {time}, %slack")
+        end = w.put(f"fadd double {time}, %dt")
+        last = w.put(f"fsub double {end}, %slack")
+        early, late = (
+            w.put(f"fcmp {op} double {now}, {x}") for op, x in (("olt", first), ("ogt", last))
+        )
+        now = w.put(f"select i1 {late}, double {last}, double {now}")
+        return w.put(f"select i1 {early}, double {first}, double {now}")
 
     def _table(self, step: str, position: int) -> str:
         """Entry ``position`` of the table's row at this step, for every lane."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Final
 
 import numpy as np
 
@@ -13,10 +12,6 @@ from ramify.core.errors import RamifyError
 from ramify.kernels.make import kernel
 from ramify.kernels.questions import jacobian
 
-LIMITS: Final = {"euler": 2.0, "semi_implicit_euler": 2.0, "rk4": 2.785, "rk5": 3.3, "ab4": 0.3}
-"""Largest step times rate at which a scheme damps instead of growing (along the negative real
-axis).
-"""
 _FEW = 4
 
 
@@ -48,19 +43,22 @@ def damping_rate(contact: ContactText, q: Array) -> float:
     return fastest
 
 
-def warn_of_long_steps(contact: ContactText, q: Array, method: str, step: float) -> None:
+def warn_of_long_steps(
+    contact: ContactText, q: Array, method: str, step: float, limit: float
+) -> None:
     """Warn where a fixed step is too long for the ground: the motion would chatter on it, or blow
-    up.
+    up. ``limit``: the largest step times rate at which the method damps instead of growing (along
+    the negative real axis).
     """
     try:
         rate = damping_rate(contact, q)
-    except RamifyError:  # a posture that has no answer is told by the run itself
+    except RamifyError:  # a posture that has no answer is reported by the run itself
         return
-    if step * rate > LIMITS[method]:
+    if step * rate > limit:
         warnings.warn(
             f"{method} in steps of {step:g} s is too coarse for this ground: its damping on the "
             f"links of {contact.model.name!r} "
-            f"decays at {rate:.3g} 1/s, which needs steps below {LIMITS[method] / rate:.2g} s, "
+            f"decays at {rate:.3g} 1/s, which needs steps below {limit / rate:.2g} s, "
             "less damping, or an adaptive method",
             RuntimeWarning,
             stacklevel=4,

@@ -111,11 +111,7 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
     starts = tuple(i for i, _ in model.layout.balls)
     unrolled = Unrolled(program, lambda: kernel_key(model, name, extras), name, starts)
     closed = algorithm is not ALGORITHMS.get(name)
-    size = (
-        links
-        if all(p.per != "pair" for p in algorithm.outputs)
-        else _pairs(tree) // (_MOST_PAIRS // MOST_LINKS)
-    )
+    size = _size(tree, any(p.per == "pair" for p in algorithm.outputs))
     first: Backend
     better: Unrolled | None = None
     if tier == "numpy" or (tier is None and not _compiler()):
@@ -159,6 +155,18 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
             lambda q: suspect(watched, model.coordinates, q),
         )
     )  # fmt: skip
+
+
+def unrolls(model: Robot, pairs: bool = False) -> bool:
+    """Whether straight-line code of a robot is small enough to compile; ``pairs``: of a text that
+    computes matrices of the joints.
+    """
+    return llvm_available() and _size(tree_of(model), pairs) <= MOST_LINKS
+
+
+def _size(tree: Tree, pairs: bool) -> int:
+    """How large straight-line code becomes, in links."""
+    return _pairs(tree) // (_MOST_PAIRS // MOST_LINKS) if pairs else len(tree.links)
 
 
 def _shape(port: Argument, model: Robot) -> tuple[int, ...]:

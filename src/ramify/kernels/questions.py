@@ -13,7 +13,7 @@ from ramify.core.errors import RamifyError, StateError
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
 from ramify.model.answers import UDU, Energy, Kinematics, Momentum
-from ramify.model.configuration import checked, configuration, coordinate_rates
+from ramify.model.configuration import checked, configuration, unit_rates
 from ramify.model.robot import Robot
 
 
@@ -126,7 +126,7 @@ def derivatives(
     ]
     still, at_rest = np.zeros((1, model.nv)), np.zeros((1, model.nq))
     base = [a[..., None, :] for a in given]
-    by_q = np.swapaxes(tangent(*base, coordinate_rates(model, given[0]), still, still), -1, -2)
+    by_q = np.swapaxes(tangent(*base, unit_rates(model, given[0]), still, still), -1, -2)
     by_v = np.swapaxes(tangent(*base, at_rest, np.eye(model.nv), still), -1, -2)
     by_x = (
         kernel(model, "mass_matrix")(q)

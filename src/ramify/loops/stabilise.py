@@ -11,7 +11,6 @@ import numpy as np
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.keys import digest
 from ramify.codegen.native import builtin_entry
-from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar, sqrt
@@ -20,11 +19,10 @@ from ramify.dynamics.projection import Projection
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.keys import robot_key
+from ramify.kernels.make import unrolls
+from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot, once
 from ramify.trace.program import Port, trace
-
-MOST_LINKS = 60
-"""Degrees of freedom up to which the projection is written out and compiled."""
 
 Text = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scalar], list[Scalar]]]
 
@@ -45,18 +43,9 @@ def moved(model: Robot, q: Sequence[Scalar], step: Sequence[Scalar]) -> list[Sca
     """q after a small motion ``step`` (nv): to first order in the angles of quaternions, which stay
     of length one.
     """
-    out: list[Scalar] = list(q)
-    for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
-        out[i] = q[i] + step[j]
-    for i, j in model.layout.balls:
-        w, x, y, z = q[i : i + 4]
-        a, b, c = (0.5 * step[j + k] for k in range(3))
-        turned = [
-            w - (x * a + y * b + z * c),
-            x + (w * a + y * c - z * b),
-            y + (w * b + z * a - x * c),
-            z + (w * c + x * b - y * a),
-        ]
+    out = [x + dx for x, dx in zip(q, coordinate_rates(model, q, step), strict=True)]
+    for i, _ in model.layout.balls:
+        turned = out[i : i + 4]
         k = 1.0 / sqrt(sum((u * u for u in turned[1:]), turned[0] * turned[0]))
         out[i : i + 4] = [u * k for u in turned]
     return out
@@ -78,7 +67,7 @@ def projector(model: Robot) -> Callable[[Array], Array]:
             )
         return found
 
-    if not llvm_available() or model.nv > MOST_LINKS:
+    if not unrolls(model):
         return written_out
     port = Port("y", (size,))
     program = trace("projection", lambda y: [flat(y)], (port,), (Port("closed", (size,)),))

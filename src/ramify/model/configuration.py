@@ -8,6 +8,7 @@ space.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, numbers, together
 from ramify.core.errors import StateError
+from ramify.core.scalar import Scalar
 
 if TYPE_CHECKING:
     from ramify.model.robot import Robot
@@ -129,7 +131,31 @@ def difference(model: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
     return out
 
 
-def coordinate_rates(model: Robot, q: Array) -> Array:
+def coordinate_rates(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+    """dq/dt (nq) over any scalar: the velocities, and for a quaternion see ``turning``."""
+    out: list[Scalar] = [0.0] * model.nq
+    for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
+        out[i] = v[j]
+    for i, j in model.layout.balls:
+        out[i : i + 4] = turning(q[i : i + 4], v[j : j + 3])
+    return out
+
+
+def turning(q: Sequence[Scalar], w: Sequence[Scalar]) -> list[Scalar]:
+    """q * w / 2: the rate of a quaternion (4) of a body with angular velocity w (3) in its own
+    axes.
+    """
+    s, x, y, z = q
+    a, b, c = (0.5 * rate for rate in w)
+    return [
+        -(x * a + y * b + z * c),
+        s * a + y * c - z * b,
+        s * b + z * a - x * c,
+        s * c + x * b - y * a,
+    ]
+
+
+def unit_rates(model: Robot, q: Array) -> Array:
     """dq/dt (..., nv, nq) of each unit velocity: rows of the map from v to the rates of the
     coordinates.
     """
@@ -137,10 +163,10 @@ def coordinate_rates(model: Robot, q: Array) -> Array:
     out = np.zeros((*q.shape[:-1], model.nv, model.nq))
     out[..., where.plain_v, where.plain_q] = 1.0
     for i, j in where.balls:
-        for axis in range(3):
-            unit = np.zeros(4)
-            unit[1 + axis] = 0.5
-            out[..., j + axis, i : i + 4] = multiply(q[..., i : i + 4], unit)
+        parts = [q[..., i + k] for k in range(4)]
+        for axis, unit in enumerate(np.eye(3).tolist()):
+            for k, rate in enumerate(turning(parts, unit)):
+                out[..., j + axis, i + k] = rate
     return out
 
 

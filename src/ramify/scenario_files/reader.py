@@ -34,7 +34,7 @@ from ramify.scenario_files.control import controllers
 from ramify.scenario_files.motion import Coordinates, motion
 from ramify.scenario_files.scenario import Scenario
 from ramify.scenario_files.schema import Initial, RobotOf, ScenarioPart
-from ramify.sim.simulate import FIXED, METHODS
+from ramify.sim.integrators import AUTO, find, names
 
 WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
 OPTIONS: Final = ("t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping")
@@ -254,12 +254,14 @@ class _Reader:
 
     def _check_method(self) -> None:
         method = self.document.get("method", "auto")
-        if isinstance(method, str) and method.lower() not in METHODS:
+        if not isinstance(method, str) or method.lower() == AUTO:
+            return
+        if method.lower() not in names():
             self.mistakes.add(
                 ("method",),
-                f"no method is called {shown(method)}{near(method.lower(), list(METHODS))}",
+                f"no method is called {shown(method)}{near(method.lower(), list(names()))}",
             )
-        elif isinstance(method, str) and method.lower() in FIXED and "step" not in self.document:
+        elif find(method).fixed and "step" not in self.document:
             self.mistakes.add(("method",), f"{method} needs a fixed step: add the key step, in s")
 
     def _load(self) -> Model | None:

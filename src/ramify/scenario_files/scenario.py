@@ -16,9 +16,9 @@ from ramify.core.errors import SimulationError
 from ramify.core.messages import near
 from ramify.documents.mistakes import Map
 from ramify.motion import Trajectory
+from ramify.sim.integrators import AUTO, find
 from ramify.sim.rates import desired
 from ramify.sim.record import plain
-from ramify.sim.simulate import FIXED
 
 PARTS: Final = ("control", "motion", "ground", "initial")
 """Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""
@@ -80,13 +80,9 @@ class Scenario:
             **ready.options,
         }
         options |= {name: overrides[name] for name in DIRECT if name in overrides}
-        method = str(options.get("method", "auto")).lower()
-        if (
-            "method" in overrides
-            and method not in FIXED
-            and method != "auto"
-            and "step" not in overrides
-        ):
+        method = str(options.get("method", AUTO)).lower()
+        chosen = "method" in overrides and "step" not in overrides and method != AUTO
+        if chosen and not find(method).fixed:
             options.pop("step", None)
         record = {"name": self.name, "text": self.text, "overrides": plain(_recorded(overrides))}
         try:

@@ -28,8 +28,8 @@ from ramify.loops.record import Loops
 from ramify.loops.solve import multipliers, refuse_overdriven
 from ramify.loops.stabilise import projector
 from ramify.model.robot import Robot
-from ramify.sim.adaptive import Piece
 from ramify.sim.field import Field
+from ramify.sim.pieces import Piece
 
 STABILISATIONS: Final = ("projection", "none")
 """Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""
@@ -81,7 +81,10 @@ def closed_start(
         float(np.abs((y - before)[model.nq :]).max(initial=0.0)),
     )
     if max(shift) > 1e-9:
-        note = f"q0 moved by {shift[0]:.3g} and v0 by {shift[1]:.3g} to close the loops (gap {gap:.3g})"
+        note = (
+            f"q0 moved by {shift[0]:.3g} and v0 by {shift[1]:.3g} to close the loops "
+            f"(gap {gap:.3g})"
+        )
     return y[: model.nq], y[model.nq :], note
 
 
@@ -285,17 +288,18 @@ class Closing:
         if found.rank == self._rank and found.margin >= SINGULAR:
             self._anchor, self._clear = found, self._clear or found.margin > _CLOSE
             return
-        told = f"margin {found.margin:.2g}"
+        why = f"margin {found.margin:.2g}"
         if found.rank != self._rank:
-            told += f", {len(self._left) - found.rank} degrees of freedom instead of {len(self._left) - self._rank}"
-        raise _SingularError(t, f"stands in a singular posture at t = {t:.6g} s ({told})")
+            now, usual = (len(self._left) - rank for rank in (found.rank, self._rank))
+            why += f", {now} degrees of freedom instead of {usual}"
+        raise _SingularError(t, f"stands in a singular posture at t = {t:.6g} s ({why})")
 
     def _meet(self, met: _SingularError) -> None:
         """Stop at a singular posture, or note it and look anew after the step."""
         if self.stop:
             driven = ", ".join(repr(self.model.velocities[k]) for k in self.held)
             whose = f" where the loops do not follow the drive of {driven}" if driven else ""
-            raise SimulationError(
+            raise SingularPostureError(
                 f"{self.model.name} {met.what}{whose}: where loops lose their hold, at a dead "
                 "centre, the branch that is followed "
                 "is not theirs to decide; end the run before it, add what decides (a second crank, "
@@ -320,6 +324,10 @@ class Closing:
             if margin < _CLOSE
             else ""
         )
+
+
+class SingularPostureError(SimulationError):
+    """A run that stops where the loops do not determine the motion."""
 
 
 class _SingularError(Exception):

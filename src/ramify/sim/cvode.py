@@ -11,6 +11,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
+from ramify.sim.integrator import Adaptive, Integrator
 
 
 class Cvode:
@@ -66,3 +67,11 @@ class Cvode:
             return np.array(np.atleast_2d(self._solver.step(t, method="normal").y)[-1])
 
         return at
+
+
+CVODE = Integrator(
+    "cvode",
+    "SUNDIALS, backward differences (the extra 'stiff')",
+    5,
+    Adaptive(Cvode, one_step=False),
+)

@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
+from ramify.codegen.entry import Compute
 from ramify.codegen.keys import digest
 from ramify.codegen.native import builtin_entry
 from ramify.contact.ground import Ground, Reaction
@@ -29,30 +31,39 @@ from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.kernels.closed import forward_dynamics
 from ramify.kernels.keys import robot_key
-from ramify.kernels.make import algorithm_of
+from ramify.kernels.make import algorithm_of, unrolls
 from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
+from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
 
 
-def coordinate_rates(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
-    """dq/dt (nq): the velocities, and q * w / 2 for a quaternion with angular velocity w in the
-    body.
+class Entry(NamedTuple):
+    """The compiled right-hand side for one state. ``call`` (t (1), y, given) -> y', or None for
+    what the kernel refuses; ``given`` is u followed by ``numbers``.
     """
-    out: list[Scalar] = [0.0] * model.nq
-    for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
-        out[i] = v[j]
-    for i, j in model.layout.balls:
-        w, x, y, z = q[i : i + 4]
-        a, b, c = (0.5 * v[j + k] for k in range(3))
-        out[i : i + 4] = [
-            -(x * a + y * b + z * c),
-            w * a + y * c - z * b,
-            w * b + z * a - x * c,
-            w * c + x * b - y * a,
-        ]
-    return out
+
+    compute: Compute
+    call: Callable[[Array, Array, Array], Array | None]
+    numbers: Array
+
+
+class Stepped(Protocol):
+    """What a compiled stepper needs to know of a right-hand side; ``table`` is the size of u."""
+
+    @property
+    def model(self) -> Robot: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def parts(self) -> tuple[slice, slice, slice, slice]: ...
+    @property
+    def program(self) -> Program: ...
+    @property
+    def projection(self) -> Program: ...
+    @property
+    def fingerprint(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -203,7 +214,7 @@ class Field:
     def _prescribed_motion(
         self, t: Scalar, q: list[Scalar], v: list[Scalar], u: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """(a, tau): friction is overcome where the motion is prescribed, and acts where it is free."""
+        """(a, tau): friction is overcome where the motion is prescribed, else it acts."""
         assert self.prescribed is not None
         outside = [f - d * w for f, d, w in zip(u, self.damping, v, strict=True)]
         solved = self.prescribed.solve(self._robot, t, q, v, outside)
@@ -260,9 +271,22 @@ class Field:
         """The right-hand side, compiled."""
         return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
 
-    def entry(self, refuse: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
-        """(t (1), y, u) -> y', compiled; what the kernel does not take goes to ``refuse``."""
-        return builtin_entry(self.compiled().compute(1), None, self.inputs, self.output, refuse, ())
+    @property
+    def compiles(self) -> bool:
+        """Whether the whole right-hand side is compiled."""
+        return self.traceable and unrolls(self.model)
+
+    @cached_property
+    def entry(self) -> Entry:
+        """The compiled right-hand side of one state."""
+        compute = self.compiled().compute(1)
+        call = builtin_entry(compute, None, self.inputs, self.output, lambda *_: None, ())
+        return Entry(compute, call, np.empty(0))
+
+    @property
+    def stepped(self) -> Stepped:
+        """What the compiled steppers run."""
+        return self
 
     def accelerated(self, t: Array, y: Array, held: Array) -> Array | None:
         """dv/dt (T, nv) at rows of t (T), y and the forces held from outside, by code of its own;

@@ -1,26 +1,25 @@
-"""Right-hand sides of one run, and what is observed at its samples."""
+"""The right-hand side as numbers, of one state or of many, and what is observed at samples."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ramify.codegen.target import llvm_available
 from ramify.contact.record import Contacts, contacts
 from ramify.control.base import Controller
 from ramify.control.robot import RobotText
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.scalar import Scalar
 from ramify.kernels.make import kernel
+from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 from ramify.motion import Trajectory
 from ramify.motion.trajectory import Motion, stacked
 from ramify.sim.dop853 import UnboundedError
-from ramify.sim.field import Field, coordinate_rates
-
-MOST_LINKS = 80
-"""Degrees of freedom up to which the whole right-hand side is written out and compiled."""
+from ramify.sim.field import Field
 
 
 def unit(model: Robot, y: Array) -> Array:
@@ -47,53 +46,72 @@ def placed(field: Field, t: Array, y: Array) -> Array:
     return y
 
 
-def rates(field: Field, held: Callable[[], Array]) -> Callable[[float, Array], Array]:
-    """y' of one state: compiled where all of it can be, else through the robot's kernels and the
-    user's function.
+class Rates:
+    """y' of one state, (t, y) -> y', under forces ``u`` (nv) from outside: compiled where all of it
+    can be, else through the robot's kernels and the user's function.
     """
-    if field.traceable and llvm_available() and field.model.nv <= MOST_LINKS:
-        call = field.entry(_refuse(field))
-        now = np.empty(1)
 
-        def compiled(t: float, y: Array) -> Array:
-            now[0] = t
-            return call(now, y, held())
+    def __init__(self, field: Field) -> None:
+        self.field = field
+        self.entry = field.entry if field.compiles else None
+        numbers = self.entry.numbers if self.entry is not None else np.empty(0)
+        self.given = np.concatenate([np.zeros(field.model.nv), numbers])
+        self.u = self.given[: field.model.nv]
+        self.now = np.empty(1)
 
-        return compiled
-    return lambda t, y: _called(field, t, y, held())
+    def __call__(self, t: float, y: Array) -> Array:
+        if self.entry is None:
+            return rates_of(self.field, t, y, self.u)
+        self.now[0] = t
+        found = self.entry.call(self.now, y, self.given)
+        return _refused(self.field, t, y, self.u) if found is None else found
 
 
-def _called(field: Field, t: float, y: Array, u: Array) -> Array:
-    """y' of one state by calling the controller, then the robot's kernel."""
+def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
+    """y' (..., size) of states y (..., size) under forces u (..., nv), by calling the controller,
+    then the robot's kernels.
+    """
+    model = field.model
     of_q, of_v, of_z, _ = field.parts
-    if not np.isfinite(y).all():
+    if y.ndim == 1 and not np.isfinite(y).all():
         _not_finite(field, t, y)
     if field.prescribed is not None:
-        return np.array(field.text(t, unit(field.model, y).tolist(), u.tolist()), dtype=np.float64)
-    q, v = np.ascontiguousarray(unit(field.model, y)[of_q]), np.ascontiguousarray(y[of_v])
-    tau, own = (
-        (np.zeros(len(v)), [0.0] * field.states)
-        if field.sampled
-        else _asked(field, t, q, v, y[of_z])
-    )
-    force = np.asarray(tau) + u
-    if not np.isfinite(force).all():
-        joint = int(np.flatnonzero(~np.isfinite(force))[0])
-        raise SimulationError(
-            f"the controller gave {force[joint]} for {field.model.velocities[joint]!r} at t = "
-            f"{t:g} s"
-        )
+        return _rows(field.text(t, _columns(unit(model, y)), _columns(u)), y.shape[:-1])
+    q, v = np.ascontiguousarray(unit(model, y)[..., of_q]), np.ascontiguousarray(y[..., of_v])
+    own: Sequence[Scalar] = [0.0] * field.states
+    tau = u
+    if field.control is not None and not field.sampled:
+        asked, own = asked_for(field, t, q, v, y[..., of_z])
+        tau = u + asked
+    _refuse_unknown(field, t, tau)
     friction = np.array(field.damping) * v
-    a, heat = accelerations(field, q, v, force - friction)
-    return np.concatenate(
-        [
-            coordinate_rates(field.model, y[of_q].tolist(), v.tolist()),
-            a,
-            own,
-            [force @ v, friction @ v],
-            heat,
-        ]
-    )
+    a, heat = accelerations(field, q, v, tau - friction)
+    lead = y.shape[:-1]
+    moved = _rows(coordinate_rates(model, _columns(y[..., of_q]), _columns(v)), lead)
+    work, loss = ((f * v).sum(axis=-1, keepdims=True) for f in (tau, friction))
+    return np.concatenate([moved, a, _rows(own, lead), work, loss, heat], axis=-1)
+
+
+def _rows(columns: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
+    """The reverse of ``_columns``."""
+    return stacked(columns, lead) if lead else np.array(columns, dtype=np.float64)
+
+
+def _columns(rows: Array) -> list[Any]:
+    """An entry per column: numbers for one state, arrays for a batch."""
+    return rows.tolist() if rows.ndim == 1 else list(np.moveaxis(rows, -1, 0))
+
+
+def _refuse_unknown(field: Field, t: float, tau: Array) -> None:
+    """Refuse forces (..., nv) that are not finite."""
+    bad = np.argwhere(~np.isfinite(tau))
+    if bad.size:
+        *state, joint = (int(i) for i in bad[0])
+        which = f" (state {state[0] if len(state) == 1 else tuple(state)})" if state else ""
+        raise SimulationError(
+            f"the controller gave {tau[tuple(bad[0])]} for {field.model.velocities[joint]!r} at "
+            f"t = {t:g} s{which}"
+        )
 
 
 def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, Array]:
@@ -118,51 +136,49 @@ def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, 
     return a, loss.sum(axis=-1, keepdims=True)
 
 
-def _asked(field: Field, t: float, q: Array, v: Array, z: Array) -> tuple[Array, list[float]]:
-    """The controller's answer; what it raises is told with the time."""
+def asked_for(
+    field: Field, t: float, q: Array, v: Array, z: Array
+) -> tuple[Array, Sequence[Scalar]]:
+    """The controller's joint forces (..., nv) and the rates of its states; what it raises is
+    reported with the time.
+    """
     try:
-        tau, own = field.torque(t, q.tolist(), v.tolist(), z.tolist())
-        return np.asarray(tau, dtype=np.float64), own
+        tau, own = field.torque(t, _columns(q), _columns(v), _columns(z))
     except SimulationError:
         raise
     except RamifyError as error:
         raise SimulationError(f"{error} (at t = {t:g} s)") from error
     except Exception as error:
         raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
+    return _rows(tau, q.shape[:-1]), own
 
 
-def _refuse(field: Field) -> Callable[..., Array]:
+def _refused(field: Field, t: float, y: Array, u: Array) -> Array:
     """What the compiled right-hand side does not take: huge angles go through the text, the rest is
     an error.
     """
-
-    def fallback(t: Array, y: Array, u: Array) -> Array:
-        if not np.isfinite(y).all():
-            _not_finite(field, float(t[0]), y)
-        with np.errstate(all="ignore"):
-            found = np.array(
-                field.text(float(t[0]), [float(x) for x in y], [float(x) for x in u]),
-                dtype=np.float64,
-            )
-        if np.isfinite(found).all():
-            return found
-        bad = int(np.flatnonzero(~np.isfinite(found))[0])
-        raise UnboundedError(
-            f"the motion is not finite at t = {float(t[0]):g} s: the rate of "
-            f"{_named(field, bad)!r} is {found[bad]}"
-        )
-
-    return fallback
+    if not np.isfinite(y).all():
+        _not_finite(field, t, y)
+    with np.errstate(all="ignore"):
+        found = np.array(field.text(t, y.tolist(), u.tolist()), dtype=np.float64)
+    if np.isfinite(found).all():
+        return found
+    bad = int(np.flatnonzero(~np.isfinite(found))[0])
+    raise UnboundedError(
+        f"the motion is not finite at t = {t:g} s: the rate of {entry_name(field, bad)!r} is "
+        f"{found[bad]}"
+    )
 
 
 def _not_finite(field: Field, t: float, y: Array) -> None:
     bad = int(np.flatnonzero(~np.isfinite(y))[0])
     raise UnboundedError(
-        f"the state grows beyond all bounds at t = {t:g} s: {_named(field, bad)!r} is {y[bad]}"
+        f"the state grows beyond all bounds at t = {t:g} s: {entry_name(field, bad)!r} is {y[bad]}"
     )
 
 
-def _named(field: Field, place: int) -> str:
+def entry_name(field: Field, place: int) -> str:
+    """What stands at a place of y, in words."""
     names = [*field.model.coordinates, *field.model.velocities]
     return (
         names[place]
@@ -174,15 +190,11 @@ def _named(field: Field, place: int) -> str:
 
 
 def sample(field: Field, t: float, y: Array) -> Array:
-    """The output (nv) of a sampled controller at a sampling instant."""
+    """The output (..., nv) of a sampled controller at a sampling instant, of states (..., size)."""
     of_q, of_v, of_z, _ = field.parts
     y = unit(field.model, y)
-    tau, _ = _asked(field, t, y[of_q], y[of_v], y[of_z])
-    if not np.isfinite(tau).all():
-        joint = int(np.flatnonzero(~np.isfinite(tau))[0])
-        raise SimulationError(
-            f"the controller gave {tau[joint]} for {field.model.velocities[joint]!r} at t = {t:g} s"
-        )
+    tau, _ = asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])
+    _refuse_unknown(field, t, tau)
     return tau
 
 

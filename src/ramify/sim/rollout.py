@@ -1,150 +1,90 @@
-"""Many states at once through compiled fixed-step loops."""
+"""Many states at once through compiled fixed steps."""
 
 from __future__ import annotations
 
-import ctypes
-import threading
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from numbers import Real
 from operator import index
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.guards import HUGE_ANGLE
-from ramify.codegen.stepper import Layout, Scheme, scratch_doubles, stepper_ir
-from ramify.codegen.target import LOCK, host, llvm_available
-from ramify.codegen.threads import in_parallel, threads
-from ramify.contact.laws import as_ground
+from ramify.codegen.stepper import Scheme
+from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.contact.stability import warn_of_long_steps
-from ramify.control.base import as_controller
-from ramify.core.arrays import Array
+from ramify.control.base import Controller
+from ramify.control.robot import RobotText
+from ramify.core.arrays import Array, together
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.loops.stabilise import project_rows
-from ramify.model.configuration import check_quaternions, checked
+from ramify.model.configuration import check_quaternions, checked, coordinate_rates
 from ramify.model.robot import Robot
-from ramify.sim.closed_run import (
-    decided,
-    refuse_contradiction,
-    refuse_open,
-    refuse_torn,
-    stabilisation_rate,
-)
-from ramify.sim.field import Field, coordinate_rates
-from ramify.sim.rates import accelerations, placed, unit
-from ramify.sim.schemes import SCHEMES
+from ramify.motion.trajectory import stacked
+from ramify.sim.closed_run import decided, refuse_contradiction, refuse_open, refuse_torn
+from ramify.sim.field import Field
+from ramify.sim.integrator import runge_kutta_step
+from ramify.sim.integrators import scheme_of
+from ramify.sim.make_field import ControlLike, GroundLike, make_field
+from ramify.sim.rates import entry_name, placed, rates_of, sample, unit
 from ramify.sim.singular_postures import Watch
-from ramify.trace.program import Port, Program, trace
+from ramify.sim.stepping import Stepper, stepper
 
-_MOST_LINKS = (
-    80  # beyond it the right-hand side is called batch by batch instead of being written out
-)
+Policy = Callable[[float, Array, Array], ArrayLike]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A state that could not go on: its ``index`` in the batch, the time ``t`` in s at which it was
+    found, and the reason.
+    """
+
+    index: tuple[int, ...]
+    t: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Status:
+    """Which states of a rollout went on to the end: ``failed`` (...) is True for the others, which
+    ``failures`` lists.
+    """
+
+    failed: NDArray[np.bool_]
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether all states went on to the end."""
+        return not self.failures
+
+    def __str__(self) -> str:
+        if self.ok:
+            return "finished"
+        first = self.failures[0]
+        where = first.index[0] if len(first.index) == 1 else first.index
+        return (
+            f"{len(self.failures)} of {self.failed.size} states failed; state {where} at "
+            f"t = {first.t:g} s: {first.reason}"
+        )
 
 
 @dataclass(frozen=True)
 class Rollout:
     """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples,
-    nv). Without a history: the last state only. ``singular`` (...): of a robot with loops, which
-    states have met a singular posture on their way.
+    nv). Without a history: the last state only. ``status`` says which states failed; their rows are
+    NaN from there on. ``singular`` (...): of a robot with loops, which states have met a singular
+    posture on their way.
     """
 
     t: Array
     q: Array
     v: Array
-    singular: Array | None = None
-
-
-class _Run(ctypes.Structure):
-    _fields_ = (
-        *(
-            (name, ctypes.c_int64)
-            for name in ("steps", "every", "samples", "table_state", "table_step")
-        ),
-        ("t0", ctypes.c_double),
-        ("dt", ctypes.c_double),
-    )
-
-
-class Stepper:
-    """The compiled steps of a field under a scheme."""
-
-    def __init__(self, field: Field, scheme: Scheme, project: bool = False) -> None:
-        self.field, self.scheme, self.project = field, scheme, project
-        self._functions: dict[int, tuple[Compiled, Any]] = {}
-        self._local = threading.local()
-
-    @cached_property
-    def layout(self) -> Layout:
-        model = self.field.model
-        return Layout(
-            self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
-        )
-
-    @cached_property
-    def position(self) -> Program:
-        """y -> rates of the coordinates."""
-        of_q, of_v, _, _ = self.field.parts
-        model = self.field.model
-        ports = (Port("t", (1,)), Port("y", (self.field.size,)))
-        return trace(
-            "position",
-            lambda t, y: [coordinate_rates(model, y[of_q], y[of_v])],
-            ports,
-            (Port("rates", (model.nq,)),),
-        )
-
-    def function(self, width: int) -> Any:
-        with LOCK:
-            if width not in self._functions:
-                made = compiled(
-                    lambda: self._text(width),
-                    "steps",
-                    host().with_width(width),
-                    f"steps {self.scheme.name} "
-                    f"{self.field.fingerprint}{' closed' if self.project else ''}",
-                )
-                kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
-                self._functions[width] = made, kind(made.address)
-            return self._functions[width][1]
-
-    def _text(self, width: int) -> str:
-        position = self.position if self.scheme.kick else None
-        closing = self.field.projection if self.project else None
-        target = host().with_width(width)
-        body, needed = stepper_ir(
-            self.field.program, position, self.layout, self.scheme, target, "steps", closing
-        )
-        return "\n".join([*sorted(needed), body, ""])
-
-    def run(self, y: Array, table: Array, history: Array, settings: _Run) -> tuple[Array, int]:
-        """Advance rows of y (states, size); gives the last rows and the kernel's flags."""
-        last = np.empty_like(y)
-
-        def part(start: int, stop: int) -> int:
-            width = host().width if stop - start >= host().width else 1
-            size = scratch_doubles(self.layout, self.scheme, width) + 8
-            if getattr(self._local, "memory", np.empty(0)).size < size:
-                self._local.memory = np.empty(size)
-            scratch = (self._local.memory.ctypes.data + 63) // 64 * 64
-            inputs = (ctypes.c_void_p * 2)(
-                y[start:].ctypes.data, table.ctypes.data + 8 * settings.table_state * start
-            )
-            outputs = (ctypes.c_void_p * 2)(
-                last[start:].ctypes.data,
-                history.ctypes.data + 8 * settings.samples * y.shape[1] * start,
-            )
-            return int(
-                self.function(width)(
-                    stop - start, inputs, outputs, ctypes.addressof(settings), scratch
-                )
-            )
-
-        parts = min(threads(), max(1, y.shape[0] // 64))
-        return last, in_parallel(part, y.shape[0], parts)
+    singular: NDArray[np.bool_] | None = None
+    status: Status = field(default_factory=lambda: Status(np.zeros((), dtype=bool)))
 
 
 def rollout(
@@ -155,120 +95,63 @@ def rollout(
     steps: int,
     dt: float,
     tau: ArrayLike | None = None,
-    control: Any = None,
-    ground: Any = None,
+    control: ControlLike = None,
+    ground: GroundLike = None,
     method: str = "rk4",
     damping: ArrayLike = 0.0,
     every: int | None = None,
     t0: float = 0.0,
     stabilisation: str | float = "projection",
+    on_failure: Literal["warn", "raise"] = "warn",
 ) -> Rollout:
     """Advance a batch of states by fixed steps.
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per
     state and step (..., steps, nv), held during a step; control: a controller of rf.control, or a
-    function (t, q, v) -> tau on batches; ground: a law of rf.contact, a word such as "firm", or a
-    mapping; method: "rk4", "rk5", "euler" or "semi_implicit_euler"; damping as in ``simulate``;
-    every: keep every so many steps (None: only the last state); stabilisation of loops as in
-    ``simulate``.
+    function (t, q, v) -> tau, called once a step with the whole batch, q (..., nq) and v (..., nv),
+    whose forces (..., nv) are held during the step; ground: a law of rf.contact, a word such as
+    "firm", or a mapping; method: a fixed-step scheme ("rk4", "rk5", "euler", "semi_implicit_euler",
+    …); damping as in ``simulate``; every: keep every so many steps (by default only the last
+    state); stabilisation of loops as in ``simulate``.
 
-    States of a robot with loops that meet a singular posture go on; they are named in a
-    RuntimeWarning and told in ``singular``. They are looked at about every tenth of a radian (or
-    metre) of the fastest joint; the way in between is taken as straight.
+    A state that diverges is marked in ``status``, with its index, time and reason, and reported in
+    a RuntimeWarning; the others go on. on_failure="raise" makes it an error, as it is where all
+    states fail. States of a robot with loops that meet a singular posture go on; they are reported
+    in a RuntimeWarning and marked in ``singular``. They are looked at about every tenth of a radian
+    (or metre) of the fastest joint; the way in between is taken as straight.
 
-    Raises StateError or SimulationError naming what is wrong; a state that grows beyond all bounds
-    is named with its index.
+    Raises StateError or SimulationError naming what is wrong.
     """
-    if method not in SCHEMES:
-        raise SimulationError(
-            f"method {method!r} is not a fixed-step scheme; choose one of {', '.join(SCHEMES)}"
-        )
+    scheme = scheme_of(method)
     steps = _whole("steps", steps, 0)
-    every = None if every is None else _whole("every", every, 1)
-    for name, value, least in (("dt", dt, 0.0), ("t0", t0, -np.inf)):
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, (Real, np.number))
-            or not (np.isfinite(value) and value > least)
-        ):
-            raise SimulationError(
-                f"{name} {value!r} must be a finite{' and positive' if name == 'dt' else ''} "
-                "number, in s"
-            )
+    every = 0 if every is None else _whole("every", every, 1)
+    _check_time("dt", dt, positive=True)
+    _check_time("t0", t0, positive=False)
+    if on_failure not in ("warn", "raise"):
+        raise SimulationError(f"on_failure {on_failure!r} must be 'warn' or 'raise'")
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
-    check_quaternions(
-        [i for i, _ in model.layout.balls], model.coordinates, q.reshape(-1, model.nq)
-    )
-    field = make_field(model, control, damping, ground, stabilisation)
+    if model.layout.balls:
+        starts = [i for i, _ in model.layout.balls]
+        check_quaternions(starts, model.coordinates, q.reshape(-1, model.nq))
+    policy = control if callable(control) and not isinstance(control, Controller) else None
+    equation = make_field(model, None if policy else control, damping, ground, stabilisation)
     project = bool(model.loops) and stabilisation == "projection"
-    if field.contact is not None:
-        _check_step(field, q.reshape(-1, model.nq), method, dt)
-    lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-    y = np.ascontiguousarray(field.start(q, v)).reshape(-1, field.size)
+    lead = together(q0=q.shape[:-1], v0=v.shape[:-1])
+    y = np.ascontiguousarray(equation.start(q, v)).reshape(-1, equation.size)
+    if equation.contact is not None:
+        _check_step(equation, y[:, : model.nq], method, scheme, dt)
     if model.loops:
         refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
-        refuse_contradiction(field, y[:1, : model.nq], t0 + steps * dt)
-    states = y.shape[0]
-    table, per_state, per_step = _table(model, tau, lead, states, steps)
-    samples = steps // every if every else 0
-    history = np.empty((states, samples, field.size))
-    watch = (
-        Watch(model, y[:, : model.nq], decided(field, y[0, : model.nq]), dt)
-        if model.loops and states and steps
-        else None
-    )
-    if states and steps:
-        if field.traceable and not field.sampled and llvm_available() and model.nv <= _MOST_LINKS:
-            stepper = _stepper(model, field, SCHEMES[method], project)
-            if watch is None:
-                y, flags = stepper.run(
-                    y, table, history, _Run(steps, every or 0, samples, per_state, per_step, t0, dt)
-                )
-            else:
-                y, flags = _watched(
-                    stepper,
-                    watch,
-                    y,
-                    table,
-                    history,
-                    _Run(steps, every or 0, samples, per_state, per_step, t0, dt),
-                )
-            if flags & HUGE_ANGLE:
-                raise SimulationError(
-                    "an angle has left the range of a million radians: take it modulo 2 pi, or "
-                    "give a smaller dt"
-                )
-        else:
-            y = _in_python(
-                field,
-                SCHEMES[method],
-                y,
-                table.reshape(-1),
-                (per_state, per_step),
-                history,
-                (steps, every or 0, t0, dt),
-                project,
-                watch,
-            )
-    _refuse_divergence(y, history, t0, dt, every)
-    if model.loops:
-        refuse_torn(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
-    singular = None if watch is None else watch.met.reshape(lead)
-    if watch is not None:
-        watch.warn()
-    of_q, of_v, _, _ = field.parts
-    if every:
-        t = np.asarray(t0 + dt * every * np.arange(1, samples + 1), dtype=np.float64)
-        rows = placed(field, t, history.reshape(*lead, samples, field.size))
-        return Rollout(t, rows[..., of_q], rows[..., of_v], singular)
-    t = np.array([t0 + steps * dt])
-    rows = placed(field, t[0], y.reshape(*lead, field.size))
-    return Rollout(t, rows[..., of_q], rows[..., of_v], singular)
+        refuse_contradiction(equation, y[:1, : model.nq], t0 + steps * dt)
+    table, strides = _table(model, tau, lead, len(y), steps)
+    work = _Batch(equation, scheme, project, lead, steps, float(dt), float(t0), every)
+    work.advance(y, table, strides, policy)
+    return work.result(on_failure)
 
 
-def _whole(name: str, value: Any, least: int) -> int:
+def _whole(name: str, value: object, least: int) -> int:
     try:
-        number = index(value)
+        number = index(value)  # type: ignore[arg-type]
     except TypeError:
         number = least - 1
     if number < least or isinstance(value, bool):
@@ -276,240 +159,302 @@ def _whole(name: str, value: Any, least: int) -> int:
     return number
 
 
-def make_field(
-    model: Robot,
-    control: Any,
-    damping: ArrayLike,
-    ground: Any = None,
-    stabilisation: str | float = "projection",
-) -> Field:
-    """A field, with what the user gave checked. damping: (nv) as it stands, or one number for all
-    joints but floating bases.
-    """
-    try:
-        given = np.asarray(damping, dtype=np.float64)
-        friction = np.broadcast_to(given, (model.nv,)).copy()
-    except (TypeError, ValueError):
-        given = np.empty(model.nv)
-        friction = np.full(model.nv, np.nan)
-    if not np.isfinite(friction).all() or (friction < 0.0).any():
-        raise StateError(
-            f"damping must be a number or ({model.nv},), finite and not negative; got {damping!r}"
+def _check_time(name: str, value: object, positive: bool) -> None:
+    real = isinstance(value, (Real, np.number)) and not isinstance(value, bool)
+    if not (real and np.isfinite(value) and (not positive or value > 0.0)):  # type: ignore[call-overload, operator]
+        raise SimulationError(
+            f"{name} {value!r} must be a finite{' and positive' if positive else ''} number, in s"
         )
-    if (
-        given.size < model.nv
-    ):  # one number: friction in joints, not between a floating base and the air
-        for joint in model.joints:
-            if joint.kind in ("free", "free_euler"):
-                friction[model.joint_slice(joint.name)] = 0.0
-    rate = stabilisation_rate(stabilisation) if model.loops else 0.0
-    made = Field(
-        model,
-        _controller(control, model),
-        tuple(float(d) for d in friction),
-        _ground(ground, model),
-        rate,
-    )
-    _ = made.contact  # says what does not fit
-    return made
 
 
-_checked: dict[tuple[str, str, float], None] = {}
-
-
-def _check_step(field: Field, q: Array, method: str, dt: float) -> None:
-    """Warn, once, of a step that is too long for the ground."""
-    assert field.contact is not None
-    key = (field.contact.fingerprint, method, float(dt))
-    if key not in _checked:
-        _checked[key] = None
-        warn_of_long_steps(field.contact, q, method, dt)
-
-
-def _ground(ground: Any, model: Robot) -> Any:
-    if ground is None:
-        return None
-
-    return as_ground(ground, model)
-
-
-def _controller(control: Any, model: Robot) -> Any:
-    if control is None:
-        return None
-
-    return as_controller(control, model)
-
-
-_known: dict[tuple[str, str], Stepper] = {}
-
-
-def _stepper(model: Robot, field: Field, scheme: Scheme, project: bool) -> Stepper:
-    """Steppers of earlier calls are used again."""
-    key = (field.fingerprint, f"{scheme.name} {project}")
-    if key not in _known:
-        if len(_known) >= 64:
-            _known.pop(next(iter(_known)))
-        _known[key] = Stepper(field, scheme, project)
-    return _known[key]
+def _check_step(equation: Field, q: Array, method: str, scheme: Scheme, dt: float) -> None:
+    """Warn, once for a robot, of a step that is too long for the ground."""
+    assert equation.contact is not None
+    warned: set[Any] = equation.model.memo.setdefault("warned of long steps", set())
+    key = (equation.contact.fingerprint, method, float(dt))
+    if key not in warned:
+        warned.add(key)
+        warn_of_long_steps(equation.contact, q, method, dt, scheme.stability)
 
 
 def _table(
     model: Robot, tau: ArrayLike | None, lead: tuple[int, ...], states: int, steps: int
-) -> tuple[Array, int, int]:
+) -> tuple[Array, tuple[int, int]]:
     """The table of joint forces and its strides (per state, per step), in numbers."""
     if tau is None:
-        return np.zeros(model.nv), 0, 0
+        return np.zeros(model.nv), (0, 0)
     a = checked(model, "tau", tau, model.nv)
     if a.ndim == 1:
-        return np.ascontiguousarray(a), 0, 0
+        return np.ascontiguousarray(a), (0, 0)
     if a.shape == (steps, model.nv):
-        return np.ascontiguousarray(a), 0, model.nv
+        return np.ascontiguousarray(a), (0, model.nv)
     try:
         full = np.broadcast_to(a, (*lead, steps, model.nv))
     except ValueError:
-        want = f"({model.nv},), ({steps}, {model.nv}) or ({', '.join(map(str, (*lead, steps, model.nv)))})"
+        own = ", ".join(map(str, (*lead, steps, model.nv)))
+        want = f"({model.nv},), ({steps}, {model.nv}) or ({own})"
         raise StateError(f"tau has shape {a.shape}; it must be {want}") from None
-    return np.ascontiguousarray(full).reshape(states, steps, model.nv), steps * model.nv, model.nv
+    flat = np.ascontiguousarray(full).reshape(states, steps, model.nv)
+    return flat, (steps * model.nv, model.nv)
 
 
-def _watched(
-    stepper: Stepper, watch: Watch, y: Array, table: Array, history: Array, run: _Run
-) -> tuple[Array, int]:
-    """The steps of a stepper in stretches, with a look at the loops after each."""
-    of_q, of_v, _, _ = stepper.field.parts
-    done, flags, none = 0, 0, np.empty((len(y), 0, y.shape[1]))
-    while done < run.steps:
-        count = min(watch.steps(y[:, of_v]), run.steps - done)
-        if run.every:
-            count = min(count, run.every - done % run.every)
-        part = _Run(count, 0, 0, run.table_state, run.table_step, run.t0 + done * run.dt, run.dt)
-        forces = table[..., done:, :] if run.table_step else table
-        y, now = stepper.run(y, forces, none, part)
-        done, flags = done + count, flags | now
-        watch.look(y[:, of_q])
-        if run.every and done % run.every == 0:
-            history[:, done // run.every - 1] = y
-    return y, flags
+class _Batch:
+    """States on their way, and those that failed."""
 
+    def __init__(
+        self, equation: Field, scheme: Scheme, project: bool, lead: tuple[int, ...], steps: int,
+        dt: float, t0: float, every: int,
+    ) -> None:  # fmt: skip
+        self.field, self.scheme, self.project, self.lead = equation, scheme, project, lead
+        self.steps, self.dt, self.t0, self.every = steps, dt, t0, every
+        self.watch: Watch | None = None
+        self.failures: dict[int, tuple[float, str]] = {}
 
-def _refuse_divergence(y: Array, history: Array, t0: float, dt: float, every: int | None) -> None:
-    bad = np.flatnonzero(~np.isfinite(y).all(axis=1))
-    if bad.size:
-        state = int(bad[0])
-        when = ""
-        if every:
-            fine = np.isfinite(history[state]).all(axis=1)
-            when = (
-                f" before t = {t0 + dt * every * (int(np.argmin(fine)) + 1):g} s"
-                if not fine.all()
-                else " after the last sample"
-            )
-        raise SimulationError(
-            f"state {state} ({bad.size} of {y.shape[0]} in all) grows beyond all bounds{when}; a "
-            "smaller dt may help"
+    def advance(
+        self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
+    ) -> None:
+        model = self.field.model
+        self.y, self.begin, self.strides = y, y, strides
+        self.table = table
+        samples = self.steps // self.every if self.every else 0
+        self.history = np.empty((len(y), samples, self.field.size))
+        if not (len(y) and self.steps):
+            return
+        if model.loops:
+            q = y[:, : model.nq]
+            self.watch = Watch(model, q, decided(self.field, q[0]), self.dt)
+        compiles = self.field.compiles and not self.field.sampled
+        steps = stepper(self.field, self.scheme, self.project) if compiles else None
+        if steps is None or policy is not None:
+            self._step_by_step(steps, policy)
+        elif self.watch is not None:
+            self._watched(steps, self.watch)
+        else:
+            self.y, flags = steps.run(
+                y, table, self.steps, self.dt, self.t0, strides=strides,
+                history=self.history, every=self.every,
+            )  # fmt: skip
+            if flags:
+                self._mark(flags, steps)
+
+    # ---- ways to step ----
+
+    def _watched(self, steps: Stepper, watch: Watch) -> None:
+        """In stretches, with a look at the loops after each."""
+        of_q, of_v, _, _ = self.field.parts
+        done = 0
+        while done < self.steps:
+            count = min(watch.steps(self.y[:, of_v]), self.steps - done)
+            if self.every:
+                count = min(count, self.every - done % self.every)
+            forces = self.table[..., done:, :] if self.strides[1] else self.table
+            time = self.t0 + done * self.dt
+            self.y, flags = steps.run(self.y, forces, count, self.dt, time, strides=self.strides)
+            done += count
+            if flags:
+                self._note(self.t0 + done * self.dt, flags)
+            watch.look(self.y[:, of_q])
+            self._record(done)
+
+    def _step_by_step(self, steps: Stepper | None, policy: Policy | None) -> None:
+        """With Python between the steps: for functions, sampled controllers, very large robots."""
+        field, model = self.field, self.field.model
+        of_q, of_v, _, _ = field.parts
+        rate = field.control.rate_hz if field.control is not None else None
+        held, due = np.zeros((len(self.y), model.nv)), self.t0
+        table, (by_state, by_step) = self.table.reshape(-1), self.strides
+        look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
+        driven = RobotText(model).driven().v if policy is not None else ()
+        for step in range(self.steps):
+            t = self.t0 + step * self.dt
+            begin = np.arange(len(self.y)) * by_state + step * by_step
+            u = table[begin[:, None] + np.arange(model.nv)]
+            if policy is not None:
+                u = u + self._asked(policy, t, driven)
+            if rate is not None and t >= due - 1e-9 / rate:
+                held, due = sample(field, t, self.y), due + 1.0 / rate
+                u = u + held
+            elif rate is not None:
+                u = u + held
+            flags = 0
+            if steps is not None:
+                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(model.nv, 0))
+            else:
+                self.y = self._in_python(t, u)
+            if flags or not np.isfinite(self.y).all():
+                self._note(t + self.dt, flags)
+            if self.watch is not None and step + 1 in (look, self.steps):
+                self.watch.look(self.y[:, of_q])
+                look = step + 1 + self.watch.steps(self.y[:, of_v])
+            self._record(step + 1)
+
+    def _asked(self, policy: Policy, t: float, driven: tuple[int, ...]) -> Array:
+        """The forces (states, nv) of a function of the whole batch."""
+        field, model = self.field, self.field.model
+        of_q, of_v, _, _ = field.parts
+        q, v = (
+            self.y[:, part].reshape(*self.lead, part.stop - part.start) for part in (of_q, of_v)
         )
-
-
-def _in_python(
-    field: Field, scheme: Scheme, y: Array, table: Array, strides: tuple[int, int], history: Array,
-    run: tuple[int, int, float, float], project: bool = False, watch: Watch | None = None,
-) -> Array:  # fmt: skip
-    """The same steps with Python between them: for user functions, sampled controllers and very
-    large robots.
-    """
-    steps, every, t0, dt = run
-    of_q, of_v, _, _ = field.parts
-
-    model, nv = field.model, field.model.nv
-    rates = _batch_rates(field)
-    hold = (
-        None
-        if field.control is None or field.control.rate_hz is None
-        else 1.0 / field.control.rate_hz
-    )
-    held, due = np.zeros((y.shape[0], nv)), t0
-    look = 0 if watch is None else watch.steps(y[:, of_v])
-    for step in range(steps):
-        t = t0 + step * dt
-        start = np.arange(y.shape[0]) * strides[0] + step * strides[1]
-        u = table[start[:, None] + np.arange(nv)]
-        if hold is not None and t >= due - 1e-9 * hold:
-            held, due = np.asarray(_torque(field, t, y)), due + hold
-        u = u + held
-        stages: list[Array] = []
-        for row, c in zip(scheme.a, scheme.c, strict=True):
-            at = y + dt * sum(
-                (k * a for k, a in zip(stages, row, strict=False)), start=np.zeros_like(y)
-            )
-            stages.append(rates(t + c * dt, at, u))
-        moved = y + dt * sum(
-            (k * b for k, b in zip(stages, scheme.b, strict=True)), start=np.zeros_like(y)
-        )
-        if scheme.kick:
-            moved[:, of_q] = y[:, of_q] + dt * _coordinate_rates(model, y[:, of_q], moved[:, of_v])
-        for i, _ in model.layout.balls:
-            moved[:, i : i + 4] /= np.linalg.norm(moved[:, i : i + 4], axis=1, keepdims=True)
-        if project:
-            moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
-        y = moved
-        if watch is not None and step + 1 in (look, steps):
-            watch.look(y[:, of_q])
-            look = step + 1 + watch.steps(y[:, of_v])
-        if every and (step + 1) % every == 0:
-            history[:, (step + 1) // every - 1] = y
-    return y
-
-
-def _torque(field: Field, t: float, y: Array) -> Array:
-    """The controller's joint forces (states, nv) for a batch; what it raises is told with the time."""
-    of_q, of_v, of_z, _ = field.parts
-    assert field.control is not None
-    y = unit(field.model, y)
-    try:
-        return np.asarray(
-            field.control.torque(field.model, t, y[:, of_q], y[:, of_v], y[:, of_z], field.contact),
-            dtype=np.float64,
-        )
-    except RamifyError:
-        raise
-    except Exception as error:
-        raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
-
-
-def _coordinate_rates(model: Robot, q: Array, v: Array) -> Array:
-    """dq/dt (states, nq) of a batch."""
-    return np.stack(
-        [np.broadcast_to(x, q.shape[:1]) for x in coordinate_rates(model, list(q.T), list(v.T))],
-        axis=1,
-    )
-
-
-def _batch_rates(field: Field) -> Callable[[float, Array, Array], Array]:
-    """y' for rows of y by calling the robot's kernels."""
-    model = field.model
-    of_q, of_v, of_z, _ = field.parts
-    damping = np.array(field.damping)
-
-    def rates(t: float, y: Array, u: Array) -> Array:
-        if field.prescribed is not None:
-            return np.stack(
-                np.broadcast_arrays(*field.text(t, list(unit(model, y).T), list(u.T))), axis=1
-            )
-        q, v = unit(model, y)[:, of_q], y[:, of_v]
-        tau = u if field.control is None or field.sampled else u + _torque(field, t, y)
-        if not np.isfinite(tau).all():
-            state, joint = (int(i) for i in np.argwhere(~np.isfinite(tau))[0])
+        name = getattr(policy, "__qualname__", type(policy).__qualname__)
+        try:
+            found = np.asarray(policy(t, q, v), dtype=np.float64)
+        except RamifyError as error:
+            raise SimulationError(f"{error} (at t = {t:g} s)") from error
+        except Exception as error:
             raise SimulationError(
-                f"the controller gave {tau[state, joint]} for {model.velocities[joint]!r} at t = "
-                f"{t:g} s (state {state})"
+                f"the controller raised {error!r} at t = {t:g} s; it is called with the whole "
+                f"batch, q {q.shape} and v {v.shape}; rf.control.Function({name}) calls it state "
+                "by state"
+            ) from error
+        if found.shape in ((*self.lead, model.nv), (model.nv,)):
+            tau = np.broadcast_to(found, (*self.lead, model.nv)).reshape(-1, model.nv)
+        elif found.shape in ((*self.lead, len(driven)), (len(driven),)):
+            tau = np.zeros((len(self.y), model.nv))
+            tau[:, list(driven)] = found.reshape(-1, len(driven))
+        else:
+            sizes = dict.fromkeys((model.nv, len(driven)))
+            wanted = " or ".join(str((*self.lead, n)) for n in sizes)
+            raise SimulationError(
+                f"{name} gives forces of shape {found.shape} at t = {t:g} s; it must give {wanted}"
             )
-        a, heat = accelerations(field, q, v, tau - damping * v)
-        own = np.zeros((y.shape[0], field.states))
-        if field.states and field.control is not None:
-            columns = [list(x.T) for x in (q, v, y[:, of_z])]
-            own = np.stack(np.broadcast_arrays(*field.torque(t, *columns)[1]), axis=1)
-        moved = _coordinate_rates(model, y[:, of_q], v)
-        work, loss = (tau * v).sum(axis=1), (damping * v * v).sum(axis=1)
-        return np.concatenate([moved, a, own, work[:, None], loss[:, None], heat], axis=1)
+        bad = np.argwhere(~np.isfinite(tau))
+        alive = [(i, j) for i, j in bad.tolist() if i not in self.failures]
+        if alive:
+            i, j = alive[0]
+            raise SimulationError(
+                f"the controller gave {tau[i, j]} for {model.velocities[j]!r} at t = {t:g} s "
+                f"(state {i})"
+            )
+        return tau
 
-    return rates
+    def _in_python(self, t: float, u: Array) -> Array:
+        field, model, y = self.field, self.field.model, self.y
+        of_q, of_v, _, _ = field.parts
+        with np.errstate(all="ignore"):
+            moved = runge_kutta_step(
+                lambda now, at: rates_of(field, now, at, u), self.scheme, t, y, self.dt
+            )
+            if self.scheme.kick:
+                columns = [list(x.T) for x in (y[:, of_q], moved[:, of_v])]
+                rates = stacked(coordinate_rates(model, *columns), (len(y),))
+                moved[:, of_q] = y[:, of_q] + self.dt * rates
+            moved = unit(model, moved)
+        if self.project:
+            moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
+        return moved
+
+    def _record(self, done: int) -> None:
+        if self.every and done % self.every == 0:
+            self.history[:, done // self.every - 1] = self.y
+
+    # ---- states that fail ----
+
+    def _failing(self, y: Array) -> dict[int, str]:
+        """Rows that are not finite, or have an angle beyond the range of the kernels, and why."""
+        out: dict[int, str] = {}
+        for i in np.flatnonzero(~np.isfinite(y).all(axis=1)).tolist():
+            place = int(np.flatnonzero(~np.isfinite(y[i]))[0])
+            out[i] = f"{entry_name(self.field, place)!r} grows beyond all bounds"
+        model = self.field.model
+        steps = [step for joint in model.joints for step in joint.steps]
+        where = zip(model.layout.plain_q, model.layout.plain_v, strict=True)
+        angles = [i for i, j in where if steps[j].rho]
+        q = np.abs(y[:, angles])
+        for i in np.flatnonzero((q > ANGLE_LIMIT * (1.0 - 1e-6)).any(axis=1)).tolist():
+            name = model.coordinates[angles[int(np.argmax(q[i]))]]
+            out.setdefault(i, f"{name!r} leaves the range of a million radians")
+        return out
+
+    def _note(self, t: float, flags: int) -> None:
+        """Mark the states that fail now; they stay NaN."""
+        found = self._failing(self.y)
+        self._refuse_unknown(found, flags)
+        for i, reason in found.items():
+            self.failures.setdefault(i, (t, reason))
+        self.y[list(self.failures)] = np.nan
+
+    @staticmethod
+    def _refuse_unknown(found: Mapping[int, str], flags: int) -> None:
+        if flags & HUGE_ANGLE and not found:
+            raise SimulationError(
+                "an angle of the controller or its motion leaves the range of a million radians: "
+                "take it modulo 2 pi, or give a smaller dt"
+            )
+
+    def _mark(self, flags: int, steps: Stepper) -> None:
+        """After all steps: find when each failing state failed, by going its way again."""
+        found = self._failing(self.y)
+        self._refuse_unknown(found, flags)
+        for i in found:
+            done, reason = self._first_bad(i, steps)
+            self.failures[i] = self.t0 + done * self.dt, reason
+            self.y[i] = np.nan
+            if self.every:
+                self.history[i, max(done - 1, 0) // self.every :] = np.nan
+
+    def _first_bad(self, i: int, steps: Stepper) -> tuple[int, str]:
+        """The step after which state i fails, and why, in stretches of ever fewer steps."""
+        y, done, left = self.begin[i : i + 1], 0, self.steps
+        table, (by_state, by_step) = self.table.reshape(-1), self.strides
+        while left > 0:
+            stride = max(1, left // 64)
+            history = np.empty((1, left // stride, self.field.size))
+            steps.run(
+                y, table[i * by_state + done * by_step :], left // stride * stride, self.dt,
+                self.t0 + done * self.dt, strides=(0, by_step), history=history, every=stride,
+            )  # fmt: skip
+            rows = history[0]
+            found = self._failing(rows)
+            first = min(found, default=len(rows))
+            if found and stride == 1:
+                return done + first + 1, found[first]
+            if first:
+                y = rows[first - 1 : first].copy()
+            done += first * stride
+            left = stride if found else left - len(rows) * stride
+        return self.steps, "it grows beyond all bounds"
+
+    # ---- result ----
+
+    def result(self, on_failure: str) -> Rollout:
+        model, field = self.field.model, self.field
+        status = self._status(on_failure)
+        if model.loops:
+            fine = ~status.failed.reshape(-1)
+            y = self.y[fine]
+            refuse_torn(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
+        singular = None if self.watch is None else self.watch.met.reshape(self.lead)
+        if self.watch is not None:
+            self.watch.warn()
+        of_q, of_v, _, _ = field.parts
+        rows, t = self.y, np.array([self.t0 + self.steps * self.dt])
+        if self.every:
+            rows = self.history
+            t = self.t0 + self.dt * self.every * np.arange(1.0, rows.shape[1] + 1.0)
+            rows = placed(field, t, rows.reshape(*self.lead, *rows.shape[1:]))
+        else:
+            rows = placed(field, t[0], rows.reshape(*self.lead, field.size))
+        return Rollout(t, rows[..., of_q], rows[..., of_v], singular, status)
+
+    def _status(self, on_failure: str) -> Status:
+        failed = np.zeros(len(self.y), dtype=bool)
+        failed[list(self.failures)] = True
+        status = Status(
+            failed.reshape(self.lead),
+            tuple(
+                Failure(tuple(int(k) for k in np.unravel_index(i, self.lead or (1,)))
+                        if self.lead else (), t, reason)
+                for i, (t, reason) in sorted(self.failures.items())
+            ),
+        )  # fmt: skip
+        if status.ok:
+            return status
+        if failed.all() or on_failure == "raise":
+            raise SimulationError(f"{status}; a smaller dt may help")
+        warnings.warn(
+            f"{status}; their rows are NaN from there on, see Rollout.status; a smaller dt may "
+            "help",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return status

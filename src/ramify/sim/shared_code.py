@@ -22,9 +22,11 @@ import numpy as np
 
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.native import builtin_entry
-from ramify.codegen.target import host, llvm_available
+from ramify.codegen.target import host
 from ramify.core.arrays import Array
-from ramify.sim.field import Field
+from ramify.kernels.keys import robot_key
+from ramify.model.robot import Robot
+from ramify.sim.field import Entry, Field, Stepped
 from ramify.trace.graph import Graph
 from ramify.trace.program import Port, Program
 
@@ -96,7 +98,7 @@ class Structure:
         return Unrolled(lambda: self.program, lambda: f"shared {self.digest}", "field")
 
     @cached_property
-    def call(self) -> Callable[..., Array | None]:
+    def call(self) -> Callable[[Array, Array, Array], Array | None]:
         """y' of one state; None for what the kernel does not take."""
         return builtin_entry(
             self.compiled.compute(1),
@@ -154,17 +156,14 @@ class SharedField(Field):
             found = _last[self.fingerprint] = structure_of(self.program)
         return found
 
-    def entry(self, refuse: Callable[..., Array]) -> Callable[[Array, Array, Array], Array]:
+    @cached_property
+    def entry(self) -> Entry:
         structure, numbers = self.shared
-        call, nv = structure.call, self.model.nv
-        given = np.concatenate([np.zeros(nv), numbers])
+        return Entry(structure.compiled.compute(1), structure.call, numbers)
 
-        def evaluate(t: Array, y: Array, u: Array) -> Array:
-            given[:nv] = u
-            found = call(t, y, given)
-            return refuse(t, y, u) if found is None else found
-
-        return evaluate
+    @property
+    def stepped(self) -> Stepped:
+        return _Steps(self)
 
     def accelerated(self, t: Array, y: Array, held: Array) -> Array:
         structure, numbers = self.shared
@@ -172,10 +171,42 @@ class SharedField(Field):
         return structure.rows(t, y, u)[:, self.parts[1]]
 
 
-def shared(field: Field, most_links: int) -> Field:
+@dataclass(frozen=True)
+class _Steps:
+    """A shared field for the steppers: its numbers are entries of u."""
+
+    field: SharedField
+
+    @property
+    def model(self) -> Robot:
+        return self.field.model
+
+    @property
+    def size(self) -> int:
+        return self.field.size
+
+    @property
+    def parts(self) -> tuple[slice, slice, slice, slice]:
+        return self.field.parts
+
+    @property
+    def program(self) -> Program:
+        return self.field.shared[0].program
+
+    @property
+    def projection(self) -> Program:
+        return self.field.projection
+
+    @property
+    def fingerprint(self) -> str:
+        own = f" {robot_key(self.model)}" if self.model.loops else ""
+        return f"shared {self.field.shared[0].digest}{own}"
+
+
+def shared(field: Field) -> Field:
     """The field as it is, or, within ``sharing()`` and where all of it can be compiled, one that
     shares its code.
     """
-    if not (_ON.get() and field.traceable and llvm_available() and field.model.nv <= most_links):
+    if not (_ON.get() and field.compiles):
         return field
     return SharedField(**{f.name: getattr(field, f.name) for f in fields(field)})

@@ -7,21 +7,23 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from ramify.api.result import Result
 from ramify.codegen.stepper import Scheme
-from ramify.codegen.target import host, llvm_available
+from ramify.codegen.target import host
 from ramify.core.arrays import Array
+from ramify.kernels.make import unrolls
 from ramify.scenario_files.scenario import Scenario
-from ramify.sim.rates import MOST_LINKS, desired, observed, unit
+from ramify.sim.integrators import AUTO, find
+from ramify.sim.make_field import make_field
+from ramify.sim.options import RUNAWAY
+from ramify.sim.rates import desired, observed, unit
 from ramify.sim.record import Work
-from ramify.sim.rollout import Stepper, _Run, make_field
-from ramify.sim.schemes import SCHEMES
-from ramify.sim.shared_code import SharedField, Structure, shared
-from ramify.sim.simulate import FIXED, RUNAWAY
+from ramify.sim.shared_code import SharedField, shared
+from ramify.sim.stepping import stepper
 
 LANES: Final = 64
 """Runs that go through the compiled loop at once: enough to fill it, few enough to hold their
@@ -39,31 +41,14 @@ class Steps:
     every: int
 
 
-@dataclass(frozen=True)
-class _Bare:
-    """What the compiled loop asks of a field, its numbers being inputs."""
-
-    model: Any
-    size: int
-    parts: tuple[slice, ...]
-    program: Any
-    fingerprint: str
-
-
-_steppers: dict[tuple[str, str], Stepper] = {}
-
-
 def steps_of(scenario: Scenario) -> Steps | None:
     """The steps of a run by fixed steps that can go into a lane; None for any other."""
     options, control = scenario.options, scenario.control
-    method, step = str(options.get("method", "auto")).lower(), options.get("step")
-    name = "rk4" if method == "auto" and step is not None else FIXED.get(method, "")
-    if (
-        name not in SCHEMES
-        or step is None
-        or scenario.robot.nv > MOST_LINKS
-        or not llvm_available()
-    ):
+    method, step = str(options.get("method", AUTO)).lower(), options.get("step")
+    if step is None or not unrolls(scenario.robot):
+        return None
+    scheme = find("rk4" if method == AUTO else method).method
+    if not isinstance(scheme, Scheme):
         return None
     if control is not None and (
         not control.traceable or control.rate_hz is not None or control.prescribes
@@ -82,7 +67,7 @@ def steps_of(scenario: Scenario) -> Steps | None:
         or count % every
     ):
         return None
-    return Steps(SCHEMES[name], count, dt, every)
+    return Steps(scheme, count, dt, every)
 
 
 def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None]:
@@ -93,10 +78,8 @@ def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None
     """
     fields: list[SharedField] = []
     for scenario in scenarios:
-        field = shared(
-            make_field(scenario.robot, scenario.control, scenario.options.get("damping", 0.0)),
-            MOST_LINKS,
-        )
+        damping = scenario.options.get("damping", 0.0)
+        field = shared(make_field(scenario.robot, scenario.control, damping))
         assert isinstance(field, SharedField)
         fields.append(field)
     groups: dict[int, list[int]] = {}
@@ -116,7 +99,7 @@ def _lanes(
     scenarios: Sequence[Scenario], fields: Sequence[SharedField], steps: Steps
 ) -> list[Result | None]:
     started = time.perf_counter()
-    structure, nv = fields[0].shared[0], fields[0].model.nv
+    nv = fields[0].model.nv
     y = np.stack(
         [
             field.start(np.asarray(s.q0), np.asarray(s.v0))
@@ -130,8 +113,10 @@ def _lanes(
     )
     samples = steps.count // steps.every
     history = np.empty((len(padded), samples, y.shape[1]))
-    settings = _Run(steps.count, steps.every, samples, table.shape[1], 0, 0.0, steps.dt)
-    _, flags = _stepper(structure, fields[0], steps.scheme).run(padded, filled, history, settings)
+    _, flags = stepper(fields[0].stepped, steps.scheme).run(
+        padded, filled, steps.count, steps.dt, strides=(table.shape[1], 0),
+        history=history, every=steps.every,
+    )  # fmt: skip
     if (
         flags and len(scenarios) > 1
     ):  # some run has left the range of the kernel: each by itself, so that it hurts no other
@@ -144,18 +129,6 @@ def _lanes(
         _result(s, field, np.concatenate([y0[None], rows]), steps, wall)
         for s, field, y0, rows in pairs
     ]
-
-
-def _stepper(structure: Structure, field: SharedField, scheme: Scheme) -> Stepper:
-    key = (structure.digest, scheme.name)
-    if key not in _steppers:
-        if len(_steppers) >= 64:
-            _steppers.pop(next(iter(_steppers)))
-        bare: Any = _Bare(
-            field.model, field.size, field.parts, structure.program, f"shared {structure.digest}"
-        )
-        _steppers[key] = Stepper(bare, scheme)
-    return _steppers[key]
 
 
 def _result(

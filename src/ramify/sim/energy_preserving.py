@@ -1,4 +1,4 @@
-"""Fixed-step integration of one run: Adams-Bashforth, and a method that preserves energy."""
+"""The average vector field method: fixed steps that keep the total energy of a free robot."""
 
 from __future__ import annotations
 
@@ -9,84 +9,39 @@ import numpy as np
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.keys import digest
 from ramify.codegen.native import builtin_entry
-from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.keys import robot_key
-from ramify.kernels.make import kernel
+from ramify.kernels.make import kernel, unrolls
 from ramify.kernels.text import plain_text
-from ramify.model.robot import Robot
-from ramify.sim.schemes import SCHEMES
+from ramify.model.robot import Robot, once
+from ramify.sim.field import Field
+from ramify.sim.integrator import Integrator, Marching, RatesLike, Settle
 from ramify.trace.program import Port, trace
 
-Rates = Callable[[float, Array], Array]
-
-_AB4 = (55.0 / 24.0, -59.0 / 24.0, 37.0 / 24.0, -9.0 / 24.0)
 _GAUSS = np.polynomial.legendre.leggauss(7)
-_MOST_LINKS = 40
 
 
-def runge_kutta_step(rates: Rates, name: str, t: float, y: Array, dt: float) -> Array:
-    """One step of an explicit scheme."""
-    scheme = SCHEMES[name]
-    stages: list[Array] = []
-    for row, c in zip(scheme.a, scheme.c, strict=True):
-        at = y.copy()
-        for k, a in zip(stages, row, strict=False):
-            at += dt * a * k
-        stages.append(rates(t + c * dt, at))
-    out = y.copy()
-    for k, b in zip(stages, scheme.b, strict=True):
-        out += dt * b * k
-    return out
-
-
-def adams_bashforth(
-    rates: Rates,
-    t0: float,
-    y: Array,
-    dt: float,
-    steps: int,
-    settle: Callable[[Array], Array] = lambda y: y,
+def _march(
+    field: Field, rates: RatesLike, t: float, y: Array, dt: float, count: int, settle: Settle
 ) -> Iterator[Array]:
-    """Fourth order, one new evaluation per step; the first three steps are Runge-Kutta's.
-    ``settle`` corrects a new state.
-    """
-    past: list[Array] = []
-    for step in range(steps):
-        t = t0 + step * dt
-        past.insert(0, rates(t, y))
-        if len(past) < 4:
-            y = runge_kutta_step(rates, "rk4", t, y, dt)
-        else:
-            del past[4:]
-            y = y + dt * sum(
-                (b * f for b, f in zip(_AB4, past, strict=True)), start=np.zeros_like(y)
-            )
-        y = settle(y)
-        yield y
-
-
-def between(rates: Rates, t: float, y: Array, now: float, row: Array) -> Callable[[float], Array]:
-    """The state within a fixed step: its ends as they are, else the cubic through both ends and
-    their slopes (fourth order).
-    """
-    h = now - t
-
-    def at(s: float) -> Array:
-        x = (s - t) / h
-        if x <= 1e-9 or x >= 1.0 - 1e-9:
-            return y if x < 0.5 else row
-        f0, f1 = rates(t, y), rates(now, row)
-        return (
-            (1 + 2 * x) * (1 - x) ** 2 * y
-            + x**2 * (3 - 2 * x) * row
-            + h * x * (1 - x) * ((1 - x) * f0 - x * f1)
+    """Refuse what has no energy to keep, then step."""
+    of_q, of_v, _, _ = field.parts
+    if field.model.loops:
+        raise SimulationError(
+            "the energy-preserving method is for trees; for a robot with loops use dop853 or rk4"
         )
-
-    return at
+    if field.control is not None or any(field.damping) or field.ground is not None:
+        raise SimulationError(
+            "the energy-preserving method is for motion without control and damping, off the "
+            "ground; use dop853 or rk4"
+        )
+    for q, v in energy_preserving(field.model, t, y[of_q], y[of_v], dt, count):
+        row = y.copy()
+        row[of_q], row[of_v] = q, v
+        yield row
 
 
 def energy_preserving(
@@ -108,7 +63,7 @@ def energy_preserving(
     slope, n = hamiltonian(model), model.nv
 
     def average(q: Array, p: Array, q1: Array, p1: Array) -> tuple[Array, Array]:
-        with np.errstate(all="ignore"):  # an iteration that runs away is told below
+        with np.errstate(all="ignore"):  # an iteration that runs away is reported below
             along = zip(q + nodes * (q1 - q), p + nodes * (p1 - p), strict=True)
             mean = weights @ np.array([slope(*state) for state in along])
         return mean[:n], mean[n:]
@@ -136,6 +91,7 @@ def energy_preserving(
         yield q, slope(q, p)[:n]
 
 
+@once
 def hamiltonian(model: Robot) -> Callable[[Array, Array], Array]:
     """(q, p) -> [dq/dt, dp/dt] of the free robot: I^-1 p and C' v - g, compiled where the robot is
     not too large.
@@ -161,9 +117,15 @@ def hamiltonian(model: Robot) -> Callable[[Array, Array], Array]:
     def written_out(q: Array, p: Array) -> Array:
         return np.array(text(q.tolist(), p.tolist()), dtype=np.float64)
 
-    if not llvm_available() or n > _MOST_LINKS:
+    if not unrolls(model, pairs=True):
         return written_out
     inputs, output = (Port("q", (n,)), Port("p", (n,))), Port("rates", (2 * n,))
     program = trace("hamiltonian", lambda q, p: [text(q, p)], inputs, (output,))
     made = Unrolled(lambda: program, lambda: digest(robot_key(model), "hamiltonian"), "hamiltonian")
     return builtin_entry(made.compute(1), None, inputs, output, written_out, ())
+
+
+ENERGY = Integrator(
+    "energy", "keeps the energy of a robot without control, damping, ground or loops", 2,
+    Marching(_march),
+)  # fmt: skip

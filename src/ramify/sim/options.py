@@ -1,0 +1,84 @@
+"""What a run is asked to do, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from numbers import Real
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.sim.integrator import Integrator
+
+Event = Callable[[float, Array, Array], float]
+"""(t, q, v) -> a number whose change of sign ends the run."""
+
+RUNAWAY = 1e5
+"""rad/s or m/s: faster than any joint."""
+SMALLEST_RTOL = 100.0 * float(np.finfo(np.float64).eps)
+_MOST_ROWS, _MOST_STEPS = 5e7, 1e9
+
+
+@dataclass(frozen=True)
+class Options:
+    """Times in s. ``may_switch``: a stiff motion goes on with another method."""
+
+    integrator: Integrator
+    t_end: float
+    dt_out: float
+    rtol: float
+    atol: float
+    step: float | None
+    max_step: float
+    events: Mapping[str, Event]
+    progress: bool
+    may_switch: bool
+
+    def __post_init__(self) -> None:
+        name, step = self.integrator.name, self.step
+        given = {"t_end": self.t_end, "dt_out": self.dt_out, "rtol": self.rtol, "atol": self.atol}
+        for what, value in (given if step is None else given | {"step": step}).items():
+            if not (_is_number(value) and np.isfinite(value) and value > 0.0):
+                raise SimulationError(f"{what} {value!r} must be a finite and positive number")
+        if not (_is_number(self.max_step) and self.max_step > 0.0):
+            raise SimulationError(f"max_step {self.max_step!r} must be a positive number, in s")
+        if self.rtol < SMALLEST_RTOL:
+            raise SimulationError(
+                f"rtol {self.rtol!r} is below what 64-bit numbers can do; give {SMALLEST_RTOL:g} "
+                "or more"
+            )
+        if self.integrator.fixed and step is None:
+            raise SimulationError(f"method {name!r} needs a fixed step: give step= in seconds")
+        if not self.integrator.fixed and step is not None:
+            raise SimulationError(
+                f"method {name!r} chooses its own steps: leave out step=, or give max_step= to "
+                "limit them"
+            )
+        if self.t_end / self.dt_out > _MOST_ROWS:
+            raise SimulationError(
+                f"{self.t_end / self.dt_out:.3g} rows of output are too many to hold; give a "
+                "larger dt_out"
+            )
+        if step is not None and self.t_end / step > _MOST_STEPS:
+            raise SimulationError(f"{self.t_end / step:.3g} steps are too many; give a larger step")
+        if not isinstance(self.events, Mapping):
+            raise SimulationError(
+                "events must map names to functions (t, q, v) -> number; it is a "
+                f"{type(self.events).__name__}"
+            )
+
+    @cached_property
+    def grid(self) -> Array:
+        """The times of output, from 0 to t_end."""
+        count = int(np.floor(self.t_end / self.dt_out + 1e-9))
+        grid: Array = np.arange(count + 1.0) * self.dt_out
+        if self.t_end - grid[-1] < 1e-9 * min(self.dt_out, self.t_end):
+            return grid
+        return np.append(grid, self.t_end)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (Real, np.number)) and not isinstance(value, bool)

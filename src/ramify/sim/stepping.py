@@ -1,0 +1,147 @@
+"""Compiled fixed steps of a right-hand side: one text for rollouts, runs and studies."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ramify.codegen.compile import Compiled, compiled
+from ramify.codegen.stepper import Layout, Scheme, scratch_doubles, stepper_ir
+from ramify.codegen.target import LOCK, host
+from ramify.codegen.threads import in_parallel, threads
+from ramify.core.arrays import Array
+from ramify.model.configuration import coordinate_rates
+from ramify.sim.field import Stepped
+from ramify.sim.integrator import slack
+from ramify.trace.program import Port, Program, trace
+
+
+class _Run(ctypes.Structure):
+    _fields_ = (
+        *((name, ctypes.c_int64) for name in ("steps", "every", "samples", "by_state", "by_step")),
+        *((name, ctypes.c_double) for name in ("t0", "dt", "slack")),
+    )
+
+
+class Stepper:
+    """The compiled steps of a right-hand side under a scheme; ``project``: loops are closed after
+    each.
+    """
+
+    def __init__(self, field: Stepped, scheme: Scheme, project: bool = False) -> None:
+        self.field, self.scheme, self.project = field, scheme, project
+        self._functions: dict[int, tuple[Compiled, Any]] = {}
+        self._local = threading.local()
+
+    @cached_property
+    def layout(self) -> Layout:
+        model = self.field.model
+        return Layout(
+            self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
+        )
+
+    @cached_property
+    def position(self) -> Program:
+        """y -> rates of the coordinates."""
+        of_q, of_v, _, _ = self.field.parts
+        model = self.field.model
+        ports = (Port("t", (1,)), Port("y", (self.field.size,)))
+        return trace(
+            "position",
+            lambda t, y: [coordinate_rates(model, y[of_q], y[of_v])],
+            ports,
+            (Port("rates", (model.nq,)),),
+        )
+
+    def _function(self, width: int) -> Any:
+        found = self._functions.get(width)
+        if found is None:
+            with LOCK:
+                made = compiled(
+                    lambda: self._text(width),
+                    "steps",
+                    host().with_width(width),
+                    f"steps {self.scheme!r} {self.field.fingerprint} {self.project}",
+                )
+                kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
+                found = self._functions[width] = made, kind(made.address)
+        return found[1]
+
+    def _text(self, width: int) -> str:
+        position = self.position if self.scheme.kick else None
+        closing = self.field.projection if self.project else None
+        target = host().with_width(width)
+        body, needed = stepper_ir(
+            self.field.program, position, self.layout, self.scheme, target, "steps", closing
+        )
+        return "\n".join([*sorted(needed), body, ""])
+
+    def _scratch(self, width: int) -> int:
+        """Address of memory of this thread, on a 64-byte boundary."""
+        size = scratch_doubles(self.layout, self.scheme, width) + 8
+        known: dict[int, tuple[Array, int]] | None = getattr(self._local, "memory", None)
+        if known is None:
+            known = self._local.memory = {}
+        if width not in known:
+            memory = np.empty(size)
+            known[width] = memory, (memory.ctypes.data + 63) // 64 * 64
+        return known[width][1]
+
+    def run(
+        self,
+        y: Array,
+        table: Array,
+        steps: int,
+        dt: float,
+        t0: float = 0.0,
+        *,
+        strides: tuple[int, int] = (0, 0),
+        history: Array | None = None,
+        every: int = 0,
+    ) -> tuple[Array, int]:
+        """Advance rows of y (states, size); gives the last rows and the kernel's flags.
+
+        table: forces u from outside, read at state * strides[0] + step * strides[1]; history
+        (states, samples, size) takes a row after every ``every`` steps. All arrays are
+        C-contiguous.
+        """
+        states, size = y.shape
+        last = np.empty_like(y)
+        samples = 0 if history is None else history.shape[1]
+        run = _Run(steps, every, samples, *strides, t0, dt, slack(t0, t0 + steps * dt))
+        begin, forces, end = y.ctypes.data, table.ctypes.data, last.ctypes.data
+        rows = 0 if history is None else history.ctypes.data
+        settings, wide = ctypes.addressof(run), host().width
+
+        def part(start: int, stop: int) -> int:
+            width = wide if stop - start >= wide else 1
+            inputs = (ctypes.c_void_p * 2)(
+                begin + 8 * size * start, forces + 8 * strides[0] * start
+            )
+            outputs = (ctypes.c_void_p * 2)(
+                end + 8 * size * start, rows + 8 * samples * size * start
+            )
+            return int(
+                self._function(width)(stop - start, inputs, outputs, settings, self._scratch(width))
+            )
+
+        parts = 1 if states < 128 else min(threads(), states // 64)
+        return last, in_parallel(part, states, parts)
+
+
+_known: dict[tuple[str, Scheme, bool], Stepper] = {}
+
+
+def stepper(field: Stepped, scheme: Scheme, project: bool = False) -> Stepper:
+    """The stepper; those of earlier calls are used again."""
+    key = (field.fingerprint, scheme, project)
+    found = _known.get(key)
+    if found is None:
+        while len(_known) >= 64:
+            _known.pop(next(iter(_known)), None)
+        found = _known[key] = Stepper(field, scheme, project)
+    return found
