@@ -9,6 +9,7 @@ springs, actuators ...) is no part of the model and named in the report.
 from __future__ import annotations
 
 import os
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -75,25 +76,46 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
             f"{file}: MJCF files are read by MuJoCo, which is not installed: pip install "
             "'ramify[mjcf]'"
         ) from None
+    report = ImportReport(file)
     try:
-        spec = mujoco.MjSpec.from_file(file)
-        compiled = spec.compile()
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            spec = mujoco.MjSpec.from_file(file)
+            drop_pictures(spec, mujoco)
+            compiled = spec.compile()
     except Exception as error:  # MuJoCo raises ValueError, FatalError and others for a bad file
         raise ModelError(
             f"{file}: MuJoCo refuses it: {' '.join(str(error).split())[:500]}"
         ) from None
     if compiled.nbody > _MOST_BODIES:
         raise ModelError(f"{file}: {compiled.nbody} bodies; at most {_MOST_BODIES}")
+    for warning in warned:
+        report.note("MuJoCo", " ".join(str(warning.message).split())[:500])
     weightless = bool(compiled.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
-    return _Reader(compiled, spec.modelname or PurePath(file).stem, file, weightless).model(base)
+    name = spec.modelname or PurePath(file).stem
+    return _Reader(compiled, name, file, weightless, report).model(base)
+
+
+def drop_pictures(spec: Any, mujoco: Any) -> None:
+    """Have textures of one colour and flat height fields, so that no picture is opened or made."""
+    for texture in spec.textures:
+        flat = texture.type == mujoco.mjtTexture.mjTEXTURE_2D
+        texture.file, texture.builtin = "", mujoco.mjtBuiltin.mjBUILTIN_FLAT
+        texture.cubefiles, texture.content_type, texture.nchannel = [""] * 6, "", 3
+        texture.width, texture.height = 1, 1 if flat else 6
+    for field in spec.hfields:
+        field.file, field.content_type, field.userdata = "", "", [0.0] * 4
+        field.nrow = field.ncol = 2
 
 
 class _Reader:
     """Reads the arrays of a compiled model (mjModel)."""
 
-    def __init__(self, compiled: Any, name: str, file: str, weightless: bool) -> None:
+    def __init__(
+        self, compiled: Any, name: str, file: str, weightless: bool, report: ImportReport
+    ) -> None:
         self.m, self.name, self.file, self.weightless = compiled, name, file, weightless
-        self.report = ImportReport(file)
+        self.report = report
         self.bodies = _unique([self.named("body", b) or f"body{b}" for b in range(compiled.nbody)])
         of = compiled.jnt_bodyid
         self.joints = _unique(

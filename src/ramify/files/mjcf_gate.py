@@ -1,6 +1,8 @@
-"""What an MJCF file may ask for, looked at before MuJoCo reads it.
+"""What an MJCF file may ask for, checked before MuJoCo reads it.
 
-No DTD, no path out of its folder, no number that is not finite, no text that unfolds into millions.
+No DTD, no path but relative ones, nothing but meshes and MJCF files outside the model's folder, no
+number that is not finite, no text that unfolds into millions. Everything else is left to MuJoCo's
+own parser. Pictures and files of height fields are not checked, for the reader never opens them.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ import math
 import os
 import re
 import stat
-import struct
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,19 +20,19 @@ from typing import Final
 from lxml import etree
 
 from ramify.core.errors import ModelError
+from ramify.core.messages import shown
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
-from ramify.files.urdf_values import inside
 
 MAX_BYTES: Final = 8 << 20
 MAX_FILES: Final = 100
-MAX_NAMES: Final = 4_000
+MAX_NAMES: Final = 8_000
 """Limits of the text: bytes of a file, files, places to look for what they name."""
 
 MAX_ASSET: Final = 64 << 20
-MAX_ASSETS: Final = 256 << 20
+MAX_ASSETS: Final = 512 << 20
 MAX_LATTICE: Final = 256 << 10
-"""Bytes of a mesh or picture, of all of them, and of one whose every vertex becomes a body."""
+"""Bytes of a mesh, of all of them, and of one whose every vertex becomes a body."""
 
 MAX_ELEMENTS: Final = 15_000
 MAX_BODIES: Final = 3_000
@@ -39,12 +40,10 @@ MAX_COPIES: Final = 4_000
 MAX_POINTS: Final = 2_000
 MAX_KEYS: Final = 1_000
 MAX_CELLS: Final = 1 << 24
-MAX_PIXELS: Final = 1 << 26
 MAX_VERTICES: Final = 40_000
 MAX_NUMBERS: Final = 1_000_000
 """Limits of the whole model, replicates and attached models written out: elements, bodies, elements
-that are copies, points of lattices, keyframes, cells of textures and height fields, pixels of
-pictures, vertices of built-in meshes, numbers of <numeric>.
+that are copies, points of lattices, keyframes, cells of height fields, vertices of built-in meshes, numbers of <numeric>.
 """
 
 MAX_SIZE: Final = 10_000
@@ -53,34 +52,23 @@ SIZES: Final = {"nstack": 100_000_000, "memory": 1 << 30, "nkey": MAX_KEYS}
 for each body has so many.
 """
 
+OUTSIDE: Final = {
+    "include": (".xml",),
+    "model": (".xml",),
+    "mesh": (".stl", ".obj", ".msh"),
+    "skin": (".skn",),
+}
+"""Suffixes of the files that an element may name outside the model's folder."""
+
 _ROOTS: Final = ("mujoco", "mujocoinclude")
 _MODELS: Final = ("include", "model")
 _LATTICES: Final = ("composite", "flexcomp")
-_UNITS: Final = {
-    "": 1,
-    "K": 1 << 10,
-    "M": 1 << 20,
-    "G": 1 << 30,
-    "T": 1 << 40,
-    "P": 1 << 50,
-    "E": 1 << 60,
-}
-_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_NEVER_OPENED: Final = ("texture", "hfield")
+_LONGEST_NAME: Final = 1000
+_UNITS: Final = {unit: 1 << 10 * i for i, unit in enumerate(("", *"KMGTPE"))}
 _NOT_FINITE: Final = re.compile(r"(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNORECASE)
 _NAMES: Final = frozenset(
-    [
-        "name",
-        "class",
-        "childclass",
-        "file",
-        "prefix",
-        "model",
-        "content_type",
-        "data",
-        "instance",
-        "value",
-        "key",
-    ]
+    "name class childclass file prefix model content_type data instance value key".split()
 )
 
 
@@ -132,7 +120,8 @@ class _Gate:
                 }
             if element.tag in _MODELS and "file" in element.attrib:
                 for model in self.path(element, element.get("file", ""), path.parent, where):
-                    if model.is_file() and model.resolve() not in self.seen:
+                    if is_file(model) and model.resolve() not in self.seen:
+                        self.check_outside(element, model, where)
                         self.file(model, os.fspath(model))
         return root
 
@@ -201,7 +190,8 @@ class _Gate:
         for name, value in element.attrib.items():
             key, text = str(name), str(value)
             if key.startswith("file"):
-                self.asset(element, self.path(element, text, beside, where), where)
+                if element.tag not in _NEVER_OPENED:
+                    self.asset(element, self.path(element, text, beside, where), where)
             elif element.tag == "compiler" and key.endswith("dir"):
                 self.path(element, text, beside, where)
             elif key not in _NAMES and _NOT_FINITE.search(text):
@@ -215,22 +205,9 @@ class _Gate:
                         f"{where}: {key}={text[:40]!r} of <size> is too large; at most {most}"
                     )
         match element.tag:
-            case "texture":
-                width, height = (
-                    max(1, _whole(element, side, where)) for side in ("width", "height")
-                )
-                if not 0 <= _whole(element, "nchannel", where) <= 4:
-                    raise ModelError(f"{where}: a <texture> has 1 to 4 channels")
-                flat = element.get("type", "cube") == "2d"
-                self.add(
-                    "cells of textures and height fields",
-                    width * height if flat else 6 * width**2,
-                    MAX_CELLS,
-                    where,
-                )
             case "hfield":
                 rows, columns = (max(1, _whole(element, side, where)) for side in ("nrow", "ncol"))
-                self.add("cells of textures and height fields", rows * columns, MAX_CELLS, where)
+                self.add("cells of height fields", rows * columns, MAX_CELLS, where)
             case "numeric":
                 self.add(
                     "numbers of <numeric>",
@@ -251,7 +228,7 @@ class _Gate:
 
     def asset(self, element: etree._Element, candidates: list[Path], where: str) -> None:
         """Refuse what a model may not open: anything but regular files of bearable size."""
-        largest = pixels = 0
+        largest = 0
         for path in candidates:
             try:
                 info = path.stat()
@@ -259,12 +236,12 @@ class _Gate:
                     continue
                 if not stat.S_ISREG(info.st_mode):
                     raise ModelError(
-                        f"{where}: <{element.tag}> names {path.name[:200]!r}, which is not a "
+                        f"{where}: <{element.tag}> names {shown(path.name)}, which is not a "
                         "regular file"
                     )
                 largest = max(largest, info.st_size)
-                pixels = max(pixels, _pixels(path))
-            except OSError:  # there is none, or it cannot be read, as MuJoCo will say
+                self.check_outside(element, path, where)
+            except OSError:  # there is none, or it cannot be read: MuJoCo reports it
                 continue
         most = MAX_LATTICE if element.tag in _LATTICES else MAX_ASSET
         if largest > most:
@@ -272,36 +249,51 @@ class _Gate:
                 f"{where}: <{element.tag}> names a file of {largest / 1e6:.1f} MB; at most "
                 f"{most / 1e6:.1f} MB"
             )
-        self.add("bytes of meshes and pictures", largest, MAX_ASSETS, where)
-        self.add("pixels", pixels, MAX_PIXELS, where)
+        self.add("bytes of meshes", largest, MAX_ASSETS, where)
+
+    def check_outside(self, element: etree._Element, path: Path, where: str) -> None:
+        """Outside the model's folder (links followed) a model may open meshes and MJCF files only."""
+        real = path.resolve()
+        if real.is_relative_to(self.home):
+            return
+        allowed = OUTSIDE.get(str(element.tag), ())
+        if {path.suffix.lower(), real.suffix.lower()} <= set(allowed) and (
+            "content_type" not in element.attrib
+        ):
+            return
+        what = f"only {', '.join(allowed)} files" if allowed else "nothing"
+        raise ModelError(
+            f"{where}: <{element.tag}> names {shown(path.name)}, outside the folder of the model; "
+            f"{what} may be read from there"
+        )
 
     def path(self, element: etree._Element, name: str, beside: Path, where: str) -> list[Path]:
-        """What a name may stand for: paths below the model's folder, whatever the compiler's
-        settings.
-        """
+        """What a name may stand for, whatever the compiler's settings."""
         self.names += len(self.folders)
         if self.names > MAX_NAMES:
             raise ModelError(
                 f"{where}: the model names too many files and folders; at most {MAX_NAMES} places "
-                "are looked at"
+                "are searched"
+            )
+        if (
+            len(name) > _LONGEST_NAME
+            or not name.isprintable()
+            or re.match(r"[/\\~]|[^/\\]*:", name)
+        ):
+            raise ModelError(
+                f"{where}: <{element.tag}> names {shown(name)}; give a path relative to the "
+                "model's folder"
             )
         last = re.split(r"[/\\]", name)[-1]  # all that compiler strippath leaves
-        candidates = sorted(
-            {base / given for base in (beside, *self.folders) for given in (name, last)}
-        )
-        if not (
-            inside(f"./{name}/x") and "://" not in name and all(self.below(c) for c in candidates)
-        ):
-            told = f"<{element.tag}> names {name[:200]!r}, outside the folder of the model"
-            raise ModelError(f"{where}: {told}; keep all its files below that folder")
-        return candidates
+        return sorted({base / given for base in (beside, *self.folders) for given in (name, last)})
 
-    def below(self, path: Path) -> bool:
-        """Whether a path, its links followed, stays below the folder of the model."""
-        try:
-            return path.resolve().is_relative_to(self.home) and len(path.name) < 256
-        except (OSError, RuntimeError, ValueError):  # a loop of links, a name that no file can have
-            return False
+
+def is_file(path: Path) -> bool:
+    """Whether there is a regular file; not where the name is one that no file can have."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _whole(element: etree._Element, key: str, where: str) -> int:
@@ -325,14 +317,3 @@ def _real(text: str, where: str) -> float:
         return float(text)
     except ValueError:
         raise ModelError(f"{where}: {text[:40]!r} is no number") from None
-
-
-def _pixels(path: Path) -> int:
-    """Width times height of a picture in PNG, as its header has them; 0 for other files."""
-    with open(path, "rb") as file:
-        head = file.read(24)
-    return (
-        math.prod(struct.unpack(">II", head[16:24]))
-        if head.startswith(_PNG) and len(head) == 24
-        else 0
-    )

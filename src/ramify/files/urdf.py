@@ -220,12 +220,12 @@ class _Reader:
         found: dict[str, etree._Element] = {}
         for child in self.used(element):
             if child.tag in found and child.tag != "visual":
-                first = found[child.tag].sourceline
-                self.wrong(
-                    child,
-                    f"{who}: a second <{child.tag}>; the first is in line {first}, keep one of "
-                    "them",
-                )
+                first = found[child.tag]
+                text = f"a second <{child.tag}>; the first is in line {first.sourceline}"
+                if dict(child.attrib) == dict(first.attrib) and not len(child) + len(first):
+                    self.report.note(f"{who}, line {child.sourceline}", f"{text} and says the same")
+                else:
+                    self.wrong(child, f"{who}: {text}, keep one of them")
             found.setdefault(str(child.tag), child)
         return found
 
