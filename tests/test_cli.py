@@ -443,3 +443,11 @@ def test_bench_times_a_robot(run: Run) -> None:
     refused = run("bench", "planar_3r", "--algorithm", "jacobian")
     assert refused.code == 1
     assert "choose among" in refused.err
+
+
+def test_closed_robots_have_their_mobility_as_degrees_of_freedom(run: Run) -> None:
+    shown = run("info", "four_bar").out
+    assert "1 degree of freedom (3 joint coordinates in closed loops)" in shown
+    assert rf.load("stewart_platform").degrees_of_freedom == 6
+    assert rf.load("kuka_kr5").degrees_of_freedom == 6
+    assert "24 joint coordinates in closed loops" in repr(rf.load("stewart_platform"))

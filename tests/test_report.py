@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import hashlib
 import json
 import re
@@ -13,17 +14,21 @@ from html import unescape
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from browsing import chromium, keep, pixels, until, visit
+from reference_runs import changed
 
 import ramify as rf
 from ramify.api.model import Model
 from ramify.api.result import Result
+from ramify.contact.record import Contacts
+from ramify.loops.record import Loops
 from ramify.sim.record import Work
+from ramify.view.controllers import controller_rows
 from ramify.view.curves import charts
 from ramify.view.report import MOST_FRAMES, MOST_ROWS, embedded, quaternions, report_page
 
@@ -251,26 +256,18 @@ def test_contact_forces_and_loops() -> None:
     force = np.zeros((len(run), 2, 3))
     force[:, 1, 2] = 9.0
     place = np.tile([0.3, 0.0, 0.0], (len(run), 2, 1))
-    contacts = SimpleNamespace(
-        names=("toe", "heel"),
-        force=force,
-        position=place,
-        penetration=force[..., 2] * 1e-4,
-        stored=np.zeros(len(run)),
-    )
-    loops = SimpleNamespace(
-        gap=np.full((len(run), 1), 1e-9),
-        names=("loop",),
-        multipliers=np.full((len(run), 1), 5.0),
-        forces=("N",),
-    )
-    object.__setattr__(run, "contacts", contacts)
-    object.__setattr__(run, "loops", loops)
+    zero, none = np.zeros(len(run)), np.zeros((len(run), 2, 3))
+    depth = force[..., 2] * 1e-4
+    contacts = Contacts(("toe", "heel"), ("foot",) * 2, force, place, depth, none, zero, zero)
+    gap, pull = np.full((len(run), 1), 1e-9), np.full((len(run), 1), 5.0)
+    run = changed(run, contacts=contacts, loops=Loops(("pin.x",), ("m",), gap, pull, zero))
     found = {chart.title: chart for chart in charts(run)}
-    assert [curve.name for curve in found["Contact forces, normal"].curves] == ["toe", "heel"]
-    assert np.array_equal(found["Contact forces, normal"].curves[1].y, np.full(len(run), 9.0))
-    assert np.allclose(found["Penetration"].curves[1].y, 0.9)
+    upward = found["Contact forces, upward, 1 of 2 points touch"]
+    assert [curve.name for curve in upward.curves] == ["heel"]
+    assert np.array_equal(upward.curves[0].y, np.full(len(run), 9.0))
+    assert np.allclose(found["Penetration, 1 of 2 points touch"].curves[0].y, 0.9)
     assert found["Gaps of the loops"].curves[0].y.max() == 1e-9
+    assert found["Gaps of the loops"].unit == "m"
     assert found["Forces of the loops"].unit == "N"
 
 
@@ -381,6 +378,100 @@ def test_keyboard(browser: Any, file: str) -> None:
         page.click("#tabs button >> nth=1")
         page.keyboard.press("Space")  # the tab has the focus now
         assert not page.evaluate("report.page.playing")
+
+
+def test_keys_open_over_the_page(browser: Any, file: str) -> None:
+    with visit(browser, file) as page:
+        ready(page)
+        page.keyboard.press("?")
+        box = page.locator("#keys").bounding_box()
+        assert 0 <= box["y"] < 300  # in sight without scrolling
+        assert "one row" in page.inner_text("#keys")
+        keep(page, "report_keys")
+        page.keyboard.press("Space")  # the page behind it keeps still
+        assert not page.evaluate("report.page.playing")
+        page.keyboard.press("Escape")
+        assert not page.is_visible("#keys")
+        page.click("#help")
+        assert page.is_visible("#keys")
+        page.click("#close-keys")
+        assert not page.is_visible("#keys")
+
+
+def test_plots_are_saved_as_svg_and_csv(kuka: Result, browser: Any, file: str) -> None:
+    with visit(browser, file) as page:
+        ready(page)
+        found = {}
+        for kind in ("SVG", "CSV"):
+            with page.expect_download() as saved:
+                page.locator("figure.plot .save button", has_text=kind).first.click()
+            assert saved.value.suggested_filename == f"joint_coordinates.{kind.lower()}"
+            found[kind] = Path(saved.value.path()).read_text(encoding="utf-8")
+        header, *rows = csv.reader(found["CSV"].splitlines())
+        assert header[:3] == ["t [s]", "joint1 [rad]", "joint1 desired [rad]"]
+        numbers = np.array(rows, dtype=float)
+        np.testing.assert_allclose(numbers[:, 0], kuka.t)
+        np.testing.assert_allclose(numbers[:, 1], kuka.q[:, 0], atol=1e-6)
+        picture = ElementTree.fromstring(found["SVG"])
+        names = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+        assert {"Joint coordinates, rad", "joint1", "joint6"} <= set(names)
+        curves = [p.get("d") for p in picture.iter("{http://www.w3.org/2000/svg}path")]
+        assert max(d.count("L") for d in curves if d) == len(kuka.t) - 1
+        page.wait_for_timeout(50)
+        screen = page.evaluate("report.plots[0].frame.right")
+        assert screen == page.evaluate(
+            "report.plots[0].canvas.getBoundingClientRect().width - 10"
+        )  # the page's own plot is as it was
+
+
+def test_the_controller_is_a_table(kuka_page: str) -> None:
+    """With units; the record of the run is parsed, not run."""
+    card = kuka_page[kuka_page.index("<h2>Controller</h2>") :].partition("</section>")[0]
+    cells = [re.sub(r"<[^>]+>", "", cell).strip() for cell in re.findall(r"<td.*?</td>", card)]
+    rows = [tuple(cells[k : k + 3]) for k in range(0, len(cells), 3)]
+    assert ("controller", "ComputedTorque", "") in rows
+    assert ("kp", "49", "1/s²") in rows
+    assert ("end", "1.047, all 6", "rad") in rows
+    assert ("duration", "1", "s") in rows
+
+
+@pytest.mark.parametrize(
+    ("control", "rows"),
+    [
+        ("PD(motion=Hold(q=(1.0, 2.0)), kp=(9.0,))", [("kp", "9", "N m/rad or N/m"), ("q", "1, 2", "rad")]),
+        ("Sum(parts=(Torque(tau=(1.0,)), Torque(tau=(2.0,))))", [("parts 2", "Torque", ""), ("tau", "2", "N m or N")]),
+        ("Function(f=<function f at 0x1>)", [("controller", "Function(f=<function f at 0x1>)", "")]),
+        ("__import__('os').system('true')", [("1", "true", "")]),
+    ],
+)  # fmt: skip
+def test_controllers_as_rows(control: str, rows: list[tuple[str, str, str]]) -> None:
+    model = rf.load("planar_3r")
+    found = moving(model, 0.1, options={"control": control})
+    shown = [(name.strip(), value, unit) for name, value, unit in controller_rows(found)]
+    for row in rows:
+        assert row in shown
+
+
+def test_penetration_fits_what_touches(browser: Any, tmp_path: Path) -> None:
+    """A point a metre above the ground leaves millimetres to be seen, and has no curve."""
+    r = rf.scenario("planar_biped_walk").run(t_end=0.4)
+    assert r.contacts is not None
+    deepest = 1e3 * r.contacts.penetration.max()
+    path = r.report(tmp_path / "walk.html")
+    with visit(browser, path.as_uri()) as page:
+        ready(page)
+        page.locator("#tabs button", has_text="Contacts").click()
+        page.wait_for_timeout(200)
+        keep(page, "report_contacts", full_page=True)
+        plot = "report.plots.find((p) => p.data.title.startsWith('Penetration'))"
+        low, high = page.evaluate(f"{plot}.limits()")
+        assert deepest <= high < 1.3 * deepest
+        assert -deepest < low < 0.0
+        names = page.evaluate(f"{plot}.curves.map((c) => c.name)")
+        touched = r.contacts.touching.any(axis=0)
+        assert names == [n for n, t in zip(r.contacts.names, touched, strict=True) if t]
+        cut = "[...document.querySelectorAll('.legend')].filter((e) => e.scrollHeight > e.clientHeight + 1).length"
+        assert page.evaluate(cut) == 0
 
 
 def test_plots_follow_the_cursor(browser: Any, file: str) -> None:

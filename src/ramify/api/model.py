@@ -24,6 +24,7 @@ from ramify.lint.robot import Finding, check
 from ramify.loops import solve
 from ramify.loops.assemble import State, assemble
 from ramify.loops.constraints import Constraints, constraints
+from ramify.loops.mobility import degrees_of_freedom
 from ramify.model import locks
 from ramify.model.answers import UDU, Energy, Hybrid, Kinematics, Momentum
 from ramify.model.convert import Coordinates, converter
@@ -45,9 +46,8 @@ class Model(Robot):
     """
 
     def __repr__(self) -> str:
-        return (
-            f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} degrees of freedom>"
-        )
+        free = "joint coordinates in closed loops" if self.loops else "degrees of freedom"
+        return f"<ramify.Model {self.name!r}: {len(self.bodies)} bodies, {self.nv} {free}>"
 
     def __str__(self) -> str:
         """A table of its bodies."""
@@ -55,6 +55,11 @@ class Model(Robot):
 
     def _repr_html_(self) -> str:
         return model_html(self)
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """How many coordinates may be chosen freely: nv, less what closed loops take from them."""
+        return degrees_of_freedom(self)
 
     # ---- dynamics ----
 

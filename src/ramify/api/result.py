@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ramify.api.model import Model
+from ramify.loops.mobility import degrees_of_freedom, freedom_text
 from ramify.sim import export, store
 from ramify.sim.audit import Audit, audited
 from ramify.sim.record import Run
@@ -140,7 +141,7 @@ class Result(Run):
         facts = {
             "robot": self.model.name,
             "time": span,
-            "degrees of freedom": str(self.model.nv),
+            "degrees of freedom": str(degrees_of_freedom(self.model)),
             "status": self.status,
         }
         method = self.options.get("method")
@@ -155,9 +156,7 @@ class Result(Run):
     def __repr__(self) -> str:
         facts = self._facts()
         audit = [f"audit {facts['audit']}"] if "audit" in facts else []
-        rest = ", ".join(
-            [facts["time"], f"{self.model.nv} degrees of freedom", self.status, *audit]
-        )
+        rest = ", ".join([facts["time"], freedom_text(self.model), self.status, *audit])
         return f"<ramify.Result {self.model.name!r}: {rest}>"
 
     def _repr_html_(self) -> str:

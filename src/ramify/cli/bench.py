@@ -67,7 +67,9 @@ def bench(
         "in a batch, us",
         "states a second",
     )
-    print_table(f"{m.name}: {m.nv} degrees of freedom, batches of {states}", columns, rows_shown)
+    from ramify.loops.mobility import freedom_text
+
+    print_table(f"{m.name}: {freedom_text(m)}, batches of {states}", columns, rows_shown)
     print_line(
         "Minimum of repeats. Against Pinocchio and MuJoCo: benchmarks/run.py of the source, "
         "docs/benchmarks.md."

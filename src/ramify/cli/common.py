@@ -36,7 +36,7 @@ AsJson = Annotated[
 Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 
 COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
-"""Algorithms that are counted and exported unless others are named."""
+"""Algorithms that are counted and exported by default."""
 
 
 def load(robot: str, settings: Sequence[str] | None = None) -> Model:
@@ -52,7 +52,7 @@ def settings_of(settings: Sequence[str] | None) -> dict[str, Any]:
         try:
             parameters[name] = float(value)
         except ValueError:
-            raise rf.ModelError(f"--set {setting}: NAME=NUMBER belongs here, such as n=7") from None
+            raise rf.ModelError(f"--set {setting}: give NAME=NUMBER, such as n=7") from None
     return parameters
 
 
@@ -84,7 +84,7 @@ def plots_are_possible() -> bool:
 
     if find_spec("matplotlib") is None:
         print(
-            "ramify: no plot, for want of Matplotlib; install it with: pip install 'ramify[plot]'",
+            "ramify: no plot, because Matplotlib is missing; install it with: pip install 'ramify[plot]'",
             file=sys.stderr,
         )
         return False
@@ -96,6 +96,7 @@ def summary(m: Model) -> dict[str, Any]:
     return {
         "name": m.name,
         "bodies": len(m.bodies),
+        "degrees_of_freedom": m.degrees_of_freedom,
         "nv": m.nv,
         "nq": m.nq,
         "mass": m.mass,

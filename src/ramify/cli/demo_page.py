@@ -17,6 +17,7 @@ import numpy as np
 import ramify as rf
 from ramify.api.model import Model
 from ramify.documents.writing import write_whole
+from ramify.loops.mobility import freedom_text
 from ramify.motion import cycloid, example_ends
 from ramify.view.plots import torques_svg
 
@@ -75,7 +76,8 @@ def _run_card(scenario: Scenario, result: Result) -> str:
         source = f'<source srcset="{dark}" media="(prefers-color-scheme: dark)">'
         picture = f'<picture>{source}<img src="{light}" alt="" width="480" height="300"></picture>'
     verdict = result.audit.verdict
-    words = f"{result.model.nv} degrees of freedom, {result.t[-1]:.3g} s, computed in {result.stats.get('wall_time', 0.0):.2f} s"
+    seconds = f"{result.t[-1]:.3g} s, computed in {result.stats.get('wall_time', 0.0):.2f} s"
+    words = f"{freedom_text(result.model)}, {seconds}"
     return (
         f'<a class="run" href="{quote(scenario.name)}.html#play">{picture}<b>{escape(scenario.name)}</b>'
         f'<span>{escape(scenario.description)}</span><span class="soft">{escape(words)}; audit {escape(verdict)}</span></a>'

@@ -29,13 +29,18 @@ def robots(*, json: AsJson = False) -> None:
     print_table(
         "Built-in robots",
         columns,
-        [(d["name"], d["bodies"], d["nv"], d["mass"], d["description"]) for d in data],
+        [
+            (d["name"], d["bodies"], d["degrees_of_freedom"], d["mass"], d["description"])
+            for d in data
+        ],
     )
 
 
 @app.command
 def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> None:
     """Show a robot's bodies, joints, modules, masses and coordinates."""
+    from ramify.loops.mobility import freedom_text
+
     m = load(robot, settings)
     module_of = {b: module.index + 1 for module in m.modules for b in module.bodies}
     bodies = [
@@ -62,7 +67,7 @@ def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> No
         )
         return
     parts = f"{several(len(m.bodies), 'body', 'bodies')} in {several(len(m.modules), 'module')}"
-    print_line(f"{m.name}: {parts}, {several(m.nv, 'degree')} of freedom, {m.mass:.6g} kg")
+    print_line(f"{m.name}: {parts}, {freedom_text(m)}, {m.mass:.6g} kg")
     print_line(f"gravity {vector(m.gravity)} m/s^2")
     rows = [
         (

@@ -23,6 +23,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.files.load import load
 from ramify.loops.assemble import assemble
+from ramify.loops.mobility import freedom_text
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
 from ramify.sim.audit import audited
@@ -196,10 +197,9 @@ class Viewer:
             self.random_button.on_click(
                 lambda _: self._pose(self.model.random(int(time.time_ns() % 2**31))[0])
             )
-            facts = (
-                f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.4g} kg"
-            )
-            self.title.content = f'<div style="padding:0.2em 1em"><b>{escape(model.name)}</b><br>{escape(facts)}</div>'
+            facts = f"{len(model.bodies)} bodies, {freedom_text(model)}, {model.mass:.4g} kg"
+            words = f"<b>{escape(model.name)}</b><br>{escape(facts)}"
+            self.title.content = f'<div style="padding:0.2em 1em">{words}</div>'
             self._set(self.clock, "disabled", True)
             self.ground.disabled = not any(body.points for body in model.bodies)
             self._set(

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.core.html import Markup, scrolled, table
+from ramify.loops.mobility import freedom_text
 from ramify.model.robot import Robot
 
 SIX = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
@@ -93,7 +94,8 @@ def model_text(model: Robot) -> str:
             )
         )
     shown = rows if len(rows) <= 61 else [*rows[:60], ("…",) * len(rows[0])]
-    head = f"{model.name}: {len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.6g} kg"
+    facts = f"{len(model.bodies)} bodies, {freedom_text(model)}, {model.mass:.6g} kg"
+    head = f"{model.name}: {facts}"
     return "".join(
         c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}"
         for c in aligned(shown, head)
@@ -139,8 +141,8 @@ def model_table(model: Robot, colours: Sequence[str] = ()) -> str:
 def model_html(model: Robot) -> str:
     """How a notebook shows a robot."""
     g = ", ".join(f"{x + 0.0:.4g}" for x in model.gravity)
-    facts_of = f"{len(model.bodies)} bodies, {model.nv} degrees of freedom, {model.mass:.6g} kg, gravity ({g}) m/s²"
-    head = f"<b>{escape(model.name)}</b>: {facts_of}"
+    facts = f"{len(model.bodies)} bodies, {freedom_text(model)}, {model.mass:.6g} kg"
+    head = f"<b>{escape(model.name)}</b>: {facts}, gravity ({g}) m/s²"
     if len(model.bodies) > 60:
         return f"<div>{head}</div>"
     return f"<div>{head}{scrolled(model_table(model))}</div>"

@@ -22,6 +22,47 @@ function figure(x, step = 0) {
   return x.toFixed(Math.min(digits, 8)).replace("-", "−");
 }
 
+function download(name, text, kind) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: kind === "SVG" ? "image/svg+xml" : "text/csv" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+// Takes the strokes and texts that a canvas takes, and writes them as SVG.
+class Drawing {
+  constructor(w, h, paper) {
+    Object.assign(this, { size: [w, h], paper, parts: [], path: "", clips: 0, at: [0, 0], dash: [], globalAlpha: 1, pen: document.createElement("canvas").getContext("2d") });
+  }
+  set font(value) { this.pen.font = value; this.fontText = value; }
+  escape(text) { return String(text).replace(/[&<>"]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]); }
+  measureText(text) { return this.pen.measureText(text); }
+  move(x, y) { this.at = [x, y]; }
+  place(x, y) { return `${(x + this.at[0]).toFixed(2)} ${(y + this.at[1]).toFixed(2)}`; }
+  beginPath() { this.path = ""; }
+  moveTo(x, y) { this.path += `M${this.place(x, y)}`; }
+  lineTo(x, y) { this.path += `L${this.place(x, y)}`; }
+  rect(x, y, w, h) { this.path += `M${this.place(x, y)}h${w.toFixed(2)}v${h.toFixed(2)}h${(-w).toFixed(2)}z`; }
+  setLineDash(dash) { this.dash = dash; }
+  save() {}
+  clip() { this.parts.push(`<clipPath id="c${++this.clips}"><path d="${this.path}"/></clipPath><g clip-path="url(#c${this.clips})">`); }
+  restore() { this.parts.push("</g>"); }
+  stroke() {
+    const dash = this.dash.length ? ` stroke-dasharray="${this.dash.join(" ")}"` : "";
+    this.parts.push(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" stroke-opacity="${this.globalAlpha}" stroke-linejoin="round"${dash}/>`);
+  }
+  fillText(text, x, y) {
+    const anchor = { right: "end", center: "middle" }[this.textAlign] || "start", lower = { middle: "0.35em", top: "0.8em" }[this.textBaseline] || "0";
+    const [left, top] = this.place(x, y).split(" ");
+    this.parts.push(`<text x="${left}" y="${top}" dy="${lower}" text-anchor="${anchor}" fill="${this.fillStyle}">${this.escape(text)}</text>`);
+  }
+  text() {
+    const [w, h] = this.size;
+    return `<svg xmlns="${document.querySelector("svg").namespaceURI}" viewBox="0 0 ${w} ${h}" width="${w}" height="${h}" style="font: ${this.escape(this.fontText)}"><rect width="${w}" height="${h}" fill="${this.paper}"/>${this.parts.join("")}</svg>\n`;
+  }
+}
+
 class Plot {
   // data: {title, unit, log, limit, curves: [{name, y, x?, wanted?}], x?: {name, unit}}; page: {t, seek, css}
   constructor(place, data, page) {
@@ -42,6 +83,15 @@ class Plot {
     const caption = make("figcaption", "", this.figure);
     make("b", "", caption).textContent = this.data.title;
     if (this.data.unit) make("span", "unit", caption).textContent = this.data.unit;
+    const save = make("span", "save", caption);
+    for (const [kind, write] of [["SVG", () => this.svg()], ["CSV", () => this.csv()]]) {
+      const button = make("button", "", save);
+      button.type = "button";
+      button.textContent = kind;
+      button.title = kind === "SVG" ? "save this plot as a picture" : "save the numbers of this plot as a table";
+      button.setAttribute("aria-label", `${button.title}: ${this.data.title}`);
+      button.addEventListener("click", () => download(`${this.data.title.toLowerCase().replace(/[^a-z0-9]+/g, "_")}.${kind.toLowerCase()}`, write(), kind));
+    }
     const box = make("div", "canvas", this.figure);
     this.canvas = make("canvas", "", box);
     this.canvas.setAttribute("role", "img");
@@ -106,6 +156,7 @@ class Plot {
       low = Math.max(low, 1e-14 * high);
       return [Math.floor(Math.log10(low)), Math.max(Math.ceil(Math.log10(high)), Math.floor(Math.log10(low)) + 1)];
     }
+    if (this.data.fit) [low, high] = [Math.max(low, this.data.fit[0]), Math.min(high, this.data.fit[1])];
     if (!(high >= low)) [low, high] = [-1, 1];
     const least = Math.max(1e-12, 1e-9 * Math.max(Math.abs(low), Math.abs(high)));
     if (high - low < least) [low, high] = [low - 1, high + 1];  // constant but for rounding: a flat line
@@ -116,13 +167,19 @@ class Plot {
   draw() {
     const box = this.canvas.parentElement.getBoundingClientRect(), dpr = Math.min(3, this.page.sharp || window.devicePixelRatio || 1);
     if (!box.width) return;
-    const [w, h] = this.page.still ? [340, 175] : [box.width, box.height], css = this.page.css;  // on paper: the style sheet's shape
+    const [w, h] = this.page.still ? [340, 175] : [box.width, box.height];  // on paper: the style sheet's shape
     for (const canvas of [this.canvas, this.marks]) {
       canvas.width = Math.round(w * dpr);
       canvas.height = Math.round(h * dpr);
     }
     const c = this.canvas.getContext("2d");
     c.setTransform(dpr, 0, 0, dpr, 0, 0);
+    this.paint(c, w, h, dpr);
+  }
+
+  // the plot on a canvas of w by h, or on anything that takes the same strokes and texts
+  paint(c, w, h, dpr) {
+    const css = this.page.css;
     c.font = css.font;
     const [low, high] = this.limits(), log = this.data.log;
     const vertical = log ? ticks(low, high, 6) : ticks(low, high, Math.max(3, h / 38));
@@ -161,7 +218,10 @@ class Plot {
       c.fillText(`${this.data.x.name}, ${this.data.x.unit}`, f.right, f.bottom + 20);
     }
     c.save();
-    c.beginPath(); c.rect(f.left, 0, f.right - f.left, h); c.clip();
+    c.beginPath();
+    if (this.data.fit) c.rect(f.left, f.top, f.right - f.left, f.bottom - f.top);  // curves may leave the axis
+    else c.rect(f.left, 0, f.right - f.left, h);
+    c.clip();
     if (log && this.data.limit > 0) this.stroke(c, [from, to], [this.data.limit, this.data.limit], css.alarm, 1.2, [6, 4]);
     for (const curve of this.curves) {
       if (!curve.shown) continue;
@@ -195,6 +255,43 @@ class Plot {
     c.stroke();
     c.setLineDash([]);
     c.globalAlpha = 1;
+  }
+
+  // ---- what can be saved ----
+
+  csv() {
+    const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text), t = this.page.t;
+    const columns = [["t [s]", t]];
+    for (const curve of this.curves) {
+      if (curve.x) columns.push([`${curve.name} ${this.data.x.name} [${this.data.x.unit}]`, curve.x]);
+      columns.push([`${curve.name} [${this.data.unit}]`, curve.y]);
+      if (curve.wanted) columns.push([`${curve.name} desired [${this.data.unit}]`, curve.wanted]);
+    }
+    const rows = Array.from(t, (_, i) => columns.map(([, values]) => (Number.isFinite(values[i]) ? String(values[i]) : "")).join(","));
+    return [columns.map(([name]) => quoted(name)).join(","), ...rows].join("\n") + "\n";
+  }
+
+  svg() {
+    const w = 720, h = 360, shown = this.curves.filter((curve) => curve.shown), line = 18;
+    const rows = Math.ceil(shown.length / 3), picture = new Drawing(w, h + 34 + line * rows, this.page.css.paper || "#fff");
+    const frame = this.frame, X = this.X, Y = this.Y;
+    picture.move(0, 26);
+    this.paint(picture, w, h, 1);
+    picture.move(0, 0);
+    [this.frame, this.X, this.Y] = [frame, X, Y];  // those of the screen
+    picture.fillStyle = this.page.css.ink;
+    picture.textAlign = "left";
+    picture.textBaseline = "top";
+    picture.fillText(this.data.unit ? `${this.data.title}, ${this.data.unit}` : this.data.title, 10, 6);
+    shown.forEach((curve, k) => {
+      const left = 40 + (k % 3) * 225, top = h + 36 + line * Math.floor(k / 3);
+      picture.strokeStyle = curve.colour;
+      picture.lineWidth = 2.5;
+      picture.setLineDash(curve.dashed ? [5, 4] : []);
+      picture.beginPath(); picture.moveTo(left, top + 6); picture.lineTo(left + 16, top + 6); picture.stroke();
+      picture.fillText(curve.name, left + 22, top);
+    });
+    return picture.text();
   }
 
   // ---- the cursor ----

@@ -85,7 +85,7 @@
   function theme(name) {
     if (name) document.documentElement.dataset.theme = name;
     const style = getComputedStyle(document.documentElement), of = (key) => style.getPropertyValue(`--${key}`).trim();
-    Object.assign(page.css, { soft: of("soft"), rule: of("rule"), axis: of("axis"), cursor: of("cursor"), alarm: of("alarm") });
+    Object.assign(page.css, { ink: of("ink"), paper: of("card"), soft: of("soft"), rule: of("rule"), axis: of("axis"), cursor: of("cursor"), alarm: of("alarm") });
     page.css.font = `11.5px ${getComputedStyle(document.body).fontFamily}`;
     if (scene) Object.assign(scene.paint, {
       paper: hexColour(of("stage")), plate: hexColour(of("plate")), ink: hexColour(of("grid")),
@@ -232,8 +232,16 @@
     PageUp: () => step(0.1), PageDown: () => step(-0.1),
     "+": () => faster(1), "-": () => faster(-1),
     f: () => click("follow"), j: () => click("frames"), c: () => click("forces"), m: () => click("modules"),
-    r: () => { if (scene) scene.reset(); redraw(); }, d: () => $("theme").click(), "?": () => { $("keys").open = !$("keys").open; },
+    r: () => { if (scene) scene.reset(); redraw(); }, d: () => $("theme").click(), "?": showKeys,
   };
+
+  function showKeys() {
+    if ($("keys").open) $("keys").close();
+    else $("keys").showModal();
+  }
+  $("help").addEventListener("click", showKeys);
+  $("close-keys").addEventListener("click", showKeys);
+  $("keys").addEventListener("click", (event) => { if (event.target === $("keys")) $("keys").close(); });  // beside it
 
   function faster(direction) {
     const list = $("speed").options, next = $("speed").selectedIndex + direction;
@@ -250,7 +258,7 @@
     if (kind === "INPUT" && on.type !== "range" && event.key === " ") return;
     if ((kind === "BUTTON" || kind === "SUMMARY") && event.key === " " && !plays(on)) return;
     const act = keys[event.key] || keys[event.key.toLowerCase()];
-    if (!act) return;
+    if (!act || ($("keys").open && event.key !== "?")) return;
     event.preventDefault();
     act(event.shiftKey);
   });

@@ -22,6 +22,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.version import __version__
 from ramify.documents.writing import write_whole
+from ramify.loops.mobility import freedom_text
 from ramify.sim.audit import audited
 from ramify.sim.record import Run
 from ramify.view.curves import Chart, charts
@@ -252,7 +253,7 @@ def _subtitle(result: Run) -> str:
     parts = [
         m.name,
         f"{len(m.bodies)} bodies",
-        f"{m.nv} degrees of freedom",
+        freedom_text(m),
         f"{m.mass:.4g} kg",
         f"{result.t[-1] - result.t[0]:.4g} s",
     ]

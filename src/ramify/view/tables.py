@@ -9,12 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from ramify.core.html import facts, text
+from ramify.core.html import facts, table, text
 from ramify.core.messages import pretty
 from ramify.files.robot_writer import to_yaml
 from ramify.model.robot import Robot
 from ramify.sim.audit import audit_table, audited
 from ramify.sim.record import Run, plain
+from ramify.view.controllers import controller_rows, ground_rows
 from ramify.view.named import model_table
 from ramify.view.scene import MODULES, Scene
 
@@ -27,6 +28,7 @@ def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
     found = [
         card("Audit", audit_table(audited(result))),
         card("The run", facts(_run(result))),
+        *_settings(result),
         card("Robot", _about(result.model) + model_table(result.model, MODULES), wide=True),
         card("Repeat it", _repeat(result), wide=True),
     ]
@@ -42,8 +44,18 @@ def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
     return found
 
 
+def _settings(result: Run) -> list[str]:
+    """Tables of the controller and of the ground, where the run had them."""
+    ground = result.options.get("ground")
+    found = {"Controller": controller_rows(result)}
+    found["Ground"] = ground_rows(ground) if isinstance(ground, Mapping) else []
+    columns = ("", "value", "unit")
+    return [card(title, table(columns, rows)) for title, rows in found.items() if rows]
+
+
 def card(title: str, content: str, wide: bool = False) -> str:
-    return f'<section class="card{" wide" if wide else ""}"><h2>{escape(title)}</h2>{content}</section>'
+    kind = "card wide" if wide else "card"
+    return f'<section class="{kind}"><h2>{escape(title)}</h2>{content}</section>'
 
 
 def _about(model: Robot) -> str:
@@ -64,17 +76,8 @@ def _run(result: Run) -> dict[str, object]:
         [str(options.get("method", "?"))]
         + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)]
     )
-    if options.get("control") not in (None, "none"):
-        shown = str(options["control"])
-        rows["control"] = shown if len(shown) < 180 else shown[:180] + " …"
     if np.any(np.asarray(options.get("damping", 0.0), dtype=np.float64)):
         rows["damping"] = json.dumps(options["damping"])
-    if isinstance(options.get("ground"), Mapping):
-        rows["ground"] = ", ".join(
-            f"{k.replace('_', ' ')} {text(v)}"
-            for k, v in options["ground"].items()
-            if isinstance(v, (str, float))
-        )
     rows["steps"] = ", ".join(
         f"{k.replace('_', ' ')} {text(v)}" for k, v in stats.items() if isinstance(v, (int, float))
     )
