@@ -117,7 +117,7 @@ def test_dask(calm: rf.Study, tmp_path: Path, caplog: pytest.LogCaptureFixture) 
         assert kept(s) == kept(calm)
 
 
-def test_dask_sets_aside_what_kills_its_worker(
+def test_dask_records_a_run_that_kills_its_worker(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run that kills its worker, a task that cannot be done, and a cluster whose workers are
@@ -143,7 +143,7 @@ def test_dask_sets_aside_what_kills_its_worker(
 
         by = engine("dask", scheduler=address)
         with pytest.raises(
-            rf.SimulationError, match="a worker could not do its task: AttributeError"
+            rf.SimulationError, match="a worker could not compute its task: AttributeError"
         ):
             list(by.run(s.recipe, iter([None])))  # type: ignore[list-item]
         monkeypatch.setattr("ramify.studies.engines.BEREFT", 0.5)
@@ -187,7 +187,7 @@ def _kill_when_started(s: rf.Study, worker: subprocess.Popen[bytes]) -> None:
     os.kill(worker.pid, signal.SIGKILL)
 
 
-def test_no_scheduler_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_scheduler_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ramify.studies.engines.PATIENCE", 0.3)
     with pytest.raises(rf.SimulationError, match="no Dask scheduler answers at"):
         study(tmp_path, "s").run(engine="dask", scheduler="tcp://127.0.0.1:9")

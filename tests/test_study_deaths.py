@@ -265,7 +265,7 @@ def test_a_ledger_has_one_writer(calm: rf.Study, tmp_path: Path) -> None:
     s = study(tmp_path, 3)
     with (
         Ledger(s.ledger, writer=True),
-        pytest.raises(rf.SimulationError, match="is being written by another process"),
+        pytest.raises(rf.SimulationError, match="another process is writing"),
     ):
         s.run(engine="serial")
     assert s.run(engine="serial").done == 3

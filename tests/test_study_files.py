@@ -77,7 +77,7 @@ def test_a_study_file() -> None:
         ),
         ("normal: [13, 1]", "normal: [13, 0]", "study.yaml:5:41", "standard deviation"),
         ("within: [10, 16]", "within: [16, 10]", "study.yaml:5:53", "is empty"),
-        ("[0, 30]", "7", "study.yaml:6:25", "does not vary"),
+        ("[0, 30]", "7", "study.yaml:6:25", "7 must be a list, or a mapping with one of values"),
         ("[0, 30]", "{from: 0, to: 1, count: 1.5}", "study.yaml:6:49", "a whole number"),
         (
             "runs: 8",
@@ -86,8 +86,8 @@ def test_a_study_file() -> None:
             "2 x 1000000000 = 2,000,000,000 runs; a study has at most 1,000,000",
         ),
         ("[0, 30]", "{from: 0, to: 1, count: 1000000000}", "study.yaml:4:3", "8,000,000,000 runs"),
-        ("seed: 3", "seed: -1", "study.yaml:7:25", "-1 will not do; a whole number, 0 or more"),
-        ("seed: 3", "seed: 1.5", "study.yaml:7:25", "1.5 will not do; a whole number, 0 or more"),
+        ("seed: 3", "seed: -1", "study.yaml:7:25", "-1 must be a whole number ≥ 0"),
+        ("seed: 3", "seed: 1.5", "study.yaml:7:25", "1.5 must be a whole number ≥ 0"),
         ("uniform: [0, 5]", "uniform: [-1.0e-9, 5]", "study.yaml:4:23", "-1e-09 is impossible"),
         ("within: [10, 16]", "within: [-1, 16]", "study.yaml:5:27", "-1 is impossible"),
         (
@@ -102,11 +102,11 @@ def test_a_study_file() -> None:
             "max_speed",
             "initial.q_deg.joint2",
             "study.yaml:8:18",
-            "a parameter is called so as well",
+            "name of a parameter; leave out one of them",
         ),
-        ("position.link6", "max_speed", "study.yaml:8:29", "stands twice"),
+        ("position.link6", "max_speed", "study.yaml:8:29", "duplicate; leave out one of them"),
         ("position.link6", "position.link7", "study.yaml:8:29", "link7"),
-        ("of: q", "of: p", "study.yaml:8:60", "no history is called 'p'"),
+        ("of: q", "of: p", "study.yaml:8:60", "there is no history 'p'"),
         ("kuka_free_fall", "kuka_fall", "study.yaml:2:11", "did you mean 'kuka_free_fall'"),
         ("vary:", "vayr:", "study.yaml:3:1", "did you mean 'vary'"),
     ],
@@ -118,7 +118,7 @@ def test_mistakes_are_refused_with_their_place(old: str, new: str, place: str, s
     assert [line for line in lines if line.startswith(place) and said in line], lines
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_reported_at_once() -> None:
     with pytest.raises(rf.ModelError) as caught:
         read(
             TEXT.replace("link3.mass", "link9.mass")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
-import sys
 import threading
 import urllib.error
 import urllib.request
@@ -19,6 +18,7 @@ import ramify as rf
 from ramify.studies import work as working
 from ramify.studies.ledger import Ledger
 from ramify.studies.recipe import versions
+from ramify.studies.work import Outcome
 
 SWING = {
     "name": "swing",
@@ -126,7 +126,7 @@ def test_equal_points_are_run_once(tmp_path: Path) -> None:
         assert ledger._db.execute("SELECT count(*) FROM runs").fetchone() == (2,)
 
 
-def test_a_run_that_fails_is_set_aside(tmp_path: Path) -> None:
+def test_a_run_that_fails_is_recorded(tmp_path: Path) -> None:
     def fussy(result: rf.Result) -> float:
         if result.q[0, 0] > 0:
             raise ValueError("not from there")
@@ -145,7 +145,7 @@ def test_a_run_that_fails_is_set_aside(tmp_path: Path) -> None:
         opened.run(engine="serial").done == count.done
     )  # nothing to do: the function is not needed
     with pytest.raises(
-        rf.SimulationError, match=r"metrics fussy; give them, unchanged, to Study.open\(metrics=\)"
+        rf.SimulationError, match=r"metrics fussy; pass them, unchanged, to Study.open\(metrics=\)"
     ):
         opened.run(engine="serial", again=["failed"])
     assert rf.Study.open(s.ledger, metrics={"fussy": fussy}).run(
@@ -323,7 +323,7 @@ def test_tables_of_other_libraries(done: rf.Study) -> None:
 
 
 def test_unknown_formats_and_numbers_are_refused(done: rf.Study, tmp_path: Path) -> None:
-    with pytest.raises(rf.SimulationError, match=r"exported to \.csv, \.parquet, \.zarr, \.nc"):
+    with pytest.raises(rf.SimulationError, match=r"one of \.csv, \.parquet, \.zarr, \.nc"):
         done.export(tmp_path / "x.xls")
     with pytest.raises(rf.SimulationError, match="did you mean 'max_speed'"):
         done.plot(["max_sped"])
@@ -336,8 +336,10 @@ def test_pictures(done: rf.Study) -> None:
         for panel in figure.axes
         for text in (panel.title, panel.xaxis.label, panel._left_title)
     ]
-    assert any("energy_error, J" in text for text in shown)
-    assert done.parameters[0] in shown
+    assert any("energy_error [J]" in text for text in shown)
+    assert f"max_speed.{SECOND} [rad/s]" in shown
+    assert f"payload.{LINK}.mass [kg]" in shown
+    assert f"initial.q_deg.{FIRST} [deg]" in shown
 
 
 def test_the_page_is_whole_and_escaped(tmp_path: Path) -> None:
@@ -371,12 +373,12 @@ def test_another_plan_is_never_taken_for_this_one(
     other = study(tmp_path / "s.db", vary={"damping": [0.1, 0.2]}, points={})
     same_shape = study(tmp_path / "s.db", 2, set={"damping": 0.1})
     for wrong in (other, same_shape):
-        with pytest.raises(rf.SimulationError, match="holds another plan than this study"):
+        with pytest.raises(rf.SimulationError, match="contains another plan than this study"):
             wrong.result(1)
     other.run(engine="serial")
     for ask in (s.result, s.scenario):
         with pytest.raises(
-            rf.SimulationError, match=r"holds another plan .* open the ledger's with rf.Study.open"
+            rf.SimulationError, match=r"another plan .* open the ledger's study with rf.Study.open"
         ):
             ask(1)
     s.page(tmp_path / "s.html")  # what the ledger holds
@@ -396,7 +398,7 @@ def test_reports_are_made_when_they_are_asked_for(
 ) -> None:
     from ramify.studies.serve import server
 
-    made = server(done)
+    made = server(done.ledger)
     thread = threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.02})
     thread.start()
     try:
@@ -430,7 +432,7 @@ def test_reports_are_made_when_they_are_asked_for(
         monkeypatch.setattr("ramify.studies.serve.page", broken)
         with pytest.raises(urllib.error.HTTPError, match="500") as caught:
             urllib.request.urlopen(base)
-        assert caught.value.read() == b"this page could not be made: ZeroDivisionError: at once\n"
+        assert caught.value.read() == b"cannot write this page: ZeroDivisionError: at once\n"
         caught.value.close()
     finally:
         made.shutdown()
@@ -527,12 +529,51 @@ def test_engines_that_are_not_there(
     s = study(tmp_path / "s.db", 2)
     for engine, more, said in (
         ("slurm", {}, "choose one of serial, processes, dask, ray"),
-        ("serial", {"scheduler": "tcp://x"}, "a scheduler belongs to"),
+        ("serial", {"scheduler": "tcp://x"}, "option of the engines dask and ray, not of serial"),
         ("processes", {"jobs": 0}, "must be a whole number"),
         ("dask", {}, "needs the address of its scheduler"),
     ):
         with pytest.raises(rf.SimulationError, match=said):
             s.run(engine=engine, **more)
-    monkeypatch.setitem(sys.modules, "joblib", None)
-    with pytest.raises(rf.SimulationError, match=r"pip install 'ramify\[study\]'"):
+    monkeypatch.setattr("ramify.studies.engines.find_spec", lambda name: None)
+    with pytest.raises(rf.SimulationError, match=r"needs joblib.* pip install 'ramify\[study\]'"):
         s.run(2)
+    assert not list(tmp_path.iterdir())  # no ledger was written
+
+
+def test_the_base_is_part_of_a_runs_key(tmp_path: Path) -> None:
+    """The texts of robot and scenario are the same; only the base differs."""
+    keys = set()
+    for base in ("free", "free_euler"):
+        scenario = {"robot": {"name": "planar_biped", "base": base}, "t_end": 0.02}
+        made = rf.study(scenario=scenario, vary={"damping": [0.1]}, ledger=tmp_path / "s.db")
+        keys.add(made.recipe.key([0.1]))
+    assert len(keys) == 2
+
+
+def test_a_history_ends_with_the_last_row(tmp_path: Path) -> None:
+    """0.2 s in steps of 0.01 s are rows 0 to 20; every 7th of them are 0, 7, 14, and the last."""
+    keep = {"history": {"of": "q", "every": 7}}
+    s = study(tmp_path / "s.db", 1, keep=keep)
+    s.run(engine="serial")
+    _, rows = s.history(0)
+    assert rows[:, 0] == pytest.approx([0.0, 0.07, 0.14, 0.2])
+    assert np.array_equal(rows[-1, 1:], s.result(0).q[-1])
+
+
+def test_a_done_run_is_never_overwritten(tmp_path: Path) -> None:
+    def outcome(status: str, number: float) -> Outcome:
+        return Outcome(0, status, "", np.array([number]).tobytes(), b"", 1.0, "here")
+
+    with Ledger(tmp_path / "s.db", writer=True) as ledger:
+        ledger.replan({}, [b"key"], np.zeros((1, 1)))
+        for status, number, wanted in (
+            ("killed", 1.0, ("killed", 1.0)),
+            ("failed", 2.0, ("failed", 2.0)),
+            ("done", 3.0, ("done", 3.0)),
+            ("failed", 4.0, ("done", 3.0)),
+            ("done", 5.0, ("done", 3.0)),
+        ):
+            ledger.record([(b"key", outcome(status, number))])
+            row = ledger.row(0)
+            assert (row.status, row.numbers[0]) == wanted

@@ -162,9 +162,8 @@ def report(
     """Make one run once more from its row, bit for bit, and write its report."""
     from ramify.studies.page import report_path, write_report
 
-    study = rf.Study.open(ledger)
     target = out if out is not None else report_path(ledger, number)
-    write_report(study, number, target)
+    write_report(ledger, number, target)
     print_line(f"written: {target}")
 
 
@@ -180,7 +179,7 @@ def serve(
     """
     from ramify.studies.serve import server
 
-    with server(rf.Study.open(ledger), port) as made:
+    with server(ledger, port) as made:
         print_line(f"http://127.0.0.1:{made.server_port}/  (Ctrl-C ends it)")
         sys.stdout.flush()
         made.serve_forever()

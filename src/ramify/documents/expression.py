@@ -56,6 +56,12 @@ class ExpressionError(ValueError):
     """A text that is not a number, or whose value is none. The message says why."""
 
 
+class UndefinedError(ExpressionError):
+    """Arithmetic without a value for these parameters: it divides by zero, is too large, or is
+    outside the range of a function.
+    """
+
+
 def evaluate(value: object, names: Mapping[str, float]) -> float:
     """A number or an expression as a float. Infinite values pass; NaN does not.
 
@@ -66,13 +72,13 @@ def evaluate(value: object, names: Mapping[str, float]) -> float:
         try:
             result: float = _value(_parsed(value), names)
         except ZeroDivisionError:
-            raise ExpressionError(f"{shown(value)} divides by zero") from None
+            raise UndefinedError(f"{shown(value)} divides by zero") from None
         except OverflowError:
-            raise ExpressionError(f"{shown(value)} is too large") from None
+            raise UndefinedError(f"{shown(value)} is too large") from None
         except ExpressionError:
             raise
         except (ValueError, TypeError) as error:
-            raise ExpressionError(f"{shown(value)} has no value: {error}") from None
+            raise UndefinedError(f"{shown(value)} has no value: {error}") from None
     elif isinstance(value, bool) or not isinstance(value, Real):
         raise ExpressionError(f"{shown(value)} is not a number")
     else:

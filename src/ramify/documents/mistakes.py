@@ -63,13 +63,28 @@ def locate(root: object, path: Sequence[str | int], key: bool = False) -> Positi
     return at
 
 
+class Mistake(NamedTuple):
+    """A mistake at a path of a document; ``key``: the key itself is wrong, not its value."""
+
+    path: Path
+    text: str
+    key: bool
+    line: str
+
+
+class DocumentError(ModelError):
+    """A file with mistakes, in the order of the file."""
+
+    mistakes: tuple[Mistake, ...] = ()
+
+
 class Mistakes:
     """The mistakes of one file. ``root`` is its document, set once it is parsed."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.root: object = None
-        self._found: dict[tuple[Position, Path, str], str] = {}
+        self._found: dict[tuple[Position, Path, str], Mistake] = {}
 
     def __bool__(self) -> bool:
         return bool(self._found)
@@ -93,21 +108,22 @@ class Mistakes:
             + (f"{escaped(where)}: " if where else "")
             + escaped(text, keep="\n")
         )
-        self._found.setdefault(place, line)
+        self._found.setdefault(place, Mistake(path, text, key, line))
         if len(self._found) >= ENOUGH:
             self.raise_if_any()
 
     def raise_if_any(self) -> None:
         """Raise ModelError with one line per mistake, in the order of the file."""
         if self._found:
-            lines = [
-                self._found[place] for place in sorted(self._found, key=lambda place: place[0])
-            ]
+            found = [self._found[place] for place in sorted(self._found, key=lambda p: p[0])]
+            lines = [mistake.line for mistake in found]
             more = f"{len(lines) - MOST} more mistakes" + (
                 " at least; reading stopped there" if len(lines) >= ENOUGH else ""
             )
             rest = [f"{self.file}: and {more}"] if len(lines) > MOST else []
-            raise ModelError("\n".join(lines[:MOST] + rest))
+            error = DocumentError("\n".join(lines[:MOST] + rest))
+            error.mistakes = tuple(found)
+            raise error
 
     def stop(self, path: Path, text: str, *, at: Position | None = None) -> NoReturn:
         """Note a mistake that nothing sensible can follow, and raise."""

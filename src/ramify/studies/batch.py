@@ -1,5 +1,5 @@
-"""Runs by fixed steps, side by side in compiled lanes: one lane a run, whatever numbers its robot
-and controller have.
+"""Runs with fixed steps, side by side in the lanes of one compiled loop; the numbers of robot and
+controller may differ from lane to lane.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from ramify.sim.shared_code import SharedField, shared
 from ramify.sim.stepping import stepper
 
 LANES: Final = 64
-"""Runs that go through the compiled loop at once: enough to fill it, few enough to hold their
-histories.
-"""
+"""Runs in the compiled loop at a time: enough to fill it, few enough to store their histories."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,7 @@ class Steps:
 
 
 def steps_of(scenario: Scenario) -> Steps | None:
-    """The steps of a run by fixed steps that can go into a lane; None for any other."""
+    """The steps of a run with fixed steps that can go into a lane; None for any other."""
     options, control = scenario.options, scenario.control
     method, step = str(options.get("method", AUTO)).lower(), options.get("step")
     if step is None or not unrolls(scenario.robot):
@@ -57,7 +55,7 @@ def steps_of(scenario: Scenario) -> Steps | None:
     if scenario.robot.loops:
         return None
     if set(options) - {"t_end", "method", "step", "rtol", "atol", "dt_out", "damping", "max_step"}:
-        return None  # an option that the lanes know nothing of
+        return None  # an option that the lanes do not have
     count = max(1, int(np.ceil(options["t_end"] / step - 1e-9)))
     dt = options["t_end"] / count
     every = round(options.get("dt_out", 0.01) / dt)
@@ -71,10 +69,10 @@ def steps_of(scenario: Scenario) -> Steps | None:
 
 
 def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None]:
-    """The results of scenarios with the same steps; None for a run that leaves the bounds, to be
-    told by ``Scenario.run``.
+    """The results of scenarios with the same steps; None for a run that diverges, which
+    ``Scenario.run`` then reports.
 
-    A run's numbers do not depend on those beside it: all go through the same full lanes.
+    The numbers of a run do not depend on those beside it: all go through the same full lanes.
     """
     fields: list[SharedField] = []
     for scenario in scenarios:

@@ -1,8 +1,8 @@
-"""Who does the work: this process, local processes, or a cluster that is running.
+"""Engines compute the runs: this process, local processes, or a cluster.
 
-An engine takes tasks and gives back their outcomes in any order. A task whose worker dies does not
-end the others: its runs are tried once more, each by itself, and the one that kills its worker
-again is set aside.
+An engine takes tasks and returns their outcomes in any order. If a worker dies, the other tasks
+continue: its runs are tried once more, one by one, and a run that kills its worker again is
+recorded as killed.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from itertools import islice
 from queue import Empty, SimpleQueue
 from typing import Any, Final, Protocol, cast
@@ -22,17 +23,15 @@ from ramify.studies.work import Outcome, Task, live_with, work
 
 ENGINES: Final = ("serial", "processes", "dask", "ray")
 PATIENCE: Final = 10.0
-"""Seconds that a scheduler has to answer."""
+"""Seconds to wait for an answer of a scheduler."""
 BEREFT: Final = 30.0
-"""Seconds that a cluster may be without workers: a nanny starts a new one meanwhile."""
-KILLED: Final = (
-    "the run ended its worker, twice (killed, out of memory, or a crash); it is set aside"
-)
+"""Seconds that a cluster may have no workers, while a nanny starts a new one."""
+KILLED: Final = "the worker died twice during this run (killed, out of memory, or a crash)"
 
 
 class Engine(Protocol):
-    """``lanes``: workers; ``run``: outcomes of tasks as they come; raises WorkerDiedError where
-    some worker did.
+    """``lanes``: number of workers; ``run``: yields outcomes of tasks, raises WorkerDiedError
+    if a worker dies.
     """
 
     lanes: int
@@ -43,7 +42,7 @@ class Engine(Protocol):
 
 
 class WorkerDiedError(Exception):
-    """Some worker has died; which task it had is not known."""
+    """A worker has died; its task is not known."""
 
 
 class Serial:
@@ -60,25 +59,23 @@ class Serial:
 
 
 class Pool:
-    """Workers that take calls one by one and answer with futures: local processes, or those of a
-    Dask cluster.
+    """Workers that answer calls with futures: local processes, or those of a Dask cluster.
 
     ``submit``: made anew for each run of the engine, since a broken pool stays broken; ``deaths``:
-    names of the exceptions of a future whose worker died; ``check``: called now and then while
-    nothing comes back, raises where nothing can come any more.
+    names of the exceptions of a future whose worker died; ``check``: called from time to time while
+    no result arrives, raises if none can arrive any more.
     """
 
     def __init__(
-        self, lanes: int, submit: Callable[[], Callable[..., Any]], deaths: tuple[str, ...], close: Callable[[], Any],
+        self,
+        lanes: int,
+        submit: Callable[[], Callable[..., Any]],
+        deaths: tuple[str, ...],
+        close: Callable[[], Any],
         check: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
-        self.lanes, self.close, self._submit, self._deaths, self._check = (
-            lanes,
-            close,
-            submit,
-            deaths,
-            check,
-        )
+    ) -> None:
+        self.lanes, self.close, self._submit = lanes, close, submit
+        self._deaths, self._check = deaths, check
 
     def run(self, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
         submit, out, ready = self._submit(), set[Any](), SimpleQueue[Any]()
@@ -98,9 +95,7 @@ class Pool:
                     continue
                 try:
                     outcomes = future.result(timeout=PATIENCE)
-                except (
-                    TimeoutError
-                ):  # the worker that held the result is gone: it is being made again
+                except TimeoutError:  # its worker is gone, Dask computes the result again
                     future.add_done_callback(ready.put)
                     continue
                 out.remove(future)
@@ -111,7 +106,7 @@ class Pool:
             if any(kind.__name__ in self._deaths for kind in type(error).__mro__):
                 raise WorkerDiedError(str(error)) from error
             raise SimulationError(
-                f"a worker could not do its task: {type(error).__name__}: {error}"
+                f"a worker could not compute its task: {type(error).__name__}: {error}"
             ) from error
         finally:
             for future in out:
@@ -119,9 +114,7 @@ class Pool:
 
 
 class Joblib:
-    """Workers of a backend of joblib that gives nothing before all is done: so many tasks at a
-    time.
-    """
+    """Workers of a joblib backend that returns all results at once: tasks go out in waves."""
 
     def __init__(
         self,
@@ -148,39 +141,39 @@ class Joblib:
             raise
 
 
+def check_engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> None:
+    """Raise SimulationError for an unknown engine, a missing library, or unsuitable options."""
+    if name not in ENGINES:
+        raise SimulationError(f"there is no engine {name!r}; choose one of {', '.join(ENGINES)}")
+    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
+        raise SimulationError(f"jobs {jobs!r} must be a whole number ≥ 1")
+    if scheduler is not None and name not in ("dask", "ray"):
+        raise SimulationError(f"scheduler is an option of the engines dask and ray, not of {name}")
+    if name == "dask" and scheduler is None:
+        raise SimulationError(
+            "the engine dask needs the address of its scheduler, such as tcp://127.0.0.1:8786"
+        )
+    for module, extra in _NEEDS[name].items():
+        if find_spec(module) is None:
+            raise SimulationError(
+                f"the engine {name} needs {module}; install it with: pip install 'ramify[{extra}]'"
+            )
+
+
 def engine(name: str, jobs: int | None = None, scheduler: str | None = None) -> Engine:
     """An engine by name.
 
-    "processes": local ones, ``jobs`` of them (all cores unless told); "dask": the workers of the
-    scheduler at an address such as tcp://127.0.0.1:8786; "ray": those of a Ray cluster, this
-    machine's unless an address is given; "serial": this process, which a run that crashes takes
-    with it. Raises SimulationError for an unknown name, and where a library is missing or the
-    cluster cannot be reached.
+    "processes": ``jobs`` local processes, by default one per core; "dask": the workers of the
+    scheduler at an address such as tcp://127.0.0.1:8786; "ray": those of a Ray cluster, by default
+    on this machine; "serial": this process, which a crash ends. Raises SimulationError as
+    ``check_engine`` does, and if the cluster cannot be reached.
     """
-    if name not in ENGINES:
-        raise SimulationError(f"no engine is called {name!r}; choose one of {', '.join(ENGINES)}")
-    if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
-        raise SimulationError(f"jobs {jobs!r} must be a whole number, 1 or more")
-    if scheduler is not None and name not in ("dask", "ray"):
-        raise SimulationError(f"a scheduler belongs to the engines dask and ray, not to {name!r}")
-    if name == "serial":
-        return Serial()
-    if name != "dask":
-        _need("joblib", "study")
-    return {"processes": _processes, "dask": _dask, "ray": _ray}[name](jobs, scheduler)
+    check_engine(name, jobs, scheduler)
+    return _MAKERS[name](jobs, scheduler)
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _need(module: str, extra: str) -> None:
-    from importlib.util import find_spec
-
-    if find_spec(module) is None:
-        raise SimulationError(
-            f"this needs {module}; install it with: pip install 'ramify[{extra}]'"
-        )
 
 
 def _processes(jobs: int | None, _: str | None) -> Engine:
@@ -204,11 +197,6 @@ def _processes(jobs: int | None, _: str | None) -> Engine:
 
 
 def _dask(jobs: int | None, scheduler: str | None) -> Engine:
-    _need("distributed", "cluster")
-    if scheduler is None:
-        raise SimulationError(
-            "the engine dask needs the address of its scheduler, such as tcp://127.0.0.1:8786"
-        )
     from distributed import Client
 
     try:
@@ -222,17 +210,17 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
     seen = [time.monotonic()]
 
     def check() -> None:
-        """Dask itself waits for new workers, and for a scheduler that comes back, without end."""
+        """Dask itself would wait for ever for new workers or for a lost scheduler."""
         try:
             if client.status == "running" and client.nthreads():
                 seen[0] = time.monotonic()
         except (OSError, TimeoutError):
             pass
         if time.monotonic() - seen[0] > BEREFT:
-            text = f"the Dask cluster at {scheduler} has had no workers for {BEREFT:g} s, or its scheduler is gone"
             raise SimulationError(
-                f"{text}; what was made is in the ledger: start workers (with nannies), then "
-                "resume the study"
+                f"the Dask cluster at {scheduler} has had no workers for {BEREFT:g} s, or its "
+                "scheduler is gone; finished runs are in the ledger: start workers (with nannies), "
+                "then resume the study"
             )
 
     def submit() -> Callable[..., Any]:
@@ -243,7 +231,6 @@ def _dask(jobs: int | None, scheduler: str | None) -> Engine:
 
 
 def _ray(jobs: int | None, scheduler: str | None) -> Engine:
-    _need("ray", "ray")
     import ray
     from joblib import parallel_config
     from ray.util.joblib import register_ray
@@ -257,12 +244,27 @@ def _ray(jobs: int | None, scheduler: str | None) -> Engine:
     return Joblib(lanes, lambda: parallel_config(backend="ray", n_jobs=lanes), deaths, ray.shutdown)
 
 
+_NEEDS: Final[Mapping[str, Mapping[str, str]]] = {
+    "serial": {},
+    "processes": {"joblib": "study"},
+    "dask": {"distributed": "cluster"},
+    "ray": {"joblib": "study", "ray": "ray"},
+}
+"""Libraries of each engine, with the extra that installs them."""
+_MAKERS: Final[Mapping[str, Callable[[int | None, str | None], Engine]]] = {
+    "serial": lambda jobs, scheduler: Serial(),
+    "processes": _processes,
+    "dask": _dask,
+    "ray": _ray,
+}
+
+
 # ---- deaths ----
 
 
 class _Handed:
-    """Tasks on their way: those handed out and not yet back. Engines may ask for the next one from
-    threads of their own.
+    """Tasks, and those of them that were handed out and have not come back. Engines may ask for the
+    next one from other threads.
     """
 
     def __init__(self, tasks: Iterator[Task]) -> None:
@@ -285,11 +287,11 @@ class _Handed:
 
 
 def survivors(by: Engine, recipe: Recipe, tasks: Iterator[Task]) -> Iterator[list[Outcome]]:
-    """The outcomes of all tasks, whatever workers die on the way.
+    """The outcomes of all tasks, even if workers die.
 
-    When one dies, the runs that were handed out and have not come back are suspects. They are made
-    first, in tasks of one run; when that fails as well, one at a time with nothing beside it, and a
-    run that dies then is set aside as killed.
+    When a worker dies, the runs that were handed out and have not come back are suspects. They are
+    computed first, in tasks of one run; if a worker dies again, one at a time with nothing beside
+    it, and a run whose worker dies then is recorded as killed.
     """
     main = _Handed(tasks)
     while True:
@@ -312,7 +314,7 @@ def _singles(task: Task) -> Iterator[Task]:
 
 
 def _alone(by: Engine, recipe: Recipe, tasks: Iterable[Task]) -> Iterator[list[Outcome]]:
-    """Runs one at a time: who dies here died of itself."""
+    """Runs one at a time: a worker that dies here dies of this run."""
     for task in tasks:
         try:
             yield from by.run(recipe, iter([task]))

@@ -18,8 +18,8 @@ Table = dict[str, np.ndarray[Any, Any]]
 
 
 def table(path: Path) -> Table:
-    """Columns by name: run, status ("waiting" where it has not been made), seconds, the parameters,
-    the numbers kept.
+    """Columns by name: run, status ("done", "failed", "killed" or "waiting"), seconds, the
+    parameters, the kept numbers.
     """
     with Ledger(path) as ledger:
         parameters, columns = ledger.fact("parameters"), ledger.fact("columns")
@@ -39,7 +39,7 @@ def table(path: Path) -> Table:
 
 
 def history(path: Path, number: int) -> tuple[list[str], Array]:
-    """(columns, rows) of the history of a run. Raises SimulationError where none was kept."""
+    """(columns, rows) of the history of a run. Raises SimulationError if none was kept."""
     with Ledger(path) as ledger:
         columns, row = ledger.fact("history"), ledger.row(number)
     if not columns:
@@ -61,13 +61,17 @@ def to_pandas(path: Path) -> Any:
 
 
 def to_xarray(path: Path) -> Any:
-    """A Dataset over run; histories over (run, row, column), NaN beyond the end of a shorter one."""
+    """A Dataset over run; histories over (run, row, column), NaN after the end of a shorter one."""
     xarray = _module("xarray", "data")
     found = table(path)
     run = found.pop("run")
-    data: dict[str, Any] = {name: ("run", column) for name, column in found.items()}
     with Ledger(path) as ledger:
-        columns, said = ledger.fact("history"), ledger.fact("study")
+        columns, about = ledger.fact("history"), ledger.fact("study")
+        units = {"seconds": "s", **ledger.fact("units", {})}
+        data: dict[str, Any] = {
+            name: ("run", column, {"units": units[name]} if units.get(name) else {})
+            for name, column in found.items()
+        }
         coordinates: dict[str, Any] = {"run": run}
         if columns:
             rows = [
@@ -79,16 +83,16 @@ def to_xarray(path: Path) -> Any:
                 full[i, : len(one)] = one
             data["history"] = (("run", "row", "column"), full)
             coordinates["column"] = columns
-    return xarray.Dataset(data, coordinates, {"study": said["name"], "text": said["text"]})
+    return xarray.Dataset(data, coordinates, {"study": about["name"], "text": about["text"]})
 
 
 def export(path: Path, target: Path) -> None:
-    """Write all runs, whole or not at all. Raises SimulationError for an unknown suffix or where
+    """Write all runs, completely or not at all. Raises SimulationError for an unknown suffix or if
     writing fails.
     """
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
-        raise SimulationError(f"{target}: a study is exported to {', '.join(SUFFIXES)}")
+        raise SimulationError(f"{target}: the suffix must be one of {', '.join(SUFFIXES)}")
     with whole_path(target, SimulationError) as passing:
         _WRITERS[suffix](path, passing)
 
@@ -105,14 +109,14 @@ def _parquet(path: Path, target: Path) -> None:
     arrow, parquet = _module("pyarrow", "export"), _module("pyarrow.parquet", "export")
     columns: dict[str, Any] = dict(table(path))
     with Ledger(path) as ledger:
-        names, said = ledger.fact("history"), ledger.fact("study")
+        names, about = ledger.fact("history"), ledger.fact("study")
         for i, name in enumerate(names):
             columns[f"history.{name}"] = [
                 np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(names))[:, i]
                 for row in ledger.rows(history=True)
             ]
     made = arrow.table(columns).replace_schema_metadata(
-        {"study": said["name"], "text": said["text"]}
+        {"study": about["name"], "text": about["text"]}
     )
     parquet.write_table(made, target)
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 
+from ramify.api.model import Model
+from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
@@ -15,13 +17,14 @@ from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.text import plain_text
 from ramify.studies.digest import digest
 
-if TYPE_CHECKING:
-    from ramify.api.model import Model
-    from ramify.api.result import Result
-
 HISTORIES: Final = ("q", "v", "a", "tau", "energy")
 """Quantities that a history may hold."""
 UNKNOWN: Final = float("nan")
+
+
+Columns = slice | int | None
+Function = Callable[[Result], float]
+"""A custom metric."""
 
 
 # ---- metrics: numbers of a run, of all joints together or of one ----
@@ -36,15 +39,15 @@ def _rms(values: Array) -> float:
 
 
 def _off(result: Result) -> Array:
-    """q less what was desired, zero where nothing was; NaN where there was no motion."""
+    """The error of q, zero where no motion was desired; NaN without a desired motion."""
     if result.desired is None:
         return np.full_like(result.q, UNKNOWN)
     return np.nan_to_num(result.q - result.desired.q)
 
 
 def energies(result: Result) -> tuple[Array, Array]:
-    """(kinetic, potential), each (T,), J, by the text of the algorithm: a robot that runs once is
-    not worth a kernel.
+    """(kinetic, potential), each (T,), J, without a kernel: compiling does not pay for a robot that
+    runs once.
     """
     found = plain_text(ALGORITHMS["energy"], result.model, ())(list(result.q.T), list(result.v.T))
     kinetic, potential = (
@@ -53,12 +56,12 @@ def energies(result: Result) -> tuple[Array, Array]:
     return kinetic, potential
 
 
-def _energy_error(result: Result, _: Any) -> float:
+def _energy_error(result: Result, _: Columns) -> float:
     total = sum(energies(result)) - result.work.actuator + result.work.dissipated
     return _largest(total - total[0])
 
 
-Metric = Callable[["Result", Any], float]
+Metric = Callable[[Result, Columns], float]
 
 METRICS: Final[Mapping[str, tuple[str, Metric]]] = {
     "max_abs_q": ("rad or m", lambda r, j: _largest(r.q[:, j])),
@@ -71,7 +74,7 @@ METRICS: Final[Mapping[str, tuple[str, Metric]]] = {
     "final_speed": ("rad/s or m/s", lambda r, j: _largest(r.v[-1:, j])),
 }
 """Metrics of all joints, or of one as in ``max_speed.joint2``: unit, and a function of the result
-and the columns.
+and the columns of the joints.
 """
 
 WHOLE: Final[Mapping[str, tuple[str, Metric]]] = {
@@ -100,18 +103,18 @@ def position(result: Result, link: str) -> Array:
 @dataclass(frozen=True)
 class Keep:
     """final: the last q and v; metrics: names of ``METRICS``, ``WHOLE``, ``position.LINK``;
-    functions: metrics of the user's own, result -> number; history: quantities kept over time,
-    every so many rows of output.
+    functions: custom metrics; history: quantities kept over time; every: one in so many rows of
+    output is kept.
     """
 
     final: bool = True
     metrics: tuple[str, ...] = ()
     history: tuple[str, ...] = ()
     every: int = 1
-    functions: Mapping[str, Callable[[Any], float]] = field(default_factory=dict)
+    functions: Mapping[str, Function] = field(default_factory=dict)
 
     @property
-    def said(self) -> list[Any]:
+    def facts(self) -> list[object]:
         """All of it as plain data."""
         return [
             self.final,
@@ -201,29 +204,34 @@ def wrong_metric(name: str, model: Model) -> None:
         known = [f"{stem}.{one}" for one in dict.fromkeys((*model.coordinates, *model.velocities))]
         if name in known:
             return
-    raise ModelError(f"no metric is called {name!r}{near(name, known)}")
+    raise ModelError(f"there is no metric {name!r}{near(name, known)}")
 
 
-def unit_of(column: str) -> str:
-    """The unit of a metric's column, as far as it is known."""
-    stem = column.partition(".")[0]
-    if stem == "position":
-        return "m"
-    return (METRICS.get(stem) or WHOLE.get(stem) or ("",))[0]
+@dataclass(frozen=True)
+class Versioned:
+    """A custom metric that is identified by a version instead of its code."""
+
+    function: Function
+    version: str
+
+    def __call__(self, result: Result) -> float:
+        return self.function(result)
 
 
 @dataclass(frozen=True)
 class Missing:
-    """Stands for a function of Python that is not at hand; ``code`` is its digest."""
+    """Stands for a custom metric that was not given; ``code`` identifies it."""
 
     code: str
 
-    def __call__(self, result: Any) -> float:
-        raise ModelError("this metric is a function of Python that is not at hand")
+    def __call__(self, result: Result) -> float:
+        raise ModelError("this custom metric was not given to Study.open(metrics=)")
 
 
-def code_of(function: Any) -> str:
-    """A digest of a function and of all that it depends on, so that a changed one counts as
-    another. Raises ModelError.
+def code_of(function: Function) -> str:
+    """What identifies a custom metric, so that a changed one counts as another: its version, or a
+    digest of its code. Raises ModelError where there is no digest.
     """
+    if isinstance(function, Versioned):
+        return f"version {function.version}"
     return function.code if isinstance(function, Missing) else digest(function)

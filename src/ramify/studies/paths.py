@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ramify.core.errors import ModelError
 from ramify.core.messages import near, shown
-from ramify.documents.expression import ExpressionError, evaluate
+from ramify.documents.expression import ExpressionError, UndefinedError, evaluate
 from ramify.documents.mistakes import Map, Path, Position, Seq
 
 LETTERS: Final = {"x": 0, "y": 1, "z": 2}
@@ -21,14 +21,14 @@ NOWHERE: Final = Position(1, 1)
 
 
 class NoPlaceError(ModelError):
-    """A path that leads nowhere; the message names the choices."""
+    """A path that leads nowhere; the message names what there is."""
 
 
 def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
     """The steps of a path in a document.
 
-    whole: the path as the user wrote it, for messages; new_key: whether the last step may be a key
-    that is not there yet (the reader of the document decides then). Raises NoPlaceError.
+    whole: the path as the user wrote it, for messages; new_key: whether the last step may be a new
+    key (the reader of the document then accepts or refuses it). Raises NoPlaceError.
     """
     node, rest, steps = document, text, list[str | int]()
     while rest:
@@ -48,7 +48,7 @@ def find(document: Any, text: str, whole: str, new_key: bool = True) -> Path:
 
 
 def _step(node: Any, rest: str) -> tuple[str | int | None, str]:
-    """The first step of a path from a node, and what is left; (None, rest) where there is none. The
+    """The first step of a path from a node, and the rest; (None, rest) where there is none. The
     longest name wins.
     """
     names: dict[str, str | int] = {}
@@ -78,11 +78,10 @@ def _check_number(node: Any, whole: str, names: set[str]) -> None:
         )
     try:
         evaluate(node, dict.fromkeys(names, 1.0))
-    except ExpressionError as error:
-        if "divides by zero" not in str(error) and "has no value" not in str(
-            error
-        ):  # as it may with made-up values
-            raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number") from None
+    except UndefinedError:
+        pass  # made-up values of the parameters may have no answer
+    except ExpressionError:
+        raise NoPlaceError(f"{whole!r} is {shown(node)}, not a number") from None
 
 
 def _declared(document: Any) -> set[str]:
@@ -116,8 +115,8 @@ def _paths(node: Any, prefix: str) -> Iterator[str]:
 
 
 def with_value(node: Any, steps: Sequence[str | int], value: Any) -> Any:
-    """The document with a value at a place. What does not lie on the way is shared with the old
-    one.
+    """The document with a value at a place. Parts beside the path are shared with the old
+    document.
     """
     if not steps:
         return value

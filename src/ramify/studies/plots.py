@@ -1,8 +1,8 @@
-"""Pictures of a study: the distribution of each number kept, and its dependence on each parameter."""
+"""Plots of a study: the distribution of each kept number and its dependence on each parameter."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,30 +12,29 @@ from ramify.core.errors import SimulationError
 from ramify.core.messages import near
 from ramify.studies.export import Table, table
 from ramify.studies.ledger import Ledger
-from ramify.studies.outputs import unit_of
 
 MOST_COLUMNS: Final = 12
 MOST_PARAMETERS: Final = 6
 MANY: Final = 300
-"""Points beyond which they are drawn as one picture."""
+"""More points than this are drawn as one bitmap."""
 
 
 def drawn_columns(path: Path, found: Table, columns: Sequence[str] | None) -> list[str]:
-    """The columns to draw: those named, else the metrics, else the last state. Raises
+    """The columns to draw: the given ones, else the metrics, else the last state. Raises
     SimulationError for unknown ones.
     """
     with Ledger(path) as ledger:
         kept = ledger.fact("columns")
     for name in columns or ():
         if name not in kept:
-            raise SimulationError(f"the study keeps no {name!r}{near(name, kept)}")
+            raise SimulationError(f"the study has no column {name!r}{near(name, kept)}")
     metrics = [name for name in kept if not name.startswith("final.")]
     return list(columns or metrics or kept)[:MOST_COLUMNS]
 
 
 def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
     """A Matplotlib figure, a row per number: its histogram, then one panel per parameter. Raises
-    SimulationError where nothing is done yet or Matplotlib is missing.
+    SimulationError if no run is done yet or Matplotlib is missing.
     """
     try:
         import matplotlib as mpl
@@ -51,12 +50,10 @@ def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
         parameters = [
             name for name in ledger.fact("parameters") if np.ptp(found[name][done]) > 0.0
         ][:MOST_PARAMETERS]
-        title = ledger.fact("study")["name"]
+        title, units = ledger.fact("study")["name"], ledger.fact("units", {})
     names = drawn_columns(path, found, columns)
     if not names:
-        raise SimulationError(
-            f"{path}: the study keeps no numbers to draw; ask for metrics under keep"
-        )
+        raise SimulationError(f"{path}: the study keeps no numbers to draw; add metrics under keep")
     plain: dict[Any, Any] = {
         "text.parse_math": False,
         "font.family": ["DejaVu Sans"],
@@ -64,11 +61,21 @@ def plot(path: Path, columns: Sequence[str] | None = None) -> Any:
         "axes.spines.top": False,
     }
     with mpl.rc_context(plain):  # a link may be named $x$
-        return _figure(found, done, names, parameters, title)
+        return _figure(found, done, names, parameters, title, units)
+
+
+def with_unit(name: str, units: Mapping[str, str]) -> str:
+    """A name with its unit in brackets, where it has one."""
+    return f"{name} [{units[name]}]" if units.get(name) else name
 
 
 def _figure(
-    found: Table, done: Any, names: Sequence[str], parameters: Sequence[str], title: str
+    found: Table,
+    done: Any,
+    names: Sequence[str],
+    parameters: Sequence[str],
+    title: str,
+    units: Mapping[str, str],
 ) -> Any:
     from matplotlib.figure import Figure
 
@@ -78,11 +85,11 @@ def _figure(
     for row, name in zip(panels, names, strict=True):
         values = found[name][done]
         finite = np.isfinite(values)
-        _histogram(row[0], values[finite], name)
+        _histogram(row[0], values[finite], with_unit(name, units))
         for panel, parameter in zip(row[1:], parameters, strict=True):
             _dependence(panel, found[parameter][done][finite], values[finite])
     for panel, parameter in zip(panels[-1][1:], parameters, strict=True):
-        panel.set_xlabel(parameter, fontsize=8)
+        panel.set_xlabel(with_unit(parameter, units), fontsize=8)
     figure.suptitle(f"{title}: {int(done.sum())} runs")
     return figure
 
@@ -90,9 +97,8 @@ def _figure(
 _BLUE: Final = "#2f7fd1"
 
 
-def _histogram(panel: Any, values: np.ndarray[Any, Any], name: str) -> None:
-    unit = unit_of(name)
-    panel.set_title(f"{name}{f', {unit}' if unit else ''}", fontsize=8, loc="left")
+def _histogram(panel: Any, values: np.ndarray[Any, Any], title: str) -> None:
+    panel.set_title(title, fontsize=8, loc="left")
     panel.tick_params(labelsize=7)
     panel.set_ylabel("runs", fontsize=7)
     if values.size and np.ptp(values) > 1e-12 * np.abs(values).max():

@@ -16,7 +16,7 @@ import numpy as np
 from ramify.core.arrays import Array
 
 MOST_RUNS: Final = 1_000_000
-"""Runs of a study unless it says ``most_runs``."""
+"""The largest number of runs by default; see the key ``most_runs``."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Values:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The least and the largest number that may come."""
+        """The smallest and the largest possible number."""
         return ()
 
 
@@ -44,7 +44,7 @@ class Distribution:
 
     @property
     def ends(self) -> tuple[float, ...]:
-        """The least and the largest number that may come."""
+        """The smallest and the largest possible number."""
         return self.within if self.kind == "normal" else (self.a, self.b)
 
     def at(self, share: Array) -> Array:
@@ -57,9 +57,7 @@ class Distribution:
 
         low, high = ((end - self.a) / self.b for end in self.within)
         inner = np.clip(share, 1e-16, 1.0 - 1e-16)
-        if (
-            low > 0.0
-        ):  # above the mean a share of the whole is all but 1: the mirrored tail has its digits
+        if low > 0.0:  # far above the mean a share is almost 1; the mirrored tail keeps its digits
             z = -_lower_tail(-high, -low, 1.0 - inner)
         elif high < 0.0:
             z = _lower_tail(low, high, inner)
@@ -127,7 +125,7 @@ def points(vary: Mapping[str, Varied], design: Design) -> Array:
         }
     else:
         columns |= listed
-    # Runs of one draw stand together: a study that grows appends whole grids.
+    # Runs of one draw are adjacent: a study that grows appends whole grids.
     columns = {name: np.tile(column, n) for name, column in columns.items()}
     shares = _shares(design, list(drawn))
     for i, (name, one) in enumerate(drawn.items()):
@@ -143,9 +141,7 @@ def _shares(design: Design, drawn: Sequence[str]) -> Array:
     """(runs, parameters) in (0, 1)."""
     if not drawn:
         return np.empty((1, 0))
-    if (
-        design.design == "random"
-    ):  # a stream for each name: what is added does not change what is there
+    if design.design == "random":  # a stream per name: a new parameter leaves the others unchanged
         streams = [
             np.random.default_rng([design.seed, zlib.crc32(name.encode())]) for name in drawn
         ]
@@ -154,9 +150,7 @@ def _shares(design: Design, drawn: Sequence[str]) -> Array:
 
     kind: Any = qmc.Sobol if design.design == "sobol" else qmc.LatinHypercube
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", UserWarning
-        )  # Sobol points need not be a power of two in number
+        warnings.simplefilter("ignore", UserWarning)  # the number of points is no power of two
         return np.asarray(
             kind(len(drawn), seed=np.random.default_rng(design.seed)).random(design.runs),
             dtype=np.float64,

@@ -1,4 +1,4 @@
-"""The progress of a study: runs made, their rate, the time that is left."""
+"""The progress of a study: finished runs, their rate, the time left."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ class Progress:
             from rich.progress import Progress as Bar
 
             columns = (
-                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[rate]}"),
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TextColumn("{task.fields[rate]}"),
                 TimeRemainingColumn(),
-            )  # fmt: skip
+            )
             self._bar = Bar(*columns, console=Console(stderr=True))
             self._task = self._bar.add_task(self._name, total=self._total, rate="")
             self._bar.start()
@@ -40,9 +43,9 @@ class Progress:
         return self._made / max(time.perf_counter() - self._started, 1e-9)
 
     def add(self, made: int, aside: int) -> None:
-        """Some runs have been made, some of them without success."""
+        """Count runs that have ended, and those of them that failed or were killed."""
         self._made += made
         self._aside += aside
         if self._bar is not None:
-            text = f"{self.rate:.1f} runs/s" + (f", {self._aside} set aside" if self._aside else "")
+            text = f"{self.rate:.1f} runs/s" + (f", {self._aside} failed" if self._aside else "")
             self._bar.update(self._task, completed=self._made, rate=text)

@@ -1,5 +1,5 @@
-"""What makes a run from the values of its parameters: a robot file and a scenario file with numbers
-put in their places.
+"""The recipe of a run: a robot file and a scenario file in which the values of the parameters are
+inserted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ramify.studies.outputs import Keep
 from ramify.studies.paths import NoPlaceError, copy_map, find, with_value, without
 
 PAYLOAD: Final = {"mass": 0.0, "com": [0.0, 0.0, 0.0], "inertia": 0.0}
-"""What a payload on a link may have, see rf.with_payload."""
+"""The numbers of a payload, see rf.with_payload."""
 ENTRIES: Final = {"x": 0, "y": 1, "z": 2, "0": 0, "1": 1, "2": 2}
 LIBRARIES: Final = ("numpy", "scipy", "llvmlite")
 
@@ -55,8 +55,8 @@ class Recipe:
     a run.
 
     Paths start with ``robot.`` (the robot file), ``payload.LINK.`` (mass, com, inertia of a load on
-    a link), or are paths of the scenario file. fixed: values that hold for all runs. The recipe and
-    a row of values say all that a run depends on.
+    a link), or are paths of the scenario file. fixed: values common to all runs. The recipe and a
+    row of values determine a run completely.
     """
 
     scenario_text: str
@@ -70,15 +70,15 @@ class Recipe:
     folder: str | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone travel to the workers; what follows from them is made there, once."""
+        """Only the fields travel to the workers; what follows from them is computed there, once."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     # ---- documents ----
 
     @cached_property
     def _files(self) -> Map:
-        """{robot, payload, scenario}: the files as they are, the scenario's own changes of its
-        robot made.
+        """{robot, payload, scenario}: the files as they are, with the scenario's changes of its
+        robot applied.
         """
         robot, scenario = (
             parse(self.robot_text, Mistakes(self.robot_file)),
@@ -94,7 +94,7 @@ class Recipe:
 
     @cached_property
     def robot(self) -> Model:
-        """The robot as the files have it."""
+        """The robot of the files."""
         return self._model(self._files)
 
     @cached_property
@@ -109,16 +109,16 @@ class Recipe:
 
     @cached_property
     def places(self) -> tuple[Path, ...]:
-        """Where the parameters stand. Raises NoPlaceError for the first that leads nowhere."""
+        """The steps to each parameter. Raises NoPlaceError for a path that leads nowhere."""
         return tuple(place(self._documents, path) for path in self.paths)
 
     @property
     def robot_of_file(self) -> Model:
-        """The robot as the files have it, its base not yet changed."""
+        """The robot of the files, its base not yet changed."""
         return replace(self, base=None).robot
 
     def wrong_paths(self) -> dict[str, str]:
-        """The paths that lead nowhere, each with what is wrong about it."""
+        """The paths that lead nowhere, each with the reason."""
         found: dict[str, str] = {}
         for path in (*self.fixed, *self.paths):
             try:
@@ -140,8 +140,8 @@ class Recipe:
         return Model.of(model)
 
     def scenario(self, values: Sequence[float]) -> Scenario:
-        """The scenario of a row of values (in the order of ``paths``). Raises ModelError where some
-        value is impossible.
+        """The scenario of a row of values (in the order of ``paths``). Raises ModelError for an
+        impossible value.
         """
         root: Any = self._documents
         for steps, value in zip(self.places, values, strict=True):
@@ -153,7 +153,7 @@ class Recipe:
         return from_document(document, self.scenario_file, model, json.dumps(document), folder)
 
     def trial_of_files(self) -> None:
-        """Build the scenario as the files have it. Raises ModelError."""
+        """Build the scenario of the files without any change. Raises ModelError."""
         replace(self, paths=(), fixed={}).scenario([])
 
     @cached_property
@@ -167,7 +167,7 @@ class Recipe:
         return self._cut(versions())
 
     def _cut(self, made_with: Mapping[str, str]) -> list[str]:
-        """The text of everything that determines a run, cut where the parameters' values belong."""
+        """The text of everything that determines a run, cut where the values are inserted."""
         root: Any = self._documents
         for i, steps in enumerate(self.places):
             root = with_value(root, steps, f"\0{i}\0")
@@ -181,22 +181,22 @@ class Recipe:
             for key, value in root["robot"].items()
             if key not in ("description", "source")
         }
-        said = [robot, self.base, root["payload"], scenario, self.keep.said, made_with]
-        text = json.dumps(said, sort_keys=True, default=str)
+        facts = [robot, self.base, root["payload"], scenario, self.keep.facts, made_with]
+        text = json.dumps(facts, sort_keys=True, default=str)
         for i in range(len(self.places)):
             text = text.replace(json.dumps(f"\0{i}\0"), f"\0{i}\0")
         return text.split("\0")
 
     def key(self, values: Sequence[float], made_with: Mapping[str, str] | None = None) -> bytes:
-        """The digest (32 bytes) of all that determines a run: robot, scenario, values, what is
-        kept, versions (those of now unless told).
+        """The digest (32 bytes) of everything that determines a run: robot, base, scenario, values,
+        what is kept, versions (by default the present ones).
         """
         parts = self._canonical if made_with is None else self._cut(made_with)
         cut = [repr(float(values[int(part)])) if i % 2 else part for i, part in enumerate(parts)]
         return hashlib.sha256("".join(cut).encode()).digest()
 
     def trial(self, path: str, value: float) -> Model:
-        """Build the scenario with one parameter at a value, the others as the files have them; its
+        """Build the scenario with one parameter changed, the others as in the files; return its
         robot. Raises ModelError.
         """
         others = {name: v for name, v in self.fixed.items() if name != path}
@@ -204,7 +204,7 @@ class Recipe:
 
 
 def place(root: Map, path: str) -> Path:
-    """Where a parameter stands among the documents."""
+    """The steps to a parameter in the documents."""
     first, _, rest = path.partition(".")
     if first == "payload":
         link, _, what = rest.rpartition(".")
@@ -245,8 +245,8 @@ def _of_com(link: str, letter: str) -> tuple[str, str, tuple[int, ...]]:
 
 
 def made_ready(root: Map, path: str, model: Model) -> Map:
-    """The documents made ready for a path: words become mappings, a start for all coordinates
-    becomes one for each.
+    """The documents prepared for a path: a word becomes a mapping, an initial value of all
+    coordinates becomes one for each.
     """
     head, *rest = path.split(".")
     scenario: Any = root["scenario"]
@@ -265,8 +265,8 @@ def made_ready(root: Map, path: str, model: Model) -> Map:
 
 
 def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
-    """``initial.q`` as a mapping from coordinates, so that one of them can be set; the same one in
-    other units is left out.
+    """``initial.q`` as a mapping from coordinates, so that one of them can be set; the same
+    coordinate in other units is removed.
     """
     kind = what.removesuffix("_deg")
     if kind not in ("q", "v"):
@@ -293,8 +293,8 @@ def _start_by_name(root: Map, what: str, name: str, model: Model) -> Map:
 
 
 def robot_of(scenario: Mapping[str, Any], folder: FilePath | None) -> tuple[str, str, str | None]:
-    """(text, file name, base) of the robot that a scenario's document names; foreign files as the
-    robot file they amount to.
+    """(text, file name, base) of the robot that a scenario names; other formats are converted to a
+    robot file.
     """
     from importlib import resources
 

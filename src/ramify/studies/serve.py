@@ -1,6 +1,4 @@
-"""The summary of a study on this machine's own web address, with the report of any run made when it
-is asked for.
-"""
+"""The summary of a study as a local web page, with the report of any run on request."""
 
 from __future__ import annotations
 
@@ -13,14 +11,13 @@ from threading import Lock
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.studies.ledger import Ledger
 from ramify.studies.page import page, write_report
-from ramify.studies.study import Study
 
 
-def server(study: Study, port: int = 0) -> ThreadingHTTPServer:
-    """A server on 127.0.0.1; ``server_port`` is its port, ``serve_forever`` runs it.
+def server(path: Path, port: int = 0) -> ThreadingHTTPServer:
+    """A server for a ledger on 127.0.0.1; ``server_port`` is its port, ``serve_forever`` runs it.
 
-    It answers to its own address alone: a page from elsewhere whose name was made to point here is
-    refused.
+    It answers only requests for 127.0.0.1 or localhost: a foreign name that resolves to this
+    machine (DNS rebinding) is refused.
     """
     one_at_a_time = Lock()
 
@@ -30,39 +27,38 @@ def server(study: Study, port: int = 0) -> ThreadingHTTPServer:
                 r"(127\.0\.0\.1|localhost)(:\d{1,5})?", self.headers.get("Host", "")
             ):
                 self._answer(
-                    403, "this server answers to 127.0.0.1 and localhost alone\n", "text/plain"
+                    403, "this server answers only to 127.0.0.1 and localhost\n", "text/plain"
                 )
                 return
             wanted = re.fullmatch(r"/run/(\d{1,9})(?:/([0-9a-f]+))?", self.path)
             try:
                 if self.path == "/":
-                    self._answer(200, page(study, lambda number, mark: f"/run/{number}/{mark}"))
+                    self._answer(200, page(path, lambda number, mark: f"/run/{number}/{mark}"))
                 elif wanted:
                     self._answer(200, self._report(int(wanted[1]), wanted[2] or ""))
                 else:
-                    self._answer(404, "there is / and there is /run/NUMBER\n", "text/plain")
+                    self._answer(404, "the pages are / and /run/NUMBER\n", "text/plain")
             except RamifyError as error:
                 self._answer(404, f"{error}\n", "text/plain")
             except OSError:
-                raise  # whoever asked has gone
+                raise  # the client has gone
             except Exception as error:
                 self._answer(
                     500,
-                    f"this page could not be made: {type(error).__name__}: {error}\n",
+                    f"cannot write this page: {type(error).__name__}: {error}\n",
                     "text/plain",
                 )
 
         def _report(self, number: int, mark: str) -> str:
             with one_at_a_time, tempfile.TemporaryDirectory() as folder:
                 target = Path(folder) / "run.html"
-                now = study.open(study.ledger)  # what the ledger holds at this moment
-                with Ledger(study.ledger) as ledger:
+                with Ledger(path) as ledger:
                     if not ledger.row(number).key.hex().startswith(mark):
                         raise SimulationError(
-                            f"the study has changed, run {number} is another one now; load the "
-                            "summary again"
+                            f"the study has changed and run {number} is another run now; reload "
+                            "the summary"
                         )
-                write_report(now, number, target)
+                write_report(path, number, target)
                 return target.read_text(encoding="utf-8")
 
         def _answer(self, code: int, text: str, kind: str = "text/html") -> None:
@@ -75,6 +71,6 @@ def server(study: Study, port: int = 0) -> ThreadingHTTPServer:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: object) -> None:
-            """Nothing: the terminal belongs to the user."""
+            """Log nothing: the terminal is the user's."""
 
     return ThreadingHTTPServer(("127.0.0.1", port), Handler)

@@ -1,11 +1,11 @@
-"""Study files: a scenario, the parameters to vary, and what to keep. All mistakes are told at once,
-each with its place.
+"""Study files: a scenario, the parameters to vary, and what to keep. All mistakes are reported at
+once, each with its place.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -18,20 +18,20 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import near, shown
 from ramify.documents.expression import ExpressionError, evaluate
-from ramify.documents.mistakes import Map, Mistakes, Path
+from ramify.documents.mistakes import DocumentError, Map, Mistakes, Path
 from ramify.documents.schema import Count, Late, Name, Number, P, Prose, validate
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.robot_writer import to_yaml
 from ramify.scenario_files.reader import scenarios
-from ramify.studies.outputs import HISTORIES, Keep, code_of, wrong_metric
+from ramify.studies.outputs import HISTORIES, Function, Keep, code_of, wrong_metric
 from ramify.studies.points import MOST_RUNS, Design, Distribution, Values, Varied, count, points
 from ramify.studies.recipe import Recipe, robot_of
 
 WANTED: Final = "a study file is a mapping with the keys name, scenario and vary"
 MANNERS: Final = ("values", "from", "uniform", "log_uniform", "normal")
-"""Ways to vary a parameter, by the key that says so."""
+"""Keys that say how a parameter varies."""
 BESIDES: Final = {"from": ("to", "count", "log"), "normal": ("within",)}
-"""Keys that go with such a key."""
+"""Keys that may accompany them."""
 
 
 def _single(value: object) -> object:
@@ -63,7 +63,7 @@ class KeepPart(Late):
 
 
 class StudyPart(Late):
-    """The file itself; its parts are looked at one by one."""
+    """The file itself; its parts are checked one by one."""
 
     name: Name
     description: Prose = ""
@@ -77,7 +77,7 @@ class StudyPart(Late):
 
 @dataclass(frozen=True)
 class Spec:
-    """A study that can start: its recipe, and the points (runs, parameters) at which it runs."""
+    """A study that can start: its recipe and its points (runs, parameters)."""
 
     name: str
     description: str
@@ -90,7 +90,7 @@ def read_spec(
     text: str,
     file: str,
     folder: FilePath | None,
-    functions: Mapping[str, Callable[[Any], float]] | None = None,
+    functions: Mapping[str, Function] | None = None,
 ) -> Spec:
     """A study from the text of its file. Raises ModelError with all mistakes, before anything is
     computed.
@@ -113,7 +113,7 @@ class _Reader:
         mistakes: Mistakes,
         folder: FilePath | None,
         text: str,
-        functions: dict[str, Any],
+        functions: dict[str, Function],
     ) -> None:
         self.document, self.mistakes, self.folder, self.text, self.functions = (
             document,
@@ -149,7 +149,7 @@ class _Reader:
         if laid.seed < 0 or laid.seed != int(laid.seed):
             self.mistakes.stop(
                 ("points", "seed"),
-                f"{laid.seed:g} will not do; a whole number, 0 or more, belongs here",
+                f"{laid.seed:g} must be a whole number ≥ 0",
             )
         design = Design(laid.design, int(laid.runs), int(laid.seed), laid.combine)
         self._check_count(sound, design)
@@ -171,18 +171,17 @@ class _Reader:
         if not isinstance(how, Mapping):
             self.mistakes.add(
                 place,
-                f"{shown(how)} does not vary; give a list, or a mapping with one of "
-                f"{', '.join(MANNERS)}",
+                f"{shown(how)} must be a list, or a mapping with one of {', '.join(MANNERS)}",
             )
             return None
         manner = [key for key in MANNERS if key in how]
         allowed = [*MANNERS] if not manner else [manner[0], *BESIDES.get(manner[0], ())]
         for key in how:
             if key not in allowed:
-                self.mistakes.add((*place, key), f"is no key here{near(key, allowed)}", key=True)
+                self.mistakes.add((*place, key), f"unknown key{near(key, allowed)}", key=True)
                 return None
         if len(manner) != 1:
-            self.mistakes.add(place, f"one of {', '.join(MANNERS)} belongs here")
+            self.mistakes.add(place, f"exactly one of {', '.join(MANNERS)} is needed")
             return None
         return (
             self._values(how, place)
@@ -194,7 +193,7 @@ class _Reader:
         self, raw: Any, place: Path, wanted: str, size: int | None = None
     ) -> list[float] | None:
         if not isinstance(raw, list) or not raw or (size is not None and len(raw) != size):
-            self.mistakes.add(place, f"{shown(raw)} will not do; {wanted} belongs here")
+            self.mistakes.add(place, f"{shown(raw)} must be {wanted}")
             return None
         found: list[float] = []
         for i, one in enumerate(raw):
@@ -211,7 +210,7 @@ class _Reader:
                 raise ExpressionError(f"{x} is not finite")
             return x
         except ExpressionError as error:
-            self.mistakes.add(place, f"{error}; a finite number belongs here")
+            self.mistakes.add(place, f"{error}; it must be a finite number")
             return None
 
     def _values(self, how: Mapping[str, Any], place: Path) -> Values | None:
@@ -227,7 +226,7 @@ class _Reader:
         if number < 1 or number != int(number):
             self.mistakes.add(
                 (*place, "count"),
-                f"{shown(how['count'])} will not do; a whole number, 1 or more, belongs here",
+                f"{shown(how['count'])} must be a whole number ≥ 1",
             )
             return None
         if number > 1e9:
@@ -235,7 +234,7 @@ class _Reader:
             return None
         log = how.get("log", False)
         if log not in (True, False) or (log and not (low > 0.0 and high > 0.0)):
-            self.mistakes.add((*place, "log"), "log: true needs both ends above 0")
+            self.mistakes.add((*place, "log"), "with log: true, both ends must be > 0")
             return None
         if number > self.most:  # refused with the count of all runs, which is not less; not made
             return Values(range(int(number)))
@@ -256,7 +255,7 @@ class _Reader:
         a, b = pair
         if kind == "normal":
             if not b > 0.0:
-                self.mistakes.add((*place, kind, 1), f"the standard deviation {b} must be above 0")
+                self.mistakes.add((*place, kind, 1), f"the standard deviation {b} must be > 0")
                 return None
             ends = (
                 self._numbers(how["within"], (*place, "within"), "a pair [lowest, highest]", 2)
@@ -277,7 +276,7 @@ class _Reader:
         if kind == "log_uniform" and not a > 0.0:
             self.mistakes.add(
                 (*place, kind),
-                f"the range from {a} to {b} has no logarithm; both ends must be above 0",
+                f"the range from {a} to {b} has no logarithm; both ends must be > 0",
             )
             return None
         return Distribution(kind, a, b)
@@ -285,10 +284,9 @@ class _Reader:
     def _check_count(self, vary: Mapping[str, Varied], design: Design) -> None:
         sizes = {path: len(one.values) for path, one in vary.items() if isinstance(one, Values)}
         if design.combine == "together" and len({n for n in sizes.values() if n}) > 1:
-            told = ", ".join(f"{path} {n}" for path, n in sizes.items())
+            each = ", ".join(f"{path} has {n}" for path, n in sizes.items())
             self.mistakes.stop(
-                ("points", "combine"),
-                f"values taken together must be equally many; there are {told}",
+                ("points", "combine"), f"with combine: together all lists have one length; {each}"
             )
         total = count(vary, design)
         if total > self.most:
@@ -302,8 +300,11 @@ class _Reader:
                 if design.combine == "cross"
                 else [str(max(sizes.values(), default=1))]
             )
-            told = " x ".join([*listed, *drawn])
-            text = f"{told} = {total:,} runs; a study has at most {self.most:,} unless the key most_runs says more"
+            product = " x ".join([*listed, *drawn])
+            text = (
+                f"{product} = {total:,} runs; a study has at most {self.most:,}; to allow more, "
+                "set the key most_runs"
+            )
             self.mistakes.stop(
                 ("points", "runs") if drawn and design.runs > self.most else ("vary",), text
             )
@@ -367,7 +368,7 @@ class _Reader:
         if not isinstance(given, str):
             self.mistakes.stop(
                 ("scenario",),
-                f"{shown(given)} will not do; a name, a path or a mapping belongs here",
+                f"{shown(given)} must be a name, a path or a mapping",
             )
         if given in scenarios():
             return (
@@ -379,7 +380,7 @@ class _Reader:
             )
         if FilePath(given).suffix.lower() not in (".yaml", ".yml"):
             self.mistakes.stop(
-                ("scenario",), f"no scenario is named {given!r}{near(given, scenarios())}"
+                ("scenario",), f"there is no scenario {given!r}{near(given, scenarios())}"
             )
         path = self.folder / given if self.folder is not None else FilePath(given)
         try:
@@ -388,8 +389,8 @@ class _Reader:
             self.mistakes.stop(("scenario",), str(error))
 
     def _with_paths(self, recipe: Recipe) -> Recipe:
-        """The recipe, its paths checked. A link that comes from a template is found where the robot
-        file is written out.
+        """The recipe with its paths checked. A link that comes from a template is found after the
+        robot file is written out.
         """
         wrong = recipe.wrong_paths()
         if any(path.startswith("robot.links.") for path in wrong):
@@ -419,7 +420,7 @@ class _Reader:
                     self.mistakes.add((part, path), wrong[path], key=True)
                 elif part == "vary" and path in recipe.fixed:
                     self.mistakes.add(
-                        (part, path), "stands under set as well; leave out one of them", key=True
+                        (part, path), "is also under set; leave out one of them", key=True
                     )
         return recipe
 
@@ -428,25 +429,24 @@ class _Reader:
             if what not in HISTORIES:
                 self.mistakes.add(
                     ("keep", "history", "of", i),
-                    f"no history is called {what!r}{near(what, [*HISTORIES])}",
+                    f"there is no history {what!r}{near(what, [*HISTORIES])}",
                 )
 
         taken = {"run", "status", "seconds", *recipe.paths}
-        with suppress(RamifyError):  # told below
+        with suppress(RamifyError):  # reported below
             taken |= set(replace(recipe.keep, functions={}).columns(recipe.robot))
         for name, function in recipe.keep.functions.items():
             if not isinstance(name, str) or not name:
                 self.mistakes.add(
-                    (), f"metric {name!r}: the name of a metric is a text, not an empty one"
+                    (), f"metric {name!r}: the name of a metric must be a text that is not empty"
                 )
             elif name in taken:
                 self.mistakes.add(
                     (),
-                    f"metric {name!r}: a column of the study is called so already; choose another "
-                    "name",
+                    f"metric {name!r}: the study already has a column of this name; choose another",
                 )
             if not callable(function):
-                self.mistakes.add((), f"metric {name!r}: {shown(function)} is no function")
+                self.mistakes.add((), f"metric {name!r}: {shown(function)} is not a function")
                 continue
             try:
                 code_of(function)
@@ -454,9 +454,7 @@ class _Reader:
                 self.mistakes.add((), f"metric {name!r}: {error}")
         for i, name in enumerate(recipe.keep.metrics):
             if name in recipe.paths or recipe.keep.metrics.index(name) < i:
-                what = (
-                    "a parameter is called so as well" if name in recipe.paths else "stands twice"
-                )
+                what = "name of a parameter" if name in recipe.paths else "duplicate"
                 self.mistakes.add(("keep", "metrics", i), f"{what}; leave out one of them")
             try:
                 wrong_metric(name, recipe.robot)
@@ -464,8 +462,8 @@ class _Reader:
                 self.mistakes.add(("keep", "metrics", i), str(error))
 
     def _check_values(self, recipe: Recipe, vary: Mapping[str, Varied], rows: Array) -> None:
-        """Each parameter at its least and its largest value and at the ends of its range, the
-        others as the files have them.
+        """Try each parameter at its smallest and largest value and at the ends of its range, the
+        others as in the files.
         """
         for path, value in recipe.fixed.items():
             self._try(recipe, ("set", path), path, value)
@@ -479,15 +477,16 @@ class _Reader:
         try:
             robot, files = recipe.trial(path, value), recipe.robot
             if (robot.nq, robot.nv) != (files.nq, files.nv):
-                told = f"with {value:g} the robot has {robot.nv} degrees of freedom, that of the scenario {files.nv}"
-                text = f"{told}; the runs of a study have the same columns: give it in the scenario, in a study for each value"
-                self.mistakes.add(place, text)
+                self.mistakes.add(
+                    place,
+                    f"with {value:g} the robot has {robot.nv} degrees of freedom, that of the "
+                    f"scenario {files.nv}; the runs of a study have the same columns: write this "
+                    "value into the scenario, and make one study for each value",
+                )
         except RamifyError as error:
-            first = str(error).splitlines()[0]
-            _, unknown, hint = first.partition("unknown key")
-            text = (
-                f"no number is found at {path!r}: {unknown}{hint}"
-                if unknown
-                else f"{value:g} is impossible: {first}"
-            )
-            self.mistakes.add(place, text, key=bool(unknown))
+            first = error.mistakes[0] if isinstance(error, DocumentError) else None
+            if first is not None and first.key:
+                self.mistakes.add(place, f"no number is found at {path!r}: {first.text}", key=True)
+            else:
+                reason = str(error).splitlines()[0]
+                self.mistakes.add(place, f"{value:g} is impossible: {reason}")

@@ -6,7 +6,7 @@ import json
 import os
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -18,29 +18,33 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
 from ramify.kernels.keys import robot_key
 from ramify.scenario_files.scenario import Scenario
+from ramify.studies.engines import Engine, check_engine, survivors
 from ramify.studies.engines import engine as engine_of
-from ramify.studies.engines import survivors
 from ramify.studies.export import export, history, table, to_pandas, to_xarray
 from ramify.studies.ledger import Count, Ledger
-from ramify.studies.outputs import Keep, Missing, code_of
+from ramify.studies.outputs import Function, Missing, Versioned
+from ramify.studies.page import write_page
 from ramify.studies.plots import plot
 from ramify.studies.progress import Progress
 from ramify.studies.recipe import Recipe, versions
 from ramify.studies.spec import Spec, read_spec, read_study_file
-from ramify.studies.work import Task, run_row
+from ramify.studies.stored import facts_of, recipe_of
+from ramify.studies.units import column_unit, parameter_unit
+from ramify.studies.work import Outcome, Task, run_row
 
 TASK_SECONDS: Final = 0.5
 TASK_BYTES: Final = 4 << 20
 MOST_IN_TASK: Final = 256
-"""A task is this much work at most, gives back this much, and has this many runs."""
+"""Limits of a task: its computing time, the size of what it returns, its number of runs."""
 
-Functions = Mapping[str, Callable[[Any], float]]
+Functions = Mapping[str, Function]
+"""Custom metrics by name: functions of a Result that return a number."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """A study: its name, what makes its runs, the points (runs, parameters), and the path of its
-    ledger.
+    """A study: its name, the recipe of its runs, the points (runs, parameters), and the path of
+    its ledger.
     """
 
     name: str
@@ -51,14 +55,15 @@ class Study:
     ledger: Path
 
     def __repr__(self) -> str:
-        return f"<ramify.Study {self.name!r}: {len(self.points)} runs over {', '.join(self.recipe.paths) or 'nothing'}>"
+        varied = ", ".join(self.recipe.paths) or "nothing"
+        return f"<ramify.Study {self.name!r}: {len(self.points)} runs over {varied}>"
 
     def __len__(self) -> int:
         return len(self.points)
 
     @property
     def parameters(self) -> tuple[str, ...]:
-        """The paths of what varies: the columns of ``points``."""
+        """The paths of the varied numbers: the columns of ``points``."""
         return self.recipe.paths
 
     @property
@@ -77,16 +82,17 @@ class Study:
         progress: bool = False,
         again: Sequence[str] = ("killed",),
     ) -> Count:
-        """Make the runs that have not been made. What is done stays done, whatever ends this call;
-        call it again to go on.
+        """Compute the runs that are not in the ledger yet. Finished runs are kept however this call
+        ends; call it again to continue.
 
-        jobs: local processes, all cores unless told. engine: "processes", "serial", "dask" or
-        "ray"; scheduler: address of the cluster. again: statuses ("killed", "failed") that are
-        tried once more. Ctrl-C ends it, with what was made kept.
+        jobs: number of local processes, by default one per core. engine: "processes", "serial",
+        "dask" or "ray"; scheduler: address of the cluster. again: statuses ("killed", "failed") to
+        try once more. progress: show a progress bar. Ctrl-C stops it and keeps finished runs.
 
-        Raises SimulationError where the ledger cannot be written (another writer, a full disk) or
-        the engine is not there.
+        Raises SimulationError if the ledger cannot be written (another writer, a full disk) or the
+        engine is not available.
         """
+        check_engine(engine, jobs, scheduler)
         with Ledger(self.ledger, writer=True) as ledger:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
@@ -95,16 +101,16 @@ class Study:
                 name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)
             ]
             if tasks.total and missing:
-                text = (
-                    f"{self.ledger} does not hold the functions of its metrics {', '.join(missing)}"
+                raise SimulationError(
+                    f"{self.ledger} does not contain the functions of its custom metrics "
+                    f"{', '.join(missing)}; pass them, unchanged, to Study.open(metrics=)"
                 )
-                raise SimulationError(f"{text}; give them, unchanged, to Study.open(metrics=)")
             if tasks.total:
                 self._work(ledger, keys, tasks, engine_of(engine, jobs, scheduler), progress)
             return ledger.count()
 
     def _work(
-        self, ledger: Ledger, keys: Sequence[bytes], tasks: _Tasks, by: Any, progress: bool
+        self, ledger: Ledger, keys: Sequence[bytes], tasks: _Tasks, by: Engine, progress: bool
     ) -> None:
         tasks.lanes = by.lanes
         try:
@@ -117,41 +123,33 @@ class Study:
             by.close()
 
     def _facts(self) -> dict[str, Any]:
-        keep = self.recipe.keep
-        kept = {
-            "final": keep.final,
-            "metrics": keep.metrics,
-            "history": keep.history,
-            "every": keep.every,
-        }
-        recipe = {
-            name: value for name, value in self.recipe.__dict__.items() if name in _RECIPE
-        } | {"keep": kept}
+        robot = self.recipe.robot
+        units = {name: parameter_unit(name, robot) for name in self.parameters}
         return {
+            **facts_of(self.recipe),
             "study": {"name": self.name, "description": self.description, "text": self.text},
-            "recipe": recipe | {"fixed": dict(self.recipe.fixed)},
-            "functions": {name: code_of(f) for name, f in keep.functions.items()},
             "parameters": self.parameters,
             "columns": self.columns,
-            "history": keep.history_columns(self.recipe.robot),
+            "units": units | {name: column_unit(name, robot) for name in self.columns},
+            "history": self.recipe.keep.history_columns(robot),
             "versions": versions(),
         }
 
     # ---- looking ----
 
     def status(self) -> Count:
-        """How far it is: Count(planned, done, failed, killed, waiting, seconds)."""
+        """The progress: Count(planned, done, failed, killed, waiting, seconds)."""
         with Ledger(self.ledger) as ledger:
             return ledger.count()
 
     def errors(self, most: int = 20) -> list[tuple[int, str, str]]:
-        """(number, status, error) of runs that were set aside."""
+        """(number, status, error) of runs that failed or were killed."""
         with Ledger(self.ledger) as ledger:
             return ledger.errors(most)
 
     def table(self) -> dict[str, np.ndarray[Any, Any]]:
         """All runs of the plan, by column: run, status, seconds, parameters, kept numbers (NaN
-        where there is none).
+        where a run is not done).
         """
         return table(self.ledger)
 
@@ -160,11 +158,11 @@ class Study:
         return history(self.ledger, number)
 
     def result(self, number: int) -> Result:
-        """Make a run once more from its row: the same numbers, bit for bit (on the same kind of
-        machine). A full Result.
+        """Compute a run again from its row, as a full Result: the same numbers, bit for bit (on the
+        same kind of machine).
 
-        Raises SimulationError for a number that is not in the plan, where the ledger holds another
-        plan, and what the run raises.
+        Raises SimulationError for a number that is not in the plan and if the ledger contains
+        another plan; also raises what the run raises.
         """
         return run_row(self.recipe, self._values(number))
 
@@ -173,18 +171,20 @@ class Study:
         return self.recipe.scenario(self._values(number))
 
     def _values(self, number: int) -> list[float]:
-        """The values of a run, which is one of this study as it is in memory."""
+        """The values of a run, checked to be one of this study."""
         with Ledger(self.ledger) as ledger:
             row, made_with = ledger.row(number), ledger.fact("versions")
         values: list[float] = row.values.tolist()
         if len(values) != len(self.parameters) or self.recipe.key(values, made_with) != row.key:
-            text = f"{self.ledger} holds another plan than this study: it was run from a changed study, or this one was not run"
-            raise SimulationError(f"{text}; run this one, or open the ledger's with rf.Study.open")
+            raise SimulationError(
+                f"{self.ledger} contains another plan than this study: the study was changed, or "
+                "not run yet; run it, or open the ledger's study with rf.Study.open"
+            )
         return values
 
     def other_versions(self) -> dict[str, tuple[str, str]]:
-        """{library: (version, version now)} where the plan in the ledger was made with others: its
-        runs would be made again.
+        """{library: (version, version now)} of libraries that have changed since the plan was
+        written: its runs would be computed again.
         """
         with Ledger(self.ledger) as ledger:
             before, now = ledger.fact("versions"), versions()
@@ -206,7 +206,7 @@ class Study:
 
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write all runs as .csv, .parquet, .zarr or .nc, by the suffix. Raises SimulationError for
-        any other.
+        any other suffix.
         """
         export(self.ledger, Path(path))
 
@@ -220,53 +220,29 @@ class Study:
         """Write the summary as one HTML file; ``reports``: runs whose own pages are written beside
         it and linked.
         """
-        from ramify.studies.page import write_page
-
-        write_page(self, Path(path), reports)
+        write_page(self.ledger, Path(path), reports)
 
     @staticmethod
-    def open(path: str | os.PathLike[str], metrics: Functions | None = None) -> Study:
-        """The study in a ledger, from the ledger alone. metrics: its functions of Python, which a
-        ledger cannot hold.
+    def open(
+        path: str | os.PathLike[str],
+        metrics: Functions | None = None,
+        metrics_version: str | None = None,
+    ) -> Study:
+        """The study in a ledger, from the ledger alone. metrics, metrics_version: its custom
+        metrics, which a ledger cannot contain; see ``rf.study``.
 
-        Raises SimulationError for a file that is no ledger.
+        Raises SimulationError for a file that is not a ledger.
         """
         with Ledger(path) as ledger:
-            said, recipe, functions = (
-                ledger.fact("study"),
-                ledger.fact("recipe"),
-                ledger.fact("functions"),
-            )
-            parameters = len(ledger.fact("parameters"))
+            about, parameters = ledger.fact("study"), ledger.fact("parameters")
+            recipe = recipe_of(ledger, _versioned(metrics or {}, metrics_version))
             rows = [row.values for row in ledger.rows()]
-        given = dict(metrics or {})
-        for name, code in functions.items():
-            if name not in given or code_of(given[name]) != code:
-                given[name] = Missing(code)
-        kept = recipe.pop("keep")
-        keep = Keep(
-            kept["final"],
-            tuple(kept["metrics"]),
-            tuple(kept["history"]),
-            kept["every"],
-            {n: given[n] for n in functions},
-        )
-        made = Recipe(**{**recipe, "paths": tuple(recipe["paths"])}, keep=keep)
-        return Study(
-            said["name"],
-            said["description"],
-            said["text"],
-            made,
-            np.array(rows).reshape(len(rows), parameters),
-            Path(path),
-        )
-
-
-_RECIPE: Final = tuple(name for name in Recipe.__dataclass_fields__ if name != "keep")
+        points = np.array(rows).reshape(len(rows), len(parameters))
+        return Study(**about, recipe=recipe, points=points, ledger=Path(path))
 
 
 class _Tasks:
-    """Waiting runs cut into tasks: small at first, then of about half a second each, small again
+    """Waiting runs divided into tasks: small ones first, then about half a second each, small again
     towards the end.
     """
 
@@ -304,8 +280,8 @@ class _Tasks:
         wanted = max(TASK_SECONDS, 0.02 * self.lanes)
         return int(max(1, min(wanted / seconds, TASK_BYTES / kept, MOST_IN_TASK)))
 
-    def learn(self, outcomes: Sequence[Any]) -> None:
-        """How long runs take and how much they leave."""
+    def learn(self, outcomes: Sequence[Outcome]) -> None:
+        """Learn how long runs take and how much they return."""
         with self._lock:
             self._made += len(outcomes)
             self._seconds += sum(o.seconds for o in outcomes)
@@ -317,66 +293,78 @@ def study(
     *,
     ledger: str | os.PathLike[str] | None = None,
     metrics: Sequence[str] | Functions | None = None,
-    **parts: Any,
+    metrics_version: str | None = None,
+    **parts: object,
 ) -> Study:
-    """A study: from the path of a study file, or from its parts as in such a file.
+    """A study, from a study file or from its parts as in such a file.
 
-    parts: name, scenario (a name, a path, a mapping, or a Scenario), set, vary, points, keep,
-    most_runs. ledger: its file, beside the study file or in this folder unless told. metrics: names
-    to keep besides those of ``keep``, or functions of Python, {name: result -> number}.
+    what: path of a study file. parts: name, scenario (a name, a path, a mapping, or a Scenario),
+    set, vary, points, keep, most_runs. ledger: path of the ledger, by default beside the study file
+    or in the current folder. metrics: names to keep besides those of ``keep``, or custom metrics,
+    {name: function of a Result that returns a number}. metrics_version: any text that you change
+    when your metrics change; without it their code is compared, which works for functions and
+    plain data, not for objects of your classes.
 
     Raises ModelError with all mistakes, each with its place, before anything is computed.
     """
-    functions = dict(metrics) if isinstance(metrics, Mapping) else {}
+    functions = _versioned(metrics, metrics_version) if isinstance(metrics, Mapping) else {}
     if what is not None:
         if parts or metrics:
             raise ModelError(
-                "a study from a file has its parts there; leave out "
+                "a study file contains all parts of its study; leave out "
                 f"{', '.join([*parts] or ['metrics'])}"
             )
         path = Path(os.fspath(what))
         if path.suffix.lower() not in (".yaml", ".yml"):
-            raise ModelError(f"{path} is no study file; such a file ends in .yaml or .yml")
+            raise ModelError(f"{path} is not a study file; the suffix must be .yaml or .yml")
         return _made(
             read_study_file(path), Path(ledger) if ledger is not None else path.with_suffix(".db")
         )
-    scenario, folder = _plain_scenario(parts.get("scenario"))
-    document = {"name": "study", **parts} | ({"scenario": scenario} if scenario is not None else {})
-    if metrics and not functions:
-        document["keep"] = {
-            **document.get("keep", {}),
-            "metrics": [*document.get("keep", {}).get("metrics", []), *metrics],
-        }
+    scenario = parts.get("scenario")
+    made = read_spec(
+        _document(parts, [] if functions else metrics or []),
+        "study",
+        scenario.folder if isinstance(scenario, Scenario) else Path.cwd(),
+        functions,
+    )
+    if isinstance(scenario, Scenario) and robot_key(scenario.robot) != robot_key(made.recipe.robot):
+        raise ModelError(
+            f"the robot of {scenario.name!r} is not the one in its file; vary the numbers of the "
+            "file instead"
+        )
+    return _made(made, Path(ledger if ledger is not None else f"{made.name}.db"))
+
+
+def _document(parts: Mapping[str, object], metrics: Iterable[str]) -> str:
+    """The text of a study file with these parts."""
+    document: dict[str, Any] = {"name": "study", **parts}
+    if isinstance(scenario := document.get("scenario"), Scenario):
+        document["scenario"] = scenario.document
+    if metrics:
+        keep = document.get("keep", {})
+        document["keep"] = {**keep, "metrics": [*keep.get("metrics", []), *metrics]}
     try:
-        text = json.dumps(document, indent=1, default=_plain)
+        return json.dumps(document, indent=1, default=_plain)
     except (TypeError, ValueError) as error:
         raise ModelError(
-            f"a study is made of texts, numbers, lists and mappings: {error}"
+            f"a study consists of texts, numbers, lists and mappings: {error}"
         ) from None
-    made = _made(
-        read_spec(text, "study", folder, functions),
-        Path(ledger if ledger is not None else f"{document['name']}.db"),
-    )
-    given: Any = parts.get("scenario")
-    if hasattr(given, "robot") and robot_key(given.robot) != robot_key(made.recipe.robot):
-        raise ModelError(
-            f"the robot of {given.name!r} is not the one that its file names; vary the file's "
-            "numbers instead"
-        )
-    return made
+
+
+def _versioned(metrics: Functions, version: str | None) -> dict[str, Function]:
+    if version is None:
+        return dict(metrics)
+    return {
+        name: Versioned(function, version) if callable(function) else function
+        for name, function in metrics.items()
+    }
 
 
 def _made(spec: Spec, ledger: Path) -> Study:
     return Study(spec.name, spec.description, spec.text, spec.recipe, spec.points, ledger)
 
 
-def _plain_scenario(given: Any) -> tuple[Any, Path | None]:
-    if hasattr(given, "document"):
-        return json.loads(json.dumps(given.document)), given.folder
-    return given, Path.cwd()
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
-    raise TypeError(f"{value!r} is none of them")
+    raise TypeError(f"not {value!r}")

@@ -1,5 +1,5 @@
-"""What a worker does: the runs of a task, each from its row of values, each to its numbers or to
-its error.
+"""The work of a worker: the runs of a task, each from its row of values to its kept numbers or its
+error.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 import numpy as np
 
+from ramify.api.result import Result
+from ramify.codegen.threads import threads
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
-
-if TYPE_CHECKING:
-    from ramify.api.result import Result
-    from ramify.scenario_files.scenario import Scenario
-    from ramify.studies.recipe import Recipe
+from ramify.scenario_files.scenario import Scenario
+from ramify.sim.shared_code import sharing
+from ramify.studies.batch import Steps, run_batch, steps_of
+from ramify.studies.recipe import Recipe
 
 LONGEST_ERROR: Final = 2000
-_OTHER: Final = "this robot has {} degrees of freedom, that of the files {}; the runs of a study have the same columns"
 
 
 @dataclass(frozen=True)
 class Task:
     """Some runs: their numbers in the plan and their values, (runs, parameters). ``token`` names
-    the recipe, anew whenever a study is run: functions of Python in it may have changed.
+    the recipe; it is a new one each time a study is run, since custom metrics may have changed.
     """
 
     token: str
@@ -40,8 +40,8 @@ class Task:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a run: ``status`` "done" or "failed"; its kept numbers and history as bytes of
-    float64; seconds it took.
+    """The outcome of a run: ``status`` "done" or "failed"; its kept numbers and history as bytes of
+    float64; the seconds it took.
     """
 
     number: int
@@ -58,11 +58,7 @@ _one_recipe: Final = threading.Lock()
 
 
 def work(recipe: Recipe, task: Task) -> list[Outcome]:
-    """All runs of a task. A run that fails has its error as outcome; nothing that a run raises ends
-    the others.
-    """
-    from ramify.sim.shared_code import sharing
-
+    """All runs of a task. The outcome of a run that fails is its error; the other runs go on."""
     with _one_recipe:
         if task.token not in _recipes:
             _recipes.clear()
@@ -74,9 +70,7 @@ def work(recipe: Recipe, task: Task) -> list[Outcome]:
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Workers fill the cores; a worker itself computes in one thread."""
-    from ramify.codegen.threads import threads
-
+    """One worker per core: a worker itself computes in one thread."""
     before = threads()
     threads(1)
     try:
@@ -86,7 +80,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def live_with(parent: int) -> None:
-    """In a worker process: end when the process that started it has ended, however that came about."""
+    """In a worker process: end when the process that started it has ended, for whatever reason."""
 
     def watch() -> None:
         while os.getppid() == parent:
@@ -98,8 +92,6 @@ def live_with(parent: int) -> None:
 
 def run_row(recipe: Recipe, values: Sequence[float]) -> Result:
     """The result of a row, bit for bit as in the study. Raises what the run raises."""
-    from ramify.sim.shared_code import sharing
-
     with _one_thread(), sharing():
         scenario = recipe.scenario(values)
         return _batched([scenario])[0] or scenario.run()
@@ -118,7 +110,7 @@ def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
     sound = [s for s in scenarios if not isinstance(s, Exception)]
     try:
         batched = iter(_batched(sound))
-    except Exception:  # whatever it was is told below, run by run
+    except Exception:  # reported below, run by run
         batched = iter([None] * len(sound))
     found: list[Outcome] = []
     for number, scenario, seconds in zip(task.numbers, scenarios, spent, strict=True):
@@ -129,31 +121,32 @@ def _outcomes(recipe: Recipe, task: Task) -> list[Outcome]:
                 raise scenario
             result = ready if ready is not None else scenario.run()
             if (result.model.nq, result.model.nv) != (recipe.robot.nq, recipe.robot.nv):
-                raise ModelError(_OTHER.format(result.model.nv, recipe.robot.nv))
+                raise ModelError(
+                    f"this robot has {result.model.nv} degrees of freedom, that of the files "
+                    f"{recipe.robot.nv}; the runs of a study have the same columns"
+                )
             kept = recipe.keep.numbers(result).tobytes(), recipe.keep.rows(result).tobytes()
-            said = ("done", "")
+            status = ("done", "")
         except (Exception, SystemExit) as error:
-            kept, said = (b"", b""), ("failed", _told(error))
+            kept, status = (b"", b""), ("failed", _message(error))
         seconds += (
             time.perf_counter()
             - started
             + (float(ready.stats["wall_time"]) if ready is not None else 0.0)
         )
-        found.append(Outcome(number, *said, *kept, seconds, platform.node()))
+        found.append(Outcome(number, *status, *kept, seconds, platform.node()))
     return found
 
 
-def _told(error: BaseException) -> str:
+def _message(error: BaseException) -> str:
     text = str(error) if isinstance(error, RamifyError) else f"{type(error).__name__}: {error}"
     return text[:LONGEST_ERROR]
 
 
 def _batched(scenarios: Sequence[Scenario]) -> list[Result | None]:
-    """Results of the runs by fixed steps; None for the others."""
-    from ramify.studies.batch import run_batch, steps_of
-
-    out: list[Any] = [None] * len(scenarios)
-    groups: dict[Any, list[int]] = {}
+    """Results of the runs with fixed steps; None for the others."""
+    out: list[Result | None] = [None] * len(scenarios)
+    groups: dict[Steps, list[int]] = {}
     for i, scenario in enumerate(scenarios):
         steps = steps_of(scenario)
         if steps is not None:

@@ -1,0 +1,68 @@
+"""Units of a study's parameters and of the numbers it keeps, as far as they are known."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ramify.model.robot import Robot
+from ramify.studies.outputs import METRICS, WHOLE
+
+_BY_KEY: Final = {
+    "mass": "kg",
+    "com": "m",
+    "inertia": "kg m^2",
+    "xyz": "m",
+    "a": "m",
+    "b": "m",
+    "d": "m",
+    "alpha": "rad",
+    "theta": "rad",
+    "rpy": "rad",
+    "gravity": "m/s^2",
+    "t_end": "s",
+    "step": "s",
+    "max_step": "s",
+    "dt_out": "s",
+    "duration": "s",
+    "rate_hz": "Hz",
+    "stiffness": "N/m",
+}
+
+
+def parameter_unit(path: str, robot: Robot) -> str:
+    """The unit of a parameter, by its path; empty where it has none or it is not known."""
+    head, *rest = path.split(".")
+    if head == "initial" and len(rest) > 1:
+        unit = joint_unit(".".join(rest[1:]), robot)
+        if rest[0].endswith("_deg"):
+            unit = unit.replace("rad", "deg")
+        return unit + ("/s" if unit and rest[0].startswith("v") else "")
+    for key in reversed([head, *rest]):
+        if key in ("x", "y", "z") or key.isdecimal():
+            continue
+        return "deg" if key.endswith("_deg") else _BY_KEY.get(key, "")
+    return ""
+
+
+def column_unit(column: str, robot: Robot) -> str:
+    """The unit of a kept number; of all joints together where it names none."""
+    stem, _, rest = column.partition(".")
+    if stem == "final":
+        kind, _, name = rest.partition(".")
+        unit = joint_unit(name, robot)
+        return unit + ("/s" if unit and kind == "v" else "")
+    if stem == "position":
+        return "m"
+    unit = (METRICS.get(stem) or WHOLE.get(stem) or ("",))[0]
+    turning, _, sliding = unit.partition(" or ")
+    if not (rest and sliding):
+        return unit
+    return {"rad": turning, "m": sliding}.get(joint_unit(rest, robot), unit)
+
+
+def joint_unit(name: str, robot: Robot) -> str:
+    """ "rad" or "m" of a coordinate or velocity; empty for an entry of a quaternion."""
+    steps = [step for joint in robot.joints for step in joint.steps]
+    units = {name: step.unit for name, step in zip(robot.velocities, steps, strict=True)}
+    columns = ["" if step.ball else step.unit for step in steps for _ in step.positions]
+    return dict(zip(robot.coordinates, columns, strict=True)).get(name, units.get(name, ""))
