@@ -4,7 +4,9 @@ SciPy's.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,13 @@ from scipy.integrate import DOP853
 from scipy.special import ellipj, ellipk
 
 import ramify as rf
+from ramify.cli import main
+from ramify.sim import pieces
+from ramify.sim.compiled_dop853 import CompiledDop853
 from ramify.sim.dop853 import Dop853
-from ramify.sim.integrators import integrators
+from ramify.sim.integrators import forget, integrators, names, register, scheme_of, tableau
+from ramify.sim.make_field import make_field
+from ramify.sim.rates import Rates
 
 FIXED, ADAPTIVE = (
     [name for i in integrators() if i.fixed == fixed for name in (i.name, *i.aliases)]
@@ -271,3 +278,153 @@ def test_auto_stays_explicit_where_nothing_is_stiff() -> None:
     )  # thousands of steps are not stiffness
     assert long.options["method"] == "dop853"
     assert long.stats["steps"] > 1000
+
+
+# ---- the registry ----
+
+HEUN = tableau("heun", [[], [1.0]], [0.5, 0.5], order=2, doc="Heun's scheme", aliases=("improved",))
+SCENARIO = """
+name: swing
+robot: {name: two_link}
+initial: {q: [1.0, 0.5]}
+t_end: 0.5
+method: heun
+step: 0.01
+dt_out: 0.5
+"""
+
+
+def test_an_integrator_from_outside_serves_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, q0 = rf.load("two_link"), [1.0, 0.5]
+    fine = rf.simulate(model, 0.5, q0, rtol=1e-12, dt_out=0.5).q[-1]
+    path = tmp_path / "swing.yaml"
+    path.write_text(SCENARIO)
+    with pytest.raises(rf.RamifyError, match="no method is called 'heun'"):
+        rf.scenario(path)
+    register(HEUN)
+    try:
+        run = rf.simulate(model, 0.5, q0, method="improved", step=0.01, dt_out=0.5)
+        assert run.options["method"] == "heun"
+        assert run.stats["evaluations"] == 100
+        rolled = rf.rollout(model, q0, [0.0, 0.0], steps=50, dt=0.01, method="heun")
+        from_file = rf.scenario(path).run()
+        with pytest.raises(SystemExit) as stop:
+            main(["simulate", "two_link", "--initial", "1.0", "0.5", "--t-end", "0.5", "--method",
+                  "heun", "--step", "0.01", "--json"])  # fmt: skip
+        assert not stop.value.code
+        told = json.loads(capsys.readouterr().out)
+        ends = [run.q[-1], rolled.q, from_file.q[-1], told["last"]["q"]]
+        assert np.ptp(np.array(ends), axis=0).max() < 1e-14
+        off = [
+            np.abs(
+                rf.rollout(model, q0, [0.0, 0.0], steps=n, dt=0.5 / n, method="heun").q - fine
+            ).max()
+            for n in (100, 200)
+        ]
+        assert np.log2(off[0] / off[1]) == pytest.approx(2.0, abs=0.1)
+        with pytest.raises(rf.SimulationError, match="'heun' exists already"):
+            register(HEUN)
+    finally:
+        forget(HEUN)
+    assert "heun" not in names()
+
+
+def test_a_new_table_under_an_old_name_is_compiled_anew() -> None:
+    """Compiled steps are kept on disk: their key holds the numbers of the table."""
+    ends = []
+    for weights in ([0.5, 0.5], [0.25, 0.75]):
+        one = register(tableau("two_stages", [[], [1.0]], weights, order=1))
+        try:
+            found = rf.rollout(pendulum(), [1.0], [0.0], steps=10, dt=0.05, method="two_stages")
+        finally:
+            forget(one)
+        ends.append(found.q[0])
+    assert abs(ends[0] - ends[1]) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "limit"),
+    [("euler", 2.0), ("rk4", 2.785293563405282), ("rk5", 3.3065678926347633)],
+)
+def test_the_limit_of_stability_follows_from_the_table(name: str, limit: float) -> None:
+    assert scheme_of(name).stability == pytest.approx(limit, rel=1e-9)
+
+
+def test_compiled_dop853_takes_the_same_steps() -> None:
+    """Against the method in NumPy, on a robot with quaternions and a controller, output between
+    the steps included.
+    """
+    model = rf.load("space_3_link", base="free")
+    motion = rf.motion.Cycloid(0.0, np.full(model.nv - 6, 0.3), 1.0)
+    rates = Rates(make_field(model, rf.control.ComputedTorque(motion), 0.1))
+    y0 = rates.field.start(model.neutral(), 0.5 * np.cos(np.arange(model.nv)))
+    given = {"rtol": 1e-9, "atol": 1e-11, "max_step": 0.5}
+    ours, plain = (kind(rates, 0.0, y0, 1.0, **given) for kind in (CompiledDop853, Dop853))
+    grid = np.linspace(0.0, 1.0, 34)[1:]
+    wanted, times = [], [0.0]
+    while plain.status == "running":
+        plain.step()
+        times.append(plain.t)
+        at = plain.dense_output()
+        wanted += [at(float(t)) for t in grid if plain.t_old < t <= plain.t]
+    rows, steps, message = ours.advance(grid, 1e5, 15)
+    assert (ours.status, message, steps) == ("finished", None, len(times) - 1)
+    assert np.allclose(rows, np.array(wanted), rtol=0.0, atol=1e-12)
+    assert np.allclose(ours.y, plain.y, rtol=0.0, atol=1e-12)
+    single = CompiledDop853(rates, 0.0, y0, 1.0, **given)
+    for t in times[1:]:
+        assert single.step() is None
+        assert single.t == pytest.approx(t, rel=1e-6)
+    assert single.status == "finished"
+
+
+def test_compiled_steps_go_on_where_the_kernel_refuses_an_angle() -> None:
+    """Beyond a million radians the kernel's own sine ends, and the text's takes over."""
+    model = pendulum()
+    far = 2.0 * np.pi * 159155.0  # whole turns: 1.00000...e6 rad, crossed by a swing about it
+    for method, step in (("dop853", None), ("rk4", 1e-3)):
+        near, there = (
+            rf.simulate(model, 1.0, [START + turns], method=method, step=step, dt_out=0.05)
+            for turns in (0.0, far)
+        )
+        assert np.abs(there.q - far - near.q).max() < 1e-6
+        assert np.abs(there.q).min() < 1e6 < np.abs(there.q).max()
+
+
+def test_stages_stay_within_their_step() -> None:
+    """A motion ends with the last step, and is followed to its end: beyond it there is none."""
+    errors = []
+    for step in (0.05, 0.025):
+        r = rf.scenario("two_link_line").run(method="rk4", step=step)
+        assert r.desired is not None
+        errors.append(np.abs(r.v - r.desired.v).max())
+    assert errors[0] < 1e-7
+    assert errors[0] / errors[1] == pytest.approx(16.0, rel=0.15)
+    seen: list[float] = []
+
+    def law(t: float, q: Any, v: Any) -> Any:
+        seen.append(t)
+        return np.zeros(1)
+
+    rf.simulate(pendulum(), 0.3, control=law, method="rk4", step=0.1, dt_out=0.3)
+    assert max(seen) <= 0.3  # 3 * 0.1 is more
+    assert min(seen[4:12]) >= 0.1  # the second and the third step
+
+
+def test_a_run_that_gets_nowhere_is_stopped_with_what_was_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(pieces, "_WINDOW", 100)
+    monkeypatch.setattr(pieces, "_HOPELESS", 10_000)
+
+    def rattling(t: float, q: Any, v: Any) -> Any:
+        return [1e4 * np.sin(1e5 * t) if t > 0.2 else 0.0]
+
+    with pytest.raises(rf.SimulationError, match=r"gets nowhere: its last \d+ steps") as stop:
+        rf.simulate(pendulum(), 5.0, [1.0], control=rattling, method="dop853", dt_out=0.05)
+    found = stop.value.result
+    assert isinstance(found, rf.Result)
+    assert 0.1 < found.t[-1] < 0.5
+    assert found.status.startswith("failed: the run gets nowhere")

@@ -80,16 +80,16 @@ class Field:
     ground: Ground | None = None
     baumgarte: float = 0.0
 
-    @property
+    @cached_property
     def states(self) -> int:
         """The controller's own states."""
         return self.control.states if self.control is not None else 0
 
-    @property
+    @cached_property
     def size(self) -> int:
         return self.model.nq + self.model.nv + self.states + 2 + (self.ground is not None)
 
-    @property
+    @cached_property
     def parts(self) -> tuple[slice, slice, slice, slice]:
         """Where q, v, z and [work, loss] stand in y."""
         a, b = self.model.nq, self.model.nq + self.model.nv
@@ -101,7 +101,7 @@ class Field:
         """Where the energy that the ground has dissipated stands in y; empty without a ground."""
         return slice(self.parts[3].stop, self.size)
 
-    @property
+    @cached_property
     def sampled(self) -> bool:
         """Whether the controller's output is held between samples."""
         return self.control is not None and self.control.rate_hz is not None
@@ -271,7 +271,7 @@ class Field:
         """The right-hand side, compiled."""
         return Unrolled(lambda: self.program, lambda: self.fingerprint, "field")
 
-    @property
+    @cached_property
     def compiles(self) -> bool:
         """Whether the whole right-hand side is compiled."""
         return self.traceable and unrolls(self.model)
@@ -296,14 +296,15 @@ class Field:
 
     def start(self, q: Array, v: Array) -> Array:
         """y (..., size) of a state at the start of a run."""
-        lead = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
-        own = np.asarray(self.control.start if self.control is not None else (), dtype=np.float64)
-        counters = np.zeros(self.size - self.parts[3].start)
-        parts = [
-            np.broadcast_to(x, (*lead, x.shape[-1]))
-            for x in (q, v, own.reshape(self.states), counters)
-        ]
-        return np.concatenate(parts, axis=-1)
+        lead = q.shape[:-1]
+        if v.shape[:-1] != lead:
+            lead = np.broadcast_shapes(lead, v.shape[:-1])
+        y = np.zeros((*lead, self.size))
+        of_q, of_v, of_z, _ = self.parts
+        y[..., of_q], y[..., of_v] = q, v
+        if self.control is not None and self.states:
+            y[..., of_z] = self.control.start
+        return y
 
 
 def _losses(felt: Sequence[Reaction]) -> Scalar:

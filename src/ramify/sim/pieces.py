@@ -24,7 +24,7 @@ _SURE = 15
 """Steps in a row at the boundary of stability after which a motion is called stiff."""
 _CHUNK = 4096
 """Compiled steps between two looks of Python."""
-_WINDOW, _HOPELESS = 20_000, 20_000_000
+_WINDOW, _HOPELESS = 10_000, 20_000_000
 """Steps after which the pace of a run is looked at; steps to come at which it is hopeless."""
 
 

@@ -136,8 +136,10 @@ def rollout(
     policy = control if callable(control) and not isinstance(control, Controller) else None
     equation = make_field(model, None if policy else control, damping, ground, stabilisation)
     project = bool(model.loops) and stabilisation == "projection"
-    lead = together(q0=q.shape[:-1], v0=v.shape[:-1])
-    y = np.ascontiguousarray(equation.start(q, v)).reshape(-1, equation.size)
+    lead = q.shape[:-1]
+    if v.shape[:-1] != lead:
+        lead = together(q0=lead, v0=v.shape[:-1])
+    y = equation.start(q, v).reshape(-1, equation.size)
     if equation.contact is not None:
         _check_step(equation, y[:, : model.nq], method, scheme, dt)
     if model.loops:
@@ -439,6 +441,8 @@ class _Batch:
     def _status(self, on_failure: str) -> Status:
         failed = np.zeros(len(self.y), dtype=bool)
         failed[list(self.failures)] = True
+        if not self.failures:
+            return Status(failed.reshape(self.lead))
         status = Status(
             failed.reshape(self.lead),
             tuple(
@@ -447,8 +451,6 @@ class _Batch:
                 for i, (t, reason) in sorted(self.failures.items())
             ),
         )  # fmt: skip
-        if status.ok:
-            return status
         if failed.all() or on_failure == "raise":
             raise SimulationError(f"{status}; a smaller dt may help")
         warnings.warn(
