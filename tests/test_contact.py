@@ -329,7 +329,7 @@ def test_up_is_against_gravity() -> None:
 # ---- one text, every way ----
 
 
-@pytest.mark.parametrize("terrain", TERRAINS, ids=lambda t: f"{t.word}")
+@pytest.mark.parametrize("terrain", TERRAINS, ids=lambda t: type(t).__name__)
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
 def test_floats_interpreter_and_compiled_code_agree(
     quadruped: rf.Model, law: Ground, terrain: Any

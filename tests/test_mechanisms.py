@@ -437,7 +437,7 @@ def test_redysims_slider_crank_goes_through_its_fold_when_told() -> None:
 
 
 def test_a_scenario_says_why_it_cannot_start() -> None:
-    from ramify.scenario_files.reader import read_scenario
+    from ramify.scenario_files.scenario import read_scenario
 
     text = "name: x\nrobot: {name: slider_crank, parameters: {rod: 0.5}}\ninitial: {q: {crank: 0}}\nt_end: 1\n"
     with pytest.raises(

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import ramify as rf
 from ramify.motion import PlanarLine
-from ramify.scenario_files.reader import is_scenario, read_scenario
+from ramify.scenario_files.scenario import read_scenario
+from ramify.scenario_files.shipped import is_scenario
 
 SHIPPED = (
     "biped_controlled", "biped_open_loop", "gripper_free_fall", "kuka_free_fall", "kuka_motion", "planar_3r_free_fall",
@@ -249,11 +250,11 @@ MISTAKES = {
     "robot: planar_3r\nt_end: 1": ["name: is missing"],
     "name: x\nt_end: 1": ["robot: is missing"],
     "name: x\nrobot: planar_4r\nt_end: 1": ["run.yaml:2:8: robot: no built-in robot is named 'planar_4r'; did you mean"],
-    "name: x\nrobot: planar_3r\nt_end: -1": ["run.yaml:3:8: t_end: -1 will not do"],
+    "name: x\nrobot: planar_3r\nt_end: -1": ["run.yaml:3:8: t_end: -1 must be a finite number > 0"],
     "name: x\nrobot: planar_3r\nt_end: 1\nmethod: rk7": ["run.yaml:4:9: method: no method is called 'rk7'; did you mean 'rk"],
     "name: x\nrobot: planar_3r\nt_end: 1\nmethod: rk4": ["method: rk4 needs a fixed step"],
     "name: x\nrobot: planar_3r\nt_end: 1\ntend: 2": ["run.yaml:4:1: tend: unknown key; did you mean 't_end'?"],
-    "name: x\nrobot: planar_3r\nt_end: 1\ninitial: {q: [1, 2]}": ["initial.q: 2 entries; 3 belong here"],
+    "name: x\nrobot: planar_3r\nt_end: 1\ninitial: {q: [1, 2]}": ["initial.q: 2 entries; it must have 3"],
     "name: x\nrobot: planar_3r\nt_end: 1\ninitial: {q: {joint9: 1}}": [
         "run.yaml:4:15: initial.q.joint9: no joint or coordinate has this name; did you mean 'joint"
     ],
@@ -269,13 +270,13 @@ MISTAKES = {
     "name: x\nrobot: planar_3r\nt_end: 1\ncontrol: pd": ["run.yaml:4:10: control: pd follows a motion; add the key motion"],
     "name: x\nrobot: planar_3r\nt_end: 1\ncontrol: {type: torque, tau: 1, actuated: [elbow]}": ["no joint 'elbow'"],
     "name: x\nrobot: planar_3r\nt_end: 1\ndamping: [1, 2]": ["damping: 2 entries"],
-    "name: x\nrobot: planar_3r\nt_end: 1\ndamping: [1, -2, 3]": ["run.yaml:4:14: damping.1: -2 will not do"],
+    "name: x\nrobot: planar_3r\nt_end: 1\ndamping: [1, -2, 3]": ["run.yaml:4:14: damping.1: -2 must be a finite number ≥ 0"],
     "name: x\nrobot: planar_3r\nt_end: 1\nmotion: {type: spline, times: [0, 1], points: [[0, 0, 0]]}": ["1 rows for 2 times"],
     "name: x\nrobot: planar_3r\nt_end: 1\nmotion: {type: spline, times: [1, 0], points: [[0, 0, 0], [1, 1, 1]]}": ["must rise"],
     "- 1": ["a scenario file is a mapping"],
     "": ["empty"],
     "name: x\nrobot: kuka_kr5\nt_end: soon\nmotion: 3\ncontrol: {type: pid, kp: -1}\nrtol: 0": [
-        "run.yaml:3:8: t_end", "run.yaml:4:9: motion: 3 will not do", "run.yaml:6:7: rtol: 0 will not do",
+        "run.yaml:3:8: t_end", "run.yaml:4:9: motion: 3 must be a word", "run.yaml:6:7: rtol: 0 must be a finite number > 0",
     ],
 }  # fmt: skip
 

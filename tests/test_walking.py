@@ -15,7 +15,7 @@ import ramify as rf
 from ramify.cli import main
 from ramify.control import ComputedTorque, Prescribed
 from ramify.motion import Cycloid, Function, Gait, Hold, measured_balance
-from ramify.scenario_files.reader import read_scenario
+from ramify.scenario_files.scenario import read_scenario
 
 WALKS = ("planar_biped_walk", "spatial_biped_walk", "quadruped_trot", "hexapod_tripod")
 

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     )
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
-    from ramify.scenario_files.reader import scenario, scenarios
-    from ramify.scenario_files.scenario import Scenario
+    from ramify.scenario_files.scenario import Scenario, scenario
+    from ramify.scenario_files.shipped import scenarios
     from ramify.sim.rollout import Rollout, rollout
     from ramify.studies.study import Study, study
 
@@ -47,8 +47,8 @@ _LAZY = {
     "load": "ramify.api.build",
     "robots": "ramify.files.load",
     "rollout": "ramify.sim.rollout",
-    "scenario": "ramify.scenario_files.reader",
-    "scenarios": "ramify.scenario_files.reader",
+    "scenario": "ramify.scenario_files.scenario",
+    "scenarios": "ramify.scenario_files.shipped",
     "simulate": "ramify.api.simulate",
     "Study": "ramify.studies.study",
     "study": "ramify.studies.study",

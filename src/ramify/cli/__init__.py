@@ -13,7 +13,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import ramify as rf
-from ramify.cli import bench, count, dynamics, equations, files, look, loops, simulation, sweep  # noqa: F401  each registers its commands
+from ramify.cli import (  # noqa: F401  each registers its commands
+    bench,
+    count,
+    dynamics,
+    equations,
+    files,
+    kinds,
+    look,
+    loops,
+    simulation,
+    sweep,
+)
 from ramify.cli.common import app
 from ramify.cli.output import printable
 

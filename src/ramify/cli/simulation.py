@@ -27,7 +27,7 @@ Seconds = Annotated[float | None, Parameter()]
 @app.command
 def scenarios(*, json: AsJson = False) -> None:
     """List the scenarios that come with ramify."""
-    from ramify.scenario_files.reader import summaries
+    from ramify.scenario_files.shipped import summaries
 
     data = summaries()
     if json:
@@ -165,7 +165,8 @@ def simulate(
 
 def _scenario(what: str, settings: list[str] | None) -> Scenario:
     """The scenario of that name or file, or one of a robot at rest for a second."""
-    from ramify.scenario_files.reader import is_scenario, read_scenario
+    from ramify.scenario_files.scenario import read_scenario
+    from ramify.scenario_files.shipped import is_scenario
 
     if is_scenario(what):
         if settings:

@@ -3,14 +3,15 @@ points feel.
 """
 
 from ramify.contact.firm import Dusty, Firm
-from ramify.contact.ground import Ground, Normal, Reaction
+from ramify.contact.ground import LAWS, Ground, Normal, Reaction
 from ramify.contact.hunt_crossley import HuntCrossley
 from ramify.contact.laws import as_ground
 from ramify.contact.record import Contacts, forces, kernel
 from ramify.contact.robot_on_ground import ContactText
-from ramify.contact.terrain import Flat, HeightField, Slope, Terrain
+from ramify.contact.terrain import TERRAINS, Flat, HeightField, Slope, Terrain
 
 __all__ = [
-    "ContactText", "Contacts", "Dusty", "Firm", "Flat", "Ground", "HeightField", "HuntCrossley", "Normal", "Reaction", "Slope",
-    "Terrain", "as_ground", "forces", "kernel",
+    "LAWS", "TERRAINS", "ContactText", "Contacts", "Dusty", "Firm", "Flat", "Ground",
+    "HeightField", "HuntCrossley", "Normal", "Reaction", "Slope", "Terrain", "as_ground",
+    "forces", "kernel",
 ]  # fmt: skip

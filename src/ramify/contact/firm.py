@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from ramify.contact.ground import Ground, Normal, check_numbers, positive, pseudo_coulomb
+from ramify.contact.ground import LAWS, Ground, Normal, positive, pseudo_coulomb
 from ramify.contact.terrain import Flat
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar, select
+from ramify.documents.forms import Number
+from ramify.documents.kinds import key
 from ramify.model.robot import Robot
 
 SAG = 0.05
@@ -31,17 +33,14 @@ class _Book(Ground):
     robot's mass (eq. D.4); friction mu; horizontal_damping c_h (N s/m) of eq. (D.5).
     """
 
-    stiffness: Any = None
-    damping: Any = None
-    overdamping: Any = None
-    friction: Any = 0.7
-    horizontal_damping: Any = None
+    stiffness: Any = field(default=None, metadata=key(Number(above=0.0), unit="N/m"))
+    damping: Any = field(default=None, metadata=key(Number(least=0.0), unit="N s/m"))
+    overdamping: Any = field(default=None, metadata=key(Number(least=0.0)))
+    friction: Any = field(default=0.7, metadata=key(Number(least=0.0)))
+    horizontal_damping: Any = field(default=None, metadata=key(Number(above=0.0), unit="N s/m"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_numbers(
-            self, positive=("stiffness", "horizontal_damping"), not_negative=("damping", "overdamping", "friction")
-        )  # fmt: skip
         if self.damping is not None and self.overdamping is not None:
             raise StateError(
                 f"{type(self).__name__}: damping {self.damping:g} N s/m and overdamping "
@@ -63,23 +62,22 @@ class _Book(Ground):
         return replace(self, stiffness=k, damping=c, overdamping=None, horizontal_damping=ch)
 
 
+@LAWS.add("firm")
 @dataclass(frozen=True, kw_only=True)
 class Firm(_Book):
     """Firm ground (eqs. D.1 - D.5): F = k' d + c d', never negative, at the depth d.
 
     c is c' while the point sinks; while it rises it grows smoothly from zero at the surface to c'
-    at the depth ``full_depth`` (m), c = c' (3 s^2 - 2 s^3) with s = d / full_depth. Unless given
+    at the depth ``full_depth`` (m), c = c' (3 s^2 - 2 s^3) with s = d / full_depth. By default
     that is c' ``top_speed`` / k', the depth whose spring carries the damping of a point that rises
     at top_speed (m/s; ReDySim's vz_max). What is left open follows from the robot's mass.
     """
 
-    word: ClassVar[str] = "firm"
-    top_speed: Any = None
-    full_depth: Any = None
+    top_speed: Any = field(default=None, metadata=key(Number(above=0.0), unit="m/s"))
+    full_depth: Any = field(default=None, metadata=key(Number(above=0.0), unit="m"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_numbers(self, positive=("top_speed", "full_depth"))
         if self.top_speed is not None and self.full_depth is not None:
             raise StateError(
                 f"Firm: top_speed and full_depth ({self.full_depth:g} m) say the same; give one"
@@ -122,6 +120,7 @@ class Firm(_Book):
         return replace(law, top_speed=None, full_depth=depth if depth > 0.0 else 1.0)
 
 
+@LAWS.add("dusty")
 @dataclass(frozen=True, kw_only=True)
 class Dusty(_Book):
     """Dusty ground (eq. D.6, corrected): a layer of dust, ``dust`` (m) thick, over a spring.
@@ -131,12 +130,7 @@ class Dusty(_Book):
     the layer, so that what it gives back is what it took.
     """
 
-    word: ClassVar[str] = "dusty"
-    dust: Any = 0.005
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        check_numbers(self, not_negative=("dust",))
+    dust: Any = field(default=0.005, metadata=key(Number(least=0.0), unit="m"))
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
         k = self.stiffness

@@ -11,16 +11,23 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 
-from ramify.contact.terrain import Flat, Terrain
+from ramify.contact.terrain import TERRAINS, Flat, Terrain
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, atan2, select, sqrt
 from ramify.core.spatial import Vec3
+from ramify.documents.forms import Names
+from ramify.documents.kinds import OneOf, Registry, check_numbers, key
 from ramify.model.robot import Robot
+
+LAWS: Final[Registry[Ground]] = Registry(
+    "ground", key="law", optional=True, besides=("chosen",)
+)
+"""Ground laws by their words: ``@LAWS.add("spring")`` above a dataclass adds one."""
 
 
 class Normal(NamedTuple):
@@ -52,17 +59,18 @@ class Ground(ABC):
     ``scaled``.
 
     terrain: the surface; points: names of the contact points that may touch it, None for all of the
-    model's.
+    model's. The fields that a law adds are its keys in files; their forms in the metadata
+    (``ramify.documents.kinds.key``) are checked in Python and in files alike.
 
     Its repr must say all that the law depends on: compiled code is kept under it.
     """
 
-    word: ClassVar[str] = ""
-    terrain: Terrain = field(default_factory=Flat)
-    points: Any = None
+    terrain: Terrain = field(default_factory=Flat, metadata=key(OneOf(TERRAINS)))
+    points: Any = field(default=None, metadata=key(Names()))
 
     def __post_init__(self) -> None:
-        """Check what is common to all; a law with fields of its own calls this first."""
+        """Check all fields by their forms; a law that checks more calls this first."""
+        check_numbers(self)
         if not isinstance(self.terrain, Terrain):
             raise StateError(
                 "terrain must be a terrain of rf.contact such as Flat() or Slope(); it is "
@@ -137,7 +145,7 @@ class Ground(ABC):
         numbers = {name: value for name, value in numbers.items() if value is not None}
         chosen = [name for name in numbers if getattr(given, name) is None]
         return {
-            "law": self.word or type(self).__name__,
+            "law": LAWS.word_of(type(self)),
             **numbers,
             "terrain": self.terrain.described(),
             "chosen": chosen,
@@ -176,23 +184,3 @@ def regularised_coulomb(
     (m/s).
     """
     return friction * load / sqrt(slip_squared + slip_speed * slip_speed)
-
-
-def check_numbers(
-    law: Any, *, positive: tuple[str, ...] = (), not_negative: tuple[str, ...] = ()
-) -> None:
-    """Floats for the named fields, None where they are left open; StateError for any that make no
-    sense.
-    """
-    for name in (*positive, *not_negative):
-        value = getattr(law, name)
-        if value is None:
-            continue
-        wanted = "positive" if name in positive else "not negative"
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-            raise StateError(f"{type(law).__name__}: {name} must be a number; it is {value!r}")
-        if not math.isfinite(value) or value < 0.0 or (value == 0.0 and name in positive):
-            raise StateError(
-                f"{type(law).__name__}: {name} is {value}; it must be finite and {wanted}"
-            )
-        settle(law, **{name: float(value)})

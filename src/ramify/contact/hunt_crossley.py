@@ -4,17 +4,20 @@ force starts from zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
-from ramify.contact.ground import TINY, Ground, Normal, check_numbers, positive, regularised_coulomb
+from ramify.contact.ground import LAWS, TINY, Ground, Normal, positive, regularised_coulomb
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar, select, sqrt
+from ramify.documents.forms import Number
+from ramify.documents.kinds import key
 
 SAG = 0.005
 """m: how deep the whole robot would stand on one point, where no stiffness is given."""
 
 
+@LAWS.add("hunt_crossley")
 @dataclass(frozen=True, kw_only=True)
 class HuntCrossley(Ground):
     """F = k d^n (1 + lambda d'), never negative, at the depth d.
@@ -24,20 +27,14 @@ class HuntCrossley(Ground):
     below which friction is rounded off: a body that rests on a slope creeps at a part of it.
     """
 
-    word: ClassVar[str] = "hunt_crossley"
-    stiffness: Any = None
-    exponent: Any = 1.5
-    dissipation: Any = 2.0
-    friction: Any = 0.7
-    slip_speed: Any = 0.01
+    stiffness: Any = field(default=None, metadata=key(Number(above=0.0), unit="N/m^n"))
+    exponent: Any = field(default=1.5, metadata=key(Number(above=0.0)))
+    dissipation: Any = field(default=2.0, metadata=key(Number(least=0.0), unit="s/m"))
+    friction: Any = field(default=0.7, metadata=key(Number(least=0.0)))
+    slip_speed: Any = field(default=0.01, metadata=key(Number(above=0.0), unit="m/s"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_numbers(
-            self,
-            positive=("stiffness", "exponent", "slip_speed"),
-            not_negative=("dissipation", "friction"),
-        )
         if self.exponent not in (1.0, 1.5, 2.0, 2.5, 3.0):
             raise StateError(
                 f"HuntCrossley: exponent is {self.exponent}; choose 1, 1.5, 2, 2.5 or 3"
@@ -58,8 +55,6 @@ class HuntCrossley(Ground):
         return regularised_coulomb(self.friction, self.slip_speed, load, slip_squared)
 
     def scaled(self, mass: float, weight: float) -> Self:
-        return (
-            self
-            if self.stiffness is not None
-            else replace(self, stiffness=weight / SAG**self.exponent)
-        )
+        if self.stiffness is not None:
+            return self
+        return replace(self, stiffness=weight / SAG**self.exponent)

@@ -1,23 +1,18 @@
-"""Grounds as users name them: None, an object, a word, or a mapping as in a scenario file."""
+"""Grounds as users give them: None, an object, a word, a mapping as in a scenario file, or its
+text.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from ramify.contact.firm import Dusty, Firm
-from ramify.contact.ground import Ground
-from ramify.contact.hunt_crossley import HuntCrossley
-from ramify.contact.terrain import Flat, HeightField, Slope, Terrain
-from ramify.core.errors import SimulationError
+from ramify.contact.ground import LAWS, Ground
+from ramify.contact.robot_on_ground import ContactText
+from ramify.core.errors import RamifyError, SimulationError
+from ramify.documents.forms import Noted, Reading
+from ramify.documents.mistakes import Mistakes, Path
 from ramify.model.robot import Robot
-
-LAWS: Final[Mapping[str, type[Ground]]] = {law.word: law for law in (Firm, Dusty, HuntCrossley)}
-"""Laws by their words."""
-TERRAINS: Final[Mapping[str, type[Terrain]]] = {
-    kind.word: kind for kind in (Flat, Slope, HeightField)
-}
-"""Terrains by their words."""
 
 
 def as_ground(ground: Any, model: Robot) -> Ground | None:
@@ -26,13 +21,35 @@ def as_ground(ground: Any, model: Robot) -> Ground | None:
     """
     if ground is None or isinstance(ground, Ground):
         return ground
-    if isinstance(ground, (str, Mapping)):
-        from ramify.contact.reader import (
-            read_ground,
-        )  # pydantic is heavy: only for words and mappings
+    if not isinstance(ground, (str, Mapping)):
+        raise SimulationError(
+            f"ground must be a law of rf.contact such as Firm(), a word ({', '.join(LAWS)}) or a "
+            f"mapping; it is {ground!r}"
+        )
+    mistakes = Mistakes("ground")
+    raw: object = ground
+    if isinstance(ground, str) and (ground.lstrip().startswith("{") or ":" in ground):
+        from ramify.documents.yaml_text import parse  # the YAML library is heavy
 
-        return read_ground(ground, model)
-    raise SimulationError(
-        f"ground {ground!r} will not do; give a law of rf.contact such as Firm(), a word "
-        f"({', '.join(LAWS)}) or a mapping"
-    )
+        raw = parse(ground, mistakes, "a ground is a word or a mapping such as {law: firm}")
+    mistakes.root = raw
+    found = ground_of(raw, (), Reading(mistakes), model)
+    mistakes.raise_if_any()
+    return found
+
+
+def ground_of(raw: object, path: Path, reading: Reading, model: Robot) -> Ground | None:
+    """The ground that a part of a file describes, None for none; None too where there are
+    mistakes, which are noted.
+    """
+    try:
+        ground: Ground | None = None if raw is None else LAWS.read(raw, path, reading)
+    except Noted:
+        return None
+    if ground is None:
+        return None
+    try:
+        ContactText(model, ground)
+    except RamifyError as error:
+        reading.mistakes.add(path, str(error))
+    return ground

@@ -12,9 +12,9 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, ClassVar, Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
 from ramify.core.spatial import Vec3
+from ramify.documents.forms import Choice, Number, Numbers, Rows
+from ramify.documents.kinds import Registry, check_numbers, key, keys_of
 
+TERRAINS: Final[Registry[Terrain]] = Registry("terrain", key="kind", guessed=True)
+"""Terrains by their words; where a file gives no kind, the keys say which is meant."""
 _LEAST_RISE: Final = 1e-6
 """Cosine between a normal and the upward direction, at least: a steeper plane is a wall."""
 Triple = tuple[float, float, float]
@@ -43,15 +47,14 @@ class Terrain(ABC):
     up: the upward direction (3,) in the world; None: against gravity. Ahead is along the world's x
     (along y where x points up), left completes a right-handed set.
 
-    ``word`` and ``keys`` are its name and those of its fields that are called otherwise in scenario
-    files. Its repr must say all that the surface depends on: compiled code is kept under it.
+    The fields that a kind adds are its keys in files. Its repr must say all that the surface
+    depends on: compiled code is kept under it.
     """
 
-    word: ClassVar[str] = ""
-    keys: ClassVar[Mapping[str, str]] = {}
-    up: Any = None
+    up: Any = field(default=None, metadata=key(Numbers(3)))
 
     def __post_init__(self) -> None:
+        check_numbers(self)
         if self.up is not None:
             settle(self, up=_direction(type(self).__name__, "up", self.up))
 
@@ -81,29 +84,26 @@ class Terrain(ABC):
 
     def described(self) -> Mapping[str, Any]:
         """The mapping that gives this terrain again."""
-        numbers = {self.keys.get(f.name, f.name): getattr(self, f.name) for f in fields(self)}
+        numbers = {one.name: getattr(self, name) for name, one in keys_of(type(self)).items()}
         return {
-            "kind": self.word or type(self).__name__,
+            "kind": TERRAINS.word_of(type(self)),
             **{name: value for name, value in numbers.items() if value is not None},
         }
 
 
+@TERRAINS.add("flat")
 @dataclass(frozen=True, kw_only=True)
 class Flat(Terrain):
     """A level plane, ``height`` (m) above the world's origin."""
 
-    word: ClassVar[str] = "flat"
-    height: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        settle(self, height=_number("Flat", "height", self.height))
+    height: float = field(default=0.0, metadata=key(Number(), unit="m"))
 
     def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
         up = Vec3(*self.axes[2])
         return self.height - up.dot(place), up
 
 
+@TERRAINS.add("slope")
 @dataclass(frozen=True, kw_only=True)
 class Slope(Terrain):
     """A plane that rises by ``angle`` (rad) towards ``heading`` (rad from ahead, turning left), or
@@ -112,22 +112,15 @@ class Slope(Terrain):
     It passes ``height`` (m) above the world's origin.
     """
 
-    word: ClassVar[str] = "slope"
-    keys: ClassVar[Mapping[str, str]] = {"angle": "slope"}
-    angle: float = 0.0
-    heading: float = 0.0
-    height: float = 0.0
-    normal: Any = None
+    angle: float = field(
+        default=0.0, metadata=key(Number(degrees=True), unit="rad", name="slope")
+    )
+    heading: float = field(default=0.0, metadata=key(Number(degrees=True), unit="rad"))
+    height: float = field(default=0.0, metadata=key(Number(), unit="m"))
+    normal: Any = field(default=None, metadata=key(Numbers(3)))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        settle(
-            self,
-            **{
-                name: _number("Slope", name, getattr(self, name))
-                for name in ("angle", "heading", "height")
-            },
-        )
         if abs(self.angle) >= 0.5 * math.pi:
             raise StateError(f"Slope: angle is {self.angle} rad; it must be within a quarter turn")
         if self.normal is not None:
@@ -162,6 +155,7 @@ class Slope(Terrain):
         return self.height * up.dot(n) - n.dot(place), n
 
 
+@TERRAINS.add("height_field")
 @dataclass(frozen=True, kw_only=True)
 class HeightField(Terrain):
     """Heights (nx, ny) in m over a grid, ``spacing`` (m) apart (one number, or ahead and left), the
@@ -173,12 +167,12 @@ class HeightField(Terrain):
     which moves a node by a quarter of that part of its second difference.
     """
 
-    word: ClassVar[str] = "height_field"
-    keys: ClassVar[Mapping[str, str]] = {"kind": "interpolate"}
-    heights: Any
-    spacing: Any
-    origin: Any = (0.0, 0.0)
-    kind: Literal["linear", "cubic"] = "linear"
+    heights: Any = field(metadata=key(Rows(), unit="m"))
+    spacing: Any = field(metadata=key(Numbers(single=True), unit="m"))
+    origin: Any = field(default=(0.0, 0.0), metadata=key(Numbers(2), unit="m"))
+    kind: Literal["linear", "cubic"] = field(
+        default="linear", metadata=key(Choice(("linear", "cubic")), name="interpolate")
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -321,23 +315,16 @@ def _amiss(heights: Any) -> str:
         lengths = []
     odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
     if odd is not None:
-        return f"heights[{odd}] has {lengths[odd]} entries, heights[0] has {lengths[0]}; all rows must be as long"
+        return (
+            f"heights[{odd}] has {lengths[odd]} entries, heights[0] has {lengths[0]}; all rows must "
+            "be of one length"
+        )
     return "heights (nx, ny), spacing (one or two) and origin (2,) must be numbers"
 
 
 def _triple(value: Any) -> Triple:
     x, y, z = (0.0 if abs(float(c)) < 1e-15 else float(c) for c in value)
     return x, y, z
-
-
-def _number(what: str, name: str, value: Any) -> float:
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, (int, float, np.number))
-        or not math.isfinite(value)
-    ):
-        raise StateError(f"{what}: {name} must be a finite number; it is {value!r}")
-    return float(value)
 
 
 def _direction(what: str, name: str, value: Any) -> Triple:

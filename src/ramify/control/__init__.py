@@ -1,6 +1,6 @@
 """Controllers: texts over any scalar that give joint forces from the time and the state."""
 
-from ramify.control.base import Controller, as_controller
+from ramify.control.base import CONTROLLERS, Controller, as_controller
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.feedforward import Feedforward
 from ramify.control.function import Function
@@ -12,6 +12,7 @@ from ramify.control.sum import Sum
 from ramify.control.torque import Torque, TorqueTable
 
 __all__ = [
-    "PD", "PID", "ComputedTorque", "Controller", "Feedforward", "Function", "GravityCompensation", "Prescribed", "RobotText", "Sum",
-    "Torque", "TorqueTable", "as_controller",
+    "CONTROLLERS", "PD", "PID", "ComputedTorque", "Controller", "Feedforward", "Function",
+    "GravityCompensation", "Prescribed", "RobotText", "Sum", "Torque", "TorqueTable",
+    "as_controller",
 ]  # fmt: skip

@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,16 +22,29 @@ from ramify.contact.laws import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.robot import RobotText, Scalars, StillRobot
 from ramify.core.arrays import Array
-from ramify.core.errors import SimulationError, StateError
+from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
+from ramify.documents.forms import Names, Number, Numbers, Reading
+from ramify.documents.kinds import Registry, key
+from ramify.documents.mistakes import Path
 from ramify.model.configuration import checked
 from ramify.model.drives import Driven
 from ramify.model.robot import Robot
+from ramify.motion.reading import about_robot
 from ramify.motion.trajectory import Row, row, stacked
 
 Forces = tuple[list[Scalar], list[Scalar]]
 """Joint forces, and the rates of the controller's own states."""
+
+CONTROLLERS: Final[Registry[Controller]] = Registry("controller", optional=True)
+"""Controllers by their words: ``@CONTROLLERS.add("spring")`` above a dataclass adds one."""
+ACTUATED: Final = key(Names())
+LIMITS: Final = key(Numbers(single=True, of=Number(least=0.0, endless=True)), unit="N m or N")
+RATE: Final = key(Number(above=0.0), unit="Hz")
+"""Metadata of the fields that all controllers have."""
+GAINS: Final = Numbers(single=True, of=Number(least=0.0))
+"""Form of gains: a number, or one per driven coordinate."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +55,15 @@ class Controller(ABC):
     actuated: the joints it drives, by name or index; None: all that the model calls actuated, but
     never a free base. limits: largest absolute force, N m or N: a number, or one per driven
     coordinate, or (nv,); None or infinity: unlimited. rate_hz: None for a continuous law; a number
-    for a sampled one, whose forces the simulator holds from sample to sample.
+    for a sampled one, whose forces the simulator holds from sample to sample. The fields that a
+    kind adds are its keys in files, once it has a word in ``CONTROLLERS``.
 
     Its repr must say all that the law depends on: compiled code is kept under it.
     """
 
-    actuated: Any = None
-    limits: Any = None
-    rate_hz: float | None = None
+    actuated: Any = field(default=None, metadata=ACTUATED)
+    limits: Any = field(default=None, metadata=LIMITS)
+    rate_hz: float | None = field(default=None, metadata=RATE)
 
     def __post_init__(self) -> None:
         """Check what is common to all; a kind with fields of its own calls this first."""
@@ -152,6 +166,19 @@ class Controller(ABC):
         self.text(
             StillRobot(model), 0.0, model.neutral().tolist(), [0.0] * model.nv, list(self.start)
         )
+
+
+def read_controller(raw: object, path: Path, reading: Reading) -> Controller | None:
+    """The controller that a part of a file describes, None for none. Raises Noted once all
+    mistakes are noted, also where it does not fit the robot.
+    """
+    made: Controller | None = CONTROLLERS.read(raw, path, reading)
+    if made is not None:
+        try:
+            made.check(about_robot(reading).robot)
+        except RamifyError as error:
+            raise reading.refuse(path, str(error)) from error
+    return made
 
 
 def as_controller(control: Any, model: Robot) -> Controller | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ramify.control.base import Forces
+from ramify.control.base import CONTROLLERS, Forces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.scalar import Scalar
 from ramify.model.drives import Driven
 
 
+@CONTROLLERS.add("computed_torque")
 @dataclass(frozen=True)
 class ComputedTorque(Follower):
     """tau = I alpha + h with alpha = a_des + kp e + kd de/dt (eqs. 9.3, 9.4): then dde + kd de + kp
@@ -22,7 +23,7 @@ class ComputedTorque(Follower):
     feels what its feet press on.
 
     motion: of the driven coordinates, or of all. kp in 1/s^2, kd in 1/s, each a number or one per
-    driven coordinate; kd is critical, 2 sqrt(kp), unless given: 49 and 14, the book's gains.
+    driven coordinate; kd is critical, 2 sqrt(kp), by default: 49 and 14, the book's gains.
 
     Raises StateError where motion or gains do not fit.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ramify.control.base import Forces
+from ramify.control.base import CONTROLLERS, Forces
 from ramify.control.computed_torque import driving_forces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
 from ramify.control.robot import RobotText, Scalars
@@ -13,6 +13,7 @@ from ramify.core.scalar import Scalar
 from ramify.model.drives import Driven
 
 
+@CONTROLLERS.add("feedforward")
 @dataclass(frozen=True)
 class Feedforward(Follower):
     """tau = tau_ID + kp e + kd de/dt, tau_ID being the inverse dynamics of the desired motion (eqs.
@@ -23,7 +24,7 @@ class Feedforward(Follower):
     taken where it is. On a ground the forces that act are fed in.
 
     motion: of the driven coordinates, or of all. kp in N m/rad or N/m, kd in N m s/rad or N s/m,
-    each a number or one per driven coordinate; kd is sqrt(kp) unless given: 49 and 7, the book's
+    each a number or one per driven coordinate; kd is sqrt(kp) by default: 49 and 7, the book's
     gains.
 
     Raises StateError where motion or gains do not fit.

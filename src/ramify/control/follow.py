@@ -4,30 +4,35 @@ and how far off they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
 
-from ramify.control.base import Controller, gains, spread
+from ramify.control.base import GAINS, Controller, gains, spread
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.forms import Surrounding
+from ramify.documents.kinds import key
 from ramify.model.drives import Driven
 from ramify.motion.trajectory import Row, Trajectory
+
+FOLLOWED: Final = key(Surrounding("motion", "follows a motion"))
+"""Metadata of the field with the motion that a controller follows."""
 
 
 @dataclass(frozen=True)
 class Follower(Controller):
     """A controller that follows a motion with the gains kp and kd; kd is ``ratio`` times the root
-    of kp unless given.
+    of kp by default.
 
     Raises StateError where motion or gains do not fit.
     """
 
     ratio: ClassVar[float] = 2.0
-    motion: Trajectory
-    kp: Any = 49.0
-    kd: Any = None
+    motion: Trajectory = field(metadata=FOLLOWED)
+    kp: Any = field(default=49.0, metadata=key(GAINS))
+    kd: Any = field(default=None, metadata=key(GAINS))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,7 +113,7 @@ def sums(*columns: Scalars) -> list[Scalar]:
 
 def following(motion: Any, kp: Any, kd: Any, ratio: float) -> tuple[Row, Row]:
     """Checked gains (kp, kd) of a controller that follows a motion; kd is ``ratio`` times the root
-    of kp unless given.
+    of kp by default.
     """
     if not isinstance(motion, Trajectory):
         raise StateError(

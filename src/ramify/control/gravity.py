@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.control.base import Controller, Forces, gains, spread
+from ramify.control.base import CONTROLLERS, GAINS, Controller, Forces, gains, spread
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.kinds import key
 from ramify.model.drives import Driven
 
 
+@CONTROLLERS.add("gravity_compensation")
 @dataclass(frozen=True)
 class GravityCompensation(Controller):
     """tau = g(q) - kd v: the driven coordinates' share of the forces that hold the robot at rest,
@@ -21,7 +23,7 @@ class GravityCompensation(Controller):
     negative or does not fit.
     """
 
-    kd: Any = 0.0
+    kd: Any = field(default=0.0, metadata=key(GAINS))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.control.base import Controller, Forces, gains
-from ramify.control.follow import Follower, desired, errors, following, sums, weighted
+from ramify.control.base import CONTROLLERS, GAINS, Controller, Forces, gains
+from ramify.control.follow import (
+    FOLLOWED,
+    Follower,
+    desired,
+    errors,
+    following,
+    sums,
+    weighted,
+)
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.kinds import key
 from ramify.model.drives import Driven
 from ramify.motion.trajectory import Trajectory
 
 
+@CONTROLLERS.add("pd")
 @dataclass(frozen=True)
 class PD(Follower):
     """tau = kp e + kd de/dt, with e = q_des - q: ReDySim's own controller, of 49 and 14.
 
     motion: of the driven coordinates, or of all. kp in N m/rad or N/m, kd in N m s/rad or N s/m,
-    each a number or one per driven coordinate; kd is 2 sqrt(kp) unless given.
+    each a number or one per driven coordinate; kd is 2 sqrt(kp) by default.
 
     Raises StateError where motion or gains do not fit.
     """
@@ -33,6 +43,7 @@ class PD(Follower):
         ), []
 
 
+@CONTROLLERS.add("pid")
 @dataclass(frozen=True)
 class PID(Controller):
     """tau = kp e + ki z + kd de/dt with dz/dt = e, the error's integral, zero at the start (eq.
@@ -44,10 +55,10 @@ class PID(Controller):
     Raises StateError where motion or gains do not fit.
     """
 
-    motion: Trajectory
-    kp: Any = 49.0
-    ki: Any = 49.0
-    kd: Any = None
+    motion: Trajectory = field(metadata=FOLLOWED)
+    kp: Any = field(default=49.0, metadata=key(GAINS))
+    ki: Any = field(default=49.0, metadata=key(GAINS))
+    kd: Any = field(default=None, metadata=key(GAINS))
 
     def __post_init__(self) -> None:
         super().__post_init__()

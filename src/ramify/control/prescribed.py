@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ramify.control.base import Controller, Forces
-from ramify.control.follow import desired
+from ramify.control.base import CONTROLLERS, Controller, Forces
+from ramify.control.follow import FOLLOWED, desired
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
@@ -23,6 +23,7 @@ class Solved(NamedTuple):
     tau: list[Scalar]
 
 
+@CONTROLLERS.add("inverse")
 @dataclass(frozen=True)
 class Prescribed(Controller):
     """The driven coordinates move exactly as ``motion`` says; the others move freely, and the
@@ -39,7 +40,7 @@ class Prescribed(Controller):
     prescribed motion cannot keep.
     """
 
-    motion: Trajectory
+    motion: Trajectory = field(metadata=FOLLOWED)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.control.base import Controller, Forces
+from ramify.control.base import CONTROLLERS, Controller, Forces
 from ramify.control.follow import sums
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.forms import Listed
+from ramify.documents.kinds import OneOf, key
 from ramify.model.drives import Driven
 from ramify.model.robot import Robot
 from ramify.motion.trajectory import Row
 
 
+@CONTROLLERS.add("sum")
 @dataclass(frozen=True)
 class Sum(Controller):
     """The forces of all ``parts`` together; each part keeps its own joints and limits, and limits
@@ -28,7 +31,7 @@ class Sum(Controller):
     Raises StateError where there is no part, one is no controller, or rates differ.
     """
 
-    parts: Any
+    parts: Any = field(metadata=key(Listed(OneOf(CONTROLLERS))))
 
     def __post_init__(self) -> None:
         super().__post_init__()

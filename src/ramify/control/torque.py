@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
-from ramify.control.base import Controller, Forces, spread
+from ramify.control.base import CONTROLLERS, Controller, Forces, spread
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
+from ramify.documents.forms import Choice, Numbers, Rows
+from ramify.documents.kinds import key
 from ramify.model.drives import Driven
 from ramify.motion.pieces import pick
+from ramify.motion.reading import Coordinates
 from ramify.motion.trajectory import row, table
 
+INTERPOLATE: Final = Choice(("linear", "hold"))
 
+
+@CONTROLLERS.add("torque")
 @dataclass(frozen=True)
 class Torque(Controller):
     """Constant forces ``tau``, N m or N: a number, one per driven coordinate, or (nv,).
@@ -23,7 +29,7 @@ class Torque(Controller):
     Raises StateError where a force is not finite or the shape does not fit.
     """
 
-    tau: Any
+    tau: Any = field(metadata=key(Coordinates(needed=True, degrees=False), unit="N m or N"))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -35,6 +41,7 @@ class Torque(Controller):
         return list(spread("tau", self.tau, driven, robot)), []
 
 
+@CONTROLLERS.add("torque_table")
 @dataclass(frozen=True)
 class TorqueTable(Controller):
     """Forces ``values`` (T, k) or (T, nv), N m or N, at the rising ``times`` (T,), s; k the number
@@ -48,14 +55,14 @@ class TorqueTable(Controller):
     ``interpolate`` is unknown.
     """
 
-    times: Any
-    values: Any
-    interpolate: str = "linear"
+    times: Any = field(metadata=key(Numbers(), unit="s"))
+    values: Any = field(metadata=key(Rows(per="times"), unit="N m or N"))
+    interpolate: str = field(default="linear", metadata=key(INTERPOLATE))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.interpolate not in ("linear", "hold"):
-            raise StateError(f"interpolate {self.interpolate!r} must be 'linear' or 'hold'")
+        if self.interpolate not in INTERPOLATE.values:
+            raise StateError(f"interpolate {self.interpolate!r} must be {INTERPOLATE.wanted}")
         times, values = table("values", self.times, self.values, least=1)
         settle(self, times=times, values=values)
 

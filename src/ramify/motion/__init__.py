@@ -11,6 +11,7 @@ from ramify.motion.line import PlanarLine
 from ramify.motion.pendulum import InvertedPendulum
 from ramify.motion.per_joint import PerJoint
 from ramify.motion.quintic import Quintic
+from ramify.motion.reading import Coordinates
 from ramify.motion.sequence import Sequence
 from ramify.motion.spline import Spline
 from ramify.motion.support import (
@@ -21,10 +22,11 @@ from ramify.motion.support import (
     support_polygon,
 )
 from ramify.motion.table import Table
-from ramify.motion.trajectory import Motion, Trajectory
+from ramify.motion.trajectory import MOTIONS, Motion, Trajectory
 
 __all__ = [
-    "Balance", "Cycloid", "Function", "Gait", "Harmonic", "Hold", "InvertedPendulum", "Leg", "Motion", "PerJoint", "PlanarLine",
-    "Posture", "Quintic", "Sequence", "Spline", "Table", "Target", "Trajectory", "cycloid", "example_ends", "inverse_kinematics",
+    "MOTIONS", "Balance", "Coordinates", "Cycloid", "Function", "Gait", "Harmonic", "Hold",
+    "InvertedPendulum", "Leg", "Motion", "PerJoint", "PlanarLine", "Posture", "Quintic", "Sequence",
+    "Spline", "Table", "Target", "Trajectory", "cycloid", "example_ends", "inverse_kinematics",
     "legs", "measured_balance", "planned_balance", "support_margin", "support_polygon",
 ]  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,22 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, sin
+from ramify.documents.kinds import key
 from ramify.model.robot import Robot
-from ramify.motion.trajectory import Motion, Texts, Trajectory, span, together
+from ramify.motion.reading import Coordinates
+from ramify.motion.trajectory import (
+    BEGIN,
+    DURATION,
+    MOTIONS,
+    Motion,
+    Texts,
+    Trajectory,
+    span,
+    together,
+)
 
 
+@MOTIONS.add("cycloid")
 @dataclass(frozen=True)
 class Cycloid(Trajectory):
     """From ``start`` to ``end``, each (n,) or a number, in rad or m, within ``duration`` s (eq.
@@ -29,10 +41,10 @@ class Cycloid(Trajectory):
     positive.
     """
 
-    start: Any
-    end: Any
-    duration: float = 1.0
-    begin: float = 0.0
+    start: Any = field(metadata=key(Coordinates("rest"), unit="rad or m"))
+    end: Any = field(metadata=key(Coordinates("start", needed=True), unit="rad or m"))
+    duration: float = field(default=1.0, metadata=DURATION)
+    begin: float = field(default=0.0, metadata=BEGIN)
 
     def __post_init__(self) -> None:
         start, end = together(start=self.start, end=self.end)

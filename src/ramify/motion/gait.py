@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,23 @@ from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
+from ramify.documents.forms import Names, Number, Reading
+from ramify.documents.kinds import key
 from ramify.model.drives import driven
 from ramify.model.robot import Robot
 from ramify.motion.jet import Jet, jet
 from ramify.motion.leg import Leg, legs, reaches
 from ramify.motion.pendulum import InvertedPendulum
-from ramify.motion.trajectory import Motion, Texts, Trajectory, is_number, stacked
+from ramify.motion.reading import about_robot
+from ramify.motion.trajectory import (
+    BEGIN,
+    MOTIONS,
+    Motion,
+    Texts,
+    Trajectory,
+    is_number,
+    stacked,
+)
 
 Place = tuple[Scalar, Scalar, Scalar]
 
@@ -42,7 +53,7 @@ class Gait(Trajectory):
     those of the pendulum and of the swinging feet do.
 
     legs: see ``Leg``; support: the names of those that stand first; steps: how many steps, without
-    end unless told (the motion is then held); base: whether the six coordinates [x y z, three
+    end by default (the motion is then held); base: whether the six coordinates [x y z, three
     angles] of a free_euler base come first. The base starts stride/2 behind the feet that stand
     first, whose place is x = 0. With a ``pendulum.sway`` the two feet of a biped keep that distance
     from the middle and the hips sway between them; without, each foot stands below its hip.
@@ -107,7 +118,7 @@ class Gait(Trajectory):
         height: of the hips over the ground (z_h), m; period: of a step (T), s; stride: the way of a
         step (l_s), m; lift: how high a foot is lifted (h_f), m; sway: of a biped's feet from the
         middle (abs(y_h(0))), m; support: the legs that stand first, each by the name of one of its
-        joints or bodies; every other leg unless given (diagonals, tripods).
+        joints or bodies; every other leg by default (diagonals, tripods).
 
         Raises ModelError where the robot's legs are of another kind, StateError where a number does
         not fit.
@@ -280,6 +291,24 @@ class Gait(Trajectory):
         for part, moved in zip((q, v, a), self.trunk(m.t), strict=True):
             part[..., :3] = moved
         return Motion(m.t, q, v, a)
+
+
+@MOTIONS.add("gait")
+@dataclass(frozen=True)
+class WalkingGait:
+    """A gait by its numbers, as ``Gait.of`` takes them; the legs are the robot's."""
+
+    height: float = field(metadata=key(Number(above=0.0), unit="m"))
+    period: float = field(metadata=key(Number(above=0.0), unit="s"))
+    stride: float = field(metadata=key(Number(above=0.0), unit="m"))
+    lift: float = field(metadata=key(Number(above=0.0), unit="m"))
+    sway: float = field(default=0.0, metadata=key(Number(least=0.0), unit="m"))
+    support: Sequence[str] | None = field(default=None, metadata=key(Names()))
+    steps: float = field(default=math.inf, metadata=key(Number(least=1, whole=True, endless=True)))
+    begin: float = field(default=0.0, metadata=BEGIN)
+
+    def build(self, reading: Reading) -> Gait:
+        return Gait.of(about_robot(reading).robot, **vars(self))
 
 
 def _either(first: Scalar, standing: Scalar, swinging: Scalar, stands: bool) -> Jet:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, sin
-from ramify.motion.trajectory import Texts, Trajectory, span, together
+from ramify.documents.kinds import key
+from ramify.motion.reading import Coordinates
+from ramify.motion.trajectory import (
+    BEGIN,
+    ENDLESS,
+    MOTIONS,
+    Texts,
+    Trajectory,
+    span,
+    together,
+)
 
 
+@MOTIONS.add("harmonic")
 @dataclass(frozen=True)
 class Harmonic(Trajectory):
     """q = offset + amplitude sin(2 pi frequency (t - begin) + phase), for ever unless a duration is
@@ -22,12 +33,12 @@ class Harmonic(Trajectory):
     positive.
     """
 
-    offset: Any
-    amplitude: Any
-    frequency: Any
-    phase: Any = 0.0
-    duration: float = math.inf
-    begin: float = 0.0
+    offset: Any = field(metadata=key(Coordinates("rest"), unit="rad or m"))
+    amplitude: Any = field(metadata=key(Coordinates(), unit="rad or m"))
+    frequency: Any = field(metadata=key(Coordinates(needed=True, degrees=False), unit="Hz"))
+    phase: Any = field(default=0.0, metadata=key(Coordinates(), unit="rad"))
+    duration: float = field(default=math.inf, metadata=ENDLESS)
+    begin: float = field(default=0.0, metadata=BEGIN)
 
     def __post_init__(self) -> None:
         names = ("offset", "amplitude", "frequency", "phase")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
-from ramify.motion.trajectory import Texts, Trajectory, row, span
+from ramify.documents.kinds import key
+from ramify.motion.reading import Coordinates
+from ramify.motion.trajectory import BEGIN, ENDLESS, MOTIONS, Texts, Trajectory, row, span
 
 
+@MOTIONS.add("hold")
 @dataclass(frozen=True)
 class Hold(Trajectory):
     """The coordinates stay at ``q`` (n,) or a number, rad or m. A duration matters only as a part
@@ -19,9 +22,9 @@ class Hold(Trajectory):
     Raises StateError where a value is not finite or the duration is not positive.
     """
 
-    q: Any
-    duration: float = math.inf
-    begin: float = 0.0
+    q: Any = field(metadata=key(Coordinates("rest"), unit="rad or m"))
+    duration: float = field(default=math.inf, metadata=ENDLESS)
+    begin: float = field(default=0.0, metadata=BEGIN)
 
     def __post_init__(self) -> None:
         begin, duration = span(self.begin, self.duration, endless=True)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
+from ramify.documents.forms import Choice, Numbers
+from ramify.documents.kinds import key
 from ramify.motion.jet import Jet, jet
-from ramify.motion.trajectory import Row, Texts, Trajectory, row, span
+from ramify.motion.trajectory import BEGIN, DURATION, MOTIONS, Row, Texts, Trajectory, row, span
 
 
+@MOTIONS.add("planar_line")
 @dataclass(frozen=True)
 class PlanarLine(Trajectory):
     """The two joint angles that lead the tip of a planar arm from ``start`` to ``end``, points (x,
@@ -26,12 +29,12 @@ class PlanarLine(Trajectory):
     Raises StateError where a value is not finite or the line leaves the reach of the arm.
     """
 
-    start: Any
-    end: Any
-    lengths: Any
-    duration: float = math.pi
-    begin: float = 0.0
-    elbow: int = 1
+    start: Any = field(metadata=key(Numbers(2), unit="m"))
+    end: Any = field(metadata=key(Numbers(2), unit="m"))
+    lengths: Any = field(metadata=key(Numbers(2), unit="m"))
+    duration: float = field(default=math.pi, metadata=DURATION)
+    begin: float = field(default=0.0, metadata=BEGIN)
+    elbow: int = field(default=1, metadata=key(Choice((1, -1))))
 
     def __post_init__(self) -> None:
         begin, duration = span(self.begin, self.duration)

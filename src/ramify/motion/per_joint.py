@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,10 +12,14 @@ from numpy.typing import ArrayLike
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.forms import ByName, Reading
+from ramify.documents.kinds import OneOf, key
+from ramify.documents.mistakes import Path
 from ramify.model.drives import Actuated, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
-from ramify.motion.trajectory import Texts, Trajectory, row
+from ramify.motion.reading import about_robot
+from ramify.motion.trajectory import MOTIONS, Texts, Trajectory, row
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class PerJoint(Trajectory):
         """The driven coordinates of a robot, or those of ``joints``, by the names of their joints.
 
         Joints that ``parts`` does not name stay at ``rest`` (k,), one entry per coordinate, rad or
-        m; at zero unless given.
+        m; at zero by default.
 
         Raises StateError for a name that is not among them, a trajectory of the wrong length, and a
         joint with a quaternion.
@@ -109,6 +113,26 @@ class PerJoint(Trajectory):
         texts = [part.text(t) for part in self.parts]
         q, v, a = ([x for text in texts for x in text[i]] for i in range(3))
         return q, v, a
+
+
+@dataclass(frozen=True)
+class _OfJoint(OneOf):
+    """A motion of the joint that its key names."""
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        return super().read(raw, path, about_robot(reading).of_joint(str(path[-1])))
+
+
+@MOTIONS.add("per_joint")
+@dataclass(frozen=True)
+class NamedMotions:
+    """Different motions for different joints, by name; the others stay where the run starts."""
+
+    joints: Mapping[str, Trajectory] = field(metadata=key(ByName(_OfJoint(MOTIONS))))
+
+    def build(self, reading: Reading) -> PerJoint:
+        about = about_robot(reading)
+        return PerJoint.named(about.robot, self.joints, rest=about.rest)
 
 
 def trajectories(name: str, parts: Any) -> tuple[Trajectory, ...]:

@@ -2,36 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
-from ramify.motion.trajectory import Texts, Trajectory, span, together
+from ramify.documents.kinds import key
+from ramify.motion.reading import Coordinates
+from ramify.motion.trajectory import (
+    BEGIN,
+    DURATION,
+    MOTIONS,
+    Texts,
+    Trajectory,
+    span,
+    together,
+)
+
+_RATE: Final = key(Coordinates(), unit="rad/s or m/s")
+_ACCELERATION: Final = key(Coordinates(degrees=False), unit="rad/s^2 or m/s^2")
 
 
+@MOTIONS.add("quintic")
 @dataclass(frozen=True)
 class Quintic(Trajectory):
     """From ``start`` to ``end`` within ``duration`` s along q = sum of c_k s^k, k = 0 … 5, with s =
     (t - begin) / T.
 
     start, end (n,) or a number, rad or m; rates (rad/s, m/s) and accelerations (rad/s^2, m/s^2) at
-    the ends likewise, zero unless given. With rest at both ends the share of the way is 10 s^3 - 15
+    the ends likewise, zero by default. With rest at both ends the share of the way is 10 s^3 - 15
     s^4 + 6 s^5.
 
     Raises StateError where a value is not finite, shapes do not fit, or the duration is not
     positive.
     """
 
-    start: Any
-    end: Any
-    duration: float = 1.0
-    begin: float = 0.0
-    start_rate: Any = 0.0
-    end_rate: Any = 0.0
-    start_acceleration: Any = 0.0
-    end_acceleration: Any = 0.0
+    start: Any = field(metadata=key(Coordinates("rest"), unit="rad or m"))
+    end: Any = field(metadata=key(Coordinates("start", needed=True), unit="rad or m"))
+    duration: float = field(default=1.0, metadata=DURATION)
+    begin: float = field(default=0.0, metadata=BEGIN)
+    start_rate: Any = field(default=0.0, metadata=_RATE)
+    end_rate: Any = field(default=0.0, metadata=_RATE)
+    start_acceleration: Any = field(default=0.0, metadata=_ACCELERATION)
+    end_acceleration: Any = field(default=0.0, metadata=_ACCELERATION)
 
     def __post_init__(self) -> None:
         names = ("start", "end", "start_rate", "end_rate", "start_acceleration", "end_acceleration")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import Any
 
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.forms import Listed
+from ramify.documents.kinds import OneOf, key
 from ramify.motion.per_joint import trajectories
 from ramify.motion.pieces import pick
-from ramify.motion.trajectory import Row, Texts, Trajectory
+from ramify.motion.trajectory import BEGIN, MOTIONS, Row, Texts, Trajectory
 
 MEET = 1e-6
 """How far, in rad or m, one part may begin from where the one before has ended."""
 
 
+@MOTIONS.add("sequence")
 @dataclass(frozen=True)
 class Sequence(Trajectory):
     """``parts`` run one after the other from ``begin`` on, each from its own begin for its
@@ -28,8 +31,8 @@ class Sequence(Trajectory):
     Raises StateError where parts differ in their number of coordinates, do not end, or do not meet.
     """
 
-    parts: Any
-    begin: float = 0.0
+    parts: Any = field(metadata=key(Listed(OneOf(MOTIONS))))
+    begin: float = field(default=0.0, metadata=BEGIN)
 
     def __post_init__(self) -> None:
         parts = trajectories("Sequence", self.parts)

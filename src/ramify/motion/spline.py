@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,19 +12,22 @@ from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.forms import Choice, Numbers, Rows
+from ramify.documents.kinds import key
 from ramify.motion.pieces import pick
-from ramify.motion.trajectory import Row, Texts, Trajectory, row, table
+from ramify.motion.trajectory import MOTIONS, Row, Texts, Trajectory, row, table
 
 ENDS = ("natural", "clamped", "not_a_knot")
 
 
+@MOTIONS.add("spline")
 @dataclass(frozen=True)
 class Spline(Trajectory):
     """The cubic spline through ``points`` (T, n), rad or m, at the rising ``times`` (T,), s.
 
     On each interval q = c_0 + c_1 u + c_2 u^2 + c_3 u^3 with u the time since its first knot; q, v
     and a are continuous in between. ``ends``: "natural" (no acceleration at both ends), "clamped"
-    (``start_rate`` and ``end_rate`` are given, rest unless told) or "not_a_knot" (the first two and
+    (``start_rate`` and ``end_rate`` are given, rest by default) or "not_a_knot" (the first two and
     the last two intervals share one cubic each). The text costs about 4 n selections per knot when
     it is compiled: meant for up to some fifty knots.
 
@@ -32,11 +35,11 @@ class Spline(Trajectory):
     is unknown.
     """
 
-    times: Any
-    points: Any
-    ends: str = "natural"
-    start_rate: Any = 0.0
-    end_rate: Any = 0.0
+    times: Any = field(metadata=key(Numbers(), unit="s"))
+    points: Any = field(metadata=key(Rows(degrees=True, per="times"), unit="rad or m"))
+    ends: str = field(default="natural", metadata=key(Choice(ENDS)))
+    start_rate: Any = field(default=0.0, metadata=key(Numbers(single=True), unit="rad/s or m/s"))
+    end_rate: Any = field(default=0.0, metadata=key(Numbers(single=True), unit="rad/s or m/s"))
 
     def __post_init__(self) -> None:
         times, points = table("points", self.times, self.points, least=2)

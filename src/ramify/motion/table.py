@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.documents.forms import Numbers, Rows
+from ramify.documents.kinds import key
 from ramify.motion.spline import Spline
-from ramify.motion.trajectory import Texts, Trajectory, table
+from ramify.motion.trajectory import MOTIONS, Texts, Trajectory, table
 
 
+@MOTIONS.add("table")
 @dataclass(frozen=True)
 class Table(Trajectory):
     """Positions ``values`` (T, n), rad or m, at the rising ``times`` (T,), s.
@@ -23,8 +26,8 @@ class Table(Trajectory):
     Raises StateError where times do not rise, shapes do not fit or a value is not finite.
     """
 
-    times: Any
-    values: Any
+    times: Any = field(metadata=key(Numbers(), unit="s"))
+    values: Any = field(metadata=key(Rows(degrees=True, per="times"), unit="rad or m"))
 
     def __post_init__(self) -> None:
         times, values = table("values", self.times, self.values, least=2)

@@ -12,7 +12,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,6 +20,15 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar, select
+from ramify.documents.forms import Number
+from ramify.documents.kinds import Registry, key
+
+MOTIONS: Final[Registry[Trajectory]] = Registry("motion")
+"""Motions by their words: ``@MOTIONS.add("sway")`` above a dataclass adds one."""
+BEGIN: Final = key(Number(), unit="s")
+DURATION: Final = key(Number(above=0.0), unit="s")
+ENDLESS: Final = key(Number(above=0.0, endless=True), unit="s")
+"""Metadata of the fields ``begin`` and ``duration``; of one that may be infinite."""
 
 Texts = tuple[list[Scalar], list[Scalar], list[Scalar]]
 """Positions, rates and accelerations: n scalars each."""
@@ -41,8 +50,8 @@ class Trajectory(ABC):
     infinite).
 
     A family is a frozen dataclass with these two and ``n``; it writes ``inside``, its formula
-    between begin and end. Its repr must say all that the formula depends on: compiled code is kept
-    under it.
+    between begin and end. Its fields are its keys in files, once it has a word in ``MOTIONS``. Its
+    repr must say all that the formula depends on: compiled code is kept under it.
     """
 
     begin: float
@@ -121,7 +130,7 @@ Row = tuple[float, ...]
 
 
 def row(name: str, value: ArrayLike, finite: bool = True) -> Row:
-    """A number or (n,) as a row of floats, finite unless told."""
+    """A number or (n,) as a row of floats, finite by default."""
     array = np.atleast_1d(_floats(name, value))
     if array.ndim != 1 or not array.size:
         raise StateError(f"{name} has shape {array.shape}; it must be a number or (n,)")

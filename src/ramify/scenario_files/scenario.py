@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from pathlib import Path as FilePath
 from typing import Any, Final
 
+import numpy as np
+
+from ramify.api.build import load
 from ramify.api.model import Model
 from ramify.api.result import Result
 from ramify.api.simulate import simulate
 from ramify.control.base import Controller, as_controller
 from ramify.core.arrays import Array
-from ramify.core.errors import SimulationError
+from ramify.core.errors import ModelError, SimulationError
 from ramify.core.messages import near
-from ramify.documents.mistakes import Map
-from ramify.motion import Trajectory
+from ramify.documents.mistakes import Map, Mistakes
+from ramify.documents.yaml_text import parse, read_text
+from ramify.motion.trajectory import Trajectory
+from ramify.scenario_files.reader import WANTED, read_document
+from ramify.scenario_files.shipped import scenarios, shipped_text
 from ramify.sim.integrators import AUTO, find
 from ramify.sim.rates import desired
 from ramify.sim.record import plain
@@ -47,7 +54,7 @@ class Scenario:
     description: str = ""
     source: str = ""
     text: str = field(default="", repr=False)
-    folder: Path | None = field(default=None, repr=False)
+    folder: FilePath | None = field(default=None, repr=False)
     document: Map = field(default=None, repr=False)  # type: ignore[assignment]
 
     def __repr__(self) -> str:
@@ -106,9 +113,7 @@ class Scenario:
                 ready = replace(ready, control=_following(self.control, motion))
             ready = replace(ready, motion=motion)
         if words:
-            from ramify.scenario_files.reader import changed
-
-            ready = changed(ready, words)
+            ready = _changed(ready, words)
         if "control" in given and "control" not in words:
             ready = replace(ready, control=as_controller(control, self.robot))
         if "ground" in given and "ground" not in words:
@@ -123,8 +128,6 @@ class Scenario:
         Raises SimulationError where the result does not come from a scenario, or where an override
         was an object that a file cannot hold.
         """
-        from ramify.scenario_files.reader import read_scenario
-
         record = result.metadata["options"].get("scenario")
         if not isinstance(record, Mapping):
             raise SimulationError(
@@ -149,8 +152,6 @@ class Scenario:
 
 def _recorded(overrides: Mapping[str, Any]) -> dict[str, Any]:
     """Overrides as a file can hold them; objects become a text that says so."""
-    import numpy as np
-
     kept = (str, bool, int, float, list, tuple, Mapping, np.ndarray, np.generic, type(None))
     shown = {
         name: value if isinstance(value, kept) else f"<object {value!r}>"
@@ -170,3 +171,93 @@ def _noted(result: Result, record: Mapping[str, Any], scenario: Scenario) -> Res
     """
     wanted = result.desired or desired(result.model, scenario.control, scenario.motion, result.t)
     return replace(result, options={**result.options, "scenario": record}, desired=wanted)
+
+
+# ---- from files ----
+
+
+def scenario(
+    name_or_path: str | os.PathLike[str], *, robot: Model | str | os.PathLike[str] | None = None
+) -> Scenario:
+    """A scenario: one that comes with ramify by its name, or one from the path of a ``.yaml`` file.
+
+    robot: a model, a built-in name or a robot file, instead of the robot that the scenario names.
+    Raises ModelError for an unknown name and for a file with mistakes: one line for each, with
+    file, line, column and key.
+    """
+    given = os.fspath(name_or_path)
+    instead = robot if robot is None or isinstance(robot, Model) else load(robot)
+    if given in scenarios():
+        return read_scenario(shipped_text(given), f"{given}.yaml", robot=instead)
+    path = FilePath(given)
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        if path.suffix or len(path.parts) != 1 or os.path.lexists(path):
+            raise ModelError(f"{given} is no scenario file; such a file ends in .yaml or .yml")
+        raise ModelError(f"no scenario is named {given!r}{near(given, scenarios())}")
+    return read_scenario(read_text(path), given, path.parent, instead)
+
+
+def read_scenario(
+    text: str,
+    file: str = "scenario.yaml",
+    folder: FilePath | None = None,
+    robot: Model | None = None,
+) -> Scenario:
+    """A scenario from the text of its file.
+
+    file: its name in messages; folder: where relative paths of robots start; robot: the robot,
+    instead of the one that the file names. Raises ModelError with all mistakes.
+    """
+    mistakes = Mistakes(file)
+    document = parse(text, mistakes, WANTED)
+    return _scenario(document, mistakes, folder, robot, text)
+
+
+def from_document(
+    document: Map, file: str, robot: Model, text: str, folder: FilePath | None = None
+) -> Scenario:
+    """A scenario from a document that was read and changed; ``text`` is recorded with its runs.
+    Raises ModelError.
+    """
+    mistakes = Mistakes(file)
+    mistakes.root = document
+    return _scenario(document, mistakes, folder, robot, text)
+
+
+def _scenario(
+    document: Map, mistakes: Mistakes, folder: FilePath | None, robot: Model | None, text: str
+) -> Scenario:
+    parts = read_document(document, mistakes, folder, robot)
+    return Scenario(*parts, text=text, folder=folder, document=document)
+
+
+def _changed(old: Scenario, changes: Mapping[str, Any]) -> Scenario:
+    """A scenario with other parts: ``motion``, ``control``, ``ground`` or ``initial`` as a word, a
+    mapping or YAML text.
+    """
+    document = Map(old.document.at)
+    document.update(old.document)
+    document.keys_at, document.values_at = dict(old.document.keys_at), dict(old.document.values_at)
+    mistakes = Mistakes(f"{old.name}, changed")
+    for key, value in changes.items():
+        new = (
+            parse(value, mistakes, f"{key} is a word or a mapping such as {{{_kind(key)}: ...}}")
+            if _is_mapping(value)
+            else value
+        )
+        own = document.get(key)
+        if isinstance(new, str) and isinstance(own, Mapping) and own.get(_kind(key)) == new:
+            continue  # the same kind: its numbers stay
+        document[key] = new
+        document.keys_at[key] = document.values_at[key] = document.at
+    mistakes.root = document
+    return _scenario(document, mistakes, old.folder, old.robot, old.text)
+
+
+def _kind(part: str) -> str:
+    """The key that says of what kind a part is."""
+    return "law" if part == "ground" else "type"
+
+
+def _is_mapping(value: object) -> bool:
+    return isinstance(value, str) and (value.lstrip().startswith("{") or ":" in value)

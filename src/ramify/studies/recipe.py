@@ -25,8 +25,7 @@ from ramify.files.robot_reader import assemble
 from ramify.files.robot_writer import to_yaml
 from ramify.model.base import with_base
 from ramify.model.edits import with_payload
-from ramify.scenario_files.reader import from_document
-from ramify.scenario_files.scenario import Scenario
+from ramify.scenario_files.scenario import Scenario, from_document
 from ramify.studies.outputs import Keep
 from ramify.studies.paths import NoPlaceError, copy_map, find, with_value, without
 

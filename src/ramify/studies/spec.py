@@ -22,7 +22,7 @@ from ramify.documents.mistakes import DocumentError, Map, Mistakes, Path
 from ramify.documents.schema import Count, Late, Name, Number, P, Prose, validate
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.robot_writer import to_yaml
-from ramify.scenario_files.reader import scenarios
+from ramify.scenario_files.shipped import scenarios
 from ramify.studies.outputs import HISTORIES, Function, Keep, code_of, wrong_metric
 from ramify.studies.points import MOST_RUNS, Design, Distribution, Values, Varied, count, points
 from ramify.studies.recipe import Recipe, robot_of

@@ -5,14 +5,16 @@ rises and falls.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from ramify.contact import HeightField, Slope
+from ramify.contact.terrain import TERRAINS
 from ramify.core.arrays import Array
 from ramify.core.spatial import Vec3
+from ramify.documents.forms import Reading
+from ramify.documents.mistakes import Mistakes
 from ramify.sim.record import Run
 from ramify.view.geometry import smooth_normals
 from ramify.view.scene import Part, Scene
@@ -70,8 +72,6 @@ def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene,
 
 def _surface(terrain: Mapping[str, Any]) -> Any:
     """The terrain of a description; None for a kind that is not known here."""
-    for kind in (Slope, HeightField):
-        if terrain.get("kind") == kind.word:
-            keys = {f.name: kind.keys.get(f.name, f.name) for f in fields(kind)}
-            return kind(**{name: terrain[key] for name, key in keys.items() if key in terrain})
-    return None
+    if terrain.get("kind") not in TERRAINS:
+        return None
+    return TERRAINS.read(terrain, (), Reading(Mistakes("terrain")))

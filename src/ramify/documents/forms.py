@@ -1,0 +1,384 @@
+"""Forms: how a file writes a value, and which values are right.
+
+A form reads what stands in a document and notes every mistake with its place. Numbers may be
+arithmetic. Forms stand in the metadata of dataclass fields: see ``ramify.documents.kinds``.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ramify.core.messages import shown
+from ramify.core.names import NAME, is_name
+from ramify.documents.expression import ExpressionError, evaluate
+from ramify.documents.mistakes import Mistakes, Path
+
+
+class Noted(Exception):
+    """The mistakes of a value are noted; there is nothing to go on with."""
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+UNSET: Final = _Unset()
+"""In place of a value that a file does not give."""
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A file that is being read: where mistakes go, and ``known``, what its parts may use besides
+    their own keys; ``Noted`` there stands for something whose mistakes are noted already.
+    """
+
+    mistakes: Mistakes
+    known: Mapping[str, object] = field(default_factory=dict, kw_only=True)
+
+    def refuse(self, path: Path, text: str, *, key: bool = False) -> Noted:
+        """Note a mistake; raise what this gives."""
+        self.mistakes.add(path, text, key=key)
+        return Noted(text)
+
+
+class Form(ABC):
+    """How a value is written."""
+
+    @property
+    @abstractmethod
+    def wanted(self) -> str:
+        """What belongs here, as messages and lists of keys say it."""
+
+    @abstractmethod
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        """The value. Raises Noted once its mistakes are noted."""
+
+    @property
+    def absent(self) -> str:
+        """What holds where the key is left out, if the form decides that."""
+        return ""
+
+    def names(self, name: str) -> tuple[str, ...]:
+        """The keys that this form reads for a field that files call ``name``."""
+        return (name,)
+
+    def take(
+        self,
+        part: Mapping[str, object],
+        name: str,
+        path: Path,
+        reading: Reading,
+        done: Mapping[str, object],
+    ) -> Any:
+        """The value in a part of a document, or UNSET. ``done``: fields that are read already."""
+        raw = part.get(name)
+        return UNSET if raw is None else self.read(raw, (*path, name), reading)
+
+
+@dataclass(frozen=True)
+class Number(Form):
+    """A number, finite unless ``endless``: ``above`` or at ``least`` a bound, ``whole``; with
+    ``degrees`` an angle that may also stand in degrees under the key with ``_deg`` behind it.
+    """
+
+    above: float | None = None
+    least: float | None = None
+    whole: bool = False
+    endless: bool = False
+    degrees: bool = False
+
+    @property
+    def wanted(self) -> str:
+        text = "a whole number" if self.whole else "a number" if self.endless else "a finite number"
+        bounds = [f"> {self.above:g}"] if self.above is not None else []
+        bounds += [f"≥ {self.least:g}"] if self.least is not None else []
+        return " ".join([text, *bounds]) + (" or .inf" if self.endless else "")
+
+    def accepts(self, x: float) -> bool:
+        """Whether a number is right."""
+        if math.isnan(x) or (math.isinf(x) and not self.endless):
+            return False
+        if self.whole and math.isfinite(x) and x != int(x):
+            return False
+        low = self.above is not None and not x > self.above
+        return not (low or (self.least is not None and not x >= self.least))
+
+    def read(self, raw: object, path: Path, reading: Reading) -> float | int:
+        try:
+            x = evaluate(raw, {})
+        except ExpressionError as error:
+            hint = "" if "did you mean" in str(error) else f"; give {self.wanted}"
+            raise reading.refuse(path, f"{error}{hint}") from None
+        if not self.accepts(x):
+            value = shown(raw) + (f" = {x}" if isinstance(raw, str) else "")
+            raise reading.refuse(path, f"{value} must be {self.wanted}")
+        return int(x) if self.whole and math.isfinite(x) else x
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return (name, f"{name}_deg") if self.degrees else (name,)
+
+    def take(
+        self,
+        part: Mapping[str, object],
+        name: str,
+        path: Path,
+        reading: Reading,
+        done: Mapping[str, object],
+    ) -> Any:
+        given = [key for key in self.names(name) if part.get(key) is not None]
+        if len(given) > 1:
+            raise reading.refuse((*path, given[1]), f"{' and '.join(given)} say the same; give one")
+        found = [self.read(part[key], (*path, key), reading) for key in given]
+        return UNSET if not found else math.radians(found[0]) if given != [name] else found[0]
+
+
+@dataclass(frozen=True)
+class Numbers(Form):
+    """A list of ``size`` numbers, or of any number of them; a single number too where ``single``."""
+
+    size: int | None = None
+    single: bool = False
+    of: Number = Number()
+
+    @property
+    def wanted(self) -> str:
+        many = "a list of such numbers" if self.size is None else f"a list of {self.size} numbers"
+        if self.single:
+            return f"{self.of.wanted}, or {many}"
+        return "a list of numbers" if self.size is None else many
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        if self.single and not isinstance(raw, (list, tuple)):
+            return self.of.read(raw, path, reading)
+        return listed(
+            raw, path, reading, self.of, self.wanted, self.size, at_least=0 if self.single else 1
+        )
+
+
+@dataclass(frozen=True)
+class Rows(Form):
+    """A table: a list of rows of numbers, all of one length. With ``degrees`` the table may also
+    stand in degrees under the key with ``_deg`` behind it; one row for each entry of ``per``.
+    """
+
+    degrees: bool = False
+    per: str = ""
+
+    @property
+    def wanted(self) -> str:
+        return "a list of rows of numbers"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> list[list[float]]:
+        rows: list[list[float]] = listed(raw, path, reading, Numbers(), self.wanted)
+        odd = next((i for i, row in enumerate(rows) if len(row) != len(rows[0])), None)
+        if odd is not None:
+            text = f"{len(rows[odd])} numbers; the first row has {len(rows[0])}"
+            raise reading.refuse((*path, odd), text)
+        return rows
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return (name, f"{name}_deg") if self.degrees else (name,)
+
+    def take(
+        self,
+        part: Mapping[str, object],
+        name: str,
+        path: Path,
+        reading: Reading,
+        done: Mapping[str, object],
+    ) -> Any:
+        given = [key for key in self.names(name) if part.get(key) is not None]
+        if len(given) != 1:
+            if not self.degrees:
+                return UNSET
+            several = f"give one of {', '.join(self.names(name))}; there are {len(given)}"
+            raise reading.refuse(path, several)
+        rows = self.read(part[given[0]], (*path, given[0]), reading)
+        times = done.get(self.per)
+        if isinstance(times, list) and len(times) != len(rows):
+            text = f"{len(rows)} rows for {len(times)} {self.per}"
+            raise reading.refuse((*path, given[0]), text)
+        scale = math.pi / 180.0 if given[0] != name else 1.0
+        return [[x * scale for x in row] for row in rows]
+
+
+@dataclass(frozen=True)
+class Name(Form):
+    """A name: one line of text. Any text at all where ``prose``."""
+
+    prose: bool = False
+
+    @property
+    def wanted(self) -> str:
+        return "a text" if self.prose else "a name"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> str:
+        if not isinstance(raw, str):
+            text = f"{shown(raw)} is not a text; put it in quotes if it is meant as one"
+            raise reading.refuse(path, text)
+        if not self.prose and not is_name(raw):
+            raise reading.refuse(path, f"{shown(raw)} is no name; {NAME}")
+        return raw
+
+
+@dataclass(frozen=True)
+class Names(Form):
+    """Names: one, or a list of them."""
+
+    @property
+    def wanted(self) -> str:
+        return "a name or a list of names"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> list[str]:
+        items = raw if isinstance(raw, (list, tuple)) else [raw]
+        return listed(items, path, reading, Name(), self.wanted, at_least=0)
+
+
+@dataclass(frozen=True)
+class Choice(Form):
+    """One of some values."""
+
+    values: tuple[object, ...]
+
+    @property
+    def wanted(self) -> str:
+        head, last = [repr(value) for value in self.values[:-1]], repr(self.values[-1])
+        return f"{', '.join(head)} or {last}" if head else last
+
+    def read(self, raw: object, path: Path, reading: Reading) -> object:
+        if isinstance(raw, bool) or raw not in self.values:
+            raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
+        return raw
+
+
+@dataclass(frozen=True)
+class Flag(Form):
+    """True or false."""
+
+    @property
+    def wanted(self) -> str:
+        return "true or false"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> bool:
+        if not isinstance(raw, bool):
+            raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
+        return raw
+
+
+@dataclass(frozen=True)
+class ByName(Form):
+    """A mapping from names to values of one form."""
+
+    of: Form
+
+    @property
+    def wanted(self) -> str:
+        return f"a mapping from names, each to {self.of.wanted}"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> dict[str, Any]:
+        if not isinstance(raw, Mapping):
+            raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
+        found: dict[str, Any] = {}
+        failed: Noted | None = None
+        for name, value in raw.items():
+            try:
+                found[str(name)] = self.of.read(value, (*path, str(name)), reading)
+            except Noted as error:
+                failed = error
+        if failed is not None:
+            raise failed
+        return found
+
+
+@dataclass(frozen=True)
+class Listed(Form):
+    """A list, at least one item long, of values of one form."""
+
+    of: Form
+
+    @property
+    def wanted(self) -> str:
+        return f"a list, each entry {self.of.wanted}"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> list[Any]:
+        return listed(raw, path, reading, self.of, self.wanted)
+
+
+@dataclass(frozen=True)
+class Anything(Form):
+    """A value that is looked at elsewhere."""
+
+    @property
+    def wanted(self) -> str:
+        return "a value"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> object:
+        return raw
+
+
+@dataclass(frozen=True)
+class Surrounding(Form):
+    """Not a key: what the file gives elsewhere under ``name``, such as the motion of a scenario."""
+
+    name: str
+    use: str
+    """How a kind uses it, for the message where there is none: "follows a motion"."""
+
+    @property
+    def wanted(self) -> str:
+        return f"the {self.name} of the file"
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return ()
+
+    def read(self, raw: object, path: Path, reading: Reading) -> object:
+        raise AssertionError
+
+    def take(
+        self,
+        part: Mapping[str, object],
+        name: str,
+        path: Path,
+        reading: Reading,
+        done: Mapping[str, object],
+    ) -> Any:
+        found = reading.known.get(self.name)
+        if found is Noted:
+            raise Noted
+        if found is None:
+            word = part.get("type", "this part")
+            raise reading.refuse(path, f"{word} {self.use}; add the key {self.name}")
+        return found
+
+
+def listed(
+    raw: object,
+    path: Path,
+    reading: Reading,
+    of: Form,
+    wanted: str,
+    size: int | None = None,
+    at_least: int = 1,
+) -> list[Any]:
+    """The items of a list, each of one form; all their mistakes are noted."""
+    if not isinstance(raw, (list, tuple)):
+        raise reading.refuse(path, f"{shown(raw)} must be {wanted}")
+    if len(raw) < at_least or (size is not None and len(raw) != size):
+        raise reading.refuse(path, f"{len(raw)} entries; it must be {wanted}")
+    out: list[Any] = []
+    failed: Noted | None = None
+    for i, item in enumerate(raw):
+        try:
+            out.append(of.read(item, (*path, i), reading))
+        except Noted as error:
+            failed = error
+    if failed is not None:
+        raise failed
+    return out
+
+

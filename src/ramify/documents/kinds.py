@@ -1,0 +1,299 @@
+"""Kinds of things that files call by a word, and their keys, read off the fields of a dataclass.
+
+A kind (a ground law, a terrain, a controller, a motion) is a frozen dataclass. Its registry knows
+it by a word; its fields are the keys under which a file gives its numbers. What a field takes
+follows from its type, or from ``key(form)`` in its metadata::
+
+    @LAWS.add("spring")
+    @dataclass(frozen=True, kw_only=True)
+    class Spring(Ground):
+        stiffness: float = field(default=1e4, metadata=key(Number(above=0.0), unit="N/m"))
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from typing import Any, Final, Generic, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from ramify.core.errors import RamifyError, StateError
+from ramify.core.messages import near, shown
+from ramify.core.records import settle
+from ramify.documents.forms import (
+    UNSET,
+    Anything,
+    Choice,
+    Flag,
+    Form,
+    Name,
+    Noted,
+    Number,
+    Numbers,
+    Reading,
+)
+from ramify.documents.mistakes import Path
+
+T = TypeVar("T")
+K = TypeVar("K")
+_METADATA: Final = "ramify"
+NONE: Final = "none"
+"""The word for nothing of a kind, where that is possible."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A field as files give it: its ``form``, the ``name`` of its key, its ``unit``, whether it
+    must be given, and its default.
+    """
+
+    form: Form
+    name: str
+    unit: str = ""
+    needed: bool = False
+    default: object = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All keys that it reads."""
+        return self.form.names(self.name)
+
+    @property
+    def about(self) -> str:
+        """What it takes, for lists of keys."""
+        unit = f", {self.unit}" if self.unit else ""
+        default = self.form.absent or ("" if self.default is None else f"{self.default}")
+        if default:
+            return f"{self.form.wanted}{unit}; by default {default}"
+        return f"{self.form.wanted}{unit}{'; required' if self.needed else ''}"
+
+
+def key(form: Form, *, unit: str = "", name: str = "") -> dict[str, Any]:
+    """Metadata of a dataclass field: its form in files, its unit, and the key if its name differs."""
+    return {_METADATA: (form, unit, name)}
+
+
+def no_key() -> dict[str, Any]:
+    """Metadata of a field that files cannot give."""
+    return {_METADATA: None}
+
+
+def keys_of(kind: type) -> Mapping[str, Key]:
+    """The keys of a dataclass by the names of its fields."""
+    return _keys_of(kind)
+
+
+@cache
+def _keys_of(kind: Any) -> Mapping[str, Key]:
+    try:
+        hints = get_type_hints(kind)
+    except NameError:  # types that only a checker sees
+        hints = {}
+    found: dict[str, Key] = {}
+    for f in fields(kind):
+        said = f.metadata.get(_METADATA, UNSET)
+        if said is None or not f.init:
+            continue
+        form, unit, name = (form_of(hints.get(f.name)), "", "") if said is UNSET else said
+        needed = f.default is MISSING and f.default_factory is MISSING
+        default = None if f.default is MISSING else f.default
+        found[f.name] = Key(form, name or f.name, unit, needed, default)
+    return found
+
+
+def form_of(hint: Any) -> Form:
+    """The form of a field without metadata, from its type."""
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [one for one in get_args(hint) if one is not types.NoneType]
+        return form_of(inner[0]) if len(inner) == 1 else Anything()
+    if get_origin(hint) is Literal:
+        return Choice(get_args(hint))
+    if get_origin(hint) in (tuple, list, Sequence) and float in get_args(hint):
+        return Numbers(single=True)
+    forms: dict[Any, Form] = {float: Number(), int: Number(whole=True), str: Name(), bool: Flag()}
+    return forms.get(hint, Anything())
+
+
+def read_part(
+    kind: type[T], raw: object, path: Path, reading: Reading, besides: Sequence[str] = ()
+) -> T:
+    """A dataclass from a mapping of a document; ``besides`` are keys that are read elsewhere.
+
+    Raises Noted once all its mistakes are noted.
+    """
+    if not isinstance(raw, Mapping):
+        raise reading.refuse(path, f"{shown(raw)} must be a mapping")
+    keys = keys_of(kind)
+    known = [name for one in keys.values() for name in one.names] + list(besides)
+    failed: Noted | None = None
+    for name in raw:
+        if name not in known:
+            text = f"unknown key{near(str(name), known)}"
+            failed = reading.refuse((*path, str(name)), text, key=True)
+    done: dict[str, Any] = {}
+    for name, one in keys.items():
+        try:
+            value = one.form.take(raw, one.name, path, reading, done)
+            if value is UNSET and one.needed:
+                raise reading.refuse((*path, one.name), "is missing")
+        except Noted as error:
+            failed = error
+            continue
+        if value is not UNSET:
+            done[name] = value
+    if failed is not None:
+        raise failed
+    try:
+        return kind(**done)
+    except RamifyError as error:
+        raise reading.refuse(path, str(error)) from error
+
+
+def check_numbers(record: Any) -> None:
+    """Floats in the number fields of a record, None where they are left open.
+
+    Raises StateError for a value that the form of its field does not accept.
+    """
+    for name, one in keys_of(type(record)).items():
+        value, form = getattr(record, name), one.form
+        if value is None or not isinstance(form, Number):
+            continue
+        real = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+        if not real or not form.accepts(float(value)):
+            raise StateError(
+                f"{type(record).__name__}: {name} is {value!r}; it must be {form.wanted}"
+            )
+        settle(record, **{name: float(value)})
+
+
+class Registry(Mapping[str, type[T]], Generic[T]):
+    """The kinds of one thing by their words. A mapping from words to classes.
+
+    what: how messages call the thing; key: the key that holds the word; guessed: whether a part
+    without that key is of the kind that has most of its keys; optional: whether the word "none"
+    stands for none; besides: keys that are let pass.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        key: str = "type",
+        *,
+        guessed: bool = False,
+        optional: bool = False,
+        besides: Sequence[str] = (),
+    ) -> None:
+        self.what, self.key, self.guessed, self.optional = what, key, guessed, optional
+        self.besides = (key, *besides)
+        self._kinds: dict[str, type] = {}
+
+    def add(self, word: str) -> Callable[[type[K]], type[K]]:
+        """A decorator: the dataclass becomes the kind with this word, in files, on the command line
+        and wherever a word is taken.
+
+        Its fields are its keys. A class whose instances have ``build(reading)`` is replaced by what
+        that gives.
+        """
+
+        def register(kind: type[K]) -> type[K]:
+            if not is_dataclass(kind) or "__dataclass_fields__" not in vars(kind):
+                raise RamifyError(
+                    f"{kind.__name__} must be a dataclass to be a {self.what}; put @dataclass "
+                    "below the line that adds it"
+                )
+            old = self._kinds.get(word)
+            if old is not None and (old.__module__, old.__qualname__) != (
+                kind.__module__,
+                kind.__qualname__,
+            ):
+                raise RamifyError(
+                    f"the {self.what} {word!r} exists already: {old.__module__}."
+                    f"{old.__qualname__}; choose another word"
+                )
+            self._kinds[word] = kind
+            return kind
+
+        return register
+
+    def remove(self, word: str) -> None:
+        """Forget a kind."""
+        del self._kinds[word]
+
+    def __getitem__(self, word: str) -> type[T]:
+        return self._kinds[word]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+    def word_of(self, kind: type) -> str:
+        """The word of a class; its own name where it has none."""
+        return next((word for word, one in self._kinds.items() if one is kind), kind.__name__)
+
+    def keys_of(self, word: str) -> Mapping[str, Key]:
+        """The keys of a kind by the names of its fields."""
+        return keys_of(self._kinds[word])
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        """The thing that a word or a mapping describes, None for none. Raises Noted once all
+        mistakes are noted.
+        """
+        part: object = {self.key: raw} if isinstance(raw, str) else raw
+        if not isinstance(part, Mapping):
+            words = ", ".join(self)
+            text = f"{shown(raw)} must be a word ({words}) or a mapping with a {self.key}"
+            raise reading.refuse(path, text)
+        word = part.get(self.key)
+        if word is None and self.guessed:
+            word = self._guess(part, path, reading)
+        if word == NONE and self.optional:
+            return None
+        if not isinstance(word, str) or word not in self._kinds:
+            known = [*self._kinds, *[NONE] * self.optional]
+            text = (
+                f"{self.key} is missing; there are {', '.join(known)}"
+                if word is None
+                else f"no {self.what} is called {shown(word)}{near(str(word), known)}"
+            )
+            raise reading.refuse((*path, self.key), text)
+        made: Any = read_part(self._kinds[word], part, path, reading, self.besides)
+        if not hasattr(made, "build"):
+            return made
+        try:
+            return made.build(reading)
+        except RamifyError as error:
+            raise reading.refuse(path, str(error)) from error
+
+    def _guess(self, part: Mapping[str, object], path: Path, reading: Reading) -> str:
+        """The first of the kinds that have most keys of a part."""
+        keys = {
+            word: {name for one in self.keys_of(word).values() for name in one.names}
+            for word in self
+        }
+        every = list(dict.fromkeys(name for names in keys.values() for name in sorted(names)))
+        strange = [str(name) for name in part if name not in every]
+        for name in strange:
+            text = f"no {self.what} has this key{near(name, every)}"
+            reading.mistakes.add((*path, name), text, key=True)
+        if strange:
+            raise Noted
+        return max(keys, key=lambda word: len(keys[word] & set(part)))
+
+
+@dataclass(frozen=True)
+class OneOf(Form):
+    """A word or a mapping that a registry reads."""
+
+    registry: Registry[Any]
+
+    @property
+    def wanted(self) -> str:
+        return f"a {self.registry.what}"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Any:
+        return self.registry.read(raw, path, reading)

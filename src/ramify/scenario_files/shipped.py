@@ -1,0 +1,65 @@
+"""The scenarios that come with ramify, by name; what is a scenario and what a robot."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from pathlib import Path as FilePath
+from typing import Any
+
+from ramify.core.errors import ModelError
+from ramify.documents.forms import Reading
+from ramify.documents.kinds import read_part
+from ramify.documents.mistakes import Mistakes
+from ramify.documents.yaml_text import parse, read_text
+from ramify.scenario_files.reader import WANTED, Head
+
+
+def scenarios() -> list[str]:
+    """Names of the scenarios that come with ramify, sorted."""
+    return list(_built_in())
+
+
+@cache
+def _built_in() -> tuple[str, ...]:
+    folder = resources.files("ramify") / "scenarios"
+    names = (entry.name for entry in folder.iterdir())
+    return tuple(sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml")))
+
+
+def shipped_text(name: str) -> str:
+    """The file of a scenario that comes with ramify."""
+    return (resources.files("ramify") / "scenarios" / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def summaries() -> list[dict[str, Any]]:
+    """Name, robot, end, description and source of every scenario that comes with ramify; nothing is
+    built.
+    """
+    found = []
+    for name in _built_in():
+        mistakes = Mistakes(name)
+        head = read_part(Head, parse(shipped_text(name), mistakes, WANTED), (), Reading(mistakes))
+        robot = head.robot["name"] if isinstance(head.robot, Mapping) else head.robot
+        about = {"description": head.description, "source": head.source}
+        found.append({"name": head.name, "robot": robot, "t_end": head.t_end, **about})
+    return found
+
+
+def is_scenario(name_or_path: str | os.PathLike[str]) -> bool:
+    """Whether that is a scenario rather than a robot: by name, or by the keys of a file that can be
+    read.
+    """
+    given = os.fspath(name_or_path)
+    path = FilePath(given)
+    if given in _built_in() or path.suffix.lower() not in (".yaml", ".yml"):
+        return given in _built_in()
+    try:
+        document = parse(read_text(path), Mistakes(given), WANTED)
+    except ModelError:
+        return False
+    return "links" not in document and bool(
+        {"robot", "t_end", "motion", "control", "ground", "initial"} & set(document)
+    )
