@@ -47,7 +47,9 @@ def kinds(
             print_json({"word": word, "about": _about(registry[word]), "keys": keys})
             return
         rows = [(", ".join(one.names), one.about) for one in registry.keys_of(word).values()]
-        print_table(f"{word}: {_about(registry[word])}", ("key", "takes"), [r for r in rows if r[0]])
+        print_table(
+            f"{word}: {_about(registry[word])}", ("key", "takes"), [r for r in rows if r[0]]
+        )
         return
     found = [
         {"thing": thing, "word": one, "about": _about(kind)}

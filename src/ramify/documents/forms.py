@@ -380,5 +380,3 @@ def listed(
     if failed is not None:
         raise failed
     return out
-
-

@@ -147,9 +147,7 @@ class WholeState(Form):
         names = robot.coordinates if self.of == "q" else robot.velocities
         places = {one: [i] for i, one in enumerate(names)}
         for joint in robot.joints:
-            places[joint.name] = list(
-                range(len(names))[robot.joint_slice(joint.name, of=self.of)]
-            )
+            places[joint.name] = list(range(len(names))[robot.joint_slice(joint.name, of=self.of)])
         given = values(part, self.names(name), path, reading)
         return _filled(given, path, reading, len(names), places, _turns(robot, self.of))
 

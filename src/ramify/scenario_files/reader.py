@@ -71,9 +71,7 @@ class RobotOf:
     """
 
     name: str
-    parameters: Mapping[str, float] = field(
-        default_factory=dict, metadata=key(ByName(Number()))
-    )
+    parameters: Mapping[str, float] = field(default_factory=dict, metadata=key(ByName(Number())))
     base: str | None = None
     gravity: Any = field(default=None, metadata=key(Numbers(3), unit="m/s^2"))
 
