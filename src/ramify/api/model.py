@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError
-from ramify.drives.questions import Passive, passive_forces
+from ramify.drives.questions import Driven, Passive, actuator_forces, passive_forces
 from ramify.kernels import floating, identification, make, questions
 from ramify.lint.robot import Finding, check
 from ramify.loops import solve
@@ -26,7 +26,7 @@ from ramify.loops.assemble import State, assemble
 from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.mobility import degrees_of_freedom
 from ramify.model import locks
-from ramify.model.answers import UDU, Energy, Hybrid, Kinematics, Momentum
+from ramify.model.answers import UDU, Energy, Hybrid, Kinematics, Momentum, Pose
 from ramify.model.convert import Coordinates, converter
 from ramify.model.explain import Explanation, explain
 from ramify.model.locks import Singularity
@@ -199,6 +199,15 @@ class Model(Robot):
         """
         return passive_forces(self, q, v)
 
+    def actuator_forces(
+        self, q: ArrayLike, v: ArrayLike, command: ArrayLike, activation: Maybe = None
+    ) -> Driven:
+        """Driven(tau, force, activation_rate): joint forces (..., nv) of the actuators under
+        commands (..., na), the force of each (..., na), and the rates of their activations.
+        activation (..., states): of the actuators that have one, zero by default.
+        """
+        return actuator_forces(self, q, v, command, activation)
+
     def hybrid_dynamics(
         self,
         q: ArrayLike,
@@ -286,6 +295,12 @@ class Model(Robot):
     def kinematics(self, q: ArrayLike) -> Kinematics:
         """World poses of all bodies."""
         return questions.kinematics(self, q)
+
+    def pose(self, q: ArrayLike, name: str) -> Pose:
+        """Pose(rotation, position) in the world of a link, a merged link or a named frame
+        (``frames``).
+        """
+        return questions.pose(self, q, name)
 
     def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
         """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Mat3, Vec3
 from ramify.dynamics.kinematics import poses
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import tree_of
-from ramify.model.link import Pose
+from ramify.model.link import Pose, Screw
 from ramify.model.robot import Robot
 from ramify.model.skeleton import as_pose
 
@@ -52,9 +52,14 @@ class Places:
         """How fast a frame's body turns about an axis, per unit of each rate."""
         return {k: axis.dot(e) * p.rho for k, e, p, r in self._axes(name)}
 
-    def _axes(self, name: str):  # type: ignore[no-untyped-def]
+    def support(self, name: str) -> set[int]:
+        """The rates that move a frame."""
         b = self.body(name)
-        for k in [] if b < 0 else self.robot.skeleton.support(b):
+        return set() if b < 0 else set(self.robot.skeleton.support(b))
+
+    def _axes(self, name: str) -> Iterator[tuple[int, Vec3, Screw, Vec3]]:
+        """Rate, axis, screw and place of every joint that moves a frame."""
+        for k in sorted(self.support(name)):
             at = self._links[k]
             yield k, at.R.columns[2], self._tree.links[k].p, at.r
 

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 
 from ramify.codegen.kernel import Kernel
 from ramify.codegen.keys import digest
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, numbers
+from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
+from ramify.drives.actuators import ActuatorText
 from ramify.drives.passive import PassiveText
 from ramify.kernels.keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
@@ -90,3 +92,62 @@ def passive_forces(robot: Robot, q: ArrayLike, v: ArrayLike, stops: bool = True)
         {part: stored[..., i] for i, part in enumerate(text.parts)},
         {part: loss[..., i] for i, part in enumerate(text.parts)},
     )
+
+
+class Driven(NamedTuple):
+    """``tau`` (..., nv): joint forces of the actuators, within the efforts of the joints; ``force``
+    (..., na) of each actuator; ``activation_rate`` (..., states).
+    """
+
+    tau: Array
+    force: Array
+    activation_rate: Array
+
+
+@once
+def actuator_text(robot: Robot) -> ActuatorText:
+    """The actuators of a robot."""
+    return ActuatorText(robot)
+
+
+@once
+def actuator_kernel(robot: Robot) -> Kernel:
+    """(q, v, command, activation) -> (tau, force, rates); without activations there is no such
+    port.
+    """
+    text, n = actuator_text(robot), len(robot.actuators)
+
+    def run(
+        q: list[Scalar], v: list[Scalar], u: list[Scalar], *w: list[Scalar]
+    ) -> list[list[Scalar]]:
+        found = text(q, v, u, w[0] if w else [])
+        return [found.tau, found.force] + ([found.rates] if text.states else [])
+
+    inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("command", (n,))]
+    outputs = [Port("tau", (robot.nv,)), Port("force", (n,))]
+    if text.states:
+        inputs.append(Port("activation", (text.states,)))
+        outputs.append(Port("rates", (text.states,)))
+    name = "actuator_forces"
+    return text_kernel(
+        robot, name, run, inputs, outputs,
+        lambda _: digest(robot_key(robot), text.fingerprint, name),
+    )  # fmt: skip
+
+
+def actuator_forces(
+    robot: Robot, q: ArrayLike, v: ArrayLike, command: ArrayLike, activation: ArrayLike | None
+) -> Driven:
+    """See Model.actuator_forces."""
+    if not robot.actuators:
+        raise ModelError(f"{robot.name} has no actuators; joint forces act as they are given")
+    text = actuator_text(robot)
+    u = numbers("command", command, len(robot.actuators), "one entry per actuator")
+    if not text.states:
+        if activation is not None and np.size(activation):
+            raise StateError(f"no actuator of {robot.name} has an activation; leave it out")
+        tau, force = actuator_kernel(robot)(q, v, u)
+        return Driven(tau, force, np.zeros((*tau.shape[:-1], 0)))
+    given = np.zeros(text.states) if activation is None else activation
+    w = numbers("activation", given, text.states, "one entry per actuator that has one")
+    return Driven(*actuator_kernel(robot)(q, v, u, w))

@@ -4,6 +4,7 @@ a foreign file.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -18,12 +19,14 @@ class Entry:
     the ``message``.
 
     ``ignored``: the file says it, the model does not have it. ``assumed``: the file does not say
-    it, the model needs it. ``note``: all is as the file says, but may surprise.
+    it, the model needs it. ``note``: all is as the file says, but may surprise. ``moves``: the
+    robot moves otherwise without it.
     """
 
     level: Level
     where: str
     message: str
+    moves: bool = False
 
     def __str__(self) -> str:
         return (
@@ -45,9 +48,21 @@ class ImportReport:
     file: str
     entries: list[Entry] = field(default_factory=list)
 
-    def ignored(self, where: str, message: str) -> None:
-        """The file says something that the model does not have."""
-        self.entries.append(Entry("ignored", where, message))
+    def ignored(self, where: str, message: str, moves: bool = False) -> None:
+        """The file says something that the model does not have; ``moves``: it changes the motion."""
+        self.entries.append(Entry("ignored", where, message, moves))
+
+    def warn(self) -> None:
+        """Warn, in one line, of all that was left out and changes the motion."""
+        left = [f"{entry.where}: {entry.message}" for entry in self.entries if entry.moves]
+        if left:
+            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
+            warnings.warn(
+                f"{self.file}: left out, which changes the motion: {'; '.join(left[:3])}{more} "
+                '(see metadata["report"])',
+                UserWarning,
+                stacklevel=2,
+            )
 
     def assumed(self, where: str, message: str) -> None:
         """The file does not say something that the model needs."""

@@ -2,8 +2,9 @@
 of what was ignored or assumed.
 
 q and v are MuJoCo's qpos and qvel, entry by entry. A body with several joints becomes a run of
-bodies, massless but for the last. What MuJoCo adds to rigid bodies on joints (contacts, tendons,
-springs, actuators ...) is no part of the model and named in the report.
+bodies, massless but for the last. Springs, damping, friction, limits, tendons, actuators, sites and
+keyframes come along (:mod:`ramify.files.mjcf_machine`); what does not (contacts, fluid, muscles ...)
+is named in the report.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import PurePath
@@ -24,12 +25,14 @@ from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
 from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_loops import equalities
-from ramify.files.mjcf_machine import joint_elements
+from ramify.files.mjcf_machine import MachineReader, joint_elements, switched_off
 from ramify.files.urdf_values import shown, some
+from ramify.model.answers import Attachment
 from ramify.model.body import Shape
-from ramify.model.build import LinkSpec, build
+from ramify.model.build import LinkSpec, build, point_of
 from ramify.model.frame import Frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
+from ramify.model.machine import Machine
 from ramify.model.robot import Robot
 
 BASES: Final = ("fixed", "free", "free_euler")
@@ -92,8 +95,10 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     for warning in warned:
         report.note("MuJoCo", " ".join(str(warning.message).split())[:500])
     weightless = bool(compiled.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
-    name = spec.modelname or PurePath(file).stem
-    return _Reader(compiled, name, file, weightless, report).model(base)
+    name, off = spec.modelname or PurePath(file).stem, switched_off(compiled, mujoco.mjtDisableBit)
+    made = _Reader(compiled, name, file, weightless, report, off).model(base)
+    report.warn()
+    return made
 
 
 def drop_pictures(spec: Any, mujoco: Any) -> None:
@@ -112,10 +117,11 @@ class _Reader:
     """Reads the arrays of a compiled model (mjModel)."""
 
     def __init__(
-        self, compiled: Any, name: str, file: str, weightless: bool, report: ImportReport
-    ) -> None:
+        self, compiled: Any, name: str, file: str, weightless: bool, report: ImportReport,
+        off: frozenset[str],
+    ) -> None:  # fmt: skip
         self.m, self.name, self.file, self.weightless = compiled, name, file, weightless
-        self.report = report
+        self.report, self.off = report, off
         self.bodies = _unique([self.named("body", b) or f"body{b}" for b in range(compiled.nbody)])
         of = compiled.jnt_bodyid
         self.joints = _unique(
@@ -143,18 +149,27 @@ class _Reader:
                 )
         self.remarks()
         notes = {"source": f"MJCF file {PurePath(self.file).name}", "report": self.report}
+        loops = equalities(self.m, self.bodies, self.joints, self.report)
         try:
             gravity = [0.0 if self.weightless else float(g) for g in self.m.opt.gravity]
-            return build(
-                self.name,
-                specs,
-                gravity,
-                None,
-                notes,
-                equalities(self.m, self.bodies, self.joints, self.report),
-            )
+            made = build(self.name, specs, gravity, None, notes, loops)
+            return replace(made, machine=self.machine(made))
         except ModelError as error:
             raise ModelError(f"{self.file}: {error}") from None
+
+    def machine(self, robot: Robot) -> Machine:
+        """Frames, tendons, actuators, and keyframes where q is still MuJoCo's."""
+        m, moving = self.m, {joint.name for joint in robot.joints}
+        joints = [name if name in moving else "" for name in self.joints]
+        rates = {
+            j: name
+            for j, name in enumerate(joints)
+            if name and int(m.jnt_type[j]) in (_SLIDE, _HINGE)
+        }
+        attached = {b: robot.attached[self.bodies[b]] for b in range(1, m.nbody)}
+        attached[0] = Attachment(-1, Frame())
+        found = MachineReader(m, joints, rates, attached, self.report).machine(self.off)
+        return found if robot.nq == m.nq else replace(found, keyframes=())
 
     def check_numbers(self) -> None:
         """Refuse what the compiler has let pass: numbers that are not finite or beyond any robot,
@@ -214,6 +229,10 @@ class _Reader:
             np.array(m.body_ipos[b]),
             0.5 * (inertia + inertia.T),
             self.shapes(b),
+            lift=(
+                float(m.body_gravcomp[b] * m.body_mass[b]),
+                point_of(m.body_ipos[b] if m.body_gravcomp[b] else np.zeros(3)),
+            ),
         )
 
     def joint(self, j: int, frame: Frame) -> Joint:
@@ -222,12 +241,10 @@ class _Reader:
         """
         m, kind = self.m, int(self.m.jnt_type[j])
         start = float(m.qpos0[m.jnt_qposadr[j]])
-        anchor, own = Frame(position=m.jnt_pos[j]), joint_elements(m, j)
+        anchor, own = Frame(position=m.jnt_pos[j]), joint_elements(m, j, self.off)
         if kind == _FREE:
             return Joint(self.joints[j], "free", actuated=False, elements=own)
         if kind == _BALL:
-            if m.jnt_limited[j]:
-                self.report.ignored(f"joint {self.joints[j]!r}", "range of a ball joint")
             return Joint(
                 self.joints[j], "ball", frame @ anchor, anchor.inverse(), actuated=self.actuated(j),
                 elements=own,
@@ -236,7 +253,8 @@ class _Reader:
         back = (
             Frame(rotation_about(axis, -start)) if kind == _HINGE else Frame(position=-start * axis)
         )
-        limits = ((float(m.jnt_range[j][0]), float(m.jnt_range[j][1])),) if m.jnt_limited[j] else ()
+        limited = m.jnt_limited[j] and "limit" not in self.off
+        limits = ((float(m.jnt_range[j][0]), float(m.jnt_range[j][1])),) if limited else ()
         return Joint(
             self.joints[j], "revolute" if kind == _HINGE else "prismatic", frame @ anchor @ back, anchor.inverse(),
             (float(axis[0]), float(axis[1]), float(axis[2])), limits=limits, actuated=self.actuated(j),
@@ -310,44 +328,24 @@ class _Reader:
 
     def remarks(self) -> None:
         say, m = self.report, self.m
-        for what, values in (
-            ("damping", m.dof_damping),
-            ("dry friction (frictionloss)", m.dof_frictionloss),
-        ):
-            self.drop(
-                "joints",
-                what,
-                (self.joints[m.dof_jntid[i]] for i in range(m.nv) if np.any(values[i])),
-            )
-        self.drop(
-            "joints",
-            "springs (stiffness)",
-            (self.joints[j] for j in range(m.njnt) if np.any(m.jnt_stiffness[j])),
-        )
-        self.drop(
-            "bodies",
-            "gravity compensation (gravcomp)",
-            (self.bodies[b] for b in range(m.nbody) if m.body_gravcomp[b]),
-        )
-        self.drop(
-            "tendons",
-            "with their springs, damping and limits",
-            (self.named("tendon", i) or f"tendon {i}" for i in range(m.ntendon)),
-        )
-        actuators = range(len(m.actuator_trntype))
-        self.drop(
-            "actuators",
-            "gears, gains and limits: tau is the force at the joint",
-            (self.named("actuator", i) or f"actuator {i}" for i in actuators),
-        )
+        yields = getattr(m, "jnt_springyield", np.zeros(m.njnt))
+        plastic = [self.joints[j] for j in range(m.njnt) if np.any(yields[j])]
+        if plastic:
+            say.ignored("joints", f"the plastic yield of springs: {some(plastic)}", moves=True)
+        if self.off:
+            say.note("option", f"switched off by the file: {', '.join(sorted(self.off))}")
         touching = sum(1 for g in range(m.ngeom) if m.geom_contype[g] or m.geom_conaffinity[g])
         if touching > 1 or m.npair:
             further = [
                 f"{n} {what}" for n, what in ((m.npair, "pairs"), (m.nexclude, "exclusions")) if n
             ]
-            say.ignored("contacts", ", ".join([f"between {touching} geoms", *further]))
+            say.ignored(
+                "contacts", ", ".join([f"between {touching} geoms", *further]), moves=bool(m.npair)
+            )
         if m.opt.density or m.opt.viscosity or np.any(m.opt.wind):
-            say.ignored("option", "the fluid around the robot (density, viscosity, wind)")
+            say.ignored(
+                "option", "the fluid around the robot (density, viscosity, wind)", moves=True
+            )
         if m.body_geomnum[0]:
             say.ignored("worldbody", f"{m.body_geomnum[0]} geoms of the surroundings")
         if self.dropped_geoms:
@@ -357,9 +355,9 @@ class _Reader:
             say.ignored(
                 "geoms", f"shapes that are not drawn: {told} (their mass counts as the file says)"
             )
-        for what in ("flex", "skin", "plugin", "sensor", "key"):
+        for what in ("flex", "skin", "plugin", "sensor"):
             if number := int(getattr(m, f"n{what}")):
-                say.ignored(f"{what}s", f"{number} of them")
+                say.ignored(f"{what}s", f"{number} of them", moves=what in ("flex", "plugin"))
         self.assumed_still()
 
     def assumed_still(self) -> None:
@@ -370,11 +368,6 @@ class _Reader:
         still = sum(float(m.body_mass[b]) for b in range(1, m.nbody) if m.body_weldid[b] == 0)
         if still:
             self.report.note("bodies", f"{still:g} kg are fixed to the world and do not move")
-
-    def drop(self, where: str, what: str, names: Iterable[str]) -> None:
-        found = list(dict.fromkeys(names))
-        if found:
-            self.report.ignored(where, f"{what}: {some(found)}")
 
 
 def _frame(position: Any, quaternion: Any) -> Frame:

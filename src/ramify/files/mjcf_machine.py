@@ -1,39 +1,273 @@
-"""The machine of an MJCF robot, from MuJoCo's compiled arrays: what its joints have besides rigid
-links.
+"""The machine of an MJCF robot, from MuJoCo's compiled arrays: elements of its joints, frames,
+tendons, actuators, keyframes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from ramify.model.elements import Element
+from ramify.core.errors import ModelError
+from ramify.core.names import fresh, is_name
+from ramify.files.import_report import ImportReport
+from ramify.model.answers import Attachment
+from ramify.model.elements import Element, Friction, Spring, Stop
+from ramify.model.frame import Frame, from_quaternion
+from ramify.model.machine import ANY, Activation, Actuator, Keyframe, Machine, Range, Tendon
 
-_JOINTS = (0, 1)  # mjTRN_JOINT, mjTRN_JOINTINPARENT
-_RATES = (6, 3, 1, 1)  # of mjtJoint free, ball, slide, hinge
-
-
-def joint_elements(m: Any, j: int) -> tuple[Element, ...]:
-    """The elements of joint j, one per rate; () for an ideal joint."""
-    start = int(m.jnt_dofadr[j])
-    own = tuple(
-        Element(armature=float(m.dof_armature[i]) + _of_actuators(m, j, "actuator_armature"))
-        for i in range(start, start + _RATES[int(m.jnt_type[j])])
-    )
-    return own if any(element != Element() for element in own) else ()
+_RATES: Final = (6, 3, 1, 1)  # of mjtJoint free, ball, slide, hinge
+_JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE = range(5)  # mjtTrn
+_ACTIVATIONS: Final[tuple[Activation, ...]] = ("", "integrator", "filter", "filterexact")
+_DEFAULT_SOLREF: Final = (0.02, 1.0)
 
 
-def _of_actuators(m: Any, j: int, what: str) -> float:
-    """What the actuators of a joint bring along, reflected by their gears."""
-    given = getattr(m, what, None)
+def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
+    """The elements of joint j, one per rate; () for an ideal joint. ``off``: kinds of forces that
+    the file switches off.
+    """
+    kind, start, at = int(m.jnt_type[j]), int(m.jnt_dofadr[j]), int(m.jnt_qposadr[j])
+    stop = _stop(m.jnt_solref[j])
+    out = []
+    for i in range(start, start + _RATES[kind]):
+        loss = float(m.dof_frictionloss[i])
+        low, high = _range(m.jnt_actfrclimited, m.jnt_actfrcrange, j) if kind > 1 else ANY
+        out.append(
+            Element(
+                float(m.dof_armature[i]) + _of_actuators(m, "joint", j, "actuator_armature"),
+                _damping(m, i, j) if "damper" not in off else (0.0, 0.0, 0.0),
+                _spring(m, kind, j, at, i - start) if "spring" not in off else None,
+                Friction(loss, loss) if loss and "frictionloss" not in off else None,
+                stop,
+                high,
+                cone=float(m.jnt_range[j][1]) if kind == 1 and m.jnt_limited[j] else np.inf,
+                lifts=bool(m.jnt_actgravcomp[j]),
+                backward_effort=None if low == -high else -low,
+            )
+        )
+    return tuple(out) if any(element != Element() for element in out) else ()
+
+
+def _spring(m: Any, kind: int, j: int, at: int, k: int) -> Spring | None:
+    law = _cubic(m, "jnt_stiffness", "jnt_stiffnesspoly", j)
+    if not any(law):
+        return None
+    first = {0: (0, 3) if k < 3 else (3, 4), 1: (0, 4)}.get(kind, (0, 1))
+    rest = m.qpos_spring[at + first[0] : at + sum(first)]
+    return Spring(law, tuple(float(x) for x in rest))
+
+
+def _damping(m: Any, i: int, j: int) -> tuple[float, float, float]:
+    a, b, c = _cubic(m, "dof_damping", "dof_dampingpoly", i)
+    more = [
+        _of_actuators(m, "joint", j, name, k)
+        for name, k in (("damping", 0), ("dampingpoly", 0), ("dampingpoly", 1))
+    ]
+    return a + more[0], b + more[1], c + more[2]
+
+
+def _cubic(m: Any, first: str, rest: str, i: int) -> tuple[float, float, float]:
+    more = np.ravel(getattr(m, rest)[i]) if hasattr(m, rest) else (0.0, 0.0)
+    return float(np.ravel(getattr(m, first)[i])[0]), float(more[0]), float(more[1])
+
+
+def _of_actuators(m: Any, target: str, t: int, what: str, k: int = 0) -> float:
+    """What the actuators of a joint or tendon bring along, times the square of their gears."""
+    given = getattr(m, what if what.startswith("actuator") else f"actuator_{what}", None)
     if given is None:
         return 0.0
-    kinds, targets, gears = m.actuator_trntype, m.actuator_trnid, m.actuator_gear
-    return float(
-        sum(
-            np.ravel(given[i])[0] * gears[i][0] ** 2
-            for i in range(len(kinds))
-            if int(kinds[i]) in _JOINTS and int(targets[i][0]) == j
-        )
+    kinds = (_JOINT, _IN_PARENT) if target == "joint" else (_TENDON,)
+    return sum(
+        float(np.ravel(given[i])[k]) * float(m.actuator_gear[i][0]) ** 2
+        for i in range(len(m.actuator_trntype))
+        if int(m.actuator_trntype[i]) in kinds and int(m.actuator_trnid[i][0]) == t
     )
+
+
+def _stop(solref: Any) -> Stop:
+    time, ratio = (float(x) for x in solref[:2])
+    if (time, ratio) == _DEFAULT_SOLREF or time <= 0.0 or ratio <= 0.0:
+        return Stop()
+    return Stop(time, ratio)
+
+
+def _range(limited: Any, ranges: Any, i: int) -> Range:
+    return (float(ranges[i][0]), float(ranges[i][1])) if limited[i] else ANY
+
+
+def switched_off(m: Any, bits: Any) -> frozenset[str]:
+    """The kinds of forces that the options of a file disable."""
+    found = set()
+    for name in ("spring", "damper", "frictionloss", "limit", "actuation", "passive"):
+        bit = getattr(bits, f"mjDSBL_{name.upper()}", None)
+        if bit is not None and m.opt.disableflags & int(bit):
+            found |= {name} if name != "passive" else {"spring", "damper"}
+    return frozenset(found)
+
+
+class MachineReader:
+    """Frames, tendons, actuators and keyframes of a compiled model whose bodies and joints have
+    names and places already.
+    """
+
+    def __init__(
+        self, m: Any, joints: Sequence[str], rates: Mapping[int, str], attached: Mapping[int, Attachment], report: ImportReport
+    ) -> None:  # fmt: skip
+        self.m, self.joints, self.rates, self.report = m, joints, rates, report
+        self.attached = attached
+        self.sites = self._names("site", m.nsite)
+        self.tendon_names = self._names("tendon", m.ntendon)
+        self.kept: set[int] = set()
+
+    def _names(self, kind: str, number: int) -> list[str]:
+        taken: set[str] = set()
+        out = []
+        for i in range(number):
+            given = str(getattr(self.m, kind)(i).name)
+            out.append(fresh(given if is_name(given) else f"{kind}{i}", taken))
+            taken.add(out[-1])
+        return out
+
+    def machine(self, off: frozenset[str]) -> Machine:
+        frames = dict(self.frames())
+        tendons = tuple(self.tendons(off))
+        actuators = () if "actuation" in off else tuple(self.actuators())
+        return Machine(frames, tendons, actuators, tuple(self.keyframes()))
+
+    def frames(self) -> Iterator[tuple[str, Attachment]]:
+        m = self.m
+        for s, name in enumerate(self.sites):
+            local = Frame(
+                from_quaternion(*(float(x) for x in m.site_quat[s])), np.array(m.site_pos[s])
+            )
+            body, frame = self.attached[int(m.site_bodyid[s])]
+            yield name, Attachment(body, frame @ local)
+
+    def tendons(self, off: frozenset[str]) -> Iterator[Tendon]:
+        m = self.m
+        for t, name in enumerate(self.tendon_names):
+            path = self._path(t)
+            if path is None:
+                self._leave_out(
+                    f"tendon {name!r}", "it wraps around a geom, or moves what is fixed"
+                )
+                continue
+            for what, there in (
+                ("limits", m.tendon_limited[t]),
+                ("dry friction", m.tendon_frictionloss[t]),
+                ("armature", getattr(m, "tendon_armature", np.zeros(m.ntendon))[t]),
+            ):
+                if there:
+                    self._leave_out(f"tendon {name!r}", f"its {what}")
+            law = _cubic(m, "tendon_damping", "tendon_dampingpoly", t)
+            extra = [_of_actuators(m, "tendon", t, n, k) for n, k in (("damping", 0), ("dampingpoly", 0), ("dampingpoly", 1))]  # fmt: skip
+            damping = (law[0] + extra[0], law[1] + extra[1], law[2] + extra[2])
+            none = (0.0, 0.0, 0.0)
+            low, high = (float(x) for x in m.tendon_lengthspring[t])
+            self.kept.add(t)
+            yield Tendon(
+                name,
+                *path,
+                none
+                if "spring" in off
+                else _cubic(m, "tendon_stiffness", "tendon_stiffnesspoly", t),
+                none if "damper" in off else damping,
+                (low, high),
+                _range(m.tendon_actfrclimited, m.tendon_actfrcrange, t),
+            )
+
+    def _path(self, t: int) -> tuple[Any, Any] | None:
+        """(joints, branches); None where it is neither linear nor straight."""
+        m, start = self.m, int(self.m.tendon_adr[t])
+        pieces = range(start, start + int(m.tendon_num[t]))
+        kinds = {int(m.wrap_type[i]) for i in pieces}
+        if kinds == {1}:
+            named = [(self.rates.get(int(m.wrap_objid[i])), float(m.wrap_prm[i])) for i in pieces]
+            return None if any(name is None for name, _ in named) else (tuple(named), ())
+        if not kinds <= {2, 3}:
+            return None
+        branches: list[tuple[float, tuple[str, ...]]] = [(1.0, ())]
+        for i in pieces:
+            if int(m.wrap_type[i]) == 2:
+                branches.append((float(m.wrap_prm[i]), ()))
+            else:
+                divisor, names = branches[-1]
+                branches[-1] = divisor, (*names, self.sites[int(m.wrap_objid[i])])
+        return (), tuple(b for b in branches if len(b[1]) > 1)
+
+    def actuators(self) -> Iterator[Actuator]:
+        names = self._names("actuator", len(self.m.actuator_trntype))
+        for i, name in enumerate(names):
+            why = self._unusual(i)
+            if not why:
+                try:
+                    yield self._actuator(i, name)
+                    continue
+                except ModelError as error:
+                    why = str(error)
+            self._leave_out(f"actuator {name!r}", why)
+
+    def _unusual(self, i: int) -> str:
+        """Why an actuator cannot be one of ours."""
+        m, target = self.m, int(self.m.actuator_trnid[i][0])
+        kind = int(m.actuator_trntype[i])
+        delay = np.ravel(getattr(m, "actuator_delay", np.zeros(len(m.actuator_trntype))))[i]
+        if int(m.actuator_gaintype[i]) > 1 or int(m.actuator_biastype[i]) > 1:
+            return "its gain or bias is neither fixed nor affine (a muscle, a plugin, PID …)"
+        if int(m.actuator_dyntype[i]) > 3:
+            return "its activation is neither an integrator nor a filter"
+        if kind > _SITE or kind < 0:
+            return "its transmission (adhesion and others)"
+        if delay or int(np.ravel(getattr(m, "actuator_ctrlnum", np.ones(i + 1)))[i]) != 1:
+            return "its delay, or several commands"
+        if kind in (_JOINT, _IN_PARENT) and self.joints[target] == "":
+            return "its joint is fixed here"
+        if kind == _TENDON and target not in self.kept:
+            return "its tendon is left out"
+        return ""
+
+    def _actuator(self, i: int, name: str) -> Actuator:
+        m, (target, other) = self.m, (int(x) for x in self.m.actuator_trnid[i])
+        kind = int(m.actuator_trntype[i])
+        gain, bias = (
+            [float(x) for x in p[i][:3]] for p in (m.actuator_gainprm, m.actuator_biasprm)
+        )
+        if int(m.actuator_gaintype[i]) == 0:
+            gain[1:] = [0.0, 0.0]
+        if int(m.actuator_biastype[i]) == 0:
+            bias = [0.0, 0.0, 0.0]
+        activation = _ACTIVATIONS[int(m.actuator_dyntype[i])]
+        where = {
+            _JOINT: {"joint": self.joints[target]} if kind in (_JOINT, _IN_PARENT) else {},
+            _TENDON: {"tendon": self.tendon_names[target]} if kind == _TENDON else {},
+            _SITE: {"site": self.sites[target]} if kind in (_SITE, _CRANK) else {},
+        }[{_IN_PARENT: _JOINT, _CRANK: _SITE}.get(kind, kind)]
+        if kind == _CRANK:
+            where["slider"] = self.sites[other]
+        elif kind == _SITE and other >= 0:
+            where["reference"] = self.sites[other]
+        return Actuator(
+            name, **where,
+            rod=float(m.actuator_cranklength[i]) if kind == _CRANK else 0.0,
+            gear=tuple(float(x) for x in m.actuator_gear[i]),
+            in_parent=kind == _IN_PARENT,
+            gain=(gain[0], gain[1], gain[2]), bias=(bias[0], bias[1], bias[2]),
+            command=_range(m.actuator_ctrllimited, m.actuator_ctrlrange, i),
+            force=_range(m.actuator_forcelimited, m.actuator_forcerange, i),
+            activation=activation, time=max(float(m.actuator_dynprm[i][0]), 1e-15) if activation else 0.0,
+            activations=_range(m.actuator_actlimited, m.actuator_actrange, i),
+            early=bool(m.actuator_actearly[i]), step=float(m.opt.timestep),
+        )  # fmt: skip
+
+    def keyframes(self) -> Iterator[Keyframe]:
+        m = self.m
+        for k, name in enumerate(self._names("key", m.nkey)):
+            q, v, u, w = (
+                tuple(float(x) for x in values[k])
+                for values in (m.key_qpos, m.key_qvel, m.key_ctrl, m.key_act)
+            )
+            yield Keyframe(name, q, v, u, w, float(m.key_time[k]))
+
+    def _leave_out(self, where: str, what: str) -> None:
+        self.report.ignored(where, what, moves=True)

@@ -12,7 +12,7 @@ from ramify.core.arrays import Array, numbers, real, together
 from ramify.core.errors import RamifyError, StateError
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
-from ramify.model.answers import UDU, Energy, Kinematics, Momentum
+from ramify.model.answers import UDU, Energy, Kinematics, Momentum, Pose
 from ramify.model.configuration import checked, configuration, unit_rates
 from ramify.model.robot import Robot
 
@@ -65,6 +65,18 @@ def kinematics(model: Robot, q: ArrayLike) -> Kinematics:
     """See Model.kinematics."""
     poses = kernel(model, "kinematics")(q)[..., list(model.skeleton.last), :]
     return Kinematics(poses[..., :9].reshape(*poses.shape[:-1], 3, 3), poses[..., 9:])
+
+
+def pose(model: Robot, q: ArrayLike, name: str) -> Pose:
+    """See Model.pose."""
+    body, frame = model.attachment(name)
+    if body < 0:
+        lead = configuration(model, "q", q).shape[:-1]
+        R, p = (np.broadcast_to(x, (*lead, *x.shape)) for x in (frame.rotation, frame.position))
+        return Pose(np.array(R), np.array(p))
+    at = kernel(model, "kinematics")(q)[..., model.skeleton.last[body], :]
+    R = at[..., :9].reshape(*at.shape[:-1], 3, 3)
+    return Pose(R @ frame.rotation, R @ frame.position + at[..., 9:])
 
 
 def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:

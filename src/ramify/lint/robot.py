@@ -18,6 +18,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.records import add
 from ramify.core.spatial import ArticulatedInertia
+from ramify.files.import_report import ImportReport
 from ramify.lint.loops import carried_by_loops, loop_findings
 from ramify.model.body import Body
 from ramify.model.euler import euler_joint
@@ -295,6 +296,15 @@ def _angles(model: Robot) -> Iterator[Finding]:
         yield Finding("note", rounded[0], "angle-rounded", text)
 
 
+def _left_out(model: Robot) -> Iterator[Finding]:
+    """What an importer left out although it changes the motion."""
+    report = model.metadata.get("report")
+    for entry in report if isinstance(report, ImportReport) else ():
+        if entry.moves:
+            text = f"left out on import, which changes the motion: {entry.where}: {entry.message}"
+            yield Finding("warning", model.name, "left-out", text)
+
+
 def _limits(joint: Joint) -> Iterator[tuple[str, bool, float, float]]:
     """Name, whether it is an angle, lower and upper limit of each coordinate that has limits."""
     turns = [step.rho != 0.0 and not step.ball for step in joint.steps for _ in step.positions]
@@ -413,5 +423,6 @@ def _loops(model: Robot) -> Iterator[Finding]:
 
 
 CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
-    _masses, _tensors, _frames, _singular, _sequences, _angles, _lengths, _gravity, _loops
+    _masses, _tensors, _frames, _singular, _sequences, _angles, _lengths, _gravity, _loops,
+    _left_out,
 )  # fmt: skip

@@ -49,6 +49,13 @@ class Kinematics(NamedTuple):
     position: Array
 
 
+class Pose(NamedTuple):
+    """World pose of a frame: ``rotation`` (..., 3, 3) and ``position`` (..., 3), m."""
+
+    rotation: Array
+    position: Array
+
+
 class UDU(NamedTuple):
     """I = U D U': U upper unit triangular (..., nv, nv) in blocks, D (block) diagonal (..., nv,
     nv).

@@ -70,7 +70,8 @@ class Element:
     """The machine at one coordinate. ``armature``: reflected inertia of the rotor, kg m^2 or kg.
     ``damping`` (a, b, c): -(a + b |v| + c v^2) v. ``effort``, ``velocity``: what the drive can
     give, infinite where not given. ``cone``: the largest angle of a ball joint, rad. ``lifts``:
-    gravity compensation comes through the drive, within its effort.
+    gravity compensation comes through the drive, within its effort. ``backward_effort``: where it
+    differs from ``effort``.
     """
 
     armature: float = 0.0
@@ -82,6 +83,13 @@ class Element:
     velocity: float = math.inf
     cone: float = math.inf
     lifts: bool = False
+    backward_effort: float | None = None
+
+    @property
+    def efforts(self) -> tuple[float, float]:
+        """What the drive can give backward (negative) and forward."""
+        back = self.effort if self.backward_effort is None else self.backward_effort
+        return -back, self.effort
 
     @property
     def turned(self) -> Element:
@@ -92,7 +100,10 @@ class Element:
             spring = Spring((a, -b, c), tuple(-x for x in spring.rest))
         if friction is not None:
             friction = replace(friction, forward=friction.backward, backward=friction.forward)
-        return replace(self, spring=spring, friction=friction)
+        back = self.backward_effort
+        effort = self.effort if back is None else back
+        own = None if back is None else self.effort
+        return replace(self, spring=spring, friction=friction, effort=effort, backward_effort=own)
 
 
 KEYS: Final[tuple[str, ...]] = (

@@ -1,0 +1,217 @@
+"""Machines from MJCF against MuJoCo: M, bias, passive forces, actuators, smooth accelerations."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+import pytest
+from mjcf_packages import packages
+from numpy.testing import assert_allclose
+
+import ramify as rf
+from ramify.api.model import Model
+from ramify.drives.questions import actuator_text, open_text
+
+FEWEST = 55
+
+
+def full_matrix(m: Any, d: Any) -> Any:
+    M = np.zeros((m.nv, m.nv))
+    if hasattr(d, "qM"):
+        mujoco.mj_fullM(m, M, d.qM)
+    else:
+        mujoco.mj_fullM(m, d, M)
+    return M
+
+
+def error(found: Any, wanted: Any) -> float:
+    f, w = np.asarray(found, dtype=float), np.asarray(wanted)
+    return float(np.abs(f - w).max(initial=0.0) / max(1.0, np.abs(w).max(initial=0.0)))
+
+
+def worst(robot: Model, file: Path, seeds: range = range(2)) -> dict[str, float]:
+    """The largest relative error of each quantity at random states and commands; fluid off."""
+    m = mujoco.MjModel.from_xml_path(str(file))
+    m.opt.density = m.opt.viscosity = 0.0
+    m.opt.wind[:] = 0.0
+    d, tree = mujoco.MjData(m), robot.tree
+    passive, drives = open_text(tree), actuator_text(tree)
+    ours = {a.name for a in drives.actuators}  # adhesion is left out: no command, no force
+    known = [i for i in range(m.nu) if (m.actuator(i).name or f"actuator{i}") in ours]
+    assert len(known) == len(ours)
+    out: dict[str, float] = {}
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        q, v = tree.random(seed)
+        d.qpos[:], d.qvel[:] = q, v
+        d.ctrl[known] = rng.normal(size=len(known))
+        d.act[:] = rng.uniform(-0.2, 0.8, size=m.na)
+        mujoco.mj_forward(m, d)
+        lists = [[float(x) for x in values] for values in (q, v, d.ctrl[known], d.act)]
+        parts = passive(*lists[:2]).force
+        forces = sum((np.array(f, dtype=float) for n, f in parts.items() if n != "friction"), np.zeros(m.nv))  # fmt: skip
+        found = drives(*lists)
+        tau = np.array(found.tau, dtype=float)
+        M, h = tree.kernel("mass_matrix", "rolled")(q), tree.kernel("bias", "rolled")(q, v)
+        for name, x, y in (
+            ("M", M, full_matrix(m, d)),
+            ("bias", h, d.qfrc_bias),
+            ("passive", forces, d.qfrc_passive),
+            ("actuator", tau, d.qfrc_actuator),
+            ("force", found.force, d.actuator_force[known]),
+            ("act_dot", found.rates, d.act_dot),
+            ("acceleration", np.linalg.solve(M, tau + forces - h), d.qacc_smooth),
+        ):
+            out[name] = max(out.get(name, 0.0), error(x, y))
+    return out
+
+
+def test_every_mjcf_robot_of_three_packages_agrees_with_mujoco() -> None:
+    agreed, wrong = [], {}
+    for file in sorted(packages().rglob("*.xml")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                robot = rf.load(file)
+            except rf.ModelError:
+                continue
+            found = worst(robot, file)
+        if max(found.values()) < 1e-9:
+            agreed.append(file.stem)
+        else:
+            wrong[str(file)] = found
+    assert not wrong
+    assert len(agreed) >= FEWEST, agreed
+
+
+def written(tmp_path: Path, world: str, rest: str, options: str = "") -> Path:
+    file = tmp_path / "robot.xml"
+    file.write_text(f"<mujoco>{options}<worldbody>{world}</worldbody>{rest}</mujoco>")
+    return file
+
+
+CHAIN = """
+<site name="origin" pos="0.1 0.2 0.3"/>
+<body name="a" gravcomp="0.7"><joint name="h" axis="0 1 0" damping="0.3" stiffness="2" springref="20"
+    armature="0.02" range="-60 60" limited="true" actuatorfrcrange="-3 2" actuatorfrclimited="true"
+    actuatorgravcomp="true"/>
+  <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/><site name="s1" pos="0.1 0 0.05" euler="10 20 30"/>
+  <body name="b" pos="0.3 0 0" gravcomp="1.2"><joint name="ball" type="ball" stiffness="1.5" damping="0.2"/>
+    <geom type="box" size="0.1 0.05 0.02" pos="0.1 0 0"/><site name="s2" pos="0.2 0 0.1" euler="40 5 6"/>
+    <body name="c" pos="0.25 0 0"><joint name="sl" type="slide" axis="0 0 1" damping="0.1"/>
+      <geom size="0.05"/><site name="s3" pos="0 0.02 0.1"/></body></body></body>
+<body name="f" pos="1 0 0" gravcomp="0.5"><freejoint name="free"/><geom type="box" size="0.1 0.2 0.05"/>
+  <site name="s4" pos="0.1 0.1 0"/></body>
+"""
+ROWS = """
+<tendon>
+  <fixed name="line" stiffness="3" damping="0.4" springlength="0.05 0.1"><joint joint="h" coef="0.5"/><joint joint="sl" coef="-2"/></fixed>
+  <spatial name="rope" stiffness="20" damping="0.7" springlength="0.2 0.3" actuatorfrcrange="-0.4 0.4" actuatorfrclimited="true">
+    <site site="origin"/><site site="s1"/><site site="s2"/><pulley divisor="2"/><site site="s3"/><site site="s4"/></spatial>
+</tendon>
+<actuator>
+  <motor joint="h" gear="3" ctrlrange="-0.5 0.5" ctrllimited="true"/>
+  <position joint="sl" kp="20" kv="2" forcerange="-4 4" forcelimited="true"/>
+  <velocity joint="h" kv="0.5"/>
+  <intvelocity joint="sl" kp="5" actrange="-1 1"/>
+  <general joint="h" dyntype="filter" dynprm="0.1" gainprm="2" biastype="affine" biasprm="0.1 -2 -0.3" actearly="true"/>
+  <general joint="h" dyntype="filterexact" dynprm="0.05" gainprm="2" actearly="true"/>
+  <general joint="h" gaintype="affine" gainprm="1 0.5 -0.2"/>
+  <damper joint="sl" kv="2" ctrlrange="0 1"/>
+  <motor joint="ball" gear="0.3 -0.2 0.5"/>
+  <motor jointinparent="ball" gear="0.3 -0.2 0.5"/>
+  <position joint="ball" gear="0 0 1" kp="4"/>
+  <motor joint="free" gear="1 2 3 0.1 0.2 0.3"/>
+  <motor tendon="line" gear="2"/>
+  <motor tendon="rope" gear="1.5"/>
+  <motor tendon="rope" gear="0.5"/>
+  <motor site="s2" gear="1 2 3 0.1 0.2 0.3"/>
+  <position site="s3" refsite="s1" gear="1 0.5 0 0 0 0" kp="3"/>
+  <position site="s2" refsite="s1" gear="0 0 0 0 0.2 1" kp="3"/>
+  <position site="s4" refsite="origin" gear="0 0 0 1 0 0" kp="3"/>
+  <motor cranksite="s2" slidersite="s1" cranklength="0.6" gear="2"/>
+</actuator>
+<keyframe><key name="home" qpos="0.1 1 0 0 0 0.02 1 0 0 1 0 0 0"/></keyframe>
+"""
+
+
+@pytest.fixture
+def chain(tmp_path: Path) -> Path:
+    return written(tmp_path, CHAIN, ROWS)
+
+
+def test_every_kind_of_transmission_agrees_with_mujoco(chain: Path) -> None:
+    found = worst(rf.load(chain), chain, range(12))
+    assert max(found.values()) < 1e-9, found
+
+
+def test_compiled_answers_are_those_of_the_text(chain: Path) -> None:
+    m = rf.load(chain)
+    q, v = (np.array(x) for x in zip(*(m.random(i) for i in range(9)), strict=True))
+    rng = np.random.default_rng(0)
+    u, w = rng.normal(size=(9, len(m.actuators))), rng.normal(size=(9, actuator_text(m).states))
+    found = m.actuator_forces(q, v, u, w)
+    for i in range(9):
+        lists = [[float(x) for x in values[i]] for values in (q, v, u, w)]
+        text = actuator_text(m)(*lists)
+        assert_allclose(found.tau[i], np.array(text.tau, dtype=float), rtol=1e-10, atol=1e-10)
+        assert_allclose(found.force[i], np.array(text.force, dtype=float), rtol=1e-10, atol=1e-10)
+        assert_allclose(found.activation_rate[i], text.rates, rtol=1e-12)
+
+
+def test_frames_keyframes_and_names_arrive(chain: Path) -> None:
+    m = rf.load(chain)
+    assert {"s1", "s2", "s3", "s4", "origin", "a", "b"} <= set(m.frames)
+    assert m.keyframes[0].name == "home"
+    assert_allclose(m.keyframes[0].q[:6], [0.1, 1, 0, 0, 0, 0.02])
+    assert [t.name for t in m.tendons] == ["line", "rope"]
+    peer = mujoco.MjModel.from_xml_path(str(chain))
+    d = mujoco.MjData(peer)
+    q, v = m.random(1)
+    d.qpos[:], d.qvel[:] = q, v
+    mujoco.mj_forward(peer, d)
+    for name in ("s2", "s4", "origin"):
+        pose = m.pose(q, name)
+        assert_allclose(pose.position, d.site(name).xpos, atol=1e-12)
+        assert_allclose(pose.rotation.ravel(), d.site(name).xmat, atol=1e-12)
+        J = np.zeros((2, 3, peer.nv))
+        mujoco.mj_jacSite(peer, d, J[1], J[0], peer.site(name).id)
+        assert_allclose(m.jacobian(q, name), J.reshape(6, -1), atol=1e-12)
+
+
+def test_what_is_left_out_is_a_warning_once_and_a_finding(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        CHAIN,
+        '<tendon><spatial name="wrap"><site site="s1"/><site site="s3"/></spatial></tendon>'
+        '<actuator><muscle name="biceps" tendon="wrap" lengthrange="0.1 1"/></actuator>',
+        '<option density="1000"/>',
+    )
+    with pytest.warns(UserWarning, match="changes the motion: .*fluid.*biceps") as caught:
+        m = rf.load(file)
+    assert len(caught) == 1
+    assert "left-out" in {finding.code for finding in m.check()}
+
+
+def test_ball_limits_and_friction_arrive(tmp_path: Path) -> None:
+    file = written(
+        tmp_path,
+        '<body><joint name="b" type="ball" range="0 50" limited="true" frictionloss="0.3"/>'
+        '<geom size="0.1" pos="0.2 0 0"/></body>',
+        "",
+    )
+    own = rf.load(file).joints[0].elements
+    assert_allclose(own[0].cone, np.deg2rad(50))
+    assert own[2].friction is not None
+    assert own[2].friction.sliding == 0.3
+
+
+@pytest.mark.parametrize("flag", ["spring", "damper", "actuation"])
+def test_switched_off_forces_stay_off(flag: str, tmp_path: Path) -> None:
+    file = written(tmp_path, CHAIN, "", f'<option><flag {flag}="disable"/></option>')
+    found = worst(rf.load(file), file)
+    assert max(found.values()) < 1e-9, found
