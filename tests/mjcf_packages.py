@@ -12,7 +12,7 @@ PACKAGES = ("dm_control==1.0.*", "gymnasium==1.*", "gymnasium-robotics==1.4.*")
 
 
 def packages() -> Path:
-    """The folder they are installed in, without their dependencies; RuntimeError without network."""
+    """The folder they are installed in, without dependencies; RuntimeError without network."""
     home = os.environ.get("RAMIFY_TEST_CACHE") or Path.home() / ".cache" / "ramify-tests"
     folder = Path(home) / "mjcf-packages"
     if not (folder / "complete").exists():

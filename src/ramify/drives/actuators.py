@@ -40,7 +40,10 @@ class ActuatorText:
     @cached_property
     def fingerprint(self) -> str:
         """All that the forces depend on besides the rigid robot."""
-        frames = [(n, b, f.rotation.tolist(), f.position.tolist()) for n, (b, f) in self.robot.frames.items()]  # fmt: skip
+        frames = [
+            (name, body, frame.rotation.tolist(), frame.position.tolist())
+            for name, (body, frame) in self.robot.frames.items()
+        ]
         efforts = [(e.effort, e.backward_effort, e.lifts) for e in self._elements]
         lifts = [body.lift for body in self.robot.bodies]
         return digest(repr((self.actuators, self.robot.tendons, frames, efforts, lifts)))

@@ -3,7 +3,7 @@ of what was ignored or assumed.
 
 q and v are MuJoCo's qpos and qvel, entry by entry. A body with several joints becomes a run of
 bodies, massless but for the last. Springs, damping, friction, limits, tendons, actuators, sites and
-keyframes come along (:mod:`ramify.files.mjcf_machine`); what does not (contacts, fluid, muscles ...)
+keyframes come along (:mod:`ramify.files.mjcf_machine`); what does not (contacts, fluid, muscles)
 is named in the report.
 """
 

@@ -13,7 +13,7 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh, is_name
 from ramify.files.import_report import ImportReport
 from ramify.model.answers import Attachment
-from ramify.model.elements import Element, Friction, Spring, Stop
+from ramify.model.elements import Cubic, Element, Friction, Spring, Stop
 from ramify.model.frame import Frame, from_quaternion
 from ramify.model.machine import ANY, Activation, Actuator, Keyframe, Machine, Range, Tendon
 
@@ -58,23 +58,25 @@ def _spring(m: Any, kind: int, j: int, at: int, k: int) -> Spring | None:
     return Spring(law, tuple(float(x) for x in rest))
 
 
-def _damping(m: Any, i: int, j: int) -> tuple[float, float, float]:
-    a, b, c = _cubic(m, "dof_damping", "dof_dampingpoly", i)
-    more = [
-        _of_actuators(m, "joint", j, name, k)
-        for name, k in (("damping", 0), ("dampingpoly", 0), ("dampingpoly", 1))
-    ]
-    return a + more[0], b + more[1], c + more[2]
+def _damping(m: Any, i: int, j: int) -> Cubic:
+    return _with_actuators(m, _cubic(m, "dof_damping", "dof_dampingpoly", i), "joint", j)
 
 
-def _cubic(m: Any, first: str, rest: str, i: int) -> tuple[float, float, float]:
+def _with_actuators(m: Any, law: Cubic, target: str, t: int) -> Cubic:
+    """A damping with that of the actuators of a joint or tendon."""
+    a = _of_actuators(m, target, t, "actuator_damping")
+    b, c = (_of_actuators(m, target, t, "actuator_dampingpoly", k) for k in (0, 1))
+    return law[0] + a, law[1] + b, law[2] + c
+
+
+def _cubic(m: Any, first: str, rest: str, i: int) -> Cubic:
     more = np.ravel(getattr(m, rest)[i]) if hasattr(m, rest) else (0.0, 0.0)
     return float(np.ravel(getattr(m, first)[i])[0]), float(more[0]), float(more[1])
 
 
 def _of_actuators(m: Any, target: str, t: int, what: str, k: int = 0) -> float:
     """What the actuators of a joint or tendon bring along, times the square of their gears."""
-    given = getattr(m, what if what.startswith("actuator") else f"actuator_{what}", None)
+    given = getattr(m, what, None)
     if given is None:
         return 0.0
     kinds = (_JOINT, _IN_PARENT) if target == "joint" else (_TENDON,)
@@ -112,8 +114,13 @@ class MachineReader:
     """
 
     def __init__(
-        self, m: Any, joints: Sequence[str], rates: Mapping[int, str], attached: Mapping[int, Attachment], report: ImportReport
-    ) -> None:  # fmt: skip
+        self,
+        m: Any,
+        joints: Sequence[str],
+        rates: Mapping[int, str],
+        attached: Mapping[int, Attachment],
+        report: ImportReport,
+    ) -> None:
         self.m, self.joints, self.rates, self.report = m, joints, rates, report
         self.attached = attached
         self.sites = self._names("site", m.nsite)
@@ -161,8 +168,7 @@ class MachineReader:
                 if there:
                     self._leave_out(f"tendon {name!r}", f"its {what}")
             law = _cubic(m, "tendon_damping", "tendon_dampingpoly", t)
-            extra = [_of_actuators(m, "tendon", t, n, k) for n, k in (("damping", 0), ("dampingpoly", 0), ("dampingpoly", 1))]  # fmt: skip
-            damping = (law[0] + extra[0], law[1] + extra[1], law[2] + extra[2])
+            damping = _with_actuators(m, law, "tendon", t)
             none = (0.0, 0.0, 0.0)
             low, high = (float(x) for x in m.tendon_lengthspring[t])
             self.kept.add(t)
@@ -255,7 +261,8 @@ class MachineReader:
             gain=(gain[0], gain[1], gain[2]), bias=(bias[0], bias[1], bias[2]),
             command=_range(m.actuator_ctrllimited, m.actuator_ctrlrange, i),
             force=_range(m.actuator_forcelimited, m.actuator_forcerange, i),
-            activation=activation, time=max(float(m.actuator_dynprm[i][0]), 1e-15) if activation else 0.0,
+            activation=activation,
+            time=max(float(m.actuator_dynprm[i][0]), 1e-15) if activation else 0.0,
             activations=_range(m.actuator_actlimited, m.actuator_actrange, i),
             early=bool(m.actuator_actearly[i]), step=float(m.opt.timestep),
         )  # fmt: skip
