@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from browsing import chromium, keep, visit
 from test_report import EVIL, evil_robot
 
 import ramify as rf
+from ramify.view import live
 from ramify.view.live import Viewer
 from ramify.view.live_choices import CONTROLS, dials, standing
 from ramify.view.live_scene import ellipsoid
@@ -124,7 +127,7 @@ def test_what_cannot_be_shown_is_refused() -> None:
             rf.view(m, port=port)  # type: ignore[arg-type]
     for robot in (3, None):
         with pytest.raises(
-            rf.ModelError, match="a robot is loaded by its name or the path of its file"
+            rf.ModelError, match="give the name of a built-in robot or the path of a robot file"
         ):
             rf.view(robot, port=PORT)  # type: ignore[arg-type]
 
@@ -289,3 +292,61 @@ def test_browsers_come_and_go() -> None:
             assert len(np.unique(shot.reshape(-1, 3), axis=0)) > 100
         wait(lambda: len(viewer.server.get_clients()) == 0)
         viewer.show([0.1])
+
+
+def test_the_viewer_talks_to_its_own_page_alone(viewer: Viewer) -> None:
+    """As a browser would tell: a WebSocket from another page, or under another name, is refused."""
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+
+    port = viewer.server.get_port()
+    for origin, name in (
+        ("http://evil.example", f"127.0.0.1:{port}"),
+        ("null", f"127.0.0.1:{port}"),
+        (f"http://localhost:{port + 1}", f"localhost:{port}"),
+        (f"http://evil.example:{port}", f"evil.example:{port}"),
+    ):
+        with pytest.raises(InvalidStatus, match="403"), _socket(port) as line:
+            connect(f"ws://{name}", sock=line, origin=origin)  # type: ignore[arg-type]
+    for own in (f"http://127.0.0.1:{port}", None):
+        with _socket(port) as line:
+            connect(f"ws://127.0.0.1:{port}", sock=line, origin=own).close()  # type: ignore[arg-type]
+
+
+def _socket(port: int) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", port), timeout=5.0)
+
+
+def test_a_viser_that_cannot_be_guarded_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "own_page_only", nullcontext)
+    with pytest.raises(rf.RamifyError, match="lets any web page talk to the viewer"):
+        rf.view(rf.load("two_link"), port=0)
+
+
+def test_contact_forces_and_terrain_of_a_run() -> None:
+    """Arrows of the forces at the row shown, the slope as a mesh; a slider takes the arrows away."""
+    from ramify.contact import Firm, Slope
+
+    fall = rf.scenario("quadruped_trot")
+    slope = Firm(terrain=Slope(angle=0.05))
+    run = rf.simulate(fall.robot, 0.3, q0=fall.q0, ground=slope, dt_out=0.05)
+    assert run.contacts is not None
+    row = int(np.linalg.norm(run.contacts.total_force, axis=1).argmax())
+    with rf.view(run, port=PORT + 3) as viewer:
+        viewer.playing.clear()
+        stage = viewer.stage
+        assert len(stage.extras) == 2
+        viewer._seek(float(run.t[row]))
+        points = np.asarray(stage.forces.vertices)
+        each = points.reshape(len(run.contacts), -1, 3)
+        lengths = np.ptp(each, axis=1).max(axis=1)
+        pressed = np.linalg.norm(run.contacts.force[row], axis=1) > 1.0
+        assert pressed.any()
+        assert (lengths[pressed] > 1e-3).all()
+        viewer.dials[6].value = 0.2
+        wait(lambda: not stage.forces.visible)
+        viewer.forces.value = False
+        viewer._seek(0.05)
+        assert not stage.forces.visible
+        viewer.play(run, start=False)  # again: nothing is left over
+        assert len(viewer.stage.extras) == 2

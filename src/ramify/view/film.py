@@ -20,7 +20,7 @@ from ramify.sim.record import Run, Work
 from ramify.view import raster
 from ramify.view.files import must_have_folder
 from ramify.view.geometry import arrow
-from ramify.view.scene import LONGEST, arrow_scale, camera, contact_arrows, floats, make_scene, rest
+from ramify.view.scene import camera, contact_arrows, floats, make_scene, rest
 from ramify.view.terrain import grounded
 
 Picture = NDArray[np.uint8]
@@ -40,6 +40,7 @@ class Studio:
         self.scene = make_scene(result.model)
         self.R, self.r = self.scene.poses(result.q)
         self.arrows = contact_arrows(result, self.scene.up)
+        self.pushes = None if self.arrows is None else self.arrows.drawn(self.scene)
         low, high = self.scene.corners(self.R, self.r)
         self.scene, ground = grounded(self.scene, result, low, high)
         self.camera = camera(self.scene, low, high, ground)
@@ -109,14 +110,11 @@ class Studio:
 
     def _forces(self, row: int) -> Iterator[tuple[Array, Array]]:
         """Where contact forces act at a row, and their arrows in m."""
-        if self.arrows is None:
+        if self.arrows is None or self.pushes is None:
             return
-        every = np.nan_to_num(self.arrows.force)
-        scale = arrow_scale(self.scene, every)
-        for at, force in zip(self.arrows.position[row], scale * every[row], strict=True):
-            length = float(np.linalg.norm(force))
-            if length > 1e-3 * self.scene.size:
-                yield at, force * min(1.0, LONGEST * self.scene.size / length)
+        for at, push in zip(self.arrows.position[row], self.pushes[row], strict=True):
+            if push.any():
+                yield at, push
 
     def lenses(self, row: int) -> tuple[raster.Lens, raster.Lens, Any]:
         """The lens at a row, a finer one, and sky and floor as they show."""

@@ -1,8 +1,8 @@
 """The live viewer: a robot in the browser, with a slider for every degree of freedom, simulations
 and playback. Built on viser.
 
-The server listens on this machine only. Everything a browser shows is kept here, so any number of
-them may come and go.
+The server listens on this machine only, and talks to its own page only. Everything a browser shows
+is kept here, so any number of them may come and go.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ramify.sim.audit import audited
 from ramify.sim.record import Run
 from ramify.sim.simulate import simulate
 from ramify.view.live_choices import CONTROLS, GROUNDS, dials, standing
+from ramify.view.live_origin import must_refuse_strangers, own_page_only
 from ramify.view.live_scene import Stage
 from ramify.view.scene import floats, make_scene
 
@@ -65,8 +66,13 @@ class Viewer:
         self.q = standing(self.model)
         self.silent = False  # while values are set from here, their own callbacks stay quiet
         self.message = ""
-        with redirect_stdout(io.StringIO()):  # viser prints a banner; the address is ours to tell
+        with redirect_stdout(io.StringIO()), own_page_only():  # viser prints a banner
             self.server = viser.ViserServer(host=HOST, port=port, label="ramify", verbose=False)
+            try:
+                must_refuse_strangers(HOST, self.server.get_port())
+            except BaseException:
+                self.server.stop()
+                raise
         self.server.gui.configure_theme(
             show_logo=False, show_share_button=False, control_width="medium"
         )
@@ -94,6 +100,8 @@ class Viewer:
             if result.model is not self.model:
                 self._load(result.model)
             self.result = result
+            with self.server.atomic():
+                self.stage.equip(result)
             self._set(self.clock, "max", max(float(result.t[-1]), 1e-3))
             self._set(self.clock, "disabled", False)
             self._seek(float(result.t[0]))
@@ -167,6 +175,7 @@ class Viewer:
             self.ellipsoids = gui.add_checkbox("inertia ellipsoids", False)
             self.modules = gui.add_checkbox("modules in colour", True)
             self.grid = gui.add_checkbox("floor", True)
+            self.forces = gui.add_checkbox("contact forces", True)
         self.joints: Any = None
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
@@ -176,6 +185,7 @@ class Viewer:
         self.clock.on_update(lambda _: self._dragged())
         for box in (self.frames, self.ellipsoids, self.modules, self.grid):
             box.on_update(lambda _: self._restyle())
+        self.forces.on_update(lambda _: self._seek(float(self.clock.value)))
 
     def _load(self, model: Robot) -> None:
         """Show a robot: its parts and its sliders, at the pose the last one had where it fits."""
@@ -221,7 +231,8 @@ class Viewer:
     def _tell(self, text: str, alarm: bool = False) -> None:
         """A message above the panels; none where the text is empty."""
         colour = "#c62828" if alarm else "#5d6a79"
-        self.notice.content = f'<div style="padding:0.2em 1em;color:{colour};white-space:pre-wrap;overflow-wrap:anywhere">{escape(text)}</div>'
+        look = f"padding:0.2em 1em;color:{colour};white-space:pre-wrap;overflow-wrap:anywhere"
+        self.notice.content = f'<div style="{look}">{escape(text)}</div>'
         self.notice.visible = bool(text)
         self.message = text
 
@@ -265,6 +276,7 @@ class Viewer:
             if self.silent:
                 return
             self.playing.clear()
+            self.stage.push(None)
             x = np.array([dial.value for dial in self.dials])
             if self.model.loops:
                 self._close(x)
@@ -322,7 +334,7 @@ class Viewer:
     def _simulate(self, model: Robot, q: Array, name: str, options: dict[str, Any]) -> None:
         def stopped(t: float, q: Array, v: Array) -> float:
             if self.stopping.is_set():
-                raise KeyboardInterrupt  # what rf.simulate takes as a wish to end and keep the rows so far
+                raise KeyboardInterrupt  # which ends a simulation and keeps its rows so far
             return 1.0
 
         result, words = None, ""
@@ -340,16 +352,14 @@ class Viewer:
             )
         except SimulationError as error:
             result, words = error.result, str(error)  # type: ignore[assignment]
-        except Exception as error:  # whatever it was, it is told, and another run may be started
+        except Exception as error:  # whatever it was, it is shown, and another run may be started
             words = _words(error)
         with self.lock:
             self.stop_button.disabled, self.run_button.disabled = True, False
             if result is not None and model is self.model and not self.closed.is_set():
                 self.play(result, start=not self.stopping.is_set())
-                words = (
-                    words
-                    or f"{result.status}: {result.t[-1]:.4g} s in {result.stats['wall_time']:.2f} s, audit {audited(result).verdict}"
-                )
+                took = f"{result.t[-1]:.4g} s in {result.stats['wall_time']:.2f} s"
+                words = words or f"{result.status}: {took}, audit {audited(result).verdict}"
             self.status.content = _small(words or "the robot has changed; run again")
 
     def _seek(self, t: float) -> None:
@@ -359,6 +369,7 @@ class Viewer:
         k = int(np.searchsorted(result.t, t).clip(0, len(result) - 1))
         self._set(self.clock, "value", float(min(max(t, 0.0), self.clock.max)))
         self._pose(result.q[k])
+        self.stage.push(k if self.forces.value else None)
 
     def _dragged(self) -> None:
         with self.lock:
@@ -404,7 +415,7 @@ class Viewer:
         assert self.path is not None
         try:
             model = load(self.path)
-        except Exception as error:  # whatever it was, it is told, and the file is watched on
+        except Exception as error:  # whatever it was, it is shown, and the file is watched on
             self._tell(
                 f"The file was not taken over; the last good robot is shown.\n{_words(error)}",
                 alarm=True,

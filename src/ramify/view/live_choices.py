@@ -1,4 +1,4 @@
-"""What the live viewer offers for a robot: sliders, a pose to start from, grounds and controllers."""
+"""What the live viewer offers for a robot: sliders, a first pose, grounds and controllers."""
 
 from __future__ import annotations
 

@@ -9,11 +9,15 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Frame
-from ramify.view.geometry import Triangles, shape_triangles
-from ramify.view.scene import BASE, JOINT, MODULES, Scene, camera
+from ramify.model.frame import Frame, align_z
+from ramify.sim.record import Run
+from ramify.view.geometry import Triangles, arrow, joined, shape_triangles
+from ramify.view.scene import BASE, JOINT, MODULES, Arrows, Scene, camera, contact_arrows
+from ramify.view.terrain import grounded
 
 PLAIN: Final = "#8fa3b8"
+FORCE: Final = "#e0483e"
+_ARROW: Final = arrow()
 
 
 class Stage:
@@ -30,9 +34,14 @@ class Stage:
         low, high = scene.corners(R[None], r[None])
         view = camera(scene, low, high)
         self.floor = world.add_grid(
-            "/floor", infinite_grid=True, cell_size=view.cell, section_size=5 * view.cell, position=(0.0, 0.0, view.floor),
-            fade_distance=30 * view.size, shadow_opacity=0.25,
-        )  # fmt: skip
+            "/floor",
+            infinite_grid=True,
+            cell_size=view.cell,
+            section_size=5 * view.cell,
+            position=(0.0, 0.0, view.floor),
+            fade_distance=30 * view.size,
+            shadow_opacity=0.25,
+        )
         length = 0.1 * scene.size
         thick = {
             "axes_length": length,
@@ -44,6 +53,11 @@ class Stage:
             for b in range(len(scene.model.bodies))
         ]
         base = world.add_frame("/robot/base", show_axes=False, wxyz=quaternion(scene.up))
+        self.base = base
+        self.extras: list[Any] = []
+        self.arrows: Arrows | None = None
+        self.pushes: Array = np.zeros((0, 0, 3))
+        self.forces: Any = None
         self.parts, self.blobs = [], []
         for k, part in enumerate(scene.parts):
             node = self.nodes[part.body] if part.body >= 0 else base
@@ -75,6 +89,51 @@ class Stage:
             mesh.color = _rgb({"joint": JOINT, "base": BASE}.get(part.kind, colour))
             mesh.opacity = 0.25 if ellipsoids else None
         self.floor.visible = floor
+
+    def equip(self, result: Run) -> None:
+        """Add what a run has beside the robot: its ground where that is not level, its floor's
+        height, and arrows of the contact forces.
+        """
+        self.bare()
+        R, r = self.scene.poses(result.q)
+        low, high = self.scene.corners(R, r)
+        scene, height = grounded(self.scene, result, low, high)
+        world = self.server.scene
+        for k, part in enumerate(scene.parts[len(self.scene.parts) :]):
+            name = f"{self.base.name}/ground{k}"
+            self.extras.append(_mesh(world, name, part.triangles, scene.colour(part)))
+        if height is not None:
+            self.floor.position = (0.0, 0.0, height)
+        self.arrows = contact_arrows(result, self.scene.up)
+        if self.arrows is not None:
+            self.pushes = self.arrows.drawn(self.scene)
+            self.forces = _mesh(world, "/forces", self._pushed(0), FORCE)
+            self.extras.append(self.forces)
+
+    def bare(self) -> None:
+        """Take away what a run added."""
+        for node in self.extras:
+            node.remove()
+        self.extras, self.arrows, self.forces = [], None, None
+
+    def push(self, row: int | None) -> None:
+        """Show the contact forces at a row of the run; None: none."""
+        if self.forces is not None:
+            self.forces.visible = row is not None
+            if row is not None:
+                self.forces.vertices = self._pushed(row).points.astype(np.float32)
+
+    def _pushed(self, row: int) -> Triangles:
+        """An arrow for every contact point; a point where no force acts has one without length."""
+        assert self.arrows is not None
+        rows = []
+        for at, push in zip(self.arrows.position[row], self.pushes[row], strict=True):
+            length = float(np.linalg.norm(push))
+            frame = Frame(align_z(push / length), at) if length else Frame(np.eye(3), at)
+            rows.append(
+                Triangles(_ARROW.points * length, _ARROW.normals, _ARROW.faces).placed(frame)
+            )
+        return joined(rows)
 
     def pose(self, q: Array) -> None:
         """Put every body where it is at q."""

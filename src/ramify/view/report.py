@@ -85,7 +85,7 @@ def report_page(result: Run, title: str | None = None) -> str:
 
 
 def embedded(data: Any) -> str:
-    """JSON that may stand in a script element: no text in it can end the element or open a comment."""
+    """JSON for a script element: no text in it can end the element or open a comment."""
     text = json.dumps(data, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     return (
         text.replace("&", "\\u0026")
@@ -179,7 +179,7 @@ def _padded(values: Array) -> Array:
 
 
 def quaternions(R: Array) -> Array:
-    """Unit quaternions (T, n, 4), w first, of rotations (T, n, 3, 3); each near the one before it."""
+    """Unit quaternions (T, n, 4), w first, of rotations (T, n, 3, 3), without jumps of sign."""
     from scipy.spatial.transform import Rotation
 
     q = (
@@ -262,9 +262,8 @@ def _subtitle(result: Run) -> str:
 
 def _badges(result: Run) -> str:
     audit = audited(result)
-    found = [
-        f'<span class="badge {"good" if audit.passed else "bad"}">audit {escape(audit.verdict)}</span>'
-    ]
+    kind = "good" if audit.passed else "bad"
+    found = [f'<span class="badge {kind}">audit {escape(audit.verdict)}</span>']
     if result.status != "finished":
         kind = "bad" if result.status.startswith("failed") else ""
         found.append(f'<span class="badge {kind}">{escape(result.status)}</span>')

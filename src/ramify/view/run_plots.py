@@ -160,7 +160,7 @@ def _together(result: Run, values: Array, units: list[str], theme: Theme) -> Any
 
 
 def _phase(result: Run, chosen: list[int], theme: Theme) -> Any:
-    """v over q, a panel per coordinate; quaternions, which have no rate of their own, are left out."""
+    """v over q, a panel per coordinate; quaternions, which have no such rate, are left out."""
     rate = dict(zip(result.model.layout.plain_q, result.model.layout.plain_v, strict=True))
     drawn = [i for i in chosen if i in rate]
     if not drawn:

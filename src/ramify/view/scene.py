@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -368,6 +368,17 @@ class Arrows:
     position: Array
     force: Array
 
+    def drawn(self, scene: Scene) -> Array:
+        """The forces as arrows (T, n, 3) in m: none where they are tiny, shorter where they would
+        leave the picture.
+        """
+        arrows = arrow_scale(scene, self.force) * np.nan_to_num(self.force)
+        length = np.linalg.norm(arrows, axis=-1, keepdims=True)
+        longest = LONGEST * scene.size
+        fit = np.minimum(1.0, longest / np.maximum(length, 1e-300))
+        found: Array = np.where(length > 1e-3 * scene.size, fit * arrows, 0.0)
+        return found
+
 
 def arrow_scale(scene: Scene, force: Array) -> float:
     """Metres per newton: the robot's weight is an arrow of a third of its size; without gravity the
@@ -380,18 +391,10 @@ def arrow_scale(scene: Scene, force: Array) -> float:
 
 def contact_arrows(result: Run, up: Array) -> Arrows | None:
     """The contact forces of a run, where it has any."""
-    contacts: Any = result.contacts
-    force, position = getattr(contacts, "force", None), getattr(contacts, "position", None)
-    if (
-        force is None
-        or position is None
-        or np.shape(force) != np.shape(position)
-        or np.ndim(force) != 3
-        or not np.shape(force)[1]
-    ):
+    contacts = result.contacts
+    if contacts is None or not len(contacts):
         return None
-    names = tuple(str(name) for name in getattr(contacts, "names", range(np.shape(force)[1])))
-    return Arrows(names, np.asarray(position) @ up.T, np.asarray(force) @ up.T)
+    return Arrows(contacts.names, contacts.position @ up.T, contacts.force @ up.T)
 
 
 def floor_height(scene: Scene, low: Array, high: Array, ground: float | None) -> float:
@@ -437,10 +440,8 @@ def camera(scene: Scene, low: Array, high: Array, ground: float | None = None) -
     extent = last - first
     size = max(float(np.linalg.norm(extent)), 0.5 * scene.size)
     yaw, pitch = -1.02, 0.26
-    for axis in (
-        0,
-        1,
-    ):  # a robot that stays in a vertical plane is seen from its front, where z of its file's world comes out
+    for axis in (0, 1):
+        # a robot that stays in a vertical plane is seen from where z of its file's world comes out
         if extent[axis] < 0.2 * extent.max():
             front = np.sign(scene.up[axis, 2]) or (-1.0 if axis else 1.0)
             yaw, pitch = (
