@@ -369,16 +369,23 @@ class Model(Robot):
     # ---- derivatives ----
 
     def inverse_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Sequence[Array] | None = None
     ) -> tuple[Array, Array, Array]:
-        """Partial derivatives of tau by q, v and a, each (..., nv, nv)."""
-        return questions.derivatives(self, "inverse_dynamics", q, v, a)
+        """Partial derivatives of tau by q, v and a, each (..., nv, nv); the last is the inertia
+        matrix.
+
+        Beside a quaternion, a derivative by q is one by a rotation about the body's own axes
+        (``integrate``). out: three arrays to fill.
+        """
+        return self.kernel("inverse_dynamics_derivatives")(q, v, a, **_filling(out))
 
     def forward_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, out: Sequence[Array] | None = None
     ) -> tuple[Array, Array, Array]:
-        """Partial derivatives of a by q, v and tau, each (..., nv, nv)."""
-        return questions.derivatives(self, "forward_dynamics", q, v, tau)
+        """Partial derivatives of a by q, v and tau, each (..., nv, nv); the last is the inverse of
+        the inertia matrix. out: three arrays to fill.
+        """
+        return self.kernel("forward_dynamics_derivatives")(q, v, tau, **_filling(out))
 
     # ---- identification ----
 
@@ -478,3 +485,7 @@ class Model(Robot):
                 f"{what} is for trees, and {self.name!r} has loops; subtract "
                 "passive_forces(q, v).total where drives act"
             )
+
+
+def _filling(out: Sequence[Array] | None) -> dict[str, Sequence[Array]]:
+    return {} if out is None else {"out": out}

@@ -34,11 +34,12 @@ class Backend(Protocol):
     ) -> int: ...
 
 
-def _pointers(arrays: Sequence[Array], start: int) -> Any:
+def pointers(arrays: Sequence[Array], start: int) -> Any:
+    """A table of the addresses of rows."""
     return (ctypes.c_void_p * len(arrays))(*(a.ctypes.data + a.strides[0] * start for a in arrays))
 
 
-def _aligned(memory: Array) -> int:
+def aligned(memory: Array) -> int:
     """The first address of a piece of memory on a 64-byte boundary."""
     return int(memory.ctypes.data + 63) // 64 * 64
 
@@ -67,7 +68,8 @@ class _Widths:
         return found
 
 
-def _width_for(states: int) -> int:
+def width_for(states: int) -> int:
+    """The lanes with which so many states are computed."""
     width = host().width
     return width if states >= width else 1
 
@@ -124,7 +126,7 @@ class Unrolled:
 
     def ready(self, states: int) -> None:
         """Compile what a batch of so many states needs."""
-        _ = self._functions[_width_for(states)]
+        _ = self._functions[width_for(states)]
 
     def compute(self, width: int) -> Compute:
         """The function for one state (width 1) or for batches."""
@@ -132,8 +134,8 @@ class Unrolled:
         return Compute(made.address, (), made)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
-        function = self._functions[_width_for(stop - start)]
-        return int(function(stop - start, _pointers(inputs, start), _pointers(outputs, start)))
+        function = self._functions[width_for(stop - start)]
+        return int(function(stop - start, pointers(inputs, start), pointers(outputs, start)))
 
 
 class RobotTable:
@@ -158,7 +160,8 @@ class RobotTable:
             np.array(self._take_places(parents, last), dtype=np.int64),
         )
         self.places = 1 + int(self._keep[-1].max())
-        self.table = np.array([self.links, *(a.ctypes.data for a in self._keep)], dtype=np.int64)
+        addresses = [a.ctypes.data for a in self._keep]
+        self.table = np.array([self.links, *addresses, self.places], dtype=np.int64)
 
     @staticmethod
     def _take_places(parents: Sequence[int], last: dict[int, int]) -> list[int]:
@@ -235,39 +238,55 @@ class Rolled:
         """The function for one state, with memory of its own; none for batches, nor where inputs
         are spread first.
         """
-        if any(self._spread) or width > 1:
+        if self.spreads or width > 1:
             return None
         made = self._kernels.functions.entry(1)[0]
-        memory = np.empty(
-            scratch_doubles(self._kernels.program, self._robot.links, self._robot.places, 1) + 8
-        )
+        memory = np.empty(self.scratch(1) + 8)
         return Compute(
             made.address,
-            (self._robot.table.ctypes.data, _aligned(memory)),
+            (self._robot.table.ctypes.data, aligned(memory)),
             (made, self._robot, memory),
         )
 
+    @property
+    def spreads(self) -> bool:
+        """Whether inputs are spread over longer rows first."""
+        return any(self._spread)
+
+    @property
+    def table(self) -> int:
+        """The address of the robot's numbers."""
+        return int(self._robot.table.ctypes.data)
+
+    def address(self, width: int) -> int:
+        """The address of the function for so many lanes."""
+        return self._kernels.functions.entry(width)[0].address
+
+    def scratch(self, width: int) -> int:
+        """Doubles of memory that the function for so many lanes needs."""
+        return scratch_doubles(self._kernels.program, self._robot.links, self._robot.places, width)
+
     def _scratch(self, width: int) -> int:
         """Memory for the records, one piece per thread, on a 64-byte boundary."""
-        size = scratch_doubles(self._kernels.program, self._robot.links, self._robot.places, width)
+        size = self.scratch(width)
         held = getattr(self._local, "memory", None)
         if held is None or held.size < size + 8:
             held = self._local.memory = np.empty(size + 8)
-        return _aligned(held)
+        return aligned(held)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
-        width = _width_for(stop - start)
+        width = width_for(stop - start)
         function = self._kernels.functions[width]
-        if any(self._spread):
+        if self.spreads:
             inputs = [
                 a[start:stop] if s is None else s.of(a[start:stop])
                 for a, s in zip(inputs, self._spread, strict=True)
             ]
             outputs, start, stop = [a[start:stop] for a in outputs], 0, stop - start
-        robot, scratch = self._robot.table.ctypes.data, self._scratch(width)
+        robot, scratch = self.table, self._scratch(width)
         return int(
             function(
-                stop - start, _pointers(inputs, start), _pointers(outputs, start), robot, scratch
+                stop - start, pointers(inputs, start), pointers(outputs, start), robot, scratch
             )
         )
 

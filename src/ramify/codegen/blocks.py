@@ -4,6 +4,8 @@ one before.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ramify.codegen.vector import Writer
 
 
@@ -30,6 +32,27 @@ def end_blocks(w: Writer, flags: str) -> None:
     w.do(f"br i1 {done}, label %exit, label %block")
     w.label("exit")
     w.do("ret i64 %flags.next")
+
+
+def count(
+    w: Writer, body: Callable[[str], None], start: str, stop: str, step: int = 1
+) -> None:
+    """``body(i)`` for i = start, start + step … while i < stop; downwards, while i >= stop."""
+    label = w.name()[1:]
+    w.do(f"br label %{label}.enter")
+    w.label(f"{label}.enter")
+    w.do(f"br label %{label}.test")
+    w.label(f"{label}.test")
+    w.do(f"%{label}.i = phi i64 [{start}, %{label}.enter], [%{label}.next, %{label}.end]")
+    more = w.put(f"icmp {'slt' if step > 0 else 'sge'} i64 %{label}.i, {stop}")
+    w.do(f"br i1 {more}, label %{label}.body, label %{label}.exit")
+    w.label(f"{label}.body")
+    body(f"%{label}.i")
+    w.do(f"br label %{label}.end")
+    w.label(f"{label}.end")
+    w.do(f"%{label}.next = add i64 %{label}.i, {step}")
+    w.do(f"br label %{label}.test")
+    w.label(f"{label}.exit")
 
 
 def function(name: str, arguments: str, w: Writer) -> str:

@@ -38,6 +38,10 @@ def _dispose() -> None:
     while _retired:
         _retired.pop().close()
 
+    def function(self, name: str) -> int:
+        """The address of another function of the same object."""
+        return int(self._engine.get_function_address(name))
+
 
 def compiled(
     text: Callable[[], str], name: str, target: Target, fingerprint: str, optimise: int = 2

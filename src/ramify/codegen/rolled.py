@@ -2,8 +2,9 @@
 
 ``int64 NAME(int64 states, double **inputs, double **outputs, Robot *robot, double *scratch)``; a
 Robot is ``{int64 links; int64 *parents; double *constants; double *extras; double *globals; int64
-*marks; int64 *places}``. Records live in ``scratch``: slot k + 1 holds the fields of link k, each
-``width`` doubles wide, slot 0 those of the base.
+*marks; int64 *places; int64 most}``, ``most`` being the number of places. Records live in
+``scratch``: slot k + 1 holds the fields of link k, each ``width`` doubles wide, slot 0 those of the
+base.
 """
 
 from __future__ import annotations
@@ -11,13 +12,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ramify.codegen.blocks import begin_blocks, end_blocks, function
+from ramify.codegen.blocks import begin_blocks, count, end_blocks, function
 from ramify.codegen.guards import MemoryAudit
 from ramify.codegen.target import Target
+from ramify.codegen.unrolled import row_pointers, transpose
 from ramify.codegen.vector import Writer, emit
+from ramify.trace.graph import symbols
 from ramify.trace.rolled import Argument, Climb, Once, RolledProgram, Sweep
 
-_ROBOT = ("%links", "%parents", "%constants", "%extras", "%globals", "%marks", "%places")
+_ROBOT = (
+    "%links",
+    "%parents",
+    "%constants",
+    "%extras",
+    "%globals",
+    "%marks",
+    "%places",
+    "%most",
+)
 
 
 def rolled_ir(program: RolledProgram, target: Target, name: str) -> tuple[str, set[str]]:
@@ -27,9 +39,11 @@ def rolled_ir(program: RolledProgram, target: Target, name: str) -> tuple[str, s
 
 def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
     """Size of the scratch memory of one thread, for a robot of so many links whose brief records
-    need so many places.
+    need so many places: records, then (of more lanes than one) matrices.
     """
-    return ((links + 1) * _size(program.fields) + places * _size(program.brief)) * width
+    records = (links + 1) * _size(program.fields) + places * _size(program.brief)
+    squares = [(links + p.lead) ** 2 * p.count for p in program.outputs if p.per == "pair"]
+    return (records + (sum(squares) if width > 1 else 0)) * width
 
 
 def _size(fields: dict[int, int]) -> int:
@@ -43,7 +57,9 @@ class _Rolled:
         self.program = program
         self.w = Writer(target)
         self.fields, self.brief = _size(program.fields), _size(program.brief)
-        self._places: dict[str, str] = {}  # of brief records, by slot, in the loop being written
+        # addresses of brief and lasting records, by slot, in the loop being written
+        self._places: dict[str, str] = {}
+        self._slots: dict[str, str] = {}
         self._empty: tuple[str, set[int]] = (
             "",
             set(),
@@ -54,7 +70,7 @@ class _Rolled:
         w, width = self.w, self.w.width
         for i, what in enumerate(_ROBOT):
             place = w.put(f"getelementptr i64, ptr %robot, i64 {i}")
-            w.do(f"{what} = load {'i64' if i == 0 else 'ptr'}, ptr {place}")
+            w.do(f"{what} = load {'i64' if what in ('%links', '%most') else 'ptr'}, ptr {place}")
         self.inputs = [self._port("%inputs", i, port) for i, port in enumerate(self.program.inputs)]
         self.outputs = [
             self._port("%outputs", i, port) for i, port in enumerate(self.program.outputs)
@@ -62,18 +78,9 @@ class _Rolled:
         lasting = w.put(f"mul i64 {w.put('add i64 %links, 1')}, {self.fields * width}")
         w.do(f"%brief = getelementptr double, ptr %scratch, i64 {lasting}")
         self.audit = MemoryAudit(w)
+        self._clear_matrices()
         begin_blocks(w)
         self.audit.start()
-        for port, (base, size) in zip(self.program.outputs, self.outputs, strict=True):
-            if port.per == "pair":  # links of different branches have no entry
-                w.intrinsics.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-                first = w.put(
-                    f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {size}')}"
-                )
-                w.do(
-                    f"call void @llvm.memset.p0.i64(ptr {first}, i8 0, i64 "
-                    f"{w.put(f'mul i64 {size}, {8 * width}')}, i1 false)"
-                )
         for loop in self.program.loops:
             if isinstance(loop, Sweep):
                 self._sweep(loop)
@@ -81,6 +88,7 @@ class _Rolled:
                 self._climb(loop)
             else:
                 self._once(loop)
+        self._write_matrices()
         end_blocks(w, self.audit.flags())
         return function(name, "inputs outputs robot scratch", w), w.intrinsics
 
@@ -92,17 +100,90 @@ class _Rolled:
         base = w.put(f"load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {index}')}")
         if port.per == "state":
             return base, str(port.count)
-        per_link = w.put(f"mul i64 %links, {port.count}")
-        return base, per_link if port.per == "link" else w.put(f"mul i64 {per_link}, %links")
+        if port.per == "link":
+            per_link = w.put(f"mul i64 %links, {port.count}")
+            return base, w.put(f"add i64 {per_link}, {port.lead}")
+        n = self._order(port)
+        return base, w.put(f"mul i64 {w.put(f'mul i64 {n}, {n}')}, {port.count}")
+
+    def _order(self, port: Argument) -> str:
+        """Rows of a matrix."""
+        return self.w.put(f"add i64 %links, {port.lead}")
+
+    def _cell(self, port: int, row: str, column: str) -> str:
+        """The place of an entry, given links of its row and column."""
+        w, argument = self.w, self.program.outputs[port]
+        n = self._order(argument)
+        row, column = (w.put(f"add i64 {x}, {argument.lead}") for x in (row, column))
+        return w.put(f"add i64 {w.put(f'mul i64 {row}, {n}')}, {column}")
+
+    # ---- matrices: lanes side by side in scratch memory, transposed into rows at the end ----
+
+    def _clear_matrices(self) -> None:
+        """Entries between links of different branches are zero, in every block alike."""
+        w = self.w
+        self.matrices: dict[int, str] = {}
+        start = w.put(f"getelementptr double, ptr %brief, i64 {self._brief_size()}")
+        for i, port in enumerate(self.program.outputs):
+            if port.per != "pair":
+                continue
+            base, size = self.outputs[i]
+            many = w.put(f"mul i64 {size}, {w.width if w.width > 1 else '%states'}")
+            self.matrices[i] = start if w.width > 1 else base
+            w.intrinsics.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
+            w.do(
+                f"call void @llvm.memset.p0.i64(ptr {self.matrices[i]}, i8 0, i64 "
+                f"{w.put(f'mul i64 {many}, 8')}, i1 false)"
+            )
+            start = w.put(f"getelementptr double, ptr {start}, i64 {many}")
+
+    def _brief_size(self) -> str:
+        return self.w.put(f"mul i64 %most, {self.brief * self.w.width}")
+
+    def _write_matrices(self) -> None:
+        """All lanes' matrices into their rows, a square block of numbers at a time."""
+        w = self.w
+        if w.width == 1:
+            return
+        for i, base in self.matrices.items():
+            out, size = self.outputs[i]
+            rows = row_pointers(w, out, size)
+            whole = w.put(f"sub i64 {size}, {w.width - 1}")
+
+            def block(at: str, base: str = base, rows: list[str] = rows) -> None:
+                start = w.put(f"mul i64 {at}, {w.width}")
+                lanes = []
+                for lane in range(w.width):
+                    place = w.put(f"add i64 {start}, {lane * w.width}")
+                    address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
+                    lanes.append(w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}"))
+                for row, piece in zip(rows, transpose(w, lanes), strict=True):
+                    address = w.put(f"getelementptr double, ptr {row}, i64 {at}")
+                    w.do(f"store {w.vector} {piece}, ptr {address}, align 8")
+
+            def single(at: str, base: str = base, rows: list[str] = rows) -> None:
+                place = w.put(f"mul i64 {at}, {w.width}")
+                address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
+                value = w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}")
+                for lane, row in enumerate(rows):
+                    to = w.put(f"getelementptr double, ptr {row}, i64 {at}")
+                    one = w.put(f"extractelement {w.vector} {value}, i64 {lane}")
+                    w.do(f"store double {one}, ptr {to}")
+
+            count(w, block, "0", whole, w.width)
+            odd = w.put(f"urem i64 {size}, {w.width}")
+            count(w, single, w.put(f"sub i64 {size}, {odd}"), size, 1)
 
     def _field(self, slot: str, field: int) -> str:
         w = self.w
         if field in self.program.brief:
             place = w.put(f"add i64 {self._place(slot)}, {self.program.brief[field] * w.width}")
             return w.put(f"getelementptr double, ptr %brief, i64 {place}")
-        start = w.put(f"mul i64 {slot}, {self.fields * w.width}")
-        place = w.put(f"add i64 {start}, {self.program.fields[field] * w.width}")
-        return w.put(f"getelementptr double, ptr %scratch, i64 {place}")
+        if slot not in self._slots:
+            start = w.put(f"mul i64 {slot}, {self.fields * w.width}")
+            self._slots[slot] = w.put(f"getelementptr double, ptr %scratch, i64 {start}")
+        place = self.program.fields[field] * w.width
+        return w.put(f"getelementptr double, ptr {self._slots[slot]}, i64 {place}")
 
     def _place(self, slot: str) -> str:
         """Where the brief records of a slot begin."""
@@ -159,11 +240,16 @@ class _Rolled:
     def _scatter(self, port: int, position: str, value: str) -> None:
         w = self.w
         self.audit.finite(value)
+        if port in self.matrices and w.width > 1:
+            place = w.put(f"mul i64 {position}, {w.width}")
+            address = w.put(f"getelementptr double, ptr {self.matrices[port]}, i64 {place}")
+            w.do(f"store {w.vector} {value}, ptr {address}, align {8 * w.width}")
+            return
         for i, address in enumerate(self._lane_addresses(self.outputs[port], position)):
             lane = value if w.width == 1 else w.put(f"extractelement {w.vector} {value}, i64 {i}")
             w.do(f"store double {lane}, ptr {address}")
 
-    def _symbol(self, who: dict[str, str], carried: list[str]) -> Callable[[Any], str]:
+    def _symbol(self, who: dict[str, str], carried: dict[int, str]) -> Callable[[Any], str]:
         """Reads a symbol; ``who`` gives the slot of each link that the loop knows."""
         w = self.w
 
@@ -191,10 +277,10 @@ class _Rolled:
             if kind == "extra":
                 return table("%extras", self.program.extras, name[1], name[2])
             if kind == "in":
-                count = self.program.inputs[name[1]].count
+                port = self.program.inputs[name[1]]
+                first = w.put(f"mul i64 {link(name[3])}, {port.count}")
                 return self._gather(
-                    self.inputs[name[1]],
-                    w.put(f"add i64 {w.put(f'mul i64 {link(name[3])}, {count}')}, {name[2]}"),
+                    self.inputs[name[1]], w.put(f"add i64 {first}, {port.lead + name[2]}")
                 )
             if kind == "lane":
                 return self._gather(self.inputs[name[1]], str(name[2]))
@@ -210,10 +296,10 @@ class _Rolled:
         return read
 
     def _values(
-        self, roots: list[int], who: dict[str, str], carried: list[str] | None = None
+        self, roots: list[int], who: dict[str, str], carried: dict[int, str] | None = None
     ) -> dict[int, str]:
         return emit(
-            self.w, self.program.graph, roots, self._symbol(who, carried or []), self.audit.angle
+            self.w, self.program.graph, roots, self._symbol(who, carried or {}), self.audit.angle
         )
 
     # ---- loops ----
@@ -249,13 +335,15 @@ class _Rolled:
 
     def _sweep(self, sweep: Sweep) -> None:
         w = self.w
-        self._places = {}
+        self._places, self._slots = {}, {}
         values = self._values(list(sweep.roots.values()), {"root": "0"})
         for field, node in sweep.roots.items():
             self._store("0", field, values[node])
+        if not (sweep.stores or sweep.sums or sweep.outputs):
+            return
 
         def body(slot: str) -> None:
-            self._places = {}
+            self._places, self._slots = {}, {}
             who = {"k": slot, "parent": self._parent(slot), "root": "0"}
             first, leaf = (self._mark(slot, bit) for bit in (1, 2)) if sweep.zeros else ("", "")
             self._empty = (leaf, set(sweep.zeros))
@@ -277,56 +365,66 @@ class _Rolled:
                 )
             link = w.put(f"sub i64 {slot}, 1")
             for port, layout, i, node in sweep.outputs:
+                argument = self.program.outputs[port]
                 if layout == "row":
-                    count = self.program.outputs[port].count
-                    place = w.put(f"add i64 {w.put(f'mul i64 {link}, {count}')}, {i}")
-                else:
-                    place = w.put(f"add i64 {w.put(f'mul i64 {link}, %links')}, {link}")
+                    first = w.put(f"mul i64 {link}, {argument.count}")
+                    place = w.put(f"add i64 {first}, {argument.lead + i}")
+                elif layout == "diagonal":
+                    place = self._cell(port, link, link)
+                else:  # beside a link, then above it
+                    i, above = i % argument.lead, i >= argument.lead
+                    edge = str(i - argument.lead)
+                    place = self._cell(port, *((edge, link) if above else (link, edge)))
                 self._scatter(port, place, values[node])
 
         self._over_links(body, sweep.direction)
 
     def _climb(self, climb: Climb) -> None:
-        w, label = self.w, self._label()
-        port = climb.output
-        if port is None:
+        w, label, graph = self.w, self._label(), self.program.graph
+        if not climb.outputs:
             return
+        entries = [node for i in climb.outputs for node in climb.entries[i]]
+        read = {
+            name[1]
+            for _, name in symbols(graph, graph.reachable([*climb.carry, *entries]))
+            if name[0] == "carry"
+        }
+        same = {i for i in read if graph.payload.get(climb.carry[i]) == ("carry", i)}
+        changing = sorted(read - same)
 
         def body(slot: str) -> None:
-            self._places = {}
-            values = self._values(climb.start, {"k": slot, "root": "0"})
+            self._places, self._slots = {}, {}
+            starts = [climb.start[i] for i in sorted(read)]
+            values = self._values(starts, {"k": slot, "root": "0"})
             above = self._parent(slot)
             w.do(f"br label %{label}.enter")
             w.label(f"{label}.enter")
             at_base = w.put(f"icmp eq i64 {above}, 0")
             w.do(f"br i1 {at_base}, label %{label}.done, label %{label}")
             w.label(label)
-            back: list[tuple[str, int]] = []
             w.do(f"%{label}.i = phi i64 [{slot}, %{label}.enter], [%{label}.j, %{label}.end]")
             w.do(f"%{label}.j = phi i64 [{above}, %{label}.enter], [%{label}.up, %{label}.end]")
-            carried = []
-            for i, node in enumerate(climb.start):
-                name = f"%{label}.carry{i}"
+            self._places, self._slots = {}, {}
+            carried = {i: values[climb.start[i]] for i in same}
+            for i in changing:
+                carried[i] = f"%{label}.carry{i}"
                 w.do(
-                    f"{name} = phi {w.vector} [{values[node]}, %{label}.enter], [{name}.next, "
-                    f"%{label}.end]"
+                    f"{carried[i]} = phi {w.vector} [{values[climb.start[i]]}, %{label}.enter], "
+                    f"[{carried[i]}.next, %{label}.end]"
                 )
-                carried.append(name)
-                back.append((f"{name}.next", climb.carry[i]))
             found = self._values(
-                [*climb.carry, *climb.entries],
+                [*(climb.carry[i] for i in changing), *entries],
                 {"i": f"%{label}.i", "j": f"%{label}.j", "root": "0"},
                 carried,
             )
             k, j = w.put(f"sub i64 {slot}, 1"), w.put(f"sub i64 %{label}.j, 1")
-            for row, column, node in ((k, j, climb.entries[0]), (j, k, climb.entries[1])):
-                if self.program.graph.payload.get(node) == 0.0:
-                    continue
-                self._scatter(
-                    port, w.put(f"add i64 {w.put(f'mul i64 {row}, %links')}, {column}"), found[node]
-                )
-            for name, node in back:  # a copy under a known name, for the phi above
-                w.do(f"{name} = select i1 true, {w.vector} {found[node]}, {w.vector} {found[node]}")
+            for which, port in climb.outputs.items():
+                for row, column, node in zip((k, j), (j, k), climb.entries[which], strict=True):
+                    if graph.payload.get(node) != 0.0:
+                        self._scatter(port, self._cell(port, row, column), found[node])
+            for i in changing:  # a copy under a known name, for the phi above
+                copy = found[climb.carry[i]]
+                w.do(f"{carried[i]}.next = select i1 true, {w.vector} {copy}, {w.vector} {copy}")
             up = self._parent(f"%{label}.j")
             w.do(f"%{label}.up = add i64 {up}, 0")
             w.do(f"br label %{label}.end")
@@ -338,7 +436,13 @@ class _Rolled:
         self._over_links(body)
 
     def _once(self, once: Once) -> None:
-        self._places = {}
+        self._places, self._slots = {}, {}
         values = self._values([node for *_, node in once.outputs], {"root": "0"})
         for port, position, node in once.outputs:
-            self._scatter(port, str(position), values[node])
+            if isinstance(position, int):
+                place = str(position)
+            else:
+                row, column = position
+                lead = self.program.outputs[port].lead
+                place = self._cell(port, str(row - lead), str(column - lead))
+            self._scatter(port, place, values[node])

@@ -8,12 +8,16 @@ the last block overlaps the one before. The result is a set of flags: see ``rami
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.guards import Audit
 from ramify.codegen.target import Target
-from ramify.codegen.vector import Writer, emit
+from ramify.codegen.vector import Emission, Writer
 from ramify.trace.program import Program
+
+_AT_ONCE: Final = 64
+"""Results up to which all are computed before any is stored; more are computed block by block."""
 
 
 def unrolled_ir(
@@ -35,13 +39,20 @@ def unrolled_ir(
     for i in quaternions:
         audit.quaternion([symbols[0, i + j] for j in range(4)])
     roots = [node for port in program.results for node in port]
-    values = emit(w, program.graph, roots, symbols.__getitem__, audit.angle)
+    emission = Emission(w, program.graph, roots, symbols.__getitem__, audit.angle)
+    if len(roots) <= _AT_ONCE:
+        emission.need(roots)
+    checked: set[int] = set()
     for port, base, nodes in zip(program.outputs, bases_out, program.results, strict=True):
-        numbers = [values[node] for node in nodes]
-        for node in dict.fromkeys(nodes):
-            if program.graph.ops[node] != "const":
-                audit.finite(values[node])
-        store_rows(w, base, port.size, numbers)
+        rows = row_pointers(w, base, port.size)
+        for start in range(0, port.size, w.width):
+            block = nodes[start : start + w.width]
+            values = emission.need(block)
+            for node in dict.fromkeys(block):
+                if program.graph.ops[node] != "const" and node not in checked:
+                    checked.add(node)
+                    audit.finite(values[node])
+            store_block(w, rows, start, [values[node] for node in block])
     end_blocks(w, audit.flags())
     return function(name, "inputs outputs", w), w.intrinsics
 
@@ -56,11 +67,11 @@ def _load_pointer(w: Writer, table: str, index: int) -> str:
 def load_rows(w: Writer, base: str, size: int) -> list[str]:
     """``size`` values, one per column of ``width`` rows that start at row %row."""
     columns: list[str] = []
-    rows = _row_pointers(w, base, size)
+    rows = row_pointers(w, base, size)
     for start in range(0, size, w.width):
         take = min(w.width, size - start)
         pieces = [_load_piece(w, row, start, take) for row in rows]
-        columns.extend(_transpose(w, pieces)[:take])
+        columns.extend(transpose(w, pieces)[:take])
     return columns
 
 
@@ -68,15 +79,20 @@ def store_rows(
     w: Writer, base: str, size: int, columns: list[str], stride: int | str | None = None
 ) -> None:
     """The reverse of ``load_rows``; rows may stand further apart than their size."""
-    rows = _row_pointers(w, base, size if stride is None else stride)
+    rows = row_pointers(w, base, size if stride is None else stride)
     for start in range(0, size, w.width):
-        take = min(w.width, size - start)
-        block = columns[start : start + take] + ["poison"] * (w.width - take)
-        for row, piece in zip(rows, _transpose(w, block), strict=True):
-            _store_piece(w, row, start, take, piece)
+        store_block(w, rows, start, columns[start : start + w.width])
 
 
-def _row_pointers(w: Writer, base: str, stride: int | str) -> list[str]:
+def store_block(w: Writer, rows: list[str], start: int, block: list[str]) -> None:
+    """Up to ``width`` columns from ``start`` on, into rows that begin at these addresses."""
+    take = len(block)
+    for row, piece in zip(rows, transpose(w, block + ["poison"] * (w.width - take)), strict=True):
+        _store_piece(w, row, start, take, piece)
+
+
+def row_pointers(w: Writer, base: str, stride: int | str) -> list[str]:
+    """Where each lane's row begins, from row %row on."""
     rows = [w.put(f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {stride}')}")]
     for _ in range(1, w.width):
         rows.append(w.put(f"getelementptr double, ptr {rows[-1]}, i64 {stride}"))
@@ -112,7 +128,7 @@ def _store_piece(w: Writer, row: str, start: int, take: int, value: str) -> None
     )
 
 
-def _transpose(w: Writer, rows: list[str]) -> list[str]:
+def transpose(w: Writer, rows: list[str]) -> list[str]:
     """A width x width block transposed by exchanging halves, quarters, …"""
     rows = list(rows)
     step = 1

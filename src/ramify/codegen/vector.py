@@ -204,6 +204,65 @@ _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
 }
 
 
+class Emission:
+    """Writes nodes of a graph as they are asked for, each once. ``roots`` are all that will be
+    asked for: what is fused does not depend on the order. ``on_angle`` sees each angle a sine is
+    taken of.
+    """
+
+    def __init__(
+        self,
+        writer: Writer,
+        graph: Graph,
+        roots: Iterable[int],
+        symbol: Callable[[Any], str],
+        on_angle: Callable[[str], None],
+    ) -> None:
+        roots = list(roots)
+        order = graph.reachable(roots)
+        uses = Counter(arg for node in order for arg in graph.args[node])
+        uses.update(roots)
+        self._writer, self._graph = writer, graph
+        self._symbol, self._on_angle = symbol, on_angle
+        self._fused = _fused_products(graph, order, uses)
+        self._angles: dict[int, tuple[str, str]] = {}
+        self._seen: set[int] = set()
+        self.values: dict[int, str] = {}
+
+    def need(self, roots: Iterable[int]) -> dict[int, str]:
+        """Write what these roots need and is not there yet; gives the value of every node so far."""
+        args = self._graph.args
+        stack, fresh = [r for r in roots if r not in self._seen], []
+        while stack:
+            node = stack.pop()
+            if node not in self._seen:
+                self._seen.add(node)
+                fresh.append(node)
+                stack.extend(arg for arg in args[node] if arg not in self._seen)
+        for node in sorted(fresh):
+            self._write(node)
+        return self.values
+
+    def _write(self, node: int) -> None:
+        graph, writer, values = self._graph, self._writer, self.values
+        op, args = graph.ops[node], graph.args[node]
+        if op == "const":
+            values[node] = writer.const(graph.payload[node])
+        elif op == "symbol":
+            values[node] = self._symbol(graph.payload[node])
+        elif op in ("sin", "cos"):
+            if args[0] not in self._angles:
+                self._on_angle(values[args[0]])
+                self._angles[args[0]] = writer.sine_cosine(values[args[0]])
+            values[node] = self._angles[args[0]][op == "cos"]
+        elif node in self._fused:
+            return
+        elif op in ("add", "sub") and (args[0] in self._fused or args[1] in self._fused):
+            values[node] = _multiply_add(writer, graph, values, op, args, self._fused)
+        else:
+            values[node] = _INSTRUCTION[op](writer, [values[arg] for arg in args])
+
+
 def emit(
     writer: Writer,
     graph: Graph,
@@ -211,34 +270,9 @@ def emit(
     symbol: Callable[[Any], str],
     on_angle: Callable[[str], None],
 ) -> dict[int, str]:
-    """Write the nodes that the roots need; gives the value of every node. ``on_angle`` sees each
-    angle a sine is taken of.
-    """
+    """Write the nodes that the roots need; gives the value of every node."""
     roots = list(roots)
-    order = graph.reachable(roots)
-    uses = Counter(arg for node in order for arg in graph.args[node])
-    uses.update(roots)
-    values: dict[int, str] = {}
-    angles: dict[int, tuple[str, str]] = {}
-    fused = _fused_products(graph, order, uses)
-    for node in order:
-        op, args = graph.ops[node], graph.args[node]
-        if op == "const":
-            values[node] = writer.const(graph.payload[node])
-        elif op == "symbol":
-            values[node] = symbol(graph.payload[node])
-        elif op in ("sin", "cos"):
-            if args[0] not in angles:
-                on_angle(values[args[0]])
-                angles[args[0]] = writer.sine_cosine(values[args[0]])
-            values[node] = angles[args[0]][op == "cos"]
-        elif node in fused:
-            continue
-        elif op in ("add", "sub") and (args[0] in fused or args[1] in fused):
-            values[node] = _multiply_add(writer, graph, values, op, args, fused)
-        else:
-            values[node] = _INSTRUCTION[op](writer, [values[arg] for arg in args])
-    return values
+    return Emission(writer, graph, roots, symbol, on_angle).need(roots)
 
 
 def _fused_products(graph: Graph, order: list[int], uses: Counter[int]) -> set[int]:

@@ -59,13 +59,17 @@ class Tree:
 
         The step gives its own record and what it hands to its parent.
         """
-        sums: list[Any] = [zero] * len(self.links)
-        out: list[Any] = [None] * len(self.links)
-        for k in reversed(range(len(self.links))):
+        return self.inward_to_base(step, zero, *columns)[0]
+
+    def inward_to_base(self, step: Step, zero: Any, *columns: Column) -> tuple[Column, Any]:
+        """The same, with the sum of what is handed to the base."""
+        n = len(self.links)
+        sums: list[Any] = [zero] * (n + 1)  # the base's is the last
+        out: list[Any] = [None] * n
+        for k in reversed(range(n)):
             out[k], handed = step(self.links[k], sums[k], *(column[k] for column in columns))
-            if self.parents[k] >= 0:
-                sums[self.parents[k]] = add(sums[self.parents[k]], handed)
-        return out
+            sums[self.parents[k]] = add(sums[self.parents[k]], handed)
+        return out, sums[-1]
 
     def climb(self, step: Step, start: Column, *columns: Column) -> Matrix:
         """From every link k to the base: ``step(carried, child's link and records, parent's link
@@ -74,15 +78,48 @@ class Tree:
         The child is k at first. A step gives the pair of entries (k, j) and (j, k) for the parent
         j, and what it carries on.
         """
-        entries: dict[tuple[int, int], Scalar] = {}
+
+        def one(carried: Any, own: Any, above: Any) -> Any:
+            pair, carried = step(carried, own, above)
+            return (pair,), carried
+
+        return self.climbs(1, one, start, *columns)[0]
+
+    def climbs(self, count: int, step: Step, start: Column, *columns: Column) -> list[Matrix]:
+        """The same for several matrices at once: a step gives a pair of entries for each."""
+        entries: list[dict[tuple[int, int], Scalar]] = [{} for _ in range(count)]
         for k in range(len(self.links)):
             carried, i, j = start[k], k, self.parents[k]
             while j >= 0:
                 own = (self.links[i], *(column[i] for column in columns))
                 above = (self.links[j], *(column[j] for column in columns))
-                (entries[k, j], entries[j, k]), carried = step(carried, own, above)
+                pairs, carried = step(carried, own, above)
+                for found, pair in zip(entries, pairs, strict=True):
+                    found[k, j], found[j, k] = pair
                 i, j = j, self.parents[j]
-        return Matrix(len(self.links), entries)
+        return [Matrix(len(self.links), found) for found in entries]
+
+    def kept(self, record: Any) -> Any:
+        """A record of the whole tree that several steps read: loops compute it once."""
+        return record
+
+    def preceded(self, head: Column, column: Column) -> Column:
+        """A column with numbers of what carries the tree before it."""
+        return [*head, *column]
+
+    def bordered(self, matrix: Matrix, sides: Column, corner: Sequence[Column]) -> Matrix:
+        """A matrix with rows and columns of what carries the tree before it.
+
+        ``sides``: for every link two tuples, its entries in these columns and in these rows;
+        ``corner``: the rows' own block.
+        """
+        m = len(corner)
+        entries = {(i, j): corner[i][j] for i in range(m) for j in range(m)}
+        entries |= {(m + i, m + j): x for (i, j), x in matrix.entries.items()}
+        for k, (beside, above) in enumerate(sides):
+            entries |= {(m + k, j): x for j, x in enumerate(beside)}
+            entries |= {(j, m + k): x for j, x in enumerate(above)}
+        return Matrix(m + matrix.n, entries)
 
     def total(self, step: Step, zero: Any, *columns: Column) -> Any:
         """The sum of ``step(link, ...)`` over all links."""

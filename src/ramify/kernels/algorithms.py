@@ -15,6 +15,7 @@ from ramify.core.spatial import Vec3, Wrench
 from ramify.dynamics import (
     centroidal,
     coriolis,
+    derivatives,
     energy,
     factor,
     forward,
@@ -39,7 +40,9 @@ class Algorithm:
 
     ``extras`` name columns of ones and zeros known beforehand that say which body or which joints
     are meant. ``rolls`` is False for a text that only runs written out; ``divides`` is True for one
-    that divides by the inertia of the joints.
+    that divides by the inertia of the joints. ``on_trunk`` is the text for limbs that a free trunk
+    carries (``ramify.dynamics.trunk``): it takes the trunk and its coordinates after the tree.
+    ``most``: links beyond which loops are faster than straight-line code.
     """
 
     name: str
@@ -49,6 +52,8 @@ class Algorithm:
     extras: tuple[str, ...] = ()
     rolls: bool = True
     divides: bool = False
+    on_trunk: Callable[..., tuple[Any, ...]] | None = None
+    most: int = 1000
 
 
 _PER = {"q": "coordinate", "dq": "rate"}
@@ -86,6 +91,22 @@ def _tangent(text: Callable[..., Any]) -> Callable[..., tuple[Any, ...]]:
     return directional
 
 
+def _derivatives(
+    text: Callable[..., derivatives.Derivatives], *parts: str
+) -> Callable[..., tuple[Any, ...]]:
+    """Some parts of what a text of derivatives gives."""
+
+    def chosen(*columns: Any) -> tuple[Any, ...]:
+        found = text(*columns)
+        return tuple(getattr(found, part) for part in parts)
+
+    return chosen
+
+
+def _pairs(*names: str) -> tuple[Argument, ...]:
+    return tuple(Argument(name, "pair", 1) for name in names)
+
+
 _ROWS: Final = (
     Algorithm(
         "inverse_dynamics", _in("q", "v", "a"), (Argument("tau", "link", 1),),
@@ -110,6 +131,25 @@ _ROWS: Final = (
     Algorithm(
         "forward_dynamics_tangent", _in("q", "v", "tau", "dq", "dv", "dtau"), (Argument("da", "link", 1),),
         _tangent(forward.forward_dynamics), divides=True,
+    ),
+    Algorithm(
+        "inverse_dynamics_derivatives", _in("q", "v", "a"), _pairs("by_q", "by_v", "by_a"),
+        _derivatives(derivatives.inverse_dynamics_derivatives, "by_q", "by_v", "by_a"),
+        on_trunk=_derivatives(derivatives.trunk_derivatives, "by_q", "by_v", "by_a"), most=18,
+    ),
+    Algorithm(
+        "inverse_dynamics_slopes", _in("q", "v", "a"), _pairs("by_q", "by_v"),
+        _derivatives(derivatives.inverse_dynamics_derivatives, "by_q", "by_v"),
+        on_trunk=_derivatives(derivatives.trunk_derivatives, "by_q", "by_v"),
+    ),
+    Algorithm(
+        "inertia_and_bias", _in("q", "v"), (*_pairs("I"), Argument("h", "link", 1)),
+        _derivatives(derivatives.inertia_and_bias, "by_a", "tau"),
+        on_trunk=_derivatives(derivatives.trunk_inertia_and_bias, "by_a", "tau"),
+    ),
+    Algorithm(
+        "forward_dynamics_derivatives", _in("q", "v", "tau"), _pairs("by_q", "by_v", "by_tau"),
+        _derivatives(derivatives.forward_dynamics_derivatives, "by_q", "by_v", "by_a"), rolls=False, divides=True, most=9,
     ),
     Algorithm(
         "hybrid_dynamics", _in("q", "v", "x"), (Argument("y", "link", 1),),

@@ -72,7 +72,13 @@ def algorithm_of(model: Robot, name: str) -> Algorithm:
 
 _CONCERNED = ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics")
 """Algorithms that loops change; the others are about the tree alone."""
-_OPEN_ONLY = ("inverse_dynamics_tangent", "forward_dynamics_tangent")
+_OPEN_ONLY = (
+    "inverse_dynamics_tangent",
+    "forward_dynamics_tangent",
+    "inverse_dynamics_derivatives",
+    "inverse_dynamics_slopes",
+    "forward_dynamics_derivatives",
+)
 """Algorithms of trees that would give wrong numbers for a closed system."""
 
 
@@ -137,7 +143,7 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
         better = unrolled if first is plain and links <= MOST_LINKS else None
     else:
         first = rolled(algorithm, model, tree, extras)
-        if tier is None and size <= MOST_LINKS:
+        if tier is None and size <= MOST_LINKS and links <= algorithm.most:
             if unrolled.cached():
                 first = unrolled
             else:

@@ -10,10 +10,9 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, numbers, real, together
 from ramify.core.errors import RamifyError, StateError
-from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
 from ramify.model.answers import UDU, Energy, Kinematics, Momentum, Pose
-from ramify.model.configuration import checked, configuration, unit_rates
+from ramify.model.configuration import checked, configuration
 from ramify.model.robot import Robot
 
 
@@ -120,32 +119,6 @@ def reactions(
     """See Model.reactions."""
     found: Array = kernel(model, "reactions")(q, v, a, applied_wrenches(model, wrenches or {}, q))
     return found[..., list(model.skeleton.last), :]
-
-
-def derivatives(
-    model: Robot, name: str, q: ArrayLike, v: ArrayLike, x: ArrayLike
-) -> tuple[Array, Array, Array]:
-    """Partial derivatives of inverse or forward dynamics by its three arguments: directional ones
-    along every axis, one batch.
-    """
-    tangent = kernel(model, f"{name}_tangent")
-    given = [
-        configuration(model, "q", q),
-        *(
-            checked(model, n, a, model.nv)
-            for n, a in (("v", v), (ALGORITHMS[name].inputs[2].name, x))
-        ),
-    ]
-    still, at_rest = np.zeros((1, model.nv)), np.zeros((1, model.nq))
-    base = [a[..., None, :] for a in given]
-    by_q = np.swapaxes(tangent(*base, unit_rates(model, given[0]), still, still), -1, -2)
-    by_v = np.swapaxes(tangent(*base, at_rest, np.eye(model.nv), still), -1, -2)
-    by_x = (
-        kernel(model, "mass_matrix")(q)
-        if name == "inverse_dynamics"
-        else kernel(model, "mass_matrix_inverse")(q)
-    )
-    return by_q, by_v, np.array(np.broadcast_to(by_x, by_q.shape))
 
 
 def udu(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:

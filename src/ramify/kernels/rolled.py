@@ -5,16 +5,19 @@ from memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from ramify.codegen.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
+from ramify.codegen.staged import Staged
 from ramify.core.arrays import Array
 from ramify.core.records import flatten
 from ramify.core.spatial import Vec3
 from ramify.dynamics.tree import Tree
+from ramify.dynamics.trunk import FREE, split
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.kernels.text import QUATERNION
 from ramify.model.body import Body
@@ -22,67 +25,102 @@ from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.link import BallLink
 from ramify.model.robot import Robot
-from ramify.model.skeleton import as_ball, as_pose, build_skeleton
+from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
 from ramify.trace.rolled import Argument, RolledProgram, RolledTree
 
 
 def rolled(
     algorithm: Algorithm, model: Robot, tree: Tree, extras: Sequence[Sequence[float]]
 ) -> Backend:
+    """The loops of an algorithm with one robot's numbers: over its limbs alone where it has a text
+    for a trunk that carries them.
+    """
+    if algorithm.name == "forward_dynamics_derivatives":
+        stages = [
+            rolled(ALGORITHMS[name], model, tree, ())
+            for name in ("inertia_and_bias", "inverse_dynamics_slopes")
+        ]
+        return Staged(*stages, tree.parents, model.nq)  # type: ignore[arg-type]
+    flying = split(tree) if algorithm.on_trunk is not None and len(tree.links) > FREE else None
+    trunk, tree = flying or (None, tree)
     links = [
         link if not tree.balls or isinstance(link, BallLink) else as_ball(link, 0.0, Frame())
         for link in tree.links
     ]
     constants = np.array([flatten(link) for link in links])
-    shared = np.array([*flatten(tree.root), *flatten(tree.gravity)])
+    whole = (tree.root, tree.gravity, *(() if trunk is None else (trunk,)))
     columns = np.array(extras, dtype=np.float64).T if len(extras) else np.zeros((1, 1))
-    robot = RobotTable(tree.parents, constants, columns, shared)
+    robot = RobotTable(tree.parents, constants, columns, np.array(flatten(whole)))
+    balls = model.skeleton.ball[0 if trunk is None else FREE :]
     spread = [
-        _spread(model, p) if tree.balls and p.per in QUATERNION else None for p in algorithm.inputs
+        _spread(balls, p, trunk is not None) if tree.balls and p.per in QUATERNION else None
+        for p in algorithm.inputs
     ]
-    if algorithm.rolls:
-        return Rolled(rolled_kernels(algorithm.name, tree.balls), robot, spread)
-    return _RolledInverse(
-        Rolled(rolled_kernels("udu_inverse", tree.balls), robot, spread), len(links)
-    )
+    name = algorithm.name if algorithm.rolls else "udu_inverse"
+    loops = Rolled(rolled_kernels(name, tree.balls, trunk is not None), robot, spread)
+    return loops if algorithm.rolls else _RolledInverse(loops, len(links))
 
 
-def _spread(model: Robot, port: Argument) -> Spread:
+def _spread(balls: Sequence[int], port: Argument, trunk: bool) -> Spread:
     """Five entries per link for the loops of robots with quaternions: see BallLink."""
-    rest = np.tile([0.0, *QUATERNION[port.per]], len(model.skeleton.links))
-    places: list[int] = []
-    for k, ball in enumerate(model.skeleton.ball):
-        places += [5 * k] if ball == 0 else range(5 * k + 1, 5 * k + 5) if ball == 1 else []
+    lead = FREE + 1 if trunk else 0
+    rest = np.concatenate([np.zeros(lead), np.tile([0.0, *QUATERNION[port.per]], len(balls))])
+    places = list(range(lead))
+    for k, ball in enumerate(balls):
+        first = lead + 5 * k
+        places += [first] if ball == 0 else range(first + 1, first + 5) if ball == 1 else []
     return Spread(rest, places)
 
 
 @cache
-def rolled_kernels(name: str, balls: bool) -> RolledKernels:
-    """The loops of an algorithm, for every robot with or without quaternions."""
-    return RolledKernels(lambda: _loop_program(name, balls), name, "balls" if balls else "")
+def rolled_kernels(name: str, balls: bool, trunk: bool = False) -> RolledKernels:
+    """The loops of an algorithm, for every robot with or without quaternions or a trunk."""
+    variant = f"{'balls' if balls else ''}{' trunk' if trunk else ''}"
+    return RolledKernels(lambda: _loop_program(name, balls, trunk), name, variant)
 
 
-def _loop_program(name: str, balls: bool) -> RolledProgram:
+def _sample(*kinds: str) -> Skeleton:
+    """A chain of joints: only the shape of its records matters."""
+    return build_skeleton(
+        tuple(Body(f"any{i}", i - 1, Joint(f"any{i}", kind)) for i, kind in enumerate(kinds))
+    )
+
+
+def _loop_program(name: str, balls: bool, trunk: bool) -> RolledProgram:
     algorithm = ALGORITHMS[name]
-    skeleton = build_skeleton(
-        (Body("any", -1, Joint("any", "ball" if balls else "revolute")),)
-    )  # only the shape of its records matters
+    skeleton = _sample("ball" if balls else "revolute")
     tree = RolledTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
     columns: list[Any] = []
-    ports = [
-        Argument(p.name, "link", 5 if balls else 1) if p.per in QUATERNION else p
-        for p in algorithm.inputs
-    ]
+    ports = [_rolled_port(p, balls, trunk) for p in algorithm.inputs]
+    heads: list[Any] = []
     for i, port in enumerate(ports):
+        heads.append([tree.graph.symbol(("lane", i, j)) for j in range(port.lead)])
         if port.per == "state":
             columns.append([tree.graph.symbol(("lane", i, j)) for j in range(port.count)])
         else:
             template = 0.0 if port.count == 1 else (0.0,) * port.count
             columns.append(tree.column(template, [("in", i, j) for j in range(port.count)]))
     extras = [tree.column(0.0, [("extra", i)]) for i in range(len(algorithm.extras))]
-    for i, value in enumerate(algorithm.text(tree, *columns, *extras)):
+    if trunk:
+        assert algorithm.on_trunk is not None
+        free = _sample("free")
+        o = Vec3(0.0, 0.0, 0.0)
+        flying = split(Tree(free.links, free.parents, as_pose(free.root), o, True))
+        assert flying is not None
+        found = algorithm.on_trunk(tree, tree.shared(flying[0]), *heads, *columns, *extras)
+    else:
+        found = algorithm.text(tree, *columns, *extras)
+    for i, value in enumerate(found):
         tree.output(i, value)
-    return tree.program(name, ports, algorithm.outputs, len(algorithm.extras))
+    outputs = [replace(p, lead=FREE) if trunk and p.per != "state" else p for p in algorithm.outputs]
+    return tree.program(name, ports, outputs, len(algorithm.extras))
+
+
+def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:
+    """An input as the loops read it."""
+    if port.per in QUATERNION:
+        return Argument(port.name, "link", 5 if balls else 1, FREE + 1 if trunk else 0)
+    return replace(port, lead=FREE * port.count) if trunk and port.per == "link" else port
 
 
 class _RolledInverse:

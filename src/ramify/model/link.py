@@ -91,6 +91,26 @@ class BallDisplacement(Displacement):
     Q: Mat3
 
 
+def turned_by(w: Scalar, u: Vec3) -> Mat3:
+    """The rotation matrix of a quaternion with scalar part w and vector part u, of any length."""
+    k = 2.0 / (w * w + (u.x * u.x + (u.y * u.y + u.z * u.z)))
+    ku = u * k
+    xx, yy, zz = ku.x * u.x, ku.y * u.y, ku.z * u.z
+    xy, xz, yz = ku.x * u.y, ku.x * u.z, ku.y * u.z
+    wx, wy, wz = ku.x * w, ku.y * w, ku.z * w
+    return Mat3(
+        1.0 - (yy + zz),
+        xy - wz,
+        xz + wy,
+        xy + wz,
+        1.0 - (xx + zz),
+        yz - wx,
+        xz - wy,
+        yz + wx,
+        1.0 - (xx + yy),
+    )
+
+
 @dataclass(slots=True)
 class Propagation:
     """The twist-propagation matrix A of eq. (4.3) from a link's parent to the link, each in its own
@@ -204,23 +224,7 @@ class BallLink(Link):
         """Where the joint stands; a quaternion of any length turns like the unit one."""
         x = Link.displacement(self, q[0])
         w, u = q[1], self.K @ Vec3(*q[2:])
-        k = 2.0 / (w * w + (u.x * u.x + (u.y * u.y + u.z * u.z)))
-        ku = u * k
-        xx, yy, zz = ku.x * u.x, ku.y * u.y, ku.z * u.z
-        xy, xz, yz = ku.x * u.y, ku.x * u.z, ku.y * u.z
-        wx, wy, wz = ku.x * w, ku.y * w, ku.z * w
-        Q = Mat3(
-            1.0 - (yy + zz),
-            xy - wz,
-            xz + wy,
-            xy + wz,
-            1.0 - (xx + zz),
-            yz - wx,
-            xz - wy,
-            yz + wx,
-            1.0 - (xx + yy),
-        )
-        return BallDisplacement(x.c, x.s, x.slide, Q)
+        return BallDisplacement(x.c, x.s, x.slide, turned_by(w, u))
 
     def propagation(self, x: Displacement) -> Propagation:
         assert isinstance(x, BallDisplacement)

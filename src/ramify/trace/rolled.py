@@ -15,7 +15,7 @@ inputs), ``("lane", port, i)`` (per-state inputs), ``("global", i)``, ``("carry"
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ramify.core.records import flatten, rebuild
@@ -43,14 +43,27 @@ class LoopColumn:
 
 @dataclass(frozen=True)
 class LoopMatrix:
-    """A matrix over the links: entries of a climb, and its diagonal."""
+    """A matrix over the links: entries of a climb, its diagonal, and rows and columns of what
+    carries the tree before it (``Tree.bordered``).
+    """
 
     climb: Climb
+    which: int
     diagonal: LoopColumn | None = None
+    sides: LoopColumn | None = None
+    corner: Sequence[Sequence[Any]] = ()
 
     def with_diagonal(self, diagonal: LoopColumn) -> LoopMatrix:
         """The same matrix with its diagonal set."""
-        return LoopMatrix(self.climb, diagonal)
+        return replace(self, diagonal=diagonal)
+
+
+@dataclass(frozen=True)
+class Preceded:
+    """A column with numbers of what carries the tree before it."""
+
+    head: Sequence[Any]
+    column: LoopColumn
 
 
 @dataclass
@@ -71,31 +84,34 @@ class Sweep:
 @dataclass
 class Climb:
     """A loop from every link k up to the base. ``start`` and ``carry`` are the carried nodes,
-    ``entries`` those of (k, j) and (j, k).
+    ``entries`` those of (k, j) and (j, k) of every matrix, which goes to the output of that index.
     """
 
     start: list[int]
     carry: list[int]
-    entries: tuple[int, int]
-    output: int | None = None
+    entries: list[tuple[int, int]]
+    outputs: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass
 class Once:
-    """Numbers of the whole tree that go out after the loops: (port, position, node)."""
+    """Numbers of the whole tree that go out after the loops: (port, position, node); a position in
+    a matrix is a row and a column.
+    """
 
-    outputs: list[tuple[int, int, int]] = field(default_factory=list)
+    outputs: list[tuple[int, int | tuple[int, int], int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Argument:
     """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is
-    an array even of one.
+    an array even of one. ``lead`` numbers (rows and columns of a matrix) precede those of the links.
     """
 
     name: str
     per: str
     count: int
+    lead: int = 0
 
 
 @dataclass(frozen=True)
@@ -133,12 +149,13 @@ class RolledTree:
         self._sums: set[tuple[Any, ...]] = (
             set()
         )  # what children hand over: known only within its loop
-        self.root = self._shared(root)
-        self.gravity = self._shared(gravity)
+        self.root = self.shared(root)
+        self.gravity = self.shared(gravity)
 
     # ---- what a step reads ----
 
-    def _shared(self, template: Any) -> Any:
+    def shared(self, template: Any) -> Any:
+        """A record of the whole tree, read when the loops run."""
         start = self._globals
         self._globals += len(flatten(template))
         return rebuild(
@@ -180,6 +197,19 @@ class RolledTree:
         return LoopColumn(self, record, tuple(("slot", f) for f in fields))
 
     def inward(self, step: Callable[..., Any], zero: Any, *columns: LoopColumn) -> LoopColumn:
+        return self._inward(step, zero, columns)[0]
+
+    def inward_to_base(
+        self, step: Callable[..., Any], zero: Any, *columns: LoopColumn
+    ) -> tuple[LoopColumn, Any]:
+        column, fields, sweep = self._inward(step, zero, columns)
+        sweep.closed = True
+        handed = iter([self.graph.symbol(("slot", f, "root")) for f in fields])
+        return column, rebuild(zero, handed)
+
+    def _inward(
+        self, step: Callable[..., Any], zero: Any, columns: Sequence[LoopColumn]
+    ) -> tuple[LoopColumn, list[int], Sweep]:
         sweep = self._open("inward")
         fields = [self._new_field() for _ in flatten(zero)]
         sweep.zeros.extend(fields)
@@ -188,7 +218,7 @@ class RolledTree:
         record, handed = step(self._constants("k"), children, *(c.at("k") for c in columns))
         for f, x in zip(fields, flatten(handed), strict=True):
             sweep.sums.append((f, as_node(self.graph, x), "parent"))
-        return self._column(sweep, record)
+        return self._column(sweep, record), fields, sweep
 
     def total(self, step: Callable[..., Any], zero: Any, *columns: LoopColumn) -> Any:
         sweep = self._open("any")
@@ -203,18 +233,58 @@ class RolledTree:
     def climb(
         self, step: Callable[..., Any], start: LoopColumn, *columns: LoopColumn
     ) -> LoopMatrix:
+        def one(carried: Any, own: Any, above: Any) -> Any:
+            pair, carried = step(carried, own, above)
+            return (pair,), carried
+
+        return self.climbs(1, one, start, *columns)[0]
+
+    def climbs(
+        self, count: int, step: Callable[..., Any], start: LoopColumn, *columns: LoopColumn
+    ) -> list[LoopMatrix]:
+        """What is known beforehand and stays so is not carried."""
         self._written = {}
         begin = start.at("k")
-        carried = rebuild(
-            begin, iter([self.graph.symbol(("carry", i)) for i in range(len(flatten(begin)))])
-        )
+        scalars = flatten(begin)
         own = (self._constants("i"), *(c.at("i") for c in columns))
         above = (self._constants("j"), *(c.at("j") for c in columns))
-        (kj, jk), carry = step(carried, own, above)
-        nodes = [[as_node(self.graph, x) for x in flatten(record)] for record in (begin, carry)]
-        loop = Climb(nodes[0], nodes[1], (as_node(self.graph, kj), as_node(self.graph, jk)))
+        known = {i for i, x in enumerate(scalars) if not isinstance(x, Expr)}
+        while True:
+            given = [
+                x if i in known else self.graph.symbol(("carry", i)) for i, x in enumerate(scalars)
+            ]
+            entries, carry = step(rebuild(begin, iter(given)), own, above)
+            after = flatten(carry)
+            changed = {i for i in known if isinstance(after[i], Expr) or after[i] != scalars[i]}
+            if not changed:
+                break
+            known -= changed
+        nodes = [[as_node(self.graph, x) for x in record] for record in (scalars, after)]
+        loop = Climb(
+            *nodes, [(as_node(self.graph, a), as_node(self.graph, b)) for a, b in entries]
+        )
         self.loops.append(loop)
-        return LoopMatrix(loop)
+        return [LoopMatrix(loop, i) for i in range(count)]
+
+    def kept(self, record: Any) -> Any:
+        sweep = Sweep("any", closed=True)
+        self.loops.append(sweep)
+        out: list[Any] = []
+        for x in flatten(record):
+            if isinstance(x, Expr):
+                f = self._new_field()
+                sweep.roots[f] = x.node
+                x = self.graph.symbol(("slot", f, "root"))
+            out.append(x)
+        return rebuild(record, iter(out))
+
+    def preceded(self, head: Sequence[Any], column: LoopColumn) -> Preceded:
+        return Preceded(head, column)
+
+    def bordered(
+        self, matrix: LoopMatrix, sides: LoopColumn, corner: Sequence[Sequence[Any]]
+    ) -> LoopMatrix:
+        return replace(matrix, sides=sides, corner=corner)
 
     # ---- what a step writes ----
 
@@ -257,8 +327,10 @@ class RolledTree:
             ):
                 sources.append(name[:-1])
                 continue
-            f = self._new_field()
-            self._store(sweep, f, x)
+            f = next((f for f, node in sweep.stores.items() if node == x.node), None)
+            if f is None:
+                f = self._new_field()
+                self._store(sweep, f, x)
             sources.append(("slot", f))
         return LoopColumn(self, record, tuple(sources))
 
@@ -267,22 +339,34 @@ class RolledTree:
     def output(self, port: int, value: Any) -> None:
         """Send a column, a matrix or numbers of the whole tree to an output."""
         if isinstance(value, LoopMatrix):
-            value.climb.output = port
+            value.climb.outputs[value.which] = port
             if value.diagonal is not None:
                 self._output_column(port, value.diagonal, "diagonal")
+            if value.sides is not None:
+                self._output_column(port, value.sides, "sides")
+            cells = [((i, j), x) for i, row in enumerate(value.corner) for j, x in enumerate(row)]
+            self._output_once(port, cells)
+        elif isinstance(value, Preceded):
+            self._output_column(port, value.column, "row")
+            self._output_once(port, list(enumerate(value.head)))
         elif isinstance(value, LoopColumn):
             self._output_column(port, value, "row")
         else:
-            if not (self.loops and isinstance(self.loops[-1], Once)):
-                self.loops.append(Once())
-            once = self.loops[-1]
-            assert isinstance(once, Once)
-            once.outputs.extend(
-                (port, i, as_node(self.graph, x)) for i, x in enumerate(flatten(value))
-            )
+            self._output_once(port, list(enumerate(flatten(value))))
+
+    def _output_once(self, port: int, numbers: Sequence[tuple[Any, Any]]) -> None:
+        if not numbers:
+            return
+        if not (self.loops and isinstance(self.loops[-1], Once)):
+            self.loops.append(Once())
+        once = self.loops[-1]
+        assert isinstance(once, Once)
+        once.outputs.extend((port, place, as_node(self.graph, x)) for place, x in numbers)
 
     def _output_column(self, port: int, column: LoopColumn, layout: str) -> None:
         for i, source in enumerate(column.sources):
+            if source == 0.0 and layout == "sides":
+                continue  # matrices are zero where nothing is written
             maker = self._maker(source)
             if maker is not None:
                 assert not isinstance(source, float)
@@ -327,7 +411,8 @@ class RolledTree:
         kept = [
             loop
             for loop in self.loops
-            if not isinstance(loop, Sweep) or loop.stores or loop.sums or loop.outputs
+            if not isinstance(loop, Sweep)
+            or (loop.stores or loop.sums or loop.outputs or loop.roots)
         ]
         lasting, brief = self._places(needed, kept)
         constants = len(flatten(self._link))
@@ -406,7 +491,7 @@ class RolledTree:
 def loop_roots(loop: Sweep | Climb | Once) -> list[int]:
     """The nodes that a loop computes."""
     if isinstance(loop, Climb):
-        return [*loop.start, *loop.carry, *loop.entries]
+        return [*loop.start, *loop.carry, *(node for pair in loop.entries for node in pair)]
     roots = [node for *_, node in loop.outputs]
     if isinstance(loop, Sweep):
         roots += [*loop.roots.values(), *loop.stores.values(), *(node for _, node, _ in loop.sums)]

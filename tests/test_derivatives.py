@@ -1,0 +1,225 @@
+"""Derivatives of inverse and forward dynamics: against complex steps on random trees, against
+Pinocchio's on real robots, in every tier.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from peers import model_of, random_model, states, worst
+from random_trees import random_bodies
+from test_real_robots import Pair, State, pair, translate
+
+import ramify as rf
+from ramify.core.arrays import Array
+from ramify.dynamics.derivatives import (
+    Derivatives,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
+from ramify.dynamics.inverse import inverse_dynamics, no_wrench
+from ramify.dynamics.tree import tree_of
+from ramify.model.configuration import coordinate_rates
+
+KINDS = (
+    "revolute",
+    "prismatic",
+    "helical",
+    "universal",
+    "spherical",
+    "cylindrical",
+    "planar",
+    "free_euler",
+    "ball",
+    "free",
+)
+H = 1e-30  # a complex step: no cancellation
+UNIT = (1.0, 0.0, 0.0, 0.0)
+REAL = (
+    "ur5",
+    "panda",
+    "kinova",
+    "anymal_b",
+    "solo12",
+    "a1",
+    "hyq",
+    "bolt",
+    "talos",
+    "g1",
+    "simple_humanoid",
+    "baxter",
+)
+
+
+def robot(seed: int) -> rf.Model:
+    """Every third stands on a free joint, every third is any tree, every third has no ball."""
+    if seed % 3 == 0:
+        return random_model(seed, KINDS, 8, root="free")
+    return random_model(seed, KINDS if seed % 3 == 1 else KINDS[:-2], 10)
+
+
+def dense(found: Derivatives) -> list[Array]:
+    n = found.by_q.n
+    return [np.array(m.row_major()).reshape(n, n) for m in (found.by_q, found.by_v, found.by_a)]
+
+
+def by_complex_steps(model: rf.Model, q: Array, v: Array, a: Array) -> list[Array]:
+    """Columns of the derivatives, all directions of an argument at once."""
+    n, tree = model.nv, tree_of(model)
+
+    def along(rates: Array, place: int) -> Array:
+        given = [np.broadcast_to(x + 0j, (n, x.size)).copy() for x in (q, v, a)]
+        given[place] = given[place] + 1j * H * rates
+        qs, vs, accelerations = (list(x.T) for x in given)
+        coordinates = model.skeleton.coordinates(qs, UNIT)
+        tau = inverse_dynamics(tree, coordinates, vs, accelerations, [no_wrench()] * n)
+        return np.array([np.broadcast_to(x, n) for x in tau]).imag / H
+
+    return [along(coordinate_rates(model, q), 0), along(np.eye(n), 1), along(np.eye(n), 2)]
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_complex_steps(seed: int) -> None:
+    model = robot(seed)
+    q, v, a = (x[0] for x in states(model, 1, seed))
+    coordinates = model.skeleton.coordinates(q.tolist(), UNIT)
+    found = inverse_dynamics_derivatives(tree_of(model), coordinates, v.tolist(), a.tolist())
+    assert worst(found.tau, model.inverse_dynamics(q, v, a)) < 1e-12
+    wanted = by_complex_steps(model, q, v, a)
+    for ours, theirs in zip(dense(found), wanted, strict=True):
+        assert worst(ours, theirs) < 1e-12
+    back = forward_dynamics_derivatives(tree_of(model), coordinates, v.tolist(), list(found.tau))
+    assert worst(back.tau, a) < 1e-8
+    inverse = np.linalg.inv(wanted[2])
+    for ours, theirs in zip(
+        dense(back), (-inverse @ wanted[0], -inverse @ wanted[1], inverse), strict=True
+    ):
+        assert worst(ours, theirs) < 1e-8
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("seed", range(9))
+def test_tiers_agree(name: str, seed: int) -> None:
+    """Single states, a batch shorter than a vector, and one longer than a piece of the stages."""
+    model = robot(seed)
+    q, v, a = states(model, 75, seed)
+    names = ("numpy", "rolled", "unrolled") if model.nv < 8 else ("numpy", "rolled")
+    tiers = [model.kernel(f"{name}_derivatives", tier) for tier in names]
+    wanted, *others = [kernel(q, v, a) for kernel in tiers]
+    for found in others:
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert worst(ours, theirs) < 1e-9
+    for kernel, all_states in zip(tiers, (wanted, *others), strict=True):
+        for few in (slice(5, 6), slice(3, 6), slice(0, 20)):
+            for ours, theirs in zip(kernel(q[few], v[few], a[few]), all_states, strict=True):
+                assert np.array_equal(ours, theirs[few])
+
+
+def test_arrays_to_fill() -> None:
+    model = rf.load("kuka_kr5")
+    q, v, a = states(model, 5, 1)
+    for method in (model.inverse_dynamics_derivatives, model.forward_dynamics_derivatives):
+        out = tuple(np.full((5, 6, 6), np.nan) for _ in range(3))
+        assert method(q, v, a, out=out) is out
+        for filled, fresh in zip(out, method(q, v, a), strict=True):
+            assert np.array_equal(filled, fresh)
+
+
+def test_far_away() -> None:
+    """A free robot 10 km from the origin and at 100 m/s keeps its digits: forces do not depend on
+    either.
+    """
+    model = random_model(7, KINDS[:3], 3, root="free")
+    q, v, a = (x[0] for x in states(model, 1, 7))
+    here = model.inverse_dynamics_derivatives(q, v, a)
+    far, fast = q.copy(), v.copy()
+    far[:3] += 1e4
+    fast[:3] += 100.0
+    for tier in ("rolled", "unrolled"):
+        for ours, wanted in zip(
+            model.kernel("inverse_dynamics_derivatives", tier)(far, fast, a), here, strict=True
+        ):
+            assert worst(ours, wanted) < 1e-13
+
+
+def test_a_forest_on_the_base_has_no_trunk() -> None:
+    """A second body on the base beside a free one: the general sweeps, not the trunk's."""
+    rng = np.random.default_rng(3)
+    first, second = random_bodies(rng, 2, True, ["free"]), random_bodies(rng, 1, True, ["helical"])
+    bodies = (first[0], second[0])
+    bodies = (bodies[0], type(second[0])("other", -1, *_rest(second[0])))
+    model = model_of(bodies, (0.0, 0.0, -9.81))
+    q, v, a = (x[0] for x in states(model, 1, 3))
+    for ours, theirs in zip(
+        model.inverse_dynamics_derivatives(q, v, a), by_complex_steps(model, q, v, a), strict=True
+    ):
+        assert worst(ours, theirs) < 1e-12
+
+
+def _rest(body: Any) -> tuple[Any, ...]:
+    return body.joint, body.mass, body.com, body.inertia
+
+
+def pinocchio_derivatives(robot: Pair, state: State, a: Array) -> list[Array]:
+    """Pinocchio's, taken to our coordinates: its velocity v' = X v and its acceleration
+    a' = X a + c, forces tau = X' tau'; X and c turn with the base.
+    """
+    peer, data, X = robot.peer, robot.data, state.X
+    pa = X @ a + state.c
+    by_q, by_v, M = pin.computeRNEADerivatives(peer, data, state.peer_q, state.peer_v, pa)
+    M = np.triu(M) + np.triu(M, 1).T
+    tau = data.tau.copy()
+    n = peer.nv
+    dv_q, da_q, da_v, turned = (np.zeros((n, n)) for _ in range(4))
+    if peer.joints[1].nq == 7:
+        R = X[:3, :3].T
+        w, u, b = state.v[3:6], R.T @ state.v[:3], R.T @ a[:3]
+        dv_q[:3, 3:6] = pin.skew(u)
+        da_q[:3, 3:6] = pin.skew(b) - pin.skew(w) @ pin.skew(u)
+        da_v[:3, :3], da_v[:3, 3:6] = -pin.skew(w) @ R.T, pin.skew(u)
+        turned[:3, 3:6] = -R @ pin.skew(tau[:3])
+    return [
+        X.T @ (by_q @ X + by_v @ dv_q + M @ da_q) + turned,
+        X.T @ (by_v @ X + M @ da_v),
+        X.T @ M @ X,
+    ]
+
+
+@pytest.mark.parametrize("base", ["fixed", "free"])
+@pytest.mark.parametrize("name", REAL)
+def test_pinocchio(name: str, base: str) -> None:
+    robot = pair(name, base)
+    rng = np.random.default_rng(1)
+    for seed in range(2):
+        q, v = robot.ours.random(seed)
+        a = 3.0 * rng.normal(size=robot.ours.nv)
+        wanted = pinocchio_derivatives(robot, translate(robot, q, v, a), a)
+        kernel = robot.ours.kernel("inverse_dynamics_derivatives", "rolled")
+        for ours, theirs in zip(kernel(q, v, a), wanted, strict=True):
+            assert worst(ours, theirs) < 1e-10
+        tau = robot.ours.inverse_dynamics(q, v, a)
+        found = robot.ours.kernel("forward_dynamics_derivatives", "rolled")(q, v, tau)
+        limit = 1e-15 * np.linalg.cond(wanted[2]) + 1e-10
+        for ours, theirs in zip(found[:2], wanted[:2], strict=True):
+            assert worst(ours, -np.linalg.solve(wanted[2], theirs)) < limit
+
+
+def test_large_robots_run_as_loops() -> None:
+    """Straight-line code would be too long: it is not made, however often the kernel is used."""
+    model = rf.load("chain", n=24)
+    q, v, a = states(model, 600, 1)
+    for name in ("inverse_dynamics_derivatives", "forward_dynamics_derivatives"):
+        kernel = model.kernel(name)
+        kernel(q, v, a)
+        assert kernel._plan.better is None and kernel.tier == "rolled"
+
+
+def test_loops_are_refused() -> None:
+    model = rf.load("four_bar")
+    q, v = model.tree.random(0)
+    for method in (model.inverse_dynamics_derivatives, model.forward_dynamics_derivatives):
+        with pytest.raises(rf.LoopError, match="four_bar"):
+            method(q, v, v)
