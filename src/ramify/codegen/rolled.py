@@ -145,16 +145,16 @@ class _Rolled:
         w = self.w
         if w.width == 1:
             return
-        for i, base in self.matrices.items():
-            out, size = self.outputs[i]
+        for port, base in self.matrices.items():
+            out, size = self.outputs[port]
             rows = row_pointers(w, out, size)
             whole = w.put(f"sub i64 {size}, {w.width - 1}")
 
             def block(at: str, base: str = base, rows: list[str] = rows) -> None:
                 start = w.put(f"mul i64 {at}, {w.width}")
                 lanes = []
-                for lane in range(w.width):
-                    place = w.put(f"add i64 {start}, {lane * w.width}")
+                for i in range(w.width):
+                    place = w.put(f"add i64 {start}, {i * w.width}")
                     address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
                     lanes.append(w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}"))
                 for row, piece in zip(rows, transpose(w, lanes), strict=True):

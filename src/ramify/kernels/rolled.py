@@ -36,11 +36,12 @@ def rolled(
     for a trunk that carries them.
     """
     if algorithm.name == "forward_dynamics_derivatives":
-        stages = [
+        inertia, slopes = (
             rolled(ALGORITHMS[name], model, tree, ())
             for name in ("inertia_and_bias", "inverse_dynamics_slopes")
-        ]
-        return Staged(*stages, tree.parents, model.nq)  # type: ignore[arg-type]
+        )
+        assert isinstance(inertia, Rolled) and isinstance(slopes, Rolled)
+        return Staged(inertia, slopes, tree.parents, model.nq)
     flying = split(tree) if algorithm.on_trunk is not None and len(tree.links) > FREE else None
     trunk, tree = flying or (None, tree)
     links = [

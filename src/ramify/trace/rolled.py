@@ -259,10 +259,9 @@ class RolledTree:
             if not changed:
                 break
             known -= changed
-        nodes = [[as_node(self.graph, x) for x in record] for record in (scalars, after)]
-        loop = Climb(
-            *nodes, [(as_node(self.graph, a), as_node(self.graph, b)) for a, b in entries]
-        )
+        begun, kept = ([as_node(self.graph, x) for x in record] for record in (scalars, after))
+        both = [(as_node(self.graph, a), as_node(self.graph, b)) for a, b in entries]
+        loop = Climb(begun, kept, both)
         self.loops.append(loop)
         return [LoopMatrix(loop, i) for i in range(count)]
 
