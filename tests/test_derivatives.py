@@ -11,6 +11,7 @@ import pinocchio as pin
 import pytest
 from peers import model_of, random_model, states, worst
 from random_trees import random_bodies
+from test_machines_rotors import with_rotors
 from test_real_robots import Pair, State, pair, translate
 
 import ramify as rf
@@ -22,7 +23,7 @@ from ramify.dynamics.derivatives import (
 )
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
 from ramify.dynamics.tree import tree_of
-from ramify.model.configuration import coordinate_rates
+from ramify.model.configuration import unit_rates
 
 KINDS = (
     "revolute",
@@ -55,10 +56,12 @@ REAL = (
 
 
 def robot(seed: int) -> rf.Model:
-    """Every third stands on a free joint, every third is any tree, every third has no ball."""
-    if seed % 3 == 0:
-        return random_model(seed, KINDS, 8, root="free")
-    return random_model(seed, KINDS if seed % 3 == 1 else KINDS[:-2], 10)
+    """Every third stands on a free joint, every third is any tree, every third has no ball; half of
+    them have rotors.
+    """
+    kinds, root = KINDS[:-2] if seed % 3 == 2 else KINDS, "" if seed % 3 else "free"
+    model = random_model(seed, kinds, 9, root)
+    return with_rotors(model, seed) if seed % 2 else model
 
 
 def dense(found: Derivatives) -> list[Array]:
@@ -78,7 +81,7 @@ def by_complex_steps(model: rf.Model, q: Array, v: Array, a: Array) -> list[Arra
         tau = inverse_dynamics(tree, coordinates, vs, accelerations, [no_wrench()] * n)
         return np.array([np.broadcast_to(x, n) for x in tau]).imag / H
 
-    return [along(coordinate_rates(model, q), 0), along(np.eye(n), 1), along(np.eye(n), 2)]
+    return [along(unit_rates(model, q), 0), along(np.eye(n), 1), along(np.eye(n), 2)]
 
 
 @pytest.mark.parametrize("seed", range(120))

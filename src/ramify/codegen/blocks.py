@@ -34,9 +34,7 @@ def end_blocks(w: Writer, flags: str) -> None:
     w.do("ret i64 %flags.next")
 
 
-def count(
-    w: Writer, body: Callable[[str], None], start: str, stop: str, step: int = 1
-) -> None:
+def count(w: Writer, body: Callable[[str], None], start: str, stop: str, step: int = 1) -> None:
     """``body(i)`` for i = start, start + step … while i < stop; downwards, while i >= stop."""
     label = w.name()[1:]
     w.do(f"br label %{label}.enter")

@@ -20,7 +20,12 @@ class Compiled:
 
     def __init__(self, engine: Any, name: str) -> None:
         self.address: int = engine.get_function_address(name)
+        self._engine = engine
         weakref.finalize(self, _retire, engine).atexit = False
+
+    def function(self, name: str) -> int:
+        """The address of another function of the same object."""
+        return int(self._engine.get_function_address(name))
 
 
 def _retire(engine: Any) -> None:
@@ -37,10 +42,6 @@ def _dispose() -> None:
     """Under LOCK, and explicitly: a last reference may be dropped anywhere."""
     while _retired:
         _retired.pop().close()
-
-    def function(self, name: str) -> int:
-        """The address of another function of the same object."""
-        return int(self._engine.get_function_address(name))
 
 
 def compiled(

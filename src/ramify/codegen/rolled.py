@@ -182,8 +182,8 @@ class _Rolled:
         if slot not in self._slots:
             start = w.put(f"mul i64 {slot}, {self.fields * w.width}")
             self._slots[slot] = w.put(f"getelementptr double, ptr %scratch, i64 {start}")
-        place = self.program.fields[field] * w.width
-        return w.put(f"getelementptr double, ptr {self._slots[slot]}, i64 {place}")
+        offset = self.program.fields[field] * w.width
+        return w.put(f"getelementptr double, ptr {self._slots[slot]}, i64 {offset}")
 
     def _place(self, slot: str) -> str:
         """Where the brief records of a slot begin."""

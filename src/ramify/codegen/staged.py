@@ -71,7 +71,9 @@ def staged_ir(target: Target) -> str:
         start = w.put(f"select i1 {late}, i64 %last, i64 {at}")
 
         def moved(base: str, size: str) -> str:
-            return w.put(f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 {start}, {size}')}")
+            return w.put(
+                f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 {start}, {size}')}"
+            )
 
         here_q, here_v, here_tau = moved(q, "%nq"), moved(v, "%n"), moved(tau, "%n")
         A, B, M = (moved(base, "%size") for base in (by_q, by_v, by_tau))

@@ -230,7 +230,7 @@ class Emission:
         self.values: dict[int, str] = {}
 
     def need(self, roots: Iterable[int]) -> dict[int, str]:
-        """Write what these roots need and is not there yet; gives the value of every node so far."""
+        """Write what these roots need and is not there yet; gives every value so far."""
         args = self._graph.args
         stack, fresh = [r for r in roots if r not in self._seen], []
         while stack:

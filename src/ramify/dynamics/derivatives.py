@@ -202,12 +202,14 @@ def carried(at: Axis, of: Composite, same: Scalar) -> Carried:
 
 
 def inward(
-    link: Link, children: Composite, seen: Seen, at: Axis
+    link: Link, children: Composite, seen: Seen, at: Axis, a: Scalar
 ) -> tuple[tuple[Scalar, Carried], Composite]:
-    """The composite body of a link: sums, for all is seen from one point."""
+    """The composite body of a link: sums, for all is seen from one point; its torque is
+    s . w~ + J a, J being the rotor's inertia.
+    """
     M = link.M.rotate(seen.pose.R).shift(seen.pose.r)
     of = add(composite(M, seen.flow), children)
-    return (at.s.dot(of.w), carried(at, of, _coupled(link))), of
+    return (at.s.dot(of.w) + link.rotor * a, carried(at, of, _coupled(link))), of
 
 
 Pairs = tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar], tuple[Scalar, Scalar]]
@@ -255,13 +257,18 @@ def sweeps(
     """The axis of every link; its torque and what it carries; what all of them hand to the base."""
     seen = tree.outward(outward, root, displacements(tree, q), v, a)
     axes = tree.each(axis, seen, whole_joints(tree, seen, v))
-    return axes, *tree.inward_to_base(inward, nothing(), seen, axes)
+    return axes, *tree.inward_to_base(inward, nothing(), seen, axes, a)
 
 
 def matrices(tree: Tree, axes: Column, found: Column) -> list[Matrix]:
     """By q, v and a: the climb, and the diagonals."""
     loads = tree.each(lambda link, pair: pair[1], found)
-    own = tree.each(lambda link, load, at: tuple(p[0] for p in pairs(load, at, 0.0)), loads, axes)
+
+    def diagonal(link: Link, load: Carried, at: Axis) -> tuple[Scalar, ...]:
+        by_q, by_v, by_a = (entry for entry, _ in pairs(load, at, 0.0))
+        return by_q, by_v, by_a + link.rotor
+
+    own = tree.each(diagonal, loads, axes)
     return [
         matrix.with_diagonal(tree.each(lambda link, entries, i=i: entries[i], own))
         for i, matrix in enumerate(tree.climbs(3, climb, loads, axes))

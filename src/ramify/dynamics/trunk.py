@@ -81,6 +81,8 @@ def split(tree: object) -> tuple[Trunk, Tree] | None:
     balls = [link for link in links[3:] if isinstance(link, BallLink)]
     if len(balls) < 3 or any(isinstance(link, BallLink) for link in links[:3]):
         return None
+    if any(link.rotor for link in links):
+        return None
     if [ball.coupled for ball in balls] != [0.0, 1.0, 1.0] or any(
         (link.p.rho, link.p.eta) != (0.0, 1.0) for link in links[:3]
     ):
@@ -89,7 +91,9 @@ def split(tree: object) -> tuple[Trunk, Tree] | None:
         p < FREE - 1 for p in parents[FREE:]
     ):
         return None
-    at_axes = [ball.K.rows[2] == e and ball.p.rho == 1.0 for ball, e in zip(balls, _AXES, strict=True)]
+    at_axes = [
+        ball.K.rows[2] == e and ball.p.rho == 1.0 for ball, e in zip(balls, _AXES, strict=True)
+    ]
     if not all(at_axes) or any(ball.r0 != Vec3(0.0, 0.0, 0.0) for ball in balls[1:]):
         return None
     pose, slides = identity(), []

@@ -113,7 +113,9 @@ def _loop_program(name: str, balls: bool, trunk: bool) -> RolledProgram:
         found = algorithm.text(tree, *columns, *extras)
     for i, value in enumerate(found):
         tree.output(i, value)
-    outputs = [replace(p, lead=FREE) if trunk and p.per != "state" else p for p in algorithm.outputs]
+    outputs = [
+        replace(p, lead=FREE) if trunk and p.per != "state" else p for p in algorithm.outputs
+    ]
     return tree.program(name, ports, outputs, len(algorithm.extras))
 
 
