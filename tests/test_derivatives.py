@@ -15,6 +15,7 @@ from test_machines_rotors import with_rotors
 from test_real_robots import Pair, State, pair, translate
 
 import ramify as rf
+from ramify.codegen import backend
 from ramify.core.arrays import Array
 from ramify.dynamics.derivatives import (
     Derivatives,
@@ -119,6 +120,21 @@ def test_tiers_agree(name: str, seed: int) -> None:
         for few in (slice(5, 6), slice(3, 6), slice(0, 20)):
             for ours, theirs in zip(kernel(q[few], v[few], a[few]), all_states, strict=True):
                 assert np.array_equal(ours, theirs[few])
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+def test_every_width_gives_the_same_bits(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = random_model(2, ["revolute"], 2, root="free")
+    for model, tier in ((free, "rolled"), (random_model(8, KINDS, 2), "unrolled")):
+        q, v, a = states(model, 40, 1)
+        kernel = model.kernel(f"{name}_derivatives", tier)
+        found = []
+        for width in (1, 2, 4, 8):
+            monkeypatch.setattr(backend, "width_for", lambda states, width=width: width)
+            found.append(kernel(q, v, a))
+        for other in found[1:]:
+            for one, first in zip(other, found[0], strict=True):
+                assert np.array_equal(one, first)
 
 
 def test_arrays_to_fill() -> None:

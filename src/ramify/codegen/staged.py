@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen import solve
-from ramify.codegen.backend import Rolled, aligned, pointers, width_for
+from ramify.codegen import backend, solve
+from ramify.codegen.backend import Rolled, aligned, pointers
 from ramify.codegen.blocks import count
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.entry import Compute
@@ -162,7 +162,7 @@ class Staged:
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         states = stop - start
-        table, size = self._table(width_for(min(states, _CHUNK)))
+        table, size = self._table(backend.width_for(min(states, _CHUNK)))
         held = getattr(self._local, "memory", None)
         if held is None or held.size < size + 8:
             held = self._local.memory = np.zeros(size + 8)

@@ -140,7 +140,7 @@ _ROWS: Final = (
     Algorithm(
         "inverse_dynamics_slopes", _in("q", "v", "a"), _pairs("by_q", "by_v"),
         _derivatives(derivatives.inverse_dynamics_derivatives, "by_q", "by_v"),
-        on_trunk=_derivatives(derivatives.trunk_derivatives, "by_q", "by_v"),
+        on_trunk=_derivatives(derivatives.trunk_derivatives, "by_q", "by_v"), most=18,
     ),
     Algorithm(
         "inertia_and_bias", _in("q", "v"), (*_pairs("I"), Argument("h", "link", 1)),
