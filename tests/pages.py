@@ -1,4 +1,4 @@
-"""The pages of README and docs as their readers use them: code blocks, the files they name, links."""
+"""The pages of README and docs as readers use them: code blocks, the files they name, links."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ class Page:
 
 PAGES = [
     Page(ROOT / "README.md"),
+    *(Page(ROOT / f"{name}.md") for name in ("CHANGELOG", "CONTRIBUTING", "SECURITY")),
     *(
         Page(path)
         for path in sorted((ROOT / "docs").rglob("*.md"))

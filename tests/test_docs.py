@@ -1,5 +1,5 @@
-"""README and documentation keep their word: code runs, commands exist, links lead somewhere, the
-site builds without a warning.
+"""README and documentation are true: code runs, commands exist, links lead somewhere, the picture of
+the layers is the table of the layer test, the site builds without a warning.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 from pages import PAGES, ROOT, Page
+from test_architecture import LAYERS
 
-WITH_CODE = [page for page in PAGES if page.blocks("python")]
+CONTRIBUTING = next(page for page in PAGES if page.name == "CONTRIBUTING.md")
+WITH_CODE = [page for page in PAGES if page.blocks("python") and page is not CONTRIBUTING]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)
@@ -25,6 +27,28 @@ def test_code_runs(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     names: dict[str, object] = {"__name__": "__main__"}
     for number, block in enumerate(page.blocks("python"), start=1):
         exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+
+
+def test_examples_of_contributing_run(tmp_path: Path) -> None:
+    """In a process of their own, since they add entries to the registries."""
+    code = "\n\n".join(CONTRIBUTING.blocks("python"))
+    kinds = ("JOINT_KINDS", "ALGORITHMS", "register(", "LAWS", "CONTROLLERS", "MOTIONS", "Format(")
+    assert all(kind in code for kind in kinds)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_picture_shows_the_layers() -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    import layers
+
+    assert layers.PICTURE.read_text(encoding="utf-8") == layers.picture(LAYERS), (
+        "run: python docs/layers.py"
+    )
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert "pictures/layers.svg" in text
 
 
 @pytest.mark.parametrize(
@@ -52,10 +76,10 @@ def test_every_page_is_in_the_contents() -> None:
     listed = {
         (page.path.parent / line.strip()).resolve() for page in PAGES for line in _contents(page)
     }
-    for page in PAGES[1:]:
-        assert page.name == "docs/index.md" or page.path.with_suffix("") in listed, (
-            f"{page.name} is in no table of contents"
-        )
+    for page in PAGES:
+        if page.path.parent == ROOT or page.name == "docs/index.md":
+            continue
+        assert page.path.with_suffix("") in listed, f"{page.name} is in no table of contents"
 
 
 def _contents(page: Page) -> list[str]:

@@ -378,3 +378,29 @@ def test_any_shape_agrees_with_single_runs(
     )
     assert batch.q[i].shape == one.q.shape
     assert np.allclose(batch.q[i], one.q, rtol=0.0, atol=1e-12)
+
+
+def test_threads_that_meet_a_new_stepper_compile_it_once() -> None:
+    """A second copy would free the code that the first thread is running."""
+    from ramify.sim.stepping import Stepper
+
+    made: list[int] = []
+    original = Stepper._text
+
+    def counted(self: Stepper, width: int) -> str:
+        made.append(width)
+        return original(self, width)
+
+    m = rf.load("planar_3r")
+    before = rf.threads()
+    rf.threads(4)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Stepper, "_text", counted)
+            q = np.zeros((512, m.nv))
+            rf.rollout(
+                m, q, q, steps=200, dt=1e-3, control=rf.control.PD(rf.motion.Hold(q[0]), 7.0, 1.5)
+            )
+    finally:
+        rf.threads(before)
+    assert len(made) == 1

@@ -23,7 +23,6 @@ from ramify.kernels.rolled import rolled
 from ramify.kernels.text import QUATERNION, plain_text
 from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
-from ramify.model.pivots import without_inertia
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
 from ramify.trace.rolled import Argument
@@ -159,7 +158,7 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
             name, model.name, inputs, outputs, program, plain, first, better,
             lambda port, i: _explain(model, algorithm, port, i), 12.0 * links,
             starts, tuple((lock.place, lock.half_turns) for lock in watched), check,
-            lambda q: suspect(watched, model.coordinates, q) or without_inertia(model, q),
+            lambda q: suspect(watched, model.coordinates, q),
         )
     )  # fmt: skip
 

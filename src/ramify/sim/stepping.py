@@ -61,6 +61,9 @@ class Stepper:
         found = self._functions.get(width)
         if found is None:
             with LOCK:
+                found = self._functions.get(width)
+                if found is not None:  # another thread has compiled it; replacing it would free it
+                    return found[1]
                 made = compiled(
                     lambda: self._text(width),
                     "steps",
