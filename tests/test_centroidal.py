@@ -42,7 +42,7 @@ def test_matrix_against_pinocchio(seed: int, tier: str) -> None:
     peer = pinocchio_of(model)
     data = peer.createData()
     q, v, _ = states(model, 2, seed)
-    A = np.swapaxes(model.kernel("centroidal_momentum_matrix", tier)(q), -1, -2)  # type: ignore[arg-type]
+    A = model.kernel("centroidal_momentum_matrix", tier)(q)  # type: ignore[arg-type]
     for i in range(2):
         Ag = pin.computeCentroidalMap(peer, data, model.to_pinocchio(q[i]).q).reshape(
             6, -1

@@ -18,6 +18,7 @@ import ramify as rf
 from ramify.codegen import keys as object_keys
 from ramify.codegen.keys import digest, object_key, tree_digest
 from ramify.codegen.target import Target
+from ramify.kernels import layouts
 from ramify.kernels.columns import extra_columns
 from ramify.kernels.keys import kernel_key, robot_key
 from ramify.kernels.make import algorithm_of
@@ -98,6 +99,15 @@ def test_the_body_and_the_joints_meant_make_another_key() -> None:
     assert len({key("jacobian", body) for body in range(3)}) == 3
     assert len({key("hybrid_dynamics", joints) for joints in (("b",), ("c",), ("b", "c"))}) == 3
     assert len({kernel_key(model, name) for name in ("bias", "gravity_forces")}) == 2
+
+
+def test_the_order_of_the_results_makes_another_key() -> None:
+    """Which link is which body is not seen in the links, but in where the results stand."""
+    model = arm()
+    rotation, position = layouts.body_poses(model)
+    swapped = replace(rotation, places=rotation.places[::-1])
+    orders = [(), (rotation, position), (position, rotation), (swapped, position), (rotation,)]
+    assert len({kernel_key(model, "kinematics", (), order) for order in orders}) == len(orders)
 
 
 def closed(**changed: Any) -> rf.Model:

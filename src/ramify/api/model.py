@@ -39,11 +39,31 @@ Wrenches = ByName
 Maybe = ArrayLike | None
 
 
+def _kernel(name: str) -> cached_property[Kernel]:
+    return cached_property(lambda model: make.kernel(model, name))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Robot):
     """A robot. Made by ``rf.load``, ``rf.from_dh``, ``rf.Builder``; changed only by functions that
     return a new one.
     """
+
+    # kernels that a question calls directly, made when they are first asked for
+    _bias = _kernel("bias")
+    _center_of_mass = _kernel("center_of_mass")
+    _centroidal_momentum_matrix = _kernel("centroidal_momentum_matrix")
+    _coriolis_matrix = _kernel("coriolis_matrix")
+    _energy = _kernel("energy")
+    _forward_dynamics = _kernel("forward_dynamics")
+    _gravity_forces = _kernel("gravity_forces")
+    _inverse_dynamics = _kernel("inverse_dynamics")
+    _kinematics = _kernel("kinematics")
+    _mass_matrix = _kernel("mass_matrix")
+    _mass_matrix_inverse = _kernel("mass_matrix_inverse")
+    _momentum = _kernel("momentum")
+    _udu = _kernel("udu")
+    _udu_inverse = _kernel("udu_inverse")
 
     def __repr__(self) -> str:
         free = "joint coordinates in closed loops" if self.loops else "degrees of freedom"
@@ -123,9 +143,7 @@ class Model(Robot):
             found = solve.inverse_dynamics(self._closed(), q, v, a, wrenches)
             return found if multipliers else found[0]
         if wrenches is None:
-            return (self.memo.get("inverse_dynamics") or self.kernel("inverse_dynamics")).call(
-                q, v, a
-            )
+            return self._inverse_dynamics.call(q, v, a)
         return self.kernel("inverse_dynamics_wrenches")(
             q, v, a, questions.applied_wrenches(self, wrenches, q)
         )
@@ -185,9 +203,7 @@ class Model(Robot):
             answer = solve.forward_dynamics if multipliers else solve.closed_accelerations
             return answer(self._closed(), q, v, tau, wrenches)
         if wrenches is None:
-            return (self.memo.get("forward_dynamics") or self.kernel("forward_dynamics")).call(
-                q, v, tau
-            )
+            return self._forward_dynamics.call(q, v, tau)
         return self.kernel("forward_dynamics_wrenches")(
             q, v, tau, questions.applied_wrenches(self, wrenches, q)
         )
@@ -232,33 +248,37 @@ class Model(Robot):
 
     def mass_matrix(self, q: ArrayLike) -> Array:
         """Generalized inertia matrix (..., nv, nv) by composite bodies (eqs. 5.18-5.21)."""
-        return self.kernel("mass_matrix")(q)
+        return self._mass_matrix.call(q)
 
     def mass_matrix_inverse(self, q: ArrayLike) -> Array:
         """Inverse of the generalized inertia matrix (..., nv, nv), analytically (eq. 5.38)."""
-        return self.kernel("mass_matrix_inverse")(q)
+        return self._mass_matrix_inverse.call(q)
 
     def udu(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
         """Factors with I = U D U' (eqs. 5.30-5.37), per joint coordinate or in blocks per module."""
+        if level == "joint":
+            return self._udu.call(q)
         return questions.udu(self, q, level)
 
     def udu_inverse(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
         """(U^-1, D^-1) of the same factors (eqs. 5.39-5.46)."""
+        if level == "joint":
+            return self._udu_inverse.call(q)
         return questions.udu_inverse(self, q, level)
 
     def bias(self, q: ArrayLike, v: ArrayLike) -> Array:
         """h (..., nv): the forces that hold the accelerations at zero: Coriolis, centrifugal and
         gravity.
         """
-        return self.kernel("bias")(q, v)
+        return self._bias.call(q, v)
 
     def coriolis_matrix(self, q: ArrayLike, v: ArrayLike) -> Array:
         """C (..., nv, nv) with C v the velocity part of the bias and dI/dt - 2 C skew-symmetric."""
-        return self.kernel("coriolis_matrix")(q, v)
+        return self._coriolis_matrix.call(q, v)
 
     def gravity_forces(self, q: ArrayLike) -> Array:
         """g (..., nv): the forces that hold the robot at rest."""
-        return self.kernel("gravity_forces")(q)
+        return self._gravity_forces.call(q)
 
     # ---- loops ----
 
@@ -294,7 +314,7 @@ class Model(Robot):
 
     def kinematics(self, q: ArrayLike) -> Kinematics:
         """World poses of all bodies."""
-        return questions.kinematics(self, q)
+        return self._kinematics.call(q)
 
     def pose(self, q: ArrayLike, name: str) -> Pose:
         """Pose(rotation, position) in the world of a link, a merged link or a named frame
@@ -302,10 +322,13 @@ class Model(Robot):
         """
         return questions.pose(self, q, name)
 
-    def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+    def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = questions.ORIGIN) -> Array:
         """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first,
         world-aligned, is J v.
         """
+        if point is questions.ORIGIN and (found := self._jacobians[body]) is not None:
+            kernel, origin = found
+            return kernel.call(q, origin)
         return questions.jacobian(self, q, body, point)
 
     def jacobian_rate(
@@ -318,23 +341,23 @@ class Model(Robot):
 
     def energy(self, q: ArrayLike, v: ArrayLike) -> Energy:
         """Energy(kinetic, potential), each (...), in J."""
-        return questions.energy(self, q, v)
+        return self._energy.call(q, v)
 
     def momentum(self, q: ArrayLike, v: ArrayLike) -> Momentum:
         """Momentum(linear, angular) of the whole robot, each (..., 3); angular about the centre of
         mass.
         """
-        return questions.momentum(self, q, v)
+        return self._momentum.call(q, v)
 
     def center_of_mass(self, q: ArrayLike) -> Array:
         """Centre of mass (..., 3) of the moving bodies, world frame, m."""
-        return self.kernel("center_of_mass")(q)
+        return self._center_of_mass.call(q)
 
     def centroidal_momentum_matrix(self, q: ArrayLike) -> Array:
         """A (..., 6, nv) with A v = [angular; linear] momentum about the centre of mass, world
         axes.
         """
-        return floating.centroidal_momentum_matrix(self, q)
+        return self._centroidal_momentum_matrix.call(q)
 
     def zero_moment_point(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float = 0.0
@@ -449,6 +472,10 @@ class Model(Robot):
         return converter(self, "mujoco", **options).back(q, v, a, tau)
 
     # ---- kernels and checks ----
+
+    @cached_property
+    def _jacobians(self) -> questions.Jacobians:
+        return questions.Jacobians(self)
 
     def kernel(self, name: str, tier: make.Tier | None = None) -> Kernel:
         """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a

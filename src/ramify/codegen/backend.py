@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.codegen.compile import Compiled, compiled, is_cached
 from ramify.codegen.entry import Compute
@@ -18,6 +19,7 @@ from ramify.codegen.rolled import rolled_ir, scratch_doubles
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
 from ramify.trace.program import Program
 from ramify.trace.rolled import RolledProgram
 
@@ -28,6 +30,8 @@ class Backend(Protocol):
     """
 
     tier: str
+
+    def llvm_ir(self, width: int) -> str: ...
 
     def run(
         self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int
@@ -291,6 +295,42 @@ class Rolled:
         )
 
 
+class Rearranged:
+    """Another backend whose outputs, of some sizes, make the results: for each result an output and
+    the places of its numbers there, -1 for a zero.
+    """
+
+    def __init__(
+        self,
+        backend: Backend,
+        sizes: Sequence[int],
+        results: Sequence[tuple[int, Sequence[int]]],
+    ) -> None:
+        self._backend, self._sizes = backend, sizes
+        self.tier = backend.tier
+        self._results: list[tuple[int, NDArray[np.intp], NDArray[np.intp]]] = []
+        for source, places in results:
+            taken = np.array(places, dtype=np.intp)
+            filled = np.flatnonzero(taken >= 0)
+            self._results.append((source, filled, taken[filled]))
+
+    def llvm_ir(self, width: int) -> str:
+        """LLVM text of the backend."""
+        return self._backend.llvm_ir(width)
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        states = stop - start
+        found = [np.empty((states, size)) for size in self._sizes]
+        flags = self._backend.run([a[start:stop] for a in inputs], found, 0, states)
+        for out, (source, filled, places) in zip(outputs, self._results, strict=True):
+            if len(filled) == out.shape[1]:
+                np.take(found[source], places, axis=1, out=out[start:stop])
+            else:
+                out[start:stop] = 0.0
+                out[start:stop, filled] = found[source][:, places]
+        return flags
+
+
 class PlainNumpy:
     """The algorithm's text run on arrays, a batch per scalar; needs no compiler."""
 
@@ -298,6 +338,10 @@ class PlainNumpy:
 
     def __init__(self, text: Callable[..., list[list[Any]]]) -> None:
         self._text = text
+
+    def llvm_ir(self, width: int) -> str:
+        """There is none."""
+        raise RamifyError("a kernel that runs on plain NumPy has no LLVM text")
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         columns = [[a[start:stop, j] for j in range(a.shape[1])] for a in inputs]

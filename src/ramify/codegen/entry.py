@@ -1,8 +1,10 @@
-"""LLVM text of a kernel's CPython entry: METH_FASTCALL | METH_KEYWORDS, plain float64 arrays in, a fresh array out.
+"""LLVM text of a kernel's CPython entry: METH_FASTCALL | METH_KEYWORDS, plain float64 arrays in,
+fresh arrays (or those given as ``out``) out.
 
 All inputs are vectors (one state), or all are matrices with as many rows (a batch, computed outside
-Python's lock). Whatever else arrives, and whatever the kernel flags, is handed to the Python path:
-``self``, called with the same arguments.
+Python's lock). Several results make a tuple, or the named tuple of the signature. Whatever else
+arrives, and whatever the kernel flags, is handed to the Python path: ``self``, called with the same
+arguments.
 """
 
 from __future__ import annotations
@@ -10,14 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from ramify.codegen.vector import number
 
 PLAIN: Final = 0x0001 | 0x0100  # NumPy's flags: C-contiguous, aligned
+_WRITABLE: Final = PLAIN | 0x0400
 LOCK_TOLERANCE: Final = 1e-9  # half turns from a lock; within it the Python path looks closer
 _DOUBLE: Final = 12  # NumPy's number for float64
 _ROUND: Final = 1.5 * 2.0**52  # added and taken away again, it rounds to a whole number
+_TYPE, _SIZE = 8, 16  # offsets in any object, in a tuple
 _DATA, _ND, _DIMS, _DESCR, _FLAGS = 16, 24, 32, 56, 64  # offsets in NumPy's array object
 
 
@@ -29,7 +33,7 @@ class Compute:
 
     address: int
     arguments: tuple[int, ...]
-    keep: Any
+    keep: object
 
 
 Locks = Sequence[tuple[int, float]]
@@ -46,79 +50,129 @@ class Batch(NamedTuple):
     most: int
 
 
+class Signature(NamedTuple):
+    """Numbers per state of each input; the shape of each result; the tuple that several results
+    make.
+    """
+
+    sizes: tuple[int, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    answer: type[tuple] = tuple  # type: ignore[type-arg]
+
+
 class Python(NamedTuple):
-    """Addresses in the running interpreter."""
+    """Addresses in the running interpreter; ``items`` is where a tuple's items begin."""
 
     array_type: int
     float64: int
     array_new: int
+    scalar: int
     vectorcall: int
     decref: int
+    incref: int
     release: int
     acquire: int
+    allocate: int
+    tuple_type: int
+    items: int
+    out: int
 
 
 def entry_ir(
     single: Compute | None,
     batch: Batch | None,
-    sizes: Sequence[int],
-    shape: Sequence[int],
+    signature: Signature,
     locks: Locks,
     python: Python,
 ) -> str:
-    """LLVM text of ``@entry`` for a kernel with inputs of these sizes and one output of this shape."""
-    return _Entry(sizes, shape, python).text(single, batch, locks)
+    """LLVM text of ``@entry``."""
+    return _Entry(signature, python).text(single, batch, locks)
 
 
 class _Entry:
-    def __init__(self, sizes: Sequence[int], shape: Sequence[int], python: Python) -> None:
-        self.sizes, self.shape, self.python = sizes, shape, python
+    def __init__(self, signature: Signature, python: Python) -> None:
+        self.sizes, self.shapes, self.answer = signature
+        self.python = python
         self.lines: list[str] = []
         self._count = 0
+
+    # ---- writing ----
 
     def do(self, text: str) -> None:
         self.lines.append(f"  {text}")
 
-    def put(self, text: str) -> str:
+    def fresh(self) -> str:
         self._count += 1
-        self.do(f"%t{self._count} = {text}")
         return f"%t{self._count}"
+
+    def put(self, text: str) -> str:
+        name = self.fresh()
+        self.do(f"{name} = {text}")
+        return name
 
     def label(self, name: str) -> None:
         self.lines.append(f"{name}:")
 
-    def field(self, pointer: str, offset: int, kind: str) -> str:
-        return self.put(
-            f"load {kind}, ptr {self.put(f'getelementptr i8, ptr {pointer}, i64 {offset}')}"
-        )
+    def at(self, pointer: str, offset: int | str) -> str:
+        return self.put(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
-    def need(self, *conditions: str, then: str) -> None:
+    def field(self, pointer: str, offset: int, kind: str) -> str:
+        return self.put(f"load {kind}, ptr {self.at(pointer, offset)}")
+
+    def keep(self, table: str, index: int, kind: str, value: str) -> None:
+        self.do(f"store {kind} {value}, ptr {self.at(table, 8 * index)}")
+
+    def call(self, kind: str, address: int, arguments: str) -> str:
+        call = f"call {kind} inttoptr (i64 {address} to ptr)({arguments})"
+        if kind == "void":
+            self.do(call)
+            return ""
+        return self.put(call)
+
+    def is_type(self, thing: str, address: int) -> str:
+        return self.put(f"icmp eq i64 {self.field(thing, _TYPE, 'i64')}, {address}")
+
+    def fork(self, condition: str, yes: str, no: str) -> None:
+        self.do(f"br i1 {condition}, label %{yes}, label %{no}")
+
+    def need(self, *conditions: str) -> None:
         """Go on where all conditions hold, else to the Python path."""
         both = conditions[0]
         for condition in conditions[1:]:
             both = self.put(f"and i1 {both}, {condition}")
-        self.do(f"br i1 {both}, label %{then}, label %fallback")
-        self.label(then)
+        then = self.fresh()[1:]
+        self.fork(both, f"l{then}", "fallback")
+        self.label(f"l{then}")
+
+    # ---- the entry ----
 
     def text(self, single: Compute | None, batch: Batch | None, locks: Locks) -> str:
-        n = len(self.sizes)
+        n, m = len(self.sizes), len(self.shapes)
         self.lines.append("define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {")
         self.label("start")
-        self.do(f"%inputs = alloca [{n} x ptr]")
-        self.do("%outputs = alloca [1 x ptr]")
-        self.do(f"%shape = alloca [{1 + len(self.shape)} x i64]")
-        self.need(
-            self.put("icmp eq ptr %kwnames, null"),
-            self.put(f"icmp eq i64 %nargs, {n}"),
-            then="look",
+        for name, kind in (("inputs", "ptr"), ("outputs", "ptr"), ("made", "ptr")):
+            self.do(f"%{name} = alloca [{max(n, m)} x {kind}]")
+        self.do(f"%shape = alloca [{1 + max(map(len, self.shapes))} x i64]")
+        self.do(f"%numbers = alloca [{m} x double]")
+        self.need(self.put(f"icmp eq i64 %nargs, {n}"))
+        self.do("br label %named")
+        self.label("named")
+        self.fork(self.put("icmp eq ptr %kwnames, null"), "look", "options")
+        self.label("options")
+        only = self.put(f"icmp eq i64 {self.field('%kwnames', _SIZE, 'i64')}, 1")
+        word = self.put(
+            f"icmp eq i64 {self.field('%kwnames', self.python.items, 'i64')}, {self.python.out}"
         )
-        arrays = [self._array(i) for i in range(n)]
+        given = self.field("%args", 8 * n, "ptr")  # there, as the names are not empty
+        self.fork(self.put(f"and i1 {only}, {word}"), "look", "fallback")
+        self.label("look")
+        self.do(f"%given = phi ptr [null, %named], [{given}, %options]")
+        arrays = [self._input(i) for i in range(n)]
         rank = self.field(arrays[0], _ND, "i32")
         dims = [self.field(array, _DIMS, "ptr") for array in arrays]
-        alike = [
-            self.put(f"icmp eq i32 {self.field(array, _ND, 'i32')}, {rank}") for array in arrays
-        ]
-        self.need(*alike, then="ranks")
+        self.need(
+            *(self.put(f"icmp eq i32 {self.field(array, _ND, 'i32')}, {rank}") for array in arrays)
+        )
         cases = [
             f"i32 {i}, label %{name}"
             for i, name, there in ((1, "one", single), (2, "many", batch))
@@ -127,34 +181,30 @@ class _Entry:
         self.do(f"switch i32 {rank}, label %fallback [{' '.join(cases)}]")
         if single is not None:
             self.label("one")
-            self.need(
-                *(self._is(d, 0, size) for d, size in zip(dims, self.sizes, strict=True)),
-                then="fits",
-            )
+            self.need(*(self._is(d, 0, size) for d, size in zip(dims, self.sizes, strict=True)))
             self._watch(locks)
             self._answer(single, "1", [], "one")
         if batch is not None:
             self.label("many")
             self._many(batch, dims)
         self.label("fallback")
-        p = self.python
-        call = f"call ptr inttoptr (i64 {p.vectorcall} to ptr)(ptr %self, ptr %args, i64 %nargs, ptr %kwnames)"
-        self.do(f"ret ptr {self.put(call)}")
+        arguments = "ptr %self, ptr %args, i64 %nargs, ptr %kwnames"
+        self.do(f"ret ptr {self.call('ptr', self.python.vectorcall, arguments)}")
         self.lines.append("}")
         return "\n".join(self.lines)
 
-    def _array(self, i: int) -> str:
-        """Argument i, a plain float64 array; its data go into the table of inputs."""
-        array = self.put(f"load ptr, ptr {self.put(f'getelementptr ptr, ptr %args, i64 {i}')}")
-        self.need(
-            self.put(f"icmp eq i64 {self.field(array, 8, 'i64')}, {self.python.array_type}"),
-            then=f"array{i}",
-        )
-        masked = self.put(f"and i32 {self.field(array, _FLAGS, 'i32')}, {PLAIN}")
+    def _array(self, array: str, flags: int) -> str:
+        """The data of a plain float64 array; anything else goes to the Python path."""
+        self.need(self.is_type(array, self.python.array_type))
+        masked = self.put(f"and i32 {self.field(array, _FLAGS, 'i32')}, {flags}")
         float64 = self.put(f"icmp eq i64 {self.field(array, _DESCR, 'i64')}, {self.python.float64}")
-        self.need(self.put(f"icmp eq i32 {masked}, {PLAIN}"), float64, then=f"plain{i}")
-        data = self.field(array, _DATA, "ptr")
-        self.do(f"store ptr {data}, ptr {self.put(f'getelementptr ptr, ptr %inputs, i64 {i}')}")
+        self.need(self.put(f"icmp eq i32 {masked}, {flags}"), float64)
+        return self.field(array, _DATA, "ptr")
+
+    def _input(self, i: int) -> str:
+        """Argument i; its data go into the table of inputs."""
+        array = self.field("%args", 8 * i, "ptr")
+        self.keep("%inputs", i, "ptr", self._array(array, PLAIN))
         return array
 
     def _is(self, dims: str, axis: int, extent: int | str) -> str:
@@ -169,60 +219,137 @@ class _Entry:
             self.put(f"icmp sge i64 {states}, {batch.fewest}"),
             self.put(f"icmp sle i64 {states}, {most}"),
         ]
-        self.need(*conditions, then="rows")
+        self.need(*conditions)
         self._answer(batch.compute, states, [states], "many")
 
     def _watch(self, locks: Locks) -> None:
         """No angle at a lock."""
-        first = self.put("load ptr, ptr %inputs")
-        for i, (place, half_turns) in enumerate(locks):
+        first = self.field("%inputs", 0, "ptr")
+        for place, half_turns in locks:
             turned = self.put(
                 f"fmul double {self.field(first, 8 * place, 'double')}, {number(1.0 / math.pi)}"
             )
             turns = self.put(f"fsub double {turned}, {number(half_turns)}")
-            whole = self.put(
-                f"fsub double {self.put(f'fadd double {turns}, {number(_ROUND)}')}, "
-                f"{number(_ROUND)}"
-            )
+            up = self.put(f"fadd double {turns}, {number(_ROUND)}")
+            whole = self.put(f"fsub double {up}, {number(_ROUND)}")
             left = self.put(f"fsub double {turns}, {whole}")
             over, under = (
                 self.put(f"fcmp {op} double {left}, {number(s * LOCK_TOLERANCE)}")
                 for op, s in (("ogt", 1), ("olt", -1))
             )
-            self.need(self.put(f"or i1 {over}, {under}"), then=f"apart{i}")
+            self.need(self.put(f"or i1 {over}, {under}"))
+
+    # ---- results ----
 
     def _answer(self, compute: Compute, states: str, lead: list[str], stem: str) -> None:
-        """A fresh array, the kernel's numbers in it, and its return; a batch runs outside the lock."""
-        p = self.python
-        extents = [*lead, *map(str, self.shape)]
-        for i, extent in enumerate(extents):
-            self.do(
-                f"store i64 {extent}, ptr {self.put(f'getelementptr i64, ptr %shape, i64 {i}')}"
-            )
-        kind = f"ptr inttoptr (i64 {p.array_type} to ptr), i32 {len(extents)}, ptr %shape, i32 {_DOUBLE}"
-        out = self.put(
-            f"call ptr inttoptr (i64 {p.array_new} to ptr)({kind}, ptr null, ptr null, i32 0, i32 "
-            "0, ptr null)"
-        )
-        self.do(
-            f"br i1 {self.put(f'icmp eq ptr {out}, null')}, label %{stem}.give, label "
-            f"%{stem}.compute"
-        )
-        self.label(f"{stem}.compute")
-        self.do(f"store ptr {self.field(out, _DATA, 'ptr')}, ptr %outputs")
-        state = self.put(f"call ptr inttoptr (i64 {p.release} to ptr)()") if lead else ""
+        """Places for the results, the kernel's numbers in them, and the return; a batch runs
+        outside Python's lock.
+        """
+        p, m = self.python, len(self.shapes)
+        for k in range(m):
+            self.keep("%made", k, "ptr", "null")
+        self.fork(self.put("icmp eq ptr %given, null"), f"{stem}.make", f"{stem}.take")
+        self.label(f"{stem}.make")
+        for k, shape in enumerate(self.shapes):
+            self._make(k, [*lead, *map(str, shape)], f"{stem}.fail")
+        self.do(f"br label %{stem}.run")
+        self.label(f"{stem}.take")
+        self._take(states, lead)
+        self.do(f"br label %{stem}.run")
+        self.label(f"{stem}.run")
+        state = self.call("ptr", p.release, "") if lead else ""
         further = "".join(f", ptr inttoptr (i64 {x} to ptr)" for x in compute.arguments)
-        found = self.put(
-            f"call i64 inttoptr (i64 {compute.address} to ptr)(i64 {states}, ptr %inputs, ptr "
-            f"%outputs{further})"
-        )
+        arguments = f"i64 {states}, ptr %inputs, ptr %outputs{further}"
+        flags = self.call("i64", compute.address, arguments)
         if lead:
-            self.do(f"call void inttoptr (i64 {p.acquire} to ptr)(ptr {state})")
-        self.do(
-            f"br i1 {self.put(f'icmp eq i64 {found}, 0')}, label %{stem}.give, label %{stem}.drop"
-        )
-        self.label(f"{stem}.drop")
-        self.do(f"call void inttoptr (i64 {p.decref} to ptr)(ptr {out})")
-        self.do("br label %fallback")
+            self.call("void", p.acquire, f"ptr {state}")
+        self.fork(self.put(f"icmp eq i64 {flags}, 0"), f"{stem}.give", f"{stem}.drop")
+        for name, then in (("drop", "br label %fallback"), ("fail", "ret ptr null")):
+            self.label(f"{stem}.{name}")
+            for k in range(m):
+                self.call("void", p.decref, f"ptr {self.field('%made', 8 * k, 'ptr')}")
+            self.do(then)
         self.label(f"{stem}.give")
-        self.do(f"ret ptr {out}")
+        self.fork(self.put("icmp eq ptr %given, null"), f"{stem}.new", f"{stem}.back")
+        self.label(f"{stem}.back")
+        self.call("void", p.incref, "ptr %given")
+        self.do("ret ptr %given")
+        self.label(f"{stem}.new")
+        self._give(bool(lead), f"{stem}.fail")
+
+    def _made(self, k: int, thing: str, fail: str) -> None:
+        """Note a new object; null means that there was no memory for it."""
+        self.keep("%made", k, "ptr", thing)
+        then = self.fresh()[1:]
+        self.fork(self.put(f"icmp eq ptr {thing}, null"), fail, f"l{then}")
+        self.label(f"l{then}")
+
+    def _make(self, k: int, extents: list[str], fail: str) -> None:
+        """A fresh array for result k; a single number has its place in the frame."""
+        p = self.python
+        if not extents:
+            self.keep("%outputs", k, "ptr", self.at("%numbers", 8 * k))
+            return
+        for i, extent in enumerate(extents):
+            self.keep("%shape", i, "i64", extent)
+        kind = f"ptr inttoptr (i64 {p.array_type} to ptr), i32 {len(extents)}, ptr %shape"
+        rest = f"i32 {_DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
+        array = self.call("ptr", p.array_new, f"{kind}, {rest}")
+        self._made(k, array, fail)
+        self.keep("%outputs", k, "ptr", self.field(array, _DATA, "ptr"))
+
+    def _take(self, states: str, lead: list[str]) -> None:
+        """The arrays that were given for the results: of the right shapes, and apart from each
+        other and from the inputs.
+        """
+        p, m = self.python, len(self.shapes)
+        arrays = ["%given"]
+        if m > 1:
+            named = self.is_type("%given", id(self.answer))
+            self.need(self.put(f"or i1 {named}, {self.is_type('%given', p.tuple_type)}"))
+            self.need(self.put(f"icmp eq i64 {self.field('%given', _SIZE, 'i64')}, {m}"))
+            arrays = [self.field("%given", p.items + 8 * k, "ptr") for k in range(m)]
+        used = [
+            self._span(self.field("%inputs", 8 * i, "ptr"), size, states)
+            for i, size in enumerate(self.sizes)
+        ]
+        for k, (array, shape) in enumerate(zip(arrays, self.shapes, strict=True)):
+            data = self._array(array, _WRITABLE)
+            extents = [*lead, *map(str, shape)]
+            self.need(self.put(f"icmp eq i32 {self.field(array, _ND, 'i32')}, {len(extents)}"))
+            dims = self.field(array, _DIMS, "ptr")
+            if extents:
+                self.need(*(self._is(dims, i, extent) for i, extent in enumerate(extents)))
+            start, end = self._span(data, math.prod(shape), states)
+            for first, last in used:
+                before = self.put(f"icmp ule ptr {end}, {first}")
+                behind = self.put(f"icmp uge ptr {start}, {last}")
+                self.need(self.put(f"or i1 {before}, {behind}"))
+            used.append((start, end))
+            self.keep("%outputs", k, "ptr", data)
+
+    def _span(self, data: str, size: int, states: str) -> tuple[str, str]:
+        return data, self.at(data, self.put(f"mul i64 {states}, {8 * size}"))
+
+    def _give(self, batch: bool, fail: str) -> None:
+        """Return the one result, or the tuple of all; an array without axes is a number."""
+        p, m = self.python, len(self.shapes)
+        for k, shape in enumerate(self.shapes):
+            if not batch and not shape:
+                where = self.at("%numbers", 8 * k)
+                kind = f"ptr inttoptr (i64 {p.float64} to ptr)"
+                self._made(k, self.call("ptr", p.scalar, f"ptr {where}, {kind}, ptr null"), fail)
+        if m == 1:
+            self.do(f"ret ptr {self.field('%made', 0, 'ptr')}")
+            return
+        kind = f"ptr inttoptr (i64 {id(self.answer)} to ptr), i64 {m}"
+        found = self.call("ptr", p.allocate, kind)
+        then = self.fresh()[1:]
+        self.fork(self.put(f"icmp eq ptr {found}, null"), fail, f"l{then}")
+        self.label(f"l{then}")
+        if p.items > _SIZE + 8:  # since Python 3.14: the hash, not yet known
+            self.do(f"store i64 -1, ptr {self.at(found, _SIZE + 8)}")
+        for k in range(m):
+            item = self.field("%made", 8 * k, "ptr")
+            self.do(f"store ptr {item}, ptr {self.at(found, p.items + 8 * k)}")
+        self.do(f"ret ptr {found}")

@@ -14,7 +14,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +42,7 @@ class Plan:
     in demand. ``explain`` turns a position in a port into words for errors. ``quaternions`` are
     their places in the first input, ``locks`` angles there that must stay away from some value
     (place, half turns); ``check`` looks over both. ``suspect`` says what in a first input may make
-    an answer infinite.
+    an answer infinite. ``answer`` is the tuple that several results make.
     """
 
     name: str
@@ -58,6 +59,7 @@ class Plan:
     locks: tuple[tuple[int, float], ...] = ()
     check: Callable[[Array], None] = lambda q: None
     suspect: Callable[[Array], str] = lambda q: ""
+    answer: type[tuple[Any, ...]] = tuple
 
 
 class Kernel:
@@ -78,8 +80,13 @@ class Kernel:
         self.call: Callable[..., Any] = self._general
         self._native_of: tuple[Backend | None, frozenset[int]] = (None, frozenset())
 
-    def __call__(self, *inputs: ArrayLike, **options: Any) -> Any:
-        return self.call(*inputs, **options)
+    if TYPE_CHECKING:
+
+        def __call__(
+            self, *inputs: ArrayLike, out: Any = None, threads: int | None = None
+        ) -> Any: ...
+    else:
+        __call__ = property(attrgetter("call"))  # found and called without Python in between
 
     def __repr__(self) -> str:
         ports = ", ".join(f"{p.name}{list(p.shape)}" for p in self._plan.inputs)
@@ -103,9 +110,7 @@ class Kernel:
     @property
     def llvm_ir(self) -> str:
         """LLVM text of the tier in use, for this machine's vector width."""
-        if isinstance(self._backend, PlainNumpy):
-            raise RamifyError(f"kernel {self.name} runs on plain NumPy: it has no LLVM text")
-        return self._backend.llvm_ir(host().width)  # type: ignore[attr-defined]
+        return self._backend.llvm_ir(host().width)
 
     def c_source(self) -> tuple[str, str]:
         """(header, source) in C99: one function, no dependency but math.h."""
@@ -146,7 +151,7 @@ class Kernel:
         if out is not None:
             return out
         found = [r if r.ndim else r[()] for r in results]
-        return found[0] if len(found) == 1 else tuple(found)
+        return found[0] if len(found) == 1 else tuple.__new__(self._plan.answer, found)
 
     def _checked(self, port: Port, x: ArrayLike) -> Array:
         a = real(f"{self.name}: {port.name}", x)
@@ -298,7 +303,7 @@ class Kernel:
         """
         backend, plan = self._backend, self._plan
         counted = plan.better is not None and not self._compiling
-        if counted or not isinstance(backend, (Unrolled, Rolled)) or len(plan.outputs) > 1:
+        if counted or not isinstance(backend, (Unrolled, Rolled)):
             return
         ranks = self._native_of[1] | {rank} if self._native_of[0] is backend else frozenset({rank})
         if (backend, ranks) == self._native_of:
@@ -310,7 +315,7 @@ class Kernel:
         batch = None if wide is None else Batch(wide, width, largest_alone(plan.cost_ns))
         if single is not None or batch is not None:
             self.call = builtin_entry(
-                single, batch, plan.inputs, plan.outputs[0], self._general, plan.locks
+                single, batch, plan.inputs, plan.outputs, self._general, plan.locks, plan.answer
             )
 
 

@@ -1,11 +1,11 @@
 """A kernel as a real CPython builtin: a single call costs tens of nanoseconds.
 
 The entry (``ramify.codegen.entry``) is compiled for the kernel: it checks that every argument is a
-plain float64 array of the right shape, makes the result, calls the kernel and returns. Anything
-else (a batch, a list, an option, a number that is not finite) goes to the Python path, which
-converts or raises. The entry leans on the memory layout of CPython's and NumPy's objects; it is
-tried once on a known function, and where that fails, or on an interpreter we do not know, the
-Python path is used for everything.
+plain float64 array of the right shape, makes the results, calls the kernel and returns. Anything
+else (a list, an option, a number that is not finite) goes to the Python path, which converts or
+raises. The entry leans on the memory layout of CPython's and NumPy's objects; it is tried once on a
+known function, and where that fails, or on an interpreter we do not know, the Python path is used
+for everything.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ import sys
 import sysconfig
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ramify.codegen.compile import compile_text
-from ramify.codegen.entry import PLAIN, Batch, Compute, Locks, Python, entry_ir
+from ramify.codegen.entry import PLAIN, Batch, Compute, Locks, Python, Signature, entry_ir
 from ramify.codegen.target import host
 from ramify.trace.program import Port
 
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
-_ARRAY_NEW = 93  # PyArray_New in NumPy's table of functions
+_SCALAR, _ARRAY_NEW = 60, 93  # PyArray_Scalar, PyArray_New in NumPy's table of functions
 
+_OUT = sys.intern("out")  # the name of an option, as calls hold it
 _definitions: list[Any] = []
 
 
@@ -50,16 +51,23 @@ def _python() -> Python:
 
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = get(_multiarray_umath._ARRAY_API, None)
-    new = int(ctypes.cast(table + 8 * _ARRAY_NEW, ctypes.POINTER(ctypes.c_void_p))[0] or 0)
+    table = ctypes.cast(get(_multiarray_umath._ARRAY_API, None), ctypes.POINTER(ctypes.c_void_p))
     api = ctypes.pythonapi
-    calls = (
-        api.PyObject_Vectorcall,
-        api.Py_DecRef,
-        api.PyEval_SaveThread,
-        api.PyEval_RestoreThread,
+    return Python(
+        array_type=id(np.ndarray),
+        float64=id(np.dtype(np.float64)),
+        array_new=int(table[_ARRAY_NEW] or 0),
+        scalar=int(table[_SCALAR] or 0),
+        vectorcall=_address(api.PyObject_Vectorcall),
+        decref=_address(api.Py_DecRef),
+        incref=_address(api.Py_IncRef),
+        release=_address(api.PyEval_SaveThread),
+        acquire=_address(api.PyEval_RestoreThread),
+        allocate=_address(api.PyType_GenericAlloc),
+        tuple_type=id(tuple),
+        items=tuple.__basicsize__,
+        out=id(_OUT),
     )
-    return Python(id(np.ndarray), id(np.dtype(np.float64)), new, *map(_address, calls))
 
 
 class _Holder:
@@ -76,16 +84,15 @@ class _Holder:
 def _builtin(
     single: Compute | None,
     batch: Batch | None,
-    sizes: Sequence[int],
-    shape: Sequence[int],
+    signature: Signature,
     fallback: Callable[..., Any],
     locks: Locks,
 ) -> Callable[..., Any]:
-    text = entry_ir(single, batch, sizes, shape, locks, _python())
+    text = entry_ir(single, batch, signature, locks, _python())
     entry = compile_text(text, "entry", host().with_width(1))
     definition = _MethodDef(b"kernel", entry.address, _METH_FASTCALL_KEYWORDS, None)
     _definitions.append(definition)  # a builtin may outlive everything else that knows it
-    holder = _Holder(fallback, (single, batch, entry))
+    holder = _Holder(fallback, (single, batch, entry, signature))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = (
         ctypes.py_object,
@@ -125,27 +132,35 @@ def _trial() -> bool:
         or ctypes.c_int.from_address(id(x) + 64).value & PLAIN != PLAIN
     ):
         return False
-    text = (
-        "define i64 @copy(i64 %n, ptr %i, ptr %o) {\n  %a = load ptr, ptr %i\n  %b = load ptr, ptr "
-        "%o\n"
-        "  %v = load <2 x double>, ptr %a, align 8\n  store <2 x double> %v, ptr %b, align 8\n  "
-        "ret i64 0\n}\n"
-    )
+    text = """
+        define i64 @copy(i64 %n, ptr %i, ptr %o) {
+          %a = load ptr, ptr %i
+          %b = load ptr, ptr %o
+          %q = getelementptr ptr, ptr %o, i64 1
+          %c = load ptr, ptr %q
+          %v = load <2 x double>, ptr %a, align 8
+          store <2 x double> %v, ptr %b, align 8
+          %x = extractelement <2 x double> %v, i64 0
+          store double %x, ptr %c
+          ret i64 0
+        }
+    """
     copy = compile_text(text, "copy", host().with_width(1))
     compute = Compute(copy.address, (), copy)
     limit = ctypes.c_int64(1)
     batch = Batch(compute, 1, ctypes.addressof(limit))
-    entry = _builtin(compute, batch, (2,), (2,), lambda *args, **options: (args, options), ())
+    signature = Signature((2,), ((2,), ()), _Pair)
+    entry = _builtin(compute, batch, signature, lambda *args, **options: [args, options], ())
     before = sys.getrefcount(x)
-    y, row = entry(x), entry(x[None])
-    sound = (
-        isinstance(y, np.ndarray)
-        and y.dtype == np.float64
-        and y.shape == (2,)
-        and (y == x).all()
-        and sys.getrefcount(y) == 2
-    )
-    sound = sound and isinstance(row, np.ndarray) and row.shape == (1, 2) and (row == x).all()
+    room = np.zeros(2), np.zeros(())
+    answers = [entry(x), entry(x[None]), entry(x, out=room)]
+    sound = [type(answer) for answer in answers] == [_Pair, _Pair, tuple]
+    for (numbers, first), lead in zip(answers, ((), (1,), ()), strict=True):
+        sound = sound and type(numbers) is np.ndarray and numbers.dtype == np.float64
+        sound = sound and numbers.shape == (*lead, 2) and bool((numbers == x).all())
+        sound = sound and np.shape(first) == lead and bool(np.all(first == x[0]))
+    sound = sound and type(answers[0][1]) is np.float64 and answers[2] is room
+    sound = sound and hash((answers[0][1],)) == hash((1.5,))
     refused = [
         entry(x[None, None]),
         entry(np.stack([x, x])),
@@ -153,29 +168,37 @@ def _trial() -> bool:
         entry([1.5, -2.5]),
         entry(x, x),
         entry(x[::-1]),
+        entry(np.empty((0, 2))),
+        entry(x, out=(x, room[1])),
+        entry(x, out=1),
+        entry(x, further=room),
     ]
-    refused.append(entry(np.empty((0, 2))))
-    return (
-        bool(sound)
-        and all(isinstance(r, tuple) for r in refused)
-        and entry(x, out=1)[1] == {"out": 1}
-        and sys.getrefcount(x) <= before + 5
-    )
+    sound = sound and all(isinstance(r, list) for r in refused) and refused[-2][1] == {"out": 1}
+    del answers, refused, numbers, first
+    return sound and sys.getrefcount(x) == before and sys.getrefcount(room) == 2
+
+
+class _Pair(NamedTuple):
+    numbers: Any
+    first: Any
 
 
 def builtin_entry(
     single: Compute | None,
     batch: Batch | None,
     inputs: Sequence[Port],
-    output: Port,
+    outputs: Port | Sequence[Port],
     fallback: Callable[..., Any],
     locks: Locks,
+    answer: type[tuple[Any, ...]] = tuple,
 ) -> Callable[..., Any]:
     """The fastest way to call a kernel with plain arrays, one state or a batch; ``fallback`` takes
-    what it does not.
+    what it does not. ``answer`` is the tuple that several results make.
     """
-    if any(len(p.shape) != 1 for p in inputs) or not output.shape or not layout_is_known():
+    if any(len(p.shape) != 1 for p in inputs) or not layout_is_known():
         return fallback
     if locks:
         batch = None  # their check is written for one state
-    return _builtin(single, batch, [p.size for p in inputs], output.shape, fallback, locks)
+    results = [outputs] if isinstance(outputs, Port) else outputs
+    signature = Signature(tuple(p.size for p in inputs), tuple(p.shape for p in results), answer)
+    return _builtin(single, batch, signature, fallback, locks)

@@ -29,6 +29,9 @@ from ramify.dynamics import (
     regressor,
     wrenches,
 )
+from ramify.kernels import layouts
+from ramify.kernels.layouts import Layout
+from ramify.model.answers import UDU, Energy, Kinematics, Momentum
 from ramify.trace.rolled import Argument
 from ramify.trace.tangent import TangentTree
 
@@ -43,6 +46,8 @@ class Algorithm:
     that divides by the inertia of the joints. ``on_trunk`` is the text for limbs that a free trunk
     carries (``ramify.dynamics.trunk``): it takes the trunk and its coordinates after the tree.
     ``most``: links beyond which loops are faster than straight-line code.
+    ``layout`` says how users get the results, by default as they are; ``answer`` is the tuple that
+    several make.
     """
 
     name: str
@@ -54,6 +59,8 @@ class Algorithm:
     divides: bool = False
     on_trunk: Callable[..., tuple[Any, ...]] | None = None
     most: int = 1000
+    layout: Layout | None = None
+    answer: type[tuple[Any, ...]] = tuple
 
 
 _PER = {"q": "coordinate", "dq": "rate"}
@@ -164,11 +171,13 @@ _ROWS: Final = (
     Algorithm("gravity_forces", _in("q"), (Argument("g", "link", 1),), lambda tree, q: (gravity.gravity_forces(tree, q),)),
     Algorithm("mass_matrix", _in("q"), (Argument("I", "pair", 1),), lambda tree, q: (inertia_matrix.mass_matrix(tree, q),)),
     Algorithm(
-        "udu", _in("q"), (Argument("U", "pair", 1), Argument("D", "link", 1)), lambda tree, q: factor.udu(tree, q), divides=True
+        "udu", _in("q"), (Argument("U", "pair", 1), Argument("D", "link", 1)), lambda tree, q: factor.udu(tree, q), divides=True,
+        layout=layouts.factors("U", "D"), answer=UDU,
     ),
     Algorithm(
         "udu_inverse", _in("q"), (Argument("U_inverse", "pair", 1), Argument("D_inverse", "link", 1)),
         lambda tree, q: factor.udu_inverse(tree, q), divides=True,
+        layout=layouts.factors("U_inverse", "D_inverse"), answer=UDU,
     ),
     Algorithm(
         "mass_matrix_inverse", _in("q"), (Argument("I_inverse", "pair", 1),),
@@ -177,11 +186,14 @@ _ROWS: Final = (
     Algorithm(
         "coriolis_matrix", _in("q", "v"), (Argument("C", "pair", 1),), lambda tree, q, v: (coriolis.coriolis_matrix(tree, q, v),)
     ),
-    Algorithm("kinematics", _in("q"), (Argument("poses", "link", 12),), lambda tree, q: (kinematics.body_poses(tree, q),)),
+    Algorithm(
+        "kinematics", _in("q"), (Argument("poses", "link", 12),), lambda tree, q: (kinematics.body_poses(tree, q),),
+        layout=layouts.body_poses, answer=Kinematics,
+    ),
     Algorithm(
         "jacobian", (*_in("q"), _POINT), (Argument("J", "link", 6),),
         lambda tree, q, point, target, support: (jacobian.jacobian(tree, q, target, support, Vec3(*point)),),
-        extras=("target", "support"),
+        extras=("target", "support"), layout=layouts.columns("J", 6),
     ),
     Algorithm(
         "jacobian_rate", (*_in("q", "v"), _POINT), (Argument("dJv", "state", 6),),
@@ -190,16 +202,16 @@ _ROWS: Final = (
     ),
     Algorithm(
         "energy", _in("q", "v"), (Argument("kinetic", "state", 1), Argument("potential", "state", 1)),
-        lambda tree, q, v: energy.energy(tree, q, v),
+        lambda tree, q, v: energy.energy(tree, q, v), answer=Energy,
     ),
     Algorithm("center_of_mass", _in("q"), (Argument("com", "state", 3),), lambda tree, q: (energy.center_of_mass(tree, q),)),
     Algorithm(
         "momentum", _in("q", "v"), (Argument("linear", "state", 3), Argument("angular", "state", 3)),
-        lambda tree, q, v: energy.momentum(tree, q, v),
+        lambda tree, q, v: energy.momentum(tree, q, v), answer=Momentum,
     ),
     Algorithm(
         "centroidal_momentum_matrix", _in("q"), (Argument("A", "link", 6),),
-        lambda tree, q: (centroidal.centroidal_momentum_matrix(tree, q),),
+        lambda tree, q: (centroidal.centroidal_momentum_matrix(tree, q),), layout=layouts.columns("A", 6),
     ),
     Algorithm(
         "required_wrench", _in("q", "v", "a"), (Argument("wrench", "state", 6),),
@@ -208,6 +220,7 @@ _ROWS: Final = (
     Algorithm(
         "reactions", (*_in("q", "v", "a"), _WRENCHES), (Argument("reactions", "link", 6),),
         lambda tree, q, v, a, w: (reactions.reactions(tree, q, v, a, as_wrenches(tree, w)),),
+        layout=layouts.of_bodies("reactions", 6),
     ),
     Algorithm(
         "regressor", _in("q", "v", "a"), tuple(Argument(f"Y_{name}", "pair", 1) for name in regressor.PARAMETERS),

@@ -83,11 +83,6 @@ def _entries(
     return a
 
 
-def centroidal_momentum_matrix(model: Robot, q: ArrayLike) -> Array:
-    """See Model.centroidal_momentum_matrix."""
-    return np.swapaxes(kernel(model, "centroidal_momentum_matrix")(q), -1, -2)
-
-
 def zero_moment_point(
     model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, height: float
 ) -> Array:

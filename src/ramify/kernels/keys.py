@@ -15,15 +15,26 @@ from ramify.codegen.keys import digest
 from ramify.core.records import flatten
 from ramify.dynamics.closure import closures
 from ramify.dynamics.tree import tree_of
+from ramify.kernels.layouts import Arranged
 from ramify.model.drives import driven
 from ramify.model.robot import Robot, once
 
 
-def kernel_key(robot: Robot, name: str, extras: Sequence[Sequence[float]] = ()) -> str:
+def kernel_key(
+    robot: Robot,
+    name: str,
+    extras: Sequence[Sequence[float]] = (),
+    layout: Sequence[Arranged] = (),
+) -> str:
     """The key of an algorithm's kernel for a robot; ``extras`` are the columns that say which body
-    or joints are meant.
+    or joints are meant, ``layout`` the order of the results.
     """
-    return digest(name, robot_key(robot), _bytes(x for column in extras for x in column))
+    return digest(
+        name,
+        robot_key(robot),
+        _bytes(x for column in extras for x in column),
+        *(_bytes([result.source, *result.places]) for result in layout),
+    )
 
 
 @once

@@ -8,7 +8,7 @@ import warnings
 from functools import cache
 from typing import Any, Final, Literal
 
-from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
+from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Unrolled
 from ramify.codegen.kernel import Kernel, Plan
 from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
@@ -23,6 +23,7 @@ from ramify.kernels.rolled import rolled
 from ramify.kernels.text import QUATERNION, plain_text
 from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
+from ramify.model.pivots import without_inertia
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
 from ramify.trace.rolled import Argument
@@ -95,19 +96,24 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
     links = len(tree.links)
     extras = extra_columns(model, algorithm, which)
     text = plain_text(algorithm, model, extras)
-    inputs, outputs = (
+    inputs, written = (
         tuple(Port(p.name, _shape(p, model)) for p in ports)
         for ports in (algorithm.inputs, algorithm.outputs)
     )
+    layout = algorithm.layout(model) if algorithm.layout else ()
+    outputs = tuple(result.port for result in layout) or written
 
     def answered(*columns: list[Any]) -> list[list[Any]]:
         try:
-            return text(*columns)
+            found = text(*columns)
         except ZeroDivisionError:  # a pivot that is zero whatever the posture
             raise StateError(
                 f"{name}: some joint of {model.name!r} moves no mass, its inertia matrix is "
                 "singular; see model.check()"
             ) from None
+        return [
+            [found[result.source][i] if i >= 0 else 0.0 for i in result.places] for result in layout
+        ] or found
 
     plain = PlainNumpy(answered)
 
@@ -115,7 +121,7 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
         return trace(name, answered, inputs, outputs)
 
     starts = tuple(i for i, _ in model.layout.balls)
-    unrolled = Unrolled(program, lambda: kernel_key(model, name, extras), name, starts)
+    unrolled = Unrolled(program, lambda: kernel_key(model, name, extras, layout), name, starts)
     closed = algorithm is not ALGORITHMS.get(name)
     size = _size(tree, any(p.per == "pair" for p in algorithm.outputs))
     first: Backend
@@ -142,6 +148,9 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
         better = unrolled if first is plain and links <= MOST_LINKS else None
     else:
         first = rolled(algorithm, model, tree, extras)
+        if layout:
+            results = [(result.source, result.places) for result in layout]
+            first = Rearranged(first, [port.size for port in written], results)
         if tier is None and size <= MOST_LINKS and links <= algorithm.most:
             if unrolled.cached():
                 first = unrolled
@@ -158,7 +167,8 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
             name, model.name, inputs, outputs, program, plain, first, better,
             lambda port, i: _explain(model, algorithm, port, i), 12.0 * links,
             starts, tuple((lock.place, lock.half_turns) for lock in watched), check,
-            lambda q: suspect(watched, model.coordinates, q),
+            lambda q: suspect(watched, model.coordinates, q) or without_inertia(model, q),
+            algorithm.answer,
         )
     )  # fmt: skip
 
@@ -210,12 +220,13 @@ def _compiler() -> bool:
 
 def _explain(model: Robot, algorithm: Algorithm, port: Port, position: int) -> str:
     """What a number of a port is, in words."""
-    ports = {p.name: p for p in (*algorithm.inputs, *algorithm.outputs)}
-    kind = ports[port.name]
+    outputs = () if algorithm.layout else algorithm.outputs
+    kind = next((p for p in (*algorithm.inputs, *outputs) if p.name == port.name), None)
+    if kind is None or kind.per in ("state", "row"):
+        return f"number {position}"
     if kind.per in QUATERNION:
         return f"coordinate {model.coordinates[position]!r}"
     if kind.per == "link":
         return f"joint {model.velocities[position // kind.count]!r}"
-    if kind.per == "pair":
-        return f"row {model.velocities[position // model.nv]!r}, column {model.velocities[position % model.nv]!r}"
-    return f"number {position}"
+    row, column = divmod(position, model.nv)
+    return f"row {model.velocities[row]!r}, column {model.velocities[column]!r}"

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers, real, together
 from ramify.core.errors import RamifyError, StateError
 from ramify.kernels.make import kernel
@@ -16,14 +17,22 @@ from ramify.model.configuration import checked, configuration
 from ramify.model.robot import Robot
 
 
-def energy(model: Robot, q: ArrayLike, v: ArrayLike) -> Energy:
-    """See Model.energy."""
-    return Energy(*kernel(model, "energy")(q, v))
+class Jacobians(dict[str, tuple[Kernel, Array] | None]):
+    """By the name of a link: the kernel of its body's Jacobian, and the link's origin in the body;
+    None for links of the base.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+
+    def __missing__(self, link: str) -> tuple[Kernel, Array] | None:
+        body, at = _point_of(self._robot, link, ORIGIN)
+        found = (kernel(self._robot, "jacobian", which=body), at) if body >= 0 else None
+        self[link] = found
+        return found
 
 
-def momentum(model: Robot, q: ArrayLike, v: ArrayLike) -> Momentum:
-    """See Model.momentum."""
-    return Momentum(*kernel(model, "momentum")(q, v))
+ORIGIN: Final = (0.0, 0.0, 0.0)
 
 
 def _point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
@@ -37,17 +46,18 @@ def _point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
     return body, at @ frame.rotation.T + frame.position
 
 
-def jacobian(model: Robot, q: ArrayLike, link: str, point: ArrayLike = (0.0, 0.0, 0.0)) -> Array:
+def jacobian(model: Robot, q: ArrayLike, link: str, point: ArrayLike = ORIGIN) -> Array:
     """See Model.jacobian."""
     body, at = _point_of(model, link, point)
     if body < 0:
         lead = together(q=configuration(model, "q", q).shape[:-1], point=at.shape[:-1])
         return np.zeros((*lead, 6, model.nv))
-    return np.swapaxes(kernel(model, "jacobian", which=body)(q, at), -1, -2)
+    found: Array = kernel(model, "jacobian", which=body)(q, at)
+    return found
 
 
 def jacobian_rate(
-    model: Robot, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike = (0.0, 0.0, 0.0)
+    model: Robot, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike = ORIGIN
 ) -> Array:
     """See Model.jacobian_rate."""
     body, at = _point_of(model, link, point)
@@ -60,10 +70,22 @@ def jacobian_rate(
     return found
 
 
+def energy(model: Robot, q: ArrayLike, v: ArrayLike) -> Energy:
+    """See Model.energy."""
+    found: Energy = kernel(model, "energy")(q, v)
+    return found
+
+
+def momentum(model: Robot, q: ArrayLike, v: ArrayLike) -> Momentum:
+    """See Model.momentum."""
+    found: Momentum = kernel(model, "momentum")(q, v)
+    return found
+
+
 def kinematics(model: Robot, q: ArrayLike) -> Kinematics:
     """See Model.kinematics."""
-    poses = kernel(model, "kinematics")(q)[..., list(model.skeleton.last), :]
-    return Kinematics(poses[..., :9].reshape(*poses.shape[:-1], 3, 3), poses[..., 9:])
+    found: Kinematics = kernel(model, "kinematics")(q)
+    return found
 
 
 def pose(model: Robot, q: ArrayLike, name: str) -> Pose:
@@ -73,9 +95,9 @@ def pose(model: Robot, q: ArrayLike, name: str) -> Pose:
         lead = configuration(model, "q", q).shape[:-1]
         R, p = (np.broadcast_to(x, (*lead, *x.shape)) for x in (frame.rotation, frame.position))
         return Pose(np.array(R), np.array(p))
-    at = kernel(model, "kinematics")(q)[..., model.skeleton.last[body], :]
-    R = at[..., :9].reshape(*at.shape[:-1], 3, 3)
-    return Pose(R @ frame.rotation, R @ frame.position + at[..., 9:])
+    poses = kinematics(model, q)
+    R, p = poses.rotation[..., body, :, :], poses.position[..., body, :]
+    return Pose(R @ frame.rotation, R @ frame.position + p)
 
 
 def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:
@@ -118,41 +140,37 @@ def reactions(
 ) -> Array:
     """See Model.reactions."""
     found: Array = kernel(model, "reactions")(q, v, a, applied_wrenches(model, wrenches or {}, q))
-    return found[..., list(model.skeleton.last), :]
+    return found
 
 
 def udu(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
     """See Model.udu."""
-    U, d = kernel(model, "udu")(q)
+    found: UDU = kernel(model, "udu")(q)
     if _level(level) == "joint":
-        return UDU(U, _diagonal(d))
-    blocks = _module_blocks(model)
-    within = (
-        U * blocks
-    )  # the part of U inside the modules: block D is within D within', block U is U within^-1
-    return UDU(
-        np.linalg.solve(np.swapaxes(within, -1, -2), np.swapaxes(U, -1, -2)).swapaxes(-1, -2),
-        (within * d[..., None, :]) @ within.swapaxes(-1, -2),
-    )
+        return found
+    # the part of U inside the modules: block D is within D within', block U is U within^-1
+    within = found.U * _module_blocks(model)
+    U = _solved(within.swapaxes(-1, -2), found.U.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return UDU(U, within @ found.D @ within.swapaxes(-1, -2))
 
 
 def udu_inverse(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
     """See Model.udu_inverse."""
-    U, d = kernel(model, "udu_inverse")(q)
+    found: UDU = kernel(model, "udu_inverse")(q)
     if _level(level) == "joint":
-        return UDU(U, _diagonal(d))
-    within = U * _module_blocks(model)
-    return UDU(np.linalg.solve(within, U), (within.swapaxes(-1, -2) * d[..., None, :]) @ within)
+        return found
+    within = found.U * _module_blocks(model)
+    return UDU(_solved(within, found.U), within.swapaxes(-1, -2) @ found.D @ within)
+
+
+def _solved(A: Array, B: Array) -> Array:
+    return np.linalg.solve(A, B).astype(np.float64, copy=False)
 
 
 def _level(level: str) -> str:
     if level not in ("joint", "module"):
         raise RamifyError(f"level {level!r} must be 'joint' or 'module'")
     return level
-
-
-def _diagonal(d: Array) -> Array:
-    return d[..., :, None] * np.eye(d.shape[-1])
 
 
 def _module_blocks(model: Robot) -> Array:

@@ -151,7 +151,7 @@ def reactions(
     )
     applied = applied_wrenches(model, wrenches or {}, q)
     found: Array = kernel(model, "reactions")(q, v, a, on_links + applied)
-    return found[..., list(model.skeleton.last), :]
+    return found
 
 
 def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:

@@ -1,0 +1,76 @@
+"""How the numbers of an algorithm make the arrays that users get: by body instead of by link, rows
+for columns, a diagonal as a matrix.
+
+A straight-line kernel writes its results in this order at once; the loops' results are rearranged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ramify.model.robot import Robot
+from ramify.trace.program import Port
+
+
+@dataclass(frozen=True)
+class Arranged:
+    """A result as users get it: ``places`` of its numbers in an output of the text (the one of
+    index ``source``), -1 for a zero.
+    """
+
+    port: Port
+    source: int
+    places: tuple[int, ...]
+
+
+Layout = Callable[[Robot], tuple[Arranged, ...]]
+
+
+def body_poses(robot: Robot) -> tuple[Arranged, ...]:
+    """Rotations and positions of the bodies from twelve numbers per link."""
+    last, bodies = robot.skeleton.last, len(robot.bodies)
+    return (
+        Arranged(
+            Port("rotation", (bodies, 3, 3)), 0, tuple(12 * k + i for k in last for i in range(9))
+        ),
+        Arranged(
+            Port("position", (bodies, 3)), 0, tuple(12 * k + i for k in last for i in range(9, 12))
+        ),
+    )
+
+
+def of_bodies(name: str, count: int) -> Layout:
+    """Some numbers per body from as many per link."""
+
+    def layout(robot: Robot) -> tuple[Arranged, ...]:
+        last = robot.skeleton.last
+        places = tuple(count * k + i for k in last for i in range(count))
+        return (Arranged(Port(name, (len(last), count)), 0, places),)
+
+    return layout
+
+
+def columns(name: str, count: int) -> Layout:
+    """A matrix (count, nv) from the rows of its transpose."""
+
+    def layout(robot: Robot) -> tuple[Arranged, ...]:
+        n = robot.nv
+        places = tuple(count * k + i for i in range(count) for k in range(n))
+        return (Arranged(Port(name, (count, n)), 0, places),)
+
+    return layout
+
+
+def factors(U: str, D: str) -> Layout:
+    """A triangular and a diagonal matrix from a matrix and a list."""
+
+    def layout(robot: Robot) -> tuple[Arranged, ...]:
+        n = robot.nv
+        diagonal = tuple(k if k == i else -1 for k in range(n) for i in range(n))
+        return (
+            Arranged(Port(U, (n, n)), 0, tuple(range(n * n))),
+            Arranged(Port(D, (n, n)), 1, diagonal),
+        )
+
+    return layout
