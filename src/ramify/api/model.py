@@ -56,8 +56,10 @@ class Model(Robot):
     _coriolis_matrix = _kernel("coriolis_matrix")
     _energy = _kernel("energy")
     _forward_dynamics = _kernel("forward_dynamics")
+    _forward_dynamics_derivatives = _kernel("forward_dynamics_derivatives")
     _gravity_forces = _kernel("gravity_forces")
     _inverse_dynamics = _kernel("inverse_dynamics")
+    _inverse_dynamics_derivatives = _kernel("inverse_dynamics_derivatives")
     _kinematics = _kernel("kinematics")
     _mass_matrix = _kernel("mass_matrix")
     _mass_matrix_inverse = _kernel("mass_matrix_inverse")
@@ -399,7 +401,9 @@ class Model(Robot):
         Beside a quaternion, a derivative by q is one by a rotation about the body's own axes
         (``integrate``). out: three arrays to fill.
         """
-        return self.kernel("inverse_dynamics_derivatives")(q, v, a, **_filling(out))
+        if out is None:
+            return self._inverse_dynamics_derivatives.call(q, v, a)
+        return self._inverse_dynamics_derivatives.call(q, v, a, out=out)
 
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, out: Sequence[Array] | None = None
@@ -407,7 +411,9 @@ class Model(Robot):
         """Partial derivatives of a by q, v and tau, each (..., nv, nv); the last is the inverse of
         the inertia matrix. out: three arrays to fill.
         """
-        return self.kernel("forward_dynamics_derivatives")(q, v, tau, **_filling(out))
+        if out is None:
+            return self._forward_dynamics_derivatives.call(q, v, tau)
+        return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
 
     # ---- identification ----
 
@@ -511,7 +517,3 @@ class Model(Robot):
                 f"{what} is for trees, and {self.name!r} has loops; subtract "
                 "passive_forces(q, v).total where drives act"
             )
-
-
-def _filling(out: Sequence[Array] | None) -> dict[str, Sequence[Array]]:
-    return {} if out is None else {"out": out}
