@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,11 @@ from random_trees import random_bodies, tree_of
 import ramify as rf
 from ramify.api.model import Model
 from ramify.dynamics.inertia_matrix import mass_matrix
-from ramify.lint.robot import LEVELS, Finding, check
+from ramify.lint.finding import LEVELS, Finding
+from ramify.lint.robot import check
+from ramify.lint.units import degrees_as_radians
 from ramify.model.body import Body
-from ramify.model.frame import Frame
+from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import Joint
 
 # The KUKA KR5 (book, table 6.6, with the mass centres that its program uses): a, alpha, b per row;
@@ -430,3 +433,78 @@ def test_checking_needs_no_build() -> None:
     """A model put together by hand is judged as well."""
     body = Body("a", -1, Joint("a", "revolute"), -2.0, np.zeros(3), np.eye(3))
     assert check(Model("hand-made", (body,), (0.0, 0.0, -9.81), {}))[0].code == "negative-mass"
+
+
+# ---- angles in degrees ----
+
+
+def turned(at: Frame, outlet: Frame | None = None) -> Model:
+    robot = rf.Builder("arm").link("a", mass=1.0, com=(0.1, 0, 0), inertia=(1, 1, 1))
+    robot.link(
+        "b", "a", at=at, outlet=outlet or Frame(), mass=1.0, com=(0.1, 0, 0), inertia=(1, 1, 1)
+    )
+    return robot.model()
+
+
+@pytest.mark.parametrize("column", ["alpha", "theta"])
+@pytest.mark.parametrize("convention", ["modified", "classical"])
+@pytest.mark.parametrize("degrees", [90, -90, 45, 180, 30, -120, 270])
+def test_degrees_in_a_dh_row(column: str, convention: str, degrees: float) -> None:
+    def arm(angle: float) -> Model:
+        row = {"a": 0.1, "alpha": 0.3, "b": 0.2, "theta": -0.4, column: angle}
+        plain = {"a": 0.1, "alpha": 0.0, "b": 0.2, "theta": 0.0}
+        two = {"mass": [1, 1], "com": [[0.1, 0, 0]] * 2, "inertia": [[1, 1, 1]] * 2}
+        return rf.from_dh([plain, row], **two, convention=convention)
+
+    expect(arm(degrees), "warning", "joint2", "frame-degrees", f"{abs(degrees)} rad")
+    assert "frame-degrees" not in [f.code for f in arm(math.radians(degrees)).check()]
+
+
+@pytest.mark.parametrize("rpy", [(90, 0, 0), (0, 90, 0), (0, 0, 90), (0, -60, 0), (0.1, 90, 0.2)])
+def test_degrees_in_a_frame(rpy: tuple[float, float, float]) -> None:
+    frame = Frame(from_rpy(*rpy), np.zeros(3))
+    expect(turned(frame), "warning", "b", "frame-degrees")
+    expect(turned(Frame(), frame), "warning", "b", "frame-degrees")
+
+
+def test_degrees_in_files(tmp_path: Path) -> None:
+    path = tmp_path / "arm.yaml"
+    body = "mass: 1, com: [0.1, 0, 0], inertia: [1, 1, 1]"
+    text = (
+        f"name: arm\nlinks:\n- {{name: a, joint: revolute, frame: {{xyz: [0, 0, 0]}}, {body}}}\n"
+        f"- {{name: b, parent: a, joint: revolute, dh: {{a: 1, alpha: 90, b: 0}}, {body}}}\n"
+        "- {name: tool, parent: b, joint: fixed, frame: {rpy: [0, 45, 0]}}\n"
+    )
+    path.write_text(text, encoding="utf-8")
+    found = [f.where for f in rf.load(path).check() if f.code == "frame-degrees"]
+    assert found == ["tool", "b"] or found == ["b", "tool"]
+    path.write_text(
+        text.replace("alpha: 90", "alpha_deg: 90").replace("rpy:", "rpy_deg:"), encoding="utf-8"
+    )
+    assert not [f for f in rf.load(path).check() if f.code == "frame-degrees"]
+
+
+def test_degrees_in_a_guess() -> None:
+    model = rf.load("four_bar")
+    name = next(iter(model.guess))
+    wrong = replace(model, guess={**model.guess, name: 57.0})
+    assert [f.code for f in check(wrong) if f.code == "guess-degrees"] == ["guess-degrees"]
+
+
+@given(st.integers(0, 2**32))
+def test_other_frames_are_not_taken_for_degrees(seed: int) -> None:
+    angles = np.random.default_rng(seed).uniform(-np.pi, np.pi, 3)
+    for rpy in (angles, np.round(angles, 2), np.round(angles * 2 / np.pi) * np.pi / 2):
+        assert degrees_as_radians(from_rpy(*rpy)) is None
+
+
+@pytest.mark.parametrize("states", [(), (4,)])
+@pytest.mark.parametrize("base", ["revolute", "free"])
+def test_a_massless_leaf_is_blamed_itself(states: tuple[int, ...], base: str) -> None:
+    """Its division by zero makes every acceleration NaN; the error names the cause, not the first."""
+    robot = rf.Builder("arm").link("a", joint=base, mass=1.0, inertia=(1, 1, 1))
+    robot.link("b", "a", at=(1, 0, 0), axis=(0, 1, 0), mass=1.0, com=(0.1, 0, 0))
+    model = robot.link("c", "b", at=(1, 0, 0)).model()
+    q, v = (np.broadcast_to(x, (*states, x.size)) for x in model.random(0))
+    with pytest.raises(rf.StateError, match="'c' moves no inertia; give its links mass"):
+        model.forward_dynamics(q, v, v)

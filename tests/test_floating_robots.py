@@ -16,6 +16,7 @@ import ramify as rf
 from ramify.api.build import as_model
 from ramify.files.redysim.robot import from_variables
 from ramify.files.robot_writer import to_yaml
+from ramify.model.base import with_base
 
 from_variables = as_model(from_variables)
 
@@ -58,9 +59,17 @@ def test_facts(name: str, root: Path) -> None:
     assert "Source:" in "".join(line for line in text.splitlines() if line.startswith("#"))
 
 
+PLANAR = ("dual_arm", "hexapod", "planar_biped", "space_3_link")
+"""Robots whose joints move in one plane."""
+
+
 @pytest.mark.parametrize("name", FLOATING)
 @pytest.mark.parametrize("base", ["free", "free_euler", "planar"])
 def test_written_out_and_read_back_to_the_last_bit(name: str, base: str, tmp_path: Path) -> None:
+    if base == "planar" and name not in PLANAR:
+        with pytest.raises(rf.ModelError, match="do not move in one plane; choose 'free'"):
+            rf.load(name, base=base)
+        return
     model = rf.load(name, base=base)
     path = tmp_path / "again.yaml"
     path.write_text(to_yaml(model))
@@ -235,6 +244,43 @@ def test_a_planar_base_is_the_free_one_held_in_the_plane(name: str) -> None:
         rtol=0,
         atol=1e-12 * np.abs(tau).max(),
     )
+
+
+@pytest.mark.parametrize("gravity", [(0.0, 0.0, -9.81), (0.0, 0.0, 9.81), (-9.81, 0.0, 0.0)])
+def test_a_planar_biped_stays_in_its_plane_and_feels_gravity(
+    gravity: tuple[float, float, float],
+) -> None:
+    """The base moves in the plane of the legs, its second slide up."""
+    euler = rf.with_gravity(rf.load("planar_biped"), gravity)
+    planar = with_base(euler, "planar")
+    q, v = planar.random(1)
+    up = np.array(gravity) / -9.81
+    rises = planar.jacobian(q, "trunk")[3:, 1]
+    assert abs(rises[1]) < 1e-15
+    assert rises @ up == pytest.approx(abs(up[2]), abs=1e-12)
+    falling = planar.forward_dynamics(q, 0 * v, 0 * v)
+    moving = planar.jacobian(q, "trunk")[3:] @ falling
+    assert np.linalg.norm(moving) > 1.0
+    # the free base, held in the plane by nothing but symmetry, does the same
+    slides = planar.jacobian(q, "trunk")[3:, :2]
+    free = np.zeros(euler.nv)
+    free[:3] = slides @ q[:2]
+    free[3] = q[2] * planar.jacobian(q, "trunk")[1, 2]  # Y is the first Euler angle
+    free[6:] = q[3:]
+    a = euler.forward_dynamics(free, np.zeros(euler.nv), np.zeros(euler.nv))
+    np.testing.assert_allclose(euler.jacobian(free, "trunk")[3:] @ a, moving, atol=1e-10)
+    np.testing.assert_allclose(a[6:], falling[3:], atol=1e-9)
+
+
+def test_planes_of_slides_and_single_bodies() -> None:
+    lone = rf.Builder("box").link("box", joint="free", mass=1.0, inertia=(1, 1, 1)).model()
+    box = with_base(lone, "planar")
+    a = box.forward_dynamics(np.zeros(3), np.zeros(3), np.zeros(3))
+    np.testing.assert_allclose(a, [0, -9.81, 0])
+    cart = rf.Builder("cart").link("base", joint="free", mass=1.0, inertia=(1, 1, 1))
+    cart.link("slide", "base", joint="prismatic", axis=(0, 1, 0), mass=1.0)
+    normal = with_base(cart.model(), "planar").joints[0].axis
+    assert np.abs(normal).tolist() == [1.0, 0.0, 0.0]
 
 
 def test_a_base_may_be_held() -> None:

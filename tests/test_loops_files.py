@@ -11,6 +11,7 @@ import mujoco
 import numpy as np
 import pytest
 from closed_systems import KINDS, four_bar, two_arms
+from packages import package
 
 import ramify as rf
 from ramify.api.build import as_model
@@ -80,7 +81,7 @@ def test_gears_are_written_too() -> None:
         ),
         (
             "{name: a, joint: distance, first: {}, second: {link: left}}",
-            "length 0.0 will not do; a distance has one above 0 in m",
+            "length 0.0 is wrong; a distance has one above 0 in m",
         ),
         (
             "{name: a, joint: {type: spherical, axis: x}, first: {}, second: {link: left}}",
@@ -106,7 +107,7 @@ def test_gears_are_written_too() -> None:
         ),
         (
             "{name: a, joint: {type: universal, sequence: XX}, first: {}, second: {link: left}}",
-            "sequence 'XX' will not do",
+            "sequence 'XX' is wrong",
         ),
         (
             "{name: a, joint: {type: fixed, planar: true}, first: {}, second: {link: left}}",
@@ -271,3 +272,53 @@ def test_equalities_are_loops(tmp_path: Path) -> None:
                 assert np.linalg.norm(ours[3:]) == pytest.approx(
                     2.0 * half * np.sqrt(1.0 - half**2), rel=1e-9
                 )
+
+
+CHAIN = """<robot name="hand">
+  <link name="palm"/>
+  LINKS
+  JOINTS
+</robot>"""
+
+
+def hand(limits: str = 'lower="-0.4" upper="0.3"') -> rf.Model:
+    """Four fingers in a row: b = -2 a + 0.1, c = 0.5 b, d is free."""
+    body = '<inertial><mass value="1"/><origin xyz="0.1 0 0"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+    mimics = {"b": 'joint="ja" multiplier="-2" offset="0.1"', "c": 'joint="jb" multiplier="0.5"'}
+    wide = 'lower="-1" upper="1"'
+    links = "".join(f'<link name="{name}">{body}</link>' for name in "abcd")
+    joints = "".join(
+        f'<joint name="j{name}" type="revolute"><parent link="{parent}"/><child link="{name}"/>'
+        f'<axis xyz="0 0 1"/><limit {limits if name == "b" else wide}/>'
+        + (f"<mimic {mimics[name]}/>" if name in mimics else "")
+        + "</joint>"
+        for parent, name in (("palm", "a"), ("a", "b"), ("b", "c"), ("c", "d"))
+    )
+    return parse_urdf(CHAIN.replace("LINKS", links).replace("JOINTS", joints))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_states_honour_mimic_joints_and_all_their_limits(seed: int) -> None:
+    model = hand()
+    q, v = model.random(seed)
+    assert q[1] == pytest.approx(-2 * q[0] + 0.1)
+    assert q[2] == pytest.approx(0.5 * q[1])
+    assert v[1:3] == pytest.approx([-2 * v[0], -v[0]])
+    for x, joint in zip(q, model.joints, strict=True):
+        ((low, high),) = joint.limits
+        assert low - 1e-12 <= x <= high + 1e-12
+    model.inverse_dynamics(q, v, model.forward_dynamics(q, v, np.zeros(4)))
+
+
+def test_random_states_where_limits_and_gears_contradict_each_other() -> None:
+    q, _ = hand('lower="5" upper="6"').random(0)
+    assert q[1] == pytest.approx(-2 * q[0] + 0.1)
+    assert -1 <= q[0] <= 1
+
+
+def test_the_panda_of_the_readme() -> None:
+    """A gripper with a mimic joint: random states are accepted by inverse dynamics."""
+    folder = package("example-robot-data") / "panda_description" / "urdf"
+    model = rf.load(folder / "panda.urdf")
+    q, v = model.random(seed=0)
+    assert np.isfinite(model.inverse_dynamics(q, v, np.zeros(model.nv))).all()

@@ -306,3 +306,15 @@ def test_answers_lost_in_rounding_name_the_joint() -> None:
         rf.StateError, match=r"a\[0\] \(joint 'hip.z1'\) is .*: joint 'hip' is in gimbal lock"
     ):
         model.kernel("forward_dynamics", "rolled")(q, zero, zero)
+
+
+@pytest.mark.parametrize("size", [1e200, 1e308, 1e-200])
+def test_quaternions_of_absurd_length_are_refused_without_warnings(size: float) -> None:
+    m = rf.load("quadruped", base="free")
+    q, v = m.random(0)
+    q[3:7] *= size
+    for sent in (q, np.stack([q, q])):
+        with pytest.raises(rf.StateError, match="has length"):
+            m.integrate(sent, v, 0.1)
+        with pytest.raises(rf.StateError, match="has length"):
+            m.inverse_dynamics(sent, np.zeros(m.nv), np.zeros(m.nv))

@@ -20,7 +20,8 @@ from ramify.core.arrays import Array
 from ramify.core.errors import LoopError
 from ramify.drives.questions import Driven, Passive, actuator_forces, passive_forces
 from ramify.kernels import floating, identification, make, questions
-from ramify.lint.robot import Finding, check
+from ramify.lint.finding import Finding
+from ramify.lint.robot import check
 from ramify.loops import solve
 from ramify.loops.assemble import State, assemble
 from ramify.loops.constraints import Constraints, constraints

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from ramify.core.errors import LoopError
 from ramify.kernels.closed import inertia_weight
+from ramify.lint.finding import Level
 from ramify.loops.assemble import assemble
 from ramify.loops.constraints import constraints
 from ramify.model.drives import driven
 from ramify.model.robot import Robot
-
-if TYPE_CHECKING:
-    from ramify.lint.robot import Level
 
 _NEAR = 1e-4
 

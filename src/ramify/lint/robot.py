@@ -9,39 +9,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from itertools import product
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.core.records import add
-from ramify.core.spatial import ArticulatedInertia
 from ramify.files.import_report import ImportReport
+from ramify.lint.finding import LEVELS, Finding, Level, vector
 from ramify.lint.loops import carried_by_loops, loop_findings
+from ramify.lint.units import angles, gravity, lengths
 from ramify.model.body import Body
 from ramify.model.euler import euler_joint
-from ramify.model.joint import SPHERICAL_SEQUENCES, Joint
+from ramify.model.joint import SPHERICAL_SEQUENCES
+from ramify.model.pivots import SINGULAR, pivots
 from ramify.model.robot import Robot
-
-Level = Literal["error", "warning", "note"]
-LEVELS: Final[tuple[Level, ...]] = ("error", "warning", "note")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What a check found: how bad (``level``), at which body, joint or model (``where``), its kind
-    (``code``) and in words.
-    """
-
-    level: Level
-    where: str
-    code: str
-    message: str
-
-    def __str__(self) -> str:
-        return f"{self.level}: {self.where}: {self.message} [{self.code}]"
 
 
 def check(model: Robot) -> list[Finding]:
@@ -76,7 +57,7 @@ def _masses(model: Robot) -> Iterator[Finding]:
             text = f"has moments of inertia up to {heaviest:.3g} kg m^2 but no mass; give the mass that makes them, in kg"
             yield Finding("warning", body.name, "inertia-without-mass", text)
         elif body.mass > 0.0 and heaviest <= _DUST * body.mass:
-            text = f"has a mass of {body.mass:g} kg but no inertia tensor: it counts as a point at its com {_vector(body.com)} m"
+            text = f"has a mass of {body.mass:g} kg but no inertia tensor: it counts as a point at its com {vector(body.com)} m"
             yield Finding("note", body.name, "point-mass", text)
     masses = sorted((body.mass, body.name) for body in model.bodies if body.mass > 0.0)
     if masses and masses[-1][0] > 1e6 * masses[0][0]:
@@ -103,7 +84,7 @@ def _tensors(model: Robot) -> Iterator[Finding]:
             used = (
                 "it never turns"
                 if not axes
-                else f"it turns about {_vector(axes[0])} only, so no other moment counts"
+                else f"it turns about {vector(axes[0])} only, so no other moment counts"
             )
             text = f"no rigid body has the {moments}; harmless here, because {used}"
             yield Finding("note", body.name, "inertia-incomplete", text)
@@ -154,53 +135,19 @@ def _x(c: float, s: float) -> Array:
 
 # ---- coordinates that move no inertia ----
 
-_SINGULAR = 1e-12
-_UPRIGHT = (1.0, 0.0, 0.0, 0.0)
-
-
-def _pivots(model: Robot, q: Array) -> list[float]:
-    """Per coordinate the articulated inertia m^ = p' M^ p (eq. 5.35) over the composite inertia's
-    size: zero where I is singular.
-
-    A coordinate without inertia is held, so that those nearer to the base are judged by themselves.
-    """
-    links, parents, at = (
-        model.skeleton.links,
-        model.skeleton.parents,
-        model.skeleton.coordinates(q.tolist(), _UPRIGHT),
-    )
-    free = [link.M.articulated() for link in links]
-    whole = [link.M for link in links]
-    ratio = [0.0] * len(links)
-    for k in reversed(range(len(links))):
-        link, size = links[k], whole[k]
-        psi = free[k] @ link.p.column
-        pivot = link.p.dot(psi) + link.rotor
-        scale = link.p.rho**2 * (size.I.xx + size.I.yy + size.I.zz) + link.p.eta**2 * size.m
-        scale += link.rotor
-        ratio[k] = pivot / scale if scale > 0.0 else 0.0
-        handed: ArticulatedInertia = free[k]
-        if ratio[k] > _SINGULAR:
-            handed = handed.minus_outer(psi, psi * (1.0 / pivot))
-        if parents[k] >= 0:
-            A = link.propagation(link.displacement(at[k]))
-            free[parents[k]] = add(free[parents[k]], A.congruence(handed))
-            whole[parents[k]] = add(whole[parents[k]], A.congruence(size))
-    return ratio
-
 
 def _singular(model: Robot) -> Iterator[Finding]:
     if all(body.mass <= 0.0 and not body.inertia.any() for body in model.bodies):
         text = "no body has mass or inertia; forward dynamics would divide by zero. Give each link its mass, com and inertia"
         yield Finding("error", model.name, "massless", text)
         return
-    anywhere = np.max([_pivots(model, model.random(seed)[0]) for seed in (1, 2, 3)], axis=0)
-    at_zero = _pivots(model, model.neutral())
+    anywhere = np.max([pivots(model, model.random(seed)[0]) for seed in (1, 2, 3)], axis=0)
+    at_zero = pivots(model, model.neutral())
     start = 0
     for index, body in enumerate(model.bodies):
         names, here = body.joint.velocities, range(start, start + body.joint.dof)
         start += body.joint.dof
-        never = [name for name, k in zip(names, here, strict=True) if anywhere[k] <= _SINGULAR]
+        never = [name for name, k in zip(names, here, strict=True) if anywhere[k] <= SINGULAR]
         if never and carried_by_loops(model):
             text = f"{', '.join(never)} moves no inertia of its own; its loop carries it, at the cost of a dense factorization"
             yield Finding("note", body.joint.name, "massless-in-loop", text)
@@ -208,7 +155,7 @@ def _singular(model: Robot) -> Iterator[Finding]:
             yield Finding(
                 "error", body.joint.name, "zero-inertia", _no_inertia(model, index, never)
             )
-        elif any(at_zero[k] <= _SINGULAR for k in here) and not _symmetric(body):
+        elif any(at_zero[k] <= SINGULAR for k in here) and not _symmetric(body):
             text = "at q = 0 this coordinate moves no inertia, and forward dynamics divides by zero: start from another posture"
             yield Finding("warning", body.joint.name, "singular-at-zero", text)
 
@@ -252,151 +199,6 @@ def _sequences(model: Robot) -> Iterator[Finding]:
             yield Finding("warning", body.joint.name, "euler-singular", text)
 
 
-# ---- units ----
-
-
-def _angles(model: Robot) -> Iterator[Finding]:
-    ends = [
-        end
-        for joint in model.joints
-        for _, turns, *limits in _limits(joint)
-        if turns
-        for end in limits
-    ]
-    in_degrees = any(
-        _whole_degrees(end) and abs(end) > 25.0 for end in ends
-    )  # +-10 rad alone is a way to say "no limit"
-    for joint in model.joints:
-        for name, turns, low, high in _limits(joint):
-            if (
-                in_degrees
-                and turns
-                and max(abs(low), abs(high)) > 7.0
-                and _whole_degrees(low)
-                and _whole_degrees(high)
-            ):
-                right = ", ".join(f"{math.radians(x):.4g}" for x in (low, high))
-                text = f"limits ({low:g}, {high:g}) of {name} look like degrees; in rad they would be ({right})"
-                yield Finding("warning", joint.name, "limits-degrees", text)
-            elif low == high:
-                text = f"limits ({low:g}, {high:g}) of {name} leave no room; leave them out, or lock the joint with rf.with_locked"
-                yield Finding("note", joint.name, "limits-closed", text)
-    rounded = [
-        joint.name for joint in model.joints if _rounded_angle(joint.placement.rotation) is not None
-    ]
-    if rounded:
-        joint = model.joint(rounded[0])
-        value = _rounded_angle(joint.placement.rotation)
-        others = (
-            f"; likewise {', '.join(rounded[1:6])}{' and more' if len(rounded) > 6 else ''}"
-            if rounded[1:]
-            else ""
-        )
-        text = f"its frame is turned by {value} rad, a rounded multiple of pi/2; all digits make kernels smaller{others}"
-        yield Finding("note", rounded[0], "angle-rounded", text)
-
-
-def _left_out(model: Robot) -> Iterator[Finding]:
-    """What an importer left out although it changes the motion."""
-    report = model.metadata.get("report")
-    for entry in report if isinstance(report, ImportReport) else ():
-        if entry.moves:
-            text = f"left out on import, which changes the motion: {entry.where}: {entry.message}"
-            yield Finding("warning", model.name, "left-out", text)
-
-
-def _limits(joint: Joint) -> Iterator[tuple[str, bool, float, float]]:
-    """Name, whether it is an angle, lower and upper limit of each coordinate that has limits."""
-    turns = [step.rho != 0.0 and not step.ball for step in joint.steps for _ in step.positions]
-    for name, turn, (low, high) in zip(joint.coordinates, turns, joint.limits, strict=False):
-        yield name, turn, low, high
-
-
-def _whole_degrees(limit: float) -> bool:
-    """Whether a limit could be a number of degrees: half or whole, and at most two turns."""
-    return abs(limit) <= 720.0 and 2.0 * limit == round(2.0 * limit)
-
-
-def _rounded_angle(R: Array) -> float | None:
-    """A roll, pitch or yaw that is +-pi/2 or +-pi, rounded or cut to 2-6 decimals, where there is
-    one.
-    """
-    flat = math.hypot(R[0, 0], R[1, 0])
-    if 0.0 < flat < 1e-7:
-        return None
-    angles = (
-        math.atan2(R[2, 1], R[2, 2]),
-        math.atan2(-R[2, 0], flat),
-        math.atan2(R[1, 0], R[0, 0]),
-    )
-    for angle, written in product(angles, _SHORT_RIGHT_ANGLES):
-        if abs(math.remainder(angle - written, 2.0 * math.pi)) < 1e-9:
-            return written
-    return None
-
-
-_SHORT_RIGHT_ANGLES: Final[tuple[float, ...]] = tuple(
-    sign * digits / 10**decimals
-    for sign, size, decimals in product((1, -1), (math.pi / 2, math.pi), range(2, 7))
-    for digits in (round(size * 10**decimals), math.floor(size * 10**decimals))
-)
-
-
-def _lengths(model: Robot) -> Iterator[Finding]:
-    offsets = [
-        float(np.linalg.norm(f.position)) for j in model.joints for f in (j.placement, j.outlet)
-    ]
-    # The first joint may stand anywhere in the world; with several bodies its placement says
-    # nothing about the robot's size.
-    inner = [
-        x for x, body in zip(offsets[::2], model.bodies, strict=True) if body.parent >= 0
-    ] + offsets[1::2]
-    reach = max(inner or offsets, default=0.0)
-    size = max(
-        reach, *(float(np.linalg.norm(body.com)) for body in model.bodies if body.mass > 0.0), 0.0
-    )
-    for body in model.bodies:
-        if not body.mass > 0.0:
-            continue
-        com = float(np.linalg.norm(body.com))
-        gyration = math.sqrt(max(0.0, float(np.linalg.eigvalsh(body.inertia)[-1])) / body.mass)
-        own = max(reach, gyration)
-        # A slip of a thousand is far above 30; the bounds in metres leave bobs and flywheels on
-        # small mounts alone.
-        if 0.0 < own < com / 30.0 and com > 5.0:
-            text = f"com {_vector(body.com)} m is {com:.3g} m away, lengths here are {own:.3g} m at most; are these millimetres?"
-            yield Finding("warning", body.name, "com-far", text)
-        elif 0.0 < size < gyration / 30.0 and gyration > 1.0:
-            text = (
-                f"radius of gyration {gyration:.3g} m, while lengths here are {size:.3g} m at "
-                "most: inertia up to "
-                f"{body.inertia.max():.3g} for {body.mass:g} kg; are the units kg m^2 (not kg mm^2 "
-                "or g mm^2) and kg?"
-            )
-            yield Finding("warning", body.name, "inertia-units", text)
-        elif size > 0.0 and body.mass > 2e5 * (2.0 * max(size, gyration)) ** 3:
-            text = f"mass {body.mass:g} kg within about {size:.3g} m would be ten times denser than any metal; is it in grams?"
-            yield Finding("warning", body.name, "mass-units", text)
-
-
-def _gravity(model: Robot) -> Iterator[Finding]:
-    size = math.hypot(*model.gravity)
-    if size == 0.0:
-        yield Finding(
-            "note",
-            model.name,
-            "zero-gravity",
-            "gravity is zero; on Earth it is (0, 0, -9.81) m/s^2 with z up",
-        )
-    elif size > 100.0:
-        yield Finding(
-            "warning",
-            model.name,
-            "gravity-units",
-            f"gravity of {size:g} m/s^2; on Earth it is 9.81 (not 9810 mm/s^2)",
-        )
-
-
 def _frames(model: Robot) -> Iterator[Finding]:
     for joint in model.joints:
         off = max(
@@ -412,8 +214,13 @@ def _frames(model: Robot) -> Iterator[Finding]:
             )
 
 
-def _vector(u: Array) -> str:
-    return f"({', '.join(f'{x + 0.0:.4g}' for x in u)})"
+def _left_out(model: Robot) -> Iterator[Finding]:
+    """What an importer left out although it changes the motion."""
+    report = model.metadata.get("report")
+    for entry in report if isinstance(report, ImportReport) else ():
+        if entry.moves:
+            text = f"left out on import, which changes the motion: {entry.where}: {entry.message}"
+            yield Finding("warning", model.name, "left-out", text)
 
 
 def _loops(model: Robot) -> Iterator[Finding]:
@@ -423,6 +230,14 @@ def _loops(model: Robot) -> Iterator[Finding]:
 
 
 CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
-    _masses, _tensors, _frames, _singular, _sequences, _angles, _lengths, _gravity, _loops,
+    _masses,
+    _tensors,
+    _frames,
+    _singular,
+    _sequences,
+    angles,
+    lengths,
+    gravity,
+    _loops,
     _left_out,
-)  # fmt: skip
+)

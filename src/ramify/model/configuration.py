@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,12 +17,30 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, numbers, together
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
-
-if TYPE_CHECKING:
-    from ramify.model.robot import Robot
+from ramify.model.joint import Joint
+from ramify.model.loop import Loop
 
 UNIT_TOLERANCE = 1e-4
 """A quaternion whose length is this close to one is normalised; any other is refused."""
+
+
+class Coordinates(Protocol):
+    """What this module asks of a robot: its joints, loops and the names of its coordinates."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def nq(self) -> int: ...
+    @property
+    def nv(self) -> int: ...
+    @property
+    def joints(self) -> Sequence[Joint]: ...
+    @property
+    def loops(self) -> Sequence[Loop]: ...
+    @property
+    def coordinates(self) -> tuple[str, ...]: ...
+    @property
+    def layout(self) -> Layout: ...
 
 
 class Layout(NamedTuple):
@@ -35,7 +53,7 @@ class Layout(NamedTuple):
     balls: list[tuple[int, int]]
 
 
-def layout(model: Robot) -> Layout:
+def layout(model: Coordinates) -> Layout:
     """Where the entries of q and v stand."""
     out = Layout([], [], [])
     i = j = 0
@@ -51,7 +69,7 @@ def layout(model: Robot) -> Layout:
     return out
 
 
-def neutral(model: Robot) -> Array:
+def neutral(model: Coordinates) -> Array:
     """Every joint at zero, every quaternion at one."""
     q = np.zeros(model.nq)
     for i, _ in model.layout.balls:
@@ -59,27 +77,63 @@ def neutral(model: Robot) -> Array:
     return q
 
 
-def random(model: Robot, seed: int) -> tuple[Array, Array]:
-    """A repeatable random state."""
+def random(model: Coordinates, seed: int) -> tuple[Array, Array]:
+    """A repeatable random state that honours the gears."""
     rng = np.random.default_rng(seed)
     q, v = np.empty(model.nq), rng.normal(size=model.nv)
-    i = 0
-    for joint in model.joints:
-        first = i
-        for step in joint.steps:
-            if step.ball == 1:
-                u = rng.normal(size=4)
-                q[i : i + 4] = u / np.linalg.norm(u)
-            elif step.ball == 0:
-                reach = np.pi if step.rho else 1.0
-                low, high = joint.limits[i - first] if joint.limits else (-reach, reach)
-                low, high = (
-                    x if np.isfinite(x) else default
-                    for x, default in ((low, -reach), (high, reach))
-                )
-                q[i] = rng.uniform(low, high)
-            i += len(step.positions)
+    low, high = _reach(model)
+    gears = _gears(model)
+    for i, (master, ratio, offset) in gears.items():
+        if ratio:
+            ends = sorted(((low[i] - offset) / ratio, (high[i] - offset) / ratio))
+            if max(low[master], ends[0]) <= min(high[master], ends[1]):
+                low[master], high[master] = max(low[master], ends[0]), min(high[master], ends[1])
+    balls = [i for i, _ in model.layout.balls]
+    for i in sorted(model.layout.plain_q + balls):
+        if i in balls:
+            u = rng.normal(size=4)
+            q[i : i + 4] = u / np.linalg.norm(u)
+        else:
+            q[i] = rng.uniform(low[i], high[i])
+    rate = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
+    for i, (master, ratio, offset) in gears.items():
+        q[i] = ratio * q[master] + offset
+        v[rate[i]] = ratio * v[rate[master]]
     return q, v
+
+
+def _reach(model: Coordinates) -> tuple[Array, Array]:
+    """Lower and upper limit per entry of q; half a turn or a metre either way where there is none."""
+    steps = [step for joint in model.joints for step in joint.steps for _ in step.positions]
+    high = np.array([np.pi if step.rho else 1.0 for step in steps])
+    low = -high
+    start = 0
+    for joint in model.joints:
+        for i, (least, most) in enumerate(joint.limits, start=start):
+            low[i] = least if np.isfinite(least) else min(low[i], most - 2.0 * high[i])
+            high[i] = most if np.isfinite(most) else max(high[i], least + 2.0 * high[i])
+        start += joint.nq
+    return low, high
+
+
+def _gears(model: Coordinates) -> dict[int, tuple[int, float, float]]:
+    """Entries of q that follow another one through gears: (that entry, ratio, offset)."""
+    index = {name: i for i, name in enumerate(model.coordinates)}
+    direct: dict[int, tuple[int, float, float]] = {}
+    for loop in model.loops:
+        if loop.joints:
+            master, follower = (index[name] for name in loop.joints)
+            direct.setdefault(follower, (master, loop.ratio, loop.offset))
+    found: dict[int, tuple[int, float, float]] = {}
+    for follower in direct:
+        at, ratio, offset, seen = follower, 1.0, 0.0, {follower}
+        while at in direct and direct[at][0] not in seen:
+            master, r, o = direct[at]
+            at, ratio, offset = master, ratio * r, ratio * o + offset
+            seen.add(at)
+        if at not in direct:  # gears in a ring have no first
+            found[follower] = (at, ratio, offset)
+    return found
 
 
 def multiply(a: Array, b: Array) -> Array:
@@ -105,7 +159,7 @@ def logarithm(q: Array) -> Array:
     return np.where(small, 2.0, angle / np.where(small, 1.0, sine)) * q[..., 1:]
 
 
-def integrate(model: Robot, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
+def integrate(model: Coordinates, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     """The configuration after moving with constant v for the time dt."""
     start, rate = configuration(model, "q", q), checked(model, "v", v, model.nv)
     if not (isinstance(dt, (int, float)) and math.isfinite(dt)):
@@ -119,7 +173,7 @@ def integrate(model: Robot, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     return out
 
 
-def difference(model: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
+def difference(model: Coordinates, q0: ArrayLike, q1: ArrayLike) -> Array:
     """The velocity that takes q0 to q1 in unit time: integrate(q0, difference(q0, q1), 1) = q1."""
     a, b = configuration(model, "q0", q0), configuration(model, "q1", q1)
     where = model.layout
@@ -131,7 +185,7 @@ def difference(model: Robot, q0: ArrayLike, q1: ArrayLike) -> Array:
     return out
 
 
-def coordinate_rates(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def coordinate_rates(model: Coordinates, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """dq/dt (nq) over any scalar: the velocities, and for a quaternion see ``turning``."""
     out: list[Scalar] = [0.0] * model.nq
     for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
@@ -155,7 +209,7 @@ def turning(q: Sequence[Scalar], w: Sequence[Scalar]) -> list[Scalar]:
     ]
 
 
-def unit_rates(model: Robot, q: Array) -> Array:
+def unit_rates(model: Coordinates, q: Array) -> Array:
     """dq/dt (..., nv, nq) of each unit velocity: rows of the map from v to the rates of the
     coordinates.
     """
@@ -170,12 +224,12 @@ def unit_rates(model: Robot, q: Array) -> Array:
     return out
 
 
-def checked(model: Robot, name: str, value: ArrayLike, size: int) -> Array:
+def checked(model: Coordinates, name: str, value: ArrayLike, size: int) -> Array:
     """An array (..., size) of finite real numbers."""
     return numbers(name, value, size, model.name)
 
 
-def configuration(model: Robot, name: str, value: ArrayLike) -> Array:
+def configuration(model: Coordinates, name: str, value: ArrayLike) -> Array:
     """Coordinates (..., nq) with quaternions of unit length."""
     q = checked(model, name, value, model.nq)
     check_quaternions(
@@ -187,7 +241,7 @@ def configuration(model: Robot, name: str, value: ArrayLike) -> Array:
 def check_quaternions(starts: list[int], names: tuple[str, ...], q: Array) -> None:
     """Refuse quaternions (in rows of q) that are not of unit length."""
     for i in starts:
-        length = np.sqrt((q[:, i : i + 4] ** 2).sum(axis=1))
+        length = np.hypot.reduce(q[:, i : i + 4], axis=1)  # does not overflow
         bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOLERANCE)
         if bad.size:
             state = int(bad[0])

@@ -1,7 +1,7 @@
 """Closed loops as data: two frames, and the joint between them that the tree leaves open (section
 8.1).
 
-A closing joint is told by what it forbids. Its rows are scalars that vanish where the loop is
+A closing joint is described by what it forbids. Its rows are scalars that vanish where the loop is
 closed, taken in the frame of the first end with z along the joint's axis:
 
     x, y, z          where the second end's origin lies, in m
@@ -15,17 +15,16 @@ closed, taken in the frame of the first end with z along the joint's axis:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from ramify.core.errors import ModelError
+from ramify.model.answers import Attachment
 from ramify.model.frame import Frame, align_z
 from ramify.model.joint import AXES, UNIVERSAL_SEQUENCES
-
-if TYPE_CHECKING:
-    from ramify.model.robot import Robot
 
 LOOP_KINDS: Final[dict[str, tuple[str, ...]]] = {
     "revolute": ("x", "y", "z", "tilt_x", "tilt_y"),
@@ -113,18 +112,18 @@ class Loop:
                 if self.kind == "universal"
                 else "a universal joint alone has one"
             )
-            raise ModelError(f"{self}: sequence {self.sequence!r} will not do; {what}")
+            raise ModelError(f"{self}: sequence {self.sequence!r} is wrong; {what}")
         put(self, "sequence", sequence)
         if self.planar and self.kind != "revolute":
             raise ModelError(f"{self}: planar belongs to revolute joints, not to {self.kind} ones")
         if (self.kind == "distance") != (self.length != 0.0) or not 0.0 <= self.length < math.inf:
             raise ModelError(
-                f"{self}: length {self.length} will not do; a distance has one above 0 in m, other "
+                f"{self}: length {self.length} is wrong; a distance has one above 0 in m, other "
                 "joints have none"
             )
         if (self.kind == "gear") != bool(self.joints) or (self.joints and len(self.joints) != 2):
             raise ModelError(
-                f"{self}: joints {list(self.joints)} will not do; a gear couples two coordinates, "
+                f"{self}: joints {list(self.joints)} is wrong; a gear couples two coordinates, "
                 "other loops have none"
             )
         if not (math.isfinite(self.ratio) and math.isfinite(self.offset)):
@@ -183,27 +182,31 @@ class Loop:
         return self.first.frame @ turned, self.second.frame @ turned
 
 
-def check_loops(model: Robot) -> None:
-    """Refuse loops whose names clash, and loops and guesses that name what the robot does not have."""
-    links, moving = (
-        set(model.attached),
-        {link for link, at in model.attached.items() if at.body >= 0},
-    )
-    coordinates = [model.coordinates[i] for i in model.layout.plain_q]
-    for name in model.guess:
+def check_loops(
+    robot: str,
+    loops: Sequence[Loop],
+    guess: Iterable[str],
+    coordinates: Sequence[str],
+    attached: Mapping[str, Attachment],
+) -> None:
+    """Refuse loops whose names clash, and loops and guesses that name what the robot does not have.
+
+    coordinates: those that a gear or a guess may name; attached: the robot's links.
+    """
+    moving = {link for link, at in attached.items() if at.body >= 0}
+    some = ", ".join(coordinates[:20])
+    for name in guess:
         if name not in coordinates:
-            some = ", ".join(coordinates[:20])
             raise ModelError(
-                f"{model.name}: guess names {name!r}, which is no coordinate; choose among {some}"
+                f"{robot}: guess names {name!r}, which is no coordinate; choose among {some}"
             )
     seen: set[str] = set()
-    for loop in model.loops:
+    for loop in loops:
         if loop.name in seen:
             raise ModelError(f"two loops are named {loop.name!r}; names must differ")
         seen.add(loop.name)
         for name in loop.joints:
             if name not in coordinates:
-                some = ", ".join(coordinates[:20])
                 raise ModelError(
                     f"{loop}: there is no coordinate {name!r} to couple; coordinates are {some}"
                 )
@@ -212,10 +215,10 @@ def check_loops(model: Robot) -> None:
                 raise ModelError(f"{loop}: {loop.joints[0]!r} cannot be geared to itself")
             continue
         for end in (loop.first, loop.second):
-            if end.link is not None and end.link not in links:
+            if end.link is not None and end.link not in attached:
                 raise ModelError(
                     f"{loop}: no link is named {end.link!r}; links are "
-                    f"{', '.join(sorted(links)[:20])}"
+                    f"{', '.join(sorted(attached)[:20])}"
                 )
         if loop.first.link not in moving and loop.second.link not in moving:
             raise ModelError(

@@ -46,7 +46,8 @@ class Robot:
     def __post_init__(self) -> None:
         _ = self.modules  # given modules are checked at once
         if self.loops or self.guess:
-            check_loops(self)
+            plain = [self.coordinates[i] for i in self.layout.plain_q]
+            check_loops(self.name, self.loops, self.guess, plain, self.attached)
         self.machine.check([joint.name for joint in self.joints], self.velocities, self.frames)
 
     @classmethod
@@ -152,7 +153,8 @@ class Robot:
 
     def random(self, seed: int = 0) -> tuple[Array, Array]:
         """(q, v): a repeatable random state; q within the limits where there are some, else within
-        +-pi or +-1 m.
+        +-pi or +-1 m. Gears (mimic joints) are honoured; other loops are not closed: see
+        ``assemble``.
         """
         return configuration.random(self, seed)
 

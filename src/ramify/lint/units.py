@@ -1,0 +1,217 @@
+"""Checks of units: degrees for radians, millimetres, grams."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.lint.finding import Finding, vector
+from ramify.model.joint import Joint
+from ramify.model.robot import Robot
+
+
+def angles(model: Robot) -> Iterator[Finding]:
+    ends = [
+        end
+        for joint in model.joints
+        for _, turns, *limits in _limits(joint)
+        if turns
+        for end in limits
+    ]
+    in_degrees = any(
+        _whole_degrees(end) and abs(end) > 25.0 for end in ends
+    )  # +-10 rad alone is a way to say "no limit"
+    for joint in model.joints:
+        for name, turns, low, high in _limits(joint):
+            if (
+                in_degrees
+                and turns
+                and max(abs(low), abs(high)) > 7.0
+                and _whole_degrees(low)
+                and _whole_degrees(high)
+            ):
+                right = ", ".join(f"{math.radians(x):.4g}" for x in (low, high))
+                text = f"limits ({low:g}, {high:g}) of {name} look like degrees; in rad they would be ({right})"
+                yield Finding("warning", joint.name, "limits-degrees", text)
+            elif low == high:
+                text = f"limits ({low:g}, {high:g}) of {name} leave no room; leave them out, or lock the joint with rf.with_locked"
+                yield Finding("note", joint.name, "limits-closed", text)
+    yield from _frames_in_degrees(model)
+    yield from _guesses_in_degrees(model)
+    rounded = [
+        joint.name for joint in model.joints if _rounded_angle(joint.placement.rotation) is not None
+    ]
+    if rounded:
+        joint = model.joint(rounded[0])
+        value = _rounded_angle(joint.placement.rotation)
+        others = (
+            f"; likewise {', '.join(rounded[1:6])}{' and more' if len(rounded) > 6 else ''}"
+            if rounded[1:]
+            else ""
+        )
+        text = f"its frame is turned by {value} rad, a rounded multiple of pi/2; all digits make kernels smaller{others}"
+        yield Finding("note", rounded[0], "angle-rounded", text)
+
+
+def _limits(joint: Joint) -> Iterator[tuple[str, bool, float, float]]:
+    """Name, whether it is an angle, lower and upper limit of each coordinate that has limits."""
+    turns = [step.rho != 0.0 and not step.ball for step in joint.steps for _ in step.positions]
+    for name, turn, (low, high) in zip(joint.coordinates, turns, joint.limits, strict=False):
+        yield name, turn, low, high
+
+
+def _whole_degrees(limit: float) -> bool:
+    """Whether a limit could be a number of degrees: half or whole, and at most two turns."""
+    return abs(limit) <= 720.0 and 2.0 * limit == round(2.0 * limit)
+
+
+def _frames_in_degrees(model: Robot) -> Iterator[Finding]:
+    """Frames turned by a whole number of radians, which are most likely degrees."""
+    frames = [
+        *((joint.name, f) for joint in model.joints for f in (joint.placement, joint.outlet)),
+        *((link, at.frame) for link, at in model.attached.items()),
+        *((loop.name, end.frame) for loop in model.loops for end in (loop.first, loop.second)),
+    ]
+    found: dict[str, int] = {}
+    for name, frame in frames:
+        degrees = degrees_as_radians(frame.rotation)
+        if degrees is not None:
+            found.setdefault(name, degrees)
+    for name, degrees in found.items():
+        text = (
+            f"its frame is turned by {degrees} rad; if these are degrees, write "
+            f"{math.radians(degrees):.6g} rad, or a key that ends in _deg"
+        )
+        yield Finding("warning", name, "frame-degrees", text)
+
+
+def _guesses_in_degrees(model: Robot) -> Iterator[Finding]:
+    turning = {
+        name
+        for joint in model.joints
+        for name, step in zip(joint.velocities, joint.steps, strict=True)
+        if step.rho and not step.ball
+    }
+    for name, value in model.guess.items():
+        if name in turning and abs(value) > 7.0 and _whole_degrees(value):
+            text = (
+                f"the guess {name} = {value:g} looks like degrees; in rad it would be "
+                f"{math.radians(value):.4g}"
+            )
+            yield Finding("warning", model.name, "guess-degrees", text)
+
+
+def degrees_as_radians(R: Array) -> int | None:
+    """The whole number of radians, 4 to 360, by which a rotation about x, y, z in turn (as roll,
+    pitch and yaw, or as a DH row) is turned; None where there is none.
+
+    Half a turn can be shifted between the three angles, so each is also sought that far away.
+    """
+    for angle in (*_roll_pitch_yaw(R), *_roll_pitch_yaw(R.T)):
+        for shifted in (angle, angle + math.pi, -angle, -angle + math.pi):
+            for degrees in _WHOLE_RADIANS.get(round(shifted % (2.0 * math.pi), 6), ()):
+                if abs(math.remainder(shifted - degrees, 2.0 * math.pi)) < 1e-9:
+                    return degrees
+    return None
+
+
+def _whole_radians() -> dict[float, list[int]]:
+    """Whole numbers of radians by where they end on the circle, to six digits and either side."""
+    found: dict[float, list[int]] = {}
+    for degrees in range(4, 361):
+        place = round(degrees % (2.0 * math.pi), 6)
+        for near in (-1, 0, 1):
+            found.setdefault(round(place + near * 1e-6, 6), []).append(degrees)
+    return found
+
+
+_WHOLE_RADIANS: Final = _whole_radians()
+
+
+def _roll_pitch_yaw(R: Array) -> tuple[float, float, float]:
+    """Roll, pitch and yaw; NaN where they are not determined."""
+    flat = math.hypot(R[0, 0], R[1, 0])
+    if 0.0 < flat < 1e-7:
+        return math.nan, math.nan, math.nan
+    return (
+        math.atan2(R[2, 1], R[2, 2]),
+        math.atan2(-R[2, 0], flat),
+        math.atan2(R[1, 0], R[0, 0]),
+    )
+
+
+def _rounded_angle(R: Array) -> float | None:
+    """A roll, pitch or yaw that is +-pi/2 or +-pi, rounded or cut to 2-6 decimals, where there is
+    one.
+    """
+    for angle, written in product(_roll_pitch_yaw(R), _SHORT_RIGHT_ANGLES):
+        if abs(math.remainder(angle - written, 2.0 * math.pi)) < 1e-9:
+            return written
+    return None
+
+
+_SHORT_RIGHT_ANGLES: Final[tuple[float, ...]] = tuple(
+    sign * digits / 10**decimals
+    for sign, size, decimals in product((1, -1), (math.pi / 2, math.pi), range(2, 7))
+    for digits in (round(size * 10**decimals), math.floor(size * 10**decimals))
+)
+
+
+def lengths(model: Robot) -> Iterator[Finding]:
+    offsets = [
+        float(np.linalg.norm(f.position)) for j in model.joints for f in (j.placement, j.outlet)
+    ]
+    # The first joint may stand anywhere in the world; with several bodies its placement says
+    # nothing about the robot's size.
+    inner = [
+        x for x, body in zip(offsets[::2], model.bodies, strict=True) if body.parent >= 0
+    ] + offsets[1::2]
+    reach = max(inner or offsets, default=0.0)
+    size = max(
+        reach, *(float(np.linalg.norm(body.com)) for body in model.bodies if body.mass > 0.0), 0.0
+    )
+    for body in model.bodies:
+        if not body.mass > 0.0:
+            continue
+        com = float(np.linalg.norm(body.com))
+        gyration = math.sqrt(max(0.0, float(np.linalg.eigvalsh(body.inertia)[-1])) / body.mass)
+        own = max(reach, gyration)
+        # A slip of a thousand is far above 30; the bounds in metres leave bobs and flywheels on
+        # small mounts alone.
+        if 0.0 < own < com / 30.0 and com > 5.0:
+            text = f"com {vector(body.com)} m is {com:.3g} m away, lengths here are {own:.3g} m at most; are these millimetres?"
+            yield Finding("warning", body.name, "com-far", text)
+        elif 0.0 < size < gyration / 30.0 and gyration > 1.0:
+            text = (
+                f"radius of gyration {gyration:.3g} m, while lengths here are {size:.3g} m at "
+                "most: inertia up to "
+                f"{body.inertia.max():.3g} for {body.mass:g} kg; are the units kg m^2 (not kg mm^2 "
+                "or g mm^2) and kg?"
+            )
+            yield Finding("warning", body.name, "inertia-units", text)
+        elif size > 0.0 and body.mass > 2e5 * (2.0 * max(size, gyration)) ** 3:
+            text = f"mass {body.mass:g} kg within about {size:.3g} m would be ten times denser than any metal; is it in grams?"
+            yield Finding("warning", body.name, "mass-units", text)
+
+
+def gravity(model: Robot) -> Iterator[Finding]:
+    size = math.hypot(*model.gravity)
+    if size == 0.0:
+        yield Finding(
+            "note",
+            model.name,
+            "zero-gravity",
+            "gravity is zero; on Earth it is (0, 0, -9.81) m/s^2 with z up",
+        )
+    elif size > 100.0:
+        yield Finding(
+            "warning",
+            model.name,
+            "gravity-units",
+            f"gravity of {size:g} m/s^2; on Earth it is 9.81 (not 9810 mm/s^2)",
+        )

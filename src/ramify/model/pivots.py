@@ -1,0 +1,62 @@
+"""Coordinates that move no inertia: where forward dynamics would divide by zero."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ramify.core.arrays import Array
+from ramify.core.records import add
+from ramify.core.spatial import ArticulatedInertia
+from ramify.model.robot import Robot
+
+SINGULAR: Final = 1e-12
+"""A pivot below this moves no inertia."""
+
+_UPRIGHT: Final = (1.0, 0.0, 0.0, 0.0)
+
+
+def pivots(model: Robot, q: Array) -> list[float]:
+    """Per coordinate the articulated inertia m^ = p' M^ p (eq. 5.35) over the composite inertia's
+    size: zero where I is singular.
+
+    A coordinate without inertia is held, so that those nearer to the base are judged by themselves.
+    """
+    links, parents, at = (
+        model.skeleton.links,
+        model.skeleton.parents,
+        model.skeleton.coordinates(q.tolist(), _UPRIGHT),
+    )
+    free = [link.M.articulated() for link in links]
+    whole = [link.M for link in links]
+    ratio = [0.0] * len(links)
+    for k in reversed(range(len(links))):
+        link, size = links[k], whole[k]
+        psi = free[k] @ link.p.column
+        pivot = link.p.dot(psi) + link.rotor
+        scale = link.p.rho**2 * (size.I.xx + size.I.yy + size.I.zz) + link.p.eta**2 * size.m
+        scale += link.rotor
+        ratio[k] = pivot / scale if scale > 0.0 else 0.0
+        handed: ArticulatedInertia = free[k]
+        if ratio[k] > SINGULAR:
+            handed = handed.minus_outer(psi, psi * (1.0 / pivot))
+        if parents[k] >= 0:
+            A = link.propagation(link.displacement(at[k]))
+            free[parents[k]] = add(free[parents[k]], A.congruence(handed))
+            whole[parents[k]] = add(whole[parents[k]], A.congruence(size))
+    return ratio
+
+
+def without_inertia(model: Robot, q: Array) -> str:
+    """Names the coordinates that move no inertia at q (nq), for a message; "" where there is none."""
+    names = [
+        name
+        for name, pivot in zip(model.velocities, pivots(model, q), strict=True)
+        if pivot <= SINGULAR
+    ]
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return (
+        f"the inertia matrix is singular there: {', '.join(map(repr, names[:5]))}{more} moves no "
+        "inertia; give its links mass, or fix the joint; see model.check()"
+        if names
+        else ""
+    )
