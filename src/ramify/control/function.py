@@ -72,6 +72,16 @@ class Function(Controller):
 
         Torque(0.0, actuated=self.actuated, limits=self.limits).check(model)
 
+    def _refuse_undriven(self, tau: Array, robot: RobotText, driven: Driven) -> None:
+        """A force where nothing drives would be lost."""
+        free = [j for j in range(robot.nv) if j not in driven.v]
+        lost = next((j for j in free if np.any(tau[..., j] != 0.0)), None)
+        if lost is not None:
+            raise StateError(
+                f"{self._name} gives a force for {robot.model.velocities[lost]!r}, which has no "
+                "drive; name its joint in actuated=, or give the joint a spring or damping"
+            )
+
     @property
     def _name(self) -> str:
         return getattr(self.f, "__qualname__", type(self.f).__qualname__)
@@ -88,6 +98,7 @@ class Function(Controller):
         if tau.shape == (*batch, len(driven)):
             return tau
         if tau.shape == (*batch, robot.nv):
+            self._refuse_undriven(tau, robot, driven)
             return tau[..., list(driven.v)]
         wanted = " or ".join(str((*batch, n)) for n in dict.fromkeys((robot.nv, len(driven))))
         raise StateError(f"{self._name} gives forces of shape {tau.shape}; it must give {wanted}")

@@ -68,21 +68,23 @@ class Forces:
 
 
 class PassiveText:
-    """The passive forces of a robot; ``stops`` False leaves its limits open."""
+    """The passive forces of a robot; ``stops`` False leaves its limits open, ``rest`` False leaves
+    out all but them.
+    """
 
-    def __init__(self, robot: Robot, stops: bool = True) -> None:
-        self.robot, self.stops = robot, stops
+    def __init__(self, robot: Robot, stops: bool = True, rest: bool = True) -> None:
+        self.robot, self.stops, self.rest = robot, stops, rest
         self._elements = [element for joint in robot.joints for element in joint.machine]
         found = {
             "spring": any(e.spring for e in self._elements),
             "damping": any(any(e.damping) for e in self._elements),
             "friction": any(e.friction for e in self._elements),
-            "stop": stops and any(True for _ in self.limits),
+            "stop": stops and (bool(self.limits) or any(e.cone < math.inf for e in self._elements)),
             "tendon": any(any(t.stiffness) or any(t.damping) for t in robot.tendons),
             "gravity_compensation": any(body.lift[0] for body in robot.bodies)
             and any(robot.gravity),
         }
-        self.parts = tuple(part for part in PARTS if found[part])
+        self.parts = tuple(p for p in PARTS if found[p] and (rest or p == "stop"))
 
     def __bool__(self) -> bool:
         return bool(self.parts)
@@ -157,6 +159,8 @@ class PassiveText:
         )
         plain = dict(zip(self.robot.layout.plain_v, self.robot.layout.plain_q, strict=True))
         for j, element in enumerate(self._elements):
+            if not self.rest:
+                break
             if any(element.damping):
                 self._add(out, "damping", j, laws.damping(element.damping, v[j]))
             if element.friction is not None:
@@ -188,7 +192,7 @@ class PassiveText:
         """Springs and stops of quaternions, and springs of the place of free joints."""
         for i, j in self.robot.layout.balls:
             element = self._elements[j]
-            if element.spring is not None and len(element.spring.rest) == 4:
+            if self.rest and element.spring is not None and len(element.spring.rest) == 4:
                 r = between(element.spring.rest, q[i : i + 4])
                 self._vector_spring(out, j, element, r)
             if "stop" in self.parts and element.cone < math.inf:
@@ -203,7 +207,7 @@ class PassiveText:
                     self._add(out, "stop", j + k, force if k == 0 else laws.Answer(force.force))
             if j >= 3 and i >= 3:
                 place = self._elements[j - 3]
-                if place.spring is not None and len(place.spring.rest) == 3:
+                if self.rest and place.spring is not None and len(place.spring.rest) == 3:
                     r = Vec3(*q[i - 3 : i]) - Vec3(*place.spring.rest)
                     self._vector_spring(out, j - 3, place, r)
 

@@ -35,23 +35,21 @@ class Passive(NamedTuple):
     loss: Mapping[str, Array]
 
 
-@once
-def passive_text(robot: Robot) -> PassiveText:
-    """The passive forces of a robot, stops included."""
-    return PassiveText(robot)
-
-
-@once
-def open_text(robot: Robot) -> PassiveText:
-    """The passive forces of a robot without its stops."""
-    return PassiveText(robot, stops=False)
+def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> PassiveText:
+    """The passive forces of a robot, with or without its stops and all the rest."""
+    key = f"passive text {stops} {rest}"
+    if key not in robot.memo:
+        robot.memo[key] = PassiveText(robot, stops, rest)
+    found: PassiveText = robot.memo[key]
+    return found
 
 
 def passive_kernel(text: PassiveText, tier: str | None = None) -> Kernel:
     """(q, v) -> (total, force of each part …, stored, loss)."""
     robot = text.robot
-    name = "passive_forces" if text.stops else "passive_forces_without_stops"
-    found: Kernel | None = robot.memo.get(f"{name}/{tier}")
+    name = "passive_forces"
+    kept_as = f"{name}/{tier} {text.stops} {text.rest}"
+    found: Kernel | None = robot.memo.get(kept_as)
     if found is not None:
         return found
 
@@ -72,20 +70,22 @@ def passive_kernel(text: PassiveText, tier: str | None = None) -> Kernel:
         robot, name, run, inputs, outputs,
         lambda _: digest(robot_key(robot), text.fingerprint, name), tier,
     )  # fmt: skip
-    kept: Kernel = robot.memo.setdefault(f"{name}/{tier}", made)
+    kept: Kernel = robot.memo.setdefault(kept_as, made)
     return kept
 
 
-def passive_forces(robot: Robot, q: ArrayLike, v: ArrayLike, stops: bool = True) -> Passive:
+def passive_forces(
+    robot: Robot, q: ArrayLike, v: ArrayLike, stops: bool = True, rest: bool = True
+) -> Passive:
     """See Model.passive_forces."""
-    text = passive_text(robot) if stops else open_text(robot)
+    text = passive_text(robot, stops, rest)
     if not text:
         lead = np.broadcast_shapes(
             checked(robot, "q", q, robot.nq).shape[:-1], checked(robot, "v", v, robot.nv).shape[:-1]
         )
         return Passive(np.zeros((*lead, robot.nv)), {}, {}, {})
-    total, *rest = passive_kernel(text)(q, v)
-    parts, (stored, loss) = rest[: len(text.parts)], rest[len(text.parts) :]
+    total, *others = passive_kernel(text)(q, v)
+    parts, (stored, loss) = others[: len(text.parts)], others[len(text.parts) :]
     return Passive(
         total,
         dict(zip(text.parts, parts, strict=True)),

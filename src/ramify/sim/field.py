@@ -29,6 +29,9 @@ from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
+from ramify.drives.actuators import limited
+from ramify.drives.passive import PassiveText
+from ramify.drives.questions import passive_text
 from ramify.kernels.closed import forward_dynamics
 from ramify.kernels.keys import robot_key
 from ramify.kernels.make import algorithm_of, unrolls
@@ -72,6 +75,8 @@ class Field:
     m s/rad or N s/m, on a ground (or none).
 
     ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
+    ``passive``: springs, damping, friction, tendons and gravity compensation of the machine act;
+    ``stops``: its joints stop at their limits; ``efforts``: its drives give no more than they can.
     """
 
     model: Robot
@@ -79,6 +84,9 @@ class Field:
     damping: tuple[float, ...]
     ground: Ground | None = None
     baumgarte: float = 0.0
+    passive: bool = True
+    stops: bool = True
+    efforts: bool = True
 
     @cached_property
     def states(self) -> int:
@@ -87,7 +95,8 @@ class Field:
 
     @cached_property
     def size(self) -> int:
-        return self.model.nq + self.model.nv + self.states + 2 + (self.ground is not None)
+        counters = 2 + (self.ground is not None) + len(self.machine.losses)
+        return self.model.nq + self.model.nv + self.states + counters
 
     @cached_property
     def parts(self) -> tuple[slice, slice, slice, slice]:
@@ -98,8 +107,19 @@ class Field:
 
     @property
     def of_heat(self) -> slice:
-        """Where the energy that the ground has dissipated stands in y; empty without a ground."""
+        """Where the energy stands in y that the ground has dissipated, where there is one, followed
+        by that of the machine's ``losses``.
+        """
         return slice(self.parts[3].stop, self.size)
+
+    @cached_property
+    def machine(self) -> PassiveText:
+        """The machine's passive forces that act."""
+        return passive_text(self.model, self.stops, self.passive)
+
+    def driven_within(self, tau: Sequence[Scalar]) -> list[Scalar]:
+        """Joint forces within what the drives can give."""
+        return limited(self.model, tau) if self.efforts else list(tau)
 
     @cached_property
     def sampled(self) -> bool:
@@ -148,7 +168,7 @@ class Field:
             if self.sampled
             else self.torque(t, q, v, y[of_z])
         )
-        tau = [a + b for a, b in zip(tau, u, strict=True)]
+        tau = self.driven_within([a + b for a, b in zip(tau, u, strict=True)])
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
         a, heat = self.accelerations(q, v, net)
         return a, tau, rates, heat
@@ -156,17 +176,21 @@ class Field:
     def accelerations(
         self, q: list[Scalar], v: list[Scalar], net: list[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """(a, heat'): accelerations (nv) under joint forces ``net``, loops honoured; the power lost
-        in the ground, if any.
+        """(a, heat'): accelerations (nv) under joint forces ``net`` and the machine's passive ones,
+        loops honoured; the power lost in the ground, if any, and in the machine.
         """
+        own = self.machine(q, v)
+        if self.machine:
+            net = [f + p for f, p in zip(net, own.total, strict=True)]
+        lost = list(own.loss.values())
         if self.contact is None:
-            return self._dynamics(q, v, net)[0], []
+            return self._dynamics(q, v, net)[0], lost
         if self.model.loops:
             _, felt, wrenches = self.contact.reactions(q, v)
             (a,) = self._dynamics(q, v, net, wrenches)
         else:
             a, felt = self.contact.forward_dynamics(q, v, net)
-        return a, [_losses(felt)]
+        return a, [_losses(felt), *lost]
 
     @cached_property
     def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
@@ -178,6 +202,11 @@ class Field:
         if self.baumgarte:
             algorithm = forward_dynamics(self.model, self.baumgarte, wrenches)
         return plain_text(algorithm, self.model, ())
+
+    @cached_property
+    def effort_ranges(self) -> list[tuple[float, float]]:
+        """What each drive can give, backward and forward."""
+        return [element.efforts for joint in self.model.joints for element in joint.machine]
 
     def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
         """y' over any scalar."""
@@ -216,12 +245,16 @@ class Field:
     ) -> tuple[list[Scalar], list[Scalar]]:
         """(a, tau): friction is overcome where the motion is prescribed, else it acts."""
         assert self.prescribed is not None
-        outside = [f - d * w for f, d, w in zip(u, self.damping, v, strict=True)]
+        own = self.machine(q, v).total if self.machine else [0.0] * self.model.nv
+        held = [p - d * w for p, d, w in zip(own, self.damping, v, strict=True)]
+        outside = [f + p for f, p in zip(u, held, strict=True)]
         solved = self.prescribed.solve(self._robot, t, q, v, outside)
-        return solved.a, [f + d * w for f, d, w in zip(solved.tau, self.damping, v, strict=True)]
+        return solved.a, [f - p for f, p in zip(solved.tau, held, strict=True)]
 
     def _heat(self, q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
-        return [] if self.contact is None else [_losses(self.contact.reactions(q, v)[1])]
+        lost = list(self.machine(q, v).loss.values())
+        ground = [] if self.contact is None else [_losses(self.contact.reactions(q, v)[1])]
+        return ground + lost
 
     @property
     def inputs(self) -> tuple[Port, ...]:
@@ -251,7 +284,8 @@ class Field:
             robot_key(self.model),
             law,
             repr(self.damping),
-            repr(self.baumgarte),
+            repr((self.baumgarte, self.efforts and self.effort_ranges)),
+            self.machine.fingerprint,
             *filter(None, [ground]),
         )
 

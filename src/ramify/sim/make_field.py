@@ -34,6 +34,9 @@ def make_field(
     damping: ArrayLike = 0.0,
     ground: GroundLike = None,
     stabilisation: str | float = "projection",
+    passive: bool = True,
+    stops: bool = True,
+    efforts: bool = True,
 ) -> Field:
     """The right-hand side; StateError and others name what does not fit. damping: (nv) as it
     stands, or one number for all joints but floating bases.
@@ -43,12 +46,22 @@ def make_field(
     rate = stabilisation_rate(stabilisation) if model.loops else 0.0
     friction = _friction(model, damping)
     known: dict[Any, Field] = model.memo.setdefault("fields", {})
-    key = (id(control), ground if isinstance(ground, str) else id(ground), friction, rate)
+    key = (id(control), ground if isinstance(ground, str) else id(ground), friction, rate,
+           bool(passive), bool(stops), bool(efforts))  # fmt: skip
     found = known.get(key)
     if found is not None:
         return found
     law = as_controller(control, model)
-    made = Field(model, law, friction, as_ground(ground, model), rate)
+    made = Field(
+        model,
+        law,
+        friction,
+        as_ground(ground, model),
+        rate,
+        bool(passive),
+        bool(stops),
+        bool(efforts),
+    )
     _ = made.contact  # says what does not fit
     own = law is control and (made.ground is ground or isinstance(ground, str))
     if own and ships_with_ramify(law) and ships_with_ramify(made.ground):

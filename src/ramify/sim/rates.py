@@ -13,6 +13,7 @@ from ramify.control.robot import RobotText
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar
+from ramify.drives.questions import passive_forces
 from ramify.kernels.make import kernel
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
@@ -84,6 +85,7 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
         asked, own = asked_for(field, t, q, v, y[..., of_z])
         tau = u + asked
     _refuse_unknown(field, t, tau)
+    tau = within_efforts(field, tau)
     friction = np.array(field.damping) * v
     a, heat = accelerations(field, q, v, tau - friction)
     lead = y.shape[:-1]
@@ -115,8 +117,8 @@ def _refuse_unknown(field: Field, t: float, tau: Array) -> None:
 
 
 def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, Array]:
-    """(a, heat'): accelerations (..., nv) under net joint forces; the power (..., 1) lost in the
-    ground, (..., 0) without one.
+    """(a, heat'): accelerations (..., nv) under net joint forces and the machine's passive ones;
+    the power (..., 1) lost in the ground, if there is one, and that of the machine's losses.
     """
     if field.baumgarte:
         lead, columns = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net))
@@ -129,11 +131,25 @@ def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, 
             for part in found
         )
         return a, heat
+    lost = np.zeros((*q.shape[:-1], 0))
+    if field.machine:
+        own = passive_forces(field.model, q, v, field.stops, field.passive)
+        net = net + own.total
+        if field.machine.losses:
+            lost = np.stack([own.loss[part] for part in field.machine.losses], axis=-1)
     if field.contact is None:
-        return kernel(field.model, "forward_dynamics")(q, v, net), np.zeros((*q.shape[:-1], 0))
+        return kernel(field.model, "forward_dynamics")(q, v, net), lost
     *_, loss, wrenches = field.contact.forces(q, v)
     a = kernel(field.model, "forward_dynamics_wrenches")(q, v, net, wrenches)
-    return a, loss.sum(axis=-1, keepdims=True)
+    return a, np.concatenate([loss.sum(axis=-1, keepdims=True), lost], axis=-1)
+
+
+def within_efforts(field: Field, tau: Array) -> Array:
+    """Joint forces (..., nv) within what the drives can give."""
+    if not field.efforts:
+        return tau
+    low, high = np.array(field.effort_ranges).T
+    return np.clip(tau, low, high)
 
 
 def asked_for(
@@ -219,6 +235,7 @@ def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Arra
     tau = np.array(held)
     if field.control is not None and not field.sampled:
         tau = tau + _forces(field, field.control, t, y)
+    tau = within_efforts(field, tau)
     net = tau - np.array(field.damping) * y[:, of_v]
     finite = np.isfinite(net).all(axis=1)
     a = np.full_like(net, np.nan)

@@ -22,12 +22,14 @@ from ramify.contact.record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, StateError
 from ramify.core.version import __version__
+from ramify.drives.questions import Passive, passive_forces
 from ramify.files.robot_writer import to_yaml
 from ramify.kernels.questions import energy, momentum
 from ramify.loops.record import Loops
 from ramify.model.answers import Momentum
 from ramify.model.robot import Robot
 from ramify.motion.trajectory import Motion
+from ramify.sim.limits_reached import Reached, limits_reached
 
 
 class Work(NamedTuple):
@@ -176,9 +178,26 @@ class Run:
 
     @cached_property
     def energy(self) -> Energies:
-        """Energies(kinetic, potential, total) at every row, in J."""
+        """Energies(kinetic, potential, total) at every row, in J; what springs, stops and tendons
+        store is potential energy, too.
+        """
         kinetic, potential = (_fixed(x) for x in energy(self.model, self.q, self.v))
+        for stored in self.passive.stored.values():
+            potential = _fixed(potential + stored)
         return Energies(kinetic, potential, _fixed(kinetic + potential))
+
+    @cached_property
+    def passive(self) -> Passive:
+        """Passive joint forces of the machine that acted, in all and by part: see
+        ``Model.passive_forces``.
+        """
+        on = (bool(self.options.get(key, False)) for key in ("stops", "passive"))
+        return passive_forces(self.model, self.q, self.v, *on)
+
+    @cached_property
+    def limits_reached(self) -> tuple[Reached, ...]:
+        """Stops, efforts and rated speeds that were reached, with joint, time and how far."""
+        return tuple(limits_reached(self.model, self.t, self.q, self.v, self.tau))
 
     @cached_property
     def momentum(self) -> Momentum:

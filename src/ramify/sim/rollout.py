@@ -103,6 +103,9 @@ def rollout(
     t0: float = 0.0,
     stabilisation: str | float = "projection",
     on_failure: Literal["warn", "raise"] = "warn",
+    passive: bool = True,
+    stops: bool = True,
+    efforts: bool = True,
 ) -> Rollout:
     """Advance a batch of states by fixed steps.
 
@@ -112,7 +115,7 @@ def rollout(
     whose forces (..., nv) are held during the step; ground: a law of rf.contact, a word such as
     "firm", or a mapping; method: a fixed-step scheme ("rk4", "rk5", "euler", "semi_implicit_euler",
     …); damping as in ``simulate``; every: keep every so many steps (by default only the last
-    state); stabilisation of loops as in ``simulate``.
+    state); stabilisation of loops, passive, stops and efforts as in ``simulate``.
 
     A state that diverges is marked in ``status``, with its index, time and reason, and reported in
     a RuntimeWarning; the others go on. on_failure="raise" makes it an error, as it is where all
@@ -134,7 +137,9 @@ def rollout(
         starts = [i for i, _ in model.layout.balls]
         check_quaternions(starts, model.coordinates, q.reshape(-1, model.nq))
     policy = control if callable(control) and not isinstance(control, Controller) else None
-    equation = make_field(model, None if policy else control, damping, ground, stabilisation)
+    equation = make_field(
+        model, None if policy else control, damping, ground, stabilisation, passive, stops, efforts
+    )
     project = bool(model.loops) and stabilisation == "projection"
     lead = q.shape[:-1]
     if v.shape[:-1] != lead:

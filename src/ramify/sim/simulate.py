@@ -14,6 +14,7 @@ from ramify.contact.record import Contacts
 from ramify.contact.stability import warn_of_long_steps
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.drives.questions import passive_forces
 from ramify.kernels.questions import energy
 from ramify.loops.record import Loops
 from ramify.model.configuration import check_quaternions, checked
@@ -61,6 +62,9 @@ def simulate(
     progress: bool = False,
     stabilisation: str | float = "projection",
     at_singularity: str = "stop",
+    passive: bool = True,
+    stops: bool = True,
+    efforts: bool = True,
 ) -> Run:
     """Simulate from t = 0 to t_end seconds.
 
@@ -75,7 +79,9 @@ def simulate(
     Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after
     each step, in position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity:
     "stop" where loops pass a singular posture (a dead centre), or "pass": go on with the velocity
-    there, and note the time in ``stats``.
+    there, and note the time in ``stats``. passive: springs, damping, friction, tendons and gravity
+    compensation of the machine act; stops: joints stop at their limits; efforts: drives give no
+    more than they can. Each is switched off by False, and the result says so.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then.
@@ -89,7 +95,7 @@ def simulate(
         progress, auto and step is None,
     )  # fmt: skip
     q, v = _state(model, q0, v0)
-    field = shared(make_field(model, control, damping, ground, stabilisation))
+    field = shared(make_field(model, control, damping, ground, stabilisation, passive, stops, efforts))
     run = _Run(field, options)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
@@ -280,7 +286,8 @@ class _Run:
             "dt_out": o.dt_out, "t_end": o.t_end, "step": o.step,
             "max_step": o.max_step if np.isfinite(o.max_step) else None,
             "control": repr(field.control) if field.control is not None else "none",
-            "damping": list(field.damping), "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(),
+            "damping": list(field.damping), "passive": field.passive, "stops": field.stops,
+            "efforts": field.efforts, "q0": y[0, of_q].tolist(), "v0": y[0, of_v].tolist(),
             "events": list(o.events),
             "ground": None if field.contact is None or field.ground is None
             else field.contact.ground.described(field.ground),
@@ -290,6 +297,9 @@ class _Run:
             "evaluations": self.done.evaluations,
             "wall_time": wall,
         }
+        if field.machine.losses:
+            lost = y[-1, field.of_heat][-len(field.machine.losses) :]
+            stats["machine_losses"] = dict(zip(field.machine.losses, lost.tolist(), strict=True))
         if self.closing is not None:
             how = "projection" if self.closing.project else field.baumgarte or "none"
             options |= {"stabilisation": how, "start": self.start_note or "as given"}
@@ -306,6 +316,7 @@ class _Run:
         of_q, of_v, _, _ = self.field.parts
         q, v, model = y[:, of_q], y[:, of_v], self.field.model
         net = tau - np.array(self.field.damping) * v
+        net = net + passive_forces(model, q, v, self.field.stops, self.field.passive).total
         return observed_loops(
             model, q, v, net, None if contacts is None else contacts.wrenches(model, q)
         )
@@ -315,7 +326,11 @@ class _Run:
         rows = unit(self.field.model, np.stack([self.rows[0][0], self.rows[-1][-1]]))
         kinetic, potential = energy(self.field.model, rows[:, of_q], rows[:, of_v])
         work, loss = rows[:, of_work].T
+        own = passive_forces(
+            self.field.model, rows[:, of_q], rows[:, of_v], self.field.stops, self.field.passive
+        )
         total = kinetic + potential - work + loss + rows[:, self.field.of_heat].sum(axis=1)
+        total = total + sum(own.stored.values())
         if self.field.contact is not None:
             stored = self.field.contact.forces(rows[:, of_q], rows[:, of_v])[4]
             total = total + stored.sum(axis=-1)

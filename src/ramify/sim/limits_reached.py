@@ -1,0 +1,57 @@
+"""When and where a run reached the limits of its machine: stops, efforts, rated speeds."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.model.robot import Robot
+
+
+class Reached(NamedTuple):
+    """A limit of a coordinate that was reached: ``what`` ("lower stop", "upper stop", "effort",
+    "velocity"), ``since`` (s), the share of the rows at it, and the ``most``: how far beyond it.
+    """
+
+    name: str
+    what: str
+    since: float
+    share: float
+    most: float
+
+    def __str__(self) -> str:
+        beyond = f", at most {self.most:.3g} beyond" if self.what != "effort" else ""
+        rows = f"{100.0 * self.share:.3g} % of the rows"
+        return f"{self.name!r} at its {self.what} from t = {self.since:.6g} s, {rows}{beyond}"
+
+
+def limits_reached(robot: Robot, t: Array, q: Array, v: Array, tau: Array) -> list[Reached]:
+    """All limits that a run of rows t (T), q, v, tau reached."""
+    found: list[Reached] = []
+    plain = dict(zip(robot.layout.plain_q, robot.layout.plain_v, strict=True))
+    start = 0
+    for joint in robot.joints:
+        for i, (low, high) in enumerate(joint.limits):
+            if start + i in plain and low < high:
+                name, x = robot.coordinates[start + i], q[:, start + i]
+                found += _beyond(name, "lower stop", t, low - x)
+                found += _beyond(name, "upper stop", t, x - high)
+        start += joint.nq
+    elements = [element for joint in robot.joints for element in joint.machine]
+    for j, (name, element) in enumerate(zip(robot.velocities, elements, strict=True)):
+        low, high = element.efforts
+        force = tau[:, j]
+        if np.isfinite(high):
+            found += _beyond(name, "effort", t, np.maximum(force - high, low - force), True)
+        if np.isfinite(element.velocity):
+            found += _beyond(name, "velocity", t, np.abs(v[:, j]) - element.velocity)
+    return found
+
+
+def _beyond(name: str, what: str, t: Array, excess: Array, at: bool = False) -> list[Reached]:
+    rows = np.flatnonzero(excess >= 0.0 if at else excess > 0.0)
+    if not rows.size:
+        return []
+    return [Reached(name, what, float(t[rows[0]]), rows.size / len(t), float(excess[rows].max()))]

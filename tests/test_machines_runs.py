@@ -1,0 +1,163 @@
+"""Machines in motion: closed forms, energy, saturation, limits, and what is switched off."""
+
+from __future__ import annotations
+
+from importlib.metadata import distribution
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+import ramify as rf
+from ramify.api.model import Model
+
+TIGHT = {"rtol": 1e-11, "atol": 1e-13}
+WEIGHTLESS = (0.0, 0.0, 0.0)
+
+
+def wheel(**machine: object) -> Model:
+    """A joint of inertia 2 kg m^2 without gravity."""
+    limits = machine.pop("limits", ())
+    b = rf.Builder("wheel", gravity=WEIGHTLESS)
+    b.link("rim", mass=1.0, inertia=(1.0, 1.0, 2.0), limits=limits, **machine)  # type: ignore[arg-type]
+    return b.model()
+
+
+def block(**machine: object) -> Model:
+    b = rf.Builder("block", gravity=WEIGHTLESS)
+    b.link("mass", None, "prismatic", axis=(1, 0, 0), mass=3.0, **machine)
+    return b.model()
+
+
+def test_a_damped_spring_has_its_frequency_and_decrement() -> None:
+    inertia, k, c, rest = 2.0 + 0.5, 40.0, 1.5, 0.3
+    m = wheel(armature=0.5, spring={"stiffness": k, "rest": rest}, damping=c)
+    r = rf.simulate(m, 3.0, q0=[rest + 0.4], dt_out=0.05, **TIGHT)
+    decay = c / (2.0 * inertia)
+    w = np.sqrt(k / inertia - decay**2)
+    exact = rest + 0.4 * np.exp(-decay * r.t) * (np.cos(w * r.t) + decay / w * np.sin(w * r.t))
+    assert_allclose(r.q[:, 0], exact, atol=1e-9)
+    assert r.audit.passed
+    assert "stored in springs 3.2 J at the start" in str(r.audit)
+
+
+def test_dry_friction_stops_a_block_after_its_distance() -> None:
+    """x = m v^2 / 2 F for the sharp law; the smoothed one creeps on a little (slip_speed)."""
+    force, v0, slip = 6.0, 2.0, 1e-5
+    m = block(friction={"coulomb": force, "slip_speed": slip})
+    r = rf.simulate(m, 1.5, v0=[v0], dt_out=0.01, **TIGHT)
+    assert_allclose(r.q[-1, 0], 3.0 * v0**2 / (2.0 * force), rtol=1e-4)
+    assert abs(r.v[-1, 0]) < 1e-9
+    assert_allclose(r.stats["machine_losses"]["friction"], 0.5 * 3.0 * v0**2, rtol=1e-8)
+
+
+def test_friction_by_direction_stops_earlier_on_one_side() -> None:
+    m = block(friction={"coulomb": {"forward": 6.0, "backward": 3.0}, "slip_speed": 1e-4})
+    ahead, back = (rf.simulate(m, 3.0, v0=[v], **TIGHT).q[-1, 0] for v in (1.0, -1.0))
+    assert_allclose([ahead, back], [0.25, -0.5], rtol=1e-3)
+
+
+def test_a_stop_turns_a_wheel_back_and_takes_its_energy() -> None:
+    """For a ramp that is short the closed form is restitution e^-2 and depth v0 T / e."""
+    T, v0 = 0.005, 3.0
+    m = wheel(limits=[(-1.0, 1.0)], stop={"time": T, "ratio": 1.0})
+    r = rf.simulate(m, 1.0, q0=[0.9], v0=[v0], dt_out=1e-4, **TIGHT)
+    assert_allclose(r.q.max() - 1.0, v0 * T / np.e, rtol=0.1)
+    assert_allclose(-r.v[-1, 0] / v0, np.exp(-2.0), rtol=0.25)
+    total = r.energy.total
+    assert (np.diff(total) < 1e-9 * total[0]).all()
+    assert r.audit.energy.relative < 1e-6
+    (reached,) = r.limits_reached
+    assert (reached.name, reached.what) == ("rim", "upper stop")
+    assert_allclose(reached.since, 0.1 / v0, atol=2e-4)
+
+
+def test_a_drive_gives_no_more_than_its_effort() -> None:
+    m = wheel(effort=4.0)
+    r = rf.simulate(m, 1.0, control=lambda t, q, v: [10.0], **TIGHT)
+    assert_allclose(r.tau, 4.0)
+    assert_allclose(r.q[-1], [0.5 * 4.0 / 2.0], rtol=1e-9)
+    assert r.limits_reached[0].what == "effort"
+    free = rf.simulate(m, 1.0, control=lambda t, q, v: [10.0], efforts=False, **TIGHT)
+    assert_allclose(free.q[-1], [2.5], rtol=1e-9)
+    assert "switched off: effort limits" in str(free.audit)
+    tau = rf.rollout(m, np.zeros((3, 1)), np.zeros((3, 1)), steps=100, dt=0.01, tau=[10.0])
+    assert_allclose(tau.q, 1.0, rtol=1e-12)
+
+
+def test_passive_forces_and_stops_are_switched_off_on_request() -> None:
+    m = wheel(damping=2.0, limits=[(-1.0, 1.0)])
+    off = rf.simulate(m, 1.0, v0=[3.0], passive=False, stops=False, **TIGHT)
+    assert_allclose(off.q[-1], [3.0])
+    assert "switched off: passive forces of the machine, stops at joint limits" in str(off.audit)
+    only = rf.simulate(m, 1.0, v0=[3.0], passive=False, **TIGHT)
+    assert only.q.max() < 1.1
+    damped = rf.simulate(m, 1.0, v0=[0.5], stops=False, **TIGHT)
+    assert_allclose(damped.v[-1], [0.5 * np.exp(-1.0)], rtol=1e-9)
+    more = rf.simulate(m, 1.0, v0=[0.5], damping=2.0, **TIGHT)
+    assert_allclose(more.v[-1], [0.5 * np.exp(-2.0)], rtol=1e-9)
+
+
+def test_rollouts_and_runs_of_a_function_are_the_same_machine() -> None:
+    b = rf.Builder("arm")
+    solid = {"mass": 1.0, "com": (0.3, 0.0, 0.0), "inertia": (0.01, 0.02, 0.02)}
+    b.link("a", axis=(0, 1, 0), damping=0.2, friction=0.3, limits=[(-0.5, 1.0)], **solid)
+    b.link(
+        "b", "a", at=(0.5, 0, 0), axis=(0, 1, 0), spring={"stiffness": 3.0}, armature=0.1, **solid
+    )
+    m = b.model()
+    plain = rf.simulate(m, 0.6, **TIGHT)
+    called = rf.simulate(m, 0.6, control=lambda t, q, v: [0.0, 0.0], **TIGHT)
+    rolled = rf.rollout(m, np.zeros(2), np.zeros(2), steps=6000, dt=1e-4)
+    assert plain.audit.passed
+    assert_allclose(called.q[-1], plain.q[-1], atol=1e-8)
+    assert_allclose(rolled.q, plain.q[-1], atol=1e-6)
+    assert_allclose(
+        plain.a, m.forward_dynamics(plain.q, plain.v, plain.tau, passive=True), atol=1e-8
+    )
+
+
+def test_a_prescribed_motion_overcomes_springs_and_friction() -> None:
+    m = wheel(spring={"stiffness": 5.0}, damping=0.7)
+    motion = rf.motion.Quintic([0.0], [1.0], 1.0)
+    r = rf.simulate(m, 1.0, control=rf.control.Prescribed(motion), **TIGHT)
+    wanted = 2.0 * r.a[:, 0] + 0.7 * r.v[:, 0] + 5.0 * r.q[:, 0]
+    assert_allclose(r.tau[:, 0], wanted, atol=1e-9)
+    assert r.audit.passed
+
+
+def test_a_force_where_nothing_drives_is_refused() -> None:
+    b = rf.Builder("cart", gravity=WEIGHTLESS)
+    b.link("cart", None, "prismatic", mass=1.0)
+    b.link("pole", "cart", mass=1.0, com=(0.1, 0, 0), actuated=False)
+    with pytest.raises(rf.SimulationError, match="'pole', which has no drive"):
+        rf.simulate(b.model(), 0.1, control=lambda t, q, v: [1.0, 2.0])
+    r = rf.simulate(b.model(), 0.1, control=lambda t, q, v: [1.0, 0.0])
+    assert r.tau[0, 0] == 1.0
+
+
+ROBOTS = Path(
+    str(distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots"))
+)  # fmt: skip
+ARMS = ["ur_description/urdf/ur5_robot.urdf", "panda_description/urdf/panda.urdf"]
+
+
+@pytest.mark.parametrize("file", ARMS)
+def test_a_falling_arm_stays_within_its_limits(file: str) -> None:
+    m = rf.load(ROBOTS / file).tree
+    q0 = m.random(2)[0]
+    r = rf.simulate(m, 1.5, q0=q0, rtol=1e-9, atol=1e-11)
+    assert r.audit.energy.relative < 1e-6
+    beyond = [found.most for found in r.limits_reached if found.what.endswith("stop")]
+    assert max(beyond, default=0.0) < 0.3
+
+
+def test_a_robot_rests_on_its_stop() -> None:
+    b = rf.Builder("flap")
+    b.link("flap", axis=(0, 1, 0), mass=1.0, com=(0.5, 0, 0), inertia=(0, 0.02, 0.02), damping=0.5,
+           limits=[(-1.0, 0.7)])  # fmt: skip
+    m = b.model()
+    r = rf.simulate(m, 6.0, rtol=1e-9)
+    deflection = 9.81 * 0.5 * np.cos(0.7) / (m.mass_matrix([0.0])[0, 0] / 0.005**2)
+    assert_allclose(r.q[-1, 0] - 0.7, deflection, rtol=1e-2)
