@@ -1,9 +1,9 @@
 """Controllers: texts over any scalar that give joint forces from the time and the state."""
 
-from ramify.control.base import CONTROLLERS, Controller, as_controller
+from ramify.control.base import CONTROLLERS, Controller
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.feedforward import Feedforward
-from ramify.control.function import Function
+from ramify.control.function import Function, as_controller
 from ramify.control.gravity import GravityCompensation
 from ramify.control.pd import PD, PID
 from ramify.control.prescribed import Prescribed

@@ -117,11 +117,16 @@ class Controller(ABC):
         """
         chosen = self.driven(robot)
         found, rates = self.law(robot, chosen, t, q, v, z)
-        limits = None if self.limits is None else spread("limits", self.limits, chosen, robot)
+        limits = self.limits_of(robot, chosen)
         tau: list[Scalar] = [0.0] * robot.nv
-        for i, (j, force) in enumerate(zip(chosen.v, found, strict=True)):
-            tau[j] = force if limits is None else limited(force, limits[i])
+        for j, force, limit in zip(chosen.v, found, limits, strict=True):
+            tau[j] = limited(force, limit)
         return tau, rates
+
+    def limits_of(self, robot: RobotText, driven: Driven) -> Sequence[float]:
+        """One limit per driven coordinate."""
+        limits = (math.inf,) if self.limits is None else self.limits
+        return spread("limits", limits, driven, robot)
 
     def torque(
         self, model: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None = None, ground: Any = None
@@ -179,25 +184,6 @@ def read_controller(raw: object, path: Path, reading: Reading) -> Controller | N
         except RamifyError as error:
             raise reading.refuse(path, str(error)) from error
     return made
-
-
-def as_controller(control: Any, model: Robot) -> Controller | None:
-    """A controller that fits the model: None and controllers as they are, a function f(t, q, v) ->
-    tau as a ``Function``.
-    """
-    from ramify.control.function import Function
-
-    if control is None:
-        return None
-    if not isinstance(control, Controller):
-        if not callable(control):
-            raise StateError(
-                "control must be a controller or a function f(t, q, v) -> tau; it is a "
-                f"{type(control).__name__}"
-            )
-        control = Function(control)
-    control.check(model)
-    return control
 
 
 def _contact(model: Robot, ground: Any) -> ContactText | None:

@@ -68,9 +68,8 @@ class Function(Controller):
 
     def check(self, model: Robot) -> None:
         """Only the names of the joints and the limits: the function is not called beforehand."""
-        from ramify.control.torque import Torque
-
-        Torque(0.0, actuated=self.actuated, limits=self.limits).check(model)
+        robot = RobotText(model)
+        self.limits_of(robot, self.driven(robot))
 
     def _refuse_undriven(self, tau: Array, robot: RobotText, driven: Driven) -> None:
         """A force where nothing drives would be lost."""
@@ -102,3 +101,22 @@ class Function(Controller):
             return tau[..., list(driven.v)]
         wanted = " or ".join(str((*batch, n)) for n in dict.fromkeys((robot.nv, len(driven))))
         raise StateError(f"{self._name} gives forces of shape {tau.shape}; it must give {wanted}")
+
+
+def as_controller(control: Any, model: Robot) -> Controller | None:
+    """A controller that fits the model: None and controllers as they are, a function f(t, q, v) ->
+    tau as a ``Function``.
+
+    Raises StateError for anything else, and where it does not fit.
+    """
+    if control is None:
+        return None
+    if not isinstance(control, Controller):
+        if not callable(control):
+            raise StateError(
+                "control must be a controller or a function f(t, q, v) -> tau; it is a "
+                f"{type(control).__name__}"
+            )
+        control = Function(control)
+    control.check(model)
+    return control

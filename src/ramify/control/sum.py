@@ -75,12 +75,10 @@ class Sum(Controller):
 
     def check(self, model: Robot) -> None:
         """Each part by itself, then the joints and limits of the sum."""
-        from ramify.control.torque import Torque
-
         for part in self.parts:
             part.check(model)
         robot = RobotText(model)
-        Torque(0.0, actuated=self.driven(robot).names, limits=self.limits).check(model)
+        self.limits_of(robot, self.driven(robot))
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
@@ -88,8 +86,7 @@ class Sum(Controller):
         forces: list[list[Scalar]] = []
         rates: list[Scalar] = []
         for part in self.parts:
-            own = z[len(rates) : len(rates) + part.states]
-            tau, moved = part.text(robot, t, q, v, own)
+            tau, moved = part.text(robot, t, q, v, z[len(rates) : len(rates) + part.states])
             forces.append([tau[j] for j in driven.v])
             rates += moved
         return sums(*forces), rates

@@ -14,7 +14,8 @@ from ramify.api.build import load
 from ramify.api.model import Model
 from ramify.api.result import Result
 from ramify.api.simulate import simulate
-from ramify.control.base import Controller, as_controller
+from ramify.control.base import Controller
+from ramify.control.function import as_controller
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
 from ramify.core.messages import near

@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike
 
 from ramify.contact.ground import Ground
 from ramify.contact.laws import as_ground
-from ramify.control.base import Controller, as_controller
+from ramify.control.base import Controller
+from ramify.control.function import as_controller
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.core.records import ships_with_ramify
