@@ -206,6 +206,26 @@ def test_friction_is_viscous_at_slow_and_coulomb_at_fast_slip() -> None:
 
 # ---- a block on a slope ----
 
+@pytest.mark.parametrize("steepness", [0.5, 2.0, 4.0])
+@pytest.mark.parametrize("law", LAWS, ids=NAMES)
+def test_friction_on_a_steep_field_is_that_of_its_normal_force(
+    law: Ground, steepness: float
+) -> None:
+    """The normal of a field is longer than one on a slope, and so is the load that friction feels:
+    at fast slip friction is mu times the whole normal force, at any angle.
+    """
+    heights = [[0.0, 0.0], [steepness, steepness]]
+    field = HeightField(heights=heights, spacing=1.0)
+    ground = replace(law, terrain=field, friction=0.4).fitted(ball())
+    place = Vec3(0.5, 0.5, 0.5 * steepness - 0.02)
+    normal = np.array((-steepness, 0.0, 1.0)) / math.hypot(1.0, steepness)
+    felt = ground.reaction(place, Vec3(0.0, 1e5, 0.0))
+    force = np.array((felt.force.x, felt.force.y, felt.force.z))
+    across = force @ normal
+    assert across > 0.0
+    assert force[1] == pytest.approx(-0.4 * across, rel=1e-3)
+
+
 SLOPE_LAWS = [
     Firm(friction=0.5, horizontal_damping=1e5),
     Dusty(friction=0.5, horizontal_damping=1e5),

@@ -4,6 +4,7 @@ what they refuse.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -28,6 +29,7 @@ from ramify.control import (
     TorqueTable,
     as_controller,
 )  # fmt: skip
+from ramify.control.compiled import COMPILED
 from ramify.model.drives import driven
 from ramify.motion import Cycloid, Harmonic, Hold, Quintic, Spline
 from ramify.trace.interpret import interpret
@@ -411,6 +413,115 @@ def test_sums() -> None:
         0.0,
         0.0,
     ]
+
+
+def test_states_of_a_sum_stay_with_their_parts() -> None:
+    """Each part integrates its own errors and feels its own integral, in the order of the parts."""
+    model = arm(6, 3)
+    first, second = model.joints[0], model.joints[1]
+    parts = [
+        PID(Hold(np.full(joint.dof, aim)), 2.0, ki, 4.0, actuated=joint.name)
+        for joint, aim, ki in ((first, 0.3, 5.0), (second, -0.7, 11.0))
+    ]
+    both = Sum(parts)
+    q, v = state(model, 3)
+    z = np.arange(1.0, both.states + 1.0)
+    cut = parts[0].states
+    tau, rates = both.text(RobotText(model), 0.0, q.tolist(), v.tolist(), z.tolist())
+    own = [model.joint_slice(joint.name) for joint in (first, second)]
+    wanted = np.zeros(model.nv)
+    for at, aim, ki, integral in zip(
+        own, (0.3, -0.7), (5.0, 11.0), (z[:cut], z[cut:]), strict=True
+    ):
+        wanted[at] = 2.0 * (aim - q[at]) + ki * integral - 4.0 * v[at]
+    assert np.allclose(tau, wanted)
+    assert np.allclose(rates, np.r_[0.3 - q[own[0]], -0.7 - q[own[1]]])
+    assert np.allclose(both.torque(model, 0.0, q, v, z), wanted)
+
+
+def cart_pole() -> rf.Model:
+    made = rf.Builder("cart_pole")
+    made.link("cart", joint="prismatic", axis=(1, 0, 0), mass=1.0)
+    made.link(
+        "pole", parent="cart", joint="revolute", axis=(0, 1, 0), mass=0.5, com=(0, 0, -0.4),
+        inertia=(0.01, 0.01, 0.001), actuated=False,
+    )  # fmt: skip
+    return made.model()
+
+
+def test_forces_of_a_function_act_where_nothing_is_driven() -> None:
+    """A spring at the passive hinge, written as a function: as if the hinge were driven by it."""
+    model = cart_pole()
+    start = np.array([0.0, 0.6])
+
+    def spring(t: Any, q: Any, v: Any) -> Any:
+        return np.array([0.0, -3.0 * q[1]])
+
+    run = rf.simulate(model, 1.0, start, control=spring, dt_out=0.1)
+    driven = rf.control.PD(rf.motion.Hold(0.0), kp=3.0, kd=0.0, actuated="pole")
+    want = rf.simulate(model, 1.0, start, control=driven, dt_out=0.1)
+    assert np.abs(run.q - want.q).max() < 1e-7
+    assert np.abs(run.q - rf.simulate(model, 1.0, start, dt_out=0.1).q).max() > 0.1
+    assert run.audit.passed
+    rolled = rf.rollout(
+        model, start, np.zeros(2), steps=100, dt=0.01, control=Function(spring), method="rk4"
+    )
+    assert np.abs(rolled.q - want.q[-1]).max() < 1e-5
+    both = Sum([Function(spring), Torque(0.0)])
+    assert both.torque(model, 0.0, start, np.zeros(2)).tolist() == pytest.approx([0.0, -1.8])
+    with pytest.raises(rf.StateError, match="gives a force for 'pole', which actuated= leaves out"):
+        Function(spring, actuated="cart").torque(model, 0.0, start, np.zeros(2))
+    limited = Function(lambda t, q, v: np.array([9.0, 9.0]), limits=2.0)
+    assert limited.torque(model, 0.0, start, np.zeros(2)).tolist() == [2.0, 9.0]
+
+
+@pytest.mark.parametrize("name", list(CONTROLLERS))
+def test_forces_asked_for_again_and_again_are_compiled(name: str) -> None:
+    model = floating("free")
+    control = CONTROLLERS[name](3)
+    (q, v), t = state(model, 2, 5), np.linspace(0.0, 1.0, 5)
+    plain = control.torque(model, t, q, v)
+    for _ in range(4):
+        again = control.torque(model, t, q, v)
+    asked = model.memo[COMPILED][id(control)]
+    assert (asked.kernel is not None) == control.traceable
+    scale = np.abs(plain).max() + 1.0
+    assert np.abs(again - plain).max() < 1e-12 * scale
+    one = control.torque(model, float(t[3]), q[3], v[3])
+    assert np.abs(one - plain[3]).max() < 1e-12 * scale
+    if control.states:
+        z = np.random.default_rng(0).normal(size=control.states)
+        fresh = replace(control).torque(model, 0.5, q[0], v[0], z)
+        assert np.abs(control.torque(model, 0.5, q[0], v[0], z) - fresh).max() < 1e-12 * scale
+    with pytest.raises(rf.StateError, match="t must be finite"):
+        control.torque(model, np.nan, q, v)
+    del control
+    assert not model.memo[COMPILED]  # the robot does not keep a controller alive
+
+
+def test_compiled_forces_at_late_times() -> None:
+    """Angles beyond the range of our own sine, from the time alone."""
+    model = arm(4, 3)
+    control = PD(Harmonic(np.zeros(4), 1.0, 1e9), kd=0.0)
+    q, v = state(model, 1)
+    for _ in range(5):
+        tau = control.torque(model, 12345.678, q, v)
+    want = 49.0 * (control.motion.at(12345.678).q - q)
+    assert np.allclose(tau, want, rtol=0.0, atol=1e-9)
+    kernel = model.memo[COMPILED][id(control)].kernel
+    assert np.allclose(kernel(q, v, [12345.678]), want, rtol=0.0, atol=1e-9)
+
+
+def test_laws_that_cannot_be_traced_run_on_numpy() -> None:
+    @dataclass(frozen=True)
+    class Stepped(Controller):
+        def law(self, robot: Any, driven: Any, t: Any, q: Any, v: Any, z: Any) -> Any:
+            return [1.0 if t > 0.5 else -1.0 for _ in driven.v], []
+
+    model, control = arm(4, 3), Stepped()
+    q, v = state(model, 1)
+    found = [control.torque(model, t, q, v)[0] for t in (0.0, 1.0, 0.0, 1.0, 0.0, 1.0)]
+    assert found == [-1.0, 1.0] * 3
 
 
 def test_anything_that_controls() -> None:

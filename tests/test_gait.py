@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from test_contact import body as block
 
 import ramify as rf
 from ramify.codegen.backend import Unrolled
@@ -19,6 +20,7 @@ from ramify.motion import (
     Leg,
     Trajectory,
     legs,
+    measured_balance,
     planned_balance,
     support_margin,
     support_polygon,
@@ -335,6 +337,24 @@ def test_support_polygons_and_margins() -> None:
     assert support_margin(support_polygon([[1.0, 2.0]]), [1.0, 0.0]) == pytest.approx(-2.0)
     with pytest.raises(rf.StateError, match="at least one"):
         support_polygon(np.empty((0, 2)))
+
+
+@pytest.mark.parametrize("up", [0, 1, 2])
+def test_balance_asks_gravity_what_is_up(up: int) -> None:
+    """One posture, the world's axes renamed: the same margin of a block on four corners."""
+    corners = {f"c{i}{j}": (0.2 * i, 0.3 * j, 0.0) for i in (-1, 1) for j in (-1, 1)}
+    turn = np.roll(np.eye(3), up + 1, axis=0)  # Z becomes the axis that points up
+    points = {name: tuple(turn @ at) for name, at in corners.items()}
+    model = block(points, gravity=tuple(-9.81 * turn[:, 2]))
+    start = model.neutral()
+    start[:3] = turn @ (0.7, -0.4, -0.01)
+    r = rf.simulate(model, 0.02, start, ground="firm", dt_out=0.01)
+    balance = measured_balance(r)
+    assert balance.margin == pytest.approx([0.2] * 3, abs=1e-9)
+    assert np.ptp(balance.polygons[0], axis=0).tolist() == pytest.approx(
+        [0.6, 0.4] if np.abs(balance.axes[0] @ turn[:, 1]) > 0.5 else [0.4, 0.6]
+    )
+    assert np.abs(balance.axes @ turn[:, 2]).max() < 1e-12
 
 
 def test_the_planned_zero_moment_point() -> None:

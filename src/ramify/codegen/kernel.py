@@ -228,6 +228,7 @@ class Kernel:
     def _with_huge_angles(self, rows: list[Array], results: list[Array]) -> int:
         """States with angles beyond our own sine's range go through NumPy's."""
         huge = (np.abs(rows[0]) > ANGLE_LIMIT).any(axis=1)
+        huge |= not huge.any()  # an angle that is computed, from a time perhaps: take all states
         few = [np.ascontiguousarray(r[huge]) for r in rows]
         found = [np.empty((few[0].shape[0], r.shape[1])) for r in results]
         self._plan.plain.run(few, found, 0, few[0].shape[0])

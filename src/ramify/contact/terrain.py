@@ -76,11 +76,7 @@ class Terrain(ABC):
     @property
     def axes(self) -> tuple[Triple, Triple, Triple]:
         """(ahead, left, up), unit vectors of the world."""
-        up = np.array((0.0, 0.0, 1.0) if self.up is None else self.up)
-        x = np.array((0.0, 1.0, 0.0) if abs(up[0]) > 0.9 else (1.0, 0.0, 0.0))
-        ahead = x - (x @ up) * up
-        ahead = ahead / np.linalg.norm(ahead)
-        return _triple(ahead), _triple(np.cross(up, ahead)), _triple(up)
+        return level_axes((0.0, 0.0, 1.0) if self.up is None else self.up)
 
     def described(self) -> Mapping[str, Any]:
         """The mapping that gives this terrain again."""
@@ -302,6 +298,20 @@ def _sum(weights: Sequence[Scalar], values: Sequence[Scalar]) -> Scalar:
     for w, x in zip(weights, values, strict=True):
         total = total + w * x
     return total
+
+
+# ---- directions ----
+
+
+def level_axes(up: Sequence[float]) -> tuple[Triple, Triple, Triple]:
+    """(ahead, left, up), unit vectors: ahead is along the world's x as far as that is level, along
+    y where x points up; left completes a right-handed set.
+    """
+    u = np.array(_direction("level_axes", "up", up))
+    x = np.array((0.0, 1.0, 0.0) if abs(u[0]) > 0.9 else (1.0, 0.0, 0.0))
+    ahead = x - (x @ u) * u
+    ahead = ahead / np.linalg.norm(ahead)
+    return _triple(ahead), _triple(np.cross(u, ahead)), _triple(u)
 
 
 # ---- numbers ----

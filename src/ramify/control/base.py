@@ -16,10 +16,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from numpy import array
 from numpy.typing import ArrayLike
 
 from ramify.contact.laws import as_ground
 from ramify.contact.robot_on_ground import ContactText
+from ramify.control.compiled import COMPILED, note
 from ramify.control.robot import RobotText, Scalars, StillRobot
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError, StateError
@@ -134,9 +136,34 @@ class Controller(ABC):
         """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z
         (..., states) or its start; ground: what the robot stands on, as for rf.simulate.
 
-        Runs the text on NumPy. Raises StateError where shapes do not fit or a number is not finite,
+        A controller that is asked again and again for one robot is compiled; a law that cannot be
+        traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
         and SimulationError where the controller gives one that is not.
         """
+        known = model.memo.get(COMPILED)
+        asked = known.get(id(self)) if known is not None else None
+        if ground is None and asked is not None and asked.kernel is not None:
+            time = array((t,)) if type(t) is float else np.asarray(t, np.float64)[..., None]
+            try:
+                if asked.start is not None:
+                    return asked.kernel.call(q, v, time, asked.start if z is None else z)
+                if z is None:
+                    return asked.kernel.call(q, v, time)
+            except RamifyError:
+                pass  # the text says better what is wrong
+        elif ground is None:
+            note(self, model)
+        return self._torque_on_numpy(model, t, q, v, z, ground)
+
+    def _torque_on_numpy(
+        self,
+        model: Robot,
+        t: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike,
+        z: ArrayLike | None,
+        ground: Any,
+    ) -> Array:
         times = np.asarray(t, dtype=np.float64)
         if not np.isfinite(times).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.terrain import level_axes
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.kernels.floating import zero_moment_point
@@ -28,6 +29,8 @@ class Touches(Protocol):
     def touching(self) -> Any: ...
     @property
     def center_of_pressure(self) -> Array: ...
+    @property
+    def up(self) -> tuple[float, float, float]: ...
 
 
 class Walk(Protocol):
@@ -45,17 +48,27 @@ class Balance:
     centre of pressure, m; ``polygons``: for each time the support polygon (k, 2), counterclockwise;
     ``margin`` (T,): how far inside it the point lies, m, negative outside. Feet that stand on one
     line have no inside: there the margin is minus the distance from that line.
+
+    The two coordinates are level ones: with Z up those along X and Y. ``axes`` (2, 3) has their
+    directions in the world.
     """
 
     t: Array
     point: Array
     polygons: tuple[Array, ...]
     margin: Array
+    axes: Array
 
 
-def support_polygon(points: ArrayLike) -> Array:
-    """The convex hull (k, 2) of points (n, 2) or (n, 3) of the ground, counterclockwise; of one or
-    two points, those.
+def level(up: ArrayLike) -> Array:
+    """(2, 3): the directions ahead and left, level where ``up`` (3,) points up; X and Y for Z."""
+    return np.array(level_axes(np.asarray(up, dtype=np.float64).tolist())[:2])
+
+
+def support_polygon(points: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) -> Array:
+    """The convex hull (k, 2) of points of the ground, counterclockwise; of one or two points, those.
+
+    points: (n, 2), level coordinates, or (n, 3) in the world, where ``up`` (3,) points up.
     """
     given = np.asarray(points, dtype=np.float64)
     if (
@@ -68,7 +81,8 @@ def support_polygon(points: ArrayLike) -> Array:
             "support_polygon needs finite points (n, 2) or (n, 3), at least one; got shape "
             f"{given.shape}"
         )
-    unique = np.unique(given[:, :2], axis=0)  # sorted by x, then y
+    flat = given if given.shape[1] == 2 else given @ level(up).T
+    unique = np.unique(flat, axis=0)  # sorted by the first coordinate, then the second
     lower, upper = (_chain(order) for order in (unique, unique[::-1]))
     return np.array(lower[:-1] + upper[:-1]) if len(unique) > 1 else unique
 
@@ -112,29 +126,34 @@ def planned_balance(model: Robot, gait: Gait, t: ArrayLike) -> Balance:
     """
     times = np.atleast_1d(np.asarray(t, dtype=np.float64))
     m = gait.whole(model, times)
-    zmp = zero_moment_point(model, m.q, m.v, m.a, 0.0)[:, :2]
+    up = [-g for g in model.gravity]
+    axes = level(up)
+    zmp = zero_moment_point(model, m.q, m.v, m.a, 0.0) @ axes.T
     places, legs = _points(model, gait, m.q)
     standing = gait.standing(times)
     polygons = tuple(
-        support_polygon(row[stands[legs]]) for row, stands in zip(places, standing, strict=True)
+        support_polygon(row[stands[legs]], up) for row, stands in zip(places, standing, strict=True)
     )
-    return Balance(times, zmp, polygons, _margins(polygons, zmp))
+    return Balance(times, zmp, polygons, _margins(polygons, zmp), axes)
 
 
 def measured_balance(result: Walk) -> Balance:
-    """The centre of pressure of a run over the polygon of the points that touch the ground; NaN in
-    flight.
+    """The centre of pressure of a run over the polygon of the points that touch the ground, both
+    seen from above, which the ground's upward direction decides; NaN in flight.
 
     Raises StateError where the run had no ground.
     """
     contacts = result.contacts
     if contacts is None:
         raise StateError("this run had no ground; give rf.simulate one")
-    pressure = contacts.center_of_pressure[:, :2]
+    axes = level(contacts.up)
+    pressure = contacts.center_of_pressure @ axes.T
     none = np.full((1, 2), np.nan)
     rows = zip(contacts.position, contacts.touching, strict=True)
-    polygons = tuple(support_polygon(row[touch]) if touch.any() else none for row, touch in rows)
-    return Balance(result.t, pressure, polygons, _margins(polygons, pressure))
+    polygons = tuple(
+        support_polygon(row[touch], contacts.up) if touch.any() else none for row, touch in rows
+    )
+    return Balance(result.t, pressure, polygons, _margins(polygons, pressure), axes)
 
 
 def _margins(polygons: tuple[Array, ...], points: Array) -> Array:
