@@ -4,6 +4,7 @@ massless links, all readings.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from ramify.core.arrays import Array
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.text import plain_text
+from ramify.loops.far_guess import nearer, rotation_vector
+from ramify.model.frame import Frame, from_rpy, rotation_about
 from ramify.trace.interpret import interpret
 
 BASES = ("free", None, "free_euler")
@@ -37,6 +40,91 @@ def full_system(
 
 
 # ---- kinematics ----
+
+
+@pytest.mark.parametrize("kind", ["fixed", "prismatic", "revolute", "cylindrical"])
+@pytest.mark.parametrize("off", [np.pi, np.pi - 1e-9, 2.0, 1e-3])
+def test_half_a_turn_is_not_closed(kind: str, off: float) -> None:
+    """A sine vanishes at half a turn; the residual of a loop does not."""
+    turning = "x" if kind in ("revolute", "cylindrical") else "z"
+    axis = {"x": (1.0, 0.0, 0.0), "z": (0.0, 0.0, 1.0)}[turning]
+    robot = rf.Builder("hub").link(
+        "a", None, "revolute", axis=axis, mass=1.0, com=(0.1, 0.0, 0.0), inertia=(0.1, 0.1, 0.1)
+    )
+    robot.link("b", "a", "prismatic", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    model = robot.loop("tie", kind, ("b", Frame()), (None, Frame())).model()
+    q, o = np.array([off, 0.0]), np.zeros(2)
+    residual = np.abs(model.constraints(q).residual)
+    assert residual.max() == pytest.approx(
+        2.0 - np.sin(off) if off > 1.6 else np.sin(off), abs=1e-8
+    )
+    for ask in (
+        lambda: model.forward_dynamics(q, o, o),
+        lambda: model.inverse_dynamics(q, o, o),
+        lambda: rf.simulate(model, 0.1, q),
+        lambda: rf.rollout(model, q, o, steps=1, dt=1e-3),
+    ):
+        if off > 1e-2:
+            with pytest.raises(rf.LoopError, match=r"tie\.(turn|tilt)"):
+                ask()
+    assert np.abs(model.assemble(guess={"a": off}).q[0]) < 1e-9
+
+
+@pytest.mark.parametrize("off", [1e-12, 1e-9, 1e-8])
+@pytest.mark.parametrize("how", ["height", "tilt"])
+def test_rounded_data_are_closed_and_the_redundant_rows_named(off: float, how: str) -> None:
+    """A plane four-bar with spatial pins, one of them a nanometre out of the plane."""
+    exact = rf.load("four_bar")
+    pin = exact.loops[0]
+    frame = Frame(from_rpy(off, 0.0, 0.0), pin.first.frame.position)
+    if how == "height":
+        frame = Frame(position=pin.first.frame.position + [0.0, 0.0, off])
+    loop = replace(pin, planar=False, first=replace(pin.first, frame=frame))
+    model = replace(exact, loops=(loop,))
+    state = model.assemble({"crank": 0.3}, rates={"crank": 1.0})
+    wanted = exact.assemble({"crank": 0.3}, rates={"crank": 1.0})
+    np.testing.assert_allclose(state.q, wanted.q, atol=1e-9)
+    np.testing.assert_allclose(state.v, wanted.v, atol=1e-7)
+    if off > 1e-10:
+        assert ("pin.z" if how == "height" else "pin.tilt_x") in state.note
+        assert "rounded data" in state.note
+    assert model.constraints(state.q).mobility == 1
+    o = np.zeros(3)
+    np.testing.assert_allclose(
+        model.forward_dynamics(state.q, o, o), exact.forward_dynamics(wanted.q, o, o), rtol=1e-6
+    )
+    run, peer = (rf.simulate(m, 0.3, wanted.q) for m in (model, exact))
+    np.testing.assert_allclose(run.q[-1], peer.q[-1], atol=1e-6)
+    assert run.audit.passed
+    far = replace(loop, first=replace(loop.first, frame=Frame(position=[0.038, 0.0, 1e-4])))
+    with pytest.raises(rf.LoopError, match=r"a gap of 0\.0001 m remains in pin\.z"):
+        replace(model, loops=(far,)).assemble({"crank": 0.3})
+
+
+@pytest.mark.parametrize("kind", ["fixed", "revolute", "universal", "prismatic"])
+def test_assembly_from_far_guesses_by_the_pose_error(kind: str) -> None:
+    """Least squares of the pose errors alone must find the way; random restarts do not count."""
+    found = 0
+    for seed in range(8):
+        model, closed = two_arms(seed, kind, {}, None)
+        rng = np.random.default_rng(seed)
+        start = model.integrate(closed, rng.normal(size=model.nv), 1.0)
+        near = nearer(model, start, range(model.nv))
+        found += model.constraints(near).gap < 1e-3
+    assert found >= 7
+
+
+def test_rotation_vectors_up_to_half_a_turn() -> None:
+    rng = np.random.default_rng(0)
+    for angle in (0.0, 1e-9, 1.0, 3.0, np.pi - 1e-5, np.pi - 1e-8, np.pi):
+        axis = rng.normal(size=3)
+        axis /= np.linalg.norm(axis)
+        R = rotation_about(axis, angle)
+        turn = rotation_vector(R)
+        assert np.linalg.norm(turn) == pytest.approx(angle, abs=1e-7)
+        size = float(np.linalg.norm(turn))
+        again = rotation_about(turn / size, size) if size else np.eye(3)
+        np.testing.assert_allclose(again, R, atol=2e-7)
 
 
 @pytest.mark.parametrize(("kind", "options"), KINDS, ids=IDS)

@@ -16,6 +16,8 @@ from redysim_data import variables
 import ramify as rf
 from ramify.core.scalar import cos, sin
 from ramify.dynamics.subsystems import plan, solve_blocks, solve_whole
+from ramify.loops.far_guess import rotation_vector
+from ramify.model.frame import from_rpy
 
 PRINTED = 5e-5  # the book prints four decimals
 
@@ -111,6 +113,35 @@ def stewart_legs(position: Any, R: Any) -> np.ndarray:
     d = heads - feet
     length = np.linalg.norm(d, axis=1)
     return np.stack([np.arctan2(d[:, 0], d[:, 2]), -np.arcsin(d[:, 1] / length), length], axis=1)
+
+
+def test_a_tilted_platform_gives_its_leg_lengths() -> None:
+    """The basic task of a Stewart platform: an orientation as quaternion, as matrix, by entries."""
+    model = rf.load("stewart_platform")
+    R = from_rpy(0.2, -0.15, 0.3)
+    turn = rotation_vector(R)
+    half = 0.5 * float(np.linalg.norm(turn))
+    quaternion = np.r_[np.cos(half), np.sin(half) * turn / (2.0 * half)]
+    place = {"platform.x": 0.02, "platform.y": -0.03, "platform.z": 0.62}
+    entries = dict(zip(model.coordinates[3:7], quaternion, strict=True))
+    legs = stewart_legs(np.array([0.02, -0.03, 0.62]), R)
+    for orientation in ({"platform": quaternion}, {"platform": R.tolist()}, entries):
+        state = model.assemble(place | orientation, rates={"platform": [0.3, -0.2, 0.1]}
+                               if "platform" in orientation else None)  # fmt: skip
+        np.testing.assert_allclose(state.q[7:].reshape(6, 3), legs, atol=1e-11)
+        np.testing.assert_allclose(state.q[3:7], quaternion, atol=1e-14)
+        assert np.abs(model.constraints(state.q).J @ state.v).max() < 1e-12
+        if "platform" in orientation:
+            assert state.v[3:6].tolist() == [0.3, -0.2, 0.1]
+    free = model.assemble(guess={"platform": quaternion, **place})
+    np.testing.assert_allclose(free.q[3:7], quaternion, atol=0.1)  # near the guess
+    for wrong in ([1.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0], np.ones((3, 3)), "up"):
+        with pytest.raises(rf.StateError, match="orientation of 'platform' must be a unit quat"):
+            model.assemble({"platform": wrong})
+    with pytest.raises(
+        rf.StateError, match=r"part of the quaternion of 'platform'; add platform\.q"
+    ):
+        model.assemble({"platform.qw": 1.0})
 
 
 def test_the_stewart_platform_has_its_closed_form() -> None:

@@ -190,7 +190,7 @@ def forward_dynamics(
     )
     rows = constraints(tree, loops, q, x, moving)
     for i, (k, a) in enumerate((drives or {}).items()):
-        rows.append(Constraint(0.0, {k: 1.0}, -a, 1.0, len(loops) + i, forces={k: 1.0}))
+        rows.append(Constraint(0.0, 0.0, {k: 1.0}, -a, 1.0, len(loops) + i, forces={k: 1.0}))
     c = [row.bias + _stabilised(row, v, rate) for row in rows]
     if weight:
         factors, lower = dense_factors(tree, q, rows, weight)

@@ -44,7 +44,7 @@ def inverse_dynamics(
     for row, x_k in zip(rows, lam, strict=True):
         for k, entry in row.entries.items():
             unmet[k] = unmet[k] - entry * x_k
-    return tau, lam, wanted, unmet, [row.value for row in rows], slip
+    return tau, lam, wanted, unmet, [row.gap for row in rows], slip
 
 
 def driving_forces(

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, select, sqrt
 from ramify.core.spatial import Mat3, Vec3
 from ramify.model.link import Pose
 from ramify.model.loop import Loop
@@ -25,20 +25,82 @@ from ramify.model.loop import Loop
 
 @dataclass(slots=True)
 class Row:
-    """A row's value, its wrench [n; f], and ``rest(w', v')``."""
+    """A row's value, its wrench [n; f], and ``rest(w', v')``; ``gap`` is its value, but none that
+    vanishes at half a turn.
+    """
 
     value: Scalar
     n: Vec3
     f: Vec3
     rest: Callable[[Vec3, Vec3], Scalar]
+    gap: Scalar = None
+
+    def __post_init__(self) -> None:
+        if self.gap is None:
+            self.gap = self.value
 
 
 _NONE = Vec3(0.0, 0.0, 0.0)
 
 
-def rows(loop: Loop, first: Pose, second: Pose) -> list[Row]:
-    """The rows of a closing joint at the poses of its ends in the world."""
-    return [_row(name, loop, first, second) for name in loop.rows]
+def rows(loop: Loop, first: Pose, second: Pose, facing: bool = False) -> list[Row]:
+    """The rows of a closing joint at the poses of its ends in the world.
+
+    A sine vanishes at half a turn, too. ``gap`` of a row does not: beyond a quarter turn it is
+    2 - |s| in the direction of the sine s. facing: so is the row itself, with its wrench and its
+    rest. The dynamics, of loops that are closed, need not pay for that.
+    """
+    found = {name: _row(name, loop, first, second) for name in loop.rows}
+    a, b = first.R.columns, second.R.columns
+    upright = a[2].dot(b[2])
+    turned = a[0].dot(b[0]) + a[1].dot(b[1]) + upright - 1.0
+    for names, cosine in ((_TILTS, upright), (_TURNS, turned)):
+        sines = [name for name in names if name in found]
+        for name, row in zip(sines, _faced([found[n] for n in sines], cosine), strict=True):
+            found[name].gap = row.value
+            if facing:
+                found[name] = row
+    return list(found.values())
+
+
+def _faced(sines: list[Row], cosine: Scalar) -> list[Row]:
+    """Rows s (2 / |s| - 1) where the cosine is negative, else s; at half a turn, where no direction
+    is left, 2 each.
+    """
+    away = cosine < 0.0
+    square: Scalar = 0.0
+    for row in sines:
+        square = square + row.value * row.value
+    some = square > _HALF_TURN
+    m = sqrt(select(some, square, 1.0))
+    g, k = 2.0 / m - 1.0, 2.0 / (m * m * m)
+    n = _NONE
+    for row in sines:
+        n = n + row.n * row.value
+
+    def turned(row: Row) -> Row:
+        def rest(w: Vec3, v: Vec3) -> Scalar:
+            along, squares, bend = n.dot(w), 0.0, 0.0
+            for other in sines:
+                rate = other.n.dot(w)
+                squares = squares + rate * rate
+                bend = bend + other.value * other.rest(w, v)
+            pull = row.value * (3.0 * along * along / (m * m) - squares - bend)
+            far = g * row.rest(w, v) + k * (pull - 2.0 * along * row.n.dot(w))
+            return select(away, far, row.rest(w, v))
+
+        value = select(away, select(some, row.value * g, 2.0), row.value)
+        own = row.n * g - n * (k * row.value)
+        wrench = Vec3(
+            *(select(away, x, y) for x, y in zip(_parts(own), _parts(row.n), strict=True))
+        )
+        return Row(value, wrench, row.f, rest, value)
+
+    return [turned(row) for row in sines]
+
+
+def _parts(u: Vec3) -> tuple[Scalar, Scalar, Scalar]:
+    return u.x, u.y, u.z
 
 
 def _row(name: str, loop: Loop, first: Pose, second: Pose) -> Row:
@@ -65,7 +127,9 @@ def _row(name: str, loop: Loop, first: Pose, second: Pose) -> Row:
 
 
 _AXES = {"x": 0, "y": 1, "z": 2}
+_TILTS = ("tilt_x", "tilt_y")
 _TURNS = ("turn_x", "turn_y", "turn_z")
+_HALF_TURN = 1e-20  # squared sine at which the direction of a half turn is not known any more
 
 
 def _angle(u: Vec3, z: Vec3) -> Row:

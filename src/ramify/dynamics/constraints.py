@@ -20,7 +20,7 @@ from ramify.model.link import Pose
 
 @dataclass(slots=True)
 class Constraint:
-    """One row: its value, its entries of J by link, and the wrenches by link (in the links' frames)
+    """One row: its value, its ``gap`` (see ``Row``), its entries of J by link, and the wrenches by link (in the links' frames)
     of a unit multiplier.
 
     ``forces`` are joint forces by link instead, for a gear. ``size``: see Closure; ``loop`` is the
@@ -29,6 +29,7 @@ class Constraint:
     """
 
     value: Scalar
+    gap: Scalar
     entries: dict[int, Scalar]
     bias: Scalar
     size: float
@@ -39,18 +40,22 @@ class Constraint:
 
 
 def constraints(
-    tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Column | None
-) -> list[Constraint]:
+    tree: Tree, loops: Sequence[Closure], q: Column, x: Column, moving: Column | None,
+    facing: bool = False,
+) -> list[Constraint]:  # fmt: skip
     """All rows of all loops at the links' coordinates q and displacements x.
 
     moving: the motions of the links under gravity at zero joint accelerations, which give J' v
-    (gravity, an acceleration common to all, drops out); None leaves that at zero.
+    (gravity, an acceleration common to all, drops out); None leaves that at zero. facing: see
+    ``rows``.
     """
     at = poses(tree, x)
     out: list[Constraint] = []
     for index, closure in enumerate(loops):
         out += (
-            _gear(closure, q, index) if closure.geared else _rows(tree, closure, at, moving, index)
+            _gear(closure, q, index)
+            if closure.geared
+            else _rows(tree, closure, at, moving, index, facing)
         )
     return out
 
@@ -59,14 +64,14 @@ def _gear(closure: Closure, q: Column, index: int) -> list[Constraint]:
     loop, (i, j) = closure.loop, closure.geared
     entries = dict(closure.moves)
     value = q[j] - q[i] * loop.ratio - loop.offset
-    return [Constraint(value, entries, 0.0, closure.sizes[0], index, forces=dict(entries))]
+    return [Constraint(value, value, entries, 0.0, closure.sizes[0], index, forces=dict(entries))]
 
 
 def _rows(
-    tree: Tree, closure: Closure, at: Column, moving: Column | None, index: int
+    tree: Tree, closure: Closure, at: Column, moving: Column | None, index: int, facing: bool
 ) -> list[Constraint]:
     ends = [_placed(end, at) for end in (closure.first, closure.second)]
-    found = rows(closure.loop, *ends)
+    found = rows(closure.loop, ends[0], ends[1], facing)
     bias = [0.0] * len(found) if moving is None else _bias(tree, closure, at, ends, moving, found)
     place = ends[1].r
     out = []
@@ -81,7 +86,9 @@ def _rows(
             if end.link >= 0:
                 wrenches[end.link] = _felt(row, at[end.link], place, sign)
         out.append(
-            Constraint(row.value, entries, b, size, index, wrenches, at=Wrench(row.n, row.f))
+            Constraint(
+                row.value, row.gap, entries, b, size, index, wrenches, at=Wrench(row.n, row.f)
+            )
         )
     return out
 

@@ -72,9 +72,8 @@ class _Table:
 
         def text(tree: Any, q: Any, v: Any) -> tuple[Any, ...]:
             x = displacements(tree, q)
-            rows = constraints(
-                tree, self.loops, q, x, motions(tree, x, v, tree.each(lambda link: 0.0))
-            )
+            moving = motions(tree, x, v, tree.each(lambda link: 0.0))
+            rows = constraints(tree, self.loops, q, x, moving, facing=True)
             J = [row.entries.get(k, 0.0) for row in rows for k in range(n)]
             return [row.value for row in rows], J, [row.bias for row in rows]
 
@@ -86,7 +85,7 @@ class _Table:
 
         def text(tree: Any, q: Any) -> tuple[Any, ...]:
             rows = constraints(tree, self.loops, q, displacements(tree, q), None)
-            return ([row.value * row.size for row in rows],)
+            return ([row.gap * row.size for row in rows],)
 
         return _algorithm("loop_gaps", ("q",), False, {"gap": self.nc}, text)
 

@@ -15,11 +15,11 @@ from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, StateError
 from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
-from ramify.kernels.questions import kinematics
-from ramify.loops.constraints import RANK, column_sizes, independent_rows, row_sizes
+from ramify.loops.constraints import RANK, ROUNDED, column_sizes, independent_rows, row_sizes
+from ramify.loops.far_guess import nearer, rotation_vector
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import NEAR, Hold, lets_go
-from ramify.model.configuration import configuration
+from ramify.model.configuration import configuration, exponential
 from ramify.model.robot import Robot
 
 Values = Mapping[str, ArrayLike] | None
@@ -105,27 +105,92 @@ def _start(model: Robot, guess: ArrayLike | Values) -> Array:
     if guess is not None and not isinstance(guess, Mapping):
         return configuration(model, "guess", guess)
     q = model.neutral()
-    for name, value in {**model.guess, **(guess or {})}.items():
+    given = {**model.guess, **(guess or {})}
+    turns = _orientations(model, given, "guess")
+    for name, value in given.items():
         place = _place(model, name, "guess")
         try:
             q[place] = float(np.asarray(value))
         except (TypeError, ValueError):
             raise StateError(f"guess: the value {value!r} of {name!r} must be a number") from None
+    for i, quaternion in turns.items():
+        q[i : i + 4] = quaternion
     return q
 
 
 def _place(model: Robot, name: str, what: str) -> int:
     places = {model.coordinates[i]: i for i in model.layout.plain_q}
     if name not in places:
-        some = ", ".join(list(places)[:20])
+        some = ", ".join([*places, *_balls(model)][:20])
         raise StateError(
             f"{what} names {name!r}, which is no coordinate of {model.name}; choose among {some}"
         )
     return places[name]
 
 
+def _balls(model: Robot) -> dict[str, tuple[int, int]]:
+    """Joints with a quaternion by name: where it begins in q, and its velocities in v."""
+    starts = dict(model.layout.balls)
+    out: dict[str, tuple[int, int]] = {}
+    for joint in model.joints:
+        of_q = model.joint_slice(joint.name, "q")
+        for i in range(of_q.start, of_q.stop):
+            if i in starts:
+                out[joint.name] = i, starts[i]
+    return out
+
+
+def _orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[int, Array]:
+    """Quaternions by their places in q, taken out of what is given: a joint's name with a unit
+    quaternion (4), w first, or a rotation matrix (3, 3); or all four entries by name.
+    """
+    out: dict[int, Array] = {}
+    for joint, (i, _) in _balls(model).items():
+        entries = model.coordinates[i : i + 4]
+        if any(name in given for name in entries):
+            missing = [name for name in entries if name not in given]
+            if missing:
+                raise StateError(
+                    f"{what} gives part of the quaternion of {joint!r}; add {', '.join(missing)}"
+                )
+            given[joint] = np.array([_number(name, given.pop(name)) for name in entries])
+        if joint not in given:
+            continue
+        value = given.pop(joint)
+        try:
+            x = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            x = np.empty(0)
+        if x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6:
+            x = exponential(rotation_vector(x))
+        length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
+        if not abs(length - 1.0) < 1e-4:
+            raise StateError(
+                f"{what}: the orientation of {joint!r} must be a unit quaternion (4,), w first, or "
+                f"a rotation matrix (3, 3); got {value!r}"
+            )
+        out[i] = x / length
+    return out
+
+
+def _number(name: str, value: ArrayLike) -> Array:
+    try:
+        x = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        x = np.array(np.nan)
+    if x.size == 0:
+        raise StateError(
+            f"the value of {name!r} has no rows; give a number, or one or more of them"
+        )
+    if not np.isfinite(x).all():
+        raise StateError(
+            f"the value {value!r} of {name!r} must be finite, a number or a row of them"
+        )
+    return x
+
+
 class _Assembly:
-    """Newton's steps in the dependent coordinates; arrays of independent ones are rows of a path."""
+    """Newton's steps in the dependent coordinates; arrays of others are rows of a path."""
 
     def __init__(
         self,
@@ -136,19 +201,25 @@ class _Assembly:
     ) -> None:
         self.model = model
         to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
+        independent = dict(independent)
+        self.turns = _orientations(model, independent, "independent")
+        balls = _balls(model).items()
+        of_turns = [(name, *place) for name, place in balls if place[0] in self.turns]
         self.names = list(independent)
         self.in_q = [_place(model, name, "independent") for name in self.names]
         self.in_v = [to_v[i] for i in self.in_q]
+        self.in_v += [j + k for _, _, j in of_turns for k in range(3)]
         self.free = [k for k in range(model.nv) if k not in self.in_v]
         for what, given in (("rates", rates), ("accelerations", second)):
+            known = [*self.names, *(name for name, _, _ in of_turns)]
             for name in given:
-                if name not in self.names:
+                if name not in known:
                     raise StateError(
                         f"{what} names {name!r}, which is not among the independent coordinates "
-                        f"{self.names}"
+                        f"{known}"
                     )
         columns = [
-            [self._number(given.get(name, 0.0), name) for name in self.names]
+            [_number(name, given.get(name, 0.0)) for name in self.names]
             for given in (independent, rates, second)
         ]
         shapes = {x.shape for column in columns for x in column if x.ndim}
@@ -165,6 +236,10 @@ class _Assembly:
             else np.zeros((count, 0))
             for column in columns
         ]
+        for table, own in ((1, rates), (2, second)):  # of orientations, as angular velocities
+            for name, _, _ in of_turns:
+                w = np.zeros(3) + _number(name, own.get(name, 0.0))
+                self.given[table] = np.hstack([self.given[table], np.tile(w, (count, 1))])
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns = column_sizes(model)
         self.turning = self._turning()
@@ -181,7 +256,8 @@ class _Assembly:
         """
         geared = {name for loop in self.model.loops for name in loop.joints}
         steps = [step for joint in self.model.joints for step in joint.steps]
-        plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in self.in_v]
+        own = self.in_v[: len(self.names)]
+        plain = [abs(steps[k].rho) == 1.0 and steps[k].eta == 0.0 for k in own]
         return np.array(
             [
                 is_plain and name not in geared
@@ -190,34 +266,30 @@ class _Assembly:
             dtype=bool,
         )
 
-    @staticmethod
-    def _number(value: ArrayLike, name: str) -> Array:
-        try:
-            x = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            x = np.array(np.nan)
-        if x.size == 0:
-            raise StateError(
-                f"the value of {name!r} has no rows; give a number, or one or more of them"
-            )
-        if not np.isfinite(x).all():
-            raise StateError(
-                f"the value {value!r} of {name!r} must be finite, a number or a row of them"
-            )
-        return x
-
     def told(self, values: Array) -> str:
-        return (
-            ", ".join(f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True))
-            or "no coordinate given"
-        )
+        said = [f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True)]
+        said += [
+            f"the orientation of {name} given"
+            for name, (i, _) in _balls(self.model).items()
+            if i in self.turns
+        ]
+        return ", ".join(said) or "no coordinate given"
+
+    def put(self, q: Array, values: Array) -> Array:
+        """q with the independent coordinates as given."""
+        q = np.array(q)
+        q[self.in_q] = values
+        for i, quaternion in self.turns.items():
+            q[i : i + 4] = quaternion
+        return q
 
     def way(self, begin: Array, end: Array) -> Array:
         """From some values of the independent coordinates to others, whole turns left out where a
         turn changes nothing.
         """
         way = end - begin
-        return way - 2.0 * np.pi * np.where(self.turning, np.trunc(way / (2.0 * np.pi)), 0.0)
+        way = way - 2.0 * np.pi * np.where(self.turning, np.trunc(way / (2.0 * np.pi)), 0.0)
+        return np.concatenate([way, np.zeros(len(self.in_v) - len(way))])
 
     def parted(self, q: Array, other: Array) -> bool:
         """Whether a short way between two postures leads through a dead centre, where the given
@@ -244,10 +316,15 @@ class _Assembly:
         )
         for k in range(pieces):
             step, _, _ = self.velocity(
-                q, way / pieces, np.zeros(len(self.sizes)), "rates", begin + way * (k / pieces)
+                q,
+                way / pieces,
+                np.zeros(len(self.sizes)),
+                "rates",
+                begin + way[: len(begin)] * (k / pieces),
             )
             moved = self.model.integrate(q, step, 1.0)
-            now = moved[self.in_q] = begin + way * ((k + 1) / pieces)
+            now = begin + way[: len(begin)] * ((k + 1) / pieces)
+            moved = self.put(moved, now)
             if k + 1 == pieces:
                 break
             before = q
@@ -282,9 +359,8 @@ class _Assembly:
             if np.abs(r).max() < _CLOSED * self.size * 1e-2 and damping <= 1e-12:
                 break
             u, s, vt = np.linalg.svd(A, full_matrices=False)
-            weights = s / (
-                s**2 + damping * largest**2 * min(1.0, float(np.abs(r).max()) / self.size)
-            )
+            ease = damping * largest**2 * min(1.0, float(np.abs(r).max()) / self.size)
+            weights = s / np.maximum(s**2 + ease, 1e-300)
             weights[s < RANK * largest] = 0.0
             step = np.zeros(self.model.nv)
             step[self.free] = -(vt.T @ (weights * (u.T @ r))) / scale
@@ -299,13 +375,34 @@ class _Assembly:
                 damping *= 10.0
                 if damping > 1e3:
                     break
-        return q, float(np.abs(r).max())
+        return q, self.gap(r, J)
+
+    def gap(self, r: Array, J: Array) -> float:
+        """m: the largest residual. What no motion of the free coordinates can close, because the
+        rows are redundant and their data rounded, does not count up to ROUNDED of the size.
+        """
+        largest = float(np.abs(r).max(initial=0.0))
+        if not _CLOSED * self.size < largest <= ROUNDED * self.size:
+            return largest
+        u, s, _ = np.linalg.svd(J[:, self.free] / self.columns[self.free], full_matrices=False)
+        u = u[:, s > RANK * s[0]] if len(s) else u
+        return float(np.abs(u @ (u.T @ r)).max(initial=0.0))
+
+    def missed(self, q: Array) -> str:
+        """The redundant rows that are not closed, for the note."""
+        r = np.abs(self.residual(q)[0])
+        open_rows = [names(self.model)[i] for i in np.flatnonzero(r > _CLOSED * self.size)]
+        if not open_rows:
+            return ""
+        return (
+            f"; {', '.join(open_rows[:6])} follow from other rows and miss by {r.max():.2g} m: "
+            "rounded data"
+        )
 
     def state(self, start: Array, row: int, first: bool = True) -> State:
         """The consistent state of a row, from a posture to start at."""
         values, rates, second = (table[row] for table in self.given)
-        q = np.array(start)
-        q[self.in_q] = values
+        q = self.put(start, values)
         self.crossed = False
         found, gap = (self.lead(start, values) if first else None) or self.close(q)
         note = "from the guess" + (
@@ -313,9 +410,9 @@ class _Assembly:
             if self.crossed
             else ""
         )
-        if gap > _CLOSED * self.size or self.flipped(found):
-            found, gap, note = self.restart(q, found, gap) if first else (found, gap, note)
-        if gap > _CLOSED * self.size or self.flipped(found):
+        if gap > _CLOSED * self.size and first:
+            found, gap, note = self.restart(q, found, gap)
+        if gap > _CLOSED * self.size:
             self.refuse(found, gap, values)
         v, margin, branch = self.velocity(found, rates, np.zeros(len(self.sizes)), "rates", values)
         _, _, bias = self.kernel(found, v)
@@ -325,7 +422,13 @@ class _Assembly:
         left = len(self.free) - self.rank
         kept = f"; {left} left free, near the guess" if left else f"; branch of {what} determinant"
         return State(
-            found, v, a, float(np.abs(residual).max(initial=0.0)), branch, margin, note + kept
+            found,
+            v,
+            a,
+            float(np.abs(residual).max(initial=0.0)),
+            branch,
+            margin,
+            note + kept + self.missed(found),
         )
 
     def lead(self, start: Array, values: Array) -> tuple[Array, float] | None:
@@ -334,13 +437,15 @@ class _Assembly:
         cannot be closed, or the way is blocked.
         """
         q, gap = self.close(start)
-        if gap > _CLOSED * self.size or self.flipped(q):
+        if gap > _CLOSED * self.size:
             return None
         self.usual = max(
             self.usual, int(np.linalg.matrix_rank(self.residual(q)[1] / self.columns, rtol=RANK))
         )
-        begin, scale = q[self.in_q], self.columns[self.free]
+        begin, scale, from_q = q[self.in_q], self.columns[self.free], q
         way = self.way(begin, values)
+        turned = self.model.difference(q, self.put(q, values))
+        way[len(begin) :] = turned[self.in_v[len(begin) :]]
         length = float(np.abs(way * self.columns[self.in_v]).max(initial=0.0)) / self.size
         done, step = 0.0, min(1.0, _STRIDE / max(length, 1e-300))
         while done < 1.0:
@@ -353,12 +458,17 @@ class _Assembly:
                 -np.linalg.lstsq(A, J[:, self.in_v] @ move[self.in_v], rcond=RANK)[0] / scale
             )
             ahead = self.model.integrate(q, move, 1.0)
-            ahead[self.in_q] = begin + way * (done + step)
+            whole = np.zeros(self.model.nv)
+            whole[self.in_v] = way * (done + step)
+            there = self.model.integrate(from_q, whole, 1.0)
+            ahead[self.in_q] = there[self.in_q]
+            for i in self.turns:
+                ahead[i : i + 4] = there[i : i + 4]
             found, gap = self.close(ahead)
             off = (
                 float(np.abs(self.model.difference(ahead, found) * self.columns).max()) / self.size
             )
-            if gap > _CLOSED * self.size or off > _ASTRAY or self.flipped(found):
+            if gap > _CLOSED * self.size or off > _ASTRAY:
                 step *= 0.5
                 if step * length < _STRIDE * 1e-3:
                     return None
@@ -369,31 +479,26 @@ class _Assembly:
                     continue
                 self.crossed = True
             q, done, step = found, done + step, step * 1.5
-        if np.array_equal(q[self.in_q], values):
-            return q, gap
-        q[self.in_q] = values  # with its whole turns
-        return self.close(q)
+        asked = self.put(q, values)  # with its whole turns
+        return (q, gap) if np.array_equal(q, asked) else self.close(asked)
 
     def restart(self, q: Array, best: Array, gap: float) -> tuple[Array, float, str]:
-        """Other postures to start from, always the same ones."""
-        note = "from the guess"
-        for seed in range(_STARTS):
-            start = self.model.tree.random(seed)[0]
-            start[self.in_q] = q[self.in_q]
-            found, left = self.close(start)
-            if (left < gap and not self.flipped(found)) or self.flipped(best):
-                best, gap, note = (
-                    found,
-                    left,
-                    f"from start {seed + 1} of its own, the guess leading nowhere",
-                )
-            if gap <= _CLOSED * self.size and not self.flipped(best):
-                break
+        """From the guess by least squares of the pose errors; then from other postures, always the
+        same ones, both ways.
+        """
+        note = "from the guess, by least squares"
+        starts = [q, *(self.model.tree.random(seed)[0] for seed in range(_STARTS))]
+        for k, start in enumerate(starts):
+            start = self.put(start, q[self.in_q])
+            for near in (start, nearer(self.model, start, self.free)) if self.free else (start,):
+                found, left = self.close(near)
+                if left < gap:
+                    best, gap = found, left
+                    if k:
+                        note = f"from start {k} of its own, the guess leading nowhere"
+                if gap <= _CLOSED * self.size:
+                    return best, gap, note
         return best, gap, note
-
-    def flipped(self, q: Array) -> bool:
-        """Whether a joint is closed the wrong way round: its rows vanish there as well."""
-        return bool(wrong_way(self.model, q))
 
     def refuse(self, q: Array, gap: float, values: Array) -> None:
         model = self.model
@@ -403,10 +508,16 @@ class _Assembly:
             for i in np.argsort(-np.abs(r * self.sizes))
             if abs(r[i] * self.sizes[i]) > 0.1 * gap
         ]
-        turned = wrong_way(model, q)
-        if gap <= _CLOSED * self.size and turned:
+        turned = sorted(
+            {
+                name.rsplit(".", 1)[0]
+                for name, x in zip(names(model), r, strict=True)
+                if abs(x) > 1.0 and name.rsplit(".", 1)[1].startswith(("tilt", "turn"))
+            }
+        )
+        if turned:
             raise LoopError(
-                f"{model.name}: {turned[0]} closes only the wrong way round with "
+                f"{model.name}: loop {turned[0]!r} closes only the wrong way round with "
                 f"{self.told(values)}; give another guess"
             )
         involved = sorted({name.rsplit(".", 1)[0] for name in worst})
@@ -476,22 +587,3 @@ class _Assembly:
         if len(kept) != A.shape[1] or len(kept) != rank:
             return 0
         return int(np.sign(np.linalg.det(A[kept])))
-
-
-def wrong_way(model: Robot, q: Array) -> list[str]:
-    """Loops whose axes or frames are opposed although their rows vanish."""
-    found = []
-    pose = kinematics(model.tree, q)
-    for loop in model.loops:
-        kinds = {row.split("_")[0] for row in loop.rows}
-        if not kinds & {"tilt", "turn"}:
-            continue
-        R = []
-        for end, frame in zip((loop.first, loop.second), loop.frames, strict=True):
-            body, place = (-1, None) if end.link is None else model.attachment(end.link)
-            own = frame.rotation if place is None else place.rotation @ frame.rotation
-            R.append(own if body < 0 else pose.rotation[body] @ own)
-        turn = R[0].T @ R[1]
-        if turn[2, 2] < 0.0 or ("turn" in kinds and np.trace(turn) < 0.0):
-            found.append(str(loop))
-    return found

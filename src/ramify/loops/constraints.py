@@ -17,9 +17,12 @@ from ramify.dynamics.closure import closures, names, reach
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, once
 
-_CONTRADICTION = 1e-9
-RANK = 1e-9
-"""Singular values of the scaled Jacobian below this share of the largest count as zero."""
+ROUNDED = 1e-6
+"""Share of the robot's size by which rows that follow from others may miss: data are rounded."""
+RANK = 1e-6
+"""Singular values of the scaled Jacobian below this share of the largest count as zero: as in the
+dynamics, where rows within a microradian of their neighbours are redundant.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +69,7 @@ class Constraints:
         return tuple(
             self.names[i]
             for i, gap in zip(rest, apart, strict=True)
-            if gap > _CONTRADICTION * self.sizes.max()
+            if gap > ROUNDED * self.sizes.max()
         )
 
     @property

@@ -6,7 +6,8 @@ closed, taken in the frame of the first end with z along the joint's axis:
 
     x, y, z          where the second end's origin lies, in m
     tilt_x, tilt_y   components of the second end's z axis (its sine), free about z
-    turn_x … turn_z  the whole rotation, as sin(angle) times its axis
+    turn_x … turn_z  the whole rotation, as sin(angle) times its axis; like the tilts, beyond a
+                     quarter turn 2 - sin(angle), so that half a turn is not closed
     cross            the cosine between the two axes of a universal joint
     distance         (d^2 - length^2) / (2 length), the stretch of a rod in m, to first order
     gear             q_second - ratio q_first - offset
