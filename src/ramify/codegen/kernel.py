@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import LOCK, host
-from ramify.codegen.threads import PART_NS, in_parallel, largest_alone, threads, whole
+from ramify.codegen.threads import Cost, in_parallel, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.core.arrays import Array, real
 from ramify.core.errors import RamifyError, StateError
@@ -74,6 +75,7 @@ class Kernel:
         self._plan = plan
         self.name = plan.name
         self._backend = plan.first
+        self._cost = Cost(plan.cost_ns)
         self._calls = 0
         self._states = 0
         self._compiling = False
@@ -215,9 +217,15 @@ class Kernel:
         if not looked and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
-        most = max(1, min(int(states * self._plan.cost_ns / PART_NS), states // 16))
-        parts = min(threads() if count is None else whole(count, "threads="), most)
-        flags = in_parallel(lambda a, b: backend.run(rows, results, a, b), states, parts)
+        count = threads() if count is None else whole(count, "threads=")
+        pieces, begin = self._cost.pieces(states, count), perf_counter_ns()
+        flags, ns = in_parallel(
+            lambda a, b: backend.run(rows, results, a, b), states, pieces, count
+        )
+        if states >= host().width:
+            self._cost.measured(ns)
+        if pieces > 1:
+            self._cost.shared(states, perf_counter_ns() - begin)
         if flags & NOT_UNIT and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         if flags & HUGE_ANGLE:
@@ -313,7 +321,7 @@ class Kernel:
         width = host().width
         single = backend.compute(1) if 1 in ranks else None
         wide = backend.compute(width) if 2 in ranks else None
-        batch = None if wide is None else Batch(wide, width, largest_alone(plan.cost_ns))
+        batch = None if wide is None else Batch(wide, width, self._cost.address)
         if single is not None or batch is not None:
             self.call = builtin_entry(
                 single, batch, plan.inputs, plan.outputs, self._general, plan.locks, plan.answer

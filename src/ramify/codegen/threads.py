@@ -1,37 +1,44 @@
-"""Threads for batches. The kernels run outside Python's lock, so plain threads do."""
+"""Threads for batches. Kernels run outside Python's lock, so that plain threads share the work.
+
+A batch is cut into pieces that the caller and the workers take one by one. The caller never waits
+for a worker that has not begun: on a busy machine it does the work itself.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
-from typing import Any, Final
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from time import perf_counter_ns
+from typing import Final, NamedTuple
+from weakref import WeakSet
 
 from ramify.core.errors import RamifyError
 
-PART_NS: Final = 60_000.0
-"""A thread is worth waking for this much work."""
+WORTH_NS: Final = 300_000.0
+"""Work that is worth waking another thread for: less is done by the caller alone."""
+_PIECE_NS: Final = 100_000.0
+"""Work of a piece, at least: handing one over takes some microseconds."""
+_FEWEST: Final = 16
+"""States of a piece, at least."""
 
 _chosen: int | None = None
-_cells: list[tuple[ctypes.c_int64, float]] = []
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
-_pool_pid = 0
 
 
-def whole(value: Any, where: str) -> int:
+def whole(value: object, where: str) -> int:
     """A number of threads."""
     try:
-        count = int(value)
+        count = int(value)  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
         count = 0
     if count < 1 or isinstance(value, bool) or (isinstance(value, float) and count != value):
         raise RamifyError(
             f"{where}: {value!r} is not a number of threads; give a whole number of at least 1"
         )
-    return count
+    return int(count)
 
 
 def threads(count: int | None = None) -> int:
@@ -41,25 +48,12 @@ def threads(count: int | None = None) -> int:
     global _chosen
     if count is not None:
         _chosen = whole(count, "rf.threads")
-        for cell, cost_ns in _cells:
-            cell.value = _alone(cost_ns)
+        for cost in _costs:
+            cost.update()
     if _chosen is not None:
         return _chosen
     given = os.environ.get("RAMIFY_THREADS")
     return whole(given, "RAMIFY_THREADS") if given else cores()
-
-
-def largest_alone(cost_ns: float) -> int:
-    """Address of a number that stays up to date: the most states, of a cost in ns each, that one
-    thread should do alone.
-    """
-    cell = ctypes.c_int64(_alone(cost_ns))
-    _cells.append((cell, cost_ns))
-    return ctypes.addressof(cell)
-
-
-def _alone(cost_ns: float) -> int:
-    return 1 << 62 if threads() == 1 else max(16, int(2.0 * PART_NS / cost_ns))
 
 
 def cores() -> int:
@@ -67,25 +61,122 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_parallel(work: Callable[[int, int], int], states: int, parts: int) -> int:
-    """``work(start, stop)`` over parts of a batch at once; the results are or-ed together."""
-    bounds = [states * i // parts for i in range(parts + 1)]
-    if parts == 1:
-        return work(0, states)
-    pool = _executor(parts - 1)
-    futures = [pool.submit(work, a, b) for a, b in pairwise(bounds[1:])]
-    found = work(bounds[0], bounds[1])
-    for future in futures:
-        found |= future.result()
-    return found
+class Cost:
+    """What a state costs on this machine, in ns: a guess that becomes a measurement, and from it
+    the largest batch that one thread should do alone (for compiled code, at ``address``).
+    """
+
+    def __init__(self, guess: float) -> None:
+        self.ns = guess
+        self._left = self._alone_next = 0  # batches to do alone although they are large
+        self._alone = ctypes.c_int64()
+        self.address = ctypes.addressof(self._alone)
+        self.update()
+        _costs.add(self)
+
+    def measured(self, ns: float) -> None:
+        """Take over a measurement; one on a busy machine, or with a compiler at work, counts
+        little.
+        """
+        self.ns = max(1.0, min(ns, 1.1 * self.ns))
+        self.update()
+
+    def shared(self, states: int, ns: float) -> None:
+        """Note how long a shared batch took. Where one thread would have been as fast (the other
+        cores are busy), the next batches are done alone: 1, 3, 7, … up to 63 of them.
+        """
+        self._alone_next = min(2 * self._alone_next + 1, 63) if ns > 0.95 * states * self.ns else 0
+        self._left = self._alone_next
+
+    def update(self) -> None:
+        """Follow the number of threads."""
+        self._alone.value = 1 << 62 if threads() == 1 else max(_FEWEST, int(WORTH_NS / self.ns))
+
+    def pieces(self, states: int, count: int) -> int:
+        """Into how many pieces ``count`` threads should cut a batch; 1: the caller does it alone."""
+        work = states * self.ns
+        if count == 1 or work < WORTH_NS:
+            return 1
+        if self._left:
+            self._left -= 1
+            return 1
+        return max(1, min(int(work / _PIECE_NS), 3 * count, states // _FEWEST))
 
 
-def _executor(size: int) -> ThreadPoolExecutor:
-    global _pool, _pool_size, _pool_pid
-    if _pool is None or _pool_size < size or _pool_pid != os.getpid():
-        _pool, _pool_size, _pool_pid = (
-            ThreadPoolExecutor(size, thread_name_prefix="ramify"),
-            size,
-            os.getpid(),
-        )
-    return _pool
+_costs: WeakSet[Cost] = WeakSet()
+
+
+class _Job(NamedTuple):
+    """``work(start, stop)`` over the pieces of a batch that are left; what it gives goes to
+    ``done``, an exception too.
+    """
+
+    work: Callable[[int, int], int]
+    pieces: SimpleQueue[tuple[int, int]]
+    done: SimpleQueue[int | BaseException]
+
+    def left(self) -> Iterator[tuple[int, int]]:
+        """Pieces, until none is left; whoever asks first gets the next."""
+        with suppress(Empty):
+            while True:
+                yield self.pieces.get_nowait()
+
+
+class _Workers:
+    """Threads that wait for jobs, each at a queue of its own."""
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        self._queues: list[SimpleQueue[_Job]] = []
+
+    def call(self, job: _Job, count: int) -> None:
+        while len(self._queues) < count:
+            queue: SimpleQueue[_Job] = SimpleQueue()
+            name = f"ramify-{len(self._queues) + 1}"
+            threading.Thread(target=_serve, args=(queue,), name=name, daemon=True).start()
+            self._queues.append(queue)
+        for queue in self._queues[:count]:
+            queue.put(job)
+
+
+_workers = _Workers()
+
+
+def _serve(queue: SimpleQueue[_Job]) -> None:
+    while True:
+        job = queue.get()
+        for start, stop in job.left():
+            try:
+                job.done.put(job.work(start, stop))
+            except BaseException as error:  # the caller raises it
+                job.done.put(error)
+        del job  # and its arrays, while nothing is to do
+
+
+def in_parallel(
+    work: Callable[[int, int], int], states: int, pieces: int, count: int | None = None
+) -> tuple[int, float]:
+    """``work(start, stop)`` over the pieces of a batch by ``count`` threads, by default one a
+    piece. Gives its results or-ed together, and the least time that a state took the caller, ns.
+    """
+    global _workers
+    job = _Job(work, SimpleQueue(), SimpleQueue())
+    for i in range(pieces):
+        job.pieces.put((states * i // pieces, states * (i + 1) // pieces))
+    others = min(pieces if count is None else count, pieces) - 1
+    if others:
+        if _workers.process != os.getpid():  # threads do not survive a fork
+            _workers = _Workers()
+        _workers.call(job, others)
+    flags, own, least = 0, 0, float("inf")
+    for start, stop in job.left():
+        begin = perf_counter_ns()
+        flags |= work(start, stop)
+        least = min(least, (perf_counter_ns() - begin) / (stop - start))
+        own += 1
+    for _ in range(pieces - own):
+        found = job.done.get()
+        if isinstance(found, BaseException):
+            raise found
+        flags |= found
+    return flags, least

@@ -165,7 +165,7 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
     return Kernel(
         Plan(
             name, model.name, inputs, outputs, program, plain, first, better,
-            lambda port, i: _explain(model, algorithm, port, i), 12.0 * links,
+            lambda port, i: _explain(model, algorithm, port, i), 5.0 * links,
             starts, tuple((lock.place, lock.half_turns) for lock in watched), check,
             lambda q: suspect(watched, model.coordinates, q) or without_inertia(model, q),
             algorithm.answer,

@@ -133,7 +133,7 @@ class Stepper:
             )
 
         parts = 1 if states < 128 else min(threads(), states // 64)
-        return last, in_parallel(part, states, parts)
+        return last, in_parallel(part, states, parts)[0]
 
 
 _known: dict[tuple[str, Scheme, bool], Stepper] = {}
