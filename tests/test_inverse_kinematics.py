@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
+from test_mechanisms import stewart_legs
 
 import ramify as rf
 from ramify.motion import Gait, Target, inverse_kinematics
@@ -127,7 +129,7 @@ def test_what_is_out_of_reach_is_said() -> None:
     quadruped = rf.load("quadruped")
     lifted = {quadruped.bodies[0].name: [0.0, 0.1, 0.7]}
     with pytest.raises(
-        rf.StateError, match="floating base 'base' stays where it is unless joints= names it"
+        rf.StateError, match="floating base 'base' does not move by default; joints= can name it"
     ):
         inverse_kinematics(quadruped, lifted, restarts=0)
     np.testing.assert_allclose(
@@ -156,3 +158,76 @@ def test_what_is_out_of_reach_is_said() -> None:
 def test_strange_targets(targets: list[object], said: str) -> None:
     with pytest.raises(rf.RamifyError, match=said):
         inverse_kinematics(KUKA, targets)  # type: ignore[arg-type]
+
+
+# ---- closed mechanisms ----
+
+
+def test_a_tilted_platform_gives_the_lengths_of_its_legs() -> None:
+    """The basic task of a Stewart platform, against its closed form."""
+    model = rf.load("stewart_platform")
+    rng = np.random.default_rng(1)
+    where = np.array((0.0, 0.0, 0.6)) + rng.uniform(-0.1, 0.1, size=(20, 3))
+    turns = Rotation.from_rotvec(rng.uniform(-0.4, 0.4, size=(20, 3))).as_matrix()
+    found = inverse_kinematics(model, Target("platform", where, turns))
+    assert found.converged.all()
+    assert found.loop_error.max() < 1e-10
+    for q, p, R in zip(found.q, where, turns, strict=True):
+        assert model.constraints(q).gap < 1e-10
+        np.testing.assert_allclose(q[7:].reshape(6, 3), stewart_legs(p, R), atol=1e-9)
+
+
+def four_bar(limits: tuple[float, float] | None = None) -> rf.Model:
+    made = rf.Builder("four_bar", gravity=(0, -9.81, 0))
+    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (1e-4, 1e-2, 1e-2)}
+    made.link("crank", **rod, **({} if limits is None else {"limits": [limits]}))
+    made.link("rocker", at=(0.5, 0, 0), actuated=False, **rod)
+    made.link("coupler", "crank", at=(0.2, 0, 0), actuated=False, **rod)
+    made.loop("pin", "revolute", ("rocker", (0.35, 0, 0)), ("coupler", (0.5, 0, 0)), planar=True)
+    return made.near(crank=1.0, rocker=1.2, coupler=-0.6).model()
+
+
+def test_loops_stay_closed_where_a_target_is_out_of_reach() -> None:
+    model = four_bar()
+    far = Target("coupler", (3.0, 2.0, 0.0), point=(0.25, 0.1, 0.0))
+    found = inverse_kinematics(model, far, strict=False, restarts=2)
+    assert not found.converged
+    assert found.loop_error < 1e-9
+    assert model.constraints(found.q).gap < 1e-9
+    angles = np.linspace(-np.pi, np.pi, 721)  # the nearest of all postures of this assembly
+    crank = model.assemble({"crank": angles}).q
+    R, r = model.tree.kinematics(crank)
+    point = r[:, 2] + R[:, 2] @ (0.25, 0.1, 0.0)
+    nearest = np.linalg.norm(point - (3.0, 2.0, 0.0), axis=1).min()
+    assert found.position_error[0] < nearest + 1e-2
+    with pytest.raises(rf.StateError, match="is not met with the loops closed"):
+        inverse_kinematics(model, far, restarts=0)
+
+
+def test_limits_of_closed_mechanisms_are_kept() -> None:
+    free = four_bar()
+    q = free.assemble({"crank": 1.4}).q
+    R, r = free.tree.kinematics(q)
+    target = Target("coupler", r[2] + R[2] @ (0.25, 0.1, 0.0), point=(0.25, 0.1, 0.0))
+    assert inverse_kinematics(free, target).converged
+    held = four_bar((0.5, 1.2))
+    found = inverse_kinematics(held, target, strict=False, restarts=3)
+    assert not found.converged
+    assert 0.5 <= found.q[0] <= 1.2 + 1e-12
+    assert held.constraints(found.q).gap < 1e-9
+
+
+def test_a_floating_base_stays_though_its_legs_have_loops() -> None:
+    made = rf.Builder("rider")
+    made.link("trunk", joint="free", mass=5.0, inertia=(1, 1, 1))
+    rod = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (1e-4, 1e-2, 1e-2)}
+    made.link("crank", "trunk", **rod).link("rocker", "trunk", at=(0.5, 0, 0), **rod)
+    made.link("coupler", "crank", at=(0.2, 0, 0), **rod)
+    made.loop("pin", "revolute", ("rocker", (0.35, 0, 0)), ("coupler", (0.5, 0, 0)), planar=True)
+    model = made.near(crank=1.0, rocker=1.2, coupler=-0.6).model()
+    four = four_bar()
+    q = four.assemble({"crank": 1.3}).q
+    place = four.tree.kinematics(q).position[2]
+    found = inverse_kinematics(model, {"coupler": place})
+    np.testing.assert_array_equal(found.q[:7], model.neutral()[:7])
+    assert model.constraints(found.q).gap < 1e-9

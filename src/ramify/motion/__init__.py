@@ -5,7 +5,7 @@ from ramify.motion.function import Function
 from ramify.motion.gait import Gait
 from ramify.motion.harmonic import Harmonic
 from ramify.motion.hold import Hold
-from ramify.motion.inverse_kinematics import Posture, Target, inverse_kinematics
+from ramify.motion.inverse_kinematics import Posture, inverse_kinematics
 from ramify.motion.leg import Leg, legs
 from ramify.motion.line import PlanarLine
 from ramify.motion.pendulum import InvertedPendulum
@@ -22,6 +22,7 @@ from ramify.motion.support import (
     support_polygon,
 )
 from ramify.motion.table import Table
+from ramify.motion.targets import Target
 from ramify.motion.trajectory import MOTIONS, Motion, Trajectory
 
 __all__ = [

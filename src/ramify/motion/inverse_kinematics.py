@@ -15,44 +15,37 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, together
-from ramify.core.errors import ModelError, StateError
+from ramify.core.errors import StateError
+from ramify.kernels.make import kernel
 from ramify.kernels.questions import jacobian, kinematics
-from ramify.model.configuration import checked, configuration
+from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
+from ramify.motion.targets import (
+    Rows,
+    Target,
+    Wanted,
+    bounds,
+    moving_entries,
+    wanted_targets,
+)
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-Rows = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 _SOFTEST: Final = 1e-12
 _HARDEST: Final = 1e8
 _GAIN: Final = 1e-7
 """Share of the squared error that an iteration must win: one that wins less has come as near as it
 gets.
 """
-
-
-@dataclass(frozen=True, eq=False)
-class Target:
-    """Where a point of a body is to be, and how the body is to be turned; one of them may be left
-    out.
-
-    body: a link; point: in its frame, m; position (..., 3): of that point in the world, m; rotation
-    (..., 3, 3): from the link's frame to the world; weights: of position errors (1/m) and of
-    rotation errors (1/rad).
-    """
-
-    body: str
-    position: ArrayLike | None = None
-    rotation: ArrayLike | None = None
-    point: ArrayLike = (0.0, 0.0, 0.0)
-    weight: float = 1.0
-    rotation_weight: float = 1.0
+_LOOPS: Final = 30.0
+"""Weight of the loops beside targets of weight one: where not all can be met, loops come first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Posture:
     """What was found: ``q`` (..., nq); ``converged`` (...): all targets within the tolerance;
     ``position_error`` (..., targets) in m and ``rotation_error`` (..., targets) in rad, what
-    remains (zero where nothing was asked); ``iterations`` (...).
+    remains (zero where nothing was asked); ``loop_error`` (...): by how much loops are open, the
+    largest residual in m or as a sine (zero for a robot without loops); ``iterations`` (...).
     """
 
     q: Array
@@ -60,6 +53,7 @@ class Posture:
     position_error: Array
     rotation_error: Array
     iterations: Rows = field(repr=False)
+    loop_error: Array
 
 
 def inverse_kinematics(
@@ -78,19 +72,22 @@ def inverse_kinematics(
     squares.
 
     Each iteration solves (J' J + mu I) dq = J' e for the weighted errors e of all targets; mu falls
-    with success and grows without. Among many answers one near the guess is found.
+    with success and grows without. Among many answers one near the guess is found. Loops are
+    targets like the others: they are closed at the answer, also at the nearest posture to a target
+    out of reach.
 
     targets: a ``Target``, several, or {link: position (..., 3)}; a batch of them is solved at once.
-    guess (..., nq): where the search starts, neutral unless given. joints: those that may move; all
-    but a floating base unless given. limits: True for the joints' own, False for none, or (nq, 2).
+    guess (..., nq): where the search starts, by default neutral and near the loops' own guess.
+    joints: those that may move, by default all but a floating base. limits: True for the joints'
+    own, False for none, or (nq, 2).
     tolerance: m and rad. restarts: how many random postures (always the same ones) are tried where
     the search from the guess fails. strict: whether a target that is not met is an error.
 
     Raises StateError for shapes that do not fit, and where a target is not met: which, how far it
     is, and for which state.
     """
-    wanted = _targets(model, targets)
-    start = configuration(model, "guess", model.neutral() if guess is None else guess)
+    wanted = wanted_targets(model, targets)
+    start = configuration(model, "guess", _near_loops(model) if guess is None else guess)
     lead = together(
         **{f"target {i}": shape for i, one in enumerate(wanted) for shape in [one.lead]},
         guess=start.shape[:-1],
@@ -99,8 +96,8 @@ def inverse_kinematics(
     problem = _Problem(
         model,
         [one.spread(lead, rows) for one in wanted],
-        _moving(model, joints),
-        _bounds(model, limits),
+        moving_entries(model, joints),
+        bounds(model, limits),
         tolerance,
     )
     q = problem.inside(np.broadcast_to(start, (*lead, model.nq)).reshape(rows, model.nq).copy())
@@ -114,14 +111,30 @@ def inverse_kinematics(
         iterations[left] += count
         better = far < error[left]
         q[left[better]], error[left[better]] = tried[better], far[better]
+    left = np.flatnonzero(error > tolerance)
+    if left.size and model.loops:  # as near as loops that are closed let it come
+        q[left], _, count = problem.without_targets().search(q[left], left, max_iterations)
+        iterations[left] += count
     away, turned = problem.remaining(q, np.arange(rows))
     found = Posture(
-        q.reshape(*lead, model.nq), (error <= tolerance).reshape(lead), away.reshape(*lead, -1), turned.reshape(*lead, -1),
+        q.reshape(*lead, model.nq),
+        (error <= tolerance).reshape(lead),
+        away.reshape(*lead, -1),
+        turned.reshape(*lead, -1),
         iterations.reshape(lead),
-    )  # fmt: skip
+        problem.gaps(q).reshape(lead),
+    )
     if strict and not found.converged.all():
         _refuse(problem, away, turned, error, lead, tolerance)
     return found
+
+
+def _near_loops(model: Robot) -> Array:
+    """The neutral configuration, with the coordinates that the robot's loops are guessed from."""
+    q = model.neutral()
+    for name, value in model.guess.items():
+        q[model.coordinates.index(name)] = value
+    return q
 
 
 def _refuse(
@@ -152,13 +165,14 @@ def _refuse(
         and not moving & set(range(problem.model.nv)[problem.model.joint_slice(j.name)])
     ]
     base = (
-        f"The floating base {', '.join(fixed)} stays where it is unless joints= names it. "
+        f"The floating base {', '.join(fixed)} does not move by default; joints= can name it. "
         if fixed
         else ""
     )
+    loops = " with the loops closed" if problem.model.loops else ""
     raise StateError(
-        f"inverse kinematics: target {worst} ({problem.targets[worst].body!r}){state} is not met, "
-        f"{' and '.join(parts)} remain; it "
+        f"inverse kinematics: target {worst} ({problem.targets[worst].body!r}){state} is not met"
+        f"{loops}, {' and '.join(parts)} remain; it "
         f"may be out of reach of the {len(problem.moving)} coordinates that move and their limits. "
         f"{base}Try another guess, or "
         "strict=False for the nearest posture"
@@ -168,46 +182,39 @@ def _refuse(
 # ---- one problem ----
 
 
-@dataclass(frozen=True, eq=False)
-class _Wanted:
-    """A target with arrays: positions (rows, 3) and rotations (rows, 3, 3), or None."""
-
-    body: str
-    index: int
-    point: Array
-    turn: Array
-    position: Array | None
-    rotation: Array | None
-    weights: tuple[float, float]
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        p = () if self.position is None else self.position.shape[:-1]
-        R = () if self.rotation is None else self.rotation.shape[:-2]
-        return together(position=p, rotation=R)
-
-    def spread(self, lead: tuple[int, ...], rows: int) -> _Wanted:
-        p, R = self.position, self.rotation
-        p = None if p is None else np.broadcast_to(p, (*lead, 3)).reshape(rows, 3)
-        R = None if R is None else np.broadcast_to(R, (*lead, 3, 3)).reshape(rows, 3, 3)
-        return _Wanted(self.body, self.index, self.point, self.turn, p, R, self.weights)
-
-
 class _Problem:
     """Errors, Jacobians and steps of rows of configurations."""
 
     def __init__(
         self,
         model: Robot,
-        targets: list[_Wanted],
+        targets: list[Wanted],
         moving: Rows,
         bounds: tuple[Array, Array],
         tolerance: float,
     ) -> None:
         self.model, self.targets, self.moving, self.tolerance = model, targets, moving, tolerance
         self.low, self.high = bounds
+        self.loops = kernel(model, "constraints") if model.loops else None
         plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
         self.places = [plain.get(int(j), -1) for j in moving]
+
+    def without_targets(self) -> _Problem:
+        """The loops alone."""
+        return _Problem(self.model, [], self.moving, (self.low, self.high), self.tolerance)
+
+    def residual(self, q: Array) -> tuple[Array, Array]:
+        """Residuals (rows, nc) of the loops, and their Jacobian (rows, nc, moving)."""
+        if self.loops is None:
+            return np.zeros((len(q), 0)), np.zeros((len(q), 0, len(self.moving)))
+        found, flat, _ = self.loops(q, np.zeros(self.model.nv))
+        J = flat.reshape(len(q), found.shape[-1], self.model.nv)
+        return found, J[:, :, self.moving]
+
+    def gaps(self, q: Array) -> Array:
+        """(rows,): by how much loops are open."""
+        found: Array = np.abs(self.residual(q)[0]).max(axis=1, initial=0.0)
+        return found
 
     def inside(self, q: Array) -> Array:
         """The configurations with their moving coordinates within the limits."""
@@ -255,14 +262,16 @@ class _Problem:
     def weighted(self, q: Array, rows: Rows) -> tuple[Array, Array]:
         """Weighted errors (rows, m), and the largest of the plain ones (rows,)."""
         found = self.errors(q, rows)
+        open_by = self.residual(q)[0]
         plain = [np.linalg.norm(e, axis=1) for pair in found for e in pair if e is not None]
+        plain.append(np.abs(open_by).max(axis=1, initial=0.0))
         weights = [one.weights for one in self.targets]
         pairs = [
             (w, e)
             for ws, es in zip(weights, found, strict=True)
             for w, e in zip(ws, es, strict=True)
         ]
-        parts = [w * e for w, e in pairs if e is not None]
+        parts = [*(w * e for w, e in pairs if e is not None), -_LOOPS * open_by]
         return np.concatenate(parts, axis=1), np.max(plain, axis=0)
 
     def jacobian(self, q: Array) -> Array:
@@ -274,7 +283,7 @@ class _Problem:
             ]
             parts += [one.weights[0] * J[:, 3:]] if one.position is not None else []
             parts += [one.weights[1] * J[:, :3]] if one.rotation is not None else []
-        return np.concatenate(parts, axis=1)
+        return np.concatenate([*parts, _LOOPS * self.residual(q)[1]], axis=1)
 
     def search(self, q: Array, rows: Rows, most: int) -> tuple[Array, Array, Any]:
         """(q, largest error, iterations) of the rows after damped least squares from q."""
@@ -322,100 +331,3 @@ def _rotation_vector(R: Array) -> Array:
 
     found: Array = Rotation.from_matrix(R).as_rotvec()
     return found
-
-
-# ---- what the user gives ----
-
-
-def _targets(model: Robot, targets: Any) -> list[_Wanted]:
-    if isinstance(targets, Mapping):
-        targets = [Target(body, position) for body, position in targets.items()]
-    given = [targets] if isinstance(targets, Target) else list(targets)
-    if not given:
-        raise StateError("inverse kinematics needs at least one target")
-    return [_wanted(model, i, one) for i, one in enumerate(given)]
-
-
-def _wanted(model: Robot, i: int, target: Any) -> _Wanted:
-    if not isinstance(target, Target):
-        raise StateError(
-            f"target {i} is a {type(target).__name__}; give a Target, or {{link: position}}"
-        )
-    if target.position is None and target.rotation is None:
-        raise StateError(
-            f"target {i} ({target.body!r}) wants nothing; give it a position or a rotation"
-        )
-    body = model.attachment(target.body)
-    if body.body < 0:
-        raise StateError(
-            f"target {i}: {target.body!r} is part of the base of {model.name} and does not move"
-        )
-    name = f"target {i} ({target.body!r})"
-    p = None if target.position is None else checked(model, f"{name}: position", target.position, 3)
-    R = None if target.rotation is None else checked(model, f"{name}: rotation", target.rotation, 3)
-    if R is not None and (
-        R.ndim < 2
-        or R.shape[-2] != 3
-        or np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max() > 1e-6
-    ):
-        raise StateError(
-            f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles"
-        )
-    for what, weight in (("weight", target.weight), ("rotation_weight", target.rotation_weight)):
-        if not (np.isfinite(weight) and weight > 0.0):
-            raise StateError(f"{name}: {what} {weight} must be finite and positive")
-    point = (
-        body.frame.rotation @ checked(model, f"{name}: point", target.point, 3)
-        + body.frame.position
-    )
-    return _Wanted(
-        target.body,
-        body.body,
-        point,
-        body.frame.rotation,
-        p,
-        R,
-        (target.weight, target.rotation_weight),
-    )
-
-
-def _moving(model: Robot, joints: Iterable[str] | None) -> Rows:
-    """The entries of v that may change."""
-    if isinstance(joints, str):
-        joints = [joints]
-    names = (
-        [j.name for j in model.joints if j.kind not in ("free", "free_euler")]
-        if joints is None
-        else list(joints)
-    )
-    places = [j for name in names for j in range(model.nv)[model.joint_slice(name)]]
-    if not places:
-        raise ModelError(
-            f"inverse kinematics: nothing of {model.name} may move; name its joints with joints="
-        )
-    return np.array(sorted(set(places)))
-
-
-def _bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
-    """Lower and upper limits (nq) of the coordinates."""
-    if limits is False:
-        return np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
-    if limits is True:
-        rows = [
-            pair
-            for joint in model.joints
-            for pair in (joint.limits or [(-np.inf, np.inf)] * joint.nq)
-        ]
-        table = np.array(rows, dtype=np.float64).reshape(model.nq, 2)
-    else:
-        table = np.asarray(limits, dtype=np.float64)
-        if (
-            table.shape != (model.nq, 2)
-            or np.isnan(table).any()
-            or (table[:, 0] > table[:, 1]).any()
-        ):
-            raise StateError(
-                f"limits must be ({model.nq}, 2), lower and upper per coordinate; got shape "
-                f"{table.shape}"
-            )
-    return table[:, 0], table[:, 1]

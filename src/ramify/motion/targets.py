@@ -1,0 +1,183 @@
+"""What inverse kinematics is asked for: targets, the joints that may move, and their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array, together
+from ramify.core.errors import ModelError, StateError
+from ramify.model.configuration import checked
+from ramify.model.robot import Robot
+
+Rows = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """Where a point of a body is to be, and how the body is to be turned; one of them may be left
+    out.
+
+    body: a link; point: in its frame, m; position (..., 3): of that point in the world, m; rotation
+    (..., 3, 3): from the link's frame to the world; weights: of position errors (1/m) and of
+    rotation errors (1/rad).
+    """
+
+    body: str
+    position: ArrayLike | None = None
+    rotation: ArrayLike | None = None
+    point: ArrayLike = (0.0, 0.0, 0.0)
+    weight: float = 1.0
+    rotation_weight: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """A target with arrays: positions (rows, 3) and rotations (rows, 3, 3), or None."""
+
+    body: str
+    index: int
+    point: Array
+    turn: Array
+    position: Array | None
+    rotation: Array | None
+    weights: tuple[float, float]
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        p = () if self.position is None else self.position.shape[:-1]
+        R = () if self.rotation is None else self.rotation.shape[:-2]
+        return together(position=p, rotation=R)
+
+    def spread(self, lead: tuple[int, ...], rows: int) -> Wanted:
+        p, R = self.position, self.rotation
+        p = None if p is None else np.broadcast_to(p, (*lead, 3)).reshape(rows, 3)
+        R = None if R is None else np.broadcast_to(R, (*lead, 3, 3)).reshape(rows, 3, 3)
+        return Wanted(self.body, self.index, self.point, self.turn, p, R, self.weights)
+
+
+def wanted_targets(model: Robot, targets: Any) -> list[Wanted]:
+    if isinstance(targets, Mapping):
+        targets = [Target(body, position) for body, position in targets.items()]
+    given = [targets] if isinstance(targets, Target) else list(targets)
+    if not given:
+        raise StateError("inverse kinematics needs at least one target")
+    return [_wanted(model, i, one) for i, one in enumerate(given)]
+
+
+def _wanted(model: Robot, i: int, target: Any) -> Wanted:
+    if not isinstance(target, Target):
+        raise StateError(
+            f"target {i} is a {type(target).__name__}; give a Target, or {{link: position}}"
+        )
+    if target.position is None and target.rotation is None:
+        raise StateError(
+            f"target {i} ({target.body!r}) wants nothing; give it a position or a rotation"
+        )
+    body = model.attachment(target.body)
+    if body.body < 0:
+        raise StateError(
+            f"target {i}: {target.body!r} is part of the base of {model.name} and does not move"
+        )
+    name = f"target {i} ({target.body!r})"
+    p = None if target.position is None else checked(model, f"{name}: position", target.position, 3)
+    R = None if target.rotation is None else checked(model, f"{name}: rotation", target.rotation, 3)
+    if R is not None and (
+        R.ndim < 2
+        or R.shape[-2] != 3
+        or np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max() > 1e-6
+    ):
+        raise StateError(
+            f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles"
+        )
+    for what, weight in (("weight", target.weight), ("rotation_weight", target.rotation_weight)):
+        if not (np.isfinite(weight) and weight > 0.0):
+            raise StateError(f"{name}: {what} {weight} must be finite and positive")
+    point = (
+        body.frame.rotation @ checked(model, f"{name}: point", target.point, 3)
+        + body.frame.position
+    )
+    return Wanted(
+        target.body,
+        body.body,
+        point,
+        body.frame.rotation,
+        p,
+        R,
+        (target.weight, target.rotation_weight),
+    )
+
+
+def moving_entries(model: Robot, joints: Iterable[str] | None) -> Rows:
+    """The entries of v that may change: those of ``joints``, or of all but a floating base. A free
+    joint inside a loop, as that of a Stewart platform, is no such base.
+    """
+    if isinstance(joints, str):
+        joints = [joints]
+    names = (
+        [
+            body.joint.name
+            for i, body in enumerate(model.bodies)
+            if body.joint.kind not in ("free", "free_euler") or i in _inside_loops(model)
+        ]
+        if joints is None
+        else list(joints)
+    )
+    places = [j for name in names for j in range(model.nv)[model.joint_slice(name)]]
+    if not places:
+        raise ModelError(
+            f"inverse kinematics: nothing of {model.name} may move; name its joints with joints="
+        )
+    return np.array(sorted(set(places)))
+
+
+def bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
+    """Lower and upper limits (nq) of the coordinates."""
+    if limits is False:
+        return np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
+    if limits is True:
+        rows = [
+            pair
+            for joint in model.joints
+            for pair in (joint.limits or [(-np.inf, np.inf)] * joint.nq)
+        ]
+        table = np.array(rows, dtype=np.float64).reshape(model.nq, 2)
+    else:
+        table = np.asarray(limits, dtype=np.float64)
+        if (
+            table.shape != (model.nq, 2)
+            or np.isnan(table).any()
+            or (table[:, 0] > table[:, 1]).any()
+        ):
+            raise StateError(
+                f"limits must be ({model.nq}, 2), lower and upper per coordinate; got shape "
+                f"{table.shape}"
+            )
+    return table[:, 0], table[:, 1]
+
+
+def _inside_loops(model: Robot) -> set[int]:
+    """Bodies whose joints are part of a loop: between its ends and where their branches meet."""
+    found: set[int] = set()
+    for loop in model.loops:
+        branches = [
+            _branch(model, -1 if end.link is None else model.attachment(end.link).body)
+            for end in (loop.first, loop.second)
+            if not loop.joints
+        ]
+        if branches:
+            found |= branches[0] ^ branches[1]
+    return found
+
+
+def _branch(model: Robot, body: int) -> set[int]:
+    """A body and those that carry it."""
+    found: set[int] = set()
+    while body >= 0:
+        found.add(body)
+        body = model.bodies[body].parent
+    return found
