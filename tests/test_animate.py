@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -321,3 +322,25 @@ def test_refusals(biped: Result, tmp_path: Path, options: dict[str, Any], messag
     with pytest.raises(rf.RamifyError, match=message):
         biped.animate(tmp_path / path, **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_film_that_ffmpeg_cannot_finish_is_reported(tmp_path: Path) -> None:
+    """FFmpeg says only at its end that the disk was full."""
+    from ramify.view.film import _mp4
+
+    resource = pytest.importorskip("resource")  # Windows has none
+
+    shots = [
+        np.random.default_rng(k).integers(0, 255, (64, 64, 3), dtype=np.uint8) for k in range(60)
+    ]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
+    try:
+        with pytest.raises(rf.RamifyError, match="the film cannot be written"):
+            _mp4(tmp_path / "run.mp4", shots, (64, 64), 30.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    _mp4(tmp_path / "run.mp4", shots, (64, 64), 30.0)
+    assert (tmp_path / "run.mp4").stat().st_size > 20_000

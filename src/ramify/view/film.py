@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any, Final
 
 import numpy as np
@@ -209,7 +212,7 @@ def animate(
     studio = Studio(result, width, height, theme, trail)
     shots: Iterable[Picture] = (studio.shoot(int(row)) for row in rows)
     if sys.stderr.isatty() if progress is None else progress:
-        shots = _told(shots, len(rows), path.name)
+        shots = _with_progress(shots, len(rows), path.name)
     with whole_path(path) as passing:
         if kind == ".mp4":
             _mp4(passing, shots, (width, height), rate)
@@ -238,7 +241,7 @@ def _needs(module: str, package: str) -> None:
         raise RamifyError(f"films need {package}; install it with: pip install 'ramify[video]'")
 
 
-def _told(shots: Iterable[Picture], count: int, name: str) -> Iterator[Picture]:
+def _with_progress(shots: Iterable[Picture], count: int, name: str) -> Iterator[Picture]:
     from rich.console import Console
     from rich.progress import track
 
@@ -246,31 +249,31 @@ def _told(shots: Iterable[Picture], count: int, name: str) -> Iterator[Picture]:
 
 
 def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: float) -> None:
+    """H.264 by FFmpeg, which gets the pictures through a pipe; RamifyError with its own words where
+    it does not end well: a full disk shows only there.
+    """
     import imageio_ffmpeg
 
-    options = ["-preset", "medium", "-crf", "20", "-movflags", "+faststart"]
-    film = imageio_ffmpeg.write_frames(
-        str(path),
-        size,
-        fps=rate,
-        codec="libx264",
-        macro_block_size=2,
-        output_params=options,
-        ffmpeg_log_level="error",
-    )
-    film.send(None)
-    sent = 0
-    try:
-        for sent, shot in enumerate(shots, start=1):  # noqa: B007
-            film.send(np.ascontiguousarray(shot))
-    finally:
-        film.close()
-    try:  # the encoder's failure, on a full disk for one, shows in its file alone
-        written, _ = imageio_ffmpeg.count_frames_and_secs(str(path))
-    except RuntimeError:
-        written = 0
-    if written != sent:
-        raise OSError(f"the film broke off after {written} of {sent} pictures; is the disk full?")
+    width, height = size
+    taken = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {rate:g} -i -".split()
+    made = "-an -c:v libx264 -pix_fmt yuv420p -preset medium -crf 20 -movflags +faststart".split()
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-v", "error", *taken, *made, str(path)]
+    with TemporaryFile() as complaints:
+        film = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=complaints)
+        assert film.stdin is not None
+        try:
+            with suppress(BrokenPipeError), film.stdin:
+                for shot in shots:
+                    film.stdin.write(np.ascontiguousarray(shot).data)
+        except BaseException:
+            film.kill()
+            raise
+        finally:
+            ended = film.wait()
+        complaints.seek(0)
+        words = complaints.read().decode(errors="replace").strip()
+    if ended != 0:
+        raise RamifyError(f"the film cannot be written: {words or f'FFmpeg ended with {ended}'}")
 
 
 def _gif(path: Path, shots: Iterable[Picture], sample: Picture, rate: float) -> None:
@@ -293,7 +296,7 @@ def picture(
     size: tuple[int, int] = (960, 540),
     theme: str = "light",
 ) -> Path:
-    """Write a picture (.png) of the robot at a time of a run, its middle unless told."""
+    """Write a picture (.png) of the robot at a time of a run, by default its middle."""
     from PIL import Image
 
     at = float(result.t[0] + result.t[-1]) / 2 if time is None else time
