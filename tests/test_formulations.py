@@ -20,6 +20,7 @@ from ramify.core.scalar import cos, sin, sqrt
 from ramify.core.spatial import Sym3, Vec3
 from ramify.formulations import (
     FORMULATIONS,
+    crossover,
     denoc_matrices,
     elimination,
     general_count,
@@ -36,6 +37,7 @@ from ramify.formulations.counting.tables import filled
 from ramify.formulations.counting.tally import Counted, Tally, count_operations, stored
 from ramify.formulations.mass_centre import mass_centre_matrices, reverse_gaussian_elimination
 from ramify.formulations.quasi_chain import general_quasi_chain, joint_motions
+from ramify.formulations.stability import chain_errors
 
 DOCS = sorted((Path(__file__).resolve().parent.parent / "docs" / "formulations").glob("*.md"))
 QUARTERS = (0.0, np.pi / 2, -np.pi / 2, np.pi)
@@ -201,6 +203,29 @@ def test_chains_with_joints_of_several_degrees_of_freedom() -> None:
     assert (
         error(saha.forward_dynamics(m, q, v, tau), q) < 1e-9
     )  # long light chains are less well conditioned
+
+
+@pytest.mark.parametrize("joints", ["RRR", "RPR", "PRPR", "RRPRRR", "PPR"])
+def test_rate_coefficients_are_the_christoffel_symbols_of_the_inertia_matrix(joints: str) -> None:
+    """D_mkj of (31) against differences of H, the bias that they sum up to, and (32)-(34)."""
+    m, q, v, _ = serial_robot(5, joints)
+    D = np.array(lin.rate_coefficients(m, q), float)
+    h = 1e-6
+    slope = np.stack(  # dH[m, k] / dq_j
+        [(m.mass_matrix(q + h * e) - m.mass_matrix(q - h * e)) / (2.0 * h) for e in np.eye(m.nv)],
+        axis=2,
+    )
+    christoffel = 0.5 * (slope + slope.transpose(0, 2, 1) - slope.transpose(2, 0, 1))
+    scale = np.abs(christoffel).max()
+    np.testing.assert_allclose(D, christoffel, atol=1e-7 * max(scale, 1.0))
+    rates = np.einsum("mkj,k,j->m", D, v, v)
+    assert error(rates + m.gravity_forces(q), m.bias(q, v)) < 1e-11
+    np.testing.assert_array_equal(D, D.transpose(0, 2, 1))  # (32)
+    for k in range(m.nv):
+        for j in range(k, m.nv):
+            assert D[j, k, j] == 0.0  # (33)
+            for i in range(k, m.nv):
+                np.testing.assert_allclose(D[j, k, i], -D[i, k, j], atol=1e-12)  # (34)
 
 
 def test_counts_of_a_chain_with_a_slide() -> None:
@@ -672,3 +697,40 @@ def test_tables_of_the_pages_are_in_step_with_the_code(page: Path) -> None:
     """Write them anew with: python -m ramify.formulations.counting.tables docs/formulations/*.md"""
     text = page.read_text(encoding="utf-8")
     assert filled(text) == text
+
+
+# ---- digits ----
+
+
+@pytest.mark.parametrize(
+    ("case", "n", "lost"), [("equal", 24, 1e-13), ("line", 96, 1e-10), ("doubling", 24, 1e-8)]
+)
+def test_the_recursions_keep_digits_that_a_factorised_matrix_loses(
+    case: str, n: int, lost: float
+) -> None:
+    """Against 50 digits, as Saha (1999) claims; of the tiers the unrolled one keeps them, too."""
+    found = chain_errors(case, n)
+    assert found.recursion < 2e-14
+    assert found.mass_centre < 1e-14
+    assert found.cholesky > lost
+    assert n > 32 or found.unrolled < 2e-14
+
+
+def test_where_the_recursion_gains_nothing() -> None:
+    """Masses that halve outward: an ill conditioned matrix whose factors keep all digits."""
+    found = chain_errors("halving", 24)
+    assert found.condition > 1e8
+    assert found.cholesky < 1e-13
+
+
+def test_stability_refuses() -> None:
+    with pytest.raises(rf.RamifyError, match="there is no case 'heavy'; choose one of equal, line"):
+        chain_errors("heavy", 3)
+    with pytest.raises(rf.RamifyError, match="n is 0; give 1 to 400 rods"):
+        chain_errors("equal", 0)
+
+
+def test_crossovers() -> None:
+    """Lin's table I: his inertia matrix is the cheaper one from four joints on."""
+    assert crossover("lin_inertia", "renaud_inertia") == 4
+    assert crossover("renaud_inertia", "lin_inertia") is None

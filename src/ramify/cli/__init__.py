@@ -23,6 +23,7 @@ from ramify.cli import (  # noqa: F401  each registers its commands
     look,
     loops,
     simulation,
+    stability,
     sweep,
 )
 from ramify.cli.common import app
@@ -32,7 +33,7 @@ __all__ = ["app", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The ``ramify`` command: runs, and exits with 0, or with another code and a message on stderr."""
+    """The ``ramify`` command: exits with 0, or with another code and a message on stderr."""
     try:
         sys.exit(_run(arguments))
     except BrokenPipeError:  # whoever read our output has seen enough

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @app.command
 def count(
     *robots: Annotated[
-        str, Parameter(help="Built-in names or robot files; all built-in robots unless given.")
+        str, Parameter(help="Built-in names or robot files; by default all built-in robots.")
     ],
     algorithm: Annotated[
         list[str] | None,
@@ -28,7 +28,8 @@ def count(
     how: Annotated[
         Literal["compiled", "written"],
         Parameter(
-            help="After folding and sharing for the robot at hand; or as the text has it, on a general robot with its joints."
+            help="After folding and sharing for the robot at hand; or as the text has it, on a "
+            "general robot with its joints."
         ),
     ] = "compiled",
     general: Annotated[
@@ -59,8 +60,7 @@ def count(
         for name, value in given.items():
             if value:
                 raise rf.RamifyError(
-                    f"--general counts all formulations, on robots of its own; {name} has no place "
-                    "beside it"
+                    f"--general counts all formulations on general robots; leave out {name}"
                 )
     if plot is not None:
         from ramify.view.growth import plot_growth
@@ -161,7 +161,7 @@ def _best(row: dict[str, Any]) -> tuple[str, str]:
 
 
 def _general(n: int, json: bool) -> None:
-    from ramify.formulations import FORMULATIONS, general_count, published_count
+    from ramify.formulations import FORMULATIONS, crossover, general_count, published_count
 
     data: list[dict[str, Any]] = []
     for name, row in FORMULATIONS.items():
@@ -179,6 +179,14 @@ def _general(n: int, json: bool) -> None:
         for x in data
     ]
     print_table(f"A general robot of {n} revolute joints, as written", columns, rows)
+    for cheaper, dearer in (
+        ("lin_inertia", "renaud_inertia"),
+        ("denoc_inverse", "ridim"),
+        ("denoc_forward", "rfdsim"),
+    ):
+        start = crossover(cheaper, dearer)
+        if start is not None:
+            print_line(f"{cheaper} takes fewer operations than {dearer} from n = {start} on")
 
 
 def _printed(paper: dict[str, Any] | None) -> tuple[object, object, str]:

@@ -2,8 +2,8 @@
 
 The algorithms of ramify are written over ``+ - * /`` and the functions below, never over an array
 library. A scalar may be a float, a NumPy array (a batch of numbers), a traced expression, a dual
-number, a SymPy expression, a CasADi ``SX`` or a JAX array. A type of our own carries the functions
-as methods (``x.sin()``); for the others the table names the library.
+number, an mpmath number, a SymPy expression, a CasADi ``SX`` or a JAX array. A type of our own
+carries the functions as methods (``x.sin()``); for the others the table names the library.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _LIBRARIES = {
     "numpy": "numpy",
     "sympy": "sympy",
     "casadi": "casadi",
+    "mpmath": "mpmath",
     "jax": "jax.numpy",
     "jaxlib": "jax.numpy",
 }

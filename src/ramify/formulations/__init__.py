@@ -7,6 +7,7 @@ from __future__ import annotations
 from ramify.formulations.counting.general import (
     FORMULATIONS,
     Formulation,
+    crossover,
     general_count,
     published_count,
 )
@@ -16,6 +17,17 @@ from ramify.formulations.steps import StepTable, step_table
 from ramify.formulations.symbolic.equations import Equations, equations
 
 __all__ = [
-    "FORMULATIONS", "Denoc", "Equations", "Formulation", "MassCentre", "StepTable", "denoc_matrices", "equations", "general_count",
-    "mass_centre_matrices", "published_count", "step_table",
-]  # fmt: skip
+    "FORMULATIONS",
+    "Denoc",
+    "Equations",
+    "Formulation",
+    "MassCentre",
+    "StepTable",
+    "crossover",
+    "denoc_matrices",
+    "equations",
+    "general_count",
+    "mass_centre_matrices",
+    "published_count",
+    "step_table",
+]

@@ -285,3 +285,27 @@ def mass_matrix(model: Robot, q: Sequence[Scalar]) -> Rows:
 def bias_forces(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """b (nv) of a serial model; ModelError as for ``mass_matrix``."""
     return equations_of_motion(chain_of(model, q=q, v=v), q, v)[1]
+
+
+def rate_coefficients(model: Robot, q: Sequence[Scalar]) -> list[Rows]:
+    """D[m][k][j] of b_m = sum_kj D_mkj q'_k q'_j + eta_m (31) of a serial model, n by n by n.
+
+    D_mjk = D_mkj (32), D_jkj = 0 for j >= k (33), D_jkm = -D_mkj for m, j >= k (34): they are the
+    Christoffel symbols of H. ModelError as for ``mass_matrix``.
+    """
+    chain = chain_of(model, q=q)
+    lin = inertia(chain, rotations(chain, q), q)
+    n, links = len(chain.links), chain.links
+    d = [bias_vectors(lin, j) for j in range(n)]
+    D: list[Rows] = [[[0.0] * n for _ in range(n)] for _ in range(n)]
+    for j in range(n):
+        for k in range(j + 1):
+            if not links[k].rotational:
+                continue  # no force grows with the speed of a slide below
+            for m in range(n):
+                if m < j:
+                    D[m][k][j] = lin.u[k][j].dot(d[j][m])  # (45)
+                elif m > j:
+                    D[m][k][j] = -lin.u[k][m].dot(d[m][j])  # (47)
+                D[m][j][k] = D[m][k][j]
+    return D

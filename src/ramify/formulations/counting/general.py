@@ -230,6 +230,23 @@ def general_count(name: str, n: int) -> OpCount:
     return _row(name, n).count(n)
 
 
+def crossover(cheaper: str, dearer: str, most: int = 40) -> int | None:
+    """The least n from which on one formulation takes fewer operations, M + A, than another; None
+    where it does not up to ``most`` joints.
+    """
+    sizes = range(2, most + 1)
+    less = [_total(cheaper, n) < _total(dearer, n) for n in sizes]
+    if not less[-1]:
+        return None
+    last = max((i for i, x in enumerate(less) if not x), default=-1)
+    return sizes[last + 1]
+
+
+def _total(name: str, n: int) -> int:
+    count = general_count(name, n)
+    return count.mul + count.add
+
+
 def published_count(name: str, n: int) -> OpCount | None:
     """The same as the source documents print it; None where they print nothing."""
     row = _row(name, n)
