@@ -14,7 +14,15 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.documents.mistakes import Path
-from ramify.files.robot_schema import DhRow, JointPart, LinkPart, Moments, Rotated, ShapePart
+from ramify.files.robot_schema import (
+    DhRow,
+    JointPart,
+    LiftPart,
+    LinkPart,
+    Moments,
+    Rotated,
+    ShapePart,
+)
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, dh_frames
 from ramify.model.elements import KEYS, elements
@@ -43,7 +51,16 @@ def link_spec(link: LinkPart, note: Note) -> LinkSpec:
         _tensor(link, note),
         tuple(_shape(shape, ("shapes", i), note) for i, shape in enumerate(link.shapes)),
         tuple(link.points.items()),
+        _lift(link),
     )
+
+
+def _lift(link: LinkPart) -> tuple[float, tuple[float, float, float]]:
+    """The mass that gravity compensation carries, and its centre: a share of the link, or given."""
+    given = link.gravity_compensation
+    if isinstance(given, LiftPart):
+        return given.mass, given.com
+    return (given * link.mass, link.com) if given else (0.0, (0.0, 0.0, 0.0))
 
 
 def renamed(spec: LinkSpec, full: Callable[[str], str]) -> LinkSpec:

@@ -1,12 +1,18 @@
-"""The machine elements of a joint as keys of a robot file."""
+"""The machine of a robot as keys of its file: elements of joints, frames, tendons, actuators,
+keyframes.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import fields
 from typing import Final
 
 from ramify.model.elements import Element, Friction, Spring
+from ramify.model.frame import Frame
+from ramify.model.machine import Actuator, Keyframe
+from ramify.model.robot import Robot
 
 
 def number(value: float) -> str:
@@ -71,5 +77,60 @@ def machine_entries(elements: Sequence[Element]) -> Iterator[str]:
         if any(value != written(Element()) for value in values):
             same = len(set(values)) == 1
             yield f"{key}: {values[0] if same else '[' + ', '.join(values) + ']'}"
+    for key in ("backward_effort", "lifts"):
+        given = [getattr(element, key) for element in elements]
+        if any(x is not None and x is not False for x in given):
+            words = [str(x).lower() if isinstance(x, bool) else number(e.effort if x is None else x)
+                     for x, e in zip(given, elements, strict=True)]  # fmt: skip
+            yield f"{key}: {words[0] if len(set(words)) == 1 else '[' + ', '.join(words) + ']'}"
     if elements and elements[-1].cone < math.inf:
         yield f"cone: {number(elements[-1].cone)}"
+
+
+def machine_lines(robot: Robot, text: Callable[[str], str], frame: Callable[[Frame], list[str]]) -> Iterator[str]:  # fmt: skip
+    """The lines of a robot file for a machine."""
+    if robot.machine.frames:
+        yield "frames:"
+        for name, (b, local) in robot.machine.frames.items():
+            link = [f"link: {text(robot.bodies[b].name)}"] if b >= 0 else []
+            yield f"  - {{{', '.join([f'name: {text(name)}', *link, *frame(local)])}}}"
+    if robot.tendons:
+        yield "tendons:"
+    for t in robot.tendons:
+        entries = [f"name: {text(t.name)}"]
+        if t.branches:
+            runs = (
+                f"{{divisor: {number(d)}, frames: [{', '.join(map(text, names))}]}}"
+                for d, names in t.branches
+            )
+            entries.append(f"branches: [{', '.join(runs)}]")
+        else:
+            pairs = ", ".join(f"{text(name)}: {number(c)}" for name, c in t.joints)
+            entries.append(f"joints: {{{pairs}}}")
+        entries += [f"stiffness: {numbers(t.stiffness)}", f"damping: {numbers(t.damping)}"]
+        entries += [f"rest: {numbers(t.rest)}", f"effort: {numbers(t.effort)}"]
+        yield f"  - {{{', '.join(entries)}}}"
+    if robot.actuators:
+        yield "actuators:"
+    for a in robot.actuators:
+        yield f"  - {{{', '.join(_entries(a, text))}}}"
+    if robot.keyframes:
+        yield "keyframes:"
+    for k in robot.keyframes:
+        yield f"  - {{{', '.join(_entries(k, text))}}}"
+
+
+def _entries(record: Actuator | Keyframe, text: Callable[[str], str]) -> Iterator[str]:
+    """The fields of a record that differ from their defaults."""
+    for f in fields(record):
+        value = getattr(record, f.name)
+        if value == f.default and f.name not in ("name", "q"):
+            continue
+        if isinstance(value, bool):
+            yield f"{f.name}: {str(value).lower()}"
+        elif isinstance(value, str):
+            yield f"{f.name}: {text(value)}"
+        elif isinstance(value, Sequence):
+            yield f"{f.name}: {numbers(value)}"
+        else:
+            yield f"{f.name}: {number(value)}"

@@ -264,7 +264,8 @@ class MachineReader:
             activation=activation,
             time=max(float(m.actuator_dynprm[i][0]), 1e-15) if activation else 0.0,
             activations=_range(m.actuator_actlimited, m.actuator_actrange, i),
-            early=bool(m.actuator_actearly[i]), step=float(m.opt.timestep),
+            early=bool(m.actuator_actearly[i]),
+            step=float(m.opt.timestep) if m.actuator_actearly[i] else 0.0,
         )  # fmt: skip
 
     def keyframes(self) -> Iterator[Keyframe]:

@@ -18,6 +18,7 @@ from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.documents.schema import P, validate
 from ramify.files.link_reader import Note, frame_of, link_spec, renamed
 from ramify.files.loop_reader import read_loops
+from ramify.files.machine_reader import read_machine
 from ramify.files.mechanism_reader import OWN, read_whole
 from ramify.files.mirror import mirrored
 from ramify.files.robot_schema import LinkPart, RobotPart, TemplatePart, UsePart, clashes
@@ -93,9 +94,12 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
         if value
     }
     try:
-        return build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
+        made = build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
     except ModelError as error:
         mistakes.stop(_blamed(str(error), loops), str(error))
+    machine = read_machine(document, made, names, mistakes)
+    mistakes.raise_if_any()
+    return replace(made, machine=machine)
 
 
 class _Reader:

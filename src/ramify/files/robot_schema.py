@@ -103,6 +103,13 @@ class DhRow(Part):
     theta_deg: Number | None = None
 
 
+def _plain(value: object) -> object:
+    """A part, or a list of parts, as plain mappings of what it says."""
+    if isinstance(value, Part):
+        return {key: _plain(entry) for key, entry in value if entry is not None}
+    return [_plain(entry) for entry in value] if isinstance(value, list | tuple) else value
+
+
 class RotorPart(Part):
     """A rotor behind a gear: inertia in kg m^2 at the rotor, turns of the rotor per turn (or metre)
     of the joint.
@@ -177,11 +184,14 @@ class MachinePart(Part):
     effort: Ratings | None = None
     velocity: Ratings | None = None
     cone: Positive | None = None
+    backward_effort: Ratings | None = None
+    lifts: Annotated[list[StrictBool], BeforeValidator(as_list)] | None = None
 
     @property
     def machine(self) -> dict[str, object]:
         """What was given, by key, as ``ramify.model.elements.elements`` takes it."""
-        return self.model_dump(include=set(MachinePart.model_fields), exclude_none=True)
+        given = {key: getattr(self, key) for key in MachinePart.model_fields}
+        return {key: _plain(value) for key, value in given.items() if value is not None}
 
 
 class JointPart(MachinePart):
@@ -241,6 +251,13 @@ class ShapePart(Rotated):
     sphere: Positive | None = None
 
 
+class LiftPart(Part):
+    """The mass that gravity compensation carries, kg, and its mass centre, m."""
+
+    mass: Number
+    com: Vector = (0.0, 0.0, 0.0)
+
+
 class LinkPart(Part):
     """A link, and the joint that carries it. In a template it may go without a name: the prefix is
     its name then.
@@ -264,6 +281,10 @@ class LinkPart(Part):
     inertia_about: Literal["com", "origin"] = "com"
     shapes: list[ShapePart] = Field(default_factory=list)
     points: dict[Name, Vector] = Field(default_factory=dict)
+    gravity_compensation: Annotated[
+        Annotated[LiftPart, Tag("<joints>")] | Annotated[Number, Tag("<number>")],
+        Discriminator(form_of),
+    ] = 0.0
 
 
 class UsePart(Part):
@@ -301,6 +322,10 @@ class RobotPart(Part):
     joints: Annotated[list[Any], Field(min_length=1)] | None = None
     cut: list[Name] | None = None
     guess: dict[Name, Number] = Field(default_factory=dict)
+    frames: list[Any] = Field(default_factory=list)
+    tendons: list[Any] = Field(default_factory=list)
+    actuators: list[Any] = Field(default_factory=list)
+    keyframes: list[Any] = Field(default_factory=list)
 
 
 PLACEMENTS: Final = ("dh", "classical_dh", "frame")

@@ -13,7 +13,7 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
-from ramify.files.machine_writer import machine_entries, number, numbers
+from ramify.files.machine_writer import machine_entries, machine_lines, number, numbers
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
@@ -74,6 +74,7 @@ def _lines(model: Robot) -> Iterator[str]:
         yield "loops:"
         for loop in model.loops:
             yield from _loop(loop)
+    yield from machine_lines(model, _text, lambda frame: list(_frame_entries(frame)))
     if model.guess:
         yield f"guess: {{{', '.join(f'{_text(name)}: {number(value)}' for name, value in model.guess.items())}}}"
 
@@ -116,6 +117,9 @@ def _body(body: Body, model: Robot) -> Iterator[str]:
     if body.shapes:
         yield "    shapes:"
         yield from (f"      - {_shape(shape)}" for shape in body.shapes)
+    if body.lift[0]:
+        mass, com = body.lift
+        yield f"    gravity_compensation: {{mass: {number(mass)}, com: {numbers(com)}}}"
     if body.points:
         yield f"    points: {{{', '.join(f'{_text(name)}: {numbers(point)}' for name, point in body.points)}}}"
 

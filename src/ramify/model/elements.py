@@ -108,6 +108,7 @@ class Element:
 
 KEYS: Final[tuple[str, ...]] = (
     "armature", "rotor", "damping", "spring", "friction", "stop", "effort", "velocity", "cone",
+    "backward_effort", "lifts",
 )  # fmt: skip
 """What a joint of a file, or of ``Builder.link``, may say about its elements."""
 
@@ -158,6 +159,8 @@ def _element(given: Given) -> Element:
         _number("effort", said.get("effort", math.inf), True),
         _number("velocity", said.get("velocity", math.inf), True),
         _number("cone", said.get("cone", math.inf), True),
+        bool(said.get("lifts", False)),
+        _number("backward_effort", said["backward_effort"]) if "backward_effort" in said else None,
     )
 
 

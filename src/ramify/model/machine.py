@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -11,6 +11,7 @@ from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.model.answers import Attachment
 from ramify.model.elements import NONE, Cubic
+from ramify.model.joint import Joint
 
 Range = tuple[float, float]
 ANY: Final[Range] = (-math.inf, math.inf)
@@ -138,11 +139,18 @@ class Machine:
     keyframes: tuple[Keyframe, ...] = ()
 
     def check(
-        self, joints: Collection[str], rates: Collection[str], frames: Collection[str]
+        self, joints: Iterable[Joint], rates: Collection[str], frames: Collection[str]
     ) -> None:
-        """Raise ModelError for a name that the robot does not have, and for duplicate names."""
-        known = {
-            "joint": joints,
+        """Raise ModelError for the first of ``mistakes``."""
+        for kind, name, text in self.mistakes(joints, rates, frames):
+            raise ModelError(f"{kind} {name!r}: {text}")
+
+    def mistakes(
+        self, joints: Iterable[Joint], rates: Collection[str], frames: Collection[str]
+    ) -> Iterator[tuple[str, str, str]]:
+        """(kind, name, text) of every name that the robot does not have, and of duplicate names."""
+        known: dict[str, Collection[str]] = {
+            "joint": [joint.name for joint in joints],
             "rate": rates,
             "frame": frames,
             "tendon": [tendon.name for tendon in self.tendons],
@@ -150,13 +158,12 @@ class Machine:
         for kind, name, uses in self._uses():
             for what, used in uses:
                 if used not in known[what]:
-                    hint = near(used, list(known[what]))
-                    raise ModelError(f"{kind} {name!r}: there is no {what} {used!r}{hint}")
+                    yield kind, name, f"there is no {what} {used!r}{near(used, list(known[what]))}"
         for kind, items in (("tendon", self.tendons), ("actuator", self.actuators)):
             names = [item.name for item in items]
             for i, name in enumerate(names):
                 if name in names[:i]:
-                    raise ModelError(f"duplicate {kind} {name!r}; names must differ")
+                    yield kind, name, "duplicate name; names must differ"
 
     def _uses(self) -> Iterator[tuple[str, str, list[tuple[str, str]]]]:
         for tendon in self.tendons:

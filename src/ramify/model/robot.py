@@ -48,7 +48,7 @@ class Robot:
         if self.loops or self.guess:
             plain = [self.coordinates[i] for i in self.layout.plain_q]
             check_loops(self.name, self.loops, self.guess, plain, self.attached)
-        self.machine.check([joint.name for joint in self.joints], self.velocities, self.frames)
+        self.machine.check(self.joints, self.velocities, self.frames)
 
     @classmethod
     def of(cls, robot: Robot) -> Self:

@@ -1,0 +1,120 @@
+"""Machines in robot files: they read back bit for bit, and mistakes are named with their place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from test_machines_mjcf import CHAIN, ROWS, written
+from test_machines_passive import arm
+
+import ramify as rf
+from ramify.files.robot_writer import to_yaml
+
+ARM = """
+name: arm
+links:
+  - name: upper
+    joint: {type: revolute, axis: y, rotor: {inertia: 2e-4, gear: 50}, friction: 0.2, effort: 20}
+    frame: {}
+    mass: 2
+    com: [0.2, 0, 0]
+    gravity_compensation: 0.5
+  - name: fore
+    parent: upper
+    joint: {type: revolute, axis: y, spring: {stiffness: 3}}
+    frame: {xyz: [0.4, 0, 0]}
+    mass: 1
+    com: [0.2, 0, 0]
+frames:
+  - {name: tool0, link: fore, xyz: [0.4, 0, 0], rpy: [0, 1, 0]}
+  - {name: bench, xyz: [1, 0, 0]}
+tendons:
+  - {name: belt, joints: {upper: 0.1, fore: -0.1}, stiffness: 400, damping: 2}
+  - {name: rope, frames: [bench, tool0], stiffness: 50, rest: 0.5}
+actuators:
+  - {name: shoulder, kind: dc_motor, joint: upper, gear: 50, constant: 0.05, resistance: 2, voltage: 24}
+  - {name: elbow, kind: position, joint: fore, kp: 30, kv: 2, force: [-8, 8]}
+  - {name: winch, kind: motor, tendon: rope, activation: filter, time: 0.1}
+keyframes:
+  - {name: home, q: [0.1, 0.2]}
+"""
+
+
+def test_all_of_it_reads_back_bit_for_bit(tmp_path: Path) -> None:
+    (tmp_path / "arm.yaml").write_text(ARM)
+    for m in (rf.load(written(tmp_path, CHAIN, ROWS)), arm(), rf.load(tmp_path / "arm.yaml")):
+        (tmp_path / "again.yaml").write_text(to_yaml(m))
+        again = rf.load(tmp_path / "again.yaml")
+        assert [j.elements for j in again.joints] == [j.elements for j in m.joints]
+        assert [b.lift for b in again.bodies] == [b.lift for b in m.bodies]
+        assert again.tendons == m.tendons
+        assert again.actuators == m.actuators
+        assert again.keyframes == m.keyframes
+        assert list(again.frames) == list(m.frames)
+        for name, (body, frame) in m.frames.items():
+            assert again.frames[name].body == body
+            assert (again.frames[name].frame.position == frame.position).all()
+            assert (again.frames[name].frame.rotation == frame.rotation).all()
+
+
+def test_a_file_gives_the_machine_it_says(tmp_path: Path) -> None:
+    (tmp_path / "arm.yaml").write_text(ARM)
+    m = rf.load(tmp_path / "arm.yaml")
+    assert m.joints[0].armature == (2e-4 * 50**2,)
+    q, v = np.array([0.3, -0.4]), np.array([0.5, 0.2])
+    at = m.pose(q, "tool0").position
+    total = q.sum()
+    assert_allclose(at, [0.4 * np.cos(0.3) + 0.4 * np.cos(total), 0, -0.4 * np.sin(0.3) - 0.4 * np.sin(total)])  # fmt: skip
+    parts = m.passive_forces(q, v).parts
+    assert_allclose(parts["gravity_compensation"], [0.5 * -2 * 9.81 * 0.2 * np.cos(0.3), 0.0])
+    found = m.actuator_forces(q, v, [100.0, 0.5, 3.0], [2.0])
+    current = (24.0 - 0.05 * 50 * 0.5) / 2.0  # the voltage is limited to 24 V
+    assert_allclose(found.force, [0.05 * current, 8.0, 2.0])
+    assert_allclose(found.activation_rate, [10.0])
+    length = np.linalg.norm(at - [1, 0, 0])
+    J = m.jacobian(q, "tool0")[3:]
+    row = (at - [1, 0, 0]) @ J / length
+    assert_allclose(found.tau, [20.0 if 50 * 0.05 * current + 2 * row[0] > 20 else 50 * 0.05 * current + 2 * row[0], 8.0 + 2 * row[1]])  # fmt: skip
+    stretch = length - 0.5
+    belt = -(400 * (0.1 * q[0] - 0.1 * q[1]) + 2 * (0.1 * v[0] - 0.1 * v[1]))
+    assert_allclose(parts["tendon"], np.array([0.1, -0.1]) * belt - 50 * stretch * row)
+
+
+def test_a_dc_motor_has_its_torque_speed_line(tmp_path: Path) -> None:
+    (tmp_path / "arm.yaml").write_text(ARM.replace("effort: 20", "effort: 2000"))
+    m = rf.load(tmp_path / "arm.yaml")
+    speeds = np.linspace(0.0, 24.0 / 0.05 / 50, 7)
+    v = np.stack([speeds, 0 * speeds], axis=1)
+    force = m.actuator_forces(np.zeros(2), v, [24.0, 0.0, 0.0], [0.0]).force[:, 0]
+    stall = 0.05 * 24.0 / 2.0
+    assert_allclose(force, stall * (1.0 - speeds / speeds[-1]), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("joint: fore, kp", "joint: for, kp", "there is no joint 'for'.*did you mean.*fore"),
+        ("gear: 50, constant", "gear: 0, constant", "gear is 0"),
+        ("kp: 30, kv: 2, force: [-8, 8]", "kv: 2", "a position actuator needs kp"),
+        ("force: [-8, 8]", "force: [8, -8]", "lower end 8 of force exceeds -8"),
+        ("link: fore, xyz", "link: four, xyz", "no link is named 'four'"),
+        ("frames: [bench, tool0]", "frames: [bench, tool1]", "there is no frame 'tool1'"),
+        ("name: elbow, kind: position", "name: shoulder, kind: position", "duplicate name"),
+        ("q: [0.1, 0.2]", "q: [0.1]", "q needs 2 numbers"),
+        ("stiffness: 400", "stiffnes: 400", "unknown key"),
+        ("time: 0.1", "time: 0", "time 0 s must be above 0"),
+    ],
+)
+def test_mistakes_are_named_with_file_and_line(
+    old: str, new: str, words: str, tmp_path: Path
+) -> None:
+    assert old in ARM
+    file = tmp_path / "arm.yaml"
+    file.write_text(ARM.replace(old, new))
+    with pytest.raises(rf.ModelError, match=words) as found:
+        rf.load(file)
+    (line,) = (i for i, text in enumerate(file.read_text().split("\n"), 1) if new in text)
+    assert f"{file}:{line}:" in str(found.value)
