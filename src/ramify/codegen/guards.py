@@ -64,6 +64,7 @@ class MemoryAudit:
 
     def __init__(self, writer: Writer) -> None:
         self.w = writer
+        self._pending: list[str] = []
         writer.do(f"%audit.sum = alloca {writer.vector}, align 64")
         writer.do(f"%audit.angle = alloca {writer.vector}, align 64")
 
@@ -72,9 +73,21 @@ class MemoryAudit:
             self.w.do(f"store {self.w.vector} {self.w.const(0.0)}, ptr {slot}, align 64")
 
     def finite(self, x: str) -> None:
+        """To be looked at by the next ``collect``, in the same piece of straight-line code."""
+        self._pending.append(x)
+
+    def collect(self) -> None:
+        """Add what has been seen to the sum in memory, at once: one such step waits for the last."""
+        if not self._pending:
+            return
+        total = self.w.const(0.0)
+        for x in self._pending:
+            total = self.w.multiply_add(x, self.w.const(0.0), total)
         old = self.w.put(f"load {self.w.vector}, ptr %audit.sum, align 64")
-        new = self.w.multiply_add(x, self.w.const(0.0), old)
-        self.w.do(f"store {self.w.vector} {new}, ptr %audit.sum, align 64")
+        self.w.do(
+            f"store {self.w.vector} {self.w.binary('fadd', old, total)}, ptr %audit.sum, align 64"
+        )
+        self._pending = []
 
     def angle(self, x: str) -> None:
         old = self.w.put(f"load {self.w.vector}, ptr %audit.angle, align 64")

@@ -205,14 +205,23 @@ class _Rolled:
         )
 
     def _mark(self, slot: str, bit: int) -> str:
-        """Whether a link has a mark (see RobotTable)."""
+        """All bits set in all lanes where a link does not have a mark (see RobotTable)."""
         w = self.w
         place = w.put(f"getelementptr i64, ptr %marks, i64 {w.put(f'sub i64 {slot}, 1')}")
         marks = w.put(f"load i64, ptr {place}")
-        return w.put(f"icmp ne i64 {w.put(f'and i64 {marks}, {bit}')}, 0")
+        without = w.put(f"icmp eq i64 {w.put(f'and i64 {marks}, {bit}')}, 0")
+        bits = w.put(f"sext i1 {without} to i64")
+        return w.put(
+            f"bitcast {w.vector} {w.splat(w.put(f'bitcast i64 {bits} to double'))} to {w.integer}"
+        )
 
-    def _either(self, condition: str, a: str, b: str) -> str:
-        return self.w.put(f"select i1 {condition}, {self.w.vector} {a}, {self.w.vector} {b}")
+    def _where(self, mask: str, value: str) -> str:
+        """The value where the mask is set, else zero; no branch."""
+        w = self.w
+        bits = w.put(f"bitcast {w.vector} {value} to {w.integer}")
+        return w.put(
+            f"bitcast {w.integer} {w.put(f'and {w.integer} {bits}, {mask}')} to {w.vector}"
+        )
 
     def _lane_addresses(self, port: tuple[str, str], position: str) -> list[str]:
         """Where each lane's number stands, ``position`` numbers into its state."""
@@ -267,11 +276,7 @@ class _Rolled:
             if kind == "slot":
                 value = self._load(who[name[2]], name[1])
                 leaf, sums = self._empty
-                return (
-                    self._either(leaf, w.const(0.0), value)
-                    if name[2] == "k" and name[1] in sums
-                    else value
-                )
+                return self._where(leaf, value) if name[2] == "k" and name[1] in sums else value
             if kind == "link":
                 return table("%constants", self.program.constants, name[1], name[2])
             if kind == "extra":
@@ -339,6 +344,7 @@ class _Rolled:
         values = self._values(list(sweep.roots.values()), {"root": "0"})
         for field, node in sweep.roots.items():
             self._store("0", field, values[node])
+        self.audit.collect()
         if not (sweep.stores or sweep.sums or sweep.outputs):
             return
 
@@ -357,12 +363,9 @@ class _Rolled:
             for field, node in sweep.stores.items():
                 self._store(slot, field, values[node])
             for field, node, whose in sweep.sums:
-                total = w.binary("fadd", self._load(who[whose], field), values[node])
-                self._store(
-                    who[whose],
-                    field,
-                    self._either(first, values[node], total) if whose == "parent" else total,
-                )
+                old = self._load(who[whose], field)
+                old = self._where(first, old) if whose == "parent" else old
+                self._store(who[whose], field, w.binary("fadd", old, values[node]))
             link = w.put(f"sub i64 {slot}, 1")
             for port, layout, i, node in sweep.outputs:
                 argument = self.program.outputs[port]
@@ -376,6 +379,7 @@ class _Rolled:
                     edge = str(i - argument.lead)
                     place = self._cell(port, *((edge, link) if above else (link, edge)))
                 self._scatter(port, place, values[node])
+            self.audit.collect()
 
         self._over_links(body, sweep.direction)
 
@@ -396,6 +400,7 @@ class _Rolled:
             self._places, self._slots = {}, {}
             starts = [climb.start[i] for i in sorted(read)]
             values = self._values(starts, {"k": slot, "root": "0"})
+            self.audit.collect()
             above = self._parent(slot)
             w.do(f"br label %{label}.enter")
             w.label(f"{label}.enter")
@@ -422,6 +427,7 @@ class _Rolled:
                 for row, column, node in zip((k, j), (j, k), climb.entries[which], strict=True):
                     if graph.payload.get(node) != 0.0:
                         self._scatter(port, self._cell(port, row, column), found[node])
+            self.audit.collect()
             for i in changing:  # a copy under a known name, for the phi above
                 copy = found[climb.carry[i]]
                 w.do(f"{carried[i]}.next = select i1 true, {w.vector} {copy}, {w.vector} {copy}")
@@ -446,3 +452,4 @@ class _Rolled:
                 lead = self.program.outputs[port].lead
                 place = self._cell(port, str(row - lead), str(column - lead))
             self._scatter(port, place, values[node])
+        self.audit.collect()

@@ -1,15 +1,17 @@
 """Linear equations with inertia matrices of a tree, a state at a time, lanes along the columns.
 
 M = L' D L has entries only between a link and those that carry it (``dynamics.derivatives``
-writes the same out for one robot). Two functions, in place on row-major arrays (states, n, n):
+writes the same out for one robot). Two functions for matrices of n rows, in place on row-major
+arrays (states, n, n):
 
 ``int64 factor(int64 states, double *M, double *rhs, Family *family)``: M becomes L below its
 diagonal and 1/D on it, rhs (states, n) the solution.
 
 ``int64 solve(int64 states, double *M, double *A, double *B, Family *family, double *scratch)``:
-A and B become -M^-1 A and -M^-1 B, and M, as factor left it, M^-1. A Family is
-``{int64 n; int64 *first_above; int64 *above; int64 *first_below; int64 *below}``: the links that
-carry link k are above[first_above[k]] up to above[first_above[k + 1]], those it carries likewise.
+A and B become -M^-1 A and -M^-1 B, and M, as factor left it, M^-1. Rows of all three stand side by
+side in the scratch memory, on whole vectors. A Family is
+``{int64 *first_above; int64 *above; int64 *first_below; int64 *below}``: the links that carry link
+k are above[first_above[k]] up to above[first_above[k + 1]], those it carries likewise.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ import numpy as np
 from ramify.codegen.blocks import count
 from ramify.codegen.target import Target
 from ramify.codegen.vector import Writer
+from ramify.core.arrays import Array
 
-_GROUP: Final = 7  # vectors of a row that are kept in registers
-_FAMILY: Final = ("%n", "%first_above", "%above", "%first_below", "%below")
+_MOST: Final = 24  # vectors of a row that are kept in registers
+_FAMILY: Final = ("%first_above", "%above", "%first_below", "%below")
 
 
 class Family:
@@ -39,13 +42,12 @@ class Family:
                 below[i].append(k)
         self.n = len(parents)
         self._keep = [_listed(lists) for lists in (above, below)]
-        tables = [a.ctypes.data for pair in self._keep for a in pair]
-        self.table = np.array([self.n, *tables], dtype=np.int64)
+        self.table = np.array([a.ctypes.data for pair in self._keep for a in pair], np.int64)
 
 
-def _listed(lists: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
+def _listed(lists: list[list[int]]) -> tuple[Array, Array]:
     first = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-    return first, np.array([i for one in lists for i in one] or [0], dtype=np.int64)
+    return first, np.array([i for one in lists for i in one] or [0], dtype=np.int64)  # type: ignore[return-value]
 
 
 def scratch_doubles(n: int, width: int) -> int:
@@ -54,28 +56,22 @@ def scratch_doubles(n: int, width: int) -> int:
 
 
 def _stride(n: int, width: int) -> int:
-    group = _GROUP * width
-    return (3 * n + group - 1) // group * group + width
+    return 3 * (-(-n // width) * width)
 
 
-def solve_ir(target: Target) -> str:
+def solve_ir(target: Target, n: int) -> str:
     """LLVM text of both functions."""
-    factor, solve = _Factor(target), _Solve(target)
+    factor, solve = _Factor(target, n), _Solve(target, n)
     texts = [factor.function(), solve.function()]
     return "\n".join([*sorted(factor.w.intrinsics | solve.w.intrinsics), *texts, ""])
 
 
 class _Text:
-    def __init__(self, target: Target) -> None:
-        self.w = Writer(target)
+    def __init__(self, target: Target, n: int) -> None:
+        self.w, self.n = Writer(target), n
+        self.pieces = -(-n // self.w.width)  # vectors of a row
 
-    def family(self) -> None:
-        w = self.w
-        for i, name in enumerate(_FAMILY):
-            place = w.put(f"getelementptr i64, ptr %family, i64 {i}")
-            w.do(f"{name} = load {'ptr' if i else 'i64'}, ptr {place}")
-
-    def at(self, base: str, index: str) -> str:
+    def at(self, base: str, index: str | int) -> str:
         return self.w.put(f"getelementptr double, ptr {base}, i64 {index}")
 
     def add(self, a: str, b: str | int) -> str:
@@ -84,89 +80,87 @@ class _Text:
     def mul(self, a: str, b: str | int) -> str:
         return self.w.put(f"mul i64 {a}, {b}")
 
-    def entry(self, matrix: str, row: str, column: str, stride: str = "%n") -> str:
-        return self.at(matrix, self.add(self.mul(row, stride), column))
+    def row(self, matrix: str, k: str) -> str:
+        return self.at(matrix, self.mul(k, self.n))
 
-    def load(self, address: str) -> str:
+    def number(self, address: str) -> str:
         return self.w.put(f"load double, ptr {address}")
 
-    def store(self, value: str, address: str) -> None:
-        self.w.do(f"store double {value}, ptr {address}")
+    def mask(self, piece: int) -> str:
+        """Lanes of a piece of a row that are in the row; none named where all are."""
+        lanes = [piece * self.w.width + i < self.n for i in range(self.w.width)]
+        return "" if all(lanes) else f"<{', '.join(f'i1 {int(x)}' for x in lanes)}>"
 
-    def relatives(self, which: str, k: str, body: Callable[[str], None]) -> None:
-        """``body(i)`` for the links above or below link k."""
+    def load(self, address: str, mask: str = "") -> str:
         w = self.w
-        start, stop = (
-            w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %first_{which}, i64 {at}')}")
-            for at in (k, self.add(k, 1))
-        )
-
-        def each(place: str) -> None:
-            address = w.put(f"getelementptr i64, ptr %{which}, i64 {place}")
-            body(w.put(f"load i64, ptr {address}"))
-
-        count(w, each, start, stop)
-
-    def minus(self, a: str, b: str, c: str) -> str:
-        """c - a b, of doubles."""
-        w = self.w
-        minus = w.put(f"fneg double {a}")
-        if w.target.fma:
-            w.intrinsics.add("declare double @llvm.fma.f64(double, double, double)")
-            call = f"call double @llvm.fma.f64(double {minus}, double {b}, double {c})"
-            return w.put(call)
-        return w.put(f"fadd double {c}, {w.put(f'fmul double {minus}, {b}')}")
-
-    def pieces(self, length: str, body: Callable[[str, str], None]) -> None:
-        """``body(offset, mask)`` over ``length`` numbers, a vector at a time."""
-        w = self.w
-        if w.width == 1:
-            count(w, lambda i: body(i, ""), "0", length)
-            return
-        lanes = f"<{', '.join(f'i64 {i}' for i in range(w.width))}>"
-
-        def masked(offset: str) -> None:
-            left = self.w.put(f"sub i64 {length}, {offset}")
-            first = w.put(f"insertelement {w.integer} poison, i64 {left}, i64 0")
-            many = w.put(
-                f"shufflevector {w.integer} {first}, {w.integer} poison, "
-                f"<{w.width} x i32> zeroinitializer"
-            )
-            body(offset, w.put(f"icmp slt {w.integer} {lanes}, {many}"))
-
-        count(w, masked, "0", length, w.width)
-
-    def load_piece(self, address: str, mask: str) -> str:
-        w = self.w
-        if w.width == 1:
-            return self.load(address)
-        kind = f"<{w.width} x i1>"
-        name = f"@llvm.masked.load.{w.suffix}.p0"
+        if not mask:
+            return w.put(f"load {w.vector}, ptr {address}, align 8")
+        kind, name = f"<{w.width} x i1>", f"@llvm.masked.load.{w.suffix}.p0"
         w.intrinsics.add(f"declare {w.vector} {name}(ptr, i32, {kind}, {w.vector})")
         return w.put(
             f"call {w.vector} {name}(ptr {address}, i32 8, {kind} {mask}, "
             f"{w.vector} zeroinitializer)"
         )
 
-    def store_piece(self, value: str, address: str, mask: str) -> None:
+    def store(self, value: str, address: str, mask: str = "") -> None:
         w = self.w
-        if w.width == 1:
-            self.store(value, address)
+        if not mask:
+            w.do(f"store {w.vector} {value}, ptr {address}, align 8")
             return
-        kind = f"<{w.width} x i1>"
-        name = f"@llvm.masked.store.{w.suffix}.p0"
+        kind, name = f"<{w.width} x i1>", f"@llvm.masked.store.{w.suffix}.p0"
         w.intrinsics.add(f"declare void {name}({w.vector}, ptr, i32, {kind})")
         w.do(f"call void {name}({w.vector} {value}, ptr {address}, i32 8, {kind} {mask})")
 
+    def less(self, a: str, b: str, c: str) -> str:
+        """c - a b of doubles."""
+        w, minus = self.w, self.w.put(f"fneg double {a}")
+        if not w.target.fma:
+            return w.put(f"fadd double {c}, {w.put(f'fmul double {minus}, {b}')}")
+        w.intrinsics.add("declare double @llvm.fma.f64(double, double, double)")
+        return w.put(f"call double @llvm.fma.f64(double {minus}, double {b}, double {c})")
+
+    def relatives(
+        self,
+        which: str,
+        k: str,
+        kind: str,
+        values: Sequence[str],
+        body: Callable[[str, list[str]], list[str]],
+    ) -> list[str]:
+        """Values of a kind that ``body(i, values)`` changes for every link i above or below k; they
+        stay in registers.
+        """
+        w = self.w
+        label = w.name()[1:]
+        begin, end = (
+            w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %first_{which}, i64 {at}')}")
+            for at in (k, self.add(k, 1))
+        )
+        w.do(f"br label %{label}.enter")
+        w.label(f"{label}.enter")
+        w.do(f"br label %{label}.test")
+        w.label(f"{label}.test")
+        w.do(f"%{label}.p = phi i64 [{begin}, %{label}.enter], [%{label}.next, %{label}.end]")
+        names = [f"%{label}.value{i}" for i in range(len(values))]
+        for name, value in zip(names, values, strict=True):
+            w.do(f"{name} = phi {kind} [{value}, %{label}.enter], [{name}.new, %{label}.end]")
+        more = w.put(f"icmp slt i64 %{label}.p, {end}")
+        w.do(f"br i1 {more}, label %{label}.body, label %{label}.exit")
+        w.label(f"{label}.body")
+        i = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %{which}, i64 %{label}.p')}")
+        for name, new in zip(names, body(i, names), strict=True):
+            w.do(f"{name}.new = select i1 true, {kind} {new}, {kind} {new}")
+        w.do(f"%{label}.next = add i64 %{label}.p, 1")
+        w.do(f"br label %{label}.end")
+        w.label(f"{label}.end")
+        w.do(f"br label %{label}.test")
+        w.label(f"{label}.exit")
+        return names
+
     def text(self, head: str, body: Callable[[str], None]) -> str:
         w = self.w
-        self.family()
-        group = _GROUP * w.width
-        w.do("%size = mul i64 %n, %n")
-        w.do("%top = sub i64 %n, 1")
-        w.do("%columns = mul i64 %n, 3")
-        groups = w.put(f"udiv i64 {self.add('%columns', group - 1)}, {group}")
-        w.do(f"%stride = add i64 {self.mul(groups, group)}, {w.width}")
+        for i, name in enumerate(_FAMILY):
+            w.do(f"{name} = load ptr, ptr {w.put(f'getelementptr ptr, ptr %family, i64 {i}')}")
         count(w, body, "0", "%states")
         w.do("ret i64 0")
         return "\n".join([f'define i64 @{head} "stackrealign" {{', "entry:", *w.lines, "}"])
@@ -179,54 +173,68 @@ class _Factor(_Text):
         )
 
     def one(self, state: str) -> None:
+        H = self.at("%M", self.mul(state, self.n * self.n))
+        x = self.at("%rhs", self.mul(state, self.n))
+        count(self.w, lambda k: self.eliminate(H, x, k), str(self.n - 1), "0", -1)
+        count(self.w, lambda k: self.substitute(H, x, k), "0", str(self.n))
+
+    def eliminate(self, H: str, x: str, k: str) -> None:
+        """Take row k, a share of it, from the rows of the links that carry k."""
+        w, row = self.w, self.row(H, k)
+        inverse = w.put(f"fdiv double 1.0, {self.number(self.at(row, k))}")
+        own = self.number(self.at(x, k))
+
+        def take(i: str, _: list[str]) -> list[str]:
+            share = w.put(f"fmul double {self.number(self.at(row, i))}, {inverse}")
+            wide = w.negated(w.splat(share))
+            other = self.row(H, i)
+            to = self.at(x, i)
+            w.do(f"store double {self.less(share, own, self.number(to))}, ptr {to}")
+
+            def piece(p: int) -> None:
+                start, mask = p * w.width, self.mask(p)
+                place = self.at(other, start)
+                mine = self.load(self.at(row, start), mask)
+                self.store(w.multiply_add(wide, mine, self.load(place, mask)), place, mask)
+
+            self.up_to(i, piece)
+            return []
+
+        self.relatives("above", k, "double", [], take)
+        wide = w.splat(inverse)
+
+        def scale(p: int) -> None:
+            place, mask = self.at(row, p * w.width), self.mask(p)
+            self.store(w.binary("fmul", self.load(place, mask), wide), place, mask)
+
+        self.up_to(k, scale)
+        w.do(f"store double {inverse}, ptr {self.at(row, k)}")
+
+    def up_to(self, k: str, body: Callable[[int], None]) -> None:
+        """``body(p)`` for the pieces of a row up to column k; what is above the diagonal is not
+        used.
+        """
         w = self.w
-        H, x = self.at("%M", self.mul(state, "%size")), self.at("%rhs", self.mul(state, "%n"))
+        done = w.name()[1:]
+        for p in range(self.pieces):
+            body(p)
+            if p + 1 < self.pieces:
+                more = w.put(f"icmp sge i64 {k}, {(p + 1) * w.width}")
+                w.do(f"br i1 {more}, label %{done}.piece{p}, label %{done}.done")
+                w.label(f"{done}.piece{p}")
+        w.do(f"br label %{done}.done")
+        w.label(f"{done}.done")
 
-        def eliminate(k: str) -> None:
-            row = self.at(H, self.mul(k, "%n"))
-            pivot = self.at(row, k)
-            inverse = w.put(f"fdiv double 1.0, {self.load(pivot)}")
+    def substitute(self, H: str, x: str, k: str) -> None:
+        w, row, own = self.w, self.row(H, k), self.at(x, k)
+        scaled = w.put(f"fmul double {self.number(own)}, {self.number(self.at(row, k))}")
 
-            def from_row(i: str) -> None:
-                share = w.put(f"fmul double {self.load(self.at(row, i))}, {inverse}")
-                minus = w.splat(w.put(f"fneg double {share}"))
-                other = self.at(H, self.mul(i, "%n"))
+        def take(i: str, values: list[str]) -> list[str]:
+            known = self.number(self.at(x, i))
+            return [self.less(self.number(self.at(row, i)), known, values[0])]
 
-                def piece(offset: str, mask: str) -> None:
-                    to = self.at(other, offset)
-                    own = self.load_piece(self.at(row, offset), mask)
-                    self.store_piece(
-                        w.multiply_add(minus, own, self.load_piece(to, mask)), to, mask
-                    )
-
-                self.pieces(self.add(i, 1), piece)
-                to = self.at(x, i)
-                self.store(self.minus(share, self.load(self.at(x, k)), self.load(to)), to)
-
-            self.relatives("above", k, from_row)
-            wide = w.splat(inverse)
-
-            def scale(offset: str, mask: str) -> None:
-                to = self.at(row, offset)
-                self.store_piece(w.binary("fmul", self.load_piece(to, mask), wide), to, mask)
-
-            self.pieces(k, scale)
-            self.store(inverse, pivot)
-
-        count(w, eliminate, "%top", "0", -1)
-
-        def substitute(k: str) -> None:
-            row, own = self.at(H, self.mul(k, "%n")), self.at(x, k)
-            scaled = w.put(f"fmul double {self.load(own)}, {self.load(self.at(row, k))}")
-            self.store(scaled, own)
-
-            def take(i: str) -> None:
-                known = self.load(self.at(x, i))
-                self.store(self.minus(self.load(self.at(row, i)), known, self.load(own)), own)
-
-            self.relatives("above", k, take)
-
-        count(w, substitute, "0", "%n")
+        (found,) = self.relatives("above", k, "double", [scaled], take)
+        w.do(f"store double {found}, ptr {own}")
 
 
 class _Solve(_Text):
@@ -238,113 +246,70 @@ class _Solve(_Text):
         )
 
     def one(self, state: str) -> None:
-        w = self.w
-        start = self.mul(state, "%size")
-        H, A, B = (self.at(matrix, start) for matrix in ("%M", "%A", "%B"))
-        self._fill(H, A, B)
-        count(w, lambda group: self._group(H, group), "0", "%columns", _GROUP * w.width)
-        self._empty(H, A, B)
+        """Pieces of rows as many at a time as registers hold: -A, -B and the unit matrix."""
+        w, n = self.w, self.n
+        start = self.mul(state, n * n)
+        H, *right = (self.at(matrix, start) for matrix in ("%M", "%A", "%B"))
+        places = [(matrix, p) for matrix in (*right, "") for p in range(self.pieces)]
+        for first in range(0, len(places), _MOST):
+            group = places[first : first + _MOST]
+            numbered = list(enumerate(group, first))
 
-    def _parts(self, H: str, A: str, B: str, row: str) -> list[tuple[str, str]]:
-        """Where the rows of the three matrices are, outside and in the scratch memory."""
-        inside = self.at("%scratch", self.mul(row, "%stride"))
-        offset = self.mul(row, "%n")
-        return [
-            (self.at(matrix, offset), self.at(inside, self.mul("%n", i)))
-            for i, matrix in enumerate((A, B, H))
-        ]
+            def down(k: str, numbered: list[tuple[int, tuple[str, int]]] = numbered) -> None:
+                values = [self.given(matrix, p, k) for _, (matrix, p) in numbered]
+                found = self.swept("below", H, k, values, numbered[0][0])
+                for (slot, _), value in zip(numbered, found, strict=True):
+                    self.store(value, self.inside(k, slot))
 
-    def _fill(self, H: str, A: str, B: str) -> None:
-        """Rows [-A -B 1]; beyond them zeros."""
-        w = self.w
-
-        def row(k: str) -> None:
-            parts = self._parts(H, A, B, k)
-            for outside, inside in parts[:2]:
-
-                def copy(at: str, mask: str, outside: str = outside, inside: str = inside) -> None:
-                    value = w.negated(self.load_piece(self.at(outside, at), mask))
-                    w.do(f"store {w.vector} {value}, ptr {self.at(inside, at)}, align 8")
-
-                self.pieces("%n", copy)
-            unit = parts[2][1]
-            left = w.put(f"sub i64 %stride, {self.mul('%n', 2)}")
-            w.intrinsics.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
-            w.do(
-                f"call void @llvm.memset.p0.i64(ptr {unit}, i8 0, i64 {self.mul(left, 8)}, "
-                "i1 false)"
-            )
-            self.store("1.0", self.at(unit, k))
-
-        count(w, row, "0", "%n")
-
-    def _group(self, H: str, first: str) -> None:
-        """Both substitutions for as many columns as registers hold."""
-        w = self.w
-
-        def places(row: str) -> list[str]:
-            start = self.at("%scratch", self.add(self.mul(row, "%stride"), first))
-            return [self.at(start, str(i * w.width)) for i in range(_GROUP)]
-
-        def load(address: str) -> str:
-            return w.put(f"load {w.vector}, ptr {address}, align 8")
-
-        def sweep(which: str, k: str, scaled: bool) -> None:
-            row = places(k)
-            values = [load(address) for address in row]
-            if scaled:
-                pivot = w.splat(self.load(self.entry(H, k, k)))
+            def up(k: str, numbered: list[tuple[int, tuple[str, int]]] = numbered) -> None:
+                pivot = w.splat(self.number(self.at(self.row(H, k), k)))
+                values = [self.load(self.inside(k, slot)) for slot, _ in numbered]
                 values = [w.binary("fmul", value, pivot) for value in values]
-            found = self._accumulate(which, H, k, values, lambda i: [load(a) for a in places(i)])
-            for address, value in zip(row, found, strict=True):
-                w.do(f"store {w.vector} {value}, ptr {address}, align 8")
+                found = self.swept("above", H, k, values, numbered[0][0])
+                for (slot, (matrix, p)), value in zip(numbered, found, strict=True):
+                    self.store(value, self.inside(k, slot))
+                    if matrix:
+                        self.store(value, self.at(self.row(matrix, k), p * w.width), self.mask(p))
 
-        count(w, lambda k: sweep("below", k, False), "%top", "0", -1)
-        count(w, lambda k: sweep("above", k, True), "0", "%n")
+            count(w, down, str(n - 1), "0", -1)
+            count(w, up, "0", str(n))
 
-    def _accumulate(
-        self, which: str, H: str, k: str, values: list[str], row: Callable[[str], list[str]]
-    ) -> list[str]:
-        """values - sum of the entries of L times the rows of k's relatives, in registers."""
-        w = self.w
-        label = w.name()[1:]
-        begin, end = (
-            w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %first_{which}, i64 {at}')}")
-            for at in (k, self.add(k, 1))
+        def inverse(k: str) -> None:  # only now that L is no longer needed
+            for slot, (matrix, p) in enumerate(places):
+                if not matrix:
+                    to = self.at(self.row(H, k), p * w.width)
+                    self.store(self.load(self.inside(k, slot)), to, self.mask(p))
+
+        count(w, inverse, "0", str(n))
+
+    def inside(self, k: str, slot: int) -> str:
+        row = self.at("%scratch", self.mul(k, _stride(self.n, self.w.width)))
+        return self.at(row, slot * self.w.width)
+
+    def given(self, matrix: str, p: int, k: str) -> str:
+        """A piece of a row of the right-hand side."""
+        w, start = self.w, p * self.w.width
+        if matrix:
+            return w.negated(self.load(self.at(self.row(matrix, k), start), self.mask(p)))
+        if w.width == 1:
+            same = w.put(f"icmp eq i64 {k}, {start}")
+            return w.pick(same, w.const(1.0), w.const(0.0))
+        first = w.put(f"insertelement {w.integer} poison, i64 {k}, i64 0")
+        many = w.put(
+            f"shufflevector {w.integer} {first}, {w.integer} poison, "
+            f"<{w.width} x i32> zeroinitializer"
         )
-        w.do(f"br label %{label}.enter")
-        w.label(f"{label}.enter")
-        w.do(f"br label %{label}.test")
-        w.label(f"{label}.test")
-        w.do(f"%{label}.p = phi i64 [{begin}, %{label}.enter], [%{label}.next, %{label}.body]")
-        sums = [f"%{label}.sum{i}" for i in range(len(values))]
-        for name, value in zip(sums, values, strict=True):
-            w.do(f"{name} = phi {w.vector} [{value}, %{label}.enter], [{name}.n, %{label}.body]")
-        more = w.put(f"icmp slt i64 %{label}.p, {end}")
-        w.do(f"br i1 {more}, label %{label}.body, label %{label}.exit")
-        w.label(f"{label}.body")
-        i = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %{which}, i64 %{label}.p')}")
-        entry = self.entry(H, k, i) if which == "above" else self.entry(H, i, k)
-        minus = w.splat(w.put(f"fneg double {self.load(entry)}"))
-        for name, other in zip(sums, row(i), strict=True):
-            new = w.multiply_add(minus, other, name)
-            w.do(f"{name}.n = select i1 true, {w.vector} {new}, {w.vector} {new}")
-        w.do(f"%{label}.next = add i64 %{label}.p, 1")
-        w.do(f"br label %{label}.test")
-        w.label(f"{label}.exit")
-        return sums
+        lanes = f"<{', '.join(f'i64 {start + i}' for i in range(w.width))}>"
+        return w.pick(w.put(f"icmp eq {w.integer} {many}, {lanes}"), w.const(1.0), w.const(0.0))
 
-    def _empty(self, H: str, A: str, B: str) -> None:
+    def swept(self, which: str, H: str, k: str, values: list[str], first: int) -> list[str]:
+        """values - sum of the entries of L times the rows of k's relatives."""
         w = self.w
 
-        def row(k: str) -> None:
-            for outside, inside in self._parts(H, A, B, k):
+        def take(i: str, sums: list[str]) -> list[str]:
+            entry = self.at(self.row(H, k), i) if which == "above" else self.at(self.row(H, i), k)
+            minus = w.negated(w.splat(self.number(entry)))
+            others = [self.load(self.inside(i, first + s)) for s in range(len(sums))]
+            return [w.multiply_add(minus, o, total) for o, total in zip(others, sums, strict=True)]
 
-                def copy(at: str, mask: str, outside: str = outside, inside: str = inside) -> None:
-                    address = self.at(inside, at)
-                    value = w.put(f"load {w.vector}, ptr {address}, align 8")
-                    self.store_piece(value, self.at(outside, at), mask)
-
-                self.pieces("%n", copy)
-
-        count(w, row, "0", "%n")
+        return self.relatives(which, k, w.vector, values, take)

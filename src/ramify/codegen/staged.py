@@ -33,8 +33,8 @@ _STAGES: Final = (
 """What the function finds in the table of stages, 8 bytes each."""
 
 
-def staged_ir(target: Target) -> str:
-    """LLVM text of all three functions."""
+def staged_ir(target: Target, n: int) -> str:
+    """LLVM text of all three functions, for n velocities."""
     w = Writer(target.with_width(1))
     for i, name in enumerate(_STAGES):
         place = w.put(f"getelementptr i64, ptr %stages, i64 {i}")
@@ -99,7 +99,7 @@ def staged_ir(target: Target) -> str:
     _chunks(w, chunk)
     w.do(f"ret i64 {w.put('load i64, ptr %flags')}")
     head = "define i64 @staged(i64 %states, ptr %inputs, ptr %outputs, ptr %stages, ptr %scratch)"
-    return "\n".join([solve.solve_ir(target), f"{head} {{", "entry:", *w.lines, "}", ""])
+    return "\n".join([solve.solve_ir(target, n), f"{head} {{", "entry:", *w.lines, "}", ""])
 
 
 def _chunks(w: Writer, body: Any) -> None:
@@ -114,8 +114,8 @@ def _pointer(w: Writer, table: str, i: int) -> str:
 
 
 @cache
-def _functions() -> Compiled:
-    return compiled(lambda: staged_ir(host()), "staged", host(), "staged")
+def _functions(n: int) -> Compiled:
+    return compiled(lambda: staged_ir(host(), n), "staged", host(), f"staged {n}")
 
 
 class Staged:
@@ -131,11 +131,11 @@ class Staged:
 
     def llvm_ir(self, width: int) -> str:
         """LLVM text of the stages between the kernels."""
-        return staged_ir(host())
+        return staged_ir(host(), self._family.n)
 
     def _table(self, width: int) -> tuple[Array, int]:
         """The table of stages, and the doubles of scratch memory it speaks of."""
-        n, made = self._family.n, _functions()
+        n, made = self._family.n, _functions(self._family.n)
         kernels = (n * _CHUNK + 7) // 8 * 8
         room = kernels + (max(k.scratch(width) for k in (self._inertia, self._slopes)) + 7) // 8 * 8
         size = room + solve.scratch_doubles(n, host().width)
@@ -157,8 +157,15 @@ class Staged:
             return None
         table, size = self._table(1)
         memory = np.zeros(size + 8)
-        keep = (_functions(), self._inertia, self._slopes, self._family, table, memory)
-        return Compute(_functions().address, (table.ctypes.data, aligned(memory)), keep)
+        keep = (
+            _functions(self._family.n),
+            self._inertia,
+            self._slopes,
+            self._family,
+            table,
+            memory,
+        )
+        return Compute(keep[0].address, (table.ctypes.data, aligned(memory)), keep)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         states = stop - start
@@ -169,7 +176,7 @@ class Staged:
         if self._inertia.spreads:
             return self._in_stages(inputs, outputs, start, stop)
         kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
-        function = kind(_functions().address)
+        function = kind(_functions(self._family.n).address)
         rows = pointers(inputs, start), pointers(outputs, start)
         return int(function(states, *rows, table.ctypes.data, aligned(held)))
 
@@ -184,7 +191,7 @@ class Staged:
         flags = self._inertia.run([q, v], [M, rhs], 0, states)
         np.subtract(tau, rhs, out=rhs)
         family = self._family.table.ctypes.data
-        made = _functions()
+        made = _functions(n)
         kinds = [ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * k) for k in (4, 6)]
         kinds[0](made.function("factor"))(states, M.ctypes.data, rhs.ctypes.data, family)
         flags |= self._slopes.run([q, v, rhs], [A, B], 0, states)
