@@ -34,13 +34,17 @@ def test_torques_are_linear_in_the_parameters(seed: int) -> None:
 
 
 @pytest.mark.parametrize("tier", ["unrolled", "rolled", "numpy"])
-def test_tiers_agree(tier: str) -> None:
-    model = rf.load("gripper")
-    q, v, a = states(model, 5, 1)
-    for found, wanted in zip(
-        model.kernel("regressor", tier)(q, v, a), model.kernel("regressor")(q, v, a), strict=True
-    ):  # type: ignore[arg-type]
-        assert worst(found, wanted) < 1e-13
+@pytest.mark.parametrize("root", ["", "free"])
+@pytest.mark.parametrize("kinds", [("revolute", "helical"), ("revolute", "universal")])
+def test_tiers_agree(tier: str, root: str, kinds: tuple[str, ...]) -> None:
+    """With and without a trunk, every link a body or not."""
+    model = random_model(4, kinds, 4, root)
+    q, v, a = states(model, 11, 1)
+    Y = model.kernel("regressor", tier)(q, v, a)  # type: ignore[arg-type]
+    assert worst(Y @ model.inertial_parameters, model.inverse_dynamics(q, v, a)) < 1e-12
+    wanted = model.kernel("regressor", "numpy")(q, v, a)
+    assert worst(Y, wanted) < 1e-13
+    assert worst(model.kernel("regressor", tier)(q[0], v[0], a[0]), wanted[0]) < 1e-13  # type: ignore[arg-type]
 
 
 def test_pinocchio() -> None:

@@ -26,6 +26,7 @@ from ramify.codegen.c99 import c_library, identifier
 from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.native import builtin_entry
+from ramify.codegen.staged import Staged
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.threads import Cost, in_parallel, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
@@ -312,7 +313,7 @@ class Kernel:
         """
         backend, plan = self._backend, self._plan
         counted = plan.better is not None and not self._compiling
-        if counted or not isinstance(backend, (Unrolled, Rolled)):
+        if counted or not isinstance(backend, (Unrolled, Rolled, Staged)):
             return
         ranks = self._native_of[1] | {rank} if self._native_of[0] is backend else frozenset({rank})
         if (backend, ranks) == self._native_of:

@@ -42,8 +42,10 @@ def scratch_doubles(program: RolledProgram, links: int, places: int, width: int)
     need so many places: records, then (of more lanes than one) matrices.
     """
     records = (links + 1) * _size(program.fields) + places * _size(program.brief)
-    squares = [(links + p.lead) ** 2 * p.count for p in program.outputs if p.per == "pair"]
-    return (records + (sum(squares) if width > 1 else 0)) * width
+    matrices = [
+        (links + p.lead) * (links + p.columns) * p.count for p in program.outputs if p.per == "pair"
+    ]
+    return (records + (sum(matrices) if width > 1 else 0)) * width
 
 
 def _size(fields: dict[int, int]) -> int:
@@ -103,19 +105,19 @@ class _Rolled:
         if port.per == "link":
             per_link = w.put(f"mul i64 %links, {port.count}")
             return base, w.put(f"add i64 {per_link}, {port.lead}")
-        n = self._order(port)
-        return base, w.put(f"mul i64 {w.put(f'mul i64 {n}, {n}')}, {port.count}")
+        rows, columns = (w.put(f"add i64 %links, {n}") for n in (port.lead, port.columns))
+        return base, w.put(f"mul i64 {w.put(f'mul i64 {rows}, {columns}')}, {port.count}")
 
-    def _order(self, port: Argument) -> str:
-        """Rows of a matrix."""
-        return self.w.put(f"add i64 %links, {port.lead}")
-
-    def _cell(self, port: int, row: str, column: str) -> str:
-        """The place of an entry, given links of its row and column."""
+    def _cell(self, port: int, row: str, column: str, number: int) -> str:
+        """The place of a number, given links of its row and column."""
         w, argument = self.w, self.program.outputs[port]
-        n = self._order(argument)
-        row, column = (w.put(f"add i64 {x}, {argument.lead}") for x in (row, column))
-        return w.put(f"add i64 {w.put(f'mul i64 {row}, {n}')}, {column}")
+        row = w.put(f"add i64 {row}, {argument.lead}")
+        column = w.put(f"add i64 {column}, {argument.columns}")
+        columns = w.put(f"add i64 %links, {argument.columns}")
+        cell = w.put(f"add i64 {w.put(f'mul i64 {row}, {columns}')}, {column}")
+        if argument.count == 1:
+            return cell
+        return w.put(f"add i64 {w.put(f'mul i64 {cell}, {argument.count}')}, {number}")
 
     # ---- matrices: lanes side by side in scratch memory, transposed into rows at the end ----
 
@@ -373,11 +375,11 @@ class _Rolled:
                     first = w.put(f"mul i64 {link}, {argument.count}")
                     place = w.put(f"add i64 {first}, {argument.lead + i}")
                 elif layout == "diagonal":
-                    place = self._cell(port, link, link)
+                    place = self._cell(port, link, link, i)
                 else:  # beside a link, then above it
-                    i, above = i % argument.lead, i >= argument.lead
-                    edge = str(i - argument.lead)
-                    place = self._cell(port, *((edge, link) if above else (link, edge)))
+                    number, i = divmod(i, 2 * argument.lead)
+                    edge, above = str(i % argument.lead - argument.lead), i >= argument.lead
+                    place = self._cell(port, *((edge, link) if above else (link, edge)), number)
                 self._scatter(port, place, values[node])
             self.audit.collect()
 
@@ -423,10 +425,10 @@ class _Rolled:
                 carried,
             )
             k, j = w.put(f"sub i64 {slot}, 1"), w.put(f"sub i64 %{label}.j, 1")
-            for which, port in climb.outputs.items():
+            for which, (port, number) in climb.outputs.items():
                 for row, column, node in zip((k, j), (j, k), climb.entries[which], strict=True):
                     if graph.payload.get(node) != 0.0:
-                        self._scatter(port, self._cell(port, row, column), found[node])
+                        self._scatter(port, self._cell(port, row, column, number), found[node])
             self.audit.collect()
             for i in changing:  # a copy under a known name, for the phi above
                 copy = found[climb.carry[i]]
@@ -448,8 +450,8 @@ class _Rolled:
             if isinstance(position, int):
                 place = str(position)
             else:
-                row, column = position
+                row, column, number = position
                 lead = self.program.outputs[port].lead
-                place = self._cell(port, str(row - lead), str(column - lead))
+                place = self._cell(port, str(row - lead), str(column - lead), number)
             self._scatter(port, place, values[node])
         self.audit.collect()

@@ -1,4 +1,8 @@
-"""The regressor: joint forces are linear in the inertial parameters of the links, tau = Y pi."""
+"""The regressor: joint forces are linear in the inertial parameters of the bodies, tau = Y pi.
+
+All is seen from one inertial frame, as in ``ramify.dynamics.derivatives``: a body's ten wrenches,
+one for each parameter at the value one, are felt by every joint that carries it, Y = s . w.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import RigidInertia, Sym3, Vec3, Wrench
-from ramify.dynamics.motion import displacements, motions
+from ramify.core.spatial import Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench, acceleration_field
+from ramify.dynamics.derivatives import Seen, outward, screw
+from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
+from ramify.dynamics.trunk import FREE, Flow, Trunk, identity, split, still
+from ramify.model.link import Link, Pose
 
 PARAMETERS: Final = ("m", "hx", "hy", "hz", "Ixx", "Iyy", "Izz", "Ixy", "Iyz", "Ixz")
 """Mass in kg, first moment h = m d in kg m, inertia tensor in kg m^2, both about the frame's
@@ -22,24 +29,94 @@ def rigid(parameters: Sequence[Scalar]) -> RigidInertia:
     return RigidInertia(m, Vec3(hx, hy, hz), Sym3(xx, yy, zz, xy, xz, yz))
 
 
-def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wrench]:
-    """A wrench on a link is felt by every joint below it: p' A' w (eq. 5.5)."""
-    link, x = child
-    w = link.propagation(x).transposed(w)
-    return (0.0, above[0].p.dot(w)), w
+_TENSORS: Final = [
+    rigid([float(i == k) for i in range(len(PARAMETERS))]).I for k in range(4, len(PARAMETERS))
+]
 
 
-def regressor(tree: Tree, q: Column, v: Column, a: Column) -> tuple[Matrix, ...]:
+def wrenches(at: Pose, flow: Flow) -> tuple[Wrench, ...]:
+    """The wrench of each parameter at the value one (eq. 5.5), for a body at a pose."""
+    o = Vec3(0.0, 0.0, 0.0)
+    w, dw, r = flow.t.w, flow.dt.w, at.r
+    a = flow.dt.v + dw.cross(r) + w.cross(flow.t.v + w.cross(r))
+    found = [Wrench(r.cross(a), a)]
+    field = acceleration_field(w, dw)
+    for e in at.R.columns:
+        f = field @ e
+        found.append(Wrench(e.cross(a) + r.cross(f), f))
+    u, du = at.R.transposed_times(w), at.R.transposed_times(dw)
+    for tensor in _TENSORS:
+        found.append(Wrench(at.R @ (tensor @ du + u.cross(tensor @ u)), o))
+    return tuple(found)
+
+
+def of_link(link: Link, seen: Seen) -> tuple[Wrench, ...]:
+    """Those of the body that sits on a link."""
+    R = Mat3.from_columns(*(seen.pose.R @ e for e in link.seat.R.columns))
+    return wrenches(Pose(R, seen.pose.point(link.seat.r)), seen.flow)
+
+
+def felt(s: Twist, of: Sequence[Wrench]) -> tuple[Scalar, ...]:
+    return tuple(s.dot(w) for w in of)
+
+
+def climb(of: tuple[Wrench, ...], child: Any, above: Any) -> tuple[Any, tuple[Wrench, ...]]:
+    """A wrench on a link is felt by every joint below it."""
+    return tuple((0.0, x) for x in felt(above[1], of)), of
+
+
+def _sweep(tree: Tree, root: Seen, q: Column, v: Column, a: Column) -> tuple[Column, list[Matrix]]:
+    """The wrenches of all links, and the ten matrices."""
+    seen = tree.outward(outward, root, displacements(tree, q), v, a)
+    axes = tree.each(lambda link, s: screw(link, s.pose), seen)
+    of = tree.each(of_link, seen)
+    own = tree.each(lambda link, s, w: felt(s, w), axes, of)
+    return of, [
+        matrix.with_diagonal(tree.each(lambda link, entries, i=i: entries[i], own))
+        for i, matrix in enumerate(tree.climbs(len(PARAMETERS), climb, of, axes))
+    ]
+
+
+def regressor(tree: Tree, q: Column, v: Column, a: Column) -> list[Matrix]:
     """Ten matrices (nv, links), one a parameter: tau is the sum of each times that parameter of all
-    links, in their own frames.
+    links, in the frames of their bodies.
     """
-    x = displacements(tree, q)
-    moving = motions(tree, x, v, a)
+    flying = split(tree)
+    if flying is not None:
+        heads = (*q[:3], *q[3][1:]), v[:FREE], a[:FREE]
+        return trunk_regressor(flying[1], flying[0], *heads, q[FREE:], v[FREE:], a[FREE:])
+    base = still(-tree.gravity)
+    return _sweep(tree, Seen(identity(), base, base), q, v, a)[1]
 
-    def of(unit: RigidInertia) -> Matrix:
-        w = tree.each(lambda link, motion: unit.wrench(motion.t, motion.dt), moving)
-        return tree.climb(climb, w, x).with_diagonal(tree.each(lambda link, wk: link.p.dot(wk), w))
 
-    return tuple(
-        of(rigid([float(i == k) for i in range(len(PARAMETERS))])) for k in range(len(PARAMETERS))
-    )
+def trunk_regressor(
+    limbs: Tree,
+    trunk: Trunk,
+    q0: Sequence[Scalar],
+    v0: Sequence[Scalar],
+    a0: Sequence[Scalar],
+    q: Column,
+    v: Column,
+    a: Column,
+) -> list[Matrix]:
+    """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
+    slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
+    of, found = _sweep(limbs, Seen(trunk.end, flow, flow), q, v, a)
+    o = Vec3(0.0, 0.0, 0.0)
+    axes = [*(Twist(o, e) for e in slides), *(Twist(e, o) for e in identity().R.rows)]
+    nothing = [0.0] * (FREE - 1)
+    own = [felt(s, wrenches(trunk.seat, flow)) for s in axes]
+
+    def sides(link: Link, w: tuple[Wrench, ...]) -> tuple[Any, ...]:
+        by_axis = [felt(s, w) for s in axes]
+        return tuple(((0.0,) * FREE, tuple(x[i] for x in by_axis)) for i in range(len(PARAMETERS)))
+
+    above = limbs.each(sides, of)
+    return [
+        limbs.bordered(
+            matrix,
+            limbs.each(lambda link, x, i=i: x[i], above),
+            [[*nothing, row[i]] for row in own],
+        )
+        for i, matrix in enumerate(found)
+    ]

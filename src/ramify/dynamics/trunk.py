@@ -35,14 +35,15 @@ class Trunk:
     """Constants of a free joint and its body.
 
     ``slides``: the directions of the slides, in columns, and ``turned`` the ball's axes before any
-    rotation, both in the root's frame; the body's inertia M and the frame of its last link, ``end``,
-    in the ball's axes.
+    rotation, both in the root's frame; the body's inertia M, its own frame ``seat`` and the frame
+    of its last link, ``end``, in the ball's axes.
     """
 
     slides: Mat3
     turned: Mat3
     M: RigidInertia
     end: Pose
+    seat: Pose
 
     def motion(
         self, gravity: Vec3, q: Sequence[Scalar], v: Sequence[Scalar], a: Sequence[Scalar]
@@ -104,9 +105,10 @@ def split(tree: object) -> tuple[Trunk, Tree] | None:
     pose = kinematics.outward(balls[0], pose, balls[0].displacement(rest))
     turned = Mat3.from_columns(*(pose.R @ e for e in balls[0].K.columns))
     end = Mat3.from_columns(*balls[2].K.rows)
-    trunk = Trunk(
-        Mat3.from_columns(*slides), turned, balls[2].M.rotate(end), Pose(end, Vec3(0.0, 0.0, 0.0))
-    )
+    seat = balls[2].seat
+    own = Pose(Mat3.from_columns(*(end @ e for e in seat.R.columns)), end @ seat.r)
+    o = Vec3(0.0, 0.0, 0.0)
+    trunk = Trunk(Mat3.from_columns(*slides), turned, balls[2].M.rotate(end), Pose(end, o), own)
     limbs = Tree(
         tree.links[FREE:],
         [p - FREE if p >= FREE else -1 for p in parents[FREE:]],

@@ -223,8 +223,10 @@ _ROWS: Final = (
         layout=layouts.of_bodies("reactions", 6),
     ),
     Algorithm(
-        "regressor", _in("q", "v", "a"), tuple(Argument(f"Y_{name}", "pair", 1) for name in regressor.PARAMETERS),
-        regressor.regressor,
+        "regressor", _in("q", "v", "a"), (Argument("Y", "pair", len(regressor.PARAMETERS)),),
+        lambda tree, *columns: (regressor.regressor(tree, *columns),),
+        on_trunk=lambda *given: (regressor.trunk_regressor(*given),), most=18,
+        layout=layouts.body_columns("Y", len(regressor.PARAMETERS)),
     ),
 )  # fmt: skip
 

@@ -74,3 +74,14 @@ def factors(U: str, D: str) -> Layout:
         )
 
     return layout
+
+
+def body_columns(name: str, count: int) -> Layout:
+    """A matrix (nv, count of every body) from so many numbers per pair of links."""
+
+    def layout(robot: Robot) -> tuple[Arranged, ...]:
+        n, last = robot.nv, robot.skeleton.last
+        places = (count * (n * row + k) + i for row in range(n) for k in last for i in range(count))
+        return (Arranged(Port(name, (n, count * len(last))), 0, tuple(places)),)
+
+    return layout

@@ -19,7 +19,7 @@ from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.columns import Which, extra_columns, watched_locks
 from ramify.kernels.keys import kernel_key
-from ramify.kernels.rolled import rolled
+from ramify.kernels.rolled import arranged, rolled
 from ramify.kernels.text import QUATERNION, plain_text
 from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
@@ -148,7 +148,7 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
         better = unrolled if first is plain and links <= MOST_LINKS else None
     else:
         first = rolled(algorithm, model, tree, extras)
-        if layout:
+        if layout and not arranged(algorithm, model):
             results = [(result.source, result.places) for result in layout]
             first = Rearranged(first, [port.size for port in written], results)
         if tier is None and size <= MOST_LINKS and links <= algorithm.most:
@@ -189,7 +189,7 @@ def _shape(port: Argument, model: Robot) -> tuple[int, ...]:
     if port.per in QUATERNION:
         return (model.nq,)
     if port.per == "pair":
-        return (model.nv, model.nv)
+        return (model.nv, model.nv * port.count)
     if port.per == "link":
         return (model.nv,) if port.count == 1 else (model.nv, port.count)
     if port.per == "row":

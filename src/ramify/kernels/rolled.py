@@ -16,7 +16,7 @@ from ramify.codegen.staged import Staged
 from ramify.core.arrays import Array
 from ramify.core.records import flatten
 from ramify.core.spatial import Vec3
-from ramify.dynamics.tree import Tree
+from ramify.dynamics.tree import Tree, tree_of
 from ramify.dynamics.trunk import FREE, split
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.kernels.text import QUATERNION
@@ -42,7 +42,7 @@ def rolled(
         )
         assert isinstance(inertia, Rolled) and isinstance(slopes, Rolled)
         return Staged(inertia, slopes, tree.parents, model.nq)
-    flying = split(tree) if algorithm.on_trunk is not None and len(tree.links) > FREE else None
+    flying = split(tree) if _flies(algorithm, tree) else None
     trunk, tree = flying or (None, tree)
     links = [
         link if not tree.balls or isinstance(link, BallLink) else as_ball(link, 0.0, Frame())
@@ -58,8 +58,23 @@ def rolled(
         for p in algorithm.inputs
     ]
     name = algorithm.name if algorithm.rolls else "udu_inverse"
-    loops = Rolled(rolled_kernels(name, tree.balls, trunk is not None), robot, spread)
+    by_body = arranged(algorithm, model)
+    loops = Rolled(rolled_kernels(name, tree.balls, trunk is not None, by_body), robot, spread)
     return loops if algorithm.rolls else _RolledInverse(loops, len(links))
+
+
+def arranged(algorithm: Algorithm, model: Robot) -> bool:
+    """Whether loops write a matrix with columns for the bodies as users get it: every link, or
+    every link of the limbs, is a body.
+    """
+    if not any(p.per == "pair" and p.count > 1 for p in algorithm.outputs):
+        return False
+    links, bodies = len(model.skeleton.links), len(model.bodies)
+    return links == bodies or (links == bodies + FREE - 1 and _flies(algorithm, tree_of(model)))
+
+
+def _flies(algorithm: Algorithm, tree: Tree) -> bool:
+    return algorithm.on_trunk is not None and len(tree.links) > FREE and split(tree) is not None
 
 
 def _spread(balls: Sequence[int], port: Argument, trunk: bool) -> Spread:
@@ -74,10 +89,14 @@ def _spread(balls: Sequence[int], port: Argument, trunk: bool) -> Spread:
 
 
 @cache
-def rolled_kernels(name: str, balls: bool, trunk: bool = False) -> RolledKernels:
-    """The loops of an algorithm, for every robot with or without quaternions or a trunk."""
-    variant = f"{'balls' if balls else ''}{' trunk' if trunk else ''}"
-    return RolledKernels(lambda: _loop_program(name, balls, trunk), name, variant)
+def rolled_kernels(
+    name: str, balls: bool, trunk: bool = False, by_body: bool = False
+) -> RolledKernels:
+    """The loops of an algorithm, for every robot with or without quaternions or a trunk.
+    ``by_body``: a trunk has one column of a matrix with several numbers per pair.
+    """
+    variant = f"balls {balls} trunk {trunk} by body {by_body}"
+    return RolledKernels(lambda: _loop_program(name, balls, trunk, by_body), name, variant)
 
 
 def _sample(*kinds: str) -> Skeleton:
@@ -87,7 +106,7 @@ def _sample(*kinds: str) -> Skeleton:
     )
 
 
-def _loop_program(name: str, balls: bool, trunk: bool) -> RolledProgram:
+def _loop_program(name: str, balls: bool, trunk: bool, by_body: bool) -> RolledProgram:
     algorithm = ALGORITHMS[name]
     skeleton = _sample("ball" if balls else "revolute")
     tree = RolledTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
@@ -114,7 +133,8 @@ def _loop_program(name: str, balls: bool, trunk: bool) -> RolledProgram:
     for i, value in enumerate(found):
         tree.output(i, value)
     outputs = [
-        replace(p, lead=FREE) if trunk and p.per != "state" else p for p in algorithm.outputs
+        replace(p, lead=FREE, aside=1 if by_body else None) if trunk and p.per != "state" else p
+        for p in algorithm.outputs
     ]
     return tree.program(name, ports, outputs, len(algorithm.extras))
 

@@ -42,4 +42,7 @@ def plain_text(
 
 
 def _flat(value: Any) -> list[Any]:
+    if isinstance(value, list) and value and isinstance(value[0], Matrix):
+        rows = [matrix.row_major() for matrix in value]  # several numbers for each pair
+        return [x for numbers in zip(*rows, strict=True) for x in numbers]
     return value.row_major() if isinstance(value, Matrix) else flatten(value)

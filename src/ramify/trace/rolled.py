@@ -84,34 +84,42 @@ class Sweep:
 @dataclass
 class Climb:
     """A loop from every link k up to the base. ``start`` and ``carry`` are the carried nodes,
-    ``entries`` those of (k, j) and (j, k) of every matrix, which goes to the output of that index.
+    ``entries`` those of (k, j) and (j, k) of every matrix, which goes to an output as one of the
+    numbers it has for each pair.
     """
 
     start: list[int]
     carry: list[int]
     entries: list[tuple[int, int]]
-    outputs: dict[int, int] = field(default_factory=dict)
+    outputs: dict[int, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass
 class Once:
     """Numbers of the whole tree that go out after the loops: (port, position, node); a position in
-    a matrix is a row and a column.
+    a matrix is a row, a column and which number of the pair.
     """
 
-    outputs: list[tuple[int, int | tuple[int, int], int]] = field(default_factory=list)
+    outputs: list[tuple[int, int | tuple[int, int, int], int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Argument:
     """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is
-    an array even of one. ``lead`` numbers (rows and columns of a matrix) precede those of the links.
+    an array even of one. ``lead`` numbers (rows of a matrix) precede those of the links, in a
+    matrix ``aside`` columns, by default as many.
     """
 
     name: str
     per: str
     count: int
     lead: int = 0
+    aside: int | None = None
+
+    @property
+    def columns(self) -> int:
+        """Columns of a matrix before those of the links."""
+        return self.lead if self.aside is None else self.aside
 
 
 @dataclass(frozen=True)
@@ -337,14 +345,10 @@ class RolledTree:
 
     def output(self, port: int, value: Any) -> None:
         """Send a column, a matrix or numbers of the whole tree to an output."""
-        if isinstance(value, LoopMatrix):
-            value.climb.outputs[value.which] = port
-            if value.diagonal is not None:
-                self._output_column(port, value.diagonal, "diagonal")
-            if value.sides is not None:
-                self._output_column(port, value.sides, "sides")
-            cells = [((i, j), x) for i, row in enumerate(value.corner) for j, x in enumerate(row)]
-            self._output_once(port, cells)
+        matrices = [value] if isinstance(value, LoopMatrix) else value
+        if isinstance(matrices, list) and isinstance(matrices[0], LoopMatrix):
+            for i, matrix in enumerate(matrices):
+                self._output_matrix(port, i, matrix)
         elif isinstance(value, Preceded):
             self._output_column(port, value.column, "row")
             self._output_once(port, list(enumerate(value.head)))
@@ -352,6 +356,18 @@ class RolledTree:
             self._output_column(port, value, "row")
         else:
             self._output_once(port, list(enumerate(flatten(value))))
+
+    def _output_matrix(self, port: int, number: int, matrix: LoopMatrix) -> None:
+        """A matrix as one of the numbers that an output has for each pair."""
+        matrix.climb.outputs[matrix.which] = port, number
+        if matrix.diagonal is not None:
+            self._output_column(port, matrix.diagonal, "diagonal", number)
+        if matrix.sides is not None:
+            self._output_column(port, matrix.sides, "sides", number * len(matrix.sides.sources))
+        cells = [
+            ((i, j, number), x) for i, row in enumerate(matrix.corner) for j, x in enumerate(row)
+        ]
+        self._output_once(port, [(at, x) for at, x in cells if isinstance(x, Expr) or x != 0.0])
 
     def _output_once(self, port: int, numbers: Sequence[tuple[Any, Any]]) -> None:
         if not numbers:
@@ -362,8 +378,8 @@ class RolledTree:
         assert isinstance(once, Once)
         once.outputs.extend((port, place, as_node(self.graph, x)) for place, x in numbers)
 
-    def _output_column(self, port: int, column: LoopColumn, layout: str) -> None:
-        for i, source in enumerate(column.sources):
+    def _output_column(self, port: int, column: LoopColumn, layout: str, first: int = 0) -> None:
+        for i, source in enumerate(column.sources, first):
             if source == 0.0 and layout == "sides":
                 continue  # matrices are zero where nothing is written
             maker = self._maker(source)
