@@ -6,7 +6,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import ramify
+import numpy.typing
+
+
+class ArrayLike:
+    """Stands for NumPy's union of that name, so that signatures do not show its many members."""
+
+
+ArrayLike.__module__ = "numpy.typing"
+numpy.typing.ArrayLike = ArrayLike  # before ramify imports it
+
+import ramify  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -26,6 +36,7 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_preserve_defaults = True
+autodoc_type_aliases = {"Array": "Array"}
 add_module_names = False
 python_maximum_signature_line_length = 100
 
@@ -40,7 +51,7 @@ pygments_dark_style = "monokai"
 
 
 def setup(app: Any) -> None:
-    """The gallery is drawn before the pages are read; ``-D gallery=planar_3r`` draws only some robots."""
+    """Draw the gallery before the pages are read; ``-D gallery=planar_3r`` draws only some robots."""
     app.add_config_value("gallery", "", "env")
     app.connect("config-inited", _draw_gallery)
 

@@ -1,0 +1,70 @@
+"""What a type checker sees of ramify: typical user code passes mypy strict, and the functions that
+users call most say what they take and return.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ramify as rf
+from ramify.api import simulate as api_simulate
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def mypy(tmp_path: Path, file: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache")]
+    return subprocess.run(
+        [*command, "--config-file", str(ROOT / "pyproject.toml"), str(file)],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ | {"MYPYPATH": str(ROOT / "src")},
+    )
+
+
+def test_typical_user_code_passes_mypy_strict(tmp_path: Path) -> None:
+    done = mypy(tmp_path, ROOT / "tests" / "typing" / "user_code.py")
+    assert done.returncode == 0, done.stdout
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "import ramify as rf\n"
+        "m = rf.load('planar_3r')\n"
+        "m.energy(m.neutral(), 0.0).kinetik\n"
+        "rf.simulate(m, t_end='soon')\n"
+        "rf.rollout(m, 0.0, 0.0, steps=1.5, dt=0.1)\n"
+        "x: str = m.mass_matrix(m.neutral())\n"
+    )
+    found = mypy(tmp_path, wrong).stdout
+    for line in (3, 4, 5, 6):
+        assert f"wrong.py:{line}: error" in found, found
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for owner in (rf.Model, rf.Study, rf.Rollout):
+        for name, member in inspect.getmembers(owner):
+            if name.startswith("_"):
+                continue
+            function = member.fget if isinstance(member, property) else member
+            if inspect.isfunction(function) and function.__module__.startswith("ramify"):
+                yield f"{owner.__name__}.{name}", function
+    yield from {"simulate": api_simulate.simulate, "rollout": rf.rollout, "study": rf.study}.items()
+
+
+FUNCTIONS = dict(functions())
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_public_functions_say_their_types(name: str) -> None:
+    hints = inspect.get_annotations(inspect.unwrap(FUNCTIONS[name]))
+    parameters = set(inspect.signature(inspect.unwrap(FUNCTIONS[name])).parameters) - {"self"}
+    assert set(hints) == parameters | {"return"}
+    assert "Any" not in hints.values()
