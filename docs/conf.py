@@ -51,7 +51,7 @@ pygments_dark_style = "monokai"
 
 
 def setup(app: Any) -> None:
-    """Draw the gallery before the pages are read; ``-D gallery=planar_3r`` draws only some robots."""
+    """Draw the gallery before the pages are read; ``-D gallery=planar_3r`` draws one robot."""
     app.add_config_value("gallery", "", "env")
     app.connect("config-inited", _draw_gallery)
 

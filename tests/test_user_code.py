@@ -49,7 +49,7 @@ def test_typical_user_code_passes_mypy_strict(tmp_path: Path) -> None:
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for owner in (rf.Model, rf.Study, rf.Rollout):
+    for owner in (rf.Model, rf.Result, rf.Rollout, rf.Study):
         for name, member in inspect.getmembers(owner):
             if name.startswith("_"):
                 continue

@@ -34,7 +34,7 @@ def closed() -> tuple[Floats, Floats]:
     m = rf.load("four_bar")
     state = m.assemble({"crank": 0.0}, rates={"crank": 1.0})
     tau, forces = m.inverse_dynamics(state.q, state.v, state.a, multipliers=True)
-    print(m.constraints(state.q).mobility, [loop.name for loop in m.loops])
+    print(m.constraints(state.q, state.v).mobility, [loop.name for loop in m.loops])
     return tau, forces
 
 
@@ -42,7 +42,7 @@ def build() -> rf.Model:
     """Robots in Python."""
     builder = rf.Builder("arm").link("upper", axis=(0, 1, 0), mass=2.0, com=(0.2, 0, 0))
     arm = builder.link("lower", parent="upper", at=(0.4, 0, 0), mass=1.0).model()
-    table = rf.from_dh([(0.0, 0.0, 0.0, 0.0)], mass=[1.0], com=[(0.5, 0.0, 0.0)])
+    table = rf.from_dh([(0.0, 0.0, 0.0, 0.0)], [1.0], [(0.5, 0.0, 0.0)], [(0.0, 0.1, 0.1)])
     for finding in table.check():
         print(finding.code, finding.where)
     return rf.with_payload(arm, "lower", 1.5, (0.3, 0.0, 0.0))

@@ -7,10 +7,10 @@ are angular first. Arrays are batch-first: ``(nv,)`` or ``(..., nv)``; inputs br
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -451,32 +451,36 @@ class Model(Robot):
         return named(self, values, title)
 
     def to_pinocchio(
-        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any
-    ) -> Coordinates:
+        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None,
+        *, order: Iterable[str] | None = None, forms: Mapping[str, str] | None = None,
+    ) -> Coordinates:  # fmt: skip
         """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order``, ``forms``: see
         ``ramify.model.convert.converter``.
         """
-        return converter(self, "pinocchio", **options).to(q, v, a, tau)
+        return converter(self, "pinocchio", order=order, forms=forms).to(q, v, a, tau)
 
     def from_pinocchio(
-        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any
-    ) -> Coordinates:
+        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None,
+        *, order: Iterable[str] | None = None, forms: Mapping[str, str] | None = None,
+    ) -> Coordinates:  # fmt: skip
         """The reverse of ``to_pinocchio``."""
-        return converter(self, "pinocchio", **options).back(q, v, a, tau)
+        return converter(self, "pinocchio", order=order, forms=forms).back(q, v, a, tau)
 
     def to_mujoco(
-        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any
-    ) -> Coordinates:
+        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None,
+        *, order: Iterable[str] | None = None, forms: Mapping[str, str] | None = None,
+    ) -> Coordinates:  # fmt: skip
         """Coordinates(q, v, a, tau) as MuJoCo has them (qpos, qvel, qacc, qfrc); options as in
         ``to_pinocchio``.
         """
-        return converter(self, "mujoco", **options).to(q, v, a, tau)
+        return converter(self, "mujoco", order=order, forms=forms).to(q, v, a, tau)
 
     def from_mujoco(
-        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None, **options: Any
-    ) -> Coordinates:
+        self, q: ArrayLike, v: Maybe = None, a: Maybe = None, tau: Maybe = None,
+        *, order: Iterable[str] | None = None, forms: Mapping[str, str] | None = None,
+    ) -> Coordinates:  # fmt: skip
         """The reverse of ``to_mujoco``."""
-        return converter(self, "mujoco", **options).back(q, v, a, tau)
+        return converter(self, "mujoco", order=order, forms=forms).back(q, v, a, tau)
 
     # ---- kernels and checks ----
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from ramify.api.model import Model
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
@@ -19,6 +19,11 @@ from ramify.sim.record import Run
 from ramify.view.film import animate
 from ramify.view.report import write_report
 from ramify.view.run_plots import What, plot
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,13 +62,13 @@ class Result(Run):
         """
         return Result.of(store.open_result(path, model))
 
-    def to_xarray(self) -> Any:
+    def to_xarray(self) -> xarray.Dataset:
         """An ``xarray.Dataset`` over time, coordinate and velocity, labelled by name. Needs the
         extra ``ramify[data]``.
         """
         return export.to_xarray(self)
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame`` over time, columns (quantity, name). Needs the extra
         ``ramify[data]``.
         """
@@ -86,7 +91,7 @@ class Result(Run):
         joints: Sequence[str] | None = None,
         theme: Literal["light", "dark"] = "light",
         title: str | None = None,
-    ) -> Any:
+    ) -> Figure:
         """A Matplotlib figure: "q", "v", "a", "tau", "energy", "momentum", "audit" over time,
         "phase" (v over q), "contacts", "loops", "walk".
 

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -31,6 +31,11 @@ from ramify.studies.spec import Spec, read_spec, read_study_file
 from ramify.studies.stored import facts_of, recipe_of
 from ramify.studies.units import column_unit, parameter_unit
 from ramify.studies.work import Outcome, Task, run_row
+
+if TYPE_CHECKING:
+    import pandas
+    import xarray
+    from matplotlib.figure import Figure
 
 TASK_SECONDS: Final = 0.5
 TASK_BYTES: Final = 4 << 20
@@ -194,11 +199,11 @@ class Study:
             if before.get(name, "none") != now[name]
         }
 
-    def to_pandas(self) -> Any:
+    def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame``, a row per run. Needs the extra ``ramify[data]``."""
         return to_pandas(self.ledger)
 
-    def to_xarray(self) -> Any:
+    def to_xarray(self) -> xarray.Dataset:
         """An ``xarray.Dataset`` over run (and row, where histories were kept). Needs the extra
         ``ramify[data]``.
         """
@@ -210,7 +215,7 @@ class Study:
         """
         export(self.ledger, Path(path))
 
-    def plot(self, columns: Sequence[str] | None = None) -> Any:
+    def plot(self, columns: Sequence[str] | None = None) -> Figure:
         """A Matplotlib figure: the distribution of each number kept, and its dependence on each
         parameter.
         """
