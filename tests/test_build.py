@@ -339,6 +339,26 @@ def test_rows_may_be_mappings() -> None:
     assert [j.placement for j in named.joints] == [j.placement for j in plain.joints]
 
 
+def test_dh_tables_of_other_books(tmp_path: Path) -> None:
+    """``d`` for b, degrees by ``_deg``, and "standard" for classical; in files too."""
+    row = {"a": 0.1, "alpha_deg": 90.0, "d": 0.3, "theta_deg": 30.0}
+    more: Any = ([1.0], [(0.1, 0.0, 0.0)], [(0.1, 0.1, 0.1)])
+    plain = rf.from_dh([(0.1, math.pi / 2, 0.3, math.pi / 6)], *more, convention="classical")
+    named = rf.from_dh([row], *more, convention="standard")
+    assert named.joints[0].outlet == plain.joints[0].outlet
+    (tmp_path / "arm.yaml").write_text(
+        "name: arm\nlinks:\n  - {name: link1, mass: 1, com: [0.1, 0, 0], inertia: [0.1, 0.1, 0.1],\n"
+        "     classical_dh: {a: 0.1, alpha_deg: 90, d: 0.3, theta_deg: 30}}\n"
+    )
+    assert rf.load(tmp_path / "arm.yaml").joints[0].outlet == plain.joints[0].outlet
+    for wrong, said in (
+        ({"b": 0.3}, "b is given twice"),
+        ({"c": 1.0}, "unknown column"),
+    ):
+        with pytest.raises(rf.ModelError, match=said):
+            rf.from_dh([row | wrong], *more)
+
+
 def test_prismatic_joints_slide_along_z() -> None:
     model = rf.from_dh([(0.0, 0.0, 0.5, 0.0)], [1.0], [(0, 0, 0)], [(0, 0, 0)], joints="P")
     assert_allclose(pose_of(model, "link1", [0.25]).position, [0.0, 0.0, 0.75], atol=1e-15)
@@ -360,7 +380,11 @@ ROW: dict[str, float] = {"a": 0.0, "alpha": 0.0, "b": 0.0, "theta": 0.0}
         ([ROW], {"com": []}, "com has 0 entries for 1 DH rows"),
         ([ROW], {"inertia": [1.0, 2.0]}, "inertia has 2 entries"),
         ([ROW], {"inertia": [1.0]}, r"'link1': inertia must be finite, of shape \(3, 3\)"),
-        ([ROW], {"convention": "old"}, "convention 'old' must be 'modified' or 'classical'"),
+        (
+            [ROW],
+            {"convention": "old"},
+            "convention 'old' must be 'modified', 'classical' or 'standard'",
+        ),
         ([ROW], {"mass": [-1.0]}, "'link1': mass -1.0"),
     ],
 )

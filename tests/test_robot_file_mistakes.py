@@ -58,7 +58,11 @@ B = TWO + F
         ),
         (
             TWO + IN + "dh: {a: 0, alpha: 0, b: 0, d: 0}\n",
-            "7:32: links.1.dh.d (link 'b'): unknown key; there are a, b, alpha",
+            "7:35: links.1.dh.d (link 'b'): b and d exclude each other; give one of b, d",
+        ),
+        (
+            TWO + IN + "dh: {a: 0, alpha: 0, b: 0, e: 0}\n",
+            "7:32: links.1.dh.e (link 'b'): unknown key; there are a, b, d, alpha",
         ),
         (
             TWO + IN + "dh: {a: 0, alpha: 0, b: 0}\n    joint: {axis: x}\n",

@@ -105,7 +105,8 @@ def _placed(link: LinkPart, note: Note) -> tuple[Frame, Frame]:
 
 
 def _columns(row: DhRow) -> tuple[float, float, float, float]:
-    return row.a, _angle(row.alpha, row.alpha_deg), row.b, _angle(row.theta, row.theta_deg)
+    along = row.d if row.d is not None else row.b or 0.0
+    return row.a, _angle(row.alpha, row.alpha_deg), along, _angle(row.theta, row.theta_deg)
 
 
 def _angle(radians: float | None, degrees: float | None) -> float:

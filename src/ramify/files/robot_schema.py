@@ -91,12 +91,13 @@ class Rotated(Part):
 
 
 class DhRow(Part):
-    """A Denavit-Hartenberg row: lengths a, b in m, angles alpha, theta in rad or, with ``_deg``, in
-    degrees.
+    """A Denavit-Hartenberg row: lengths a, b (or d) in m, angles alpha, theta in rad or, with
+    ``_deg``, in degrees.
     """
 
     a: Number = 0.0
-    b: Number = 0.0
+    b: Number | None = None
+    d: Number | None = None
     alpha: Number | None = None
     alpha_deg: Number | None = None
     theta: Number | None = None
@@ -364,13 +365,13 @@ def clashes(link: Mapping[str, Any]) -> Iterator[tuple[Path, str]]:
                 "frame",
             )
         own = _VARIABLES.get(str(kind), () if str(kind) in JOINT_KINDS else ("theta", "b"))
-        for column in ("a", "b"):
-            if column not in row and column not in own:
-                yield (
-                    (part, column),
-                    "is missing; a row has a, alpha, b, theta (the joint's own variable may be "
-                    "left out: 0)",
-                )
+        if "a" not in row:
+            yield (
+                (part, "a"),
+                "is missing; a row has a, alpha, b, theta (the joint's own variable may be "
+                "left out: 0)",
+            )
+        yield from choice(row, (part,), ("b", "d"), needed="b" not in own)
         for angle in ("alpha", "theta"):
             yield from choice(row, (part,), (angle, f"{angle}_deg"), needed=angle not in own)
     shapes = link.get("shapes")

@@ -319,6 +319,11 @@ def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:
 
 
 DH_COLUMNS = ("a", "alpha", "b", "theta")
+DH_ALIASES = {"d": ("b", 1.0)} | {
+    f"{angle}_deg": (angle, math.pi / 180.0) for angle in ("alpha", "theta")
+}
+"""Other names of the columns, each with its factor."""
+CONVENTIONS = {"modified": "modified", "classical": "classical", "standard": "classical"}
 
 
 def from_dh(
@@ -335,10 +340,11 @@ def from_dh(
 ) -> Robot:
     """A serial arm from its Denavit-Hartenberg table, in one call.
 
-    rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; the joint's own
-    variable (theta of a revolute, b of a prismatic joint) is its value at q = 0. joints: "R" or "P"
-    per link ("RRP"), all revolute unless given. convention: "modified" (the book: frame k on link k
-    at joint k) or "classical" (frame k on link k at joint k + 1). mass (n) in kg; com (n, 3) in m
+    rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; ``d`` is another
+    name of b, and ``alpha_deg``, ``theta_deg`` take degrees. The joint's own variable (theta of a
+    revolute, b of a prismatic joint) is its value at q = 0. joints: "R" or "P" per link ("RRP"), by
+    default all revolute. convention: "modified" (the book: frame k on link k at joint k) or
+    "classical", also called "standard" (frame k on link k at joint k + 1). mass (n) in kg; com (n, 3) in m
     and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
 
     machine: per link what its joint has besides, by the keys of robot files, such as
@@ -350,8 +356,10 @@ def from_dh(
         n = len(rows)
         kinds = {"R": "revolute", "P": "prismatic"}
         letters = list(joints) or ["R"] * n
-        if convention not in ("modified", "classical"):
-            raise ModelError(f"convention {convention!r} must be 'modified' or 'classical'")
+        if convention not in CONVENTIONS:
+            raise ModelError(
+                f"convention {convention!r} must be 'modified', 'classical' or 'standard'"
+            )
         for what, values in (
             ("joints", letters),
             ("mass", mass),
@@ -366,7 +374,7 @@ def from_dh(
             a, alpha, b, theta = _dh_row(k, row)
             if letters[k] not in kinds:
                 raise ModelError(f"joints[{k}] is {letters[k]!r}; it must be 'R' or 'P'")
-            placement, outlet = dh_frames(convention, a, alpha, b, theta)
+            placement, outlet = dh_frames(CONVENTIONS[convention], a, alpha, b, theta)
             tensor = np.asarray(inertia[k], dtype=np.float64)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
             own = elements(1, machine[k] if machine else {})
@@ -396,12 +404,20 @@ def dh_frames(
 
 def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
     if isinstance(row, Mapping):
-        missing = [c for c in DH_COLUMNS if c not in row]
+        known: dict[str, float] = {}
+        for name, value in row.items():
+            column, factor = DH_ALIASES.get(name, (name, 1.0))
+            if column not in DH_COLUMNS:
+                raise ModelError(f"DH row {k + 1}: unknown column {name!r}")
+            if column in known:
+                raise ModelError(f"DH row {k + 1}: {column} is given twice; leave out {name}")
+            known[column] = factor * float(value)
+        missing = [column for column in DH_COLUMNS if column not in known]
         if missing:
             raise ModelError(
                 f"DH row {k + 1} lacks {', '.join(missing)}; a row has a, alpha, b, theta"
             )
-        row = [row[c] for c in DH_COLUMNS]
+        row = [known[column] for column in DH_COLUMNS]
     if len(row) != 4:
         raise ModelError(f"DH row {k + 1} has {len(row)} columns; a row has a, alpha, b, theta")
     values = [float(x) for x in row]
