@@ -4,6 +4,7 @@ massless links, all readings.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from closed_systems import KINDS, ROWS, four_bar, tangent, two_arms
 import ramify as rf
 from ramify.core.arrays import Array
 from ramify.kernels.closed import inertia_weight
-from ramify.kernels.make import algorithm_of
+from ramify.kernels.make import algorithm_of, kernel
 from ramify.kernels.text import plain_text
 from ramify.loops.far_guess import nearer, rotation_vector
 from ramify.model.frame import Frame, from_rpy, rotation_about
@@ -426,3 +427,61 @@ def test_the_linter_knows_loops() -> None:
             length=0.1,
         )
     )
+
+
+# ---- one compiled call ----
+
+
+def files_passed(ask: Any) -> set[str]:
+    """Python files of the package that a call passes."""
+    seen: set[str] = set()
+
+    def look(frame: Any, event: str, arg: Any) -> None:
+        if event == "call" and "ramify" in frame.f_code.co_filename:
+            seen.add(frame.f_code.co_filename)
+
+    sys.setprofile(look)
+    try:
+        ask()
+    finally:
+        sys.setprofile(None)
+    return seen - {__file__}
+
+
+@pytest.mark.parametrize("name", ["four_bar", "stewart_platform"])
+def test_a_warm_call_looks_at_the_posture_in_the_kernel(name: str) -> None:
+    model = rf.load(name)
+    rng = np.random.default_rng(0)
+    q, o = model.assemble().q, np.zeros(model.nv)
+    tau = rng.normal(size=model.nv)
+    for what in ("forward_dynamics", "inverse_dynamics"):
+        model.memo[f"{what}_if_closed"] = kernel(model, f"{what}_if_closed", "unrolled")
+    a = model.forward_dynamics(q, o, tau)
+    peer = model.forward_dynamics(q, o, tau, multipliers=True)[0]
+    np.testing.assert_allclose(a, peer, atol=1e-12 * np.abs(peer).max())
+    forces = model.inverse_dynamics(q, o, a)
+    wanted = model.inverse_dynamics(q, o, a, multipliers=True)[0]
+    np.testing.assert_allclose(forces, wanted, atol=1e-10)
+    assert len(files_passed(lambda: model.forward_dynamics(q, o, tau))) <= 4
+    assert len(files_passed(lambda: model.inverse_dynamics(q, o, a))) <= 4
+    many = np.stack([q] * 20)
+    np.testing.assert_allclose(model.forward_dynamics(many, o, tau), np.stack([a] * 20), atol=1e-9)
+    k = model.layout.plain_q[0]
+    many[7, k] += 0.3
+    with pytest.raises(rf.LoopError, match="are open at q"):
+        model.forward_dynamics(many, o, tau)
+    with pytest.raises(rf.LoopError, match="are open at q"):
+        model.inverse_dynamics(many, o, a)
+    with pytest.raises(rf.LoopError, match="do not keep the loops"):
+        model.inverse_dynamics(q, o, a + rng.normal(size=model.nv))
+
+
+def test_missing_actuators_are_reported_by_the_checked_kernel_too() -> None:
+    model = rf.load("four_bar")
+    passive = replace(
+        model,
+        bodies=tuple(replace(b, joint=replace(b.joint, actuated=False)) for b in model.bodies),
+    )
+    q = model.assemble().q
+    with pytest.raises(rf.LoopError, match="cannot give this motion"):
+        passive.inverse_dynamics(q, np.zeros(3), np.zeros(3))

@@ -143,8 +143,8 @@ class Model(Robot):
             self._tree_only("inverse_dynamics(passive=True)")
             return self.inverse_dynamics(q, v, a, wrenches) - passive_forces(self, q, v).total
         if self.loops or multipliers:
-            found = solve.inverse_dynamics(self._closed(), q, v, a, wrenches)
-            return found if multipliers else found[0]
+            answer = solve.inverse_dynamics if multipliers else solve.closed_forces
+            return answer(self._closed(), q, v, a, wrenches)
         if wrenches is None:
             return self._inverse_dynamics.call(q, v, a)
         return self.kernel("inverse_dynamics_wrenches")(

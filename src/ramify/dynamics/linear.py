@@ -29,6 +29,11 @@ def dot(a: Vector, b: Vector) -> Scalar:
     return total
 
 
+def size_of(x: Scalar) -> Scalar:
+    """|x|."""
+    return select(x > 0.0, x, -x)
+
+
 def largest(values: Vector) -> Scalar:
     """The largest of some numbers that are not negative."""
     most: Scalar = 0.0

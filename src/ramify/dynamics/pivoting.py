@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.core.scalar import Scalar, select
+from ramify.dynamics.linear import size_of
 
 
 def eliminate(
@@ -38,7 +39,7 @@ def eliminate(
             j = candidates[0]
             for k in candidates[1:]:
                 swaps.append((j, k, _swapped(rows, i, j, k)))
-            keep = _size(rows[i][j]) > floor
+            keep = size_of(rows[i][j]) > floor
             inverse = select(keep, 1.0 / select(keep, rows[i][j], 1.0), 0.0)
             pivots.append((i, j, inverse))
             done.append(j)
@@ -66,16 +67,12 @@ def _swapped(rows: list[list[Scalar]], i: int, j: int, k: int) -> Scalar:
     """Swap the unknowns j and k in all rows where k is the larger one in row i; whether that was
     so.
     """
-    larger = _size(rows[i][k]) > _size(rows[i][j])
+    larger = size_of(rows[i][k]) > size_of(rows[i][j])
     for row in rows:
         a, b = row[j], row[k]
         if not (_zero(a) and _zero(b)):
             row[j], row[k] = select(larger, b, a), select(larger, a, b)
     return larger
-
-
-def _size(x: Scalar) -> Scalar:
-    return select(x > 0.0, x, -x)
 
 
 def _zero(x: Scalar) -> bool:

@@ -4,17 +4,20 @@ the same arrays, loops honoured.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ramify.core.errors import LoopError
+from ramify.core.scalar import select
 from ramify.dynamics import closed_forward as forward
 from ramify.dynamics import closed_inverse as inverse
-from ramify.dynamics.closure import closures, count
+from ramify.dynamics.closure import closures, count, reach
 from ramify.dynamics.constraints import constraints, loop_wrenches
+from ramify.dynamics.linear import largest, size_of
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.subsystems import Plan, plan
 from ramify.dynamics.tree import tree_of
@@ -26,6 +29,10 @@ from ramify.model.robot import Robot, once
 from ramify.trace.rolled import Argument
 
 _SINGULAR = 1e-10
+OPEN, SLIP, UNMET = 1e-3, 1e-6, 1e-7
+"""Shares of the robot's size at which q is open, of the accelerations by which they may open the
+loops, and of the largest force that may be missing.
+"""
 
 
 @once
@@ -59,6 +66,8 @@ class _Table:
                 for wrenches in ("", "_wrenches")
             ),
             self.inverse("inverse_dynamics_whole", False, None),
+            self.checked_forward(),
+            self.checked_inverse(work),
             *(
                 self.hybrid(f"hybrid_dynamics{wrenches}", bool(wrenches))
                 for wrenches in ("", "_wrenches")
@@ -118,6 +127,37 @@ class _Table:
         }
         return _algorithm(name, ("q", "v", "a"), wrenches, counts, text)
 
+    # ---- the same with the posture looked at: NaN where the loops are open ----
+
+    def checked_forward(self) -> Algorithm:
+        def text(tree: Any, q: Any, v: Any, tau: Any) -> tuple[Any, ...]:
+            (a,) = self.forward("", 0.0, False, False).text(tree, q, v, tau)
+            rows = constraints(tree, self.loops, q, displacements(tree, q), None)
+            gap = largest([size_of(row.gap * row.size) for row in rows])
+            return (_where(gap < OPEN * reach(self.model), a),)
+
+        counts = {"a": -1}
+        name = "forward_dynamics_if_closed"
+        return _algorithm(name, ("q", "v", "tau"), False, counts, text, divides=True)
+
+    def checked_inverse(self, work: Plan | None) -> Algorithm:
+        """Also NaN where the accelerations would open the loops, or no actuator gives what they
+        need; ``ramify.loops.solve`` says which.
+        """
+        size = reach(self.model)
+        rows = [x for closure in self.loops for x in closure.sizes]
+
+        def text(tree: Any, q: Any, v: Any, a: Any) -> tuple[Any, ...]:
+            tau, _, wanted, unmet, gap, slip = self.inverse("", False, work).text(tree, q, v, a)
+            speed, moved = (_fastest(self.model, x) for x in (v, a))
+            open_by, slips = (_fastest_row(rows, x) for x in (gap, slip))
+            missing, most = (largest([size_of(x) for x in part]) for part in (unmet, wanted))
+            kept = slips <= SLIP * (moved + speed * speed * (1.0 / size)) + 1e-9 * size
+            found = _where(open_by < OPEN * size, tau)
+            return (_where(missing <= UNMET * most, _where(kept, found)),)
+
+        return _algorithm("inverse_dynamics_if_closed", ("q", "v", "a"), False, {"tau": -1}, text)
+
     def hybrid(self, name: str, wrenches: bool) -> Algorithm:
         def text(tree: Any, q: Any, v: Any, x: Any, *rest: Any) -> tuple[Any, ...]:
             *given, prescribed = rest
@@ -151,6 +191,20 @@ def _algorithm(
         Argument(key, "link", 1) if n < 0 else Argument(key, "row", n) for key, n in counts.items()
     )
     return Algorithm(name, inputs, outputs, text, rolls=False, divides=divides)
+
+
+def _where(condition: Any, numbers: Any) -> list[Any]:
+    return [select(condition, x, math.nan) for x in numbers]
+
+
+def _fastest(model: Robot, rates: Any) -> Any:
+    """m/s, or m/s^2: the largest rate, angles times the robot's size."""
+    sizes = [reach(model) if step.rho else 1.0 for joint in model.joints for step in joint.steps]
+    return _fastest_row(sizes, rates)
+
+
+def _fastest_row(sizes: Sequence[float], values: Any) -> Any:
+    return largest([size_of(x * size) for x, size in zip(values, sizes, strict=True)])
 
 
 def _felt(tree: Any, q: Any, given: tuple[Any, ...]) -> Any:

@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers
-from ramify.core.errors import LoopError
+from ramify.core.errors import LoopError, StateError
 from ramify.dynamics.closure import names, reach
+from ramify.kernels.closed import OPEN, SLIP, UNMET
 from ramify.kernels.make import kernel
 from ramify.kernels.questions import applied_wrenches
 from ramify.loops.constraints import RANK, column_sizes, constraints, row_sizes
 from ramify.model.robot import Robot
 
 Wrenches = Mapping[str, ArrayLike] | None
-
-_OPEN = 1e-3  # gap, as a share of the robot's size, at which q is called open
-_SLIP = 1e-6
-_UNMET = 1e-7
 
 
 def forward_dynamics(
@@ -38,10 +36,33 @@ def closed_accelerations(
     model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
 ) -> Array:
     """a alone; LoopError where q is open."""
+    if wrenches is None:
+        try:
+            return _checked(model, "forward_dynamics_if_closed").call(q, v, tau)
+        except StateError:  # open loops are NaN; what else is wrong is said by the other way
+            pass
     name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
     found: Array = kernel(model, name)(q, v, tau, *given)
     refuse_open(model, q)
     return found
+
+
+def _checked(model: Robot, name: str) -> Kernel:
+    """A kernel that looks at the posture itself, so that one compiled call does."""
+    found: Kernel | None = model.memo.get(name)
+    return found if found is not None else kernel(model, name)
+
+
+def closed_forces(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches
+) -> Array:
+    """tau alone; LoopErrors as in ``inverse_dynamics``."""
+    if wrenches is None:
+        try:
+            return _checked(model, "inverse_dynamics_if_closed").call(q, v, a)
+        except StateError:
+            pass
+    return inverse_dynamics(model, q, v, a, wrenches)[0]
 
 
 def multipliers(
@@ -73,12 +94,12 @@ def inverse_dynamics(
         )
     tau, lam, wanted, unmet, gap, slip = found
     size, rows = reach(model), row_sizes(model)
-    _refuse_open(model, gap * rows, _OPEN * size)
+    _refuse_open(model, gap * rows, OPEN * size)
     columns = column_sizes(model)
     speed = np.abs(np.asarray(v) * columns).max(initial=0.0)
     moved = np.abs(np.asarray(a) * columns).max(initial=0.0) + speed * speed / size
     slipping = np.abs(slip * rows)
-    if slipping.max(initial=0.0) > _SLIP * moved + 1e-9 * size:
+    if slipping.max(initial=0.0) > SLIP * moved + 1e-9 * size:
         worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
         raise LoopError(
             f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: "
@@ -87,7 +108,7 @@ def inverse_dynamics(
             "accelerations that fit"
         )
     missing = np.abs(unmet)
-    if missing.max(initial=0.0) > _UNMET * np.abs(wanted).max(initial=0.0):
+    if missing.max(initial=0.0) > UNMET * np.abs(wanted).max(initial=0.0):
         worst = int(np.argmax(missing.reshape(-1, model.nv).max(axis=0)))
         raise LoopError(
             f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: "
@@ -119,7 +140,7 @@ def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> No
 
 def refuse_open(model: Robot, q: ArrayLike) -> None:
     """Refuse postures (..., nq) at which the loops are open."""
-    _refuse_open(model, kernel(model, "loop_gaps")(q), _OPEN * reach(model))
+    _refuse_open(model, kernel(model, "loop_gaps")(q), OPEN * reach(model))
 
 
 def _refuse_open(model: Robot, gap: Array, most: float) -> None:
