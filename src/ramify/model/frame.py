@@ -122,16 +122,20 @@ def classical_dh(theta: float, b: float, a: float, alpha: float) -> Frame:
 
 def align_z(axis: ArrayLike) -> Array:
     """A rotation that takes z to a unit axis: the shortest one, about x where the axis is -z; exact
-    for the coordinate axes.
+    for the coordinate axes, and as precise as the axis is given.
     """
-    x, y, z = (float(u) for u in np.asarray(axis, dtype=np.float64))
-    flat = math.hypot(x, y)
+    given = np.asarray(axis)
+    kind = given.dtype if given.dtype == np.longdouble else np.float64
+    x, y, z = given.astype(kind)
+    flat = np.hypot(x, y)
     if z >= 0.0:
         k, u, v = 1.0 / (1.0 + z), x, y
     else:  # 1 + z = flat^2 / (1 - z), without cancellation
-        k, u, v = 1.0 - z, *((x / flat, y / flat) if flat > _SNAP else (0.0, 1.0))
+        k = 1.0 - z
+        u, v = (x / flat, y / flat) if flat > _SNAP else (0.0, 1.0)
     return np.array(
-        [[1.0 - k * u * u, -k * u * v, x], [-k * u * v, 1.0 - k * v * v, y], [-x, -y, z]]
+        [[1.0 - k * u * u, -k * u * v, x], [-k * u * v, 1.0 - k * v * v, y], [-x, -y, z]],
+        dtype=kind,
     )
 
 

@@ -10,23 +10,27 @@ the offsets stay as they are.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ramify.core.arrays import Array
 from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
 from ramify.model.body import Body
-from ramify.model.frame import Frame, align_z, cos_sin, rotation_about
+from ramify.model.frame import Frame, align_z
 from ramify.model.joint import Step
 from ramify.model.link import BallLink, Link, Pose, Screw, Turn
 
-_PARALLEL = 1e-14
-_ILL_CONDITIONED = 1e-2
-_TINY = 1e-15
+_PARALLEL: Final = 1e-14
+_ILL_CONDITIONED: Final = 1e-2
+_TINY: Final = 1e-15
+
+Wide = NDArray[np.longdouble]
+"""Numbers in the widest format of the machine: 80 bits on x86, doubles where there is no wider."""
+
+_ONE_ZERO: Final = (np.longdouble(1.0), np.longdouble(0.0))
 
 
 @dataclass(frozen=True)
@@ -74,6 +78,63 @@ class Skeleton:
         return path[::-1]
 
 
+class _Place(NamedTuple):
+    """A frame in another in extended precision: rotation and origin.
+
+    Constants are computed so and rounded once: the frames of a robot are composed, inverted and
+    taken apart again, and each step in doubles would cost half a digit of every answer.
+    """
+
+    R: Wide
+    p: Wide
+
+    def __matmul__(self, other: _Place) -> _Place:
+        return _Place(self.R @ other.R, self.R @ other.p + self.p)
+
+    def inverse(self) -> _Place:
+        return _Place(self.R.T, -(self.R.T @ self.p))
+
+    def rounded(self) -> Frame:
+        return Frame(self.R.astype(np.float64), self.p.astype(np.float64))
+
+
+def _wide(frame: Frame) -> _Place:
+    return _Place(frame.rotation.astype(np.longdouble), frame.position.astype(np.longdouble))
+
+
+class _Turn(NamedTuple):
+    """Cosine and sine of a constant angle in extended precision."""
+
+    c: Any
+    s: Any
+
+    def minus(self, other: _Turn) -> _Turn:
+        return _turn(self.c * other.c + self.s * other.s, self.s * other.c - self.c * other.s)
+
+    def rounded(self) -> Turn:
+        return Turn(float(self.c), float(self.s))
+
+
+def _turn(c: Any, s: Any) -> _Turn:
+    """The angle of the point (c, s); those of right angles come out exact, and none where it is the
+    origin.
+    """
+    size = np.hypot(c, s)
+    if not size > 0.0:
+        return _Turn(*_ONE_ZERO)
+    c, s = c / size, s / size
+    if abs(s) < _TINY:
+        return _Turn(np.copysign(_ONE_ZERO[0], c), _ONE_ZERO[1])
+    if abs(c) < _TINY:
+        return _Turn(_ONE_ZERO[1], np.copysign(_ONE_ZERO[0], s))
+    return _Turn(c, s)
+
+
+def _about_z(turn: _Turn) -> Wide:
+    one, zero = _ONE_ZERO
+    return np.array([[turn.c, -turn.s, zero], [turn.s, turn.c, zero], [zero, zero, one]])
+
+
 @dataclass
 class _Axis:
     """A link under construction: its z-aligned frame is ``from_parent`` in the parent's z-aligned
@@ -81,84 +142,64 @@ class _Axis:
     """
 
     parent: int
-    from_parent: Frame
-    aligned: Frame
+    from_parent: _Place
+    aligned: _Place
     step: Step
     rotor: float
 
 
-def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], list[Frame]]:
+def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], list[_Place]]:
     """One z-aligned frame per degree of freedom; for each body its last link and its frame in that
     link's z-aligned frame.
     """
     axes: list[_Axis] = []
     last: list[int] = []
-    seat: list[Frame] = []
+    seat: list[_Place] = []
     for body in bodies:
-        parent, base = (-1, Frame()) if body.parent < 0 else (last[body.parent], seat[body.parent])
-        frame = base @ body.joint.placement
+        parent, base = (
+            (-1, _wide(Frame())) if body.parent < 0 else (last[body.parent], seat[body.parent])
+        )
+        frame = base @ _wide(body.joint.placement)
         for step, rotor in zip(body.joint.steps, body.joint.armature, strict=True):
-            aligned = Frame(align_z(step.axis))
+            aligned = _aligned(step.axis)
             axes.append(_Axis(parent, _clean(frame @ aligned), aligned, step, rotor))
             parent, frame = len(axes) - 1, aligned.inverse()
         last.append(parent)
-        seat.append(frame @ body.joint.outlet)
+        seat.append(frame @ _wide(body.joint.outlet))
     return axes, last, seat
 
 
-def _clean(frame: Frame) -> Frame:
+def _clean(place: _Place) -> _Place:
     """Rounding dust swept away, so that right angles fold."""
-    rotation, position = np.array(frame.rotation), np.array(frame.position)
-    rotation[np.abs(rotation) < _TINY] = 0.0
-    rotation[np.abs(np.abs(rotation) - 1.0) < _TINY] = np.sign(
-        rotation[np.abs(np.abs(rotation) - 1.0) < _TINY]
-    )
-    position[np.abs(position) < _TINY * max(1.0, float(np.abs(position).max()))] = 0.0
-    return Frame(rotation, position)
+    R, p = place.R.copy(), place.p.copy()
+    R[np.abs(R) < _TINY] = 0.0
+    for row in R:
+        if np.count_nonzero(row) == 1:
+            row[:] = np.sign(row)
+    p[np.abs(p) < _TINY * max(1.0, float(np.abs(p).max()))] = 0.0
+    return _Place(R, p)
 
 
-def _normal_angles(frame: Frame) -> tuple[float, float, float, float]:
-    """(gamma, slide) of the common normal as seen from the parent, and (theta, slide) of it from
-    the child.
-
-    The child's z-aligned frame is Rz(gamma) Tz(slide) Rx(alpha) Tx(a) Rz(-theta) Tz(-slide'); alpha
-    is recovered by the caller.
+def _normal(place: _Place) -> tuple[_Turn, Any]:
+    """The common normal of a link's axis (z) and the parent's: its angle about the parent's axis,
+    and how far along it.
     """
-    e, o = frame.rotation[:, 2], frame.position
-    sin_alpha = math.hypot(e[0], e[1])
-    if sin_alpha < _PARALLEL:
-        a = math.hypot(o[0], o[1])
-        gamma = math.atan2(o[1], o[0]) if a > 0.0 else 0.0
-        return gamma, 0.0, _angle_of_x(frame, gamma), 0.0
-    gamma = math.atan2(e[0], -e[1])
-    theta = _angle_of_x(frame, gamma)
-    if sin_alpha < _ILL_CONDITIONED:
-        return gamma, 0.0, theta, 0.0
-    out_of_axis = o[0] * e[0] + o[1] * e[1]
-    below = -out_of_axis / sin_alpha**2
-    return gamma, float(o[2] + below * e[2]), theta, below
+    e, o = place.R[:, 2], place.p
+    sine = np.hypot(e[0], e[1])
+    if sine < _PARALLEL:
+        return _turn(o[0], o[1]), _ONE_ZERO[1]
+    gamma = _turn(-e[1], e[0])
+    if sine < _ILL_CONDITIONED:
+        return gamma, _ONE_ZERO[1]
+    below = -(o[0] * e[0] + o[1] * e[1]) / sine**2
+    return gamma, o[2] + below * e[2]
 
 
-def _angle_of_x(frame: Frame, gamma: float) -> float:
-    """The angle, about the child's z, of the direction (cos gamma, sin gamma, 0) of the parent."""
-    c, s = cos_sin(gamma)
-    x = frame.rotation.T @ np.array([c, s, 0.0])
-    return math.atan2(x[1], x[0])
-
-
-def _screw_z(angle: float, slide: float) -> Frame:
-    return Frame(rotation_about((0.0, 0.0, 1.0), angle), np.array([0.0, 0.0, slide]))
-
-
-def _turn(angle: float) -> Turn:
-    return Turn(*cos_sin(angle))
-
-
-def _vec(u: Array) -> Vec3:
+def _vec(u: Any) -> Vec3:
     return Vec3(*(float(x) for x in u))
 
 
-def rigid_inertia(mass: float, com: Array, tensor: Array) -> RigidInertia:
+def rigid_inertia(mass: float, com: Any, tensor: Any) -> RigidInertia:
     """Mass matrix about the origin from mass, mass centre and inertia tensor about it."""
     shifted = tensor + mass * (com @ com * np.eye(3) - np.outer(com, com))
     moments = [float(shifted[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
@@ -171,48 +212,50 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
     first: dict[int, int] = {}
     for k, axis in enumerate(axes):
         first.setdefault(axis.parent, k)
-    normal = [_normal_angles(axis.from_parent) for axis in axes]
+    normal = [_normal(axis.from_parent) for axis in axes]
     # The links' frames: z-aligned frames turned and slid onto the common normal of the first child.
     # A ball joint's frames all stay at its centre: its axes turn with the body, not with the links
     # between them.
-    own = {
-        k: (normal[child][0], 0.0 if k >= 0 and axes[k].step.ball else normal[child][1])
-        for k, child in first.items()
+    one, zero = _ONE_ZERO
+    own = dict.fromkeys(range(-1, len(axes)), (_Turn(one, zero), zero))
+    for k, child in first.items():
+        turn, slide = normal[child]
+        own[k] = turn, zero if k >= 0 and axes[k].step.ball else slide
+    chosen = {
+        k: _Place(_about_z(turn), np.array([zero, zero, slide])) for k, (turn, slide) in own.items()
     }
-    chosen = {k: _screw_z(*own[k]) if k in own else Frame() for k in range(-1, len(axes))}
     body_of = {link: b for b, link in enumerate(last)}
     links = []
     for k, axis in enumerate(axes):
-        gamma, _, theta, _ = normal[k]
         frame = _clean(chosen[axis.parent].inverse() @ axis.from_parent @ chosen[k])
-        gamma -= own[axis.parent][0]
-        e = rotation_about((0, 0, 1), -gamma) @ frame.rotation[:, 2]
-        alpha = math.atan2(-e[1], e[2])
-        theta0 = own.get(k, (0.0, 0.0))[0] - theta
+        gamma = normal[k][0].minus(own[axis.parent][0])
+        R = _about_z(gamma).T @ frame.R  # Rx(alpha) Rz(theta0)
+        alpha = _turn(R[2, 2], -R[1, 2])
+        theta0 = _turn(R[0, 0], -R[0, 1])
         if k in body_of:
             place = _clean(chosen[k].inverse() @ seat[body_of[k]])
             inertia = _seated(bodies[body_of[k]], place)
         else:
-            place, inertia = Frame(), rigid_inertia(0.0, np.zeros(3), np.zeros((3, 3)))
+            place, inertia = _wide(Frame()), rigid_inertia(0.0, np.zeros(3), np.zeros((3, 3)))
         screw = Screw(axis.step.rho, axis.step.eta)
         link = Link(
-            _turn(gamma),
-            _turn(alpha),
-            _turn(theta0),
-            _vec(frame.position),
+            gamma.rounded(),
+            alpha.rounded(),
+            theta0.rounded(),
+            _vec(frame.p),
             screw,
             inertia,
-            as_pose(place),
+            as_pose(place.rounded()),
             axis.rotor,
         )
         links.append(
-            as_ball(link, float(axis.step.ball > 1), _clean(axis.aligned @ chosen[k]))
+            as_ball(link, float(axis.step.ball > 1), _clean(axis.aligned @ chosen[k]).rounded())
             if axis.step.ball
             else link
         )
     balls = tuple(axis.step.ball for axis in axes)
     return Skeleton(
-        tuple(links), tuple(axis.parent for axis in axes), chosen[-1], tuple(last), balls
+        tuple(links), tuple(axis.parent for axis in axes), chosen[-1].rounded(), tuple(last), balls
     )
 
 
@@ -229,7 +272,13 @@ def as_pose(frame: Frame) -> Pose:
     return Pose(Mat3(*(float(x) for x in frame.rotation.ravel())), _vec(frame.position))
 
 
-def _seated(body: Body, seat: Frame) -> RigidInertia:
-    com = seat.rotation @ body.com + seat.position
-    tensor = seat.rotation @ body.inertia @ seat.rotation.T
+def _seated(body: Body, seat: _Place) -> RigidInertia:
+    com = seat.R @ body.com + seat.p
+    tensor = seat.R @ body.inertia @ seat.R.T
     return rigid_inertia(body.mass, com, tensor)
+
+
+def _aligned(axis: tuple[float, float, float]) -> _Place:
+    """A rotation that takes z to a unit axis."""
+    u = np.array(axis, dtype=np.longdouble)
+    return _Place(np.asarray(align_z(u / np.sqrt(u @ u)), dtype=np.longdouble), 0 * u)
