@@ -167,8 +167,14 @@ class Bench:
             self._show(table)
 
     def _single(
-        self, table: Table, title: str, model: rf.Model, peers: Sequence[Peer], algorithm: str, state: States
-    ) -> None:  # fmt: skip
+        self,
+        table: Table,
+        title: str,
+        model: rf.Model,
+        peers: Sequence[Peer],
+        algorithm: str,
+        state: States,
+    ) -> None:
         _settle(model, algorithm)
         calls = {
             "method": Ramify(model).single(algorithm, state),
@@ -189,8 +195,15 @@ class Bench:
         )
 
     def _batch(
-        self, table: Table, title: str, model: rf.Model, peers: Sequence[Peer], algorithm: str, states: States, count: int
-    ) -> float:  # fmt: skip
+        self,
+        table: Table,
+        title: str,
+        model: rf.Model,
+        peers: Sequence[Peer],
+        algorithm: str,
+        states: States,
+        count: int,
+    ) -> float:
         """A row; gives the seconds per state of the straight-line code."""
         tiers = {"unrolled": Ramify(model, "unrolled"), "rolled": Ramify(model, "rolled")}
         calls = {name: program.batch(algorithm, states, count) for name, program in tiers.items()}

@@ -107,9 +107,15 @@ def walker() -> rf.Model:
             inertia=(5e-3, 5e-3, 1e-3),
         )
         made.link(
-            f"{leg}_shank", f"{leg}_thigh", at=(0, 0, -0.2), axis=(0, 1, 0), mass=0.3, com=(0, 0, -0.1), inertia=(2e-3, 2e-3, 1e-4),
+            f"{leg}_shank",
+            f"{leg}_thigh",
+            at=(0, 0, -0.2),
+            axis=(0, 1, 0),
+            mass=0.3,
+            com=(0, 0, -0.1),
+            inertia=(2e-3, 2e-3, 1e-4),
             points={f"{leg}_foot": (0, 0, -0.2)},
-        )  # fmt: skip
+        )
     return made.model()
 
 

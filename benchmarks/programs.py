@@ -76,8 +76,14 @@ class Ramify:
         )
 
     def rollout(
-        self, method: str, start: Start, steps: int, dt: float, every: int | None = None, ground: Ground | None = None
-    ) -> Call:  # fmt: skip
+        self,
+        method: str,
+        start: Start,
+        steps: int,
+        dt: float,
+        every: int | None = None,
+        ground: Ground | None = None,
+    ) -> Call:
         """Fixed steps, on a ground with the walker's springs, else without joint forces; the answer
         is the last state, ``every=1`` also keeps the way there.
         """
@@ -221,11 +227,19 @@ class MuJoCo:
         start = np.hstack([np.zeros((len(q), 1)), q, v])  # time, q, v
         after, sensors = np.empty((len(q), 1, start.shape[1])), np.empty((len(q), 1, 0))
         names = {
-            "pool": Rollout(nthread=threads if threads > 1 else 0), "data": [mujoco.MjData(self.model) for _ in range(threads)],
-            "model": self.model, "start": start, "forces": np.ascontiguousarray(x[:, None]), "after": after, "sensors": sensors,
+            "pool": Rollout(nthread=threads if threads > 1 else 0),
+            "data": [mujoco.MjData(self.model) for _ in range(threads)],
+            "model": self.model,
+            "start": start,
+            "forces": np.ascontiguousarray(x[:, None]),
+            "after": after,
+            "sensors": sensors,
             "spec": int(mujoco.mjtState.mjSTATE_QFRC_APPLIED),
-        }  # fmt: skip
-        text = "pool.rollout(model, data, start, forces, control_spec=spec, nstep=1, state=after, sensordata=sensors)"
+        }
+        text = (
+            "pool.rollout(model, data, start, forces, control_spec=spec, nstep=1, state=after, "
+            "sensordata=sensors)"
+        )
         return Call(text, names, lambda: after[:, 0, 1 + q.shape[1] :] - v)
 
     def rollout(self, method: str, start: Start, steps: int, dt: float) -> Call:
@@ -323,9 +337,15 @@ def to_mujoco(model: rf.Model, feet: float = 0.0) -> mujoco.MjModel:
         inverse = body.joint.outlet.inverse()
         moments, axes = np.linalg.eigh(body.inertia)
         node = made[body.parent].add_body(
-            name=body.name, pos=frame.position, quat=_quaternion(frame.rotation), explicitinertial=True,
-            mass=body.mass, ipos=body.com, inertia=moments, iquat=_quaternion(axes * np.linalg.det(axes)),
-        )  # fmt: skip
+            name=body.name,
+            pos=frame.position,
+            quat=_quaternion(frame.rotation),
+            explicitinertial=True,
+            mass=body.mass,
+            ipos=body.com,
+            inertia=moments,
+            iquat=_quaternion(axes * np.linalg.det(axes)),
+        )
         made[index] = node
         for _, place in body.points if feet else ():
             ball = {
@@ -349,8 +369,12 @@ def to_mujoco(model: rf.Model, feet: float = 0.0) -> mujoco.MjModel:
             else {}
         )
         node.add_joint(
-            name=body.joint.name, type=kind, axis=inverse.rotation @ np.array(step.axis), pos=inverse.position, **sprung
-        )  # fmt: skip
+            name=body.joint.name,
+            type=kind,
+            axis=inverse.rotation @ np.array(step.axis),
+            pos=inverse.position,
+            **sprung,
+        )
     return spec.compile()
 
 

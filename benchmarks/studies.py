@@ -1,7 +1,7 @@
 """Studies under load: throughput and memory on two workers, and fifty kills.
 
-    python benchmarks/studies.py throughput [RUNS]     runs on one worker, then on two: ratio, memory, equality
-    python benchmarks/studies.py kills [RUNS] [KILLS]  SIGKILL of random workers and of the parent, resumed each time
+    python benchmarks/studies.py throughput [RUNS]     on one worker, then on two: ratio, memory
+    python benchmarks/studies.py kills [RUNS] [KILLS]  SIGKILL of workers and parent, resumed
 
 The study is ``kuka_free_fall`` with random payloads at the flange.
 """
@@ -39,7 +39,7 @@ def study_in(folder: Path, runs: int, name: str) -> rf.Study:
 
 
 def children(pid: int) -> list[int]:
-    """Processes below a process, as far as the system tells; helpers that only watch are left out."""
+    """Processes below a process, as far as the system knows, without helpers that only watch."""
     found: list[int] = []
     for entry in Path("/proc").iterdir():
         try:

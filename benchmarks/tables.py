@@ -138,7 +138,8 @@ def chain_table() -> Table:
     return Table(
         "Chains: forward dynamics per link",
         (
-            "links", "batch, unrolled", "batch, rolled", "batch, Pinocchio", "one, unrolled", "one, rolled", "one, Pinocchio",
+            "links", "batch, unrolled", "batch, rolled", "batch, Pinocchio", "one, unrolled",
+            "one, rolled", "one, Pinocchio",
             "Pinocchio / rolled, batch", "error",
         ),
         f"Time per state and link, one thread; in batches of {CHAIN_STATES} states (with few links "

@@ -62,21 +62,33 @@ def _lin(m: Model, q: Any, v: Any, a: Any, tau: Any) -> Answer:
 
 def _saha(m: Model, q: Any, v: Any, a: Any, tau: Any) -> Answer:
     return by_recursion(
-        lambda *x: saha.inverse_dynamics(m, *x), lambda *x: saha.forward_dynamics(m, *x), q, v, a, tau
-    )  # fmt: skip
+        lambda *x: saha.inverse_dynamics(m, *x),
+        lambda *x: saha.forward_dynamics(m, *x),
+        q,
+        v,
+        a,
+        tau,
+    )
 
 
 def _quasi(m: Model, q: Any, v: Any, a: Any, tau: Any) -> Answer:
     return {
-        "M": quasi.mass_matrix(m, q), "bias": quasi.bias_forces(m, q, v), "tau": quasi.inverse_dynamics(m, q, v, a),
+        "M": quasi.mass_matrix(m, q),
+        "bias": quasi.bias_forces(m, q, v),
+        "tau": quasi.inverse_dynamics(m, q, v, a),
         "a": quasi.forward_dynamics(m, q, v, tau),
-    }  # fmt: skip
+    }
 
 
 def _quasi_relative(m: Model, q: Any, v: Any, a: Any, tau: Any) -> Answer:
     return by_recursion(
-        lambda *x: quasi.inverse_dynamics(m, *x, "relative"), lambda *x: quasi.forward_dynamics(m, *x), q, v, a, tau
-    )  # fmt: skip
+        lambda *x: quasi.inverse_dynamics(m, *x, "relative"),
+        lambda *x: quasi.forward_dynamics(m, *x),
+        q,
+        v,
+        a,
+        tau,
+    )
 
 
 def _book(m: Model, q: Any, v: Any, a: Any, tau: Any) -> Answer:

@@ -146,7 +146,7 @@ def test_blocks_come_in_the_order_of_solution() -> None:
 
 @given(st.integers(0, 10_000))
 def test_blocks_solve_a_system_in_their_order(seed: int) -> None:
-    """Each block is square, unknowns of later blocks do not appear in it, and none could be split."""
+    """Each block is square, unknowns of later blocks do not appear in it, none could be split."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 9))
     pattern = [

@@ -105,4 +105,5 @@ def test_a_dual_number_carries_the_derivative(f: Callable[[Any], Any], x: float)
     """f(x + h) to first order; the rate of the argument counts."""
     found, h = f(Dual(x, 3.0)), 1e-6
     assert value(found) == pytest.approx(f(x), rel=1e-15)
-    assert rate(found) == pytest.approx(3.0 * (f(x + h) - f(x - h)) / (2.0 * h), rel=1e-8, abs=1e-12)
+    slope = (f(x + h) - f(x - h)) / (2.0 * h)
+    assert rate(found) == pytest.approx(3.0 * slope, rel=1e-8, abs=1e-12)

@@ -9,7 +9,8 @@ from typing import Final
 from ramify.trace.program import Program
 
 _C: Final = {
-    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}", "recip": "1.0 / {0}", "sqrt": "sqrt({0})",
+    "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}",
+    "recip": "1.0 / {0}", "sqrt": "sqrt({0})",
     "floor": "floor({0})", "sin": "sin({0})", "cos": "cos({0})", "atan2": "atan2({0}, {1})",
     "lt": "{0} < {1}", "le": "{0} <= {1}", "select": "{0} ? {1} : {2}",
 }  # fmt: skip
@@ -34,7 +35,7 @@ def _arguments(program: Program) -> tuple[list[str], list[str]]:
 
 
 def signature(program: Program, robot: str) -> str:
-    """The C declaration of a program, without the semicolon. Arrays are flat, matrices row by row."""
+    """The C declaration of a program, without semicolon. Arrays are flat, matrices row by row."""
     inputs, outputs = _arguments(program)
     arguments = [
         f"const double {name}[{p.size}]" for name, p in zip(inputs, program.inputs, strict=True)
@@ -76,7 +77,8 @@ def c_library(programs: Sequence[Program], robot: str, name: str) -> tuple[str, 
     declarations = "\n".join(f"{signature(program, robot)};" for program in programs)
     header = "\n".join(
         [
-            f"#ifndef {guard}", f"#define {guard}", "", "#ifdef __cplusplus", 'extern "C" {', "#endif", "",
+            f"#ifndef {guard}", f"#define {guard}", "", "#ifdef __cplusplus", 'extern "C" {',
+            "#endif", "",
             "/* SI units, radians; arrays are flat, matrices row by row. */", declarations, "",
             "#ifdef __cplusplus", "}", "#endif", "", "#endif", "",
         ]

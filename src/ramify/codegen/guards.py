@@ -11,7 +11,7 @@ from ramify.codegen.vector import ANGLE_LIMIT, Writer
 NOT_FINITE: Final = 1
 HUGE_ANGLE: Final = 2
 NOT_UNIT: Final = 4
-_UNIT: Final = 1.9e-4  # of a quaternion's squared length; whoever is told looks closer
+_UNIT: Final = 1.9e-4  # of a quaternion's squared length; Python then looks closer
 
 
 class Audit:

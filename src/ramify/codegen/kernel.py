@@ -205,8 +205,8 @@ class Kernel:
                 )
             if any(np.may_share_memory(a, other) for other in (*rows, *given[:k])):
                 raise StateError(
-                    f"{self.name}: out shares memory with an input or another result; give it an "
-                    "array of its own"
+                    f"{self.name}: out shares memory with an input or another result; give a "
+                    "separate array"
                 )
         return given
 
@@ -266,7 +266,8 @@ class Kernel:
                     f"the inputs are as large as {largest:.3g} and overflow"
                     if largest > 1e100
                     else self._plan.suspect(rows[0][state])
-                    or "the inertia matrix is singular there: some joint moves no mass or stands in gimbal lock; see model.check()"
+                    or "the inertia matrix is singular there: some joint moves no mass or is in "
+                    "gimbal lock; see model.check()"
                 )
                 where = f" of state {state}" if a.shape[0] > 1 else ""
                 what = self._plan.explain(port, position)

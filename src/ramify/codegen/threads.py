@@ -93,7 +93,7 @@ class Cost:
         self._alone.value = 1 << 62 if threads() == 1 else max(_FEWEST, int(WORTH_NS / self.ns))
 
     def pieces(self, states: int, count: int) -> int:
-        """Into how many pieces ``count`` threads should cut a batch; 1: the caller does it alone."""
+        """How many pieces ``count`` threads should make of a batch; 1: the caller works alone."""
         work = states * self.ns
         if count == 1 or work < WORTH_NS:
             return 1

@@ -111,8 +111,8 @@ def _load_piece(w: Writer, row: str, start: int, take: int) -> str:
     w.intrinsics.add(
         f"declare {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {kind}, {w.vector})"
     )
-    call = f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 8, {kind} {_mask(w.width, take)}"
-    return w.put(f"{call}, {w.vector} zeroinitializer)")
+    call = f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 8, {kind}"
+    return w.put(f"{call} {_mask(w.width, take)}, {w.vector} zeroinitializer)")
 
 
 def _store_piece(w: Writer, row: str, start: int, take: int, value: str) -> None:

@@ -35,8 +35,10 @@ _COS = (
     -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11,
 )  # fmt: skip
 _ATAN = (
-    3.33333333333329318027e-01, -1.99999999998764832476e-01, 1.42857142725034663711e-01, -1.11111104054623557880e-01,
-    9.09088713343650656196e-02, -7.69187620504482999495e-02, 6.66107313738753120669e-02, -5.83357013379057348645e-02,
+    3.33333333333329318027e-01, -1.99999999998764832476e-01, 1.42857142725034663711e-01,
+    -1.11111104054623557880e-01,
+    9.09088713343650656196e-02, -7.69187620504482999495e-02, 6.66107313738753120669e-02,
+    -5.83357013379057348645e-02,
     4.97687799461593236017e-02, -3.65315727442169155270e-02, 1.62858201153657823623e-02,
 )  # fmt: skip
 _TAN_22 = 0.41421356237309503
@@ -92,8 +94,8 @@ class Writer:
 
     def call(self, intrinsic: str, *args: str) -> str:
         """A call of an LLVM intrinsic on vectors."""
-        declared = f"declare {self.vector} @llvm.{intrinsic}.{self.suffix}({', '.join([self.vector] * len(args))})"
-        self.intrinsics.add(declared)
+        kinds = ", ".join([self.vector] * len(args))
+        self.intrinsics.add(f"declare {self.vector} @llvm.{intrinsic}.{self.suffix}({kinds})")
         return self.put(
             f"call {self.vector} "
             f"@llvm.{intrinsic}.{self.suffix}({', '.join(f'{self.vector} {a}' for a in args)})"
@@ -119,7 +121,7 @@ class Writer:
         )
 
     def sine_cosine(self, x: str) -> tuple[str, str]:
-        """Sine and cosine of |x| < ANGLE_LIMIT: reduction by multiples of pi/2, then two polynomials."""
+        """Sine and cosine of |x| < ANGLE_LIMIT: reduced by multiples of pi/2, two polynomials."""
         shifted = self.multiply_add(x, self.const(0.63661977236758134308), self.const(_ROUND))
         k = self.binary("fsub", shifted, self.const(_ROUND))
         bits = self.put(f"bitcast {self.vector} {shifted} to {self.integer}")
@@ -289,8 +291,13 @@ def _fused_products(graph: Graph, order: list[int], uses: Counter[int]) -> set[i
 
 
 def _multiply_add(
-    writer: Writer, graph: Graph, values: dict[int, str], op: str, args: tuple[int, ...], fused: set[int]
-) -> str:  # fmt: skip
+    writer: Writer,
+    graph: Graph,
+    values: dict[int, str],
+    op: str,
+    args: tuple[int, ...],
+    fused: set[int],
+) -> str:
     a, b = args
     if b in fused:  # a +- x y
         x, y = (values[arg] for arg in graph.args[b])

@@ -1,4 +1,4 @@
-"""How messages quote values and names, and what they suggest instead of a name that does not exist."""
+"""How messages quote values and names, and what they suggest for a name that does not exist."""
 
 from __future__ import annotations
 

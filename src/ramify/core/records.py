@@ -1,4 +1,4 @@
-"""Records: dataclasses of scalars and records, taken apart into a flat list and put together again."""
+"""Records: dataclasses of scalars and records, taken apart into a flat list and put together."""
 
 from __future__ import annotations
 

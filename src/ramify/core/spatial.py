@@ -86,8 +86,13 @@ class Sym3:
 
     def __add__(self, o: Sym3) -> Sym3:
         return Sym3(
-            self.xx + o.xx, self.yy + o.yy, self.zz + o.zz, self.xy + o.xy, self.xz + o.xz, self.yz + o.yz
-        )  # fmt: skip
+            self.xx + o.xx,
+            self.yy + o.yy,
+            self.zz + o.zz,
+            self.xy + o.xy,
+            self.xz + o.xz,
+            self.yz + o.yz,
+        )
 
     def __matmul__(self, u: Vec3) -> Vec3:
         return Vec3(

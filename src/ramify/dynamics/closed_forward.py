@@ -3,7 +3,8 @@
 With I = U D U' the accelerations follow from (8.1) and J a = -c, where c = J' v and what stabilises
 the loops:
 
-    Z = U^-1 J',   phi^ = U^-1 phi,   (Z' D^-1 Z) lambda = -(Z' D^-1 phi^ + c),   a = U^-T D^-1 (phi^ + Z lambda).
+    Z = U^-1 J',   phi^ = U^-1 phi,
+    (Z' D^-1 Z) lambda = -(Z' D^-1 phi^ + c),   a = U^-T D^-1 (phi^ + Z lambda).
 
 A column of Z is a wrench on its way to the base through joints that give way; the last step is one
 forward recursion. No inertia matrix is formed. Where the inertia matrix itself is singular, because
@@ -173,9 +174,16 @@ def with_multipliers(
 
 
 def forward_dynamics(
-    tree: Tree, loops: Sequence[Closure], q: Column, v: Column, tau: Column, applied: Column, rate: float = 0.0,
-    weight: float = 0.0, drives: Mapping[int, Scalar] | None = None,
-) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
+    tree: Tree,
+    loops: Sequence[Closure],
+    q: Column,
+    v: Column,
+    tau: Column,
+    applied: Column,
+    rate: float = 0.0,
+    weight: float = 0.0,
+    drives: Mapping[int, Scalar] | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
     """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames,
     and the multipliers.
 

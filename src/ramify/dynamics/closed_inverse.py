@@ -4,8 +4,8 @@ multipliers.
 J_a' tau_a + J' lambda = tau^phi is solved by orthogonalising the columns of J' and then those of
 J_a' against them: what is left of the latter moves the mechanism, and has to do what is left of
 tau^phi. Of several possible tau_a the shortest is taken, of several possible lambda the one in
-which constraints that follow from earlier ones carry nothing. What no actuator can give is told,
-not hidden: ``unmet``.
+which constraints that follow from earlier ones carry nothing. What no actuator can give is
+reported: ``unmet``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,15 @@ from ramify.dynamics.tree import Column, Tree
 
 
 def inverse_dynamics(
-    tree: Tree, loops: Sequence[Closure], actuated: Sequence[int], q: Column, v: Column, a: Column, applied: Column,
+    tree: Tree,
+    loops: Sequence[Closure],
+    actuated: Sequence[int],
+    q: Column,
+    v: Column,
+    a: Column,
+    applied: Column,
     work: Plan | None = None,
-) -> tuple[list[Scalar], ...]:  # fmt: skip
+) -> tuple[list[Scalar], ...]:
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
     multipliers; tau^phi, and what of it neither gives (nv); the residual (nc), and J a + J' v (nc),
     which vanishes where the accelerations keep the loops closed.

@@ -20,8 +20,8 @@ from ramify.model.link import Pose
 
 @dataclass(slots=True)
 class Constraint:
-    """One row: its value, its ``gap`` (see ``Row``), its entries of J by link, and the wrenches by link (in the links' frames)
-    of a unit multiplier.
+    """One row: its value, its ``gap`` (see ``Row``), its entries of J by link, and the wrenches by
+    link (in the links' frames) of a unit multiplier.
 
     ``forces`` are joint forces by link instead, for a gear. ``size``: see Closure; ``loop`` is the
     index of its loop; ``at`` is the wrench of a unit multiplier on the second link, at that end and
@@ -133,7 +133,7 @@ def _bias(
 
 
 def _motion(tree: Tree, end: End, at: Column, moving: Column) -> tuple[Vec3, Vec3, Vec3, Vec3]:
-    """Angular velocity, velocity of the joint's origin, and their rates, in the axes of the world."""
+    """Angular velocity, velocity of the joint's origin, and their rates, in world axes."""
     o = Vec3(0.0, 0.0, 0.0)
     if end.link < 0:
         return o, o, o, tree.root.R @ -tree.gravity

@@ -8,7 +8,7 @@ which, and both kinds of joints share each equation:
     x   the acceleration a where s = 1, the joint force tau where s = 0
     y   the joint force tau where s = 1, the acceleration a where s = 0
 
-A free joint is eliminated as in forward dynamics. A prescribed one moves as told, so that it hands
+A free joint is eliminated as in forward dynamics. A prescribed one moves as given, so that it hands
 down all it carries.
 """
 

@@ -22,7 +22,7 @@ def inward(link: Link, children: RigidInertia, x: Displacement) -> tuple[Wrench,
 
 
 def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wrench]:
-    """Eq. (5.21): the entry p' A' psi~ of an ancestor, the wrench being handed down joint by joint."""
+    """Eq. (5.21): the entry p' A' psi~ of an ancestor; the wrench is handed down joint by joint."""
     link, x = child
     w = link.propagation(x).transposed(w)
     entry = above[0].p.dot(w)
@@ -30,7 +30,7 @@ def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wre
 
 
 def mass_matrix(tree: Tree, q: Column) -> Matrix:
-    """I (nv, nv), symmetric; zero between links of different branches. Rotors add to its diagonal."""
+    """I (nv, nv), symmetric; zero between different branches. Rotors add to its diagonal."""
     x = displacements(tree, q)
     psi = tree.inward(inward, no_inertia(), x)
     diagonal = tree.each(lambda link, w: link.p.dot(w) + link.rotor, psi)

@@ -1,4 +1,4 @@
-"""Where the links are and how fast: world poses and twists, by the forward recursion of eq. (4.2)."""
+"""Where the links are and how fast: world poses and twists, by the recursion of eq. (4.2)."""
 
 from __future__ import annotations
 

@@ -16,13 +16,16 @@ from ramify.dynamics.linear import size_of
 
 
 def eliminate(
-    A: Sequence[Sequence[Scalar]], b: Sequence[Scalar], groups: Sequence[Sequence[int]] | None = None, floor: float = 0.0
-) -> list[Scalar]:  # fmt: skip
+    A: Sequence[Sequence[Scalar]],
+    b: Sequence[Scalar],
+    groups: Sequence[Sequence[int]] | None = None,
+    floor: float = 0.0,
+) -> list[Scalar]:
     """x (n) with A x = b, A by rows; a float 0.0 in A stands for an entry that is always zero.
 
     Where a pivot is no larger than the floor, A counts as singular: that unknown is zero, and its
     equation need not hold. groups: the places of the equations in groups, in the order of
-    elimination; one group of all unless given. Pivots are chosen within the row (partial pivoting
+    elimination; by default one group of all. Pivots are chosen within the row (partial pivoting
     of A'), among the unknowns of the group: what these cannot give, no other row could.
     """
     n = len(b)

@@ -93,11 +93,20 @@ def plan(model: Robot) -> Plan:
         )
         return Plan(parts, rows, driving, pattern, ordered, part, _FLAT * reach(model))
     if len(rows) > len(acting):
-        why = f"{len(rows)} passive equations for {len(acting)} multipliers: fewer actuators than degrees of freedom"
+        why = (
+            f"{len(rows)} passive equations for {len(acting)} multipliers: fewer actuators than "
+            "degrees of freedom"
+        )
     elif len(rows) < len(acting):
-        why = f"{len(acting)} multipliers for {len(rows)} passive equations: redundant constraints, or more actuators than needed"
+        why = (
+            f"{len(acting)} multipliers for {len(rows)} passive equations: redundant constraints, "
+            "or more actuators than needed"
+        )
     else:
-        why = "some constraints depend on each other at every configuration, or a passive joint is not held by any loop"
+        why = (
+            "some constraints depend on each other at every configuration, or no loop holds a "
+            "passive joint"
+        )
     return Plan(parts, rows, driving, pattern, (), part, 0.0, why)
 
 

@@ -40,7 +40,7 @@ def _support(model: Robot, body: Which) -> set[int] | None:
 
 
 def _prescribed(model: Robot, joints: Which) -> set[int]:
-    """Links of the joints whose accelerations are given: all but the first joint's unless told."""
+    """Links of the joints whose accelerations are given: by default all but the first joint's."""
     names = joints if isinstance(joints, tuple) else [joint.name for joint in model.joints[1:]]
     return {k for name in names for k in range(model.nv)[model.joint_slice(name)]}
 

@@ -147,7 +147,7 @@ def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:
 
 
 class _RolledInverse:
-    """The inverse of the inertia matrix from the loops of its factors: U^-T D^-1 U^-1 (eq. 5.38)."""
+    """The inverse of the inertia matrix from the loops of its factors, U^-T D^-1 U^-1 (5.38)."""
 
     tier = "rolled"
 

@@ -21,7 +21,7 @@ MEASURED: Final = (
     "mass_matrix_inverse",
     "coriolis_matrix",
 )
-"""Algorithms that are measured unless others are named."""
+"""Algorithms that are measured by default."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NoReturn
 
 OPS: Final = {
-    "const": 0, "symbol": 0, "add": 2, "sub": 2, "mul": 2, "neg": 1, "recip": 1, "sqrt": 1, "floor": 1,
+    "const": 0, "symbol": 0, "add": 2, "sub": 2, "mul": 2, "neg": 1, "recip": 1, "sqrt": 1,
+    "floor": 1,
     "sin": 1, "cos": 1, "atan2": 2, "lt": 2, "le": 2, "select": 3,
 }  # fmt: skip
 """The operations and how many operands each takes."""

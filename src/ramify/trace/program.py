@@ -13,7 +13,7 @@ from ramify.trace.graph import Expr, Graph, as_node
 
 @dataclass(frozen=True)
 class Port:
-    """A named array of an algorithm: ``size`` numbers per state, seen by the user with ``shape``."""
+    """A named array of an algorithm: ``size`` numbers per state, in the ``shape`` users see."""
 
     name: str
     shape: tuple[int, ...]
@@ -46,18 +46,19 @@ class Program:
     @property
     def digest(self) -> str:
         """A name for what the program computes."""
-        h = hashlib.sha256(repr((self.inputs, self.outputs, self.results)).encode())
+        g, h = self.graph, hashlib.sha256(repr((self.inputs, self.outputs, self.results)).encode())
         for node in self.order:
-            h.update(
-                f"{node} {self.graph.ops[node]} {self.graph.args[node]} {self.graph.payload.get(node)!r};".encode()
-            )
+            h.update(f"{node} {g.ops[node]} {g.args[node]} {g.payload.get(node)!r};".encode())
         return h.hexdigest()
 
 
 def trace(
-    name: str, function: Callable[..., Sequence[Sequence[Any]]], inputs: Sequence[Port], outputs: Sequence[Port]
-) -> Program:  # fmt: skip
-    """Run a function on symbols. It takes one list of scalars per input and gives one per output."""
+    name: str,
+    function: Callable[..., Sequence[Sequence[Any]]],
+    inputs: Sequence[Port],
+    outputs: Sequence[Port],
+) -> Program:
+    """Run a function on symbols: it takes one list of scalars per input, gives one per output."""
     graph = Graph()
     arguments: list[list[Expr]] = [
         [graph.symbol((i, j)) for j in range(port.size)] for i, port in enumerate(inputs)
