@@ -318,3 +318,34 @@ def test_quaternions_of_absurd_length_are_refused_without_warnings(size: float) 
             m.integrate(sent, v, 0.1)
         with pytest.raises(rf.StateError, match="has length"):
             m.inverse_dynamics(sent, np.zeros(m.nv), np.zeros(m.nv))
+
+
+@given(st.integers(0, 10_000))
+def test_difference_takes_the_short_way_round(seed: int) -> None:
+    """A quaternion and its negative are one orientation: no difference turns by more than pi."""
+    q, other = ROBOT.random(seed)[0], ROBOT.random(seed + 1)[0]
+    for i, j in ROBOT.layout.balls:
+        for sign in (1.0, -1.0):
+            turned = other.copy()
+            turned[i : i + 4] *= sign
+            way = ROBOT.difference(q, turned)[j : j + 3]
+            assert np.linalg.norm(way) <= np.pi + 1e-12
+            assert_allclose(way, ROBOT.difference(q, other)[j : j + 3], atol=1e-12)
+        same = q.copy()
+        same[i : i + 4] *= -1.0
+        assert np.abs(ROBOT.difference(q, same)[j : j + 3]).max() < 1e-12
+
+
+@pytest.mark.parametrize("kind", ["universal", "spherical", "cylindrical", "planar", "free_euler"])
+def test_random_states_keep_the_limits_of_every_coordinate(kind: str) -> None:
+    """Joints of several coordinates, each with limits of its own."""
+    size = {"universal": 2, "cylindrical": 2, "free_euler": 6}.get(kind, 3)
+    limits = [(0.1 + 0.2 * i, 0.15 + 0.2 * i) for i in range(size)]
+    one = rf.Builder("limited").link("a", joint="revolute", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    model = one.link("b", "a", kind, mass=1.0, inertia=(1.0, 1.0, 1.0), limits=limits).model()
+    of_q = model.joint_slice(model.joints[1].name, "q")
+    low, high = np.array(limits).T
+    for seed in range(20):
+        q = model.random(seed)[0][of_q]
+        assert (low <= q).all()
+        assert (q <= high).all()

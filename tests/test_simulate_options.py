@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from reference_runs import pendulum
 
 import ramify as rf
 from ramify.control.base import Controller
+from ramify.sim.make_field import make_field
 
 
 def test_a_law_that_changes_is_compiled_anew() -> None:
@@ -61,3 +63,55 @@ def test_a_motion_that_runs_away_is_ended() -> None:
     with pytest.raises(rf.SimulationError, match="runs away: the rate of") as stop:
         rf.simulate(rf.load("planar_3r"), 10.0, control=lambda t, q, v: 1e3 * v)
     assert stop.value.result is not None
+
+
+@pytest.mark.parametrize("method", ["dop853", "rk4"])
+def test_an_event_that_is_zero_at_the_start_waits_for_its_change_of_sign(method: str) -> None:
+    """A pendulum starts where the event is zero, comes back there, and only then the run ends."""
+    r = rf.simulate(
+        pendulum(),
+        5.0,
+        [0.0],
+        [1.0],
+        method=method,
+        step=1e-3 if method == "rk4" else None,
+        events={"back": lambda t, q, v: q[0]},
+    )
+    assert r.status == "event: back"
+    half = np.pi / np.sqrt(9.81)  # half a period, longer by some percent for a large swing
+    assert half < r.t[-1] < 1.05 * half
+    assert abs(r.q[-1, 0]) < 1e-8
+
+
+def test_equal_parts_are_compiled_once_and_found_again() -> None:
+    """The second run of the same machine finds the right-hand side of the first."""
+    m = rf.load("planar_3r")
+    control = rf.control.PD(rf.motion.Hold([0.1, 0.2, 0.3]))
+    assert make_field(m, control) is make_field(m, control)
+    assert make_field(m, control) is not make_field(m, control, 0.1)
+    assert make_field(m, control) is not make_field(m, None)
+    assert make_field(m, lambda t, q, v: 0.0 * v) is not make_field(m, lambda t, q, v: 0.0 * v)
+    other = rf.control.PD(rf.motion.Hold([0.1, 0.2, 0.3]))
+    assert make_field(m, other).fingerprint == make_field(m, control).fingerprint
+    stiffer = rf.control.PD(rf.motion.Hold([0.1, 0.2, 0.3]), kp=1e3)
+    assert make_field(m, stiffer).fingerprint != make_field(m, control).fingerprint
+
+
+def test_the_key_of_the_right_hand_side_holds_baumgartes_rate() -> None:
+    m = rf.load("four_bar")
+    keys = {make_field(m, stabilisation=rate).fingerprint for rate in (5.0, 10.0, "none")}
+    assert len(keys) == 3
+    assert make_field(m, stabilisation="none").fingerprint == make_field(m).fingerprint
+
+
+def test_baumgarte_closes_a_gap_at_its_rate() -> None:
+    """c = J' v + 2 rate J v + rate^2 phi: phi'' = -2 rate phi' - rate^2 phi, so an open loop at
+    rest closes as (1 + rate t) e^(-rate t).
+    """
+    m, rate = rf.load("four_bar"), 20.0
+    q = m.assemble({"crank": 0.3}).q + np.array([0.0, 1e-5, -2e-5])
+    opened = m.constraints(q).residual
+    found = rf.rollout(m, q, np.zeros(3), steps=1000, dt=1e-4, stabilisation=rate, every=100)
+    for t, at in zip(found.t, found.q, strict=True):
+        left = m.constraints(at).residual / opened
+        assert left == pytest.approx(np.full(2, (1.0 + rate * t) * np.exp(-rate * t)), rel=2e-3)
