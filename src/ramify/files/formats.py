@@ -128,6 +128,14 @@ register(
 )
 register(
     Format(
+        "SDF",
+        (".sdf",),
+        "Gazebo's Simulation Description Format",
+        "ramify.files.sdf:read_sdf",
+    )
+)
+register(
+    Format(
         "ReDySim",
         (".mat", ".m"),
         "ReDySim's inputs.mat and inputs.m",

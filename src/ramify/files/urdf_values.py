@@ -65,36 +65,48 @@ class Values:
                     f'{who}: <{element.tag}> has no {key}; write {key}="{zeros}" or what it is',
                 )
             return otherwise
+        return self.read(element, f"<{element.tag}> {key}", given, count, who, otherwise, endless)
+
+    def read(
+        self,
+        element: etree._Element,
+        what: str,
+        given: str,
+        count: int,
+        who: str,
+        otherwise: Numbers,
+        endless: bool = False,
+    ) -> Numbers:
+        """So many numbers of a text; ``what`` names it in messages."""
         words = given.split() if len(given) <= _LONGEST * count else [given]
         if len(words) != count:
             need = "one number" if count == 1 else f"{count} numbers with blanks between them"
-            self.note(element, f"{who}: <{element.tag}> {key}={shown(given)} must be {need}")
+            self.note(element, f"{who}: {what}={shown(given)} must be {need}")
             return otherwise
-        found = [self._number(element, key, word, who, endless) for word in words]
+        found = [self._number(element, what, word, who, endless) for word in words]
         return tuple(x for x in found if x is not None) if None not in found else otherwise
 
     def _number(
-        self, element: etree._Element, key: str, word: str, who: str, endless: bool
+        self, element: etree._Element, what: str, word: str, who: str, endless: bool
     ) -> float | None:
         if endless and _ENDLESS.fullmatch(word):
             return float(word)
         if not _NUMBER.fullmatch(word):
-            what = (
+            why = (
                 "is not finite"
                 if word.lower().lstrip("+-") in ("nan", "inf", "infinity")
                 else "is no number"
             )
             self.note(
                 element,
-                f"{who}: <{element.tag}> {key}: {shown(word)} {what}; write it like -0.5 or 1e-3",
+                f"{who}: {what}: {shown(word)} {why}; write it like -0.5 or 1e-3",
             )
             return None
         value = float(word)
         if abs(value) > LARGEST and not endless:
             self.note(
                 element,
-                f"{who}: <{element.tag}> {key}: {shown(word)} is too large; numbers here stay "
-                f"below {LARGEST:.0e}",
+                f"{who}: {what}: {shown(word)} is too large; numbers here stay below {LARGEST:.0e}",
             )
             return None
         return value

@@ -1,0 +1,181 @@
+"""SDF files: poses, frames and axes against the same robot in URDF, loops, and mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from packages import package
+
+import ramify as rf
+from ramify.api.build import as_model
+from ramify.files.sdf import parse_sdf
+from ramify.files.urdf import parse_urdf
+
+parse_sdf, parse_urdf = as_model(parse_sdf), as_model(parse_urdf)
+
+URDF = """<robot name="arm">
+  <link name="base"><inertial><mass value="3"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+  <link name="upper"><inertial><origin xyz="0.1 0 0.02" rpy="0.3 -0.2 0.5"/><mass value="2.5"/>
+    <inertia ixx="0.02" iyy="0.03" izz="0.04" ixy="0.001" ixz="-0.002" iyz="0.003"/></inertial></link>
+  <link name="lower"><inertial><origin xyz="0 0.2 0"/><mass value="1"/>
+    <inertia ixx="0.1" iyy="0.1" izz="0.1"/></inertial></link>
+  <joint name="shoulder" type="revolute"><parent link="base"/><child link="upper"/>
+    <origin xyz="0 0.1 0.5" rpy="0.1 0.2 0.3"/><axis xyz="0 0.6 0.8"/>
+    <limit lower="-1" upper="2" effort="10" velocity="3"/><dynamics damping="0.5"/></joint>
+  <joint name="slide" type="prismatic"><parent link="upper"/><child link="lower"/>
+    <origin xyz="0.3 0 0" rpy="0 0 0.7"/><axis xyz="1 0 0"/><limit lower="-0.1" upper="0.4"/></joint>
+</robot>"""
+
+INERTIA = "<ixx>{}</ixx><iyy>{}</iyy><izz>{}</izz><ixy>{}</ixy><ixz>{}</ixz><iyz>{}</iyz>"
+UPPER = INERTIA.format(0.02, 0.03, 0.04, 0.001, -0.002, 0.003)
+LOWER = INERTIA.format(0.1, 0.1, 0.1, 0, 0, 0)
+SDF = f"""<?xml version="1.0"?>
+<sdf version="1.9"><world name="w"><gravity>0 0 -9.81</gravity><model name="arm">
+  <pose>1 2 0 0 0 0</pose>
+  <link name="base"><inertial><mass>3</mass><inertia>{INERTIA.format(1, 1, 1, 0, 0, 0)}</inertia></inertial></link>
+  <frame name="mount" attached_to="base"><pose>0 0.1 0.5 0.1 0.2 0.3</pose></frame>
+  <link name="upper"><pose relative_to="mount"/>
+    <inertial><pose>0.1 0 0.02 0.3 -0.2 0.5</pose><mass>2.5</mass><inertia>{UPPER}</inertia></inertial>
+    <visual name="v"><geometry><box><size>1 2 3</size></box></geometry></visual></link>
+  <link name="lower"><pose relative_to="slide"/>
+    <inertial><pose>0 0.2 0 0 0 0</pose><mass>1</mass><inertia>{LOWER}</inertia></inertial></link>
+  <joint name="shoulder" type="revolute"><parent>base</parent><child>upper</child>
+    <axis><xyz>0 0.6 0.8</xyz><limit><lower>-1</lower><upper>2</upper><effort>10</effort>
+      <velocity>3</velocity></limit><dynamics><damping>0.5</damping></dynamics></axis></joint>
+  <joint name="slide" type="prismatic"><pose relative_to="upper">0.3 0 0 0 0 0.7</pose>
+    <parent>upper</parent><child>lower</child>
+    <axis><xyz>1 0 0</xyz><limit><lower>-0.1</lower><upper>0.4</upper></limit></axis></joint>
+  <plugin name="p" filename="f"/>
+</model></world></sdf>"""
+
+
+def same(ours: rf.Model, theirs: rf.Model) -> None:
+    assert [joint.name for joint in ours.joints] == [joint.name for joint in theirs.joints]
+    assert [joint.limits for joint in ours.joints] == [joint.limits for joint in theirs.joints]
+    for seed in range(3):
+        q, v = theirs.random(seed)
+        np.testing.assert_allclose(
+            ours.inverse_dynamics(q, v, v), theirs.inverse_dynamics(q, v, v), rtol=1e-12, atol=1e-12
+        )
+
+
+def test_the_same_robot_as_urdf() -> None:
+    found = parse_sdf(SDF, base="fixed")
+    same(found, parse_urdf(URDF))
+    assert found.joint("shoulder").elements == parse_urdf(URDF).joint("shoulder").elements
+    assert found.gravity == (0.0, 0.0, -9.81)
+    assert found.attachment("base").frame.position.tolist() == [1.0, 2.0, 0.0]
+    assert found.bodies[0].shapes[0].size == (1.0, 2.0, 3.0)
+    said = str(found.metadata["report"])
+    assert "<plugin>" in said
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('<pose relative_to="mount"/>', '<pose degrees="true" relative_to="mount">0 0 0 0 0 0</pose>'),
+        ("<xyz>0 0.6 0.8</xyz>", '<xyz expressed_in="mount">0 0.6 0.8</xyz>'),
+        ("<child>upper</child>", "<child>shoulder_frame</child>"),
+        ('<pose>0 0.1 0.5 0.1 0.2 0.3</pose>', '<pose degrees="1">0 0.1 0.5 5.729577951308232 11.459155902616464 17.188733853924696</pose>'),
+    ],
+)  # fmt: skip
+def test_other_ways_to_say_it(old: str, new: str) -> None:
+    assert old in SDF
+    text = SDF.replace(old, new)
+    extra = '<frame name="shoulder_frame" attached_to="upper"/><plugin'
+    same(parse_sdf(text.replace("<plugin", extra), base="fixed"), parse_urdf(URDF))
+
+
+def test_axes_of_old_files_are_in_the_model_frame() -> None:
+    model = parse_urdf(URDF)
+    turn = model.joint("shoulder").placement.rotation @ np.array([0.0, 0.6, 0.8])
+    axis = f"<xyz>{' '.join(map(repr, turn.tolist()))}</xyz>"
+    old = SDF.replace("<xyz>0 0.6 0.8</xyz>", f"{axis}<use_parent_model_frame>1</use_parent_model_frame>")
+    same(parse_sdf(old, base="fixed"), model)
+
+
+def test_the_root_is_as_the_file_has_it() -> None:
+    assert parse_sdf(SDF).joints[0].kind == "free"
+    assert parse_sdf(SDF).mass == 6.5
+    held = "<joint name='hold' type='fixed'><parent>world</parent><child>base</child></joint><plugin"
+    same(parse_sdf(SDF.replace("<plugin", held)), parse_urdf(URDF))
+    assert parse_sdf(SDF.replace("<plugin", "<static>true</static><plugin")).nv == 2
+    assert parse_sdf(SDF.replace("<mass>3</mass>", "<mass>0</mass>")).nv == 2
+
+
+def test_the_kuka_of_pybullet_in_both_formats() -> None:
+    folder = package("pybullet") / "pybullet_data" / "kuka_iiwa"
+    ours, theirs = rf.load(folder / "model.sdf"), rf.load(folder / "model.urdf")
+    assert (ours.nv, theirs.nv) == (7, 7)
+    q, v = theirs.random(0)
+    for mine, other in zip(ours.bodies, theirs.bodies, strict=True):
+        assert mine.mass == pytest.approx(other.mass)
+    place = ours.kinematics(q).position - ours.kinematics(0 * q).position
+    other = theirs.kinematics(q).position - theirs.kinematics(0 * q).position
+    np.testing.assert_allclose(place, other, atol=1e-5)  # the SDF file has angles to six digits
+    np.testing.assert_allclose(ours.mass_matrix(q), theirs.mass_matrix(q), rtol=1e-4, atol=1e-5)
+
+
+FOUR_BAR = """<sdf version="1.9"><model name="bars">
+  <joint name="hold" type="fixed"><parent>world</parent><child>ground</child></joint>
+  <link name="ground"/>
+  {links}
+  {joints}
+</model></sdf>"""
+
+
+def bars() -> rf.Model:
+    body = f"<inertial><mass>1</mass><inertia>{LOWER}</inertia></inertial>"
+    links = "".join(
+        f'<link name="{name}"><pose>{at} 0 0 0 0</pose>{body}</link>'
+        for name, at in (("a", "0 0"), ("b", "0 1"), ("c", "2 0"))
+    )
+    pins = (("ground", "a", "0 0"), ("a", "b", "0 1"), ("ground", "c", "2 0"), ("b", "c", "2 1"))
+    joints = "".join(
+        f'<joint name="{p}_{c}" type="revolute"><pose relative_to="__model__">{at} 0 0 0 0</pose>'
+        f"<parent>{p}</parent><child>{c}</child><axis><xyz>0 0 1</xyz></axis></joint>"
+        for p, c, at in pins
+    )
+    return parse_sdf(FOUR_BAR.format(links=links, joints=joints))
+
+
+def test_a_second_joint_closes_a_loop() -> None:
+    model = bars()
+    assert (model.nv, [loop.name for loop in model.loops]) == (3, ["b_c"])
+    closed = model.constraints(np.zeros(3), np.zeros(3))
+    np.testing.assert_allclose(closed.residual, 0.0, atol=1e-15)
+    assert closed.mobility == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("<plugin", "<include><uri>model://x</uri></include><plugin", "<include>: put the included model"),
+        ("<plugin", "<model name='m'/><plugin", "nested models are not read"),
+        ("</model>", "</model><model name='b'><link name='x'/><joint name='y' type='fixed'><parent>world</parent><child>x</child></joint></model>", "2 models with joints"),
+        ('type="prismatic"', 'type="gearbox"', "joint 'slide': type 'gearbox' must be one of"),
+        ("<child>upper</child>", "<child>uper</child>", "no link is named 'uper'; did you mean 'upper'"),
+        ('relative_to="mount"', 'relative_to="nobody"', "is named 'nobody'"),
+        ('attached_to="base"', 'attached_to="upper"', "poses relative to each other"),
+        ("<xyz>0 0.6 0.8</xyz>", "<xyz>0 0 0</xyz>", "with a direction"),
+        ("<mass>2.5</mass>", "<mass>heavy</mass>", "'heavy' is no number"),
+        ("<mass>2.5</mass>", "<mass>-1</mass>", "must be finite"),
+        ('<link name="lower">', '<link name="upper">', "the name 'upper' is taken"),
+        ("<sdf ", "<robot/><sdf ", "not well-formed"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(old: str, new: str, message: str) -> None:
+    assert old in SDF
+    with pytest.raises(rf.ModelError) as caught:
+        parse_sdf(SDF.replace(old, new, 1))
+    assert message in str(caught.value)
+    assert "robot.sdf:" in str(caught.value)
+
+
+def test_loading_by_suffix(tmp_path: Path) -> None:
+    (tmp_path / "arm.sdf").write_text(SDF, encoding="utf-8")
+    assert rf.load(tmp_path / "arm.sdf", base="free_euler").nv == 8
+    with pytest.raises(rf.ModelError, match="base 'wheels' must be one of"):
+        rf.load(tmp_path / "arm.sdf", base="wheels")
