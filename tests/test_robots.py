@@ -26,6 +26,7 @@ FACTS: dict[str, tuple[int, int, float]] = {  # bodies, degrees of freedom, kg
     "hoeken_four_bar": (3, 3, 9.5),
     "kuka_kr5": (6, 6, 39.869),
     "planar_3r": (3, 3, 3.0),
+    "puma_560": (6, 6, 23.45),
     "redysim_2_link": (2, 2, 0.9),
     "redysim_3_link": (3, 3, 1.2),
     "redysim_four_bar": (3, 3, 9.5),

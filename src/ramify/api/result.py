@@ -15,6 +15,7 @@ from ramify.api.model import Model
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
 from ramify.sim import export, store
 from ramify.sim.audit import Audit, audited
+from ramify.sim.drive_table import Drives, drives
 from ramify.sim.record import Run
 from ramify.view.film import animate
 from ramify.view.report import write_report
@@ -44,6 +45,12 @@ class Result(Run):
         ``ramify.sim.audit.audit`` takes any other.
         """
         return audited(self)
+
+    def drives(self) -> Drives:
+        """What the run asks of each drive: peak and RMS force, speed, power, energy, gear load; a
+        table to print, or to read by name.
+        """
+        return drives(self)
 
     # ---- files, tables and plots ----
 

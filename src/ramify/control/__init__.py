@@ -1,6 +1,7 @@
 """Controllers: texts over any scalar that give joint forces from the time and the state."""
 
 from ramify.control.base import CONTROLLERS, Controller
+from ramify.control.commands import Commands
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.feedforward import Feedforward
 from ramify.control.function import Function, as_controller
@@ -12,7 +13,7 @@ from ramify.control.sum import Sum
 from ramify.control.torque import Torque, TorqueTable
 
 __all__ = [
-    "CONTROLLERS", "PD", "PID", "ComputedTorque", "Controller", "Feedforward", "Function",
+    "CONTROLLERS", "PD", "PID", "Commands", "ComputedTorque", "Controller", "Feedforward", "Function",
     "GravityCompensation", "Prescribed", "RobotText", "Sum", "Torque", "TorqueTable",
     "as_controller",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ from ramify.core.arrays import Array
 from ramify.files.import_report import ImportReport
 from ramify.lint.finding import LEVELS, Finding, Level, vector
 from ramify.lint.loops import carried_by_loops, loop_findings
+from ramify.lint.machine import machine_findings
 from ramify.lint.units import angles, gravity, lengths
 from ramify.model.body import Body
 from ramify.model.euler import euler_joint
@@ -239,5 +240,5 @@ CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
     lengths,
     gravity,
     _loops,
-    _left_out,
+    _left_out, machine_findings,
 )

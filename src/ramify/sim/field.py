@@ -31,7 +31,7 @@ from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import limited
 from ramify.drives.passive import PassiveText
-from ramify.drives.questions import passive_text
+from ramify.drives.questions import actuator_text, passive_text
 from ramify.kernels.closed import forward_dynamics
 from ramify.kernels.keys import robot_key
 from ramify.kernels.make import algorithm_of, unrolls
@@ -286,6 +286,7 @@ class Field:
             repr(self.damping),
             repr((self.baumgarte, self.efforts and self.effort_ranges)),
             self.machine.fingerprint,
+            actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
         )
 

@@ -1,0 +1,94 @@
+"""Commands to the actuators of a robot, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ramify.control.base import Controller, Forces
+from ramify.control.robot import RobotText, Scalars
+from ramify.core.errors import StateError
+from ramify.core.messages import near
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.drives.questions import actuator_text
+from ramify.model.drives import Driven
+from ramify.model.robot import Robot
+from ramify.motion.trajectory import Row, Trajectory, row
+
+Command = float | Trajectory
+
+
+@dataclass(frozen=True)
+class Commands(Controller):
+    """The robot's own actuators under ``commands``, {actuator: number, or a motion of one
+    coordinate}; those that are not named get 0.
+
+    activation: the activations at the start, one per actuator that has one, by default 0 (then
+    ``Commands.to(model, …)`` knows how many). Raises StateError for an unknown actuator.
+    """
+
+    commands: Any
+    activation: Any = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.commands, Mapping | tuple):
+            raise StateError("commands must map names of actuators to numbers or motions")
+        pairs = dict(self.commands)
+        for name, value in pairs.items():
+            if isinstance(value, Trajectory):
+                if value.n != 1:
+                    raise StateError(f"the motion for {name!r} has {value.n} coordinates, not 1")
+            else:
+                pairs[name] = row(f"the command of {name!r}", value)[0]
+        given = row("activation", self.activation) if np.size(self.activation) else ()
+        settle(self, commands=tuple(pairs.items()), activation=given)
+
+    @classmethod
+    def to(cls, model: Robot, commands: Mapping[str, Command]) -> Commands:
+        """The commands to a robot's actuators, all activations starting at 0."""
+        return cls(commands, (0.0,) * actuator_text(model).states)
+
+    @property
+    def states(self) -> int:
+        return len(self.activation)
+
+    @property
+    def start(self) -> Row:
+        found: Row = self.activation
+        return found
+
+    @property
+    def traceable(self) -> bool:
+        return all(not isinstance(x, Trajectory) or x.traceable for _, x in self.commands)
+
+    def check(self, model: Robot) -> None:
+        names = [a.name for a in model.actuators]
+        for name, _ in self.commands:
+            if name not in names:
+                hint = near(name, names) if names else "; it has none"
+                raise StateError(f"{model.name} has no actuator {name!r}{hint}")
+        wanted = actuator_text(model).states
+        if len(self.activation) != wanted:
+            raise StateError(
+                f"{wanted} actuators of {model.name} have an activation, and {self.states} are "
+                "given; use Commands.to(model, commands)"
+            )
+
+    def text(self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+        """(tau, dz/dt): joint forces (nv) of the actuators, and the rates of their activations."""
+        given = dict(self.commands)
+        u = [given.get(a.name, 0.0) for a in robot.model.actuators]
+        u = [x.text(t)[0][0] if isinstance(x, Trajectory) else x for x in u]
+        found = actuator_text(robot.model)(q, v, u, z)
+        return found.tau, found.rates
+
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> Forces:
+        tau, rates = self.text(robot, t, q, v, z)
+        return [tau[j] for j in driven.v], rates

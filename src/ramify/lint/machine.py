@@ -1,0 +1,51 @@
+"""What looks wrong in the machine of a robot: friction, rotors, springs, ratings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ramify.kernels.make import kernel
+from ramify.lint.finding import Finding
+from ramify.model.robot import Robot
+
+_DWARFS = 100.0
+_SEEDS = range(6)
+
+
+def machine_findings(model: Robot) -> Iterator[Finding]:
+    """Friction beyond the effort, rotors that dwarf their links, springs at rest outside limits."""
+    if not any(joint.elements for joint in model.joints):
+        return
+    q = np.array([model.tree.random(seed)[0] for seed in _SEEDS])
+    whole = np.diagonal(kernel(model.tree, "mass_matrix")(q), axis1=1, axis2=2).max(axis=0)
+    start = 0
+    for joint in model.joints:
+        limits = joint.limits if joint.nq == joint.dof else ()
+        for k, element in enumerate(joint.elements):
+            name, inertia = joint.velocities[k], whole[start + k] - element.armature
+            friction = element.friction
+            most = max(friction.forward, friction.backward, friction.static) if friction else 0.0
+            if most > element.effort:
+                text = f"friction {most:g} of {name} exceeds its effort {element.effort:g}: the drive cannot move it"  # noqa: E501
+                yield Finding("warning", joint.name, "friction-effort", text)
+            if element.armature > _DWARFS * inertia:
+                text = f"armature {element.armature:g} of {name} is {element.armature / max(inertia, 1e-300):.3g} times the inertia it moves, {inertia:.3g}; check gear and unit (kg m^2 at the joint)"  # noqa: E501
+                yield Finding("note", joint.name, "armature-large", text)
+            spring = element.spring
+            if spring is not None and limits and len(spring.rest) == 1:
+                low, high = limits[k]
+                if not low <= spring.rest[0] <= high:
+                    text = f"the spring of {name} rests at {spring.rest[0]:g}, outside the limits ({low:g}, {high:g})"  # noqa: E501
+                    yield Finding("warning", joint.name, "rest-outside", text)
+            if spring is not None:
+                a, b, c = spring.stiffness
+                if b * b > 4.0 * a * c and b:
+                    text = f"the spring of {name} changes its sign at some deflection: b^2 > 4 a c"
+                    yield Finding("note", joint.name, "spring-sign", text)
+            if math.isfinite(element.effort) and element.effort == 0.0:
+                text = f"effort 0 of {name}: its drive gives nothing"
+                yield Finding("warning", joint.name, "no-effort", text)
+        start += joint.dof

@@ -1,0 +1,87 @@
+"""Choosing drives: the table, commands to actuators, findings, and the Puma 560 as published."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from test_machines_files import ARM
+
+import ramify as rf
+from ramify.drives.questions import passive_forces
+
+QN = np.array([0.0, np.pi / 4, np.pi, 0.0, np.pi / 4, 0.0])
+"""The Robotics Toolbox's posture qn."""
+
+
+def test_the_puma_has_its_published_inertia_and_gravity_torques() -> None:
+    """Printed in P. Corke, Robotics, Vision and Control: gravload(qn), inertia(qn)."""
+    m = rf.load("puma_560")
+    assert_allclose(m.gravity_forces(QN), [0.0, 31.6399, 6.0351, 0.0, 0.0283, 0.0], atol=6e-5)
+    wanted = [
+        [3.6594, -0.4044, 0.1006, -0.0025, 0.0000, -0.0000],
+        [-0.4044, 4.4137, 0.3509, 0.0000, 0.0024, 0.0000],
+        [0.1006, 0.3509, 0.9378, 0.0000, 0.0015, 0.0000],
+        [-0.0025, 0.0000, 0.0000, 0.1925, 0.0000, 0.0000],
+        [0.0000, 0.0024, 0.0015, 0.0000, 0.1713, 0.0000],
+        [-0.0000, 0.0000, 0.0000, 0.0000, 0.0000, 0.1941],
+    ]
+    assert_allclose(m.mass_matrix(QN), wanted, atol=6e-5)
+
+
+def test_the_puma_has_its_published_friction() -> None:
+    """rne(qn, [1 0 0 0 0 0], 0) without gravity: 30.5332 N m, most of it friction; ours is smooth
+    at standstill, and so 7e-5 of the dry part below.
+    """
+    m = rf.load("puma_560")
+    v = np.eye(6)[0]
+    tau = m.bias(QN, v) - m.gravity_forces(QN) - passive_forces(m, QN, v, stops=False).total
+    assert_allclose(tau, [30.5332, 0.6280, -0.3607, -0.0003, 0.0, 0.0], atol=2e-3)
+    back = passive_forces(m, QN, -v, stops=False).parts["friction"][0]
+    assert_allclose(back, 62.6111 * 0.435, rtol=1e-4)
+
+
+def test_a_table_of_drives_in_closed_form() -> None:
+    """A wheel of 2 kg m^2 swings by sin t: every figure follows from one quarter of a sine."""
+    b = rf.Builder("wheel", gravity=(0, 0, 0))
+    b.link("rim", mass=1.0, inertia=(1, 1, 2.0), effort=4.0, velocity=2.0)
+    motion = rf.motion.Harmonic(offset=[0.0], amplitude=[1.0], frequency=[1.0 / (2.0 * np.pi)])
+    r = rf.simulate(b.model(), 2 * np.pi, v0=[1.0], control=rf.control.Prescribed(motion), dt_out=0.002)  # fmt: skip
+    row = r.drives()["rim"]
+    amplitude, speed = np.abs(r.tau).max(), np.abs(r.v).max()
+    assert_allclose([row.force_peak, row.speed_peak], [amplitude, speed])
+    assert_allclose(row.force_rms, amplitude / np.sqrt(2.0), rtol=1e-4)
+    assert_allclose(row.speed_mean, speed * 2.0 / np.pi, rtol=1e-4)
+    assert_allclose([row.power_peak, row.power_mean], [amplitude * speed / 2.0, 0.0], atol=1e-4)
+    assert_allclose([row.energy, row.regenerated], amplitude * speed, rtol=1e-4)
+    assert_allclose(row.gear_load, amplitude * 0.25 ** (1 / 3), rtol=1e-4)
+    assert_allclose([row.force_share, row.speed_share], [amplitude / 4.0, speed / 2.0])
+    assert "peak force" in str(r.drives())
+    assert r.drives().to_dict()["rim"]["unit"] == "N m"
+
+
+def test_commands_drive_the_actuators(tmp_path: Path) -> None:
+    (tmp_path / "arm.yaml").write_text(ARM)
+    m = rf.load(tmp_path / "arm.yaml")
+    r = rf.simulate(m, 0.5, control=rf.control.Commands.to(m, {"elbow": 0.5, "winch": 3.0}))
+    assert r.audit.passed
+    w = 3.0 * (1.0 - np.exp(-r.t / 0.1))  # the winch's filter
+    u = np.tile([0.0, 0.5, 3.0], (len(r.t), 1))
+    found = m.actuator_forces(r.q, r.v, u, w[:, None])
+    assert_allclose(r.tau, found.tau, atol=1e-6)
+    with pytest.raises(rf.StateError, match="no actuator 'elbo'; did you mean 'elbow'"):
+        rf.simulate(m, 0.1, control=rf.control.Commands.to(m, {"elbo": 1.0}))
+    with pytest.raises(rf.StateError, match="use Commands.to"):
+        rf.simulate(m, 0.1, control=rf.control.Commands({"elbow": 1.0}))
+
+
+def test_the_linter_knows_typical_mistakes() -> None:
+    b = rf.Builder("arm")
+    b.link(
+        "a", mass=1.0, com=(0.2, 0, 0), limits=[(-1, 1)], friction=5.0, effort=2.0, armature=40.0,
+        spring={"stiffness": [1.0, 3.0, 1.0], "rest": 2.0},
+    )  # fmt: skip
+    codes = {finding.code for finding in b.model().check()}
+    assert {"friction-effort", "armature-large", "rest-outside", "spring-sign"} <= codes
