@@ -483,6 +483,42 @@ def test_forces_asked_for_again_and_again_are_compiled(name: str) -> None:
     assert not model.memo[COMPILED]  # the robot does not keep a controller alive
 
 
+@pytest.mark.parametrize("kind", ["linear", "hold", "spline"])
+def test_long_tables_are_memory_not_code(kind: str) -> None:
+    """A hundred times the rows cost a step of the search for each doubling, and nothing else."""
+    model = arm(4, 3)
+    sizes, rng = {}, np.random.default_rng(0)
+    for rows in (300, 30_000):
+        times, values = np.linspace(0.0, 1.0, rows), rng.normal(size=(rows, 4)).cumsum(axis=0)
+        control = PD(Spline(times, values)) if kind == "spline" else TorqueTable(times, values, kind)
+        assert len(repr(control)) < 500
+        inputs = [Port("t", (1,)), Port("q", (4,)), Port("v", (4,))]
+        program = trace(
+            "table", lambda t, q, v, c=control: [c.text(RobotText(model), t[0], q, v, [])[0]],
+            inputs, [Port("tau", (4,))],
+        )  # fmt: skip
+        sizes[rows] = len(program.order)
+        t = rng.uniform(-0.1, 1.1, size=40)
+        q, v = state(model, 1, 40)
+        found = interpret(program, [t[:, None], q, v])[0]
+        if kind == "linear":
+            want = np.stack([np.interp(t, times, column) for column in values.T], axis=1)
+        elif kind == "hold":
+            want = values[np.clip(np.searchsorted(times, t, side="right") - 1, 0, rows - 1)]
+        else:
+            from scipy.interpolate import CubicSpline
+
+            s, inside = CubicSpline(times, values, bc_type="natural"), ((t >= 0) & (t <= 1))[:, None]
+            at = np.clip(t, 0.0, 1.0)
+            want = 49.0 * (s(at) - q) + 14.0 * (s(at, 1) * inside - v)
+        np.testing.assert_allclose(found, want, atol=1e-9 * np.abs(values).max() * rows)
+        out = np.empty((40, 4))
+        kernel = Unrolled(lambda p=program: p, lambda p=program: p.digest, "table")
+        assert kernel.run([t[:, None].copy(), q, v], [out], 0, 40) == 0
+        np.testing.assert_allclose(out, found, rtol=0.0, atol=1e-9 * np.abs(found).max())
+    assert sizes[30_000] - sizes[300] < 8 * 10
+
+
 def test_compiled_forces_at_late_times() -> None:
     """Angles beyond the range of our own sine, from the time alone."""
     model = arm(4, 3)

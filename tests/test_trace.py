@@ -4,7 +4,11 @@ text.
 
 from __future__ import annotations
 
+import ctypes
+import shutil
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,14 +16,16 @@ import pytest
 
 from ramify.codegen import backend
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.c99 import c_function
+from ramify.codegen.c99 import c_function, c_library
 from ramify.codegen.keys import digest
-from ramify.core.scalar import atan2, cos, floor, select, sin, sqrt
+from ramify.core.scalar import atan2, cos, floor, lookup, select, sin, sqrt
+from ramify.core.table import Table
 from ramify.trace.graph import OPS, Graph
 from ramify.trace.interpret import MEANING, interpret
 from ramify.trace.program import Port, trace
 from ramify.trace.tangent import Dual, rate, value
 
+NUMBERS = Table([0.5, -1.25, 3.0, 7.5, -2.0])
 TEXTS = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,
@@ -34,6 +40,7 @@ TEXTS = {
     "lt": lambda x, y: select(x < y, x, y),
     "le": lambda x, y: select(x <= y, x, y),
     "select": lambda x, y: select(x > 0.0, y, -y),
+    "lookup": lambda x, y: lookup(NUMBERS, floor(3.0 * x) + 2.0),
 }
 
 
@@ -60,6 +67,40 @@ def test_every_operation_means_the_same_everywhere(
         assert kernel.run([x, y], [out], 0, 11) == 0
         np.testing.assert_allclose(out, wanted, rtol=4e-16, atol=2e-16)
     assert "z[0] =" in c_function(program, "test")
+
+
+@pytest.mark.parametrize("place", [-3.0, 0.0, 2.0, 4.0, 9.0, np.nan, np.inf, -np.inf])
+def test_places_beyond_a_table_take_its_ends(place: float) -> None:
+    """Also in compiled code, where nothing may be read beyond the memory of the table."""
+    want = NUMBERS.values[int(np.clip(np.nan_to_num(place, nan=0.0, posinf=9.0), 0, 4))]
+    assert lookup(NUMBERS, place) == want
+    program = trace(
+        "place", lambda x: [[lookup(NUMBERS, x[0])]], (Port("x", (1,)),), (Port("z", (1,)),)
+    )
+    kernel = Unrolled(lambda: program, lambda: digest("test", "place"), "place")
+    for states in (1, 16):
+        out = np.empty((states, 1))
+        kernel.run([np.full((states, 1), place)], [out], 0, states)
+        assert (out == want).all()
+
+
+def test_a_table_in_c(tmp_path: Path) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no C compiler here")
+    program = trace(
+        "look", lambda x: [[lookup(NUMBERS, x[0])]], (Port("x", (1,)),), (Port("z", (1,)),)
+    )
+    header, source = c_library([program], "r", "r")
+    (tmp_path / "r.h").write_text(header)
+    (tmp_path / "r.c").write_text(source)
+    flags = ["-std=c99", "-Wall", "-Werror", "-shared", "-fPIC"]
+    subprocess.run([compiler, *flags, "r.c", "-o", "r.so", "-lm"], check=True, cwd=tmp_path)
+    look = ctypes.CDLL(str(tmp_path / "r.so")).r_look
+    for place, want in ((-1.0, 0.5), (2.0, 3.0), (77.0, -2.0), (np.nan, 0.5)):
+        z = (ctypes.c_double * 1)()
+        look((ctypes.c_double * 1)(place), z)
+        assert z[0] == want
 
 
 def test_known_numbers_fold_and_equal_terms_are_shared() -> None:
@@ -98,8 +139,9 @@ def test_an_expression_has_no_truth_value() -> None:
         lambda x: (x - 2.0) / (3.0 - x * x),
         lambda x: -x * (1.0 - x),
         lambda x: floor(x) * x,
+        lambda x: lookup(NUMBERS, floor(x) + 1.0) * x,
     ],
-    ids=["sin", "cos", "sqrt", "sqrt of a sum", "reciprocal", "quotient", "product", "floor"],
+    ids=["sin", "cos", "sqrt", "sqrt of a sum", "reciprocal", "quotient", "product", "floor", "lookup"],
 )
 def test_a_dual_number_carries_the_derivative(f: Callable[[Any], Any], x: float) -> None:
     """f(x + h) to first order; the rate of the argument counts."""

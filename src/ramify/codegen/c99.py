@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Final
 
+from ramify.core.table import Table
 from ramify.trace.program import Program
 
 _C: Final = {
@@ -59,6 +61,12 @@ def c_function(program: Program, robot: str) -> str:
         elif op == "symbol":
             port, position = graph.payload[node]
             value[node] = f"{inputs[port]}[{position}]"
+        elif op == "lookup":
+            value[node] = f"t{node}"
+            place, last = value[graph.args[node][0]], len(graph.payload[node]) - 1
+            within = f"{place} > 0.0 ? ({place} < {last}.0 ? {place} : {last}.0) : 0.0"
+            name = _table_name(graph.payload[node])
+            lines.append(f"    const double t{node} = {name}[(long)({within})];")
         else:
             value[node] = f"t{node}"
             kind = "int" if op in ("lt", "le") else "double"
@@ -84,4 +92,22 @@ def c_library(programs: Sequence[Program], robot: str, name: str) -> tuple[str, 
         ]
     )  # fmt: skip
     functions = "\n\n".join(c_function(program, robot) for program in programs)
-    return header, f'#include "{name}.h"\n\n#include <math.h>\n\n{functions}\n'
+    tables = "".join(f"{_c_table(table)}\n\n" for table in _tables(programs))
+    return header, f'#include "{name}.h"\n\n#include <math.h>\n\n{tables}{functions}\n'
+
+
+def _tables(programs: Sequence[Program]) -> list[Table]:
+    """The tables that some programs look up, each once."""
+    nodes = [(p.graph, i) for p in programs for i in p.order if p.graph.ops[i] == "lookup"]
+    return list({graph.payload[i].digest: graph.payload[i] for graph, i in nodes}.values())
+
+
+def _table_name(table: Table) -> str:
+    return f"table_{table.digest[:16]}"
+
+
+def _c_table(table: Table) -> str:
+    finite = [repr(x) if math.isfinite(x) else "HUGE_VAL" for x in table.values.tolist()]
+    rows = [f"    {', '.join(finite[i : i + 8])}," for i in range(0, len(finite), 8)]
+    head = f"static const double {_table_name(table)}[{len(finite)}] = {{"
+    return "\n".join([head, *rows, "};"])

@@ -14,7 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+import numpy as np
+
 from ramify.codegen.target import Target
+from ramify.core.table import Table
 from ramify.trace.graph import Graph
 
 ANGLE_LIMIT: Final = 1.0e6
@@ -59,6 +62,7 @@ class Writer:
         self.lines: list[str] = []
         self._count = 0
         self.intrinsics: set[str] = set()
+        self._tables: set[str] = set()
         self.vector = "double" if self.width == 1 else f"<{self.width} x double>"
         self.integer = "i64" if self.width == 1 else f"<{self.width} x i64>"
         self.suffix = "f64" if self.width == 1 else f"v{self.width}f64"
@@ -190,6 +194,41 @@ class Writer:
         kind = "i1" if self.width == 1 else f"<{self.width} x i1>"
         return self.put(f"select {kind} {condition}, {self.vector} {a}, {self.vector} {b}")
 
+    def lookup(self, table: Table, place: str) -> str:
+        """The entries of a table, which is part of the code's own memory, at whole numbers; what is
+        beyond its ends, or no number, takes the end.
+        """
+        name, size = f"@table.{table.digest}", len(table)
+        if name not in self._tables:
+            self._tables.add(name)
+            data = f'[{8 * size} x i8] c"{_bytes(table)}"'
+            self.intrinsics.add(f"{name} = private unnamed_addr constant {data}, align 64")
+        zero, last = self.const(0.0), self.const(size - 1.0)
+        place = self.pick(self.put(f"fcmp ogt {self.vector} {place}, {zero}"), place, zero)
+        place = self.pick(self.put(f"fcmp olt {self.vector} {place}, {last}"), place, last)
+        index = self.put(f"fptosi {self.vector} {place} to {self.integer}")
+        at = self.put(f"getelementptr double, ptr {name}, {self.integer} {index}")
+        if self.width == 1:
+            return self.put(f"load double, ptr {at}")
+        pointers, lanes = f"<{self.width} x ptr>", f"<{self.width} x i1>"
+        gather = f"@llvm.masked.gather.{self.suffix}.v{self.width}p0"
+        self.intrinsics.add(
+            f"declare {self.vector} {gather}({pointers}, i32, {lanes}, {self.vector})"
+        )
+        every = f"<{', '.join(['i1 true'] * self.width)}>"
+        return self.put(
+            f"call {self.vector} {gather}({pointers} {at}, i32 8, {lanes} {every}, "
+            f"{self.vector} zeroinitializer)"
+        )
+
+
+def _bytes(table: Table) -> str:
+    """A table as LLVM writes a string: every byte as a backslash and two digits."""
+    digits = np.frombuffer(table.values.tobytes().hex().encode(), dtype="S1").reshape(-1, 2)
+    text = np.full((len(digits), 3), b"\\", dtype="S1")
+    text[:, 1:] = digits
+    return text.tobytes().decode()
+
 
 _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
     "add": lambda w, a: w.binary("fadd", *a),
@@ -257,6 +296,8 @@ class Emission:
                 self._on_angle(values[args[0]])
                 self._angles[args[0]] = writer.sine_cosine(values[args[0]])
             values[node] = self._angles[args[0]][op == "cos"]
+        elif op == "lookup":
+            values[node] = writer.lookup(graph.payload[node], values[args[0]])
         elif node in self._fused:
             return
         elif op in ("add", "sub") and (args[0] in self._fused or args[1] in self._fused):

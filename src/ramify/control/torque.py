@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
+
 from ramify.control.base import CONTROLLERS, Controller, Forces, spread
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.errors import StateError
@@ -14,7 +16,7 @@ from ramify.core.scalar import Scalar, select
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.model.drives import Driven
-from ramify.motion.pieces import pick
+from ramify.motion.pieces import Columns, Knots, shown
 from ramify.motion.reading import Coordinates
 from ramify.motion.trajectory import row, table
 
@@ -42,14 +44,13 @@ class Torque(Controller):
 
 
 @CONTROLLERS.add("torque_table")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TorqueTable(Controller):
     """Forces ``values`` (T, k) or (T, nv), N m or N, at the rising ``times`` (T,), s; k the number
     of driven coordinates.
 
     interpolate: "linear" between the rows, or "hold", each row until the next. The first row holds
-    before its time, the last after. The text costs some selections per row when it is compiled: for
-    tables of thousands of rows use the ``tau`` of ``rf.rollout``.
+    before its time, the last after. Rows are memory of the compiled code: a table may be long.
 
     Raises StateError where times do not rise, shapes do not fit, a value is not finite or
     ``interpolate`` is unknown.
@@ -66,22 +67,33 @@ class TorqueTable(Controller):
         times, values = table("values", self.times, self.values, least=1)
         settle(self, times=times, values=values)
 
+    def __repr__(self) -> str:
+        return self._shown
+
     @cached_property
-    def _lines(self) -> list[list[float]]:
-        """For every interval: its first time, the forces there, and their slopes."""
-        ends = zip(self.times, self.times[1:], self.values, self.values[1:], strict=False)
-        return [
-            [t0, *one, *((b - a) / (t1 - t0) for a, b in zip(one, other, strict=True))]
-            for t0, t1, one, other in ends
-        ]
+    def _shown(self) -> str:
+        return shown(self, "times", "values")
+
+    @cached_property
+    def _knots(self) -> Knots:
+        return Knots(self.times[1:] if self.interpolate == "hold" else self.times[1:-1])
+
+    @cached_property
+    def _rows(self) -> Columns:
+        """Times and forces."""
+        return Columns(np.column_stack([self.times, self.values]))
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> Forces:
-        if self.interpolate == "hold" or len(self.times) == 1:
-            return list(spread("values", pick(t, self.times[1:], self.values), driven, robot)), []
-        s = select(t < self.times[0], self.times[0], select(t > self.times[-1], self.times[-1], t))
-        first, *numbers = pick(s, self.times[1:-1], self._lines)
-        u, n = s - first, len(self.values[0])
-        tau = [a + u * slope for a, slope in zip(numbers[:n], numbers[n:], strict=True)]
+        if len(self.times) == 1:
+            return list(spread("values", self.values[0], driven, robot)), []
+        first, last = self.times[0], self.times[-1]
+        s = select(t < first, first, select(t > last, last, t))
+        at = self._knots.below(s)
+        t0, *tau = self._rows.row(at)
+        if self.interpolate == "linear":
+            t1, *other = self._rows.row(at + 1.0)
+            u = (s - t0) / (t1 - t0)
+            tau = [a + u * (b - a) for a, b in zip(tau, other, strict=True)]
         return list(spread("values", tau, driven, robot)), []

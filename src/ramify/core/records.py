@@ -60,7 +60,7 @@ def ships_with_ramify(part: Any) -> bool:
     say all there is.
     """
     if isinstance(part, (tuple, list)):
-        return all(map(ships_with_ramify, part))
+        return bool(part and isinstance(part[0], float)) or all(map(ships_with_ramify, part))
     if not is_dataclass(part):
         return True
     return type(part).__module__.startswith("ramify.") and all(

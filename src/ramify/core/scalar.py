@@ -13,6 +13,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from ramify.core.table import Table
+
 Scalar = Any
 """Whatever supports ``+ - * /`` and the functions of this module."""
 
@@ -76,6 +78,32 @@ def floor(x: Scalar) -> Scalar:
 def atan2(y: Scalar, x: Scalar) -> Scalar:
     """Angle in radians of the point (x, y)."""
     return _apply("atan2", y, x)
+
+
+def lookup(table: Table, place: Scalar) -> Scalar:
+    """The entry of a table at a whole number; the first or the last one beyond its ends."""
+    if isinstance(place, (float, int)):
+        return float(table.values[int(min(place, len(table) - 1)) if place > 0.0 else 0])
+    if hasattr(place, "_lookup_"):
+        return place._lookup_(table)
+    name = _library(place)
+    if name in ("numpy", "jax.numpy"):
+        library = import_module(name)
+        at = library.clip(place, 0.0, len(table) - 1.0).astype(int)
+        return library.asarray(table.values)[at]
+    return _chosen(table.values.tolist(), place, 0)
+
+
+def _chosen(values: list[float], place: Scalar, first: int) -> Scalar:
+    """The entry by halving, for scalars that have no memory."""
+    if len(values) == 1:
+        return values[0]
+    middle = len(values) // 2
+    low, high = (
+        _chosen(values[:middle], place, first),
+        _chosen(values[middle:], place, first + middle),
+    )
+    return select(place < first + middle, low, high)
 
 
 def select(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ramify.core.scalar import Scalar, atan2, cos, floor, select, sin, sqrt
+from ramify.core.scalar import Scalar, atan2, cos, floor, lookup, select, sin, sqrt
+from ramify.core.table import Table
 
 
 class Jet:
@@ -79,6 +80,9 @@ class Jet:
         root = sqrt(self.x)
         rate = 0.5 / root
         return self._through(root, rate, -0.5 * rate / self.x)
+
+    def _lookup_(self, table: Table) -> Jet:
+        return Jet(lookup(table, self.x))
 
     def _floor_(self, _: Any) -> Jet:
         return Jet(floor(self.x))

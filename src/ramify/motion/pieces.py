@@ -1,10 +1,65 @@
-"""Functions in pieces: which piece holds at a time, decided by ``select`` so that it can be traced."""
+"""Functions in pieces: which piece holds at a time, decided by ``select`` so that it can be traced.
+
+Pieces of known numbers are rows of a table, memory that compiled code reads; the search for the row
+takes a step for each doubling of their number.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
 
-from ramify.core.scalar import Scalar, select
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.scalar import Scalar, lookup, select
+from ramify.core.table import Table
+
+SHOWN = 64
+"""Rows of a table that a repr writes out."""
+
+
+class Knots:
+    """Rising numbers (m,): ``below(t)`` is how many of them are not above t."""
+
+    def __init__(self, knots: ArrayLike) -> None:
+        given = np.atleast_1d(np.asarray(knots, dtype=np.float64))
+        self._largest = 1 << (max(1, len(given)).bit_length() - 1)
+        padded = np.full(2 * self._largest - 1, np.inf)
+        padded[: len(given)] = given
+        self._table = Table(padded)
+
+    def below(self, t: Scalar) -> Scalar:
+        count: Scalar = 0.0
+        step = self._largest
+        while step:
+            further = count + float(step)
+            count = select(lookup(self._table, further - 1.0) <= t, further, count)
+            step //= 2
+        return count
+
+
+class Columns:
+    """Rows of known numbers (n, k): ``row(i)`` are those of one."""
+
+    def __init__(self, rows: ArrayLike) -> None:
+        array = np.asarray(rows, dtype=np.float64)
+        self._tables = [Table(column) for column in array.T]
+
+    def row(self, i: Scalar) -> list[Scalar]:
+        return [lookup(table, i) for table in self._tables]
+
+
+def shown(record: Any, *long: str) -> str:
+    """The repr of a dataclass; the fields ``long`` by a digest where they have many rows."""
+    short = {name for name in long if len(getattr(record, name)) > SHOWN}
+    parts = [
+        f"{f.name}={Table(getattr(record, f.name)) if f.name in short else getattr(record, f.name)!r}"
+        for f in fields(record)
+        if f.repr
+    ]
+    return f"{type(record).__qualname__}({', '.join(parts)})"
 
 
 def pick(t: Scalar, knots: Sequence[float], rows: Sequence[Sequence[Scalar]]) -> Sequence[Scalar]:

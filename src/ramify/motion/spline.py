@@ -14,22 +14,22 @@ from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
-from ramify.motion.pieces import pick
+from ramify.motion.pieces import Columns, Knots, shown
 from ramify.motion.trajectory import MOTIONS, Row, Texts, Trajectory, row, table
 
 ENDS = ("natural", "clamped", "not_a_knot")
 
 
 @MOTIONS.add("spline")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spline(Trajectory):
     """The cubic spline through ``points`` (T, n), rad or m, at the rising ``times`` (T,), s.
 
     On each interval q = c_0 + c_1 u + c_2 u^2 + c_3 u^3 with u the time since its first knot; q, v
     and a are continuous in between. ``ends``: "natural" (no acceleration at both ends), "clamped"
     (``start_rate`` and ``end_rate`` are given, rest by default) or "not_a_knot" (the first two and
-    the last two intervals share one cubic each). The text costs about 4 n selections per knot when
-    it is compiled: meant for up to some fifty knots.
+    the last two intervals share one cubic each). The cubics are memory of the compiled code: there
+    may be many.
 
     Raises StateError where times do not rise, shapes do not fit, a value is not finite or ``ends``
     is unknown.
@@ -57,6 +57,13 @@ class Spline(Trajectory):
             rates[name] = rate * len(points[0]) if len(rate) == 1 else rate
         settle(self, times=times, points=points, **rates)
 
+    def __repr__(self) -> str:
+        return self._shown
+
+    @cached_property
+    def _shown(self) -> str:
+        return shown(self, "times", "points")
+
     @property
     def n(self) -> int:
         return len(self.points[0])
@@ -74,8 +81,10 @@ class Spline(Trajectory):
         return float(self.times[-1])
 
     @cached_property
-    def _rows(self) -> list[list[float]]:
-        """For every interval: its first knot, then c_0, c_1, c_2, c_3 of all coordinates."""
+    def _cubics(self) -> tuple[Knots, Columns]:
+        """The knots between intervals; for every interval its first knot, then c_0, c_1, c_2, c_3 of
+        all coordinates.
+        """
         t, y = np.array(self.times), np.array(self.points)
         h = np.diff(t)[:, None]
         slope = np.diff(y, axis=0) / h
@@ -83,12 +92,12 @@ class Spline(Trajectory):
             h[:, 0], slope, self.ends, np.array(self.start_rate), np.array(self.end_rate)
         )
         c1 = slope - h * (2.0 * m[:-1] + m[1:]) / 6.0
-        return np.hstack(
-            [t[:-1, None], y[:-1], c1, 0.5 * m[:-1], np.diff(m, axis=0) / (6.0 * h)]
-        ).tolist()
+        rows = [t[:-1, None], y[:-1], c1, 0.5 * m[:-1], np.diff(m, axis=0) / (6.0 * h)]
+        return Knots(t[1:-1]), Columns(np.hstack(rows))
 
     def inside(self, t: Scalar) -> Texts:
-        first, *c = pick(t, self.times[1:-1], self._rows)
+        knots, rows = self._cubics
+        first, *c = rows.row(knots.below(t))
         u, n = t - first, self.n
         q: list[Scalar] = []
         v: list[Scalar] = []

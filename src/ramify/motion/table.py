@@ -10,18 +10,18 @@ from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import Numbers, Rows
 from ramify.documents.kinds import key
+from ramify.motion.pieces import shown
 from ramify.motion.spline import Spline
 from ramify.motion.trajectory import MOTIONS, Texts, Trajectory, table
 
 
 @MOTIONS.add("table")
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Table(Trajectory):
     """Positions ``values`` (T, n), rad or m, at the rising ``times`` (T,), s.
 
     Between the rows runs the cubic spline with "not_a_knot" ends: rates and accelerations are its
-    exact derivatives, continuous, and a motion that is a cubic is met exactly. A table of thousands
-    of rows is fine for ``at``; compiled code grows with every row.
+    exact derivatives, continuous, and a motion that is a cubic is met exactly. A table may be long.
 
     Raises StateError where times do not rise, shapes do not fit or a value is not finite.
     """
@@ -32,6 +32,13 @@ class Table(Trajectory):
     def __post_init__(self) -> None:
         times, values = table("values", self.times, self.values, least=2)
         settle(self, times=times, values=values)
+
+    def __repr__(self) -> str:
+        return self._shown
+
+    @cached_property
+    def _shown(self) -> str:
+        return shown(self, "times", "values")
 
     @cached_property
     def _spline(self) -> Spline:

@@ -161,8 +161,8 @@ def table(
 ) -> tuple[Row, tuple[Row, ...]]:
     """Rising times (T,), and values (T,) or (T, n) as rows of finite floats."""
     t = row("times", times)
-    late = next((i for i in range(1, len(t)) if t[i] <= t[i - 1]), None)
-    if late is not None:
+    late = int(np.argmax(np.diff(t) <= 0.0)) + 1 if len(t) > 1 else 0
+    if late and t[late] <= t[late - 1]:
         raise StateError(
             f"times[{late}] is {t[late]} s, not after times[{late - 1}], {t[late - 1]} s; times "
             "must rise"
@@ -178,7 +178,7 @@ def table(
     if not np.isfinite(array).all():
         i, j = (int(x) for x in np.argwhere(~np.isfinite(array))[0])
         raise StateError(f"{name}[{i}, {j}] is {array[i, j]}; it must be finite")
-    return t, tuple(tuple(r) for r in array.tolist())
+    return t, tuple(map(tuple, array.tolist()))
 
 
 def span(begin: float, duration: float, endless: bool = False) -> tuple[float, float]:

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NoReturn
 
+from ramify.core.table import Table
+
 OPS: Final = {
     "const": 0, "symbol": 0, "add": 2, "sub": 2, "mul": 2, "neg": 1, "recip": 1, "sqrt": 1,
     "floor": 1,
-    "sin": 1, "cos": 1, "atan2": 2, "lt": 2, "le": 2, "select": 3,
+    "sin": 1, "cos": 1, "atan2": 2, "lt": 2, "le": 2, "select": 3, "lookup": 1,
 }  # fmt: skip
 """The operations and how many operands each takes."""
 
@@ -57,6 +59,17 @@ class Graph:
             node = self._known[key] = len(self.ops)
             self.ops.append(op)
             self.args.append(args)
+        return node
+
+    def lookup(self, table: Table, place: int) -> int:
+        """The node of an entry of a table, which is its payload."""
+        key = ("lookup", table.digest, place)
+        node = self._known.get(key)
+        if node is None:
+            node = self._known[key] = len(self.ops)
+            self.ops.append("lookup")
+            self.args.append((place,))
+            self.payload[node] = table
         return node
 
     # ---- folding ----
@@ -211,6 +224,9 @@ class Expr:
 
     def _floor_(self, _: Any) -> Any:
         return self._unary("floor")
+
+    def _lookup_(self, table: Table) -> Any:
+        return Expr(self.graph, self.graph.lookup(table, self.node))
 
     def _atan2_(self, y: Expr | float, x: Expr | float) -> Any:
         g = self.graph

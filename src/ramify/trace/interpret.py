@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ramify.core.scalar import lookup
 from ramify.trace.program import Program
 
 MEANING: Final[dict[str, Callable[..., Any]]] = {
@@ -24,6 +25,7 @@ MEANING: Final[dict[str, Callable[..., Any]]] = {
     "lt": np.less,
     "le": np.less_equal,
     "select": np.where,
+    "lookup": lookup,
 }
 
 
@@ -38,7 +40,8 @@ def interpret(program: Program, inputs: Sequence[NDArray[np.float64]]) -> list[N
             port, position = graph.payload[node]
             values[node] = inputs[port][:, position]
         else:
-            values[node] = MEANING[op](*(values[arg] for arg in graph.args[node]))
+            tables = (graph.payload[node],) if op == "lookup" else ()
+            values[node] = MEANING[op](*tables, *(values[arg] for arg in graph.args[node]))
     batch = inputs[0].shape[0]
     return [
         np.stack([np.broadcast_to(values[node], (batch,)) for node in nodes], axis=1)

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ramify.core.records import flatten, rebuild
-from ramify.core.scalar import Scalar, cos, floor, sin, sqrt
+from ramify.core.scalar import Scalar, cos, floor, lookup, sin, sqrt
+from ramify.core.table import Table
 
 
 class Dual:
@@ -66,6 +67,9 @@ class Dual:
 
     def _floor_(self, _: Any) -> Any:
         return floor(self.value)
+
+    def _lookup_(self, table: Table) -> Any:
+        return lookup(table, self.value)
 
     def _sqrt_(self, _: Any) -> Any:
         root = sqrt(self.value)
