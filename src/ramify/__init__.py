@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ramify.model.frame import Frame
     from ramify.scenario_files.scenario import Scenario, scenario
     from ramify.scenario_files.shipped import scenarios
+    from ramify.sim.linearize import linearize
     from ramify.sim.rollout import Rollout, rollout
     from ramify.studies.study import Study, study
 
@@ -46,6 +47,7 @@ _LAZY = {
     "from_dh": "ramify.api.build",
     "load": "ramify.api.build",
     "robots": "ramify.files.load",
+    "linearize": "ramify.sim.linearize",
     "rollout": "ramify.sim.rollout",
     "scenario": "ramify.scenario_files.scenario",
     "scenarios": "ramify.scenario_files.shipped",
@@ -66,7 +68,7 @@ _MODULES = ("contact", "control", "formulations", "motion", "view")
 __all__ = [
     "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
     "SimulationError", "StateError", "Study", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh",
-    "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
+    "linearize", "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
     "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload", "with_tool",
 ]  # fmt: skip
 

@@ -1,0 +1,198 @@
+"""The linear system near a state: of the motion, or of one step of an integrator."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.codegen.backend import Unrolled
+from ramify.codegen.keys import digest
+from ramify.codegen.stepper import Scheme
+from ramify.core.arrays import Array, together
+from ramify.core.errors import SimulationError
+from ramify.kernels.make import kernel
+from ramify.model.configuration import checked, configuration, unit_rates
+from ramify.model.robot import Robot
+from ramify.sim.field import Field
+from ramify.sim.integrators import scheme_of
+from ramify.sim.make_field import ControlLike, GroundLike, make_field
+from ramify.trace.differentiate import tangent
+
+
+class Linearization(NamedTuple):
+    """A (..., nx, nx) and B (..., nx, nv): dx/dt = A x + B u, or x+ = A x + B u over a step.
+
+    x = [q, v, z] are deviations: q as velocities move it (``difference``; beside a quaternion a
+    rotation about the body's own axes), v, and the controller's own states; u are deviations of
+    the joint forces.
+    """
+
+    A: Array
+    B: Array
+
+
+def linearize(
+    model: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    dt: float | None = None,
+    method: str | None = None,
+    ground: GroundLike = None,
+    control: ControlLike = None,
+    *,
+    passive: bool = True,
+) -> Linearization:
+    """A and B at states q (..., nq), v (..., nv) under joint forces tau (..., nv).
+
+    dt: a step in s; then A and B take one step to the next, with tau held: exactly (matrix
+    exponential), or as the fixed-step scheme ``method`` does. ground, control as in ``simulate``:
+    tau acts beside the controller. passive: springs, damping, friction and stops of the machine
+    act. With loops, accelerations are those the loops allow; deviations that open them are
+    directions like others. On a ground the derivative is that of the mode of each contact at the
+    state; at a kink it is one of the two.
+    """
+    given = {
+        "q": configuration(model, "q", q),
+        "v": checked(model, "v", v, model.nv),
+        "tau": checked(model, "tau", tau, model.nv),
+    }
+    lead = together(**{name: x.shape[:-1] for name, x in given.items()})
+    states = [
+        np.broadcast_to(x, (*lead, x.shape[-1])).reshape(-1, x.shape[-1]) for x in given.values()
+    ]
+    if method is not None and dt is None:
+        raise SimulationError(f"method {method!r} needs a step: give dt, in s")
+    if dt is not None and not (np.isfinite(dt) and dt > 0.0):
+        raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
+    field = make_field(model, control, 0.0, ground, passive=passive, stops=passive)
+    if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
+        raise SimulationError(
+            f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
+            "continuous law over scalars (PD, ComputedTorque …), or none"
+        )
+    if method is None:
+        A, B = _continuous(field, *states)
+        if dt is not None:
+            A, B = _held(A, B, dt)
+    else:
+        assert dt is not None
+        if model.loops:
+            raise SimulationError(
+                "a step of a robot with loops ends with their projection, which is not "
+                "differentiated; leave out method"
+            )
+        A, B = _step(field, scheme_of(method), dt, *states)
+    return Linearization(A.reshape(*lead, *A.shape[1:]), B.reshape(*lead, *B.shape[1:]))
+
+
+def _continuous(field: Field, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+    model, n = field.model, field.model.nv
+    nx = 2 * n + field.states
+    A, B = np.zeros((len(q), nx, nx)), np.zeros((len(q), nx, n))
+    A[:, np.arange(n), n + np.arange(n)] = 1.0
+    for _, j in model.layout.balls:  # the deviation of a rotation turns with the body: -w x
+        w = v[:, j : j + 3]
+        for i in range(3):
+            A[:, j + (i + 1) % 3, j + (i + 2) % 3] = w[:, i]
+            A[:, j + (i + 2) % 3, j + (i + 1) % 3] = -w[:, i]
+    plain = field.control is None and field.contact is None and not field.machine
+    if plain and not model.loops and not (field.efforts and np.isfinite(field.effort_ranges).any()):
+        by_q, by_v, by_tau = kernel(model, "forward_dynamics_derivatives")(q, v, tau)
+        A[:, n:, :n], A[:, n:, n:], B[:, n:] = by_q, by_v, by_tau
+        return A, B
+    dy, du = _directions(field, q)
+    slopes = _along(field, field.start(q, v)[:, None], tau[:, None], dy, du)
+    rows = np.swapaxes(slopes[..., field.parts[1].start : field.parts[2].stop], -1, -2)
+    A[:, n:], B[:, n:] = rows[..., :nx], rows[..., nx:]
+    return A, B
+
+
+def _directions(field: Field, q: Array) -> tuple[Array, Array]:
+    """Unit deviations of [x, u], as directions of y (N, nx + nv, size) and of u (nx + nv, nv)."""
+    n, (of_q, of_v, of_z, _) = field.model.nv, field.parts
+    nx = 2 * n + field.states
+    dy, du = np.zeros((len(q), nx + n, field.size)), np.zeros((nx + n, n))
+    dy[:, :n, of_q] = unit_rates(field.model, q)
+    dy[:, n : 2 * n, of_v] = np.eye(n)
+    dy[:, 2 * n : nx, of_z] = np.eye(field.states)
+    du[nx:] = np.eye(n)
+    return dy, du
+
+
+def _along(field: Field, y: Array, u: Array, dy: Array, du: Array) -> Array:
+    """The derivatives of y' along all directions (N, directions, size), one batch."""
+    key = digest("tangent", field.fingerprint)
+    made: Unrolled | None = field.model.memo.get(key)
+    if made is None:
+        made = Unrolled(lambda: tangent(field.program, (1, 2)), lambda: key, "field_tangent")
+        field.model.memo[key] = made
+    shape = dy.shape[:-1]
+    rows = [
+        np.ascontiguousarray(np.broadcast_to(x, (*shape, x.shape[-1]))).reshape(-1, x.shape[-1])
+        for x in (np.zeros(1), y, u, dy, du)
+    ]
+    out = np.empty((len(rows[0]), field.size))
+    made.run(rows, [out], 0, len(out))
+    if not np.isfinite(out).all():
+        raise SimulationError(
+            "the motion has no derivative at some state: a square root or a quotient is singular "
+            "there, as friction exactly at rest may be; move the state a little"
+        )
+    return out.reshape(dy.shape)
+
+
+def _held(A: Array, B: Array, dt: float) -> tuple[Array, Array]:
+    """Over a step with u held: the exponential of [[A, B], [0, 0]] dt."""
+    from scipy.linalg import expm
+
+    nx, n = B.shape[1:]
+    whole = np.zeros((len(A), nx + n, nx + n))
+    whole[:, :nx] = np.concatenate([A, B], axis=-1) * dt
+    found = expm(whole)
+    return found[:, :nx, :nx], found[:, :nx, nx:]
+
+
+def _step(
+    field: Field, scheme: Scheme, dt: float, q: Array, v: Array, tau: Array
+) -> tuple[Array, Array]:
+    """One step and its derivatives, stage by stage."""
+    u, y = tau[:, None], field.start(q, v)[:, None]
+    dy, du = _directions(field, q)
+    compiled = field.compiled()
+
+    def f(at: Array) -> Array:
+        rows = [np.zeros((len(q), 1)), np.ascontiguousarray(at[:, 0]), np.ascontiguousarray(tau)]
+        out = np.empty((len(q), field.size))
+        compiled.run(rows, [out], 0, len(q))
+        return out[:, None]
+
+    of_q, of_v = field.parts[:2]
+    if scheme.kick:
+        ahead, d_ahead = y + dt * f(y), dy + dt * _along(field, y, u, dy, du)
+        y, dy = ahead.copy(), d_ahead.copy()
+        start, d_start = field.start(q, v)[:, None], _directions(field, q)[0]
+        y[..., of_q], dy[..., of_q] = start[..., of_q], d_start[..., of_q]
+        k, dk = f(y), _along(field, y, u, dy, du)
+        y[..., of_q] += dt * k[..., of_q]
+        dy[..., of_q] += dt * dk[..., of_q]
+    else:
+        k_all: list[Array] = []
+        dk_all: list[Array] = []
+        for row in scheme.a:
+            at, d_at = y, dy
+            for a, k, dk in zip(row, k_all, dk_all, strict=False):
+                at, d_at = at + dt * a * k, d_at + dt * a * dk
+            k_all.append(f(at))
+            dk_all.append(_along(field, at, u, d_at, du))
+        y = y + sum(dt * b * k for b, k in zip(scheme.b, k_all, strict=True))
+        dy = dy + sum(dt * b * dk for b, dk in zip(scheme.b, dk_all, strict=True))
+    units = unit_rates(field.model, y[:, 0, of_q])
+    lengths = (units * units).sum(axis=-1)
+    moved = np.einsum("ndi,nki->ndk", dy[..., of_q], units) / lengths[:, None]
+    rest = slice(of_v.start, field.parts[2].stop)
+    found = np.swapaxes(np.concatenate([moved, dy[..., rest]], axis=-1), -1, -2)
+    nx = 2 * field.model.nv + field.states
+    return found[..., :nx], found[..., nx:]
