@@ -1,4 +1,4 @@
-"""The picture of the layers, docs/pictures/layers.svg, from the table in tests/test_architecture.py.
+"""The picture of the layers (docs/pictures/layers.svg) of the table in tests/test_architecture.py.
 
 Run ``python docs/layers.py`` after a change of the table; a test compares the two.
 """
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "pictures" / "layers.svg"
 
 CONTENTS = {
-    "core": "scalars, spatial vectors, arrays, errors",
+    "core": "scalars, spatial types, errors",
     "trace": "expressions, derivatives, counts",
     "model": "the robot as data",
     "documents": "YAML, XML, arithmetic, mistakes",

@@ -1,4 +1,4 @@
-"""Accelerations of ten thousand states of a biped on one foot in one call, and the time it takes."""
+"""Accelerations of ten thousand states of a biped on one foot in one call, and their time."""
 
 from time import perf_counter
 

@@ -1,5 +1,5 @@
-"""README and documentation are true: code runs, commands exist, links lead somewhere, the picture of
-the layers is the table of the layer test, the site builds without a warning.
+"""README and documentation are true: code runs, commands exist, links lead somewhere, the picture
+of the layers is the table of the layer test, the site builds without a warning.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ import ramify as rf
 from ramify.studies import work as working
 from ramify.studies.ledger import Ledger
 from ramify.studies.recipe import versions
+from ramify.studies.units import column_unit, parameter_unit
 from ramify.studies.work import Outcome
 
 SWING = {
@@ -206,7 +207,7 @@ def test_robots_of_another_size_are_refused(tmp_path: Path, part: str) -> None:
     )
     with pytest.raises(
         rf.ModelError,
-        match=rf"{part}.robot.parameters.n: with 3 the robot has 3 degrees of freedom, .* 2; the runs",
+        match=rf"{part}.robot.parameters.n: with 3 the robot has 3 degrees of .* 2; the runs",
     ):
         study(tmp_path / "s.db", scenario=scenario, points={}, keep={}, **how)
 
@@ -340,6 +341,43 @@ def test_pictures(done: rf.Study) -> None:
     assert f"max_speed.{SECOND} [rad/s]" in shown
     assert f"payload.{LINK}.mass [kg]" in shown
     assert f"initial.q_deg.{FIRST} [deg]" in shown
+
+
+@pytest.mark.parametrize(
+    ("robot", "name", "unit"),
+    [
+        ("two_link", "max_speed", "rad/s"),
+        ("stanford_arm", "max_speed", "rad/s or m/s"),
+        ("stanford_arm", "max_torque.joint3", "N"),
+        ("stanford_arm", "max_torque.joint1", "N m"),
+        ("quadruped", "position.trunk.x", "m"),
+        ("two_link", "work", "J"),
+        ("two_link", "steps", ""),
+        ("stanford_arm", "final.v.joint3", "m/s"),
+        ("two_link", "final.q.joint1", "rad"),
+    ],
+)
+def test_units_of_columns(robot: str, name: str, unit: str) -> None:
+    assert column_unit(name, rf.load(robot)) == unit
+
+
+@pytest.mark.parametrize(
+    ("robot", "path", "unit"),
+    [
+        ("two_link", "payload.link2.mass", "kg"),
+        ("two_link", "payload.link2.com.x", "m"),
+        ("two_link", "robot.links.link1.inertia.0", "kg m^2"),
+        ("two_link", "robot.links.link1.dh.alpha_deg", "deg"),
+        ("two_link", "robot.gravity.z", "m/s^2"),
+        ("two_link", "initial.q.joint1", "rad"),
+        ("two_link", "initial.v_deg.joint1", "deg/s"),
+        ("stanford_arm", "initial.v.joint3", "m/s"),
+        ("two_link", "t_end", "s"),
+        ("two_link", "rtol", ""),
+    ],
+)
+def test_units_of_parameters(robot: str, path: str, unit: str) -> None:
+    assert parameter_unit(path, rf.load(robot)) == unit
 
 
 def test_the_page_is_whole_and_escaped(tmp_path: Path) -> None:

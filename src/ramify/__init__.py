@@ -66,9 +66,10 @@ _LAZY = {
 _MODULES = ("contact", "control", "formulations", "motion", "view")
 
 __all__ = [
-    "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result", "Rollout", "Scenario",
-    "SimulationError", "StateError", "Study", "contact", "control", "euler_joint", "euler_joints", "formulations", "from_dh",
-    "linearize", "load", "motion", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
+    "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result",
+    "Rollout", "Scenario", "SimulationError", "StateError", "Study", "contact", "control",
+    "euler_joint", "euler_joints", "formulations", "from_dh", "linearize", "load", "motion",
+    "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
     "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload", "with_tool",
 ]  # fmt: skip
 

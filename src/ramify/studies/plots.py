@@ -119,6 +119,7 @@ def _dependence(panel: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) ->
     """All runs, and the median in tenths of the parameter."""
     panel.tick_params(labelsize=7)
     panel.ticklabel_format(useOffset=False)
+    panel.locator_params(axis="x", nbins=5)  # long numbers must not touch
     many = x.size >= MANY
     panel.plot(
         x, y, ".", ms=2 if many else 3, alpha=0.25 if many else 0.6, color=_BLUE, rasterized=many

@@ -45,7 +45,7 @@ def parameter_unit(path: str, robot: Robot) -> str:
 
 
 def column_unit(column: str, robot: Robot) -> str:
-    """The unit of a kept number; of all joints together where it names none."""
+    """The unit of a kept number; "rad or m" where it covers joints of both kinds."""
     stem, _, rest = column.partition(".")
     if stem == "final":
         kind, _, name = rest.partition(".")
@@ -55,9 +55,9 @@ def column_unit(column: str, robot: Robot) -> str:
         return "m"
     unit = (METRICS.get(stem) or WHOLE.get(stem) or ("",))[0]
     turning, _, sliding = unit.partition(" or ")
-    if not (rest and sliding):
-        return unit
-    return {"rad": turning, "m": sliding}.get(joint_unit(rest, robot), unit)
+    joints = [rest] if rest else list(robot.velocities)
+    kinds = {joint_unit(name, robot) for name in joints} if sliding else set()
+    return turning if kinds == {"rad"} else sliding if kinds == {"m"} else unit
 
 
 def joint_unit(name: str, robot: Robot) -> str:

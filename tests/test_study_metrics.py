@@ -82,7 +82,8 @@ import ramify as rf
 from ramify.studies.outputs import code_of
 names = {"one", "two", "three", "four"}
 def metric(r, a=frozenset(names), *, p="x"):
-    return (r.status in {"ended", "stopped", "other"}) + len(names) + bool(re.compile("x")) + np.ptp(r.q)
+    known = r.status in {"ended", "stopped", "other"}
+    return known + len(names) + bool(re.compile("x")) + np.ptp(r.q)
 print(code_of(metric), code_of(functools.partial(metric, a=names)), code_of(rf.load))
 """
 
