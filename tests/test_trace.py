@@ -18,12 +18,12 @@ from ramify.codegen import backend
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.c99 import c_function, c_library
 from ramify.codegen.keys import digest
+from ramify.core.jet import Jet, rate, value
 from ramify.core.scalar import atan2, cos, floor, lookup, select, sin, sqrt
 from ramify.core.table import Table
 from ramify.trace.graph import OPS, Graph
 from ramify.trace.interpret import MEANING, interpret
 from ramify.trace.program import Port, trace
-from ramify.trace.tangent import Dual, rate, value
 
 NUMBERS = Table([0.5, -1.25, 3.0, 7.5, -2.0])
 TEXTS = {
@@ -127,25 +127,33 @@ def test_an_expression_has_no_truth_value() -> None:
         bool(g.symbol("x") < g.symbol("y"))
 
 
+FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "sin": lambda x: sin(x),
+    "cos": lambda x: cos(x),
+    "sqrt": lambda x: sqrt(x),
+    "sqrt of a sum": lambda x: sqrt(x * x + 2.0),
+    "reciprocal": lambda x: 1.0 / x,
+    "quotient": lambda x: (x - 2.0) / (9.0 - x * x),
+    "product": lambda x: -x * (1.0 - x),
+    "power": lambda x: x**3,
+    "floor": lambda x: floor(x) * x,
+    "lookup": lambda x: lookup(NUMBERS, floor(x) + 1.0) * x,
+    "angle": lambda x: atan2(sin(x), 2.0 + x * x),
+    "angle of a number": lambda x: atan2(0.7, x),
+    "branch": lambda x: select(x < 1.0, x * x, 2.0 - x),
+}
+
+
 @pytest.mark.parametrize("x", [0.3, 1.7])
-@pytest.mark.parametrize(
-    "f",
-    [
-        lambda x: sin(x),
-        lambda x: cos(x),
-        lambda x: sqrt(x),
-        lambda x: sqrt(x * x + 2.0),
-        lambda x: 1.0 / x,
-        lambda x: (x - 2.0) / (3.0 - x * x),
-        lambda x: -x * (1.0 - x),
-        lambda x: floor(x) * x,
-        lambda x: lookup(NUMBERS, floor(x) + 1.0) * x,
-    ],
-    ids=["sin", "cos", "sqrt", "sqrt of a sum", "reciprocal", "quotient", "product", "floor", "lookup"],
-)
-def test_a_dual_number_carries_the_derivative(f: Callable[[Any], Any], x: float) -> None:
-    """f(x + h) to first order; the rate of the argument counts."""
-    found, h = f(Dual(x, 3.0)), 1e-6
-    assert value(found) == pytest.approx(f(x), rel=1e-15)
-    slope = (f(x + h) - f(x - h)) / (2.0 * h)
-    assert rate(found) == pytest.approx(3.0 * slope, rel=1e-8, abs=1e-12)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_jet_carries_the_derivatives(name: str, x: float) -> None:
+    """f(x + 3 h + 5 h^2 / 2) to second order; a jet without ddx has the same value and rate."""
+    f, h = FUNCTIONS[name], 1e-4
+    before, at, after = f(x - h), f(x), f(x + h)
+    slope, bend = (after - before) / (2.0 * h), (after - 2.0 * at + before) / (h * h)
+    found = f(Jet(x, 3.0, 5.0))
+    assert value(found) == pytest.approx(at, rel=1e-15)
+    assert rate(found) == pytest.approx(3.0 * slope, rel=1e-6, abs=1e-12)
+    assert found.ddx == pytest.approx(9.0 * bend + 5.0 * slope, rel=1e-5, abs=1e-6)
+    first = f(Jet(x, 3.0, None))
+    assert (first.x, first.dx, first.ddx) == (found.x, found.dx, None)

@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from ramify.core.errors import StateError
+from ramify.core.jet import Jet, jet
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
-from ramify.motion.jet import Jet, jet
 from ramify.motion.trajectory import Texts, Trajectory, span
 from ramify.trace.graph import Graph, as_node
 

@@ -14,13 +14,13 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
+from ramify.core.jet import Jet, jet
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
 from ramify.documents.forms import Names, Number, Reading
 from ramify.documents.kinds import key
 from ramify.model.drives import driven
 from ramify.model.robot import Robot
-from ramify.motion.jet import Jet, jet
 from ramify.motion.leg import Leg, legs, reaches
 from ramify.motion.pendulum import InvertedPendulum
 from ramify.motion.reading import about_robot

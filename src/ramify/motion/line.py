@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.core.errors import StateError
+from ramify.core.jet import Jet, jet
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
 from ramify.documents.forms import Choice, Numbers
 from ramify.documents.kinds import key
-from ramify.motion.jet import Jet, jet
 from ramify.motion.trajectory import BEGIN, DURATION, MOTIONS, Row, Texts, Trajectory, row, span
 
 

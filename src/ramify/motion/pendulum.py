@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from ramify.core.errors import StateError
+from ramify.core.jet import Jet
 from ramify.core.scalar import Scalar
-from ramify.motion.jet import Jet
 from ramify.motion.trajectory import is_number
 
 

@@ -1,7 +1,7 @@
 """Derivatives along a direction, from the same text: every scalar becomes a number with a rate.
 
-``TangentTree`` wraps a tree (plain or of loops). A column then holds pairs of records, values and
-rates, and a step sees one record of ``Dual`` numbers. Rates that are known to be zero cost nothing.
+``TangentTree`` wraps a tree (plain or rolled). A column then holds pairs of records, values and
+rates, and a step sees one record of jets. Rates that are known to be zero cost nothing.
 """
 
 from __future__ import annotations
@@ -9,93 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ramify.core.jet import Jet, rate, value
 from ramify.core.records import flatten, rebuild
-from ramify.core.scalar import Scalar, cos, floor, lookup, sin, sqrt
-from ramify.core.table import Table
+from ramify.core.scalar import Scalar
 
 
-class Dual:
-    """value + rate * epsilon, with epsilon^2 = 0."""
-
-    __slots__ = ("rate", "value")
-
-    def __init__(self, value: Scalar, rate: Scalar) -> None:
-        self.value = value
-        self.rate = rate
-
-    def __add__(self, o: Any) -> Any:
-        return (
-            dual(self.value + o.value, self.rate + o.rate)
-            if isinstance(o, Dual)
-            else dual(self.value + o, self.rate)
-        )
-
-    __radd__ = __add__
-
-    def __sub__(self, o: Any) -> Any:
-        return (
-            dual(self.value - o.value, self.rate - o.rate)
-            if isinstance(o, Dual)
-            else dual(self.value - o, self.rate)
-        )
-
-    def __rsub__(self, o: Any) -> Any:
-        return dual(o - self.value, -self.rate)
-
-    def __mul__(self, o: Any) -> Any:
-        if isinstance(o, Dual):
-            return dual(self.value * o.value, self.value * o.rate + self.rate * o.value)
-        return dual(self.value * o, self.rate * o)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, o: Any) -> Any:
-        return self * (1.0 / o)
-
-    def __rtruediv__(self, o: Any) -> Any:
-        inverse = 1.0 / self.value
-        return dual(o * inverse, -(o * inverse * inverse * self.rate))
-
-    def __neg__(self) -> Any:
-        return dual(-self.value, -self.rate)
-
-    def _sin_(self, _: Any) -> Any:
-        return dual(sin(self.value), cos(self.value) * self.rate)
-
-    def _cos_(self, _: Any) -> Any:
-        return dual(cos(self.value), -(sin(self.value) * self.rate))
-
-    def _floor_(self, _: Any) -> Any:
-        return floor(self.value)
-
-    def _lookup_(self, table: Table) -> Any:
-        return lookup(table, self.value)
-
-    def _sqrt_(self, _: Any) -> Any:
-        root = sqrt(self.value)
-        return dual(root, self.rate * (0.5 / root))
-
-
-def dual(value: Scalar, rate: Scalar) -> Any:
+def _with_rate(x: Scalar, dx: Scalar) -> Scalar:
     """A number with a rate; the number alone where the rate is known to be zero."""
-    return value if isinstance(rate, float) and rate == 0.0 else Dual(value, rate)
-
-
-def value(x: Any) -> Scalar:
-    """The number without its rate."""
-    return x.value if isinstance(x, Dual) else x
-
-
-def rate(x: Any) -> Scalar:
-    """The rate of a number; zero for one that has none."""
-    return x.rate if isinstance(x, Dual) else 0.0
+    return x if isinstance(dx, float) and dx == 0.0 else Jet(x, dx, None)
 
 
 def join(pair: Any) -> Any:
     """One record of numbers with rates from a pair of records."""
     values, rates = pair
     return rebuild(
-        values, iter([dual(x, dx) for x, dx in zip(flatten(values), flatten(rates), strict=True)])
+        values,
+        iter([_with_rate(x, dx) for x, dx in zip(flatten(values), flatten(rates), strict=True)]),
     )
 
 
