@@ -295,17 +295,28 @@ def test_gimbal_lock_is_seen_by_the_builtin() -> None:
     assert model.singularities(q, tolerance=1e-4) == []
 
 
-def test_answers_lost_in_rounding_name_the_joint() -> None:
-    """So near that the pivot rounds to nothing: the error says which joint, not only that the
-    matrix is singular.
-    """
-    model, q, place = locked("spherical", "ZYZ")
-    zero = np.zeros(model.nv)
-    q[place] = 2e-9
-    with pytest.raises(
-        rf.StateError, match=r"a\[0\] \(joint 'hip.z1'\) is .*: joint 'hip' is in gimbal lock"
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("sequence", ["YXZ", "ZYZ"])
+def test_near_gimbal_lock_answers_are_refused_or_their_lost_digits_reported(
+    tier: Any, sequence: str
+) -> None:
+    """The pivot falls with the square of the distance: at 2e-8 rad no digit of it is left."""
+    model, q, place = locked("spherical", sequence)
+    zero, lock = np.zeros(model.nv), q[place]
+    ask = model.kernel("forward_dynamics", tier)
+    for distance in (2e-9, 2e-8, 9e-7):
+        for sign in (1.0, -1.0):
+            q[place] = lock + sign * distance
+            with pytest.raises(rf.StateError, match="joint 'hip' is in gimbal lock"):
+                ask(q, zero, zero)
+    q[place] = lock + 2e-6
+    with pytest.warns(
+        RuntimeWarning, match=r"'hip' is 2e-06 rad from gimbal lock .*about 12 of 16"
     ):
-        model.kernel("forward_dynamics", "rolled")(q, zero, zero)
+        ask(q, zero, zero)
+    q[place] = lock + 2e-4
+    for _ in range(3):
+        assert np.isfinite(ask(q, zero, zero)).all()
 
 
 @pytest.mark.parametrize("size", [1e200, 1e308, 1e-200])

@@ -18,7 +18,7 @@ from ramify.codegen.vector import number
 
 PLAIN: Final = 0x0001 | 0x0100  # NumPy's flags: C-contiguous, aligned
 _WRITABLE: Final = PLAIN | 0x0400
-LOCK_TOLERANCE: Final = 1e-9  # half turns from a lock; within it the Python path looks closer
+LOCK_TOLERANCE: Final = 4e-5  # half turns from a lock; within it the Python path looks closer
 _DOUBLE: Final = 12  # NumPy's number for float64
 _ROUND: Final = 1.5 * 2.0**52  # added and taken away again, it rounds to a whole number
 _TYPE, _SIZE = 8, 16  # offsets in any object, in a tuple

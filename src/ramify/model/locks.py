@@ -9,6 +9,7 @@ forward dynamics has no answer.
 from __future__ import annotations
 
 import math
+import warnings
 from typing import NamedTuple
 
 import numpy as np
@@ -19,9 +20,9 @@ from ramify.core.errors import StateError
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
 
-LOCK_TOLERANCE = 1e-9
-"""Within so many radians of a lock whatever divides by the inertia of the joints is refused;
-elsewhere it is left alone.
+LOCK_TOLERANCE, NEAR_LOCK = 1e-6, 1e-4
+"""rad: within the first of a lock, whatever divides by the inertia of the joints is refused; within
+the second a warning says how many digits are lost. A pivot falls with the square of the distance.
 """
 
 
@@ -86,14 +87,24 @@ def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[S
 
 
 def check_locks(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> None:
-    """Refuse rows of q that stand in gimbal lock."""
+    """Refuse rows of q that stand in gimbal lock, and warn of those near one."""
     for lock in watched:
-        bad = np.flatnonzero(lock.distance(q[:, lock.place]) <= LOCK_TOLERANCE)
-        if bad.size:
-            state = int(bad[0])
-            raise StateError(
-                _words(lock, names, q[state], f" of state {state}" if q.shape[0] > 1 else "")
-            )
+        distance = lock.distance(q[:, lock.place])
+        state = int(np.argmin(distance)) if len(distance) else 0
+        if not len(distance) or distance[state] > NEAR_LOCK:
+            continue
+        where = f" of state {state}" if q.shape[0] > 1 else ""
+        if distance[state] <= LOCK_TOLERANCE:
+            state = int(np.flatnonzero(distance <= LOCK_TOLERANCE)[0])
+            where = f" of state {state}" if q.shape[0] > 1 else ""
+            raise StateError(_words(lock, names, q[state], where))
+        warnings.warn(
+            f"joint {lock.joint!r} is {distance[state]:.2g} rad from gimbal lock (q[{lock.place}]"
+            f"{where}): about {math.ceil(-2.0 * math.log10(distance[state]))} of 16 digits of what "
+            "divides by its inertia are lost",
+            RuntimeWarning,
+            stacklevel=2,
+        )
 
 
 def suspect(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> str:
@@ -102,10 +113,7 @@ def suspect(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> str:
     """
     near = [(float(lock.distance(q[lock.place])), lock) for lock in watched]
     distance, lock = min(near, default=(math.inf, None))
-    return _words(lock, names, q, "") if lock is not None and distance <= _LOST else ""
-
-
-_LOST = 1e-6  # a pivot falls with the square of the distance
+    return _words(lock, names, q, "") if lock is not None and distance <= NEAR_LOCK else ""
 
 
 def _words(lock: Lock, names: tuple[str, ...], q: Array, where: str) -> str:
