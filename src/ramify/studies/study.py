@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,18 +28,14 @@ from ramify.studies.progress import Progress
 from ramify.studies.recipe import Recipe, versions
 from ramify.studies.spec import Spec, read_spec, read_study_file
 from ramify.studies.stored import facts_of, recipe_of
+from ramify.studies.tasks import Tasks
 from ramify.studies.units import column_unit, parameter_unit
-from ramify.studies.work import Outcome, Task, run_row
+from ramify.studies.work import run_row
 
 if TYPE_CHECKING:
     import pandas
     import xarray
     from matplotlib.figure import Figure
-
-TASK_SECONDS: Final = 0.5
-TASK_BYTES: Final = 4 << 20
-MOST_IN_TASK: Final = 256
-"""Limits of a task: its computing time, the size of what it returns, its number of runs."""
 
 Functions = Mapping[str, Function]
 """Custom metrics by name: functions of a Result that return a number."""
@@ -101,7 +96,7 @@ class Study:
         with Ledger(self.ledger, writer=True) as ledger:
             keys = [self.recipe.key(row) for row in self.points]
             ledger.replan(self._facts(), keys, self.points)
-            tasks = _Tasks(ledger.waiting(again), len(self.parameters), uuid.uuid4().hex)
+            tasks = Tasks(ledger.waiting(again), len(self.parameters), uuid.uuid4().hex)
             missing = [
                 name for name, f in self.recipe.keep.functions.items() if isinstance(f, Missing)
             ]
@@ -115,7 +110,7 @@ class Study:
             return ledger.count()
 
     def _work(
-        self, ledger: Ledger, keys: Sequence[bytes], tasks: _Tasks, by: Engine, progress: bool
+        self, ledger: Ledger, keys: Sequence[bytes], tasks: Tasks, by: Engine, progress: bool
     ) -> None:
         tasks.lanes = by.lanes
         try:
@@ -244,53 +239,6 @@ class Study:
             rows = [row.values for row in ledger.rows()]
         points = np.array(rows).reshape(len(rows), len(parameters))
         return Study(**about, recipe=recipe, points=points, ledger=Path(path))
-
-
-class _Tasks:
-    """Waiting runs divided into tasks: small ones first, then about half a second each, small again
-    towards the end.
-    """
-
-    def __init__(
-        self, rows: Sequence[tuple[int, bytes, bytes]], parameters: int, token: str
-    ) -> None:
-        self.total, self.lanes, self._token = len(rows), 1, token
-        self._numbers = [number for number, _, _ in rows]
-        self._values = np.frombuffer(b"".join(row for _, _, row in rows), dtype=np.float64).reshape(
-            len(rows), parameters
-        )
-        self._next, self._lock = 0, threading.Lock()
-        self._made, self._seconds, self._bytes = 0, 0.0, 0
-
-    def __iter__(self) -> Iterator[Task]:
-        return self
-
-    def __next__(self) -> Task:
-        with self._lock:
-            first, left = self._next, self.total - self._next
-            if not left:
-                raise StopIteration
-            size = min(self._size(), max(1, left // (2 * self.lanes)))
-            self._next += size
-        return Task(
-            self._token,
-            tuple(self._numbers[first : first + size]),
-            self._values[first : first + size],
-        )
-
-    def _size(self) -> int:
-        if not self._made:
-            return 8
-        seconds, kept = max(self._seconds / self._made, 1e-6), max(self._bytes / self._made, 1.0)
-        wanted = max(TASK_SECONDS, 0.02 * self.lanes)
-        return int(max(1, min(wanted / seconds, TASK_BYTES / kept, MOST_IN_TASK)))
-
-    def learn(self, outcomes: Sequence[Outcome]) -> None:
-        """Learn how long runs take and how much they return."""
-        with self._lock:
-            self._made += len(outcomes)
-            self._seconds += sum(o.seconds for o in outcomes)
-            self._bytes += sum(len(o.numbers) + len(o.history) for o in outcomes)
 
 
 def study(
