@@ -242,3 +242,74 @@ def test_loops_are_refused() -> None:
     for method in (model.inverse_dynamics_derivatives, model.forward_dynamics_derivatives):
         with pytest.raises(rf.LoopError, match="four_bar"):
             method(q, v, v)
+
+
+OTHERS = [
+    "bias",
+    "gravity_forces",
+    "energy",
+    "center_of_mass",
+    "momentum",
+    "kinematics",
+    "mass_matrix",
+    "centroidal_momentum_matrix",
+    "hybrid_dynamics",
+]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_algorithm_has_derivatives(name: str) -> None:
+    """Against differences of high order, on a free robot with a ball joint."""
+    model = random_model(3, ["revolute", "ball"], 3, root="free")
+    q, v, a = states(model, 2, 3)
+    function = model.kernel(name)
+    ports = function._plan.inputs
+    given = [q, v, a][: len(ports)]
+    rng = np.random.default_rng(0)
+    along = [rng.normal(size=v.shape) for _ in ports]
+
+    def ahead(h: float) -> list[Array]:
+        moved = [model.integrate(q, h * along[0], 1.0)]
+        moved += [x + h * d for x, d in zip(given[1:], along[1:], strict=True)]
+        found = function(*moved)
+        return [np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))]
+
+    h = 1e-3
+    weights = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
+    rates = model.derivative_along(name, given, along)
+    for i, (rate, by) in enumerate(zip(rates, model.derivatives(name, *given), strict=True)):
+        wanted = sum(w * (ahead(k * h)[i] - ahead(-k * h)[i]) for k, w in weights) / h
+        assert worst(rate, wanted) < 1e-9
+        added = [np.einsum("n...k,nk->n...", m, d) for m, d in zip(by, along, strict=True)]
+        assert worst(sum(added), rate) < 1e-12
+
+
+def test_second_derivatives_along_a_direction() -> None:
+    """d/ds of the matrices, against differences of the analytic ones and the symmetry of second
+    derivatives: (d/dx_i dtau/dx_j) = (d/dx_j dtau/dx_i).
+    """
+    model = rf.load("two_link")
+    n = model.nv
+    q, v, a = (x[0] for x in states(model, 1, 1))
+    zero = np.zeros(n)
+    second = np.array(
+        [
+            model.derivative_along("inverse_dynamics_derivatives", (q, v, a), (e, zero, zero))[0]
+            for e in np.eye(n)
+        ]
+    )  # [i, tau, j]
+    assert worst(second, np.swapaxes(second, 0, 2)) < 1e-12 and np.abs(second).max() > 1e-3
+    step = 1e-5
+    for i, e in enumerate(np.eye(n) * step):
+        up, down = (model.inverse_dynamics_derivatives(q + s * e, v, a)[0] for s in (1, -1))
+        assert worst(second[i], (up - down) / (2 * step)) < 1e-8
+
+
+def test_what_derivatives_refuse() -> None:
+    model = rf.load("two_link")
+    with pytest.raises(rf.StateError, match="takes 2 arrays"):
+        model.derivatives("bias", np.zeros(2))
+    with pytest.raises(rf.StateError, match="dq has shape"):
+        model.derivative_along("gravity_forces", [np.zeros(2)], [np.zeros(3)])
+    with pytest.raises(rf.RamifyError, match="no algorithm"):
+        model.derivatives("biass", np.zeros(2))

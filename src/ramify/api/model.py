@@ -19,7 +19,7 @@ from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError
 from ramify.drives.questions import Driven, Passive, actuator_forces, passive_forces
-from ramify.kernels import floating, identification, make, questions
+from ramify.kernels import floating, identification, make, questions, slopes
 from ramify.lint.finding import Finding
 from ramify.lint.robot import check
 from ramify.loops import solve
@@ -415,6 +415,25 @@ class Model(Robot):
         if out is None:
             return self._forward_dynamics_derivatives.call(q, v, tau)
         return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
+
+    def derivatives(self, name: str, *inputs: ArrayLike) -> tuple[tuple[Array, ...], ...]:
+        """Partial derivatives of any algorithm (a name as in ``kernel``): for every result, those by
+        each input, (..., *shape of the result, columns).
+
+        By q there is a column per velocity, as in ``inverse_dynamics_derivatives``. Large programs
+        are interpreted, not compiled.
+        """
+        return slopes.derivatives(self, name, inputs)
+
+    def derivative_along(
+        self, name: str, inputs: Sequence[ArrayLike], directions: Sequence[ArrayLike]
+    ) -> tuple[Array, ...]:
+        """The rate of every result of an algorithm along a direction in each input; in q that of a
+        velocity (..., nv).
+
+        With ``"inverse_dynamics_derivatives"`` these are second derivatives times a direction.
+        """
+        return slopes.derivative_along(self, name, inputs, directions)
 
     # ---- identification ----
 
