@@ -23,6 +23,7 @@ from ramify.formulations import (
     crossover,
     denoc_matrices,
     elimination,
+    floating_denoc,
     general_count,
     lin,
     published_count,
@@ -734,3 +735,40 @@ def test_crossovers() -> None:
     """Lin's table I: his inertia matrix is the cheaper one from four joints on."""
     assert crossover("lin_inertia", "renaud_inertia") == 4
     assert crossover("renaud_inertia", "lin_inertia") is None
+
+
+# ---- the base as module M0 ----
+
+
+@pytest.mark.parametrize(
+    ("robot", "size", "n"), [("planar_biped", 42, 12), ("spatial_biped", 78, 18), ("hexapod", 0, 0)]
+)
+def test_the_base_as_a_module(robot: str, size: int, n: int) -> None:
+    """Sizes of section 4.4, N = N_l N_d, I = N' M N, dN/dt, and no entries between legs."""
+    m = rf.load(robot)
+    q, v = m.random(3)
+    d = floating_denoc(m, q, v)
+    assert size == 0 or (d.N_l.shape, d.N_d.shape) == ((size, size), (size, n))
+    assert error(d.N_l @ d.N_d, d.N) < 1e-12
+    assert error(d.N.T @ d.M @ d.N, m.mass_matrix(q)) < 1e-11
+    assert error(d.N_d.T @ d.M_tilde @ d.N_d, d.I) < 1e-11  # (5.16)
+    assert error(d.N @ v, d.t) < 1e-12
+    h = 1e-6
+    later, before = (floating_denoc(m, q + s * h * v, v).N for s in (1.0, -1.0))
+    np.testing.assert_allclose(d.N_dot, (later - before) / (2.0 * h), atol=1e-6)
+    assert d.modules[0] == (0,)
+    for i, one in enumerate(d.modules[1:], 1):
+        for k, other in enumerate(d.modules[1:], 1):
+            block = d.N_l[6 * one[0] : 6 * one[-1] + 6, 6 * other[0] : 6 * other[-1] + 6]
+            assert block.any() == (i == k)  # legs do not carry each other
+    np.testing.assert_array_equal(d.P_0[:3, 3:], 0.0)
+    np.testing.assert_allclose(d.P_0[3:, 3:], np.eye(3), atol=1e-15)
+    np.testing.assert_allclose(d.P_0[3:, :3], 0.0, atol=1e-15)
+    np.testing.assert_allclose(d.t[:3], d.L_0 @ v[3:6], atol=1e-12)
+
+
+def test_module_m0_needs_a_floating_base() -> None:
+    for name, options in (("kuka_kr5", {}), ("planar_biped", {"base": "free"})):
+        m = rf.load(name, **options)  # type: ignore[arg-type]
+        with pytest.raises(rf.ModelError, match=r"module M0 is a base on one free_euler joint"):
+            floating_denoc(m, m.neutral(), np.zeros(m.nv))

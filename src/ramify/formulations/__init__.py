@@ -4,6 +4,7 @@ as written.
 
 from __future__ import annotations
 
+from ramify.formulations.base_module import FloatingDenoc, floating_denoc
 from ramify.formulations.counting.general import (
     FORMULATIONS,
     Formulation,
@@ -20,12 +21,14 @@ __all__ = [
     "FORMULATIONS",
     "Denoc",
     "Equations",
+    "FloatingDenoc",
     "Formulation",
     "MassCentre",
     "StepTable",
     "crossover",
     "denoc_matrices",
     "equations",
+    "floating_denoc",
     "general_count",
     "mass_centre_matrices",
     "published_count",

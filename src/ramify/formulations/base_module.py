@@ -1,0 +1,94 @@
+"""The DeNOC matrices of a floating robot with its base as module M0, in the sizes of the book.
+
+Elsewhere a floating base is a run of six links on one axis each, like any other joint of several
+degrees of freedom. The book (sections 4.3, 7.1) takes it as one body with the rates of its angles
+and of its origin: t_0 = P_0 q'_0, P_0 = [[L_0, 0], [0, 1]]. The matrices are the same but for the
+five massless links in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.formulations.denoc import cross_tensor, denoc_matrices
+from ramify.kernels.questions import kinematics
+from ramify.model.robot import Robot
+
+_BETWEEN = 5
+"""Massless links of the base before its body."""
+
+
+@dataclass(frozen=True, eq=False)
+class FloatingDenoc:
+    """The matrices at one state; l links, the base being the first, and n rates; all vectors
+    along the world's axes.
+
+    N_l, M, M_tilde (6 l, 6 l); N_d, N, N_dot (6 l, n); t (6 l); I, C (n, n). ``modules`` are the
+    links of each module, M0 = (0,) first. Columns are in the order of the robot's v, places of the
+    base before its angles; ``P_0`` has the book's order.
+    """
+
+    robot: str
+    modules: tuple[tuple[int, ...], ...]
+    N_l: Array
+    N_d: Array
+    N: Array
+    N_dot: Array
+    t: Array
+    M: Array
+    M_tilde: Array
+    I: Array  # noqa: E741 - the book's symbol
+    C: Array
+
+    @property
+    def P_0(self) -> Array:
+        """(6, 6), [[L_0, 0], [0, 1]]: from the rates of angles and place to the base's twist."""
+        return np.concatenate([self.N_d[:6, 3:6], self.N_d[:6, :3]], axis=1)
+
+    @property
+    def L_0(self) -> Array:
+        """(3, 3): from the rates of the base's Euler angles to its angular velocity."""
+        return self.N_d[:3, 3:6]
+
+
+def floating_denoc(model: Robot, q: ArrayLike, v: ArrayLike) -> FloatingDenoc:
+    """The matrices of a robot on one ``free_euler`` base at q (n), v (n).
+
+    Raises ModelError for any other base, for quaternions and for closed loops; StateError for wrong
+    shapes.
+    """
+    root = model.bodies[0].joint
+    if root.kind != "free_euler" or sum(body.parent < 0 for body in model.bodies) > 1:
+        raise ModelError(
+            f"{model.name}: joint {root.name!r} is {root.kind}; module M0 is a base on one "
+            "free_euler joint: rf.load(robot, base='free_euler')"
+        )
+    d = denoc_matrices(model, q, v, "module")
+    rows = slice(6 * _BETWEEN, None)
+    groups = tuple(tuple(i - _BETWEEN for i in group if i >= _BETWEEN) for group in d.groups)
+    W = np.kron(np.eye(len(d.M) // 3 - 2 * _BETWEEN), model.skeleton.root.rotation)
+    c = _offset(model, q)
+    T, T_dot = np.eye(len(W)), np.zeros_like(W)  # twists of the base at its own origin
+    T[3:6, :3] = cross_tensor(c)
+    T_dot[3:6, :3] = cross_tensor(np.cross((W @ d.t[rows])[:3], c))
+    back = 2.0 * np.eye(len(W)) - T  # the inverse of T
+    N_l = T @ W @ d.N_l[rows, rows] @ W.T @ back
+    M = back.T @ W @ d.M[rows, rows] @ W.T @ back
+    N_d, N, t = (T @ W @ x[rows] for x in (d.N_d, d.N, d.t))
+    N_dot = T @ W @ d.N_dot[rows] + T_dot @ W @ d.N[rows]
+    M_tilde = N_l.T @ M @ N_l
+    return FloatingDenoc(d.robot, groups, N_l, N_d, N, N_dot, t, M, M_tilde, d.I, d.C)
+
+
+def _offset(model: Robot, q: ArrayLike) -> Array:
+    """(3,): from the origin of the base's body to that of its link, along the world's axes."""
+    seat = model.skeleton.links[_BETWEEN].seat
+    R = np.array([[row.x, row.y, row.z] for row in seat.R.rows], dtype=np.float64)
+    r = np.array([seat.r.x, seat.r.y, seat.r.z], dtype=np.float64)
+    found: Array = -kinematics(model, q).rotation[0] @ R.T @ r
+    return found
