@@ -226,6 +226,29 @@ def test_friction_on_a_steep_field_is_that_of_its_normal_force(
     assert force[1] == pytest.approx(-0.4 * across, rel=1e-3)
 
 
+@pytest.mark.parametrize("kind", ["linear", "cubic"])
+def test_a_large_height_field_is_memory_not_code(kind: Any) -> None:
+    """The same waves on grids of two sizes: as many operations, and a kernel that agrees with the
+    closed form of the waves as well as the spacing allows.
+    """
+    sizes = {}
+    for n in (20, 300):
+        x, y = np.meshgrid(*[np.linspace(0.0, 6.0, n)] * 2, indexing="ij")
+        spacing = 6.0 / (n - 1)
+        field = HeightField(
+            heights=0.1 * np.sin(x) * np.cos(y), spacing=spacing, origin=(-3.0, -3.0), kind=kind
+        )
+        kernel = rf.contact.kernel(ball(), HuntCrossley(terrain=field), "contact_forces")
+        sizes[n] = len(kernel.program.order)
+        q = np.tile(ball().neutral(), (64, 1))
+        q[:, :2] = np.random.default_rng(0).uniform(-2.5, 2.5, size=(64, 2))
+        depth = kernel(q, np.zeros((64, 6)))[2][:, 0]
+        want = 0.1 * np.sin(q[:, 0] + 3.0) * np.cos(q[:, 1] + 3.0)
+        assert np.abs(depth - want).max() < 0.1 * spacing**2
+        assert len(repr(field)) < 40 * n
+    assert sizes[20] == sizes[300]
+
+
 SLOPE_LAWS = [
     Firm(friction=0.5, horizontal_damping=1e5),
     Dusty(friction=0.5, horizontal_damping=1e5),

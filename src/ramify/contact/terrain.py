@@ -13,6 +13,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, Literal, Self
 
@@ -20,8 +21,9 @@ import numpy as np
 
 from ramify.core.errors import StateError
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar, select
+from ramify.core.scalar import Scalar, floor, lookup, select
 from ramify.core.spatial import Vec3
+from ramify.core.table import Table, shown
 from ramify.documents.forms import Choice, Number, Numbers, Rows
 from ramify.documents.kinds import Registry, check_numbers, key, keys_of
 
@@ -30,9 +32,6 @@ TERRAINS: Final[Registry[Terrain]] = Registry("terrain", key="kind", guessed=Tru
 _LEAST_RISE: Final = 1e-6
 """Cosine between a normal and the upward direction, at least: a steeper plane is a wall."""
 Triple = tuple[float, float, float]
-MOST_NODES: Final = 1024
-"""Entries of a height field: all of them are written into the compiled code, once for each point.
-"""
 ROUNDING: Final = 0.02
 """Part of the spacing, to either side of a grid line, over which the crease of a linear height
 field is rounded. On a sharp one a foot would chatter: the direction of the force would jump from
@@ -152,7 +151,7 @@ class Slope(Terrain):
 
 
 @TERRAINS.add("height_field")
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class HeightField(Terrain):
     """Heights (nx, ny) in m over a grid, ``spacing`` (m) apart (one number, or ahead and left), the
     first at ``origin`` (2,).
@@ -188,12 +187,6 @@ class HeightField(Terrain):
             raise StateError(
                 f"HeightField: heights[{i}][{j}] is {grid[i, j]}; it must be finite, in m"
             )
-        if grid.size > MOST_NODES:
-            raise StateError(
-                f"HeightField: {grid.size} heights are more than {MOST_NODES}; take a coarser grid "
-                "(kind='cubic' smooths between "
-                "its nodes)"
-            )
         if not (np.isfinite(step).all() and (step > 0.0).all()):
             raise StateError(
                 f"HeightField: spacing {self.spacing} must be finite and positive, in m"
@@ -209,6 +202,17 @@ class HeightField(Terrain):
             origin=(float(origin[0]), float(origin[1])),
         )
 
+    def __repr__(self) -> str:
+        return self._shown
+
+    @cached_property
+    def _shown(self) -> str:
+        return shown(self, "heights")
+
+    @cached_property
+    def _table(self) -> Table:
+        return Table(self.heights)
+
     def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
         ahead, left, up = (Vec3(*axis) for axis in self.axes)
         counts = len(self.heights), len(self.heights[0])
@@ -219,34 +223,39 @@ class HeightField(Terrain):
                 (ahead, left), self.origin, self.spacing, counts, strict=True
             )
         ]
-        (wx, dx), (wy, dy) = along
-        rows = [_sum(wy, row) for row in self.heights]
+        (ix, wx, dx), (iy, wy, dy) = along
+        near = [[lookup(self._table, i * float(counts[1]) + j) for j in iy] for i in ix]
+        rows = [_sum(wy, row) for row in near]
         height, by_x, by_y = (
             _sum(wx, rows),
             _sum(dx, rows),
-            _sum(wx, [_sum(dy, row) for row in self.heights]),
+            _sum(wx, [_sum(dy, row) for row in near]),
         )
         return height - up.dot(place), up - ahead * by_x - left * by_y
 
 
-# ---- interpolation: a weight for every node, and its derivative, so that no index is looked up
-# ----
+# ---- interpolation: the four nodes about a place, a weight for each, and its derivative ----
+
+Nodes = tuple[list[Scalar], list[Scalar], list[Scalar]]
+"""Places of nodes along an axis, their weights, and the derivatives of the weights."""
 
 
-def _linear(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
-    """Weights of n nodes at x, and their derivatives by x: straight between the nodes, level beyond
-    the edges, creases rounded.
+def _linear(x: Scalar, start: float, step: float, n: int) -> Nodes:
+    """Straight between the nodes, level beyond the edges, creases rounded.
 
-    Between node i and i + 1 a ramp r_i climbs from zero to one; the nodes weigh 1 - r_0, r_0 - r_1,
-    ..., r_(n-2).
+    Between node i and i + 1 a ramp r_i climbs from zero to one; node i weighs r_(i-1) - r_i. A node
+    beyond an edge is as high as the edge.
     """
     u = _held((x - start) / step, -1.0, float(n))
-    bends = [_bend(u - float(i)) for i in range(n)]
+    i = floor(u)
+    bends = [_bend(u - i + (1.0 - k)) for k in range(4)]
     ramps = [(a - b, (da - db) / step) for (a, da), (b, db) in pairwise(bends)]
-    ends = [(1.0, 0.0), *ramps, (0.0, 0.0)]
-    return [a - b for (a, _), (b, _) in pairwise(ends)], [
-        da - db for (_, da), (_, db) in pairwise(ends)
-    ]
+    ends = list(pairwise([(1.0, 0.0), *ramps, (0.0, 0.0)]))
+    return (
+        [_held(i + (k - 1.0), 0.0, n - 1.0) for k in range(4)],
+        [a - b for (a, _), (b, _) in ends],
+        [da - db for (_, da), (_, db) in ends],
+    )
 
 
 def _bend(u: Scalar) -> tuple[Scalar, Scalar]:
@@ -259,20 +268,19 @@ def _bend(u: Scalar) -> tuple[Scalar, Scalar]:
     )
 
 
-def _cubic(x: Scalar, start: float, step: float, n: int) -> tuple[list[Scalar], list[Scalar]]:
-    """Weights of n nodes at x, and their derivatives by x. A node beyond an edge is the mirror
-    image of the one within: the slope is zero at the edge, and the level ground there joins without
-    a crease.
+def _cubic(x: Scalar, start: float, step: float, n: int) -> Nodes:
+    """Catmull and Rom's cubics. A node beyond an edge is the mirror image of the one within: the
+    slope is zero at the edge, and the level ground there joins without a crease.
     """
     u = (x - start) / step
     inside = select(u > 0.0, select(u < n - 1.0, 1.0, 0.0), 0.0)
     u = _held(u, 0.0, n - 1.0)
-    found = [_catmull_rom(u - float(i)) for i in range(-1, n + 1)]
-    w, d = [pair[0] for pair in found], [pair[1] * (inside / step) for pair in found]
-    for weights in (w, d):
-        weights[2] = weights[2] + weights[0]
-        weights[-3] = weights[-3] + weights[-1]
-    return w[1:-1], d[1:-1]
+    i = _held(floor(u), 0.0, n - 2.0)
+    found = [_catmull_rom(u - i + (1.0 - k)) for k in range(4)]
+    nodes = [i + (k - 1.0) for k in range(4)]
+    nodes = [select(j < 0.0, -j, j) for j in nodes]
+    nodes = [select(j > n - 1.0, 2.0 * (n - 1.0) - j, j) for j in nodes]
+    return nodes, [w for w, _ in found], [d * (inside / step) for _, d in found]
 
 
 def _catmull_rom(u: Scalar) -> tuple[Scalar, Scalar]:

@@ -13,10 +13,11 @@ from ramify.control.robot import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
+from ramify.core.table import shown
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.model.drives import Driven
-from ramify.motion.pieces import Columns, Knots, shown
+from ramify.motion.pieces import Columns, Knots
 from ramify.motion.reading import Coordinates
 from ramify.motion.trajectory import row, table
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import fields
 from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
+
+SHOWN: Final = 64
+"""Rows that a repr writes out."""
 
 
 class Table:
@@ -36,3 +41,14 @@ class Table:
 
     def __hash__(self) -> int:
         return hash(self.digest)
+
+
+def shown(record: Any, *long: str) -> str:
+    """The repr of a dataclass; the fields ``long`` by a digest where they have many rows."""
+    short = {name for name in long if len(getattr(record, name)) > SHOWN}
+    parts = [
+        f"{f.name}={Table(getattr(record, f.name)) if f.name in short else getattr(record, f.name)!r}"
+        for f in fields(record)
+        if f.repr
+    ]
+    return f"{type(record).__qualname__}({', '.join(parts)})"

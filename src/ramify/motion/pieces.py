@@ -7,17 +7,12 @@ takes a step for each doubling of their number.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.scalar import Scalar, lookup, select
 from ramify.core.table import Table
-
-SHOWN = 64
-"""Rows of a table that a repr writes out."""
 
 
 class Knots:
@@ -49,17 +44,6 @@ class Columns:
 
     def row(self, i: Scalar) -> list[Scalar]:
         return [lookup(table, i) for table in self._tables]
-
-
-def shown(record: Any, *long: str) -> str:
-    """The repr of a dataclass; the fields ``long`` by a digest where they have many rows."""
-    short = {name for name in long if len(getattr(record, name)) > SHOWN}
-    parts = [
-        f"{f.name}={Table(getattr(record, f.name)) if f.name in short else getattr(record, f.name)!r}"
-        for f in fields(record)
-        if f.repr
-    ]
-    return f"{type(record).__qualname__}({', '.join(parts)})"
 
 
 def pick(t: Scalar, knots: Sequence[float], rows: Sequence[Sequence[Scalar]]) -> Sequence[Scalar]:

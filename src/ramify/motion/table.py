@@ -8,9 +8,9 @@ from typing import Any
 
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.core.table import shown
 from ramify.documents.forms import Numbers, Rows
 from ramify.documents.kinds import key
-from ramify.motion.pieces import shown
 from ramify.motion.spline import Spline
 from ramify.motion.trajectory import MOTIONS, Texts, Trajectory, table
 
