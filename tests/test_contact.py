@@ -245,7 +245,7 @@ def test_a_large_height_field_is_memory_not_code(kind: Any) -> None:
         depth = kernel(q, np.zeros((64, 6)))[2][:, 0]
         want = 0.1 * np.sin(q[:, 0] + 3.0) * np.cos(q[:, 1] + 3.0)
         assert np.abs(depth - want).max() < 0.1 * spacing**2
-        assert len(repr(field)) < 40 * n
+    assert len(repr(field)) < 500
     assert sizes[20] == sizes[300]
 
 
