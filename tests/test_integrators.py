@@ -32,6 +32,7 @@ ORDERS = {
     "euler": 1,
     "semi_implicit_euler": 1,
     "energy": 2,
+    "implicit_joints": 2,
     "rk4": 4,
     "ab4": 4,
     "rk5": 5,

@@ -28,6 +28,7 @@ from ramify.sim.closed_run import decided, refuse_contradiction, refuse_open, re
 from ramify.sim.field import Field
 from ramify.sim.integrator import runge_kutta_step
 from ramify.sim.integrators import scheme_of
+from ramify.sim.machine_steps import warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.rates import entry_name, placed, rates_of, sample, unit
 from ramify.sim.singular_postures import Watch
@@ -147,6 +148,8 @@ def rollout(
     y = equation.start(q, v).reshape(-1, equation.size)
     if equation.contact is not None:
         _check_step(equation, y[:, : model.nq], method, scheme, dt)
+    if len(y):
+        warn_of_stiff_joints(equation, y[0, : model.nq], method, float(dt), scheme.stability)
     if model.loops:
         refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
         refuse_contradiction(equation, y[:1, : model.nq], t0 + steps * dt)

@@ -28,8 +28,10 @@ from ramify.sim.closed_run import (
     refuse_contradiction,
 )
 from ramify.sim.field import Field
+from ramify.sim.implicit_joints import IMPLICIT_JOINTS
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
+from ramify.sim.machine_steps import too_stiff, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
 from ramify.sim.pieces import Piece, Progress, Stretch, first_event
@@ -73,7 +75,8 @@ def simulate(
     "hunt_crossley"), a mapping as in scenario files, or None. method: "auto" (dop853, and lsoda
     from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4",
-    "semi_implicit_euler", "energy"). Output every ``dt_out`` seconds. damping: (nv) in the joints,
+    "semi_implicit_euler", "energy", "implicit_joints", which "auto" takes for a step that stiff
+    joints make unstable for rk4). Output every ``dt_out`` seconds. damping: (nv) in the joints,
     or a number for all of them but floating bases. events: {name: function of (t, q, v)}; the run
     ends where one changes its sign. max_step: the longest step, s; over a ground 0.01 by default.
     Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after
@@ -90,12 +93,15 @@ def simulate(
     integrator = find(("dop853" if step is None else "rk4") if auto else method)
     if ground is not None and max_step == np.inf:
         max_step = CONTACT_STEP
+    q, v = _state(model, q0, v0)
+    parts = (control, damping, ground, stabilisation, passive, stops, efforts)
+    field = shared(make_field(model, *parts))
+    if auto and step is not None and too_stiff(field, q, integrator, step):
+        integrator = IMPLICIT_JOINTS
     options = Options(
         integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
         progress, auto and step is None,
     )  # fmt: skip
-    q, v = _state(model, q0, v0)
-    field = shared(make_field(model, control, damping, ground, stabilisation, passive, stops, efforts))
     run = _Run(field, options)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
@@ -105,6 +111,8 @@ def simulate(
     stability = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
     if field.contact is not None and stability is not None and step is not None:
         warn_of_long_steps(field.contact, q[None], integrator.name, step, stability)
+    if step is not None:
+        warn_of_stiff_joints(field, q, integrator.name, step, stability)
     return run.result(q, v)
 
 
