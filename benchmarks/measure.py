@@ -8,6 +8,7 @@ from time import perf_counter, sleep
 
 import models
 import numpy as np
+import questions
 import startup
 import tables
 from programs import (
@@ -145,6 +146,21 @@ class Bench:
         return fastest(real, self.effort.seconds), self._verdict(error)
 
     # ---- robots ----
+
+    def questions(self) -> None:
+        """What else a model answers, one state per call."""
+        table = tables.question_table()
+        for make in models.ROBOTS:
+            asked = questions.asked(make())
+            for name, question in questions.of(asked.robot).items():
+                questions.settle(asked, question)
+                times, error = self._compare(question.calls(asked))
+                share = times["ramify"] / times[Pinocchio.name]
+                title = f"{asked.robot.name} ({asked.robot.nv}), {name}"
+                shown = [duration(times[program]) for program in ("ramify", Pinocchio.name)]
+                table.add(title, *shown, ratio(share), error)
+                self._at_most(f"one state, {title}: part of Pinocchio's time", share, question.most)
+        self._show(table)
 
     def robots(self) -> None:
         """Forward and inverse dynamics, one state per call and in batches."""

@@ -45,6 +45,7 @@ def main() -> int:
         os.environ["RAMIFY_CACHE_DIR"] = cache
         rf.threads(1)
         bench.robots()
+        bench.questions()
         bench.rollouts()
         bench.ground()
         bench.chains()

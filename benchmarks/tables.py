@@ -39,6 +39,15 @@ def single_table() -> Table:
     )
 
 
+def question_table() -> Table:
+    return Table(
+        "Other questions, one state per call",
+        ("robot, question", "ramify", "Pinocchio", "ramify / Pinocchio", "error"),
+        "From Python; ramify returns fresh arrays, Pinocchio leaves its answers in `data`: for "
+        "kinematics it writes nothing out. UDUᵀ is compared with `crba`, which does not factorise.",
+    )
+
+
 def batch_table(count: int) -> Table:
     return Table(
         f"Batch of {STATES} states, {'one thread' if count == 1 else f'{count} threads'}",

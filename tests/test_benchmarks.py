@@ -18,6 +18,7 @@ sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
 import measure
 import models
 import programs
+import questions
 from timing import Call, fastest, relative_error
 
 ROBOTS = [*models.ROBOTS, lambda: models.chain(20)]
@@ -48,6 +49,18 @@ def test_programs_agree(make: Callable[[], rf.Model], algorithm: str) -> None:
             call = peer.batch(algorithm, states, threads)
             if call is not None:
                 assert relative_error(call.run(), expected) < 1e-8
+
+
+@pytest.mark.parametrize("make", models.ROBOTS, ids=[make.__name__ for make in models.ROBOTS])
+def test_questions_agree(make: Callable[[], rf.Model]) -> None:
+    """Both programs give the same answers, in the same terms."""
+    asked = questions.asked(make(), seed=3)
+    found = questions.of(asked.robot)
+    assert len(found) >= 8
+    for name, question in found.items():
+        calls = question.calls(asked)
+        ours, theirs = calls["ramify"].run(), calls["Pinocchio"].run()
+        assert relative_error(ours, theirs) < 1e-10, name
 
 
 @pytest.mark.parametrize(
