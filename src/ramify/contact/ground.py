@@ -24,9 +24,7 @@ from ramify.documents.forms import Names
 from ramify.documents.kinds import OneOf, Registry, check_numbers, key
 from ramify.model.robot import Robot
 
-LAWS: Final[Registry[Ground]] = Registry(
-    "ground", key="law", optional=True, besides=("chosen",)
-)
+LAWS: Final[Registry[Ground]] = Registry("ground", key="law", optional=True, besides=("chosen",))
 """Ground laws by their words: ``@LAWS.add("spring")`` above a dataclass adds one."""
 
 

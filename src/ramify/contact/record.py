@@ -68,7 +68,8 @@ class Contacts:
 
     def __repr__(self) -> str:
         rows = " x ".join(map(str, self.stored.shape)) or "1"
-        return f"<ramify.Contacts of {', '.join(self.names[:8])}{', …' if len(self) > 8 else ''}: {rows} rows>"
+        names = ", ".join(self.names[:8]) + (", …" if len(self) > 8 else "")
+        return f"<ramify.Contacts of {names}: {rows} rows>"
 
     def __getitem__(self, name: str) -> Array:
         """The force (T, 3) on a point, or the sum of the forces on the points of a body, N."""

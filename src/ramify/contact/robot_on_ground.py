@@ -117,9 +117,14 @@ class ContactText:
     def _forces(self, q: Scalars, v: Scalars) -> list[list[Scalar]]:
         places, felt, wrenches = self.reactions(q, v)
         return [
-            flatten(places), flatten([r.force for r in felt]), [r.depth for r in felt], flatten([r.slip for r in felt]),
-            [r.stored for r in felt], [r.loss for r in felt], wrenches,
-        ]  # fmt: skip
+            flatten(places),
+            flatten([r.force for r in felt]),
+            [r.depth for r in felt],
+            flatten([r.slip for r in felt]),
+            [r.stored for r in felt],
+            [r.loss for r in felt],
+            wrenches,
+        ]
 
     def _dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[list[Scalar]]:
         a, felt = self.forward_dynamics(q, v, tau)
@@ -128,11 +133,16 @@ class ContactText:
 
 _PORTS: dict[str, Any] = {
     "contact_forces": lambda nv, n: (
-        ("place", (n, 3)), ("force", (n, 3)), ("depth", (n,)), ("slip", (n, 3)), ("stored", (n,)), ("loss", (n,)),
+        ("place", (n, 3)),
+        ("force", (n, 3)),
+        ("depth", (n,)),
+        ("slip", (n, 3)),
+        ("stored", (n,)),
+        ("loss", (n,)),
         ("wrenches", (nv, 6)),
     ),
     "contact_dynamics": lambda nv, n: (("a", (nv,)), ("force", (n, 3))),
-}  # fmt: skip
+}
 
 
 def _chosen(model: Robot, ground: Ground) -> list[tuple[str, int, tuple[float, float, float]]]:

@@ -107,9 +107,7 @@ class Slope(Terrain):
     It passes ``height`` (m) above the world's origin.
     """
 
-    angle: float = field(
-        default=0.0, metadata=key(Number(degrees=True), unit="rad", name="slope")
-    )
+    angle: float = field(default=0.0, metadata=key(Number(degrees=True), unit="rad", name="slope"))
     heading: float = field(default=0.0, metadata=key(Number(degrees=True), unit="rad"))
     height: float = field(default=0.0, metadata=key(Number(), unit="m"))
     normal: Any = field(default=None, metadata=key(Numbers(3)))
@@ -284,7 +282,9 @@ def _cubic(x: Scalar, start: float, step: float, n: int) -> Nodes:
 
 
 def _catmull_rom(u: Scalar) -> tuple[Scalar, Scalar]:
-    """1.5 |u|^3 - 2.5 u^2 + 1 near, -0.5 |u|^3 + 2.5 u^2 - 4 |u| + 2 up to |u| = 2; and the derivative."""
+    """1.5 |u|^3 - 2.5 u^2 + 1 near, -0.5 |u|^3 + 2.5 u^2 - 4 |u| + 2 up to |u| = 2; and its
+    derivative.
+    """
     sign = select(u < 0.0, -1.0, 1.0)
     a = u * sign
     near, far = a < 1.0, a < 2.0
@@ -334,8 +334,8 @@ def _amiss(heights: Any) -> str:
     odd = next((i for i, n in enumerate(lengths) if n != lengths[0]), None)
     if odd is not None:
         return (
-            f"heights[{odd}] has {lengths[odd]} entries, heights[0] has {lengths[0]}; all rows must "
-            "be of one length"
+            f"heights[{odd}] has {lengths[odd]} entries, heights[0] has {lengths[0]}; all rows "
+            "must be of one length"
         )
     return "heights (nx, ny), spacing (one or two) and origin (2,) must be numbers"
 

@@ -13,7 +13,7 @@ from ramify.control.sum import Sum
 from ramify.control.torque import Torque, TorqueTable
 
 __all__ = [
-    "CONTROLLERS", "PD", "PID", "Commands", "ComputedTorque", "Controller", "Feedforward", "Function",
-    "GravityCompensation", "Prescribed", "RobotText", "Sum", "Torque", "TorqueTable",
+    "CONTROLLERS", "PD", "PID", "Commands", "ComputedTorque", "Controller", "Feedforward",
+    "Function", "GravityCompensation", "Prescribed", "RobotText", "Sum", "Torque", "TorqueTable",
     "as_controller",
 ]  # fmt: skip

@@ -68,7 +68,7 @@ class Controller(ABC):
     rate_hz: float | None = field(default=None, metadata=RATE)
 
     def __post_init__(self) -> None:
-        """Check what is common to all; a kind with fields of its own calls this first."""
+        """Check what is common to all; a kind that checks more calls this first."""
         if self.actuated is not None and not isinstance(self.actuated, (str, int)):
             settle(self, actuated=tuple(self.actuated))
         if self.limits is not None:
@@ -131,8 +131,14 @@ class Controller(ABC):
         return spread("limits", limits, driven, robot)
 
     def torque(
-        self, model: Robot, t: ArrayLike, q: ArrayLike, v: ArrayLike, z: ArrayLike | None = None, ground: Any = None
-    ) -> Array:  # fmt: skip
+        self,
+        model: Robot,
+        t: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike,
+        z: ArrayLike | None = None,
+        ground: Any = None,
+    ) -> Array:
         """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z
         (..., states) or its start; ground: what the robot stands on, as for rf.simulate.
 

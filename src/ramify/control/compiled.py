@@ -26,6 +26,8 @@ COMPILED: Final = "ramify.control.compiled"
 """Where a robot keeps them, by the identity of the controller."""
 
 Scalars = Sequence[Scalar]
+
+
 class Law(Protocol):
     """A controller, as ``Controller`` is one."""
 

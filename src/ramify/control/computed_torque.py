@@ -1,4 +1,4 @@
-"""Computed torque: the robot's own dynamics make the error obey a linear equation (section 9.1.1)."""
+"""Computed torque: the robot's dynamics make the error obey a linear equation (section 9.1.1)."""
 
 from __future__ import annotations
 
@@ -42,8 +42,13 @@ class ComputedTorque(Follower):
 
 
 def driving_forces(
-    robot: RobotText, driven: Driven, q: Scalars, v: Scalars, a: Scalars, felt: Scalars | None = None
-) -> list[Scalar]:  # fmt: skip
+    robot: RobotText,
+    driven: Driven,
+    q: Scalars,
+    v: Scalars,
+    a: Scalars,
+    felt: Scalars | None = None,
+) -> list[Scalar]:
     """The forces that give the driven coordinates the accelerations a while none act on the others;
     ``felt``: from the ground.
     """

@@ -1,4 +1,4 @@
-"""Joints that move as they are told: inverse dynamics over time, the base free (section 7.1.1)."""
+"""Joints that move as prescribed: inverse dynamics over time, the base free (section 7.1.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ramify.motion.trajectory import Trajectory
 
 
 class Solved(NamedTuple):
-    """The state with the prescribed coordinates in place, all accelerations, and all joint forces."""
+    """The state with the prescribed coordinates in place, all accelerations, all joint forces."""
 
     q: list[Scalar]
     v: list[Scalar]
@@ -80,7 +80,7 @@ class Prescribed(Controller):
     def solve(
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, forces: Scalars | None = None
     ) -> Solved:
-        """What moves, how, and what it takes; ``forces`` (nv) act on the coordinates that are free."""
+        """What moves, how, and what it takes; ``forces`` (nv) act on the free coordinates."""
         driven = self.driven(robot)
         q_all, v_all, a_driven = self.placed(robot, t, q, v)
         found = robot.hybrid(q_all, v_all, a_driven, driven, robot.felt(q_all, v_all), forces)

@@ -40,8 +40,8 @@ class RobotText:
         return self._driven[key]
 
     def felt(self, q: Scalars, v: Scalars) -> list[Scalar] | None:
-        """The ground's wrenches on the links (6 nv), as force sensors would tell them; None without
-        a ground.
+        """The ground's wrenches on the links (6 nv), as force sensors measure them; None without a
+        ground.
         """
         return None if self.contact is None else self.contact.reactions(q, v)[2]
 
@@ -72,14 +72,19 @@ class RobotText:
         return self._gravity(list(q))[0]
 
     def hybrid(
-        self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None, wrenches: Scalars | None = None,
+        self,
+        q: Scalars,
+        v: Scalars,
+        a_joints: Scalars,
+        joints: Driven | None = None,
+        wrenches: Scalars | None = None,
         forces: Scalars | None = None,
-    ) -> list[Scalar]:  # fmt: skip
+    ) -> list[Scalar]:
         """(nv): the forces that give the coordinates ``joints`` the accelerations a_joints; the
         others' accelerations (table 7.1).
 
-        joints: the driven coordinates unless told. wrenches: as from ``felt``. forces (nv): on the
-        others, none unless told. This is eqs. (9.8), (9.9) solved by recursion.
+        joints: by default the driven coordinates. wrenches: as from ``felt``. forces (nv): on the
+        others, none by default. This is eqs. (9.8), (9.9) solved by recursion.
         """
         given = self.driven() if joints is None else joints
         x: list[Scalar] = [0.0] * self.nv if forces is None else list(forces)
@@ -141,7 +146,12 @@ class StillRobot(RobotText):
         return [0.0] * self.nv
 
     def hybrid(
-        self, q: Scalars, v: Scalars, a_joints: Scalars, joints: Driven | None = None, wrenches: Scalars | None = None,
+        self,
+        q: Scalars,
+        v: Scalars,
+        a_joints: Scalars,
+        joints: Driven | None = None,
+        wrenches: Scalars | None = None,
         forces: Scalars | None = None,
-    ) -> list[Scalar]:  # fmt: skip
+    ) -> list[Scalar]:
         return [0.0] * self.nv

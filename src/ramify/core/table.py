@@ -45,10 +45,8 @@ class Table:
 
 def shown(record: Any, *long: str) -> str:
     """The repr of a dataclass; the fields ``long`` by a digest where they have many rows."""
-    short = {name for name in long if len(getattr(record, name)) > SHOWN}
-    parts = [
-        f"{f.name}={Table(getattr(record, f.name)) if f.name in short else getattr(record, f.name)!r}"
-        for f in fields(record)
-        if f.repr
-    ]
+    values = {f.name: getattr(record, f.name) for f in fields(record) if f.repr}
+    for name in long:
+        values[name] = Table(values[name]) if len(values[name]) > SHOWN else values[name]
+    parts = [f"{name}={value!r}" for name, value in values.items()]
     return f"{type(record).__qualname__}({', '.join(parts)})"

@@ -139,7 +139,7 @@ class Number(Form):
 
 @dataclass(frozen=True)
 class Numbers(Form):
-    """A list of ``size`` numbers, or of any number of them; a single number too where ``single``."""
+    """A list of ``size`` numbers, or of any number; also a single number where ``single``."""
 
     size: int | None = None
     single: bool = False

@@ -82,7 +82,7 @@ class Key:
 
 
 def key(form: Form, *, unit: str = "", name: str = "") -> dict[str, Any]:
-    """Metadata of a dataclass field: its form in files, its unit, and the key if its name differs."""
+    """Metadata of a dataclass field: its form in files, its unit, its key if that differs."""
     return {_METADATA: (form, unit, name)}
 
 

@@ -82,7 +82,7 @@ _TABLE_6_5 = {"gripper": ((0.0, 0.0, 0.0, 90.0), (60.0, 80.0, 80.0, 120.0))}
 def example_ends(model: Robot) -> tuple[Array, Array]:
     """(start, end), each (nv,): where the book's examples move a robot.
 
-    The built-in gripper has ends of its own (table 6.5); any other robot goes from zero to 60
+    The built-in gripper moves as in table 6.5; any other robot goes from zero to 60
     degrees, slides to 0.1 m.
 
     Raises ModelError for a robot with quaternions, whose coordinates cannot move one by one.

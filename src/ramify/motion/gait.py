@@ -46,7 +46,9 @@ class Gait(Trajectory):
     it at constant height, the trunk upright, and the feet of the other group swing from one stride
     behind to one ahead of where they stand beside it (B.10):
 
-        x_a = -stride cos(pi u / T),   z_a = lift / 2 (1 - cos(2 pi u / T)),   u the time since the step began
+        x_a = -stride cos(pi u / T),   z_a = lift / 2 (1 - cos(2 pi u / T)),
+
+    u being the time since the step began.
 
     They leave and reach the ground at height zero and without velocity. Then the groups change.
     Positions and rates of all joints are continuous; accelerations jump where the groups change, as
@@ -110,9 +112,18 @@ class Gait(Trajectory):
 
     @classmethod
     def of(
-        cls, model: Robot, *, height: float, period: float, stride: float, lift: float, sway: float = 0.0,
-        support: Sequence[str] | str | None = None, steps: float = math.inf, begin: float = 0.0,
-    ) -> Gait:  # fmt: skip
+        cls,
+        model: Robot,
+        *,
+        height: float,
+        period: float,
+        stride: float,
+        lift: float,
+        sway: float = 0.0,
+        support: Sequence[str] | str | None = None,
+        steps: float = math.inf,
+        begin: float = 0.0,
+    ) -> Gait:
         """The gait of a robot with a floating trunk and legs of two links (see ``legs``).
 
         height: of the hips over the ground (z_h), m; period: of a step (T), s; stride: the way of a
@@ -198,7 +209,7 @@ class Gait(Trajectory):
         return math.copysign(self.pendulum.sway, leg.hip[1]) if self.pendulum.sway else leg.hip[1]
 
     def _side(self, first: bool) -> float:
-        """The same of the foot that stands in the first, or in the second, step of a swaying biped."""
+        """The same of the foot that stands in the first, or the second, step of a swaying biped."""
         return next(self._aside(leg) for leg in self.legs if (leg.name in self.support) == first)
 
     def _check_reach(self) -> None:
@@ -222,9 +233,15 @@ class Gait(Trajectory):
                     far = math.sqrt(sum(x * x for x in place))
                     if far < leg.reach:
                         side = "above" if place[2] > 0.0 else "below"
-                        why = f" and {abs(place[2]):.4g} m {side} it, which is too high: lower the lift, or raise the height"
+                        why = (
+                            f" and {abs(place[2]):.4g} m {side} it, which is too high: lower the "
+                            "lift, or raise the height"
+                        )
                     else:
-                        why = f"; the leg is {leg.reach:.4g} m long and must stay bent: lower the height, the stride or the lift"
+                        why = (
+                            f"; the leg is {leg.reach:.4g} m long and must stay bent: lower the "
+                            "height, the stride or the lift"
+                        )
                     when = f"{t - self.begin:.3g} s after the start"
                     raise StateError(
                         f"{leg.name} cannot reach its foot {when}: it is {far:.4g} m from the "

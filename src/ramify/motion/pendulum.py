@@ -20,8 +20,11 @@ class InvertedPendulum:
     (B.8) leave one solution of (B.7), here written about the middle of the step, where they can be
     seen:
 
-        x_h(u) = x_h(0) sinh(w (T/2 - u)) / sinh(w T/2),   x_h(0) = -stride/2: odd, x_h(T) = -x_h(0) and the rates are equal
-        y_h(u) = y_h(0) cosh(w (T/2 - u)) / cosh(w T/2),   abs(y_h(0)) = sway:   even, y_h(T) = y_h(0) and the rates are opposite
+        x_h(u) = x_h(0) sinh(w (T/2 - u)) / sinh(w T/2),   x_h(0) = -stride/2
+        y_h(u) = y_h(0) cosh(w (T/2 - u)) / cosh(w T/2),   abs(y_h(0)) = sway
+
+    x_h is odd: x_h(T) = -x_h(0), and the rates at both ends are equal; y_h is even: y_h(T) =
+    y_h(0), and the rates are opposite.
 
     Its rates at the start are those of (B.9) with the minus sign that belongs there. x_h, y_h are
     measured from the support.
@@ -71,7 +74,9 @@ class InvertedPendulum:
 
 
 def sinh_cosh(x: Scalar, bound: float) -> tuple[Scalar, Scalar]:
-    """(sinh x, cosh x) for |x| <= bound, over any scalar: their series, as far as its terms count in 64 bits."""
+    """(sinh x, cosh x) for |x| <= bound, over any scalar: their series, as far as its terms count
+    in 64 bits.
+    """
     terms = 2
     while bound ** (2 * terms) / math.factorial(2 * terms) > 1e-17:
         terms += 1

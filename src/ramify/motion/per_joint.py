@@ -40,8 +40,12 @@ class PerJoint(Trajectory):
 
     @classmethod
     def named(
-        cls, model: Robot, parts: Mapping[str, Trajectory], rest: ArrayLike | None = None, joints: Actuated = None
-    ) -> PerJoint:  # fmt: skip
+        cls,
+        model: Robot,
+        parts: Mapping[str, Trajectory],
+        rest: ArrayLike | None = None,
+        joints: Actuated = None,
+    ) -> PerJoint:
         """The driven coordinates of a robot, or those of ``joints``, by the names of their joints.
 
         Joints that ``parts`` does not name stay at ``rest`` (k,), one entry per coordinate, rad or

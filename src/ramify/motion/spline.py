@@ -83,8 +83,8 @@ class Spline(Trajectory):
 
     @cached_property
     def _cubics(self) -> tuple[Knots, Columns]:
-        """The knots between intervals; for every interval its first knot, then c_0, c_1, c_2, c_3 of
-        all coordinates.
+        """The knots between intervals; for every interval its first knot, then c_0 … c_3 of all
+        coordinates.
         """
         t, y = np.array(self.times), np.array(self.points)
         h = np.diff(t)[:, None]

@@ -66,7 +66,8 @@ def level(up: ArrayLike) -> Array:
 
 
 def support_polygon(points: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) -> Array:
-    """The convex hull (k, 2) of points of the ground, counterclockwise; of one or two points, those.
+    """The convex hull (k, 2) of points of the ground, counterclockwise; one or two points as they
+    are.
 
     points: (n, 2), level coordinates, or (n, 3) in the world, where ``up`` (3,) points up.
     """

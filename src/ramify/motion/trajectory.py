@@ -109,8 +109,7 @@ class Trajectory(ABC):
             raise StateError(f"a motion needs at least 2 rows, its start and its end; got {rows}")
         if not math.isfinite(self.duration):
             raise StateError(
-                "this motion does not end; give it a duration, or ask for times of your own with "
-                "at(t)"
+                "this motion does not end; give it a duration, or choose the times with at(t)"
             )
         return self.at(self.begin + np.linspace(0.0, 1.0, rows) * self.duration)
 

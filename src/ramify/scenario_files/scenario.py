@@ -31,7 +31,8 @@ from ramify.sim.record import plain
 PARTS: Final = ("control", "motion", "ground", "initial")
 """Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""
 DIRECT: Final = (
-    "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "q0", "v0", "events", "progress",
+    "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "q0", "v0",
+    "events", "progress",
 )  # fmt: skip
 """Overrides that go to rf.simulate as they are."""
 
