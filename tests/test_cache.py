@@ -197,7 +197,7 @@ def test_children_forked_while_the_compiler_works_answer_too() -> None:
         env=env,
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=True,
     )
     assert done.stdout.split() == ["children", "0"]
@@ -240,7 +240,7 @@ print("children", bad)
         [sys.executable, "-W", "ignore", "-c", code],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=True,
     )
     assert done.stdout.split() == ["children", "0"]
@@ -269,7 +269,7 @@ print("child", os.waitpid(pid, 0)[1])
         env={**os.environ, "RAMIFY_CACHE_DIR": "off"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=600,
         check=True,
     )
     assert done.stdout.split() == ["child", "0"]

@@ -418,7 +418,7 @@ class Model(Robot):
 
     def derivatives(self, name: str, *inputs: ArrayLike) -> tuple[tuple[Array, ...], ...]:
         """Partial derivatives of any algorithm (a name as in ``kernel``): for every result, those by
-        each input, (..., *shape of the result, columns).
+        each input, of the shape (batch, shape of the result, columns).
 
         By q there is a column per velocity, as in ``inverse_dynamics_derivatives``. Large programs
         are interpreted, not compiled.
