@@ -84,7 +84,8 @@ def plots_are_possible() -> bool:
 
     if find_spec("matplotlib") is None:
         print(
-            "ramify: no plot, because Matplotlib is missing; install it with: pip install 'ramify[plot]'",
+            "ramify: no plot, because Matplotlib is missing; "
+            "install it with: pip install 'ramify[plot]'",
             file=sys.stderr,
         )
         return False

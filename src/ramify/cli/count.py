@@ -166,10 +166,18 @@ def _general(n: int, json: bool) -> None:
     data: list[dict[str, Any]] = []
     for name, row in FORMULATIONS.items():
         ours, paper = general_count(name, n), published_count(name, n)
-        data.append({
-            "formulation": name, "what": row.what, "n": n, "mul": ours.mul, "add": ours.add,
-            "published": None if paper is None else {"mul": paper.mul, "add": paper.add, "source": row.source},
-        })  # fmt: skip
+        data.append(
+            {
+                "formulation": name,
+                "what": row.what,
+                "n": n,
+                "mul": ours.mul,
+                "add": ours.add,
+                "published": None
+                if paper is None
+                else {"mul": paper.mul, "add": paper.add, "source": row.source},
+            }
+        )
     if json:
         print_json(data)
         return

@@ -49,7 +49,7 @@ def write_demo(
     """Simulate, and write ``index.html`` with a report of every run into a directory, made where it
     does not exist.
 
-    progress: told what is being done. Returns the path of the page.
+    progress: called with what is being done. Returns the path of the page.
     """
     page = Path(directory) / "index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -78,10 +78,9 @@ def _run_card(scenario: Scenario, result: Result) -> str:
     verdict = result.audit.verdict
     seconds = f"{result.t[-1]:.3g} s, computed in {result.stats.get('wall_time', 0.0):.2f} s"
     words = f"{freedom_text(result.model)}, {seconds}"
-    return (
-        f'<a class="run" href="{quote(scenario.name)}.html#play">{picture}<b>{escape(scenario.name)}</b>'
-        f'<span>{escape(scenario.description)}</span><span class="soft">{escape(words)}; audit {escape(verdict)}</span></a>'
-    )
+    facts = f'<span class="soft">{escape(words)}; audit {escape(verdict)}</span>'
+    text = f"<b>{escape(scenario.name)}</b><span>{escape(scenario.description)}</span>{facts}"
+    return f'<a class="run" href="{quote(scenario.name)}.html#play">{picture}{text}</a>'
 
 
 def _thumbnail(result: Result, theme: str) -> str:

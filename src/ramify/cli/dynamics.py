@@ -31,14 +31,14 @@ def inverse_dynamics(
     ] = None,
     end: Annotated[
         Numbers,
-        Parameter(name="--to", help="Coordinates at the end; 60 degrees or 0.1 m on unless given."),
+        Parameter(name="--to", help="Coordinates at the end; by default 60 degrees or 0.1 m on."),
     ] = None,
     duration: Annotated[float, Parameter(help="Seconds from start to end.")] = 1.0,
     steps: Annotated[int, Parameter(help="Time steps; one row more is written.")] = 1000,
     out: Annotated[Path, Parameter(help="CSV file of the torques.")] = Path("{robot}_torques.csv"),
     plot: Annotated[
         Path | None,
-        Parameter(help="Plot of the torques, {robot}_torques.svg unless given; or .png, .pdf."),
+        Parameter(help="Plot of the torques, by default {robot}_torques.svg; or .png, .pdf."),
     ] = None,
     no_plot: Annotated[bool, Parameter(negative="", help="Write no plot.")] = False,
     settings: Settings = None,

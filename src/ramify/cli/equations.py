@@ -29,19 +29,17 @@ def equations(
     ] = False,
     part: Annotated[
         list[_Part] | None,
-        Parameter(consume_multiple=True, negative="", help="Which parts; all unless given."),
+        Parameter(consume_multiple=True, negative="", help="Which parts; by default all."),
     ] = None,
     steps: Annotated[
         Literal["inverse_dynamics", "forward_dynamics"] | None,
         Parameter(
-            help="Instead, the steps of this recursion, between the robot's modules and within them."
+            help="Instead, the steps of a recursion, between the robot's modules and within them."
         ),
     ] = None,
     seconds: Annotated[
         float | None,
-        Parameter(
-            help="Time that each part may take, 20 unless given; a part that needs more is left out."
-        ),
+        Parameter(help="Seconds for each part, by default 20; a part that needs more is left out."),
     ] = None,
     settings: Settings = None,
     json: AsJson = False,
@@ -59,7 +57,7 @@ def equations(
         ):
             if given:
                 raise rf.RamifyError(
-                    f"--steps writes a recursion, not closed forms; {option} has no place beside it"
+                    f"--steps writes a recursion, not closed forms; leave out {option}"
                 )
     seconds = 20.0 if seconds is None else seconds
     m = load(robot, settings)

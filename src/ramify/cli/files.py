@@ -27,7 +27,7 @@ def export(
     ground: Annotated[
         str | None,
         Parameter(
-            help="With C: also contact_forces and contact_dynamics on this ground, a word or a mapping."
+            help="With C: also contact_forces and contact_dynamics on a ground, a word or mapping."
         ),
     ] = None,
     out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("."),
@@ -80,7 +80,7 @@ def convert(
     *,
     base: Annotated[
         str | None,
-        Parameter(help="fixed, free, free_euler or planar; as the file says unless given."),
+        Parameter(help="fixed, free, free_euler or planar; by default as the file says."),
     ] = None,
     force: Annotated[bool, Parameter(negative="", help="Replace a file that exists.")] = False,
     json: AsJson = False,
@@ -114,12 +114,12 @@ def demo(
 
     from ramify.cli.demo_page import write_demo
 
-    told = (
+    report = (
         (lambda text: print(f"{text} …", file=sys.stderr, flush=True))
         if sys.stderr.isatty()
         else None
     )
-    page = write_demo(out, progress=told)
+    page = write_demo(out, progress=report)
     if json:
         print_json({"page": str(page)})
     else:

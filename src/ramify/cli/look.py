@@ -71,11 +71,18 @@ def info(robot: Robot, *, settings: Settings = None, json: AsJson = False) -> No
     print_line(f"gravity {vector(m.gravity)} m/s^2")
     rows = [
         (
-            i + 1, b["name"], b["parent"] or "(base)", b["module"], b["joint"], b["type"],
-            ", ".join(f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"]), b["mass"], vector(b["com"]),
+            i + 1,
+            b["name"],
+            b["parent"] or "(base)",
+            b["module"],
+            b["joint"],
+            b["type"],
+            ", ".join(f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"]),
+            b["mass"],
+            vector(b["com"]),
         )
         for i, b in enumerate(bodies)
-    ]  # fmt: skip
+    ]
     print_table(
         "",
         (

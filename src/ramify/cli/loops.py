@@ -79,9 +79,7 @@ def _posture(m: Model, at: list[str] | None, q: list[float] | None) -> Any:
         try:
             independent[name] = float(value)
         except ValueError:
-            raise rf.StateError(
-                f"--at {word}: NAME=NUMBER belongs here, such as crank=0.3"
-            ) from None
+            raise rf.StateError(f"--at {word}: give NAME=NUMBER, such as crank=0.3") from None
     return m.assemble(independent).q
 
 
@@ -91,7 +89,13 @@ def _data(m: Model, found: Survey) -> dict[str, Any]:
         "robot": m.name,
         "q": dict(zip(m.coordinates, found.q.tolist(), strict=True)),
         "loops": [
-            {"name": loop.name, "type": loop.kind, "between": _ends(loop), "constraints": list(loop.names)} for loop in m.loops
+            {
+                "name": loop.name,
+                "type": loop.kind,
+                "between": _ends(loop),
+                "constraints": list(loop.names),
+            }
+            for loop in m.loops
         ],
         "constraints": [
             {"name": name, "residual": float(r), "unit": unit, "redundant": name in c.redundant}
@@ -102,19 +106,26 @@ def _data(m: Model, found: Survey) -> dict[str, Any]:
         "mobility": c.mobility,
         "gap": c.gap,
         "margin": c.margin,
-        "tree": [{"body": w.body, "parent": w.parent, "joint": w.joint.name, "cdof": w.cdof} for w in tree.ways],
+        "tree": [
+            {"body": w.body, "parent": w.parent, "joint": w.joint.name, "cdof": w.cdof}
+            for w in tree.ways
+        ],
         "cut": [edge.name for edge in tree.cut],
         "least_cdof_cut": list(found.least),
         "subsystems": [
             {
-                "bodies": list(s.bodies), "equations": s.equations, "torques": list(s.torques), "multipliers": list(s.multipliers),
-                "determinate": s.determinate, "round": s.after,
+                "bodies": list(s.bodies),
+                "equations": s.equations,
+                "torques": list(s.torques),
+                "multipliers": list(s.multipliers),
+                "determinate": s.determinate,
+                "round": s.after,
             }
             for s in found.plan.subsystems
         ],
         "blocks": [list(block) for block in found.blocks],
         "solved_as_a_whole_because": found.plan.refused or None,
-    }  # fmt: skip
+    }
 
 
 def _ends(loop: Any) -> list[str]:
@@ -153,12 +164,16 @@ def _show(m: Model, found: Survey, data: dict[str, Any]) -> None:
         ("bodies", "equations", "unknown torques", "unknown multipliers", "determinate", "round"),
         [
             (
-                ", ".join(s.bodies), s.equations, ", ".join(s.torques), ", ".join(s.multipliers), "yes" if s.determinate else "no",
+                ", ".join(s.bodies),
+                s.equations,
+                ", ".join(s.torques),
+                ", ".join(s.multipliers),
+                "yes" if s.determinate else "no",
                 s.after,
             )
             for s in found.plan.subsystems
         ],
-    )  # fmt: skip
+    )
     if found.plan.refused:
         print_line(f"inverse dynamics solves all equations as a whole: {found.plan.refused}")
     else:

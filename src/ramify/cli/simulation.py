@@ -59,7 +59,8 @@ def simulate(
     ground: Annotated[
         str | None,
         Parameter(
-            help='The ground: firm, dusty, hunt_crossley, none, or "{law: firm, terrain: {slope_deg: 10}}".'
+            help="The ground: firm, dusty, hunt_crossley, none, or "
+            '"{law: firm, terrain: {slope_deg: 10}}".'
         ),
     ] = None,
     initial: Annotated[
@@ -231,20 +232,20 @@ def _write(
 def _data(scenario: Scenario, result: Result, files: dict[str, str], audit: bool) -> dict[str, Any]:
     energy = result.audit.energy
     last = {"t": float(result.t[-1]), "q": result.q[-1].tolist(), "v": result.v[-1].tolist()}
-    told = {
+    shown = {
         "scenario": scenario.name,
         "robot": result.model.name,
         "status": result.status,
         "rows": len(result),
         "last": last,
     }
-    told |= {
+    shown |= {
         "method": result.options["method"],
         "stats": dict(result.stats),
         "energy_error": energy.relative,
         "files": files,
     }
-    return told | ({"audit": result.audit.to_dict()} if audit else {})
+    return shown | ({"audit": result.audit.to_dict()} if audit else {})
 
 
 def _tell(scenario: Scenario, result: Result, files: dict[str, str], audit: bool) -> None:

@@ -25,7 +25,7 @@ app.command(sweep)
 PICTURES = (".svg", ".png", ".pdf")
 StudyFile = Annotated[Path, Parameter(name="STUDY.yaml", help="A study file.")]
 LedgerFile = Annotated[Path, Parameter(name="LEDGER.db", help="The ledger of a study.")]
-Jobs = Annotated[int | None, Parameter(help="Local processes; all cores unless told.")]
+Jobs = Annotated[int | None, Parameter(help="Local processes; by default all cores.")]
 Engine = Annotated[str, Parameter(help="processes, serial, dask or ray.")]
 Scheduler = Annotated[
     str | None, Parameter(help="Address of the cluster, such as tcp://127.0.0.1:8786.")
@@ -38,7 +38,7 @@ def run(
     /,
     *,
     ledger: Annotated[
-        Path | None, Parameter(help="The ledger; beside the study file unless told.")
+        Path | None, Parameter(help="The ledger; by default beside the study file.")
     ] = None,
     jobs: Jobs = None,
     engine: Engine = "processes",
@@ -138,7 +138,7 @@ def plot(
         Parameter(consume_multiple=True, negative="", help="Runs whose pages are made too."),
     ] = None,
 ) -> None:
-    """Draw a summary: the distribution of each number kept, and its dependence on each parameter."""
+    """Draw a summary: the distribution of each number, and how it depends on each parameter."""
     study = rf.Study.open(ledger)
     if out.suffix == ".html":
         study.page(out, reports or [])
@@ -172,7 +172,7 @@ def serve(
     ledger: LedgerFile,
     /,
     *,
-    port: Annotated[int, Parameter(help="Port; any free one unless told.")] = 0,
+    port: Annotated[int, Parameter(help="Port; by default any free one.")] = 0,
 ) -> None:
     """Show the summary at an address of this machine, with the report of any run made when it is
     asked for. Ctrl-C ends it.
@@ -219,8 +219,11 @@ def _tell_versions(study: Study) -> None:
     except rf.SimulationError:
         return  # no study in it yet, or nothing that can be read: the run itself says what is wrong
     if others:
-        told = ", ".join(f"{name} {before} (now {now})" for name, (before, now) in others.items())
-        text = f"{study.ledger} was made with {told}; results may differ in the last bits, so its runs are computed again"
+        made = ", ".join(f"{name} {before} (now {now})" for name, (before, now) in others.items())
+        text = (
+            f"{study.ledger} was made with {made}; results may differ in the last bits, so its "
+            "runs are computed again"
+        )
         print(f"ramify: {text}", file=sys.stderr)
 
 

@@ -205,7 +205,7 @@ def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict
     """
     curves = []
     for curve in chart.curves[:MOST_CURVES]:
-        told: dict[str, Any] = {"name": curve.name}
+        row: dict[str, Any] = {"name": curve.name}
         for key, values in (
             ("y", curve.y),
             ("x", curve.x),
@@ -213,8 +213,8 @@ def _chart(chart: Chart, rows: NDArray[np.intp], arrays: dict[str, int]) -> dict
             ("wantedX", curve.wanted_x),
         ):
             if values is not None:
-                told[key] = arrays.setdefault(packed(values[rows], "<f4"), len(arrays))
-        curves.append(told | ({"dashed": True} if curve.dashed else {}))
+                row[key] = arrays.setdefault(packed(values[rows], "<f4"), len(arrays))
+        curves.append(row | ({"dashed": True} if curve.dashed else {}))
     found: dict[str, Any] = {
         "title": chart.title,
         "unit": chart.unit,

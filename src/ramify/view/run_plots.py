@@ -165,7 +165,7 @@ def _phase(result: Run, chosen: list[int], theme: Theme) -> Any:
     drawn = [i for i in chosen if i in rate]
     if not drawn:
         raise RamifyError(
-            "a phase portrait needs a coordinate with a rate of its own; quaternions have none"
+            "a phase portrait needs a coordinate that has a rate; quaternions have none"
         )
     if len(drawn) > PANELS:
         raise RamifyError(

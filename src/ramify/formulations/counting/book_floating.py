@@ -83,7 +83,7 @@ def inverse_dynamics(
     tree: BookTree, q: Sequence[Scalar], w0: Vec3, gravity: Vec3, v: Sequence[Scalar], a: Sequence[Scalar],
     outside: Sequence[Wrench] | None = None, ledger: Ledger | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
-    """Rate of the base's twist (6) and tau (n) by the steps of table 7.3: the joints move as told,
+    """Rate of the base's twist (6) and tau (n) by the steps of table 7.3: the joints move as given,
     the base as it must.
     """
     base, ledger, table = _check(tree), ledger or Ledger(), "7.3"

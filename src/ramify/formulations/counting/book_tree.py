@@ -147,7 +147,7 @@ class BookTree:
     """Links, parents first; ``base`` is the mass matrix of a floating base, None where the base is
     fixed.
 
-    ``gravity`` is an acceleration in the base's frame; a floating base is told it at each state.
+    ``gravity`` is an acceleration in the base's frame; a floating base gets it at each state.
     """
 
     links: tuple[BookLink, ...]
@@ -237,7 +237,7 @@ def general_tree(
     axes: Sequence[int], parents: Sequence[int] | None = None, floating: bool = False
 ) -> BookTree:
     """A robot whose constants are neither 0 nor 1; ``axes[k]`` degrees of freedom at joint k, a
-    serial chain unless told.
+    serial chain by default.
 
     RamifyError where a joint has not one to three axes.
     """

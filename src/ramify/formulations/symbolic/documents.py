@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from ramify.core.errors import RamifyError
 from ramify.formulations.symbolic.closed_forms import (
@@ -32,8 +32,22 @@ from ramify.formulations.symbolic.waves import (
     squares,
 )
 
-if TYPE_CHECKING:
-    from ramify.formulations.symbolic.equations import Equations
+
+class ClosedForms(Protocol):
+    """What is written out: the parts of a robot's equations, entry by entry, as ``Equations`` has
+    them.
+    """
+
+    @property
+    def robot(self) -> str: ...
+    @property
+    def n(self) -> int: ...
+    @property
+    def coordinates(self) -> tuple[Coordinate, ...]: ...
+    @property
+    def parameters(self) -> dict[str, float]: ...
+    def part(self, name: str) -> list[list[Waves | Quotient]]: ...
+
 
 PARTS: Final = ("M", "C", "g", "U", "D", "inverse")
 _MANY = 12
@@ -52,8 +66,8 @@ def _used_waves(entries: Iterable[Waves | Quotient]) -> list[tuple[Wave, bool]]:
 
 
 class Denominators:
-    """The primitive parts of several terms that denominators have, each written once under a name
-    of its own.
+    """The primitive parts of several terms that denominators have, each written once, under a
+    name.
     """
 
     def __init__(self, entries: Iterable[Waves | Quotient]) -> None:
@@ -150,7 +164,7 @@ _TITLES: Final = {
 _SYMBOL: Final = {"inverse": "W"}
 
 
-def as_text(found: Equations, parts: Sequence[str]) -> str:
+def as_text(found: ClosedForms, parts: Sequence[str]) -> str:
     """See Equations.text."""
     coordinates = found.coordinates
     rows = {part: found.part(part) for part in parts}
@@ -194,7 +208,7 @@ def _index(pair: tuple[int, ...], n: int) -> str:
     return ("," if n > 9 else "").join(map(str, pair))
 
 
-def as_latex(found: Equations, parts: Sequence[str]) -> str:
+def as_latex(found: ClosedForms, parts: Sequence[str]) -> str:
     """See Equations.latex."""
     coordinates = found.coordinates
     rows = {part: found.part(part) for part in parts}
@@ -224,7 +238,7 @@ _FUNCTIONS: Final = {
 }
 
 
-def as_python(found: Equations, parts: Sequence[str]) -> str:
+def as_python(found: ClosedForms, parts: Sequence[str]) -> str:
     """See Equations.python."""
     head = f'"""Equations of motion of {_plain(found.robot)} in closed form, SI units: M q\'\' + C q\' + g = tau."""'
     blocks = [f"{head}\n\nfrom math import cos, sin\n\nimport numpy as np"]
@@ -273,7 +287,7 @@ def _plain(name: str) -> str:
 # ---- SymPy ----
 
 
-def as_sympy(found: Equations, parts: Sequence[str]) -> str:
+def as_sympy(found: ClosedForms, parts: Sequence[str]) -> str:
     """See Equations.sympy."""
     rows = {part: found.part(part) for part in parts}
     entries = [x for part in rows.values() for row in part for x in row]

@@ -60,7 +60,8 @@ class Equations:
     _late: set[str] = field(default_factory=set, repr=False)
 
     def __repr__(self) -> str:
-        return f"<Equations of {self.robot!r}: {self.n} degrees of freedom, {len(self.parameters)} named parameters>"
+        sizes = f"{self.n} degrees of freedom, {len(self.parameters)} named parameters"
+        return f"<Equations of {self.robot!r}: {sizes}>"
 
     def __str__(self) -> str:
         return self.text(("M", "C", "g"))
