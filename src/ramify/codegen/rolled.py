@@ -10,7 +10,7 @@ base.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ramify.codegen.blocks import begin_blocks, count, end_blocks, function
 from ramify.codegen.guards import MemoryAudit
@@ -20,6 +20,7 @@ from ramify.codegen.vector import Writer, emit
 from ramify.trace.graph import symbols
 from ramify.trace.rolled import Argument, Climb, Once, RolledProgram, Sweep
 
+_AHEAD: Final = 32  # numbers of a row by which its memory is fetched before it is written
 _ROBOT = (
     "%links",
     "%parents",
@@ -143,10 +144,13 @@ class _Rolled:
         return self.w.put(f"mul i64 %most, {self.brief * self.w.width}")
 
     def _write_matrices(self) -> None:
-        """All lanes' matrices into their rows, a square block of numbers at a time."""
+        """All lanes' matrices into their rows, a square block of numbers at a time. Writing is the
+        limit: the rows' memory is fetched some blocks ahead.
+        """
         w = self.w
         if w.width == 1:
             return
+        w.intrinsics.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for port, base in self.matrices.items():
             out, size = self.outputs[port]
             rows = row_pointers(w, out, size)
@@ -159,8 +163,11 @@ class _Rolled:
                     place = w.put(f"add i64 {start}, {i * w.width}")
                     address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
                     lanes.append(w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}"))
+                ahead = w.put(f"add i64 {at}, {_AHEAD}")
                 for row, piece in zip(rows, transpose(w, lanes), strict=True):
                     address = w.put(f"getelementptr double, ptr {row}, i64 {at}")
+                    later = w.put(f"getelementptr double, ptr {row}, i64 {ahead}")
+                    w.do(f"call void @llvm.prefetch.p0(ptr {later}, i32 1, i32 3, i32 1)")
                     w.do(f"store {w.vector} {piece}, ptr {address}, align 8")
 
             def single(at: str, base: str = base, rows: list[str] = rows) -> None:

@@ -188,7 +188,7 @@ _ROWS: Final = (
         _derivatives(derivatives.forward_dynamics_derivatives, "by_q", "by_v", "by_a"),
         rolls=False,
         divides=True,
-        most=9,
+        most=18,
     ),
     Algorithm(
         "hybrid_dynamics",
