@@ -4,6 +4,7 @@ Pinocchio's on real robots, in every tier.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -313,3 +314,19 @@ def test_what_derivatives_refuse() -> None:
         model.derivative_along("gravity_forces", [np.zeros(2)], [np.zeros(3)])
     with pytest.raises(rf.RamifyError, match="no algorithm"):
         model.derivatives("biass", np.zeros(2))
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics_derivatives", "forward_dynamics_derivatives"])
+def test_threads_do_not_share_memory(name: str) -> None:
+    """Batches run outside Python's lock; loops have one piece of memory, which only one may use."""
+    model = random_model(3, ["revolute", "helical"], 8, root="free")
+    q, v, a = states(model, 200, 1)
+    kernel = model.kernel(name, "rolled")
+    kernel(q, v, a)
+    wanted = kernel(q, v, a)
+
+    def differs(_: int) -> bool:
+        return any(not np.array_equal(x, y) for x, y in zip(kernel(q, v, a), wanted, strict=True))
+
+    with ThreadPoolExecutor(3) as pool:
+        assert not any(pool.map(differs, range(150)))

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from ramify.codegen.compile import Compiled, compiled, is_cached
 from ramify.codegen.entry import Compute
+from ramify.codegen.guarded import guarded
 from ramify.codegen.rolled import rolled_ir, scratch_doubles
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.unrolled import unrolled_ir
@@ -239,18 +240,15 @@ class Rolled:
         return self._kernels.llvm_ir(width)
 
     def compute(self, width: int) -> Compute | None:
-        """The function for one state, with memory of its own; none for batches, nor where inputs
-        are spread first.
+        """The function for one state or for batches, with memory of its own; none where inputs are
+        spread first.
         """
-        if self.spreads or width > 1:
+        if self.spreads:
             return None
-        made = self._kernels.functions.entry(1)[0]
-        memory = np.empty(self.scratch(1) + 8)
-        return Compute(
-            made.address,
-            (self._robot.table.ctypes.data, aligned(memory)),
-            (made, self._robot, memory),
-        )
+        made = self._kernels.functions.entry(width)[0]
+        memory = np.empty(self.scratch(width) + 8)
+        found = Compute(made.address, (self.table, aligned(memory)), (made, self._robot, memory))
+        return found if width == 1 else guarded(found)
 
     @property
     def spreads(self) -> bool:

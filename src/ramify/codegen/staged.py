@@ -21,6 +21,7 @@ from ramify.codegen.backend import Rolled, aligned, pointers
 from ramify.codegen.blocks import count
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.entry import Compute
+from ramify.codegen.guarded import guarded
 from ramify.codegen.target import Target, host
 from ramify.codegen.vector import Writer
 from ramify.core.arrays import Array
@@ -150,22 +151,17 @@ class Staged:
         return self._tables[width], size
 
     def compute(self, width: int) -> Compute | None:
-        """The function for one state, with memory of its own; none for batches, nor where inputs
-        are spread first.
+        """The function for one state or for batches, with memory of its own; none where inputs are
+        spread first.
         """
-        if self._inertia.spreads or width > 1:
+        if self._inertia.spreads:
             return None
-        table, size = self._table(1)
+        table, size = self._table(width)
         memory = np.zeros(size + 8)
-        keep = (
-            _functions(self._family.n),
-            self._inertia,
-            self._slopes,
-            self._family,
-            table,
-            memory,
-        )
-        return Compute(keep[0].address, (table.ctypes.data, aligned(memory)), keep)
+        made = _functions(self._family.n)
+        keep = (made, self._inertia, self._slopes, self._family, table, memory)
+        found = Compute(made.address, (table.ctypes.data, aligned(memory)), keep)
+        return found if width == 1 else guarded(found)
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         states = stop - start
