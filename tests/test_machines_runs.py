@@ -208,3 +208,13 @@ def test_implicit_joints_are_second_order_on_smooth_motion_too() -> None:
         for h in (4e-3, 2e-3)
     ]
     assert 3.4 < errors[0] / errors[1] < 4.6
+
+
+def test_scenarios_carry_the_switches(tmp_path: Path) -> None:
+    file = tmp_path / "fall.yaml"
+    file.write_text("name: fall\nrobot: puma_560\nt_end: 0.1\nstops: false\n")
+    scenario = rf.scenario(file)
+    r = scenario.run()
+    assert (r.options["stops"], r.options["passive"]) == (False, True)
+    assert scenario.run(passive=False).options["passive"] is False
+    assert "friction" in r.stats["machine_losses"]

@@ -86,6 +86,13 @@ def simulate(
         float | None,
         Parameter(help="Viscous friction in the joints, not of a floating base: N m s/rad, N s/m."),
     ] = None,
+    passive: Annotated[
+        bool | None, Parameter(help="Springs, damping, friction and tendons of the machine act.")
+    ] = None,
+    stops: Annotated[bool | None, Parameter(help="Joints stop at their limits.")] = None,
+    efforts: Annotated[
+        bool | None, Parameter(help="Drives give no more than their effort.")
+    ] = None,
     out: Annotated[
         Path | None, Parameter(help="File of the run: .nc (everything), or .csv.")
     ] = None,
@@ -129,6 +136,9 @@ def simulate(
         "atol": atol,
         "dt_out": dt_out,
         "damping": damping,
+        "passive": passive,
+        "stops": stops,
+        "efforts": efforts,
     }
     given |= {
         "motion": trajectory,

@@ -24,7 +24,7 @@ from ramify.control.prescribed import Prescribed
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.messages import near, shown
-from ramify.documents.forms import Anything, ByName, Name, Noted, Number, Numbers, Reading
+from ramify.documents.forms import Anything, ByName, Flag, Name, Noted, Number, Numbers, Reading
 from ramify.documents.kinds import key, read_part
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.model.drives import driven
@@ -36,7 +36,10 @@ from ramify.scenario_files.control import controller_of
 from ramify.sim.integrators import AUTO, find, names
 
 WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
-OPTIONS: Final = ("t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping")
+OPTIONS: Final = (
+    "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "passive", "stops",
+    "efforts",
+)  # fmt: skip
 """Keys that go to rf.simulate as they are."""
 _SECONDS: Final = key(Number(above=0.0), unit="s")
 
@@ -62,6 +65,9 @@ class Head:
     atol: float = field(default=1e-10, metadata=key(Number(above=0.0)))
     dt_out: float = field(default=0.01, metadata=_SECONDS)
     damping: Any = field(default=0.0, metadata=key(Numbers(single=True, of=Number(least=0.0))))
+    passive: bool = field(default=True, metadata=key(Flag()))
+    stops: bool = field(default=True, metadata=key(Flag()))
+    efforts: bool = field(default=True, metadata=key(Flag()))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ PARTS: Final = ("control", "motion", "ground", "initial")
 """Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""
 DIRECT: Final = (
     "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "q0", "v0",
-    "events", "progress",
+    "events", "progress", "passive", "stops", "efforts",
 )  # fmt: skip
 """Overrides that go to rf.simulate as they are."""
 

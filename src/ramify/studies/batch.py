@@ -7,7 +7,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,7 +17,9 @@ from ramify.codegen.target import host
 from ramify.core.arrays import Array
 from ramify.kernels.make import unrolls
 from ramify.scenario_files.scenario import Scenario
+from ramify.sim.field import Field
 from ramify.sim.integrators import AUTO, find
+from ramify.sim.machine_steps import too_stiff
 from ramify.sim.make_field import make_field
 from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import desired, observed, unit
@@ -25,6 +27,7 @@ from ramify.sim.record import Work
 from ramify.sim.shared_code import SharedField, shared
 from ramify.sim.stepping import stepper
 
+_MACHINE: Final = ("passive", "stops", "efforts")
 LANES: Final = 64
 """Runs in the compiled loop at a time: enough to fill it, few enough to store their histories."""
 
@@ -54,8 +57,12 @@ def steps_of(scenario: Scenario) -> Steps | None:
         return None
     if scenario.robot.loops:
         return None
-    if set(options) - {"t_end", "method", "step", "rtol", "atol", "dt_out", "damping", "max_step"}:
+    known = {"t_end", "method", "step", "rtol", "atol", "dt_out", "damping", "max_step", *_MACHINE}
+    if set(options) - known:
         return None  # an option that the lanes do not have
+    q0 = np.asarray(scenario.q0)
+    if method == AUTO and too_stiff(_field(scenario), q0, find("rk4"), step):
+        return None  # an implicit method runs it
     count = max(1, int(np.ceil(options["t_end"] / step - 1e-9)))
     dt = options["t_end"] / count
     every = round(options.get("dt_out", 0.01) / dt)
@@ -68,6 +75,15 @@ def steps_of(scenario: Scenario) -> Steps | None:
     return Steps(scheme, count, dt, every)
 
 
+def _field(scenario: Scenario) -> Field:
+    """The right-hand side of a scenario without ground."""
+    damping = scenario.options.get("damping", 0.0)
+    passive, stops, efforts = (bool(scenario.options.get(key, True)) for key in _MACHINE)
+    return make_field(
+        scenario.robot, scenario.control, damping, passive=passive, stops=stops, efforts=efforts
+    )
+
+
 def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None]:
     """The results of scenarios with the same steps; None for a run that diverges, which
     ``Scenario.run`` then reports.
@@ -76,8 +92,7 @@ def run_batch(scenarios: Sequence[Scenario], steps: Steps) -> list[Result | None
     """
     fields: list[SharedField] = []
     for scenario in scenarios:
-        damping = scenario.options.get("damping", 0.0)
-        field = shared(make_field(scenario.robot, scenario.control, damping))
+        field = shared(_field(scenario))
         assert isinstance(field, SharedField)
         fields.append(field)
     groups: dict[int, list[int]] = {}
@@ -139,12 +154,17 @@ def _result(
     t = np.asarray(np.arange(len(y)) * (steps.every * steps.dt), dtype=np.float64)
     a, tau = observed(field, t, y, np.zeros((len(t), field.model.nv)))
     record = {"name": scenario.name, "text": scenario.text, "overrides": {}}
-    options = {**scenario.options, "method": steps.scheme.name, "scenario": record}
-    stats = {
+    machine = {key: getattr(field, key) for key in _MACHINE}
+    options = {**scenario.options, **machine, "method": steps.scheme.name, "scenario": record}
+    stats: dict[str, Any] = {
         "steps": steps.count,
         "evaluations": steps.count * steps.scheme.stages,
         "wall_time": wall,
     }
+    if field.machine.losses:
+        lost = y[-1, field.of_heat].tolist()
+        stats["machine_losses"] = dict(zip(field.machine.losses, lost, strict=True))
+    work, loss = y[:, of_work].T
     wanted = desired(field.model, scenario.control, scenario.motion, t)
     return replace(
         Result(
@@ -154,7 +174,7 @@ def _result(
             y[:, of_v],
             a,
             tau,
-            Work(*y[:, of_work].T),
+            Work(work, loss + y[:, field.of_heat].sum(axis=1)),
             options,
             stats,
         ),
