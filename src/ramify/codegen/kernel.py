@@ -35,6 +35,9 @@ from ramify.core.errors import RamifyError, StateError
 from ramify.trace.count import OpCount, op_count
 from ramify.trace.program import Port, Program
 
+Out = Array | Sequence[Array] | None
+"""Arrays to fill: one for one result, several for several."""
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -86,7 +89,7 @@ class Kernel:
     if TYPE_CHECKING:
 
         def __call__(
-            self, *inputs: ArrayLike, out: Any = None, threads: int | None = None
+            self, *inputs: ArrayLike, out: Out = None, threads: int | None = None
         ) -> Any: ...
     else:
         __call__ = property(attrgetter("call"))  # found and called without Python in between
@@ -123,7 +126,7 @@ class Kernel:
 
     # ---- calls ----
 
-    def _general(self, *inputs: ArrayLike, out: Any = None, threads: int | None = None) -> Any:
+    def _general(self, *inputs: ArrayLike, out: Out = None, threads: int | None = None) -> Any:
         ports = self._plan.inputs
         if len(inputs) != len(ports):
             names = ", ".join(p.name for p in ports)
@@ -183,12 +186,12 @@ class Kernel:
             raise StateError(f"{self.name}: the batches do not fit together: {listing}") from None
 
     def _buffers(
-        self, out: Any, batch: tuple[int, ...], states: int, rows: Sequence[Array]
+        self, out: Out, batch: tuple[int, ...], states: int, rows: Sequence[Array]
     ) -> list[Array]:
         ports = self._plan.outputs
         if out is None:
             return [np.empty(batch + p.shape) for p in ports]
-        given = list(out) if isinstance(out, (tuple, list)) else [out]
+        given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
         if len(given) != len(ports):
             raise StateError(f"{self.name}: out has {len(given)} arrays for {len(ports)} results")
         for k, (p, a) in enumerate(zip(ports, given, strict=True)):
