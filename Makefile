@@ -4,6 +4,8 @@
 #   make docs    the documentation in out/docs/index.html
 #   make lint    only the linters, types and spelling
 #   make bench   ramify against its peers, on this machine
+#   make lowest  the tests of the dependencies, with the lowest versions that pyproject.toml declares
+#   make fuzz    damaged files and odd arrays for HOURS (1 by default)
 #   make format  let the formatter rewrite the code
 #   make clean   remove what the targets above have made
 
@@ -14,7 +16,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CODE := src tests examples benchmarks docs/conf.py docs/gallery.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs lint bench format clean browser
+.PHONY: help demo test docs lint bench lowest fuzz format clean browser
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -60,9 +62,26 @@ docs: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/run.py
 
+# Direct dependencies at their lowest versions, what these need as new as they take it; the peers of the tests come after them.
+# Old releases warn of the newer ones that they use, so such warnings pass here.
+LOWEST := .venv-lowest
+LOWEST_BIN := $(LOWEST)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+EXTRAS := plot,data,export,mjcf,stiff,study,symbolic,video,view,xacro
+LOWEST_TESTS := $(addprefix tests/test_,$(addsuffix .py,mjcf viewer robot_files result cli run_plots study_files kernels))
+lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST_BIN)/python -m pip --disable-pip-version-check install --quiet uv
+	VIRTUAL_ENV=$(LOWEST) $(LOWEST_BIN)/uv pip install --quiet --resolution lowest-direct --editable ".[$(EXTRAS)]"
+	VIRTUAL_ENV=$(LOWEST) $(LOWEST_BIN)/uv pip install --quiet pytest pytest-xdist hypothesis casadi pin example-robot-data
+	$(LOWEST_BIN)/python -m pytest -W ignore::DeprecationWarning $(LOWEST_TESTS)
+
+HOURS ?= 1
+fuzz: $(VENV)/.dev
+	PYTHONPATH=tests $(BIN)/python tests/fuzzing.py --hours $(HOURS)
+
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 
 clean:
-	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.core.errors import SimulationError
+from ramify.core.errors import RamifyError, SimulationError
 from ramify.studies.work import Outcome
 
 FORMAT: Final = 1
@@ -71,6 +71,18 @@ class Row(NamedTuple):
     numbers: Array
     history: bytes
     seconds: float
+
+
+@contextmanager
+def sound(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Contents of a ledger are read: SimulationError where they are not what ramify wrote."""
+    try:
+        yield
+    except RamifyError:
+        raise
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        said = f"{type(error).__name__}: {str(error)[:200]}"
+        raise SimulationError(f"{os.fspath(path)} is damaged ({said})") from None
 
 
 class Ledger:
@@ -178,6 +190,8 @@ class Ledger:
             else:
                 text = f"{self.path}: {error}"
             raise SimulationError(text) from error
+        except UnicodeDecodeError as error:  # a text in it
+            raise SimulationError(f"{self.path} is damaged: {error}") from None
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -249,7 +263,8 @@ class Ledger:
             if default is not None:
                 return default
             raise SimulationError(f"{self.path} is incomplete: it has no entry {name!r}")
-        return json.loads(found[0])
+        with sound(self.path):
+            return json.loads(found[0])
 
     def waiting(self, again: Sequence[str] = ()) -> list[tuple[int, bytes, bytes]]:
         """(number, key, values) of the runs to compute; ``again``: statuses to try once more. Equal

@@ -20,7 +20,7 @@ from ramify.scenario_files.scenario import Scenario
 from ramify.studies.engines import Engine, check_engine, survivors
 from ramify.studies.engines import engine as engine_of
 from ramify.studies.export import export, history, table, to_pandas, to_xarray
-from ramify.studies.ledger import Count, Ledger
+from ramify.studies.ledger import Count, Ledger, sound
 from ramify.studies.outputs import Function, Missing, Versioned
 from ramify.studies.page import write_page
 from ramify.studies.plots import plot
@@ -233,12 +233,13 @@ class Study:
 
         Raises SimulationError for a file that is not a ledger.
         """
-        with Ledger(path) as ledger:
+        functions = _versioned(metrics or {}, metrics_version)
+        with Ledger(path) as ledger, sound(path):
             about, parameters = ledger.fact("study"), ledger.fact("parameters")
-            recipe = recipe_of(ledger, _versioned(metrics or {}, metrics_version))
+            recipe = recipe_of(ledger, functions)
             rows = [row.values for row in ledger.rows()]
-        points = np.array(rows).reshape(len(rows), len(parameters))
-        return Study(**about, recipe=recipe, points=points, ledger=Path(path))
+            points = np.array(rows).reshape(len(rows), len(parameters))
+            return Study(**about, recipe=recipe, points=points, ledger=Path(path))
 
 
 def study(
