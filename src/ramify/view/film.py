@@ -273,7 +273,7 @@ def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: floa
         complaints.seek(0)
         words = complaints.read().decode(errors="replace").strip()
     if ended != 0:
-        raise RamifyError(f"the film cannot be written: {words or f'FFmpeg ended with {ended}'}")
+        raise OSError(words or f"FFmpeg ended with {ended}")  # whole_path names the file
 
 
 def _gif(path: Path, shots: Iterable[Picture], sample: Picture, rate: float) -> None:
