@@ -12,6 +12,7 @@ once in the code, whatever the number of stages.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +28,8 @@ from ramify.trace.program import Program
 @dataclass(frozen=True)
 class Scheme:
     """An explicit Runge-Kutta scheme (rows of a, weights b, nodes c), or with ``kick``
-    semi-implicit Euler: velocities first.
+    semi-implicit Euler: velocities first. ``implicit``: the accelerations it is given are those of
+    an implicit step.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Scheme:
     b: tuple[float, ...]
     c: tuple[float, ...]
     kick: bool = False
+    implicit: bool = False
 
     @property
     def stages(self) -> int:
@@ -46,7 +49,7 @@ class Scheme:
         axis): where |R(-x)| = 1, R(z) = 1 + z b'(1 - z A)^-1 1.
         """
         if self.kick:
-            return 2.0
+            return math.inf if self.implicit else 2.0
 
         def grows(x: float) -> bool:
             k: list[float] = []

@@ -17,11 +17,13 @@ import numpy as np
 
 from ramify.contact.terrain import TERRAINS, Flat, Terrain
 from ramify.core.errors import StateError
+from ramify.core.jet import Jet, rate
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, atan2, select, sqrt
 from ramify.core.spatial import Vec3
 from ramify.documents.forms import Names
 from ramify.documents.kinds import OneOf, Registry, check_numbers, key
+from ramify.dynamics.contact import Resistance
 from ramify.model.robot import Robot
 
 LAWS: Final[Registry[Ground]] = Registry("ground", key="law", optional=True, besides=("chosen",))
@@ -124,6 +126,22 @@ class Ground(ABC):
         grip = self.grip(force * sqrt(steep), slipping)
         loss = (force - elastic) * sinking + grip * slipping
         return Reaction(normal * force - slip * grip, depth, slip, stored, loss)
+
+    def resistance(self, place: Vec3, velocity: Vec3) -> Resistance:
+        """What it opposes to a small motion of a point: the derivatives of the normal force by the
+        depth and its rate, none of them negative, and the grip.
+        """
+        depth, normal = self.terrain.under(place)
+        steep = normal.dot(normal)
+        sinking = -normal.dot(velocity)
+        force = self.normal(depth, sinking).force
+        slip = velocity + normal * (sinking / steep)
+        by_depth, by_rate = (
+            rate(self.normal(Jet(depth, deeper, None), Jet(sinking, faster, None)).force)
+            for deeper, faster in ((1.0, 0.0), (0.0, 1.0))
+        )
+        grip = self.grip(force * sqrt(steep), slip.dot(slip))
+        return Resistance(normal, positive(by_depth), positive(by_rate), grip)
 
     def fitted(self, model: Robot) -> Self:
         """The ground for one robot: open numbers scaled by its mass, the terrain's upward direction

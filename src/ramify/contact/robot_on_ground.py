@@ -14,7 +14,7 @@ from ramify.core.messages import near
 from ramify.core.records import flatten, ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3
-from ramify.dynamics.contact import contact_dynamics, contact_wrenches
+from ramify.dynamics.contact import contact_dynamics, contact_wrenches, implicit_dynamics
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
@@ -74,6 +74,19 @@ class ContactText:
         a, felt = contact_dynamics(
             self._tree, own_q, own_v, list(tau), self._points, self.ground.reaction
         )
+        return list(a), [r for rs in felt for r in rs]
+
+    def implicit_dynamics(
+        self, q: Scalars, v: Scalars, tau: Scalars, rotors: Scalars, h: float
+    ) -> tuple[list[Scalar], list[Reaction]]:
+        """The same for a linearly implicit step of h seconds; rotors (nv): inertia that the step
+        adds to the joints.
+        """
+        own_q, own_v = self._columns(q, v)
+        a, felt = implicit_dynamics(
+            self._tree, own_q, own_v, list(tau), self._points, self.ground.reaction,
+            self.ground.resistance, list(rotors), h,
+        )  # fmt: skip
         return list(a), [r for rs in felt for r in rs]
 
     def reactions(self, q: Scalars, v: Scalars) -> tuple[list[Vec3], list[Reaction], list[Scalar]]:

@@ -90,7 +90,7 @@ class Jet:
     def _sqrt_(self, _: Any) -> Jet:
         root = sqrt(self.x)
         rate = 0.5 / root
-        return self._through(root, rate, -0.5 * rate / self.x)
+        return self._through(root, rate, 0.0 if self.ddx is None else -0.5 * rate / self.x)
 
     def _floor_(self, _: Any) -> Jet:
         return self._constant(floor(self.x))

@@ -39,6 +39,7 @@ from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
+from ramify.sim.joint_gains import machine_gains, servo_gains
 from ramify.trace.program import Port, Program, trace
 
 
@@ -77,6 +78,8 @@ class Field:
     ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
     ``passive``: springs, damping, friction, tendons and gravity compensation of the machine act;
     ``stops``: its joints stop at their limits; ``efforts``: its drives give no more than they can.
+    ``implicit``: not zero for accelerations of a linearly implicit step of so many seconds, in
+    which the ground and ``damping`` act at its end.
     """
 
     model: Robot
@@ -87,6 +90,7 @@ class Field:
     passive: bool = True
     stops: bool = True
     efforts: bool = True
+    implicit: float = 0.0
 
     @cached_property
     def states(self) -> int:
@@ -188,9 +192,28 @@ class Field:
         if self.model.loops:
             _, felt, wrenches = self.contact.reactions(q, v)
             (a,) = self._dynamics(q, v, net, wrenches)
+        elif self.implicit:
+            a, felt = self._implicit_step(self.contact, q, v, net)
         else:
             a, felt = self.contact.forward_dynamics(q, v, net)
         return a, [_losses(felt), *lost]
+
+    def _implicit_step(
+        self, contact: ContactText, q: list[Scalar], v: list[Scalar], net: list[Scalar]
+    ) -> tuple[list[Scalar], list[Reaction]]:
+        """Accelerations of a linearly implicit step: the ground, and the stiffness k and damping d
+        of the joints, which act over the step h like rotors of inertia h d + h^2 k.
+        """
+        h = self.implicit
+        stiffness, damping = servo_gains(None if self.sampled else self.control, self._robot)
+        damping = [a + b for a, b in zip(damping, self.damping, strict=True)]
+        if self.machine:
+            k, d = machine_gains(self.machine, self.model, q, v)
+            stiffness = [a + b for a, b in zip(stiffness, k, strict=True)]
+            damping = [a + b for a, b in zip(damping, d, strict=True)]
+        rotors = [h * (d + h * k) for d, k in zip(damping, stiffness, strict=True)]
+        ahead = [f - h * k * w for f, k, w in zip(net, stiffness, v, strict=True)]
+        return contact.implicit_dynamics(q, v, ahead, rotors, h)
 
     @cached_property
     def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
@@ -284,7 +307,7 @@ class Field:
             robot_key(self.model),
             law,
             repr(self.damping),
-            repr((self.baumgarte, self.efforts and self.effort_ranges)),
+            repr((self.baumgarte, self.efforts and self.effort_ranges, self.implicit)),
             self.machine.fingerprint,
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -120,7 +121,7 @@ def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, 
     """(a, heat'): accelerations (..., nv) under net joint forces and the machine's passive ones;
     the power (..., 1) lost in the ground, if there is one, and that of the machine's losses.
     """
-    if field.baumgarte:
+    if field.baumgarte or field.implicit:
         lead, columns = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net))
         with np.errstate(all="ignore"):
             found = field.accelerations(*columns)
@@ -228,6 +229,7 @@ def felt(field: Field, y: Array) -> Contacts | None:
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
+    field = replace(field, implicit=0.0) if field.implicit else field
     of_q, of_v, _, _ = field.parts
     if field.prescribed is not None:
         found = field.observe(t, list(y.T), list(held.T))[:2]

@@ -139,8 +139,9 @@ def rollout(
         check_quaternions(starts, model.coordinates, q.reshape(-1, model.nq))
     policy = control if callable(control) and not isinstance(control, Controller) else None
     equation = make_field(
-        model, None if policy else control, damping, ground, stabilisation, passive, stops, efforts
-    )
+        model, None if policy else control, damping, ground, stabilisation, passive, stops, efforts,
+        float(dt) if scheme.implicit else 0.0,
+    )  # fmt: skip
     project = bool(model.loops) and stabilisation == "projection"
     lead = q.shape[:-1]
     if v.shape[:-1] != lead:

@@ -16,6 +16,12 @@ SCHEMES: Final = (
         1,
         Scheme("semi_implicit_euler", ((),), (1.0,), (0.0,), kick=True),
     ),
+    Integrator(
+        "implicit_euler",
+        "linearly implicit in the ground and in joint damping: for long steps on stiff ground",
+        1,
+        Scheme("implicit_euler", ((),), (1.0,), (0.0,), kick=True, implicit=True),
+    ),
     tableau("euler", [[]], [1.0], order=1, doc="Euler's explicit steps"),
     Integrator("rk4", "the classical Runge-Kutta scheme", 4, RK4),
     tableau(

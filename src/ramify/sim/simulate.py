@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.codegen.stepper import Scheme
 from ramify.contact.record import Contacts
 from ramify.contact.stability import warn_of_long_steps
 from ramify.core.arrays import Array
@@ -102,6 +103,8 @@ def simulate(
         integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
         progress, auto and step is None,
     )  # fmt: skip
+    if step is not None and isinstance(integrator.method, Scheme) and integrator.method.implicit:
+        field = shared(make_field(model, *parts, step))
     run = _Run(field, options)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
