@@ -48,7 +48,9 @@ def test_a_table_of_drives_in_closed_form() -> None:
     b = rf.Builder("wheel", gravity=(0, 0, 0))
     b.link("rim", mass=1.0, inertia=(1, 1, 2.0), effort=4.0, velocity=2.0)
     motion = rf.motion.Harmonic(offset=[0.0], amplitude=[1.0], frequency=[1.0 / (2.0 * np.pi)])
-    r = rf.simulate(b.model(), 2 * np.pi, v0=[1.0], control=rf.control.Prescribed(motion), dt_out=0.002)  # fmt: skip
+    r = rf.simulate(
+        b.model(), 2 * np.pi, v0=[1.0], control=rf.control.Prescribed(motion), dt_out=0.002
+    )
     row = r.drives()["rim"]
     amplitude, speed = np.abs(r.tau).max(), np.abs(r.v).max()
     assert_allclose([row.force_peak, row.speed_peak], [amplitude, speed])
@@ -73,7 +75,7 @@ def test_commands_drive_the_actuators(tmp_path: Path) -> None:
     assert_allclose(r.tau, found.tau, atol=1e-6)
     with pytest.raises(rf.StateError, match="no actuator 'elbo'; did you mean 'elbow'"):
         rf.simulate(m, 0.1, control=rf.control.Commands.to(m, {"elbo": 1.0}))
-    with pytest.raises(rf.StateError, match="use Commands.to"):
+    with pytest.raises(rf.StateError, match=r"use Commands\.to"):
         rf.simulate(m, 0.1, control=rf.control.Commands({"elbow": 1.0}))
 
 

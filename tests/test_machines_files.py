@@ -35,7 +35,8 @@ tendons:
   - {name: belt, joints: {upper: 0.1, fore: -0.1}, stiffness: 400, damping: 2}
   - {name: rope, frames: [bench, tool0], stiffness: 50, rest: 0.5}
 actuators:
-  - {name: shoulder, kind: dc_motor, joint: upper, gear: 50, constant: 0.05, resistance: 2, voltage: 24}
+  - {name: shoulder, kind: dc_motor, joint: upper, gear: 50, constant: 0.05, resistance: 2,
+     voltage: 24}
   - {name: elbow, kind: position, joint: fore, kp: 30, kv: 2, force: [-8, 8]}
   - {name: winch, kind: motor, tendon: rope, activation: filter, time: 0.1}
 keyframes:
@@ -67,7 +68,9 @@ def test_a_file_gives_the_machine_it_says(tmp_path: Path) -> None:
     q, v = np.array([0.3, -0.4]), np.array([0.5, 0.2])
     at = m.pose(q, "tool0").position
     total = q.sum()
-    assert_allclose(at, [0.4 * np.cos(0.3) + 0.4 * np.cos(total), 0, -0.4 * np.sin(0.3) - 0.4 * np.sin(total)])  # fmt: skip
+    assert_allclose(
+        at, [0.4 * np.cos(0.3) + 0.4 * np.cos(total), 0, -0.4 * np.sin(0.3) - 0.4 * np.sin(total)]
+    )
     parts = m.passive_forces(q, v).parts
     assert_allclose(parts["gravity_compensation"], [0.5 * -2 * 9.81 * 0.2 * np.cos(0.3), 0.0])
     found = m.actuator_forces(q, v, [100.0, 0.5, 3.0], [2.0])
@@ -77,7 +80,13 @@ def test_a_file_gives_the_machine_it_says(tmp_path: Path) -> None:
     length = np.linalg.norm(at - [1, 0, 0])
     J = m.jacobian(q, "tool0")[3:]
     row = (at - [1, 0, 0]) @ J / length
-    assert_allclose(found.tau, [20.0 if 50 * 0.05 * current + 2 * row[0] > 20 else 50 * 0.05 * current + 2 * row[0], 8.0 + 2 * row[1]])  # fmt: skip
+    assert_allclose(
+        found.tau,
+        [
+            20.0 if 50 * 0.05 * current + 2 * row[0] > 20 else 50 * 0.05 * current + 2 * row[0],
+            8.0 + 2 * row[1],
+        ],
+    )
     stretch = length - 0.5
     belt = -(400 * (0.1 * q[0] - 0.1 * q[1]) + 2 * (0.1 * v[0] - 0.1 * v[1]))
     assert_allclose(parts["tendon"], np.array([0.1, -0.1]) * belt - 50 * stretch * row)

@@ -53,7 +53,9 @@ def worst(robot: Model, file: Path, seeds: range = range(2)) -> dict[str, float]
         mujoco.mj_forward(m, d)
         lists = [[float(x) for x in values] for values in (q, v, d.ctrl[known], d.act)]
         parts = passive(*lists[:2]).force
-        forces = sum((np.array(f, dtype=float) for n, f in parts.items() if n != "friction"), np.zeros(m.nv))  # fmt: skip
+        forces = sum(
+            (np.array(f, dtype=float) for n, f in parts.items() if n != "friction"), np.zeros(m.nv)
+        )
         found = drives(*lists)
         tau = np.array(found.tau, dtype=float)
         M, h = tree.kernel("mass_matrix", "rolled")(q), tree.kernel("bias", "rolled")(q, v)
@@ -96,29 +98,38 @@ def written(tmp_path: Path, world: str, rest: str, options: str = "") -> Path:
 
 CHAIN = """
 <site name="origin" pos="0.1 0.2 0.3"/>
-<body name="a" gravcomp="0.7"><joint name="h" axis="0 1 0" damping="0.3" stiffness="2" springref="20"
+<body name="a" gravcomp="0.7">
+  <joint name="h" axis="0 1 0" damping="0.3" stiffness="2" springref="20"
     armature="0.02" range="-60 60" limited="true" actuatorfrcrange="-3 2" actuatorfrclimited="true"
     actuatorgravcomp="true"/>
-  <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/><site name="s1" pos="0.1 0 0.05" euler="10 20 30"/>
-  <body name="b" pos="0.3 0 0" gravcomp="1.2"><joint name="ball" type="ball" stiffness="1.5" damping="0.2"/>
-    <geom type="box" size="0.1 0.05 0.02" pos="0.1 0 0"/><site name="s2" pos="0.2 0 0.1" euler="40 5 6"/>
+  <geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/>
+  <site name="s1" pos="0.1 0 0.05" euler="10 20 30"/>
+  <body name="b" pos="0.3 0 0" gravcomp="1.2">
+    <joint name="ball" type="ball" stiffness="1.5" damping="0.2"/>
+    <geom type="box" size="0.1 0.05 0.02" pos="0.1 0 0"/>
+    <site name="s2" pos="0.2 0 0.1" euler="40 5 6"/>
     <body name="c" pos="0.25 0 0"><joint name="sl" type="slide" axis="0 0 1" damping="0.1"/>
       <geom size="0.05"/><site name="s3" pos="0 0.02 0.1"/></body></body></body>
-<body name="f" pos="1 0 0" gravcomp="0.5"><freejoint name="free"/><geom type="box" size="0.1 0.2 0.05"/>
+<body name="f" pos="1 0 0" gravcomp="0.5"><freejoint name="free"/>
+  <geom type="box" size="0.1 0.2 0.05"/>
   <site name="s4" pos="0.1 0.1 0"/></body>
 """
 ROWS = """
 <tendon>
-  <fixed name="line" stiffness="3" damping="0.4" springlength="0.05 0.1"><joint joint="h" coef="0.5"/><joint joint="sl" coef="-2"/></fixed>
-  <spatial name="rope" stiffness="20" damping="0.7" springlength="0.2 0.3" actuatorfrcrange="-0.4 0.4" actuatorfrclimited="true">
-    <site site="origin"/><site site="s1"/><site site="s2"/><pulley divisor="2"/><site site="s3"/><site site="s4"/></spatial>
+  <fixed name="line" stiffness="3" damping="0.4" springlength="0.05 0.1">
+    <joint joint="h" coef="0.5"/><joint joint="sl" coef="-2"/></fixed>
+  <spatial name="rope" stiffness="20" damping="0.7"
+    springlength="0.2 0.3" actuatorfrcrange="-0.4 0.4" actuatorfrclimited="true">
+    <site site="origin"/><site site="s1"/><site site="s2"/>
+    <pulley divisor="2"/><site site="s3"/><site site="s4"/></spatial>
 </tendon>
 <actuator>
   <motor joint="h" gear="3" ctrlrange="-0.5 0.5" ctrllimited="true"/>
   <position joint="sl" kp="20" kv="2" forcerange="-4 4" forcelimited="true"/>
   <velocity joint="h" kv="0.5"/>
   <intvelocity joint="sl" kp="5" actrange="-1 1"/>
-  <general joint="h" dyntype="filter" dynprm="0.1" gainprm="2" biastype="affine" biasprm="0.1 -2 -0.3" actearly="true"/>
+  <general joint="h" dyntype="filter" dynprm="0.1" gainprm="2"
+    biastype="affine" biasprm="0.1 -2 -0.3" actearly="true"/>
   <general joint="h" dyntype="filterexact" dynprm="0.05" gainprm="2" actearly="true"/>
   <general joint="h" gaintype="affine" gainprm="1 0.5 -0.2"/>
   <damper joint="sl" kv="2" ctrlrange="0 1"/>

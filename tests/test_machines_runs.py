@@ -138,8 +138,12 @@ def test_a_force_where_nothing_drives_is_refused() -> None:
 
 
 ROBOTS = Path(
-    str(distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data/robots"))
-)  # fmt: skip
+    str(
+        distribution("example-robot-data").locate_file(
+            "cmeel.prefix/share/example-robot-data/robots"
+        )
+    )
+)
 ARMS = ["ur_description/urdf/ur5_robot.urdf", "panda_description/urdf/panda.urdf"]
 
 
@@ -155,8 +159,15 @@ def test_a_falling_arm_stays_within_its_limits(file: str) -> None:
 
 def test_a_robot_rests_on_its_stop() -> None:
     b = rf.Builder("flap")
-    b.link("flap", axis=(0, 1, 0), mass=1.0, com=(0.5, 0, 0), inertia=(0, 0.02, 0.02), damping=0.5,
-           limits=[(-1.0, 0.7)])  # fmt: skip
+    b.link(
+        "flap",
+        axis=(0, 1, 0),
+        mass=1.0,
+        com=(0.5, 0, 0),
+        inertia=(0, 0.02, 0.02),
+        damping=0.5,
+        limits=[(-1.0, 0.7)],
+    )
     m = b.model()
     r = rf.simulate(m, 6.0, rtol=1e-9)
     deflection = 9.81 * 0.5 * np.cos(0.7) / (m.mass_matrix([0.0])[0, 0] / 0.005**2)
@@ -168,7 +179,16 @@ def stiff() -> Model:
     b = rf.Builder("stiff")
     solid = {"com": (0.2, 0.0, 0.0), "inertia": (1e-4, 1e-3, 1e-3)}
     b.link("a", axis=(0, 1, 0), mass=1.0, damping=1.0, limits=[(-0.4, 0.3)], **solid)
-    b.link("b", "a", at=(0.3, 0, 0), axis=(0, 1, 0), mass=0.2, damping=5.0, spring={"stiffness": 900.0}, **solid)  # fmt: skip
+    b.link(
+        "b",
+        "a",
+        at=(0.3, 0, 0),
+        axis=(0, 1, 0),
+        mass=0.2,
+        damping=5.0,
+        spring={"stiffness": 900.0},
+        **solid,
+    )
     b.link("c", "b", at=(0.3, 0, 0), axis=(0, 0, 1), mass=0.1, damping=30.0, **solid)
     return b.model()
 

@@ -160,7 +160,8 @@ def read_machine(
         command, activation = tuple(key.command), tuple(key.activation)
         keys.append(Keyframe(key.name, tuple(key.q), tuple(key.v), command, activation, key.time))
     machine = Machine(frames, tuple(tendons), tuple(actuators), tuple(keys))
-    for kind, name, text in machine.mistakes(robot.joints, robot.velocities, {**frames, **robot.attached}):  # fmt: skip
+    known = {**frames, **robot.attached}
+    for kind, name, text in machine.mistakes(robot.joints, robot.velocities, known):
         places = [i for i, x in enumerate(_list(document, f"{kind}s")) if x.get("name") == name]
         mistakes.add((f"{kind}s", places[-1]) if places else (f"{kind}s",), text)
     return machine
@@ -172,8 +173,12 @@ def _list(document: Mapping[str, Any], key: str) -> list[Any]:
 
 
 def _parts(
-    part: type[P], key: str, document: Mapping[str, Any], names: Mapping[str, float], mistakes: Mistakes
-) -> Iterator[tuple[Any, P, Path]]:  # fmt: skip
+    part: type[P],
+    key: str,
+    document: Mapping[str, Any],
+    names: Mapping[str, float],
+    mistakes: Mistakes,
+) -> Iterator[tuple[Any, P, Path]]:
     for i, raw in enumerate(document.get(key) or ()):
         made, found = validate(part, raw, names)
         for where, text, own in found:

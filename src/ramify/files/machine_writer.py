@@ -87,7 +87,9 @@ def machine_entries(elements: Sequence[Element]) -> Iterator[str]:
         yield f"cone: {number(elements[-1].cone)}"
 
 
-def machine_lines(robot: Robot, text: Callable[[str], str], frame: Callable[[Frame], list[str]]) -> Iterator[str]:  # fmt: skip
+def machine_lines(
+    robot: Robot, text: Callable[[str], str], frame: Callable[[Frame], list[str]]
+) -> Iterator[str]:
     """The lines of a robot file for a machine."""
     if robot.machine.frames:
         yield "frames:"
