@@ -172,8 +172,13 @@ def chain_link(link: Link) -> ChainLink:
     c = h * (1.0 / m) if m > 0.0 else ORIGIN
     xx, yy, zz = h.x * c.x, h.y * c.y, h.z * c.z
     central = Sym3(
-        I.xx - (yy + zz), I.yy - (xx + zz), I.zz - (xx + yy), I.xy + h.x * c.y, I.xz + h.x * c.z, I.yz + h.y * c.z
-    )  # fmt: skip
+        I.xx - (yy + zz),
+        I.yy - (xx + zz),
+        I.zz - (xx + yy),
+        I.xy + h.x * c.y,
+        I.xz + h.x * c.z,
+        I.yz + h.y * c.z,
+    )
     o = link.r0.rotate_x(link.alpha.c, -link.alpha.s)
     return ChainLink(link.p.rho == 1.0, link.alpha, link.theta0, o, m, c, central)
 
@@ -250,8 +255,13 @@ class Rotation:
         first, second = s * k.x + c * k.y, s * k2.x + c * k2.y
         zz = (sb * sb) * (s * w.x + c * w.y) + (2.0 * sb * cb) * w.z + (cb * cb) * J.zz
         return Sym3(
-            c * k.x - s * k.y, cb * second - sb * k2.z, zz, cb * first - sb * k.z, sb * first + cb * k.z, sb * second + cb * k2.z
-        )  # fmt: skip
+            c * k.x - s * k.y,
+            cb * second - sb * k2.z,
+            zz,
+            cb * first - sb * k.z,
+            sb * first + cb * k.z,
+            sb * second + cb * k2.z,
+        )
 
     def corner(self, J: Sym3) -> Scalar:
         """The (3, 3) entry of ``similarity``: 12M 8A."""

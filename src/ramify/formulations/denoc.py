@@ -177,7 +177,8 @@ class Denoc:
             "  ".join([*(cell.ljust(w) for cell, w in zip(row, widths, strict=False)), row[3]])
             for row in rows
         ]
-        head = f"DeNOC matrices of {self.robot} at {self.level} level: {len(self.groups)} {self.level}s, {len(self.v)} joint rates"
+        sizes = f"{len(self.groups)} {self.level}s, {len(self.v)} joint rates"
+        head = f"DeNOC matrices of {self.robot} at {self.level} level: {sizes}"
         return "\n".join([head, *lines])
 
     def block(self, name: str, i: int, j: int) -> Array:
@@ -247,9 +248,25 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
     E = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0] * n)
     rho = np.tile(np.concatenate([np.zeros(3), -skeleton.root.rotation.T @ model.gravity]), n)
     return Denoc(
-        model.name, level, groups, above, tuple(model.velocities), N_l, N_d, N, N_dot, N @ rates, M, Omega, E,
-        N.T @ M @ N, N.T @ (M @ N_dot + Omega @ M @ E @ N), N.T @ M @ rho, N_l.T @ M @ N_l, rates,
-    )  # fmt: skip
+        model.name,
+        level,
+        groups,
+        above,
+        tuple(model.velocities),
+        N_l,
+        N_d,
+        N,
+        N_dot,
+        N @ rates,
+        M,
+        Omega,
+        E,
+        N.T @ M @ N,
+        N.T @ (M @ N_dot + Omega @ M @ E @ N),
+        N.T @ M @ rho,
+        N_l.T @ M @ N_l,
+        rates,
+    )
 
 
 def _state(x: ArrayLike, n: int, name: str) -> Array:

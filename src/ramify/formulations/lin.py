@@ -133,8 +133,13 @@ def _less_half_trace(I: Sym3) -> Sym3:  # noqa: E741 - the paper's symbol
 def _less_outer(I: Sym3, a: Vec3, b: Vec3) -> Sym3:  # noqa: E741 - the paper's symbol
     """I - a b' for parallel a, b."""
     return Sym3(
-        I.xx - a.x * b.x, I.yy - a.y * b.y, I.zz - a.z * b.z, I.xy - a.x * b.y, I.xz - a.x * b.z, I.yz - a.y * b.z
-    )  # fmt: skip
+        I.xx - a.x * b.x,
+        I.yy - a.y * b.y,
+        I.zz - a.z * b.z,
+        I.xy - a.x * b.y,
+        I.xz - a.x * b.z,
+        I.yz - a.y * b.z,
+    )
 
 
 def _less_trace(J: Sym3) -> Sym3:

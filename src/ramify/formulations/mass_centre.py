@@ -273,5 +273,16 @@ def mass_centre_matrices(model: Robot, q: ArrayLike, v: ArrayLike) -> MassCentre
     N_l, N_d = T @ d.N_l @ inverse, T @ d.N_d
     N, N_dot = T @ d.N, T_dot @ d.N + T @ d.N_dot
     return MassCentre(
-        d, T, N_l, N_d, N, N_dot, N @ d.v, M, M_dot, N.T @ M @ N, N.T @ (M @ N_dot + M_dot @ N), N_l.T @ M @ N_l
-    )  # fmt: skip
+        d,
+        T,
+        N_l,
+        N_d,
+        N,
+        N_dot,
+        N @ d.v,
+        M,
+        M_dot,
+        N.T @ M @ N,
+        N.T @ (M @ N_dot + M_dot @ N),
+        N_l.T @ M @ N_l,
+    )

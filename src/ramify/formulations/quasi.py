@@ -172,7 +172,7 @@ def joint_moments_by_G(G: Sequence[Sequence[Mat3]], g: Sequence[Vec3]) -> list[V
 def joint_forces(
     joints: Sequence[JointMotion], rates: Sequence[BodyRates], M: Sequence[Vec3], F: Sequence[Vec3]
 ) -> list[Scalar]:
-    """D' M of (37), and E' F for the freedoms that slide; what joints hold by themselves drops out."""
+    """D' M of (37), and E' F for the freedoms that slide; what joints themselves hold drops out."""
     tau: list[Scalar] = []
     for i, x in enumerate(joints):
         slides = any(not _nothing(e) for e in x.E)

@@ -203,8 +203,8 @@ def _check_slides(robot: str, name: str, steps: Sequence[Step]) -> None:
 
 
 def general_quasi_chain(chain: Chain) -> QuasiChain:
-    """A chain of Denavit-Hartenberg links as a quasi-chain: K = Rx(beta) Rz(theta at q = 0), turning
-    about or sliding along z.
+    """A chain of Denavit-Hartenberg links as a quasi-chain: K = Rx(beta) Rz(theta at q = 0), its
+    joints turn about or slide along z.
     """
     bodies = []
     for link in chain.links:

@@ -84,10 +84,16 @@ def links_at(chain: Chain, q: Sequence[Scalar], tip: Turn = PARALLEL) -> list[Ma
         centre = link.c.rotate_x(alpha.c, -alpha.s)
         out.append(
             MassCentreLink(
-                link.rotational, theta, alpha, link.m, link.I.rotate_x(alpha.c, -alpha.s), Z.rotate_x(alpha.c, -alpha.s),
-                centre + slide.rotate_x(alpha.c, -alpha.s), Vec3(o.x, o.y, 0.0) - centre,
+                link.rotational,
+                theta,
+                alpha,
+                link.m,
+                link.I.rotate_x(alpha.c, -alpha.s),
+                Z.rotate_x(alpha.c, -alpha.s),
+                centre + slide.rotate_x(alpha.c, -alpha.s),
+                Vec3(o.x, o.y, 0.0) - centre,
             )
-        )  # fmt: skip
+        )
     return out
 
 

@@ -255,9 +255,10 @@ def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: floa
     import imageio_ffmpeg
 
     width, height = size
-    taken = f"-f rawvideo -pix_fmt rgb24 -s {width}x{height} -r {rate:g} -i -".split()
-    made = "-an -c:v libx264 -pix_fmt yuv420p -preset medium -crf 20 -movflags +faststart".split()
-    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-v", "error", *taken, *made, str(path)]
+    taken = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{rate:g}"]
+    made = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "medium", "-crf", "20"]
+    command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-v", "error", *taken, "-i", "-", *made]
+    command += ["-movflags", "+faststart", str(path)]
     with TemporaryFile() as complaints:
         film = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=complaints)
         assert film.stdin is not None

@@ -181,7 +181,7 @@ def smooth_normals(points: Array, faces: Indices, crease_deg: float = 55.0) -> T
 
 
 def welded(points: Array, faces: Indices, cell: float) -> tuple[Array, Indices]:
-    """Points that share a cell of a grid become one, their mean; faces that collapse are left out."""
+    """Points that share a cell of a grid become their mean; faces that collapse are left out."""
     keys = np.floor((points - points.min(axis=0)) / cell).astype(np.int64)
     _, inverse = np.unique(_single(keys), return_inverse=True)
     count = np.bincount(inverse)

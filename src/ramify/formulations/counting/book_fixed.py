@@ -193,8 +193,13 @@ def freed(ledger: Ledger, table: str, M: Hat, psi: Wrench, more: str = "") -> Ha
         kept = Sym3(I.xx - I.xz * n.x, I.yy - I.yz * n.y, 0.0, I.xy - I.xz * n.y, 0.0, 0.0)
     with ledger.step(table, f"{more}G less psi^ psi'"):
         G = Sym3(
-            G.xx - F.xz * f.x, G.yy - F.yz * f.y, G.zz - F.zz * f.z, G.xy - F.xz * f.y, G.xz - F.xz * f.z, G.yz - F.yz * f.z
-        )  # fmt: skip
+            G.xx - F.xz * f.x,
+            G.yy - F.yz * f.y,
+            G.zz - F.zz * f.z,
+            G.xy - F.xz * f.y,
+            G.xz - F.xz * f.z,
+            G.yz - F.yz * f.z,
+        )
     with ledger.step(table, f"{more}F less psi^ psi'"):
         x = Vec3(F.xx - F.xz * n.x, F.yx - F.yz * n.x, F.zx - F.zz * n.x)
         y = Vec3(F.xy - F.xz * n.y, F.yy - F.yz * n.y, F.zy - F.zz * n.y)
@@ -260,7 +265,7 @@ def outward_sweep(
     pivots: Sequence[Pivot],
     parent: Twist | None,
 ) -> tuple[list[Scalar], Twist]:
-    """Accelerations of a joint's axes and mu of its link; ``parent`` is None where it is at rest."""
+    """Accelerations of a joint's axes and mu of its link; ``parent`` is None at the base."""
     found: list[Scalar] = []
     mu = Twist(ORIGIN, ORIGIN)
     for r, (axis, pivot) in enumerate(zip(axes, pivots, strict=True)):

@@ -42,9 +42,16 @@ class _Start:
 
 
 def _outward(
-    tree: BookTree, q: Sequence[Scalar], w0: Vec3, gravity: Vec3, v: Sequence[Scalar], a: Sequence[Scalar],
-    outside: Sequence[Wrench] | None, ledger: Ledger, table: str,
-) -> _Start:  # fmt: skip
+    tree: BookTree,
+    q: Sequence[Scalar],
+    w0: Vec3,
+    gravity: Vec3,
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    outside: Sequence[Wrench] | None,
+    ledger: Ledger,
+    table: str,
+) -> _Start:
     """t, t' and w* of base and links; t'_0 is the acceleration against gravity alone. ``outside``:
     wrenches w^F, base first.
     """
@@ -80,9 +87,15 @@ def _check(tree: BookTree) -> RigidInertia:
 
 
 def inverse_dynamics(
-    tree: BookTree, q: Sequence[Scalar], w0: Vec3, gravity: Vec3, v: Sequence[Scalar], a: Sequence[Scalar],
-    outside: Sequence[Wrench] | None = None, ledger: Ledger | None = None,
-) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
+    tree: BookTree,
+    q: Sequence[Scalar],
+    w0: Vec3,
+    gravity: Vec3,
+    v: Sequence[Scalar],
+    a: Sequence[Scalar],
+    outside: Sequence[Wrench] | None = None,
+    ledger: Ledger | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
     """Rate of the base's twist (6) and tau (n) by the steps of table 7.3: the joints move as given,
     the base as it must.
     """
@@ -163,9 +176,15 @@ def _reaches(
 
 
 def forward_dynamics(
-    tree: BookTree, q: Sequence[Scalar], w0: Vec3, gravity: Vec3, v: Sequence[Scalar], tau: Sequence[Scalar],
-    outside: Sequence[Wrench] | None = None, ledger: Ledger | None = None,
-) -> tuple[list[Scalar], list[Scalar]]:  # fmt: skip
+    tree: BookTree,
+    q: Sequence[Scalar],
+    w0: Vec3,
+    gravity: Vec3,
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    outside: Sequence[Wrench] | None = None,
+    ledger: Ledger | None = None,
+) -> tuple[list[Scalar], list[Scalar]]:
     """Rate of the base's twist (6) and q'' (n) by the steps of table 7.4."""
     base, ledger, table = _check(tree), ledger or Ledger(), "7.4"
     start = _outward(tree, q, w0, gravity, v, [0.0] * tree.n, outside, ledger, table)

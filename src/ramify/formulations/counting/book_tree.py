@@ -217,7 +217,10 @@ def tree_of(model: Robot) -> BookTree:
     return BookTree(tuple(links), Vec3(*(float(x) for x in g)), base)
 
 
-_KINDS = "the book's counted recursions are for revolute joints of one, two or three axes that meet at right angles"
+_KINDS = (
+    "the book's counted recursions are for revolute joints of one, two or three axes that meet at "
+    "right angles"
+)
 
 
 def _axis(link: Link, above: float, name: str) -> Axis:

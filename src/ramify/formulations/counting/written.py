@@ -71,7 +71,7 @@ def _general_pose(k: int) -> Pose:
 
 
 def compilable(name: str) -> str:
-    """The name itself; RamifyError where it is a formulation's, which is counted as written only."""
+    """The name; RamifyError where it is a formulation's, which is counted as written only."""
     if name in FORMULATIONS and name not in ALGORITHMS:
         remedy = "how='written' (on the command line: --how written)"
         raise RamifyError(

@@ -237,7 +237,7 @@ def joined(pieces: Sequence[Piece]) -> str:
 
 
 def _total(pieces: Sequence[Piece], style: Style) -> str:
-    """The same; in Python by hundreds, for a sum of thousands of terms is too deep for its parser."""
+    """The same; in Python by hundreds: sums of thousands of terms are too deep for its parser."""
     while style in (PYTHON, SYMPY) and len(pieces) > _HUNDRED:
         pieces = [
             (False, f"({joined(pieces[i : i + _HUNDRED])})")
