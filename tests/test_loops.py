@@ -79,7 +79,7 @@ def test_rounded_data_are_closed_and_the_redundant_rows_named(off: float, how: s
     pin = exact.loops[0]
     frame = Frame(from_rpy(off, 0.0, 0.0), pin.first.frame.position)
     if how == "height":
-        frame = Frame(position=pin.first.frame.position + [0.0, 0.0, off])
+        frame = Frame(position=pin.first.frame.position + np.array([0.0, 0.0, off]))
     loop = replace(pin, planar=False, first=replace(pin.first, frame=frame))
     model = replace(exact, loops=(loop,))
     state = model.assemble({"crank": 0.3}, rates={"crank": 1.0})

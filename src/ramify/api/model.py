@@ -258,7 +258,7 @@ class Model(Robot):
         return self._mass_matrix_inverse.call(q)
 
     def udu(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
-        """Factors with I = U D U' (eqs. 5.30-5.37), per joint coordinate or in blocks per module."""
+        """Factors with I = U D U' (eqs. 5.30-5.37), per joint coordinate or per module."""
         if level == "joint":
             return self._udu.call(q)
         return questions.udu(self, q, level)
@@ -337,7 +337,7 @@ class Model(Robot):
     def jacobian_rate(
         self, q: ArrayLike, v: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)
     ) -> Array:
-        """dJ/dt v (..., 6): acceleration of the point at zero joint accelerations, world-aligned."""
+        """dJ/dt v (..., 6), world-aligned: acceleration of the point at zero joint accelerations."""
         return questions.jacobian_rate(self, q, v, body, point)
 
     # ---- energy, momentum, reactions ----
@@ -454,7 +454,7 @@ class Model(Robot):
     # ---- coordinates ----
 
     def singularities(self, q: ArrayLike, tolerance: float = 1e-3) -> list[Singularity]:
-        """Euler-angle joints within ``tolerance`` rad of gimbal lock at q (..., nq), nearest first."""
+        """Euler-angle joints within ``tolerance`` rad of gimbal lock at q, nearest first."""
         return locks.singularities(self, q, tolerance)
 
     def explain(self, q: Maybe = None, v: Maybe = None) -> Explanation:

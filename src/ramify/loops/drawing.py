@@ -42,7 +42,8 @@ def _end(body: str | None) -> str:
 
 _ROW, _COLUMN, _EDGE, _RADIUS = 86, 138, 46, 17
 _STYLE = (
-    "text{font:13px sans-serif;fill:#223}.cdof,.cut{text-anchor:middle}.joint{font-size:11px;fill:#567}.cut{fill:#b3261e}"
+    "text{font:13px sans-serif;fill:#223}.cdof,.cut{text-anchor:middle}"
+    ".joint{font-size:11px;fill:#567}.cut{fill:#b3261e}"
     ".joint{paint-order:stroke;stroke:#fff;stroke-width:4px}"
     "circle{fill:#eef3fa;stroke:#34506e;stroke-width:1.6}.base{fill:#34506e}line{stroke:#34506e;stroke-width:1.8}"
     "path{stroke:#b3261e;stroke-width:1.8;stroke-dasharray:6 5;fill:none}.driven{stroke-width:4.2}"
@@ -80,13 +81,12 @@ def as_svg(tree: SpanningTree) -> str:
             f'<line x1="{x1:.0f}" y1="{y1:.0f}" x2="{x2:.0f}" y2="{y2:.0f}"{_bold(way.joint)}/>'
         )
         if way.joint.name != way.body:
-            parts.append(
-                f'<text class="joint" x="{(x1 + x2) / 2 + 4:.0f}" y="{(y1 + y2) / 2:.0f}">{escape(way.joint.name)}</text>'
-            )
+            x, y = (x1 + x2) / 2 + 4, (y1 + y2) / 2
+            name = escape(way.joint.name)
+            parts.append(f'<text class="joint" x="{x:.0f}" y="{y:.0f}">{name}</text>')
     for body, (x, y) in place.items():
-        parts.append(
-            f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{_RADIUS}"{"" if body is not None else _of("base")}/>'
-        )
+        mark = "" if body is not None else _of("base")
+        parts.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{_RADIUS}"{mark}/>')
         cdof = (
             ""
             if body is None

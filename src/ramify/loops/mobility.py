@@ -1,4 +1,4 @@
-"""The degrees of freedom of a robot: its joint coordinates, less what closed loops take from them."""
+"""The degrees of freedom of a robot: its joint coordinates, less what closed loops take of them."""
 
 from __future__ import annotations
 

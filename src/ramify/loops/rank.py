@@ -18,7 +18,8 @@ from ramify.loops.constraints import RANK, scaled_jacobian
 from ramify.model.robot import Robot
 
 NEAR = 0.5
-"""|E| up to which a posture is followed without looking closer: half of what a loss of rank takes, as ways are not straight.
+"""|E| up to which a posture is followed without looking closer: half of what a loss of rank takes,
+as ways are not straight.
 """
 SINGULAR = 1e-6
 """Margin below which a posture counts as singular."""

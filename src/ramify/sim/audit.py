@@ -296,11 +296,12 @@ def audited(result: Run) -> Audit:
 def audit(result: Run, tolerance: float | None = None) -> Audit:
     """The audit of a run.
 
-    An energy error is measured by the largest of T, |V - V(0)|, |W_act| and |W_diss| over the run, and may reach ``tolerance``
-    times that, plus the rounding of the energies themselves. Unless given, the tolerance follows from the integrator's: a step may
-    miss by rtol, energy is quadratic in the rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50, between
-    1e-12 and 1e-3; a method without rtol, or with a fixed step, gets 1e-3. Where the robot hardly moves, what atol allows in the
-    same way is added.
+    An energy error is measured by the largest of T, |V - V(0)|, |W_act| and |W_diss| over the run,
+    and may reach ``tolerance`` times that, plus the rounding of the energies themselves. By default
+    the tolerance follows from the integrator's: a step may miss by rtol, energy is quadratic in the
+    rates, errors of n steps add up at worst, so 2 n rtol, with n at least 50, between 1e-12 and
+    1e-3; a method without rtol, or with a fixed step, gets 1e-3. Where the robot hardly moves, what
+    atol allows in the same way is added.
 
     Raises RamifyError for a tolerance that is not a positive number.
     """
@@ -591,9 +592,8 @@ def audit_table(audit: Audit) -> str:
     """The checks of an audit and where the energy went."""
     rows = []
     for check in audit.checks:
-        verdict = Markup(
-            f'<span class="{"good" if check.passed else "bad"}">{"passed" if check.passed else "failed"}</span>'
-        )
+        mark, word = ("good", "passed") if check.passed else ("bad", "failed")
+        verdict = Markup(f'<span class="{mark}">{word}</span>')
         unit = pretty(check.unit)
         rows.append(
             (

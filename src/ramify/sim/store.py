@@ -288,8 +288,9 @@ def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run
     meta = content.metadata
     try:
         return Run(
-            robot, t, wide["q"], wide["v"], wide["a"], wide["tau"], Work(arrays["actuator_work"], arrays["dissipated"]),
-            meta["options"], meta["stats"], meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), recorded=meta,
+            robot, t, wide["q"], wide["v"], wide["a"], wide["tau"],
+            Work(arrays["actuator_work"], arrays["dissipated"]), meta["options"], meta["stats"],
+            meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), recorded=meta,
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise SimulationError(f"{given}: the run in it is not whole: {error}") from None
