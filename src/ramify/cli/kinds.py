@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
@@ -66,4 +67,4 @@ def kinds(
 def _about(kind: type) -> str:
     """The first sentence of a class's docstring."""
     text = " ".join((kind.__doc__ or "").split())
-    return text.partition(". ")[0].rstrip(".")
+    return re.split(r"(?<!eq)(?<!eqs)\. ", text)[0].rstrip(".")

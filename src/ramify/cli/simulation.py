@@ -59,8 +59,8 @@ def simulate(
     ground: Annotated[
         str | None,
         Parameter(
-            help="The ground: firm, dusty, hunt_crossley, none, or "
-            '"{law: firm, terrain: {slope_deg: 10}}".'
+            help='The ground: firm, none, "{law: firm, terrain: {slope_deg: 10}}"; '
+            "see ramify kinds."
         ),
     ] = None,
     initial: Annotated[

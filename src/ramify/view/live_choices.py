@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.contact.laws import LAWS
 from ramify.control.base import Controller
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.gravity import GravityCompensation
@@ -18,7 +19,7 @@ from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
 from ramify.view.scene import floats, rest
 
-GROUNDS: Final = ("none", "firm", "dusty", "hunt_crossley")
+GROUNDS: Final = ("none", *LAWS)
 
 
 def hold(kind: Any) -> Callable[[Robot, Array], Controller]:
