@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.contact.laws import LAWS
+from ramify.contact import LAWS
 from ramify.control.base import Controller
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.gravity import GravityCompensation
