@@ -26,7 +26,7 @@ from ramify.codegen.target import Target, host
 from ramify.codegen.vector import Writer
 from ramify.core.arrays import Array
 
-_CHUNK: Final = 32
+_CHUNK: Final = 16
 _STAGES: Final = (
     "n", "nq", "inertia", "inertia_robot", "slopes", "slopes_robot",
     "factor", "solve", "family", "room_kernels", "room_solve",
