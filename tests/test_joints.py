@@ -13,8 +13,11 @@ from numpy.testing import assert_allclose
 from random_trees import KINDS, random_joint, tree_of
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.core.records import flatten
 from ramify.dynamics.kinematics import body_poses
+from ramify.files.load import read_yaml
+from ramify.files.robot_writer import to_yaml
 from ramify.model.body import Body
 from ramify.model.frame import (
     Frame,
@@ -27,7 +30,7 @@ from ramify.model.frame import (
     modified_dh,
     rotation_about,
 )
-from ramify.model.joint import JOINT_KINDS, Joint
+from ramify.model.joint import JOINT_KINDS, Joint, Step
 
 DOF = {
     "fixed": 0,
@@ -266,3 +269,26 @@ def test_as_frame() -> None:
 def test_what_is_not_a_frame(bad: Any) -> None:
     with pytest.raises(rf.ModelError, match="is not a frame; give a Frame, a 4 x 4 matrix"):
         as_frame(bad)
+
+
+def test_a_joint_type_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row in the table is all: files, dynamics, names and the writer know the new type."""
+    pin_in_slot = lambda joint: (  # noqa: E731
+        Step("slide", (1.0, 0.0, 0.0), 0.0, 1.0),
+        Step("angle", joint.axis, 1.0, 0.0),
+    )
+    monkeypatch.setitem(JOINT_KINDS, "pin_in_slot", pin_in_slot)
+    body = "mass: 1, com: [0.1, 0.2, 0], inertia: [0.1, 0.2, 0.3]"
+    text = (
+        f"name: r\nlinks:\n- {{name: a, joint: pin_in_slot, frame: {{xyz: [0, 0, 1]}}, {body}}}\n"
+        f"- {{name: b, parent: a, joint: revolute, frame: {{xyz: [1, 0, 0]}}, {body}}}\n"
+    )
+    model = Model.of(read_yaml(text))
+    assert model.coordinates == ("a.slide", "a.angle", "b")
+    two = rf.Builder("r").link("s", joint="prismatic", axis=(1, 0, 0), at=(0, 0, 1))
+    two.link("a", "s", mass=1.0, com=(0.1, 0.2, 0), inertia=(0.1, 0.2, 0.3))
+    two.link("b", "a", at=(1, 0, 0), mass=1.0, com=(0.1, 0.2, 0), inertia=(0.1, 0.2, 0.3))
+    q, v = model.random(0)
+    tau = model.inverse_dynamics(q, v, v)
+    assert_allclose(tau, two.model().inverse_dynamics(q, v, v), rtol=1e-12)
+    assert Model.of(read_yaml(to_yaml(model))).skeleton == model.skeleton
