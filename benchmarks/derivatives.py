@@ -27,17 +27,17 @@ STATES = 256
 WINDOW, SECONDS = 3e-4, 1.0
 
 
-def least(call: Callable[[], Any]) -> float:
+def least(function: Callable[..., Any], *inputs: Any, **options: Any) -> float:
     """Seconds of a call."""
-    call()
+    function(*inputs, **options)
     start = perf_counter()
-    call()
+    function(*inputs, **options)
     calls = max(1, int(WINDOW / (perf_counter() - start)))
     found, end = np.inf, perf_counter() + SECONDS
     while perf_counter() < end:
         start = perf_counter()
         for _ in range(calls):
-            call()
+            function(*inputs, **options)
         found = min(found, (perf_counter() - start) / calls)
     return float(found)
 
@@ -66,10 +66,10 @@ def measure(name: str) -> None:
         fresh = fresh if isinstance(fresh, tuple) else (fresh,)
         out = tuple(np.zeros_like(part) for part in fresh)
         filled = out if len(out) > 1 else out[0]
-        batch = least(lambda: kernel(q, v, x, out=filled)) / STATES
+        batch = least(kernel, q, v, x, out=filled) / STATES
         kernel(q[0], v[0], x[0])
-        single = least(lambda: kernel(q[0], v[0], x[0]))
-        other = least(lambda: theirs(peer, data, *there))
+        single = least(kernel, q[0], v[0], x[0])
+        other = least(theirs, peer, data, *there)
         print(
             f"{name:7} {algorithm:29} {kernel.tier:9} batch {batch * 1e6:6.3f} us a state,"
             f" {other / batch:5.1f}x; one call {single * 1e6:6.2f} us, {other / single:4.2f}x"
