@@ -520,7 +520,7 @@ def test_macros_are_expanded(name: str, tmp_path: Path) -> None:
     assert rf.load(path).mass == 2.5
     assert rf.load(path, base="free").mass == 5.0
     path.write_text(XACRO.replace("1 + 1.5", "nobody"), encoding="utf-8")
-    with pytest.raises(rf.ModelError, match="xacro refuses it: .*nobody"):
+    with pytest.raises(rf.ModelError, match=r"xacro refuses it: .*nobody"):
         rf.load(path)
 
 

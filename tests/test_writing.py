@@ -18,9 +18,14 @@ from ramify.documents.writing import whole_file, whole_path, write_whole
 def test_an_error_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
     target = tmp_path / "a.txt"
     write_whole(target, "old\n")
-    with pytest.raises(KeyError), whole_file(target) as file:
-        file.write(b"new")
-        raise KeyError
+
+    def broken() -> None:
+        with whole_file(target) as file:
+            file.write(b"new")
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        broken()
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
     assert target.read_text() == "old\n"
 

@@ -43,7 +43,8 @@ MAX_CELLS: Final = 1 << 24
 MAX_VERTICES: Final = 40_000
 MAX_NUMBERS: Final = 1_000_000
 """Limits of the whole model, replicates and attached models written out: elements, bodies, elements
-that are copies, points of lattices, keyframes, cells of height fields, vertices of built-in meshes, numbers of <numeric>.
+that are copies, points of lattices, keyframes, cells of height fields, vertices of built-in meshes,
+numbers of <numeric>.
 """
 
 MAX_SIZE: Final = 10_000
@@ -68,7 +69,19 @@ _LONGEST_NAME: Final = 1000
 _UNITS: Final = {unit: 1 << 10 * i for i, unit in enumerate(("", *"KMGTPE"))}
 _NOT_FINITE: Final = re.compile(r"(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNORECASE)
 _NAMES: Final = frozenset(
-    "name class childclass file prefix model content_type data instance value key".split()
+    [
+        "name",
+        "class",
+        "childclass",
+        "file",
+        "prefix",
+        "model",
+        "content_type",
+        "data",
+        "instance",
+        "value",
+        "key",
+    ]
 )
 
 
@@ -252,7 +265,7 @@ class _Gate:
         self.add("bytes of meshes", largest, MAX_ASSETS, where)
 
     def check_outside(self, element: etree._Element, path: Path, where: str) -> None:
-        """Outside the model's folder (links followed) a model may open meshes and MJCF files only."""
+        """Outside the model's folder (links followed) only meshes and MJCF files may be opened."""
         real = path.resolve()
         if real.is_relative_to(self.home):
             return

@@ -1,4 +1,4 @@
-"""Robots from SDF files (Gazebo's simulation description format): links, joints, frames and inertia,
+"""Robots from SDF files (Gazebo's simulation description format): links, joints, frames, inertia,
 with a report of what was ignored or assumed.
 
 Poses are resolved through ``relative_to`` and ``attached_to``. A second joint that carries a link
@@ -84,7 +84,7 @@ class _Edge(NamedTuple):
 
 
 def read_sdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
-    """A robot from an SDF file, its root as the file has it by default: free, or fixed where a joint
+    """A robot from an SDF file, its root by default as the file has it: free, or fixed if a joint
     holds it to the world, the model is static, or it has no mass.
 
     base: "fixed", "free" or "free_euler" instead. What was ignored or assumed is in
@@ -218,7 +218,7 @@ class _Reader:
             text = (
                 f"poses relative to each other: {' -> '.join((*within, name))[:200]}"
                 if name in within
-                else f"no link, joint or frame is named {shown(name)}{near(name, list(self.places))}"
+                else f"no link or frame is named {shown(name)}{near(name, list(self.places))}"
             )
             self.wrong(self.places[within[-1]][0] if within else self.root, f"{who}: {text}")
             return Frame()
@@ -398,7 +398,7 @@ class _Reader:
             else:
                 self.wrong(
                     edge.element,
-                    f"joint {edge.joint.name!r}: a second joint of {edge.child!r}; loops are closed "
+                    f"joint {edge.joint.name!r}: a second joint of {edge.child!r}; loops close "
                     f"by joints of type {', '.join(_LOOPS)}",
                 )
         static = (model.findtext("static") or "").strip() in ("1", "true")

@@ -240,5 +240,6 @@ CHECKS: Final[tuple[Callable[[Robot], Iterator[Finding]], ...]] = (
     lengths,
     gravity,
     _loops,
-    _left_out, machine_findings,
+    _left_out,
+    machine_findings,
 )
