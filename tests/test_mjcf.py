@@ -622,3 +622,12 @@ def test_warnings_of_mujoco_are_in_the_report(
     monkeypatch.setattr("ramify.files.mjcf.drop_pictures", warning)
     model = rf.load(written(tmp_path, asked("")))
     assert "note: MuJoCo: an attribute is deprecated" in str(model.metadata["report"])
+
+
+def test_constraints_have_numbers_that_a_robot_file_can_hold(tmp_path: Path) -> None:
+    bodies = '<body><joint name="a"/><geom size="1"/></body><body><joint name="b"/><geom size="1"/></body>'
+    gear = '<equality><joint joint1="a" joint2="b" polycoef="{} 1 0 0 0"/></equality>'
+    text = f"<mujoco><worldbody>{bodies}</worldbody>{gear}</mujoco>"
+    assert rf.load(written(tmp_path, text.format(0.5))).loops[0].offset == 0.5
+    with pytest.raises(rf.ModelError, match="equality 0: data .* cannot be used"):
+        rf.load(written(tmp_path, text.format(1e40)))

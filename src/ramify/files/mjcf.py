@@ -185,6 +185,7 @@ class _Reader:
             ("joint", self.joints, ("jnt_pos", "jnt_axis", "jnt_range")),
             ("geom", [], ("geom_pos", "geom_quat", "geom_size")),
             ("coordinate", [], ("qpos0",)),
+            ("equality", [], ("eq_data",)),
             ("gravity", [], ("gravity",)),
         ):
             for array in arrays:
