@@ -13,6 +13,10 @@ from packages import VERSIONS, files
 
 import ramify as rf
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(?s).*left out, which changes the motion:UserWarning"
+)
+
 PACKAGES = ("example-robot-data", *VERSIONS)
 
 LEAST = {
