@@ -247,7 +247,8 @@ def run(target: str, seed: int) -> str:
             TARGETS[target][0](np.random.default_rng([seed, *target.encode()]))
         return "answer"
     except rf.RamifyError as error:
-        assert 0 < len(str(error)) < 20_000, "a message of bearable length"
+        if not 0 < len(str(error)) < 20_000:
+            raise AssertionError("a message of no bearable length") from error
         return "refused"
     finally:
         if alarmed:

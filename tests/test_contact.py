@@ -206,6 +206,7 @@ def test_friction_is_viscous_at_slow_and_coulomb_at_fast_slip() -> None:
 
 # ---- a block on a slope ----
 
+
 @pytest.mark.parametrize("steepness", [0.5, 2.0, 4.0])
 @pytest.mark.parametrize("law", LAWS, ids=NAMES)
 def test_friction_on_a_steep_field_is_that_of_its_normal_force(

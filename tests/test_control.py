@@ -490,7 +490,9 @@ def test_long_tables_are_memory_not_code(kind: str) -> None:
     sizes, rng = {}, np.random.default_rng(0)
     for rows in (300, 30_000):
         times, values = np.linspace(0.0, 1.0, rows), rng.normal(size=(rows, 4)).cumsum(axis=0)
-        control = PD(Spline(times, values)) if kind == "spline" else TorqueTable(times, values, kind)
+        control = (
+            PD(Spline(times, values)) if kind == "spline" else TorqueTable(times, values, kind)
+        )
         assert len(repr(control)) < 500
         inputs = [Port("t", (1,)), Port("q", (4,)), Port("v", (4,))]
         program = trace(
@@ -508,7 +510,10 @@ def test_long_tables_are_memory_not_code(kind: str) -> None:
         else:
             from scipy.interpolate import CubicSpline
 
-            s, inside = CubicSpline(times, values, bc_type="natural"), ((t >= 0) & (t <= 1))[:, None]
+            s, inside = (
+                CubicSpline(times, values, bc_type="natural"),
+                ((t >= 0) & (t <= 1))[:, None],
+            )
             at = np.clip(t, 0.0, 1.0)
             want = 49.0 * (s(at) - q) + 14.0 * (s(at, 1) * inside - v)
         np.testing.assert_allclose(found, want, atol=1e-9 * np.abs(values).max() * rows)

@@ -234,7 +234,8 @@ def test_large_robots_run_as_loops() -> None:
     for name in ("inverse_dynamics_derivatives", "forward_dynamics_derivatives"):
         kernel = model.kernel(name)
         kernel(q, v, a)
-        assert kernel._plan.better is None and kernel.tier == "rolled"
+        assert kernel._plan.better is None
+        assert kernel.tier == "rolled"
 
 
 def test_loops_are_refused() -> None:
@@ -299,7 +300,8 @@ def test_second_derivatives_along_a_direction() -> None:
             for e in np.eye(n)
         ]
     )  # [i, tau, j]
-    assert worst(second, np.swapaxes(second, 0, 2)) < 1e-12 and np.abs(second).max() > 1e-3
+    assert worst(second, np.swapaxes(second, 0, 2)) < 1e-12
+    assert np.abs(second).max() > 1e-3
     step = 1e-5
     for i, e in enumerate(np.eye(n) * step):
         up, down = (model.inverse_dynamics_derivatives(q + s * e, v, a)[0] for s in (1, -1))

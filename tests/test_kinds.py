@@ -167,7 +167,7 @@ def test_a_controller_from_outside_is_one_class() -> None:
 
 
 def test_a_word_belongs_to_one_kind() -> None:
-    with pytest.raises(rf.RamifyError, match="'firm' exists already: ramify.contact.firm.Firm"):
+    with pytest.raises(rf.RamifyError, match=r"'firm' exists already: ramify\.contact\.firm\.Firm"):
         LAWS.add("firm")(Rubber)
     with pytest.raises(rf.RamifyError, match="must be a dataclass"):
 

@@ -73,13 +73,12 @@ def test_closed_form_of_a_cart_pole() -> None:
     """M, m, l: x'' = (u - m g θ) / M, θ'' = ((M + m) g θ - u) / (M l) about the upright."""
     model = cart_pole()
     A, B = rf.linearize(model, [0, 0], [0, 0], [0, 0])
-    M, m, l, g = 1.0, 0.2, 0.5, 9.80665
-    g = -model.gravity[2]
+    M, m, length, g = 1.0, 0.2, 0.5, -model.gravity[2]
     wanted = np.zeros((4, 4))
     wanted[0, 2] = wanted[1, 3] = 1.0
-    wanted[2, 1], wanted[3, 1] = -m * g / M, (M + m) * g / (M * l)
+    wanted[2, 1], wanted[3, 1] = -m * g / M, (M + m) * g / (M * length)
     assert np.allclose(A, wanted, atol=1e-12)
-    assert np.allclose(B[:, 0], [0, 0, 1 / M, -1 / (M * l)], atol=1e-12)
+    assert np.allclose(B[:, 0], [0, 0, 1 / M, -1 / (M * length)], atol=1e-12)
 
 
 def test_a_regulator_balances_a_cart_pole() -> None:
@@ -113,7 +112,14 @@ def machine(name: str) -> tuple[rf.Model, dict[str, Any], Array, Array, Array]:
         made.link("tail", "ball", at=(0.2, 0, 0), axis=(0, 1, 0), mass=0.3, com=(0.1, 0, 0))
         options["ground"] = "hunt_crossley"
     else:
-        made.link("upper", axis=(0, 1, 0), mass=1.0, com=(0, 0, -0.3), damping=0.3, spring={"stiffness": 5.0, "rest": 0.1})
+        made.link(
+            "upper",
+            axis=(0, 1, 0),
+            mass=1.0,
+            com=(0, 0, -0.3),
+            damping=0.3,
+            spring={"stiffness": 5.0, "rest": 0.1},
+        )
         made.link("lower", "upper", at=(0, 0, -0.5), axis=(0, 1, 0), mass=0.5, com=(0, 0, -0.2),
                   friction={"coulomb": 0.4, "slip_speed": 0.5}, armature=0.05)  # fmt: skip
     model = made.model()
@@ -208,9 +214,11 @@ def test_batches() -> None:
     model, options, *_ = machine("control")
     q, v, tau = states(model, 6, 1)
     A, B = rf.linearize(model, q.reshape(2, 3, 2), v.reshape(2, 3, 2), tau[0], **options)
-    assert A.shape == (2, 3, 4, 4) and B.shape == (2, 3, 4, 2)
+    assert A.shape == (2, 3, 4, 4)
+    assert B.shape == (2, 3, 4, 2)
     one = rf.linearize(model, q[4], v[4], tau[0], **options)
-    assert np.allclose(A[1, 1], one.A) and np.allclose(B[1, 1], one.B)
+    assert np.allclose(A[1, 1], one.A)
+    assert np.allclose(B[1, 1], one.B)
 
 
 def test_what_is_refused() -> None:

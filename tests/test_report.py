@@ -291,7 +291,9 @@ def test_refusals(kuka: Result, tmp_path: Path) -> None:
         kuka.report(tmp_path / "deep" / "run.html")
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "folder.html").mkdir()
-    with pytest.raises(rf.RamifyError, match=r"folder\.html is a directory; give the name of a file in it"):
+    with pytest.raises(
+        rf.RamifyError, match=r"folder\.html is a directory; give the name of a file in it"
+    ):
         kuka.report(tmp_path / "folder.html")
     with pytest.raises(rf.RamifyError, match="title 3 is not a text"):
         kuka.report(tmp_path / "run.html", title=3)  # type: ignore[arg-type]

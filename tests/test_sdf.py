@@ -92,14 +92,18 @@ def test_axes_of_old_files_are_in_the_model_frame() -> None:
     model = parse_urdf(URDF)
     turn = model.joint("shoulder").placement.rotation @ np.array([0.0, 0.6, 0.8])
     axis = f"<xyz>{' '.join(map(repr, turn.tolist()))}</xyz>"
-    old = SDF.replace("<xyz>0 0.6 0.8</xyz>", f"{axis}<use_parent_model_frame>1</use_parent_model_frame>")
+    old = SDF.replace(
+        "<xyz>0 0.6 0.8</xyz>", f"{axis}<use_parent_model_frame>1</use_parent_model_frame>"
+    )
     same(parse_sdf(old, base="fixed"), model)
 
 
 def test_the_root_is_as_the_file_has_it() -> None:
     assert parse_sdf(SDF).joints[0].kind == "free"
     assert parse_sdf(SDF).mass == 6.5
-    held = "<joint name='hold' type='fixed'><parent>world</parent><child>base</child></joint><plugin"
+    held = (
+        "<joint name='hold' type='fixed'><parent>world</parent><child>base</child></joint><plugin"
+    )
     same(parse_sdf(SDF.replace("<plugin", held)), parse_urdf(URDF))
     assert parse_sdf(SDF.replace("<plugin", "<static>true</static><plugin")).nv == 2
     assert parse_sdf(SDF.replace("<mass>3</mass>", "<mass>0</mass>")).nv == 2
@@ -109,7 +113,7 @@ def test_the_kuka_of_pybullet_in_both_formats() -> None:
     folder = package("pybullet") / "pybullet_data" / "kuka_iiwa"
     ours, theirs = rf.load(folder / "model.sdf"), rf.load(folder / "model.urdf")
     assert (ours.nv, theirs.nv) == (7, 7)
-    q, v = theirs.random(0)
+    q, _v = theirs.random(0)
     for mine, other in zip(ours.bodies, theirs.bodies, strict=True):
         assert mine.mass == pytest.approx(other.mass)
     place = ours.kinematics(q).position - ours.kinematics(0 * q).position

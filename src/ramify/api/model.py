@@ -212,9 +212,9 @@ class Model(Robot):
         )
 
     def passive_forces(self, q: ArrayLike, v: ArrayLike) -> Passive:
-        """Passive(total, parts, stored, loss): joint forces (..., nv) of springs, damping, friction,
-        stops, tendons and gravity compensation, in all and by part; energy stored (J) and power
-        lost (W) by part.
+        """Passive(total, parts, stored, loss): joint forces (..., nv) of springs, damping,
+        friction, stops, tendons and gravity compensation, in all and by part; energy stored (J) and
+        power lost (W) by part.
         """
         return passive_forces(self, q, v)
 
@@ -337,7 +337,9 @@ class Model(Robot):
     def jacobian_rate(
         self, q: ArrayLike, v: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)
     ) -> Array:
-        """dJ/dt v (..., 6), world-aligned: acceleration of the point at zero joint accelerations."""
+        """dJ/dt v (..., 6), world-aligned: acceleration of the point at zero joint
+        accelerations.
+        """
         return questions.jacobian_rate(self, q, v, body, point)
 
     # ---- energy, momentum, reactions ----
@@ -417,8 +419,8 @@ class Model(Robot):
         return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
 
     def derivatives(self, name: str, *inputs: ArrayLike) -> tuple[tuple[Array, ...], ...]:
-        """Partial derivatives of any algorithm (a name as in ``kernel``): for every result, those by
-        each input, of the shape (batch, shape of the result, columns).
+        """Partial derivatives of any algorithm (a name as in ``kernel``): for every result, those
+        by each input, of the shape (batch, shape of the result, columns).
 
         By q there is a column per velocity, as in ``inverse_dynamics_derivatives``. Large programs
         are interpreted, not compiled.

@@ -77,7 +77,9 @@ class MemoryAudit:
         self._pending.append(x)
 
     def collect(self) -> None:
-        """Add what has been seen to the sum in memory, at once: one such step waits for the last."""
+        """Add what has been seen to the sum in memory, at once: one such step waits for the
+        last.
+        """
         if not self._pending:
             return
         total = self.w.const(0.0)

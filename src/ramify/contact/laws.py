@@ -10,7 +10,7 @@ from typing import Any
 from ramify.contact.ground import LAWS, Ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.core.errors import RamifyError, SimulationError
-from ramify.documents.forms import Noted, Reading
+from ramify.documents.forms import NotedError, Reading
 from ramify.documents.mistakes import Mistakes, Path
 from ramify.model.robot import Robot
 
@@ -44,7 +44,7 @@ def ground_of(raw: object, path: Path, reading: Reading, model: Robot) -> Ground
     """
     try:
         ground: Ground | None = None if raw is None else LAWS.read(raw, path, reading)
-    except Noted:
+    except NotedError:
         return None
     if ground is None:
         return None

@@ -207,7 +207,7 @@ class Controller(ABC):
 
 
 def read_controller(raw: object, path: Path, reading: Reading) -> Controller | None:
-    """The controller that a part of a file describes, None for none. Raises Noted once all
+    """The controller that a part of a file describes, None for none. Raises NotedError once all
     mistakes are noted, also where it does not fit the robot.
     """
     made: Controller | None = CONTROLLERS.read(raw, path, reading)

@@ -26,15 +26,28 @@ LARGEST: Final = 1e30
 
 CONSTANTS: Final = {"pi": math.pi}
 FUNCTIONS: Final[Mapping[str, Callable[..., float]]] = {
-    "sqrt": math.sqrt, "sin": math.sin, "cos": math.cos, "tan": math.tan, "asin": math.asin, "acos": math.acos, "atan": math.atan,
-    "atan2": math.atan2, "abs": abs, "min": min, "max": max,
-}  # fmt: skip
+    "sqrt": math.sqrt,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "asin": math.asin,
+    "acos": math.acos,
+    "atan": math.atan,
+    "atan2": math.atan2,
+    "abs": abs,
+    "min": min,
+    "max": max,
+}
 RESERVED: Final = frozenset([*CONSTANTS, *FUNCTIONS, "copy", "base"])
 """Names that a parameter cannot take."""
 
 _BINARY: Final[Mapping[type[ast.operator], Callable[[float, float], Any]]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv, ast.Pow: operator.pow,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}
 _UNARY: Final[Mapping[type[ast.unaryop], Callable[[float], float]]] = {
     ast.UAdd: operator.pos,
     ast.USub: operator.neg,

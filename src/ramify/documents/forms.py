@@ -18,7 +18,7 @@ from ramify.documents.expression import ExpressionError, evaluate
 from ramify.documents.mistakes import Mistakes, Path
 
 
-class Noted(Exception):
+class NotedError(Exception):
     """The mistakes of a value are noted; there is nothing to go on with."""
 
 
@@ -34,16 +34,16 @@ UNSET: Final = _Unset()
 @dataclass(frozen=True, eq=False)
 class Reading:
     """A file that is being read: where mistakes go, and ``known``, what its parts may use besides
-    their own keys; ``Noted`` there stands for something whose mistakes are noted already.
+    their own keys; ``NotedError`` there stands for something whose mistakes are noted already.
     """
 
     mistakes: Mistakes
     known: Mapping[str, object] = field(default_factory=dict, kw_only=True)
 
-    def refuse(self, path: Path, text: str, *, key: bool = False) -> Noted:
+    def refuse(self, path: Path, text: str, *, key: bool = False) -> NotedError:
         """Note a mistake; raise what this gives."""
         self.mistakes.add(path, text, key=key)
-        return Noted(text)
+        return NotedError(text)
 
 
 class Form(ABC):
@@ -56,7 +56,7 @@ class Form(ABC):
 
     @abstractmethod
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
-        """The value. Raises Noted once its mistakes are noted."""
+        """The value. Raises NotedError once its mistakes are noted."""
 
     @property
     def absent(self) -> str:
@@ -284,11 +284,11 @@ class ByName(Form):
         if not isinstance(raw, Mapping):
             raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
         found: dict[str, Any] = {}
-        failed: Noted | None = None
+        failed: NotedError | None = None
         for name, value in raw.items():
             try:
                 found[str(name)] = self.of.read(value, (*path, str(name)), reading)
-            except Noted as error:
+            except NotedError as error:
                 failed = error
         if failed is not None:
             raise failed
@@ -348,8 +348,8 @@ class Surrounding(Form):
         done: Mapping[str, object],
     ) -> Any:
         found = reading.known.get(self.name)
-        if found is Noted:
-            raise Noted
+        if found is NotedError:
+            raise NotedError
         if found is None:
             word = part.get("type", "this part")
             raise reading.refuse(path, f"{word} {self.use}; add the key {self.name}")
@@ -371,11 +371,11 @@ def listed(
     if len(raw) < at_least or (size is not None and len(raw) != size):
         raise reading.refuse(path, f"{len(raw)} entries; it must be {wanted}")
     out: list[Any] = []
-    failed: Noted | None = None
+    failed: NotedError | None = None
     for i, item in enumerate(raw):
         try:
             out.append(of.read(item, (*path, i), reading))
-        except Noted as error:
+        except NotedError as error:
             failed = error
     if failed is not None:
         raise failed

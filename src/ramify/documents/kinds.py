@@ -40,7 +40,7 @@ from ramify.documents.forms import (
     Flag,
     Form,
     Name,
-    Noted,
+    NotedError,
     Number,
     Numbers,
     Reading,
@@ -132,13 +132,13 @@ def read_part(
 ) -> T:
     """A dataclass from a mapping of a document; ``besides`` are keys that are read elsewhere.
 
-    Raises Noted once all its mistakes are noted.
+    Raises NotedError once all its mistakes are noted.
     """
     if not isinstance(raw, Mapping):
         raise reading.refuse(path, f"{shown(raw)} must be a mapping")
     keys = keys_of(kind)
     known = [name for one in keys.values() for name in one.names] + list(besides)
-    failed: Noted | None = None
+    failed: NotedError | None = None
     for name in raw:
         if name not in known:
             text = f"unknown key{near(str(name), known)}"
@@ -149,7 +149,7 @@ def read_part(
             value = one.form.take(raw, one.name, path, reading, done)
             if value is UNSET and one.needed:
                 raise reading.refuse((*path, one.name), "is missing")
-        except Noted as error:
+        except NotedError as error:
             failed = error
             continue
         if value is not UNSET:
@@ -250,7 +250,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return keys_of(self._kinds[word])
 
     def read(self, raw: object, path: Path, reading: Reading) -> Any:
-        """The thing that a word or a mapping describes, None for none. Raises Noted once all
+        """The thing that a word or a mapping describes, None for none. Raises NotedError once all
         mistakes are noted.
         """
         part: object = {self.key: raw} if isinstance(raw, str) else raw
@@ -291,7 +291,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             text = f"no {self.what} has this key{near(name, every)}"
             reading.mistakes.add((*path, name), text, key=True)
         if strange:
-            raise Noted
+            raise NotedError
         return max(keys, key=lambda word: len(keys[word] & set(part)))
 
 

@@ -38,9 +38,7 @@ def inward(
     """
     M = link.M.articulated() + children
     psi_hat, psi, m, inverse = pivot(M, link)
-    return Elimination(psi, m, inverse), link.propagation(x).congruence(
-        M.minus_outer(psi_hat, psi)
-    )
+    return Elimination(psi, m, inverse), link.propagation(x).congruence(M.minus_outer(psi_hat, psi))
 
 
 def climb(w: Wrench, child: Any, above: Any) -> tuple[tuple[Scalar, Scalar], Wrench]:

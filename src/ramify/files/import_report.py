@@ -49,7 +49,9 @@ class ImportReport:
     entries: list[Entry] = field(default_factory=list)
 
     def ignored(self, where: str, message: str, moves: bool = False) -> None:
-        """The file says something that the model does not have; ``moves``: it changes the motion."""
+        """The file says something that the model does not have; ``moves``: it changes the
+        motion.
+        """
         self.entries.append(Entry("ignored", where, message, moves))
 
     def warn(self) -> None:

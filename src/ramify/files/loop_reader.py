@@ -115,9 +115,18 @@ def _loop(
     joint = part.joint
     try:
         return Loop(
-            part.name, joint.type, first, second, joint.axis, joint.sequence, joint.planar, joint.length or 0.0,
-            tuple(joint.joints or ()), joint.ratio, joint.offset,
-        )  # fmt: skip
+            part.name,
+            joint.type,
+            first,
+            second,
+            joint.axis,
+            joint.sequence,
+            joint.planar,
+            joint.length or 0.0,
+            tuple(joint.joints or ()),
+            joint.ratio,
+            joint.offset,
+        )
     except ModelError as error:
         mistakes.add((*path, "joint"), str(error))
         return None

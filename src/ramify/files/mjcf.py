@@ -117,9 +117,14 @@ class _Reader:
     """Reads the arrays of a compiled model (mjModel)."""
 
     def __init__(
-        self, compiled: Any, name: str, file: str, weightless: bool, report: ImportReport,
+        self,
+        compiled: Any,
+        name: str,
+        file: str,
+        weightless: bool,
+        report: ImportReport,
         off: frozenset[str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.m, self.name, self.file, self.weightless = compiled, name, file, weightless
         self.report, self.off = report, off
         self.bodies = _unique([self.named("body", b) or f"body{b}" for b in range(compiled.nbody)])
@@ -247,9 +252,13 @@ class _Reader:
             return Joint(self.joints[j], "free", actuated=False, elements=own)
         if kind == _BALL:
             return Joint(
-                self.joints[j], "ball", frame @ anchor, anchor.inverse(), actuated=self.actuated(j),
+                self.joints[j],
+                "ball",
+                frame @ anchor,
+                anchor.inverse(),
+                actuated=self.actuated(j),
                 elements=own,
-            )  # fmt: skip
+            )
         axis = np.array(m.jnt_axis[j])
         back = (
             Frame(rotation_about(axis, -start)) if kind == _HINGE else Frame(position=-start * axis)
@@ -257,10 +266,15 @@ class _Reader:
         limited = m.jnt_limited[j] and "limit" not in self.off
         limits = ((float(m.jnt_range[j][0]), float(m.jnt_range[j][1])),) if limited else ()
         return Joint(
-            self.joints[j], "revolute" if kind == _HINGE else "prismatic", frame @ anchor @ back, anchor.inverse(),
-            (float(axis[0]), float(axis[1]), float(axis[2])), limits=limits, actuated=self.actuated(j),
+            self.joints[j],
+            "revolute" if kind == _HINGE else "prismatic",
+            frame @ anchor @ back,
+            anchor.inverse(),
+            (float(axis[0]), float(axis[1]), float(axis[2])),
+            limits=limits,
+            actuated=self.actuated(j),
             elements=own,
-        )  # fmt: skip
+        )
 
     def actuated(self, j: int) -> bool:
         """Whether an actuator drives the joint; where some act otherwise than on joints, or none is
@@ -299,7 +313,9 @@ class _Reader:
         return found
 
     def with_base(self, specs: list[LinkSpec], base: str | None) -> list[LinkSpec]:
-        """The root on another base: free roots if there are some, else the one that stands still."""
+        """The root on another base: free roots if there are some, else the one that stands
+        still.
+        """
         if base is None:
             return specs
         roots = [

@@ -79,7 +79,7 @@ def _ends(m: Any, i: int) -> Iterator[tuple[int, Frame]]:
     elif int(m.eq_type[i]) == _CONNECT:
         yield ids[0], Frame(position=data[:3])
         yield ids[1], Frame(position=data[3:6])
-    else:  # a weld keeps its point in the second body first, then the second body's pose in the first
+    else:  # of a weld: its point in the second body, then the second body's pose in the first
         yield ids[0], Frame(_rotation(data[6:10]), data[3:6])
         yield ids[1], Frame(position=data[:3])
 

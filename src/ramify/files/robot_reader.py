@@ -281,7 +281,10 @@ class _Reader:
         for key in use.with_:
             own = self.templates[use.use].parameters
             if key not in own:
-                text = f"the template {use.use!r} has no such parameter{near(key, list(own)) or '; it has none'}"
+                text = (
+                    f"the template {use.use!r} has no such "
+                    f"parameter{near(key, list(own)) or '; it has none'}"
+                )
                 self.mistakes.add((*path, "with", key), text, key=True)
         for key, copies in (("repeat", use.repeat), ("series", use.series)):
             if copies is not None and copies > MAX_LINKS:
@@ -377,7 +380,10 @@ class _Reader:
             first.setdefault(g.spec.name, g)
             other = joints.setdefault(g.spec.joint.name, g.spec.name)
             if other != g.spec.name:
-                text = f"the joints of {other!r} and {g.spec.name!r} are both named {g.spec.joint.name!r}; names must differ"
+                text = (
+                    f"the joints of {other!r} and {g.spec.name!r} are both named "
+                    f"{g.spec.joint.name!r}; names must differ"
+                )
                 self.mistakes.add((*g.path, "joint"), text, link=g.spec.name)
         for g in grown:
             parent = g.spec.parent
@@ -392,7 +398,10 @@ class _Reader:
                     link=g.spec.name,
                 )
         for cycle in _cycles({name: g.spec.parent for name, g in first.items()}):
-            text = f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without a parent"
+            text = (
+                f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without "
+                "a parent"
+            )
             self.mistakes.add(first[cycle[0]].parent_path, text, link=cycle[0])
 
     def knows(self, names: set[str]) -> Callable[[str], bool]:

@@ -82,7 +82,9 @@ Limits = Annotated[
 
 
 class Rotated(Part):
-    """A frame: origin in m, and one of roll-pitch-yaw (Rz Ry Rx, as in URDF) or a rotation matrix."""
+    """A frame: origin in m, and one of roll-pitch-yaw (Rz Ry Rx, as in URDF) or a rotation
+    matrix.
+    """
 
     xyz: Vector = (0.0, 0.0, 0.0)
     rpy: Vector | None = None

@@ -76,7 +76,8 @@ def _lines(model: Robot) -> Iterator[str]:
             yield from _loop(loop)
     yield from machine_lines(model, _text, lambda frame: list(_frame_entries(frame)))
     if model.guess:
-        yield f"guess: {{{', '.join(f'{_text(name)}: {number(value)}' for name, value in model.guess.items())}}}"
+        near = (f"{_text(name)}: {number(value)}" for name, value in model.guess.items())
+        yield f"guess: {{{', '.join(near)}}}"
 
 
 def _loop(loop: Loop) -> Iterator[str]:
@@ -121,7 +122,10 @@ def _body(body: Body, model: Robot) -> Iterator[str]:
         mass, com = body.lift
         yield f"    gravity_compensation: {{mass: {number(mass)}, com: {numbers(com)}}}"
     if body.points:
-        yield f"    points: {{{', '.join(f'{_text(name)}: {numbers(point)}' for name, point in body.points)}}}"
+        yield (
+            "    points: "
+            f"{{{', '.join(f'{_text(name)}: {numbers(point)}' for name, point in body.points)}}}"
+        )
 
 
 def _joint(joint: Joint, link: str) -> str:

@@ -48,9 +48,13 @@ UNLIMITED: Final = 1e9
 
 BASES: Final = ("fixed", "free", "free_euler")
 KINDS: Final = {
-    "revolute": "revolute", "continuous": "revolute", "prismatic": "prismatic",
-    "fixed": "fixed", "floating": "free", "planar": "planar",
-}  # fmt: skip
+    "revolute": "revolute",
+    "continuous": "revolute",
+    "prismatic": "prismatic",
+    "fixed": "fixed",
+    "floating": "free",
+    "planar": "planar",
+}
 """Joint types of URDF and ours."""
 
 _USED: Final[Mapping[str, frozenset[str]]] = {
@@ -156,8 +160,12 @@ class _Reader:
         name = self.root.get("name") or PurePath(self.file).stem
         name = name if is_name(name) else "robot"
         meshes = {link: tuple(item.meshes) for link, item in self.links.items() if item.meshes}
-        notes = {"source": f"URDF file {PurePath(self.file).name}", "report": self.report, "meshes": meshes,
-                 "continuous": tuple(self.continuous)}  # fmt: skip
+        notes = {
+            "source": f"URDF file {PurePath(self.file).name}",
+            "report": self.report,
+            "meshes": meshes,
+            "continuous": tuple(self.continuous),
+        }
         try:
             model = build(name, self.specs(root, base), EARTH, None, notes, self.gears())
         except ModelError as error:
@@ -297,7 +305,10 @@ class _Reader:
             )
         least = float(np.linalg.eigvalsh(central)[0]) if any((xy, xz, yz)) else 0.0
         if least < -rounding:
-            text = f"the inertia has a negative principal moment, {least:.4g} kg m^2, as no matter can; taken as it is"
+            text = (
+                f"the inertia has a negative principal moment, {least:.4g} kg m^2, as no matter "
+                "can; taken as it is"
+            )
             self.report.note(who, text)
 
     def read_visual(self, element: etree._Element, link: _Link, who: str) -> None:
@@ -484,7 +495,10 @@ class _Reader:
                     )
             if edge.child in carrier:
                 first = carrier[edge.child]
-                text = f"its child {edge.child!r} hangs on joint {first.joint.name!r} (line {first.line}) already"
+                text = (
+                    f"its child {edge.child!r} hangs on joint {first.joint.name!r} (line "
+                    f"{first.line}) already"
+                )
                 self.wrong_at(
                     edge.line,
                     f"joint {edge.joint.name!r}: {text}; a URDF robot is a tree: cut the loop",
@@ -497,7 +511,10 @@ class _Reader:
         elif len(roots) > 1 and len(self.edges) == len(
             self.root.findall("joint")
         ):  # a refused joint leaves its child alone
-            text = f"{len(roots)} links hang on no joint: {some(roots)}; all but one need a joint (type fixed, if they do not move)"
+            text = (
+                f"{len(roots)} links hang on no joint: {some(roots)}; all but one need a joint "
+                "(type fixed, if they do not move)"
+            )
             self.wrong_at(self.links[roots[1]].line, text)
         self.mistakes.raise_if_any()
         return roots[0]

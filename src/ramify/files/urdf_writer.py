@@ -210,7 +210,10 @@ def _joint(
     if kind in ("revolute", "prismatic", "continuous"):
         yield from (f"    {line}" for line in limit_text(joint, NO_LIMIT))
     if gear is not None:
-        yield f'    <mimic joint={_text(gear.joints[0])} multiplier="{gear.ratio!r}" offset="{gear.offset!r}"/>'
+        yield (
+            f'    <mimic joint={_text(gear.joints[0])} multiplier="{gear.ratio!r}" '
+            f'offset="{gear.offset!r}"/>'
+        )
     yield "  </joint>"
 
 

@@ -334,7 +334,9 @@ def _force_of_link(x: _Link, links: dict[str, _Link]) -> list[str]:
 
 
 def _acceleration(label: str, carrier: str, carried: bool, A: str, P: str, q: str) -> list[str]:
-    """(6.12) and (6.13), which read alike: P is N or p, q the module's or the joint's acceleration."""
+    """(6.12) and (6.13), which read alike: P is N or p, q the module's or the joint's
+    acceleration.
+    """
     if not carrier:
         out = [f"{q}[{label}] = φ̃[{label}]"]
         return [*out, f"μ[{label}] = {P}[{label}] {q}[{label}]"] if carried else out

@@ -40,7 +40,8 @@ def rolled(
             rolled(ALGORITHMS[name], model, tree, ())
             for name in ("inertia_and_bias", "inverse_dynamics_slopes")
         )
-        assert isinstance(inertia, Rolled) and isinstance(slopes, Rolled)
+        assert isinstance(inertia, Rolled)
+        assert isinstance(slopes, Rolled)
         return Staged(inertia, slopes, tree.parents, model.nq)
     flying = split(tree) if _flies(algorithm, tree) else None
     trunk, tree = flying or (None, tree)

@@ -35,7 +35,10 @@ def loop_findings(model: Robot) -> Iterator[tuple[Level, str, str]]:
             f"{len(c.redundant)} of {len(c.names)} constraints follow from the others: {told}",
         )
     if c.margin < _NEAR:
-        text = f"near its guess the mechanism stands within {c.margin:.1e} of a singular posture; give another guess"
+        text = (
+            f"near its guess the mechanism stands within {c.margin:.1e} of a singular posture; "
+            "give another guess"
+        )
         yield "warning", "singular-loops", text
     drives = len(driven(model).v)
     if drives != c.mobility:

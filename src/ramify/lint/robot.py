@@ -55,15 +55,24 @@ def _masses(model: Robot) -> Iterator[Finding]:
                 f"mass {body.mass:g} kg is negative; it must be zero or more",
             )
         elif body.mass == 0.0 and heaviest > 0.0:
-            text = f"has moments of inertia up to {heaviest:.3g} kg m^2 but no mass; give the mass that makes them, in kg"
+            text = (
+                f"has moments of inertia up to {heaviest:.3g} kg m^2 but no mass; give the mass "
+                "that makes them, in kg"
+            )
             yield Finding("warning", body.name, "inertia-without-mass", text)
         elif body.mass > 0.0 and heaviest <= _DUST * body.mass:
-            text = f"has a mass of {body.mass:g} kg but no inertia tensor: it counts as a point at its com {vector(body.com)} m"
+            text = (
+                f"has a mass of {body.mass:g} kg but no inertia tensor: it counts as a point at "
+                f"its com {vector(body.com)} m"
+            )
             yield Finding("note", body.name, "point-mass", text)
     masses = sorted((body.mass, body.name) for body in model.bodies if body.mass > 0.0)
     if masses and masses[-1][0] > 1e6 * masses[0][0]:
         (light, small), (heavy, big) = masses[0], masses[-1]
-        text = f"{light:g} kg, while {big!r} has {heavy:g} kg: {heavy / light:.1e} times as much; expect fast modes and lost digits"
+        text = (
+            f"{light:g} kg, while {big!r} has {heavy:g} kg: {heavy / light:.1e} times as much; "
+            "expect fast modes and lost digits"
+        )
         yield Finding("note", small, "mass-ratio", text)
 
 
@@ -90,7 +99,10 @@ def _tensors(model: Robot) -> Iterator[Finding]:
             text = f"no rigid body has the {moments}; harmless here, because {used}"
             yield Finding("note", body.name, "inertia-incomplete", text)
         elif negative > _EXACT:
-            text = f"{moments}: the smallest is negative; check the signs of the products of inertia (Ixy = -sum of m x y)"
+            text = (
+                f"{moments}: the smallest is negative; check the signs of the products of inertia "
+                "(Ixy = -sum of m x y)"
+            )
             yield Finding("error", body.name, "inertia-indefinite", text)
         elif excess > _EXACT:
             level: Level = "error" if excess > _ROUNDED else "warning"
@@ -99,7 +111,10 @@ def _tensors(model: Robot) -> Iterator[Finding]:
                 if excess > _ROUNDED
                 else "give the moments with more digits"
             )
-            text = f"{moments}: the largest exceeds the sum of the others, {a + b:.4g}, as no matter can; {advice}"
+            text = (
+                f"{moments}: the largest exceeds the sum of the others, {a + b:.4g}, as no matter "
+                f"can; {advice}"
+            )
             yield Finding(level, body.name, "triangle-inequality", text)
 
 
@@ -139,7 +154,10 @@ def _x(c: float, s: float) -> Array:
 
 def _singular(model: Robot) -> Iterator[Finding]:
     if all(body.mass <= 0.0 and not body.inertia.any() for body in model.bodies):
-        text = "no body has mass or inertia; forward dynamics would divide by zero. Give each link its mass, com and inertia"
+        text = (
+            "no body has mass or inertia; forward dynamics would divide by zero. Give each link "
+            "its mass, com and inertia"
+        )
         yield Finding("error", model.name, "massless", text)
         return
     anywhere = np.max([pivots(model, model.random(seed)[0]) for seed in (1, 2, 3)], axis=0)
@@ -150,14 +168,20 @@ def _singular(model: Robot) -> Iterator[Finding]:
         start += body.joint.dof
         never = [name for name, k in zip(names, here, strict=True) if anywhere[k] <= SINGULAR]
         if never and carried_by_loops(model):
-            text = f"{', '.join(never)} moves no inertia of its own; its loop carries it, at the cost of a dense factorization"
+            text = (
+                f"{', '.join(never)} moves no inertia of its own; its loop carries it, at the cost "
+                "of a dense factorization"
+            )
             yield Finding("note", body.joint.name, "massless-in-loop", text)
         elif never:
             yield Finding(
                 "error", body.joint.name, "zero-inertia", _no_inertia(model, index, never)
             )
         elif any(at_zero[k] <= SINGULAR for k in here) and not _symmetric(body):
-            text = "at q = 0 this coordinate moves no inertia, and forward dynamics divides by zero: start from another posture"
+            text = (
+                "at q = 0 this coordinate moves no inertia, and forward dynamics divides by zero: "
+                "start from another posture"
+            )
             yield Finding("warning", body.joint.name, "singular-at-zero", text)
 
 
@@ -174,7 +198,10 @@ def _no_inertia(model: Robot, index: int, coordinates: list[str]) -> str:
         return f"coordinate {which} moves only massless links ({links}); {ending}"
     advice = "give it a moment of inertia about the joint's axis, or a com off that axis"
     name = model.bodies[index].name
-    return f"coordinate {which} moves no inertia in any posture; forward dynamics would divide by zero. Look at {name!r}: {advice}"
+    return (
+        f"coordinate {which} moves no inertia in any posture; forward dynamics would divide by "
+        f"zero. Look at {name!r}: {advice}"
+    )
 
 
 def _symmetric(body: Body) -> bool:

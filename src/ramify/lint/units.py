@@ -36,10 +36,16 @@ def angles(model: Robot) -> Iterator[Finding]:
                 and _whole_degrees(high)
             ):
                 right = ", ".join(f"{math.radians(x):.4g}" for x in (low, high))
-                text = f"limits ({low:g}, {high:g}) of {name} look like degrees; in rad they would be ({right})"
+                text = (
+                    f"limits ({low:g}, {high:g}) of {name} look like degrees; in rad they would be "
+                    f"({right})"
+                )
                 yield Finding("warning", joint.name, "limits-degrees", text)
             elif low == high:
-                text = f"limits ({low:g}, {high:g}) of {name} leave no room; leave them out, or lock the joint with rf.with_locked"
+                text = (
+                    f"limits ({low:g}, {high:g}) of {name} leave no room; leave them out, or lock "
+                    "the joint with rf.with_locked"
+                )
                 yield Finding("note", joint.name, "limits-closed", text)
     yield from _frames_in_degrees(model)
     yield from _guesses_in_degrees(model)
@@ -54,7 +60,10 @@ def angles(model: Robot) -> Iterator[Finding]:
             if rounded[1:]
             else ""
         )
-        text = f"its frame is turned by {value} rad, a rounded multiple of pi/2; all digits make kernels smaller{others}"
+        text = (
+            f"its frame is turned by {value} rad, a rounded multiple of pi/2; all digits make "
+            f"kernels smaller{others}"
+        )
         yield Finding("note", rounded[0], "angle-rounded", text)
 
 
@@ -184,7 +193,10 @@ def lengths(model: Robot) -> Iterator[Finding]:
         # A slip of a thousand is far above 30; the bounds in metres leave bobs and flywheels on
         # small mounts alone.
         if 0.0 < own < com / 30.0 and com > 5.0:
-            text = f"com {vector(body.com)} m is {com:.3g} m away, lengths here are {own:.3g} m at most; are these millimetres?"
+            text = (
+                f"com {vector(body.com)} m is {com:.3g} m away, lengths here are {own:.3g} m at "
+                "most; are these millimetres?"
+            )
             yield Finding("warning", body.name, "com-far", text)
         elif 0.0 < size < gyration / 30.0 and gyration > 1.0:
             text = (
@@ -195,7 +207,10 @@ def lengths(model: Robot) -> Iterator[Finding]:
             )
             yield Finding("warning", body.name, "inertia-units", text)
         elif size > 0.0 and body.mass > 2e5 * (2.0 * max(size, gyration)) ** 3:
-            text = f"mass {body.mass:g} kg within about {size:.3g} m would be ten times denser than any metal; is it in grams?"
+            text = (
+                f"mass {body.mass:g} kg within about {size:.3g} m would be ten times denser than "
+                "any metal; is it in grams?"
+            )
             yield Finding("warning", body.name, "mass-units", text)
 
 

@@ -94,9 +94,16 @@ def build(
     x, y, z = (float(g) for g in gravity)
     notes, near = dict(metadata or {}), dict(guess or {})
     return Robot(
-        name, tuple(moving.bodies), (x, y, z), moving.attached, groups, notes, tuple(loops), near,
+        name,
+        tuple(moving.bodies),
+        (x, y, z),
+        moving.attached,
+        groups,
+        notes,
+        tuple(loops),
+        near,
         machine or Machine(),
-    )  # fmt: skip
+    )
 
 
 def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
@@ -344,8 +351,8 @@ def from_dh(
     name of b, and ``alpha_deg``, ``theta_deg`` take degrees. The joint's own variable (theta of a
     revolute, b of a prismatic joint) is its value at q = 0. joints: "R" or "P" per link ("RRP"), by
     default all revolute. convention: "modified" (the book: frame k on link k at joint k) or
-    "classical", also called "standard" (frame k on link k at joint k + 1). mass (n) in kg; com (n, 3) in m
-    and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
+    "classical", also called "standard" (frame k on link k at joint k + 1). mass (n) in kg; com (n,
+    3) in m and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
 
     machine: per link what its joint has besides, by the keys of robot files, such as
     {"rotor": {"inertia": 2e-4, "gear": 100}, "damping": 0.1}.
@@ -485,8 +492,16 @@ class Builder:
             tensor = np.asarray(inertia, dtype=np.float64)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
             made = Joint(
-                joint_name or name, joint, as_frame(at), as_frame(outlet), tuple(axis), sequence, pitch, tuple(limits), actuated  # type: ignore[arg-type]
-            )  # fmt: skip
+                joint_name or name,
+                joint,
+                as_frame(at),
+                as_frame(outlet),
+                tuple(axis),
+                sequence,
+                pitch,
+                tuple(limits),
+                actuated,  # type: ignore[arg-type]
+            )
             made = replace(made, elements=elements(made.dof, machine))
             named = tuple((key, point_of(point)) for key, point in (points or {}).items())
             centre = np.asarray(com, dtype=np.float64)

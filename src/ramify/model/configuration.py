@@ -103,7 +103,9 @@ def random(model: Coordinates, seed: int) -> tuple[Array, Array]:
 
 
 def _reach(model: Coordinates) -> tuple[Array, Array]:
-    """Lower and upper limit per entry of q; half a turn or a metre either way where there is none."""
+    """Lower and upper limit per entry of q; half a turn or a metre either way where there is
+    none.
+    """
     steps = [step for joint in model.joints for step in joint.steps for _ in step.positions]
     high = np.array([np.pi if step.rho else 1.0 for step in steps])
     low = -high

@@ -153,7 +153,9 @@ def _to_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
 
 
 def _from_quaternion(joint: Joint, x: Coordinates) -> Coordinates:
-    """The reverse, with the second angle in (-pi/2, pi/2), or in (0, pi) for a symmetric sequence."""
+    """The reverse, with the second angle in (-pi/2, pi/2), or in (0, pi) for a symmetric
+    sequence.
+    """
     lead = x.q[..., :-4]
     angles = quaternions.to_euler(joint.sequence, quaternions.rotation(x.q[..., -4:]))
     E = quaternions.euler_rates(joint.sequence, angles)

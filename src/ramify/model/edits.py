@@ -171,9 +171,16 @@ def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
         made = Joint(joint, "fixed", frame) if body.joint is locked else body.joint
         links.append(
             LinkSpec(
-                body.name, parent, made, body.mass, body.com, body.inertia, body.shapes, body.points,
+                body.name,
+                parent,
+                made,
+                body.mass,
+                body.com,
+                body.inertia,
+                body.shapes,
+                body.points,
                 body.lift,
-            )  # fmt: skip
+            )
         )
     groups = None
     if model.module_groups is not None:

@@ -94,7 +94,9 @@ class EulerJoint:
         return len(self.sequence) == 3 and self.sequence[0] == self.sequence[2]
 
     def rotation(self, angles: Sequence[float]) -> Array:
-        """Rotation matrix (3, 3) of the rows at the Euler angles, in rad: R_a R_b or R_a R_b R_c."""
+        """Rotation matrix (3, 3) of the rows at the Euler angles, in rad: R_a R_b or R_a R_b
+        R_c.
+        """
         if len(angles) != len(self.rows):
             raise ModelError(f"{self.sequence} takes {len(self.rows)} angles; got {len(angles)}")
         R = self.before

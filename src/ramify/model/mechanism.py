@@ -92,9 +92,7 @@ class WholeJoint:
         if self.kind in _TURNED:
             limits = tuple((-high, -low) for low, high in reversed(self.limits))
             turned = tuple(element.turned for element in reversed(self.elements))
-            return replace(
-                joint, sequence=joint.sequence[::-1], limits=limits, elements=turned
-            )
+            return replace(joint, sequence=joint.sequence[::-1], limits=limits, elements=turned)
         raise ModelError(
             f"joint {self.name!r}: the tree reaches it from its second body; list the ends of a "
             f"{self.kind} joint in reverse"

@@ -47,7 +47,9 @@ def pivots(model: Robot, q: Array) -> list[float]:
 
 
 def without_inertia(model: Robot, q: Array) -> str:
-    """Names the coordinates that move no inertia at q (nq), for a message; "" where there is none."""
+    """Names the coordinates that move no inertia at q (nq), for a message; "" where there is
+    none.
+    """
     names = [
         name
         for name, pivot in zip(model.velocities, pivots(model, q), strict=True)

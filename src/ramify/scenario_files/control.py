@@ -21,7 +21,7 @@ from ramify.control.follow import FOLLOWED
 from ramify.control.torque import INTERPOLATE, TorqueTable
 from ramify.core.errors import StateError
 from ramify.core.messages import near, shown
-from ramify.documents.forms import Noted, Number, Reading
+from ramify.documents.forms import NotedError, Number, Reading
 from ramify.documents.kinds import key
 from ramify.motion.reading import RobotReading, about_robot
 from ramify.motion.trajectory import Trajectory
@@ -108,5 +108,5 @@ def _wrong(word: str, raw: object) -> tuple[tuple[str, ...], str] | None:
 def _read(raw: object, path: tuple[str, ...], reading: RobotReading) -> Controller | None:
     try:
         return read_controller(raw, path, reading)
-    except Noted:
+    except NotedError:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Final, NamedTuple
@@ -24,7 +25,16 @@ from ramify.control.prescribed import Prescribed
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.messages import near, shown
-from ramify.documents.forms import Anything, ByName, Flag, Name, Noted, Number, Numbers, Reading
+from ramify.documents.forms import (
+    Anything,
+    ByName,
+    Flag,
+    Name,
+    NotedError,
+    Number,
+    Numbers,
+    Reading,
+)
 from ramify.documents.kinds import key, read_part
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.model.drives import driven
@@ -112,10 +122,8 @@ def read_document(
     """
     reading = Reading(mistakes)
     head: Head | None = None
-    try:
+    with suppress(NotedError):  # the other parts may have mistakes, too
         head = read_part(Head, document, (), reading)
-    except Noted:
-        pass  # the other parts may have mistakes, too
     _check_method(document, mistakes)
     model = robot or _load(document.get("robot"), reading, folder)
     if model is None:  # nothing else can be judged without the robot
@@ -168,7 +176,7 @@ def _load(raw: object, reading: Reading, folder: FilePath | None) -> Model | Non
         spec = read_part(
             RobotOf, {"name": raw} if isinstance(raw, str) else raw, ("robot",), reading
         )
-    except Noted:
+    except NotedError:
         return None
     name = spec.name
     if folder is not None and not FilePath(name).is_absolute() and (folder / name).is_file():
@@ -190,18 +198,18 @@ def _initial(raw: object, mistakes: Mistakes, model: Model) -> tuple[Array, Arra
         return nothing
     try:
         start = read_part(Initial, raw, ("initial",), RobotReading(mistakes, model, nothing[0]))
-    except Noted:
+    except NotedError:
         return nothing
     return start.q, start.v
 
 
-def _motion(document: Map, reading: RobotReading) -> Trajectory | type[Noted] | None:
-    """The motion; Noted where it has mistakes."""
+def _motion(document: Map, reading: RobotReading) -> Trajectory | type[NotedError] | None:
+    """The motion; NotedError where it has mistakes."""
     raw = document.get("motion")
     try:
         found: Trajectory | None = None if raw is None else MOTIONS.read(raw, ("motion",), reading)
-    except Noted:
-        return Noted
+    except NotedError:
+        return NotedError
     return found
 
 

@@ -2,9 +2,9 @@
 extra rotor inertia.
 
 A Rosenbrock-W method of second order: with A = I + diag(g h d + (g h)^2 k), d and k the slopes of
-the joint's own forces now and g = 1 - 1/sqrt 2, two stages of accelerations are found from A instead of
-I, so that a step is stable however stiff d and k are. Slopes that are only near enough cost no
-order.
+the joint's own forces now and g = 1 - 1/sqrt 2, two stages of accelerations are found from A
+instead of I, so that a step is stable however stiff d and k are. Slopes that are only near enough
+cost no order.
 """
 
 from __future__ import annotations

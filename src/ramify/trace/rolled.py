@@ -1,9 +1,10 @@
 """The traversals of a tree, written as loops: a step runs once, on symbols, and what it computes is
 the body of a loop.
 
-``RolledTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular tree
-is known: links' constants, parents and the number of links are read when the loops run, so one set
-of loops serves every tree. Traversals that follow each other in the same direction share a loop.
+``RolledTree`` offers the traversals of ``ramify.dynamics.tree.Tree``. Nothing about a particular
+tree is known: links' constants, parents and the number of links are read when the loops run, so one
+set of loops serves every tree. Traversals that follow each other in the same direction share a
+loop.
 
 Records live in *slots*, one per link and one (slot 0) for the base; a scalar of a record is a
 *field* of the slot. Symbols name what a loop reads: ``("slot", field, who)``, ``("link", i, who)``

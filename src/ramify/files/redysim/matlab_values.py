@@ -28,15 +28,23 @@ BUDGET: Final = 200_000
 
 Value = float | Array
 _BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "^": operator.pow,
-}  # fmt: skip
-_BY_ELEMENT: Final = {name: FUNCTIONS[name] for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "abs")} | {
-    "deg2rad": math.radians, "rad2deg": math.degrees,
-}  # fmt: skip
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "^": operator.pow,
+}
+_BY_ELEMENT: Final = {
+    name: FUNCTIONS[name] for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "abs")
+} | {
+    "deg2rad": math.radians,
+    "rad2deg": math.degrees,
+}
 _SIZED: Final = {"zeros": 0.0, "ones": 1.0}
 _WHOLE: Final[Mapping[str, Callable[[Array], float]]] = {
-    "length": lambda a: float(max(a.shape) if a.size else 0), "numel": lambda a: float(a.size),
-}  # fmt: skip
+    "length": lambda a: float(max(a.shape) if a.size else 0),
+    "numel": lambda a: float(a.size),
+}
 _BY_COLUMN: Final[Mapping[str, Callable[..., Any]]] = {"sum": np.sum, "max": np.max, "min": np.min}
 KNOWN: Final = (*_BY_ELEMENT, *_SIZED, *_WHOLE, *_BY_COLUMN)
 """Functions that an ``inputs.m`` may call."""
@@ -206,7 +214,10 @@ class _Run:
         """The product of two matrices, of a row and a column among them."""
         (height, inner), (other, width) = left.shape, right.shape
         if inner != other:
-            text = f"a {height} x {inner} and a {other} x {width} matrix have no product; write .* to go by elements"
+            text = (
+                f"a {height} x {inner} and a {other} x {width} matrix have no product; write .* to "
+                "go by elements"
+            )
             raise _RefusedError(text)
         _check_size(height, width)
         self.pay(None, height * inner * width / 100.0)

@@ -79,7 +79,9 @@ def from_variables(
 
 
 def dialect(names: Container[str]) -> Literal["fixed", "floating", "legged"]:
-    """Which of ReDySim's three programs a model is written for, told by the names of its variables."""
+    """Which of ReDySim's three programs a model is written for, told by the names of its
+    variables.
+    """
     return "legged" if "g_prop" in names else "floating" if "nq" in names else "fixed"
 
 
@@ -330,5 +332,8 @@ def _tell_base(given: _Variables) -> None:
         "as in statevar",
     )
     if "nq" in given and given.number("nq") == 0.0:
-        text = "a planar robot, but ReDySim integrates all six coordinates of its base, so they stay; base='planar' leaves x, y, phi"
+        text = (
+            "a planar robot, but ReDySim integrates all six coordinates of its base, so they stay; "
+            "base='planar' leaves x, y, phi"
+        )
         report.note("nq", text)

@@ -75,7 +75,10 @@ _WRENCH = (
 _FREED = ("I less psi^ psi'", "G less psi^ psi'", "F less psi^ psi'")
 
 _ADDED = "five additions for a product of six, one for h~"
-_MORE_MOTION = "the total printed cannot be had from the rows: those of table 6.9, 63M 53A, and the printed 14M 10A make 77M 63A"
+_MORE_MOTION = (
+    "the total printed cannot be had from the rows: those of table 6.9, 63M 53A, and the printed "
+    "14M 10A make 77M 63A"
+)
 
 # (step, steps of the ledger, what the book prints, why it differs), for a link on one axis
 _ROWS: Final[dict[str, tuple[tuple[str, tuple[str, ...], Pair | None, str], ...]]] = {

@@ -240,7 +240,10 @@ _FUNCTIONS: Final = {
 
 def as_python(found: ClosedForms, parts: Sequence[str]) -> str:
     """See Equations.python."""
-    head = f'"""Equations of motion of {_plain(found.robot)} in closed form, SI units: M q\'\' + C q\' + g = tau."""'
+    head = (
+        f'"""Equations of motion of {_plain(found.robot)} in closed form, SI units: M q\'\' + C '
+        'q\' + g = tau."""'
+    )
     blocks = [f"{head}\n\nfrom math import cos, sin\n\nimport numpy as np"]
     given = "".join(f", {name}={value!r}" for name, value in found.parameters.items())
     given = f", *{given}" if given else ""
