@@ -496,11 +496,11 @@ class Builder:
                 joint,
                 as_frame(at),
                 as_frame(outlet),
-                tuple(axis),
+                point_of(axis),
                 sequence,
                 pitch,
                 tuple(limits),
-                actuated,  # type: ignore[arg-type]
+                actuated,
             )
             made = replace(made, elements=elements(made.dof, machine))
             named = tuple((key, point_of(point)) for key, point in (points or {}).items())
