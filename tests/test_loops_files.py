@@ -114,7 +114,7 @@ def test_gears_are_written_too() -> None:
             "planar belongs to revolute joints",
         ),
         ("{joint: spherical, first: {}, second: {link: left}}", "loops.0.name: is missing"),
-        ("7", "loops.0: 7 will not do; a mapping belongs here"),
+        ("7", "loops.0: 7 must be a mapping"),
     ],
 )
 def test_mistakes_are_told_with_their_place(lines: str, message: str) -> None:

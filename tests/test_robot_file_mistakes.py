@@ -38,11 +38,11 @@ B = TWO + F
     ("text", "mistake"),
     [
         (TWO, "5:5: links.1 (link 'b'): one of dh, classical_dh, frame is missing"),
-        (B + IN + "mass: -2\n", "8:11: links.1.mass (link 'b'): -2 will not do"),
+        (B + IN + "mass: -2\n", "8:11: links.1.mass (link 'b'): -2 must be"),
         (B + IN + "mas: 2\n", "8:5: links.1.mas (link 'b'): unknown key; did you mean 'mass'?"),
         (
             B + IN + "mass: 1\n    mass: 2\n",
-            "9:5: links.1.mass: this key stands twice, first in line 8",
+            "9:5: links.1.mass: duplicate key, first in line 8",
         ),
         (
             B + IN + "dh: {a: 0, alpha: 0, b: 0}\n",
@@ -92,7 +92,7 @@ B = TWO + F
         ),
         (
             B + IN + "joint: {actuated: 1}\n",
-            "8:23: links.1.joint.actuated (link 'b'): 1 will not do; true or false",
+            "8:23: links.1.joint.actuated (link 'b'): 1 must be true or false",
         ),
         (
             TWO + IN + "frame: {rotation: [[1, 0, 0], [0, 1, 0], [0, 0, 2]]}\n",
@@ -108,17 +108,15 @@ B = TWO + F
         ),
         (
             B + IN + "mass: .inf\n",
-            "8:11: links.1.mass (link 'b'): inf will not do; a finite number, 0 or more, belongs "
-            "here",
+            "8:11: links.1.mass (link 'b'): inf must be a finite number ≥ 0",
         ),
         (
             B + IN + "com: [0, 0]\n",
-            "8:10: links.1.com (link 'b'): 2 entries will not do; a list of three numbers belongs "
-            "here",
+            "8:10: links.1.com (link 'b'): 2 entries given; it must be a list of three numbers",
         ),
         (
             B + IN + "com: 3\n",
-            "8:10: links.1.com (link 'b'): 3 will not do; a list of three numbers belongs here",
+            "8:10: links.1.com (link 'b'): 3 given; it must be a list of three numbers",
         ),
         (
             B + IN + "inertia: [1, 1, -1]\n",
@@ -131,7 +129,7 @@ B = TWO + F
         (B + IN + "inertia: {xx: 1, yy: 1}\n", "8:14: links.1.inertia.zz (link 'b'): is missing"),
         (
             B + IN + "shapes: [{box: [1, 1, 0]}]\n",
-            "8:27: links.1.shapes.0.box.2 (link 'b'): 0 will not do; a finite number above 0",
+            "8:27: links.1.shapes.0.box.2 (link 'b'): 0 must be a finite number > 0",
         ),
         (
             B + IN + "shapes: [{xyz: [1, 1, 0]}]\n",
@@ -158,7 +156,7 @@ B = TWO + F
             TWO.replace("parent: a", "parent: b") + F,
             "6:13: links.1.parent (link 'b'): the parents b -> b form a cycle",
         ),
-        (B + "gravity: [0, 0]\n", "8:10: gravity: 2 entries will not do"),
+        (B + "gravity: [0, 0]\n", "8:10: gravity: 2 entries given"),
         (B + "modules: [[a], [c]]\n", "8:17: modules.1.0: no link is named 'c'; there are a, b"),
         (B + "modules: [[b]]\n", "8:10: modules: "),
         (B + "parameters: {pi: 3}\n", "8:14: parameters.pi: this name is taken"),
@@ -167,10 +165,10 @@ B = TWO + F
             "8:20: parameters.2x: this name must be made of letters",
         ),
         (B + "  - use: leg\n", "8:10: links.2.use: no template is named 'leg'"),
-        (B + "  - 5\n", "8:5: links.2: a mapping belongs here"),
+        (B + "  - 5\n", "8:5: links.2: must be a mapping"),
         (
             "links: []\n",
-            "1:8: links: a list will not do; a list with at least one entry belongs here",
+            "1:8: links: a list must be a list with at least one entry",
         ),
         ("links: []\n", "1:1: name: is missing"),
         (
@@ -220,7 +218,7 @@ def test_all_mistakes_at_once_in_the_order_of_the_file() -> None:
             ("links: [{use: t}]", "links: [{use: t, repeat: 1e9}]"),
             "1000000000 copies; a robot has at most",
         ),
-        (("links: [{use: t}]", "links: [{use: t, mirror: w}]"), "'x', 'y' or 'z' belongs here"),
+        (("links: [{use: t}]", "links: [{use: t, mirror: w}]"), "must be 'x', 'y' or 'z'"),
         (
             ("links: [{use: t}]", "links: [{use: t, parent: q}]"),
             "links.0.parent (link 'a'): no link is named 'q'",

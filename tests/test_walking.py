@@ -336,7 +336,7 @@ def test_a_small_file_runs() -> None:
         (
             "control: inverse",
             "control: inverse\ncontrols: {pd: 3}",
-            "small.yaml:5:16: controls.pd: 3 will not do",
+            "small.yaml:5:16: controls.pd: 3",
         ),
         ("control: inverse", "control: {type: inverse, limits: 3}", "limits"),
         (

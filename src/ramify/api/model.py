@@ -240,8 +240,8 @@ class Model(Robot):
         7.1).
 
         prescribed: names of the joints whose accelerations are given, all but the first (the
-        floating base) unless told; a_joints (..., p) are these, in the order of v. tau (..., nv -
-        p): forces on the free coordinates, zero unless given. wrenches as in ``inverse_dynamics``.
+        floating base) by default; a_joints (..., p) are these, in the order of v. tau (..., nv -
+        p): forces on the free coordinates, zero by default. wrenches as in ``inverse_dynamics``.
         The result has the accelerations of the free coordinates and the forces of the prescribed
         ones.
         """
@@ -287,7 +287,7 @@ class Model(Robot):
 
     def constraints(self, q: ArrayLike, v: Maybe = None) -> Constraints:
         """Constraints(residual, J, Jdot_v, names, rank, mobility, …) of the loops at q (and v, at
-        rest unless told).
+        rest by default).
         """
         return constraints(self, q, v)
 
@@ -302,7 +302,7 @@ class Model(Robot):
         of some coordinates, by name.
 
         Values may be rows (T,): a path, followed from row to row. guess: q (nq), or some
-        coordinates by name; the model's own unless told. Raises LoopError with the gap that remains
+        coordinates by name; the model's own by default. Raises LoopError with the gap that remains
         where the loops cannot be closed, and at dead centres.
         """
         return assemble(self, independent, rates, guess, accelerations)
@@ -387,7 +387,7 @@ class Model(Robot):
         world-aligned.
 
         With loops, their forces act on the bodies: those of the multipliers (..., nc), of inverse
-        dynamics unless given.
+        dynamics by default.
         """
         if self.loops or multipliers is not None:
             return solve.reactions(self._closed(), q, v, a, wrenches, multipliers)

@@ -102,7 +102,7 @@ class Result(Run):
         """A Matplotlib figure: "q", "v", "a", "tau", "energy", "momentum", "audit" over time,
         "phase" (v over q), "contacts", "loops", "walk".
 
-        joints: names of the joints to draw, all unless told. Where a motion was desired, it is
+        joints: names of the joints to draw, all by default. Where a motion was desired, it is
         drawn beside what was simulated.
         """
         return plot(self, what, joints=joints, theme=theme, title=title)
@@ -111,7 +111,7 @@ class Result(Run):
         """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit,
         how to repeat it. Its path.
 
-        title: the heading, the name of the scenario or robot unless told. Raises RamifyError for a
+        title: the heading, the name of the scenario or robot by default. Raises RamifyError for a
         name that is no HTML file's.
         """
         return write_report(self, Path(path), title)
@@ -130,10 +130,10 @@ class Result(Run):
         """Write the run as a film, .mp4 or .gif, drawn without a screen. Its path. Needs the extra
         ``ramify[video]``.
 
-        size: width and height in pixels; fps: pictures per second, 30 (25 for a GIF) unless told;
+        size: width and height in pixels; fps: pictures per second, 30 (25 for a GIF) by default;
         speed: seconds of the run per second of film; trail: name of a point whose path is drawn,
-        such as "flange of link6"; progress: a bar on stderr, where that is a terminal unless told.
-        Raises RamifyError for another suffix, a size or speed that will not do, or a missing extra.
+        such as "flange of link6"; progress: a bar on stderr, where that is a terminal by default.
+        Raises RamifyError for another suffix, a size or speed out of range, or a missing extra.
         """
         return animate(
             self,

@@ -25,11 +25,17 @@ def _kind(value: object) -> str:
     )
 
 
+def closest(name: str, known: list[str]) -> str | None:
+    """The known name that is probably meant, if there is one."""
+    found = get_close_matches(name[:80], known[:1000], n=1, cutoff=0.6)
+    return found[0] if found else None
+
+
 def near(name: str, known: list[str]) -> str:
     """``"; did you mean 'mass'?"``, or what there is to choose from."""
-    found = get_close_matches(name[:80], known[:1000], n=1, cutoff=0.6)
-    if found:
-        return f"; did you mean {found[0]!r}?"
+    found = closest(name, known)
+    if found is not None:
+        return f"; did you mean {found!r}?"
     return (
         f"; there are {', '.join(known[:12])}{', ...' if len(known) > 12 else ''}" if known else ""
     )

@@ -16,7 +16,7 @@ from functools import lru_cache
 from numbers import Real
 from typing import Any, Final
 
-from ramify.core.messages import near, shown
+from ramify.core.messages import closest, near, shown
 
 LONGEST: Final = 200
 """Characters in an expression."""
@@ -66,7 +66,11 @@ a text is refused in one pass, however long it is.
 
 
 class ExpressionError(ValueError):
-    """A text that is not a number, or whose value is none. The message says why."""
+    """A text that is not a number, or whose value is none. The message says why; ``hinted`` where
+    it names what was meant.
+    """
+
+    hinted = False
 
 
 class UndefinedError(ExpressionError):
@@ -133,7 +137,10 @@ def _value(node: ast.expr, names: Mapping[str, float]) -> Any:
                 return names[name]
             if name in CONSTANTS:
                 return CONSTANTS[name]
-            raise ExpressionError(f"no parameter is named {shown(name)}{near(name, list(names))}")
+            known = list(names)
+            error = ExpressionError(f"no parameter is named {shown(name)}{near(name, known)}")
+            error.hinted = closest(name, known) is not None
+            raise error
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
             return _BINARY[type(op)](_value(left, names), _value(right, names))
         case ast.UnaryOp(op=sign, operand=operand) if type(sign) in _UNARY:

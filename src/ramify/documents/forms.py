@@ -52,7 +52,7 @@ class Form(ABC):
     @property
     @abstractmethod
     def wanted(self) -> str:
-        """What belongs here, as messages and lists of keys say it."""
+        """What it must be, as messages and lists of keys say it."""
 
     @abstractmethod
     def read(self, raw: object, path: Path, reading: Reading) -> Any:

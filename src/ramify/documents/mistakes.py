@@ -1,4 +1,4 @@
-"""Everything that is wrong with a robot file, collected and told at once, each with its place."""
+"""All mistakes of a robot file, collected and reported at once, each with its place."""
 
 from __future__ import annotations
 

@@ -37,16 +37,10 @@ def number_where(accept: Callable[[float], bool], wanted: str) -> BeforeValidato
         try:
             x = evaluate(value, info.context or {})
         except ExpressionError as error:
-            raise wrong(
-                f"{error}; {wanted} belongs here"
-                if "did you mean" not in str(error)
-                else str(error)
-            ) from None
+            raise wrong(str(error) if error.hinted else f"{error}; it must be {wanted}") from None
         if not accept(x):
-            raise wrong(
-                f"{shown(value)}{'' if not isinstance(value, str) else f' = {x}'} will not do; "
-                f"{wanted} belongs here"
-            )
+            result = f" = {x}" if isinstance(value, str) else ""
+            raise wrong(f"{shown(value)}{result} must be {wanted}")
         return x
 
     return BeforeValidator(check)
@@ -55,8 +49,9 @@ def number_where(accept: Callable[[float], bool], wanted: str) -> BeforeValidato
 def list_of(count: int, what: str) -> BeforeValidator:
     def check(value: object) -> object:
         if not isinstance(value, list | tuple) or len(value) != count:
-            got = f"{len(value)} entries" if isinstance(value, list | tuple) else shown(value)
-            raise wrong(f"{got} will not do; {what} belongs here")
+            listed = isinstance(value, list | tuple)
+            got = f"{len(value)} entries" if listed else shown(value)  # type: ignore[arg-type]
+            raise wrong(f"{got} given; it must be {what}")
         return value
 
     return BeforeValidator(check)
@@ -82,19 +77,17 @@ Number = Annotated[float, number_where(math.isfinite, "a finite number")]
 Bound = Annotated[float, number_where(lambda x: True, "a number or .inf")]
 
 
-Positive = Annotated[float, number_where(lambda x: 0.0 < x < math.inf, "a finite number above 0")]
+Positive = Annotated[float, number_where(lambda x: 0.0 < x < math.inf, "a finite number > 0")]
 
 
-NotNegative = Annotated[
-    float, number_where(lambda x: 0.0 <= x < math.inf, "a finite number, 0 or more,")
-]
+NotNegative = Annotated[float, number_where(lambda x: 0.0 <= x < math.inf, "a finite number ≥ 0")]
 
 
 Count = Annotated[
     float,
     number_where(
         lambda x: x >= 1 and x == int(x) if math.isfinite(x) else False,
-        "a whole number, 1 or more,",
+        "a whole number ≥ 1",
     ),
 ]
 
@@ -148,19 +141,19 @@ def explain(error: ErrorDetails, part: type[Part]) -> tuple[Path, str, bool]:
         case "literal_error":
             return (
                 path,
-                f"{shown(error['input'])} will not do; {error['ctx']['expected']} belongs here",
+                f"{shown(error['input'])} must be {error['ctx']['expected']}",
                 False,
             )
         case "model_type" | "dict_type" | "model_attributes_type":
-            return path, f"{shown(error['input'])} will not do; a mapping belongs here", False
+            return path, f"{shown(error['input'])} must be a mapping", False
         case "list_type" | "too_short":
             return (
                 path,
-                f"{shown(error['input'])} will not do; a list with at least one entry belongs here",
+                f"{shown(error['input'])} must be a list with at least one entry",
                 False,
             )
         case "bool_type":
-            return path, f"{shown(error['input'])} will not do; true or false belongs here", False
+            return path, f"{shown(error['input'])} must be true or false", False
         case _:
             return path, error["msg"], False
 

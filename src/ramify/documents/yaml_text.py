@@ -262,7 +262,7 @@ class _Builder:
             if top.key in top.value:
                 first = top.value.keys_at[top.key]
                 self.mistakes.add(
-                    self.path, f"this key stands twice, first in line {first.line}", at=top.key_at
+                    self.path, f"duplicate key, first in line {first.line}", at=top.key_at
                 )
             if value is None:
                 self.mistakes.add(

@@ -41,7 +41,7 @@ class WholeJointPart(JointPart):
 
 
 class WholePart(Part):
-    """A joint between two frames, told as a loop is."""
+    """A joint between two frames, described as a loop is."""
 
     name: Name
     joint: Annotated[WholeJointPart, BeforeValidator(_joint)] = Field(

@@ -366,11 +366,11 @@ class _Reader:
         if m.body_geomnum[0]:
             say.ignored("worldbody", f"{m.body_geomnum[0]} geoms of the surroundings")
         if self.dropped_geoms:
-            told = ", ".join(
+            listed = ", ".join(
                 f"{kind} × {n}" if n > 1 else kind for kind, n in self.dropped_geoms.items()
             )
             say.ignored(
-                "geoms", f"shapes that are not drawn: {told} (their mass counts as the file says)"
+                "geoms", f"shapes that are not drawn: {listed} (their mass counts as the file says)"
             )
         for what in ("flex", "skin", "plugin", "sensor"):
             if number := int(getattr(m, f"n{what}")):

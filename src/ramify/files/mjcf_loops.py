@@ -19,8 +19,8 @@ _SITE: Final = 6  # mjtObj
 def equalities(
     m: Any, bodies: Sequence[str], joints: Sequence[str], report: ImportReport
 ) -> list[Loop]:
-    """The loops that the equality constraints of a compiled model make; what cannot be one is told
-    in the report.
+    """The loops that the equality constraints of a compiled model make; what cannot be one is
+    reported in the report.
     """
     found: list[Loop] = []
     taken: set[str] = set()

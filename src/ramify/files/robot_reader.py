@@ -147,7 +147,7 @@ class _Reader:
                     raise ExpressionError(f"{names[name]} is not finite")
             except ExpressionError as error:
                 names[name] = 1.0
-                self.mistakes.add((*path, name), f"{error}; a finite number belongs here")
+                self.mistakes.add((*path, name), f"{error}; it must be a finite number")
         for name in overrides:
             if name not in own:
                 self.mistakes.add(
@@ -184,8 +184,7 @@ class _Reader:
             if not isinstance(raw, Mapping):
                 self.mistakes.add(
                     path,
-                    "a mapping belongs here: a link (name, joint, ...) or a template (use, parent, "
-                    "...)",
+                    "must be a mapping: a link (name, joint, ...) or a template (use, parent, ...)",
                 )
             elif "use" in raw:
                 out.extend(self.grow_use(raw, path, scope))

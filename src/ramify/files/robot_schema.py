@@ -48,7 +48,7 @@ def _axis(value: object) -> object:
         letter, sign = value.lstrip("+-").upper(), -1.0 if value.startswith("-") else 1.0
         if letter not in AXES or len(value) > 2:
             raise wrong(
-                f"{shown(value)} is no axis; x, y, z, -x, -y, -z or three numbers belong here"
+                f"{shown(value)} is not an axis; it must be x, y, z, -x, -y, -z or three numbers"
             )
         return tuple(sign * x for x in AXES[letter])
     return value

@@ -58,7 +58,7 @@ def _lines(model: Robot) -> Iterator[str]:
             yield f"  - name: {_text(name)}"
             if carrier >= 0:
                 yield f"    parent: {_text(model.bodies[carrier].name)}"
-            if name in moving:  # a fixed joint is named like its link unless told
+            if name in moving:  # a fixed joint is named like its link by default
                 taken.add(joint := fresh(f"{name}_fixed", taken))
                 yield f"    joint: {{type: fixed, name: {_text(joint)}}}"
             else:

@@ -124,8 +124,8 @@ class _Reader:
         specs, loops = self.tree(model, edges, base)
         self.mistakes.raise_if_any()
         if self.unused:
-            told = ", ".join(f"<{tag}> × {n}" for tag, n in self.unused.most_common(20))
-            self.report.ignored("elements", f"not needed for dynamics: {told}")
+            listed = ", ".join(f"<{tag}> × {n}" for tag, n in self.unused.most_common(20))
+            self.report.ignored("elements", f"not needed for dynamics: {listed}")
         notes = {"source": f"SDF file {PurePath(self.file).name}", "report": self.report}
         try:
             return build(

@@ -410,7 +410,7 @@ class _Reader:
             self.mimics.append((joint.name, master, ratio, offset))
 
     def gears(self) -> list[Loop]:
-        """The couplings, as loops; those to joints that do not move are told."""
+        """The couplings, as loops; those to joints that do not move are reported."""
         moving = {edge.joint.name for edge in self.edges if edge.joint.dof == 1}
         found = []
         for joint, master, ratio, offset in self.mimics:
@@ -432,7 +432,7 @@ class _Reader:
     def axis(
         self, element: etree._Element | None, kind: str, who: str
     ) -> tuple[float, float, float]:
-        """The axis of a joint that has one, x unless given."""
+        """The axis of a joint that has one, x by default."""
         if kind in ("fixed", "floating"):
             return 0.0, 0.0, 1.0
         if element is None or element.get("xyz") is None:
@@ -577,10 +577,10 @@ class _Reader:
             mass = f"; {still:g} kg are part of it and do not move" if still else ""
             say.note(f"link {root!r}", f'is the base{mass}. With base="free" it floats')
         if self.unused:
-            told = ", ".join(
+            listed = ", ".join(
                 f"<{tag}>" + (f" × {n}" if n > 1 else "") for tag, n in self.unused.most_common(20)
             )
-            say.ignored("elements", f"not needed for dynamics: {told}")
+            say.ignored("elements", f"not needed for dynamics: {listed}")
         meshes = sum(len(link.meshes) for link in self.links.values())
         if self.outside:
             say.ignored(

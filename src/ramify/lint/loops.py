@@ -28,11 +28,11 @@ def loop_findings(model: Robot) -> Iterator[tuple[Level, str, str]]:
         return
     c = constraints(model, q)
     if c.redundant:
-        told = ", ".join(c.redundant[:6]) + (" …" if len(c.redundant) > 6 else "")
+        listed = ", ".join(c.redundant[:6]) + (" …" if len(c.redundant) > 6 else "")
         yield (
             "note",
             "redundant-constraints",
-            f"{len(c.redundant)} of {len(c.names)} constraints follow from the others: {told}",
+            f"{len(c.redundant)} of {len(c.names)} constraints follow from the others: {listed}",
         )
     if c.margin < _NEAR:
         text = (

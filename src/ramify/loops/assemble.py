@@ -26,7 +26,7 @@ Values = Mapping[str, ArrayLike] | None
 
 _CLOSED = 1e-11  # of the robot's size
 _STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
-_DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still told
+_DEAD = 1e-6  # smallest singular value, as a share, at which dependent rates are still reported
 _ASTRAY = 0.1  # what one of these may have to be corrected by; more is another branch
 _NEAR = 1e-3  # gap, as a share of the size, within which Newton's own steps are the best
 _STARTS = 24
@@ -80,7 +80,7 @@ def _path(work: _Assembly, start: Array) -> State:
         states.append(work.state(start, i, first=i == 0))
         now = states[i]
         if i and work.parted(last, now.q):
-            rows = [work.told(work.given[0][k]) for k in (i - 1, i)]
+            rows = [work.described(work.given[0][k]) for k in (i - 1, i)]
             raise LoopError(
                 f"{work.model.name}: the branch changes between rows {i - 1} and {i} ({rows[0]} to "
                 f"{rows[1]}): "
@@ -266,7 +266,7 @@ class _Assembly:
             dtype=bool,
         )
 
-    def told(self, values: Array) -> str:
+    def described(self, values: Array) -> str:
         said = [f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True)]
         said += [
             f"the orientation of {name} given"
@@ -334,7 +334,7 @@ class _Assembly:
             if self.parted(before, q):
                 raise LoopError(
                     f"{self.model.name}: the branch changes after row {row}, before "
-                    f"{self.told(now)}: the way leads through a dead "
+                    f"{self.described(now)}: the way leads through a dead "
                     "centre; take other independent coordinates there"
                 )
         return q, moved
@@ -518,7 +518,7 @@ class _Assembly:
         if turned:
             raise LoopError(
                 f"{model.name}: loop {turned[0]!r} closes only the wrong way round with "
-                f"{self.told(values)}; give another guess"
+                f"{self.described(values)}; give another guess"
             )
         involved = sorted({name.rsplit(".", 1)[0] for name in worst})
         clash = (
@@ -527,7 +527,7 @@ class _Assembly:
             else ";"
         )
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.told(values)}: a gap of {gap:.4g} m "
+            f"{model.name} cannot be assembled with {self.described(values)}: a gap of {gap:.4g} m "
             f"remains in {', '.join(worst[:6])}"
             f"{clash} this posture is out of reach; give other independent coordinates or another "
             "guess"
@@ -547,8 +547,8 @@ class _Assembly:
         largest = float(s[0]) if len(s) else 1.0
         counted = s > RANK * largest
         self.rank = int(counted.sum())
-        told = min(rank, len(s))
-        margin = float(s[told - 1] / largest) if told else 1.0
+        last = min(rank, len(s))
+        margin = float(s[last - 1] / largest) if last else 1.0
         margin = margin if rank >= self.usual else 0.0
         x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[
             self.free
@@ -558,14 +558,14 @@ class _Assembly:
         if left > 1e-8 * max(demand, 1e-12) and left > 1e-9 * self.size:
             raise LoopError(
                 f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at "
-                f"{self.told(values)}: the loops would open by "
+                f"{self.described(values)}: the loops would open by "
                 f"{left:.3g} m/s{'^2' if what != 'rates' else ''}; it is a dead centre, or more is "
                 "given than can be free"
             )
         if margin < _DEAD and demand > 1e-12:
             raise LoopError(
-                f"{model.name}: at {self.told(values)} the mechanism stands within {margin:.2g} of "
-                f"a dead centre: {what} of the "
+                f"{model.name}: at {self.described(values)} the mechanism is within "
+                f"{margin:.2g} of a dead centre: {what} of the "
                 "other coordinates are not determined; take other independent coordinates there"
             )
         return x, margin, self._branch(A, rank)

@@ -437,7 +437,7 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
 def loop_between(
     name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]
 ) -> Loop:
-    """A loop between two (link, frame); ModelError names what of it will not do."""
+    """A loop between two (link, frame); ModelError names what is wrong with it."""
     with understood(f"loop {name!r}"):
         one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
         rows = {key: tuple(options[key]) for key in ("axis", "joints") if key in options}

@@ -10,8 +10,8 @@ joint; ours first, then theirs):
     planar q = [x, y, angle]      v = dq/dt          Pinocchio: [x, y, cos, sin], velocity seen from the body
 
 MuJoCo's free and ball joints are ours. Forces follow from equal power. A joint takes another *form*
-on the other side where told: a revolute one (cos, sin) ("cos_sin"), an Euler-angle one a quaternion
-("quaternion"), a planar one three plain coordinates ("plain").
+on the other side where asked for: a revolute one (cos, sin) ("cos_sin"), an Euler-angle one a
+quaternion ("quaternion"), a planar one three plain coordinates ("plain").
 """
 
 from __future__ import annotations

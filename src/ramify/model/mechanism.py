@@ -1,9 +1,9 @@
 """Closed systems given whole: bodies, and every joint between two of them. Which joints to cut is
 chosen here, or given.
 
-A joint is told by two frames, one on each of its bodies, that the joint lets move against each
-other; this is also how a loop is told, so a joint can become either: a joint of the tree, or one
-that closes a loop.
+A joint is described by two frames, one on each of its bodies, that the joint lets move against each
+other; this is also how a loop is described, so a joint can become either: a joint of the tree, or
+one that closes a loop.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def opened(
     """A closed system as links of a tree, in the order of the bodies where that can be, and the
     loops that close it.
 
-    cut: names of the joints to cut; unless given, they are chosen by minimum cumulative degree of
+    cut: names of the joints to cut; by default they are chosen by minimum cumulative degree of
     freedom (sections 8.1, 8.4).
     """
     names = [spec.name for spec in bodies]
@@ -239,7 +239,7 @@ class Mechanism:
 
     def robot(self, cut: Sequence[str] | None = None) -> Robot:
         """The finished, checked model; cut names the joints to cut, chosen by minimum cumulative
-        degree of freedom unless given.
+        degree of freedom by default.
         """
         links, loops = opened(self.bodies, self.joints, cut)
         return build(self.name, links, self.gravity, loops=loops, guess=without(self.guess, loops))

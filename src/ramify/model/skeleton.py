@@ -26,6 +26,7 @@ from ramify.model.link import BallLink, Link, Pose, Screw, Turn
 _PARALLEL: Final = 1e-14
 _ILL_CONDITIONED: Final = 1e-2
 _TINY: Final = 1e-15
+_DUST: Final = 1e-16
 
 Wide = NDArray[np.longdouble]
 """Numbers in the widest format of the machine: 80 bits on x86, doubles where there is no wider."""
@@ -201,9 +202,16 @@ def _vec(u: Any) -> Vec3:
 
 def rigid_inertia(mass: float, com: Any, tensor: Any) -> RigidInertia:
     """Mass matrix about the origin from mass, mass centre and inertia tensor about it."""
-    shifted = tensor + mass * (com @ com * np.eye(3) - np.outer(com, com))
+    shifted = _swept(tensor + mass * (com @ com * np.eye(3) - np.outer(com, com)))
     moments = [float(shifted[i, j]) for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
-    return RigidInertia(float(mass), _vec(mass * com), Sym3(*moments))
+    return RigidInertia(float(mass), _vec(_swept(mass * com)), Sym3(*moments))
+
+
+def _swept(numbers: Any) -> Any:
+    """Numbers far below the rounding of the largest set to zero: they are dust of products that
+    should cancel, and would cost operations and a structure of their own.
+    """
+    return np.where(np.abs(numbers) < _DUST * np.abs(numbers).max(), 0.0, numbers)
 
 
 def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:

@@ -40,7 +40,7 @@ _STRIDE = 0.1  # rad or m between two looks
 _ASKED = 9  # times at which a motion of too many coordinates is asked whether it fits the loops
 _APART = 1e-2  # rad, or share of the robot's size, by which it may miss them
 _TORN = 1e-4  # share of the robot's size that projection may leave open
-_CLOSE = 1e-2  # margin below which a run that fails is told of a dead centre
+_CLOSE = 1e-2  # margin below which the error of a failed run mentions a dead centre
 
 
 def stabilisation_rate(stabilisation: object) -> float:

@@ -57,12 +57,12 @@ class Run:
 
     t (T,) in s, increasing; q (T, nq) and v, a, tau (T, nv) in the model's order, ``tau`` being the
     joint forces that acted, limits applied; ``work`` as integrated with the state. ``options`` and
-    ``stats`` are what the simulator was told and what it counted; ``status`` is "finished", "event:
-    …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t, where
-    there was one, NaN in columns left free; ``contacts`` is what the contact points felt, where
-    there was a ground; ``loops`` are the gaps and multipliers of closed loops. ``recorded`` is the
-    metadata of a run read from a file. Times and states must be finite; a force that is not known
-    may be NaN.
+    ``stats`` are what the simulator was given and what it counted; ``status`` is "finished",
+    "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
+    where there was one, NaN in columns left free; ``contacts`` is what the contact points felt,
+    where there was a ground; ``loops`` are the gaps and multipliers of closed loops. ``recorded``
+    is the metadata of a run read from a file. Times and states must be finite; a force that is not
+    known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
     increase.

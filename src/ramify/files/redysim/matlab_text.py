@@ -222,7 +222,7 @@ class _Parser:
                 if token.kind == "name":
                     names.append(token.text)
                 elif token.text not in (",", ";"):
-                    self.fail("a list of output names belongs here", token)
+                    self.fail("expected a list of output names", token)
             self.outputs = tuple(names)
         self.skip()
 
@@ -401,7 +401,7 @@ class _Parser:
         out: list[Expression] = []
         while not self.accept(")"):
             if out and not self.accept(","):
-                self.fail("a comma or a closing bracket belongs here", self.peek() or token)
+                self.fail("expected a comma or a closing bracket", self.peek() or token)
             if [t.text for t in self.stream[self.at : self.at + 2]] in ([":", ","], [":", ")"]):
                 self.at += 1
                 out.append(("all",))

@@ -328,7 +328,5 @@ def _plain(value: Array) -> Value:
 
 def _number(value: Value) -> float:
     if not isinstance(value, float):
-        raise _RefusedError(
-            f"a number belongs here, not {value.shape[0]} x {value.shape[1]} of them"
-        )
+        raise _RefusedError(f"expected a number, not {value.shape[0]} x {value.shape[1]} of them")
     return value

@@ -79,7 +79,7 @@ def from_variables(
 
 
 def dialect(names: Container[str]) -> Literal["fixed", "floating", "legged"]:
-    """Which of ReDySim's three programs a model is written for, told by the names of its
+    """Which of ReDySim's three programs a model is written for, seen from the names of its
     variables.
     """
     return "legged" if "g_prop" in names else "floating" if "nq" in names else "fixed"
@@ -94,8 +94,7 @@ class _Variables:
         size = self.number("n_l" if "n_l" in values else "n")
         if not 1 <= size <= MAX_LINKS or size != int(size):
             raise ModelError(
-                f"{report.file}: n = {size:g}; a whole number of links from 1 to {MAX_LINKS} "
-                "belongs here"
+                f"{report.file}: n = {size:g} must be a whole number of links from 1 to {MAX_LINKS}"
             )
         self.n = int(size)
 
@@ -130,7 +129,7 @@ class _Variables:
     def number(self, name: str) -> float:
         a = self.numbers(name)
         if a.size != 1:
-            raise self.fail(name, f"has {a.size} numbers; one belongs here")
+            raise self.fail(name, f"has {a.size} numbers; it must have one")
         return float(a[0])
 
     def vector(self, name: str, default: float | None = None) -> list[float]:
@@ -259,14 +258,15 @@ def _ground(given: _Variables) -> dict[str, Any]:
     values = given.numbers("g_prop")
     if values.size < 8:
         raise given.fail(
-            "g_prop", f"has {values.size} numbers; K, Cv, vz_max, mu, Ch and three axes belong here"
+            "g_prop",
+            f"has {values.size} numbers; it must have K, Cv, vz_max, mu, Ch and three axes",
         )
     axes = [float(x) for x in values[5:8]]
     if sorted(axes) != [1.0, 2.0, 3.0]:
-        told = ", ".join(f"{x:g}" for x in axes)
+        listed = ", ".join(f"{x:g}" for x in axes)
         raise given.fail(
             "g_prop(6:8)",
-            f"is {told}; the axes [vertical, along, across] are 1, 2 and 3 in some order",
+            f"is {listed}; the axes [vertical, along, across] are 1, 2 and 3 in some order",
         )
     return {
         **dict(zip(_GROUND, map(float, values), strict=False)),
