@@ -17,7 +17,7 @@ import pytest
 import ramify as rf
 from ramify.codegen import keys as object_keys
 from ramify.codegen.keys import digest, object_key, tree_digest
-from ramify.codegen.target import Target
+from ramify.codegen.target import CpuTarget
 from ramify.kernels import layouts
 from ramify.kernels.columns import extra_columns
 from ramify.kernels.keys import kernel_key, robot_key
@@ -148,7 +148,7 @@ def test_a_loop_makes_another_key_than_none() -> None:
     assert robot_key(closed()) != robot_key(closed().tree)
 
 
-HOST = Target(8, True, "icelake-server", "+avx512f,+fma")
+HOST = CpuTarget(8, True, "icelake-server", "+avx512f,+fma")
 TARGETS = {
     "width": replace(HOST, width=4),
     "multiply-add": replace(HOST, fma=False),

@@ -21,7 +21,7 @@ from ramify.core.spatial import Vec3
 from ramify.documents.forms import Number, Reading
 from ramify.documents.kinds import Registry, key, read_part
 from ramify.documents.mistakes import Mistakes
-from ramify.motion import MOTIONS, Coordinates, Trajectory
+from ramify.motion import MOTIONS, CoordinateReader, Trajectory
 from ramify.motion.trajectory import Texts, row, span
 from ramify.scenario_files.scenario import read_scenario
 
@@ -66,7 +66,7 @@ class Waves(Terrain):
 class Drift(Trajectory):
     """Constant rates."""
 
-    rate: Any = field(metadata=key(Coordinates(needed=True), unit="rad/s"))
+    rate: Any = field(metadata=key(CoordinateReader(needed=True), unit="rad/s"))
     duration: float = 1.0
     begin: float = 0.0
 

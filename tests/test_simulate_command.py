@@ -144,7 +144,7 @@ def _start(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 def test_ctrl_c_keeps_what_was_computed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     from ramify.sim import simulate
 
-    kept, rows = simulate._Run._keep, []
+    kept, rows = simulate._Simulation._keep, []
 
     def keep(self: Any, *row: Any) -> None:
         kept(self, *row)
@@ -152,7 +152,7 @@ def test_ctrl_c_keeps_what_was_computed(run: Run, monkeypatch: pytest.MonkeyPatc
         if len(rows) == 20:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(simulate._Run, "_keep", keep)
+    monkeypatch.setattr(simulate._Simulation, "_keep", keep)
     code, _, err = run("simulate", "two_link", "--initial", "1", "1", "--t-end", "1000", "--method", "rk4", "--step", "0.0005",
                        "--out", "run.nc", "--json")  # fmt: skip
     assert code == 130

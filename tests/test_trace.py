@@ -20,12 +20,12 @@ from ramify.codegen.c99 import c_function, c_library
 from ramify.codegen.keys import digest
 from ramify.core.jet import Jet, rate, value
 from ramify.core.scalar import atan2, cos, floor, lookup, select, sin, sqrt
-from ramify.core.table import Table
+from ramify.core.table import LookupTable
 from ramify.trace.graph import OPS, Graph
 from ramify.trace.interpret import MEANING, interpret
 from ramify.trace.program import Port, trace
 
-NUMBERS = Table([0.5, -1.25, 3.0, 7.5, -2.0])
+NUMBERS = LookupTable([0.5, -1.25, 3.0, 7.5, -2.0])
 TEXTS = {
     "add": lambda x, y: x + y,
     "sub": lambda x, y: x - y,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ramify.codegen.target import Target
+from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Writer, number
 
 FINISHED, STIFF, RUNAWAY, STUCK, FLAGGED, MORE, UNSEEN = range(7)
@@ -56,13 +56,13 @@ class Tables:
     stable: float
 
 
-def adaptive_ir(tables: Tables, target: Target, name: str) -> str:
+def adaptive_ir(tables: Tables, target: CpuTarget, name: str) -> str:
     """LLVM text of the function."""
     return _Adaptive(tables, target).text(name)
 
 
 class _Adaptive:
-    def __init__(self, tables: Tables, target: Target) -> None:
+    def __init__(self, tables: Tables, target: CpuTarget) -> None:
         self.m, self.w = tables, Writer(target)
         self._labels = 0
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ramify.core.table import Table
+from ramify.core.table import LookupTable
 from ramify.trace.program import Program
 
 _C: Final = {
@@ -96,17 +96,17 @@ def c_library(programs: Sequence[Program], robot: str, name: str) -> tuple[str, 
     return header, f'#include "{name}.h"\n\n#include <math.h>\n\n{tables}{functions}\n'
 
 
-def _tables(programs: Sequence[Program]) -> list[Table]:
+def _tables(programs: Sequence[Program]) -> list[LookupTable]:
     """The tables that some programs look up, each once."""
     nodes = [(p.graph, i) for p in programs for i in p.order if p.graph.ops[i] == "lookup"]
     return list({graph.payload[i].digest: graph.payload[i] for graph, i in nodes}.values())
 
 
-def _table_name(table: Table) -> str:
+def _table_name(table: LookupTable) -> str:
     return f"table_{table.digest[:16]}"
 
 
-def _c_table(table: Table) -> str:
+def _c_table(table: LookupTable) -> str:
     finite = [repr(x) if math.isfinite(x) else "HUGE_VAL" for x in table.values.tolist()]
     rows = [f"    {', '.join(finite[i : i + 8])}," for i in range(0, len(finite), 8)]
     head = f"static const double {_table_name(table)}[{len(finite)}] = {{"

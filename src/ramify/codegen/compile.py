@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from ramify.codegen import cache as disk
 from ramify.codegen.keys import object_key
-from ramify.codegen.target import LOCK, Target, generator, llvm, new_generator
+from ramify.codegen.target import LOCK, CpuTarget, generator, llvm, new_generator
 
 _retired: Final[deque[Any]] = deque()
 """Engines whose functions nobody can call any more, until LLVM is free to dispose of them."""
@@ -45,7 +45,7 @@ def _dispose() -> None:
 
 
 def compiled(
-    text: Callable[[], str], name: str, target: Target, fingerprint: str, optimise: int = 2
+    text: Callable[[], str], name: str, target: CpuTarget, fingerprint: str, optimise: int = 2
 ) -> Compiled:
     """The function ``name`` of an LLVM module. ``text`` is asked for only where the cache has no
     object for the fingerprint.
@@ -59,19 +59,19 @@ def compiled(
         return Compiled(_load(payload, target), name)
 
 
-def is_cached(name: str, target: Target, fingerprint: str, optimise: int = 2) -> bool:
+def is_cached(name: str, target: CpuTarget, fingerprint: str, optimise: int = 2) -> bool:
     """Whether the cache has a file for a function (which may still prove damaged)."""
     with LOCK:
         return disk.has(object_key(name, target, fingerprint, optimise))
 
 
-def compile_text(text: str, name: str, target: Target) -> Compiled:
+def compile_text(text: str, name: str, target: CpuTarget) -> Compiled:
     """A function that is not worth keeping (it holds addresses of this process)."""
     with LOCK:
         return Compiled(_load(_build(text, target, 1), target), name)
 
 
-def _build(text: str, target: Target, optimise: int) -> bytes:
+def _build(text: str, target: CpuTarget, optimise: int) -> bytes:
     """Under LOCK, as whatever it makes is disposed of when it returns; so is ``_load``."""
     binding = llvm()
     module = binding.parse_assembly(text)
@@ -79,7 +79,7 @@ def _build(text: str, target: Target, optimise: int) -> bytes:
     return bytes(generator(target.cpu, target.features, optimise).emit_object(module))
 
 
-def _load(payload: bytes, target: Target) -> Any:
+def _load(payload: bytes, target: CpuTarget) -> Any:
     binding = llvm()
     _dispose()
     owned = new_generator(target.cpu, target.features, 0)

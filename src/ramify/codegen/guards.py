@@ -14,7 +14,7 @@ NOT_UNIT: Final = 4
 _UNIT: Final = 1.9e-4  # of a quaternion's squared length; Python then looks closer
 
 
-class Audit:
+class Guard:
     """A sum of 0 * x that stays zero while every x is finite, the largest angle, the quaternion
     furthest from unit length.
 
@@ -59,7 +59,7 @@ class Audit:
         return found
 
 
-class MemoryAudit:
+class MemoryGuard:
     """The same, kept in memory: for loops."""
 
     def __init__(self, writer: Writer) -> None:

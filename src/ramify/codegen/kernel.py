@@ -40,7 +40,7 @@ Out = Array | Sequence[Array] | None
 
 
 @dataclass(frozen=True)
-class Plan:
+class KernelPlan:
     """What a kernel is made from.
 
     ``first`` answers at once; ``better`` (if any) is compiled in the background when the kernel is
@@ -75,7 +75,7 @@ class Kernel:
     states have been asked for.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: KernelPlan) -> None:
         self._plan = plan
         self.name = plan.name
         self._backend = plan.first

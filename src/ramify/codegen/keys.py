@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from ramify.codegen.target import Target, llvm
+from ramify.codegen.target import CpuTarget, llvm
 
 
 def digest(*parts: str | bytes) -> str:
@@ -21,7 +21,7 @@ def digest(*parts: str | bytes) -> str:
     return h.hexdigest()
 
 
-def object_key(name: str, target: Target, fingerprint: str, optimise: int) -> str:
+def object_key(name: str, target: CpuTarget, fingerprint: str, optimise: int) -> str:
     """The key of the function ``name`` as compiled for a target; ``fingerprint`` says what it
     computes.
     """

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ramify.codegen.blocks import begin_blocks, count, end_blocks, function
-from ramify.codegen.guards import MemoryAudit
-from ramify.codegen.target import Target
+from ramify.codegen.guards import MemoryGuard
+from ramify.codegen.target import CpuTarget
 from ramify.codegen.unrolled import row_pointers, transpose
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.graph import symbols
@@ -33,7 +33,7 @@ _ROBOT = (
 )
 
 
-def rolled_ir(program: RolledProgram, target: Target, name: str) -> tuple[str, set[str]]:
+def rolled_ir(program: RolledProgram, target: CpuTarget, name: str) -> tuple[str, set[str]]:
     """LLVM text of one function, and the declarations it needs."""
     return _Rolled(program, target).function(name)
 
@@ -56,7 +56,7 @@ def _size(fields: dict[int, int]) -> int:
 class _Rolled:
     """Writes one function, loop after loop."""
 
-    def __init__(self, program: RolledProgram, target: Target) -> None:
+    def __init__(self, program: RolledProgram, target: CpuTarget) -> None:
         self.program = program
         self.w = Writer(target)
         self.fields, self.brief = _size(program.fields), _size(program.brief)
@@ -80,7 +80,7 @@ class _Rolled:
         ]
         lasting = w.put(f"mul i64 {w.put('add i64 %links, 1')}, {self.fields * width}")
         w.do(f"%brief = getelementptr double, ptr %scratch, i64 {lasting}")
-        self.audit = MemoryAudit(w)
+        self.audit = MemoryGuard(w)
         self._clear_matrices()
         begin_blocks(w)
         self.audit.start()

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 
 from ramify.codegen.blocks import count
-from ramify.codegen.target import Target
+from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Writer
 from ramify.core.arrays import Array
 
@@ -59,7 +59,7 @@ def _stride(n: int, width: int) -> int:
     return 3 * (-(-n // width) * width)
 
 
-def solve_ir(target: Target, n: int) -> str:
+def solve_ir(target: CpuTarget, n: int) -> str:
     """LLVM text of both functions."""
     factor, solve = _Factor(target, n), _Solve(target, n)
     texts = [factor.function(), solve.function()]
@@ -67,7 +67,7 @@ def solve_ir(target: Target, n: int) -> str:
 
 
 class _Text:
-    def __init__(self, target: Target, n: int) -> None:
+    def __init__(self, target: CpuTarget, n: int) -> None:
         self.w, self.n = Writer(target), n
         self.pieces = -(-n // self.w.width)  # vectors of a row
 

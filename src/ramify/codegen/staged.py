@@ -22,7 +22,7 @@ from ramify.codegen.blocks import count
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.entry import Compute
 from ramify.codegen.guarded import guarded
-from ramify.codegen.target import Target, host
+from ramify.codegen.target import CpuTarget, host
 from ramify.codegen.vector import Writer
 from ramify.core.arrays import Array
 
@@ -34,7 +34,7 @@ _STAGES: Final = (
 """What the function finds in the table of stages, 8 bytes each."""
 
 
-def staged_ir(target: Target, n: int) -> str:
+def staged_ir(target: CpuTarget, n: int) -> str:
     """LLVM text of all three functions, for n velocities."""
     w = Writer(target.with_width(1))
     for i, name in enumerate(_STAGES):

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ramify.codegen.blocks import begin_blocks, end_blocks, function
-from ramify.codegen.guards import MemoryAudit
-from ramify.codegen.target import Target
+from ramify.codegen.guards import MemoryGuard
+from ramify.codegen.target import CpuTarget
 from ramify.codegen.unrolled import load_rows, store_rows
 from ramify.codegen.vector import Writer, emit, number
 from ramify.trace.program import Program
@@ -68,7 +68,7 @@ class Scheme:
 
 
 @dataclass(frozen=True)
-class Layout:
+class StateLayout:
     """Of y: its size, where quaternions begin, and which entries are coordinates (moved last by
     semi-implicit Euler).
     """
@@ -82,16 +82,21 @@ _RUN = ("steps", "every", "samples", "table_state", "table_step")
 
 
 def stepper_ir(
-    program: Program, position: Program | None, layout: Layout, scheme: Scheme, target: Target,
-    name: str, closing: Program | None = None,
-) -> tuple[str, set[str]]:  # fmt: skip
+    program: Program,
+    position: Program | None,
+    layout: StateLayout,
+    scheme: Scheme,
+    target: CpuTarget,
+    name: str,
+    closing: Program | None = None,
+) -> tuple[str, set[str]]:
     """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new
     velocities -> rates of the coordinates; ``closing``: (t, y) -> y, done after each step.
     """
     return _Stepper(program, position, layout, scheme, target, closing).function(name)
 
 
-def scratch_doubles(layout: Layout, scheme: Scheme, width: int) -> int:
+def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
     """Size of the scratch memory of one thread: y, the stage's y, and a rate per stage."""
     return (2 + scheme.stages) * layout.size * width
 
@@ -101,9 +106,9 @@ class _Stepper:
         self,
         program: Program,
         position: Program | None,
-        layout: Layout,
+        layout: StateLayout,
         scheme: Scheme,
-        target: Target,
+        target: CpuTarget,
         closing: Program | None,
     ) -> None:
         self.program, self.position, self.layout, self.scheme, self.closing = (
@@ -134,7 +139,7 @@ class _Stepper:
         ]
         for what, table, i in pointers:
             w.do(f"%{what} = load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {i}')}")
-        self.audit = MemoryAudit(w)
+        self.audit = MemoryGuard(w)
         begin_blocks(w)
         self.audit.start()
         for i, value in enumerate(load_rows(w, "%y0", self.layout.size)):

@@ -44,7 +44,7 @@ def llvm_available() -> bool:
 
 
 @dataclass(frozen=True)
-class Target:
+class CpuTarget:
     """What code is emitted for: ``width`` lanes of doubles, ``fma`` where the machine has it, the
     CPU's name and features.
     """
@@ -54,12 +54,12 @@ class Target:
     cpu: str
     features: str
 
-    def with_width(self, width: int) -> Target:
+    def with_width(self, width: int) -> CpuTarget:
         return replace(self, width=width)
 
 
 @cache
-def host() -> Target:
+def host() -> CpuTarget:
     """This machine; ``RAMIFY_WIDTH`` (1, 2, 4, 8) forces the number of lanes."""
     binding = llvm()
     with LOCK:
@@ -74,7 +74,7 @@ def host() -> Target:
         width = int(forced)
     flat = features.flatten() + (",-prefer-256-bit" if has("avx512f") else "")
     arm = triple.startswith(("aarch64", "arm64"))
-    return Target(width, bool(has("fma")) or arm, cpu, flat)
+    return CpuTarget(width, bool(has("fma")) or arm, cpu, flat)
 
 
 @cache
@@ -86,6 +86,6 @@ def generator(cpu: str, features: str, optimise: int) -> Any:
 def new_generator(cpu: str, features: str, optimise: int) -> Any:
     """A code generator to give away: an engine owns the one it is made with."""
     binding = llvm()
-    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
+    return binding.CpuTarget.from_triple(binding.get_process_triple()).create_target_machine(
         cpu=cpu, features=features, opt=optimise, reloc="pic", codemodel="default", jit=True
     )

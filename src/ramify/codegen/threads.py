@@ -106,7 +106,7 @@ class Cost:
 _costs: WeakSet[Cost] = WeakSet()
 
 
-class _Job(NamedTuple):
+class _Work(NamedTuple):
     """``work(start, stop)`` over the pieces of a batch that are left; what it gives goes to
     ``done``, an exception too.
     """
@@ -127,11 +127,11 @@ class _Workers:
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._queues: list[SimpleQueue[_Job]] = []
+        self._queues: list[SimpleQueue[_Work]] = []
 
-    def call(self, job: _Job, count: int) -> None:
+    def call(self, job: _Work, count: int) -> None:
         while len(self._queues) < count:
-            queue: SimpleQueue[_Job] = SimpleQueue()
+            queue: SimpleQueue[_Work] = SimpleQueue()
             name = f"ramify-{len(self._queues) + 1}"
             threading.Thread(target=_serve, args=(queue,), name=name, daemon=True).start()
             self._queues.append(queue)
@@ -142,7 +142,7 @@ class _Workers:
 _workers = _Workers()
 
 
-def _serve(queue: SimpleQueue[_Job]) -> None:
+def _serve(queue: SimpleQueue[_Work]) -> None:
     while True:
         job = queue.get()
         for start, stop in job.left():
@@ -160,7 +160,7 @@ def in_parallel(
     piece. Gives its results or-ed together, and the least time that a state took the caller, ns.
     """
     global _workers
-    job = _Job(work, SimpleQueue(), SimpleQueue())
+    job = _Work(work, SimpleQueue(), SimpleQueue())
     for i in range(pieces):
         job.pieces.put((states * i // pieces, states * (i + 1) // pieces))
     others = min(pieces if count is None else count, pieces) - 1

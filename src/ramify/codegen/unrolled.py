@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ramify.codegen.blocks import begin_blocks, end_blocks, function
-from ramify.codegen.guards import Audit
-from ramify.codegen.target import Target
+from ramify.codegen.guards import Guard
+from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Emission, Writer
 from ramify.trace.program import Program
 
@@ -21,7 +21,7 @@ _AT_ONCE: Final = 64
 
 
 def unrolled_ir(
-    program: Program, target: Target, name: str, quaternions: Sequence[int] = ()
+    program: Program, target: CpuTarget, name: str, quaternions: Sequence[int] = ()
 ) -> tuple[str, set[str]]:
     """LLVM text of one function, and the declarations it needs. ``quaternions`` are places in the
     first input.
@@ -30,7 +30,7 @@ def unrolled_ir(
     bases_in = [_load_pointer(w, "%inputs", i) for i in range(len(program.inputs))]
     bases_out = [_load_pointer(w, "%outputs", i) for i in range(len(program.outputs))]
     begin_blocks(w)
-    audit = Audit(w)
+    audit = Guard(w)
     symbols: dict[tuple[int, int], str] = {}
     for i, port in enumerate(program.inputs):
         for j, value in enumerate(load_rows(w, bases_in[i], port.size)):

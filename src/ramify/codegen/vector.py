@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.target import Target
-from ramify.core.table import Table
+from ramify.codegen.target import CpuTarget
+from ramify.core.table import LookupTable
 from ramify.trace.graph import Graph
 
 ANGLE_LIMIT: Final = 1.0e6
@@ -56,7 +56,7 @@ def number(x: float) -> str:
 class Writer:
     """Lines of one function, with fresh names."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: CpuTarget) -> None:
         self.target = target
         self.width = target.width
         self.lines: list[str] = []
@@ -194,7 +194,7 @@ class Writer:
         kind = "i1" if self.width == 1 else f"<{self.width} x i1>"
         return self.put(f"select {kind} {condition}, {self.vector} {a}, {self.vector} {b}")
 
-    def lookup(self, table: Table, place: str) -> str:
+    def lookup(self, table: LookupTable, place: str) -> str:
         """The entries of a table, which is part of the code's own memory, at whole numbers; what is
         beyond its ends, or no number, takes the end.
         """
@@ -222,7 +222,7 @@ class Writer:
         )
 
 
-def _bytes(table: Table) -> str:
+def _bytes(table: LookupTable) -> str:
     """A table as LLVM writes a string: every byte as a backslash and two digits."""
     digits = np.frombuffer(table.values.tobytes().hex().encode(), dtype="S1").reshape(-1, 2)
     text = np.full((len(digits), 3), b"\\", dtype="S1")

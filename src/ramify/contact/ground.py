@@ -21,7 +21,7 @@ from ramify.core.jet import Jet, rate
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, atan2, select, sqrt
 from ramify.core.spatial import Vec3
-from ramify.documents.forms import Names
+from ramify.documents.forms import NameList
 from ramify.documents.kinds import OneOf, Registry, check_numbers, key
 from ramify.dynamics.contact import Resistance
 from ramify.model.robot import Robot
@@ -66,7 +66,7 @@ class Ground(ABC):
     """
 
     terrain: Terrain = field(default_factory=Flat, metadata=key(OneOf(TERRAINS)))
-    points: Any = field(default=None, metadata=key(Names()))
+    points: Any = field(default=None, metadata=key(NameList()))
 
     def __post_init__(self) -> None:
         """Check all fields by their forms; a law that checks more calls this first."""

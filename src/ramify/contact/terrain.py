@@ -23,7 +23,7 @@ from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, floor, lookup, select
 from ramify.core.spatial import Vec3
-from ramify.core.table import Table, shown
+from ramify.core.table import LookupTable, shown
 from ramify.documents.forms import Choice, Number, Numbers, Rows
 from ramify.documents.kinds import Registry, check_numbers, key, keys_of
 
@@ -208,8 +208,8 @@ class HeightField(Terrain):
         return shown(self, "heights")
 
     @cached_property
-    def _table(self) -> Table:
-        return Table(self.heights)
+    def _table(self) -> LookupTable:
+        return LookupTable(self.heights)
 
     def under(self, place: Vec3) -> tuple[Scalar, Vec3]:
         ahead, left, up = (Vec3(*axis) for axis in self.axes)

@@ -27,7 +27,7 @@ from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
-from ramify.documents.forms import Names, Number, Numbers, Reading
+from ramify.documents.forms import NameList, Number, Numbers, Reading
 from ramify.documents.kinds import Registry, key
 from ramify.documents.mistakes import Path
 from ramify.model.configuration import checked
@@ -41,7 +41,7 @@ Forces = tuple[list[Scalar], list[Scalar]]
 
 CONTROLLERS: Final[Registry[Controller]] = Registry("controller", optional=True)
 """Controllers by their words: ``@CONTROLLERS.add("spring")`` above a dataclass adds one."""
-ACTUATED: Final = key(Names())
+ACTUATED: Final = key(NameList())
 LIMITS: Final = key(Numbers(single=True, of=Number(least=0.0, endless=True)), unit="N m or N")
 RATE: Final = key(Number(above=0.0), unit="Hz")
 """Metadata of the fields that all controllers have."""

@@ -18,7 +18,7 @@ from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.model.drives import Driven
 from ramify.motion.pieces import Columns, Knots
-from ramify.motion.reading import Coordinates
+from ramify.motion.reading import CoordinateReader
 from ramify.motion.trajectory import row, table
 
 INTERPOLATE: Final = Choice(("linear", "hold"))
@@ -32,7 +32,7 @@ class Torque(Controller):
     Raises StateError where a force is not finite or the shape does not fit.
     """
 
-    tau: Any = field(metadata=key(Coordinates(needed=True, degrees=False), unit="N m or N"))
+    tau: Any = field(metadata=key(CoordinateReader(needed=True, degrees=False), unit="N m or N"))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ramify.core.scalar import Scalar, atan2, cos, floor, lookup, select, sin, sqrt
-from ramify.core.table import Table
+from ramify.core.table import LookupTable
 
 
 class Jet:
@@ -95,7 +95,7 @@ class Jet:
     def _floor_(self, _: Any) -> Jet:
         return self._constant(floor(self.x))
 
-    def _lookup_(self, table: Table) -> Jet:
+    def _lookup_(self, table: LookupTable) -> Jet:
         return self._constant(lookup(table, self.x))
 
     def _atan2_(self, y: Any, x: Any) -> Jet:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ramify.core.table import Table
+from ramify.core.table import LookupTable
 
 Scalar = Any
 """Whatever supports ``+ - * /`` and the functions of this module."""
@@ -80,7 +80,7 @@ def atan2(y: Scalar, x: Scalar) -> Scalar:
     return _apply("atan2", y, x)
 
 
-def lookup(table: Table, place: Scalar) -> Scalar:
+def lookup(table: LookupTable, place: Scalar) -> Scalar:
     """The entry of a table at a whole number; the first or the last one beyond its ends."""
     if isinstance(place, (float, int)):
         return float(table.values[int(min(place, len(table) - 1)) if place > 0.0 else 0])

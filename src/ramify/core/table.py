@@ -16,7 +16,7 @@ SHOWN: Final = 64
 """Rows that a repr writes out."""
 
 
-class Table:
+class LookupTable:
     """Numbers (n,), looked up by their place. Equal tables are equal, and their repr says what they
     hold by a digest.
     """
@@ -37,7 +37,7 @@ class Table:
         return f"Table({len(self)} numbers, {self.digest})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Table) and self.digest == other.digest
+        return isinstance(other, LookupTable) and self.digest == other.digest
 
     def __hash__(self) -> int:
         return hash(self.digest)
@@ -47,6 +47,6 @@ def shown(record: Any, *long: str) -> str:
     """The repr of a dataclass; the fields ``long`` by a digest where they have many rows."""
     values = {f.name: getattr(record, f.name) for f in fields(record) if f.repr}
     for name in long:
-        values[name] = Table(values[name]) if len(values[name]) > SHOWN else values[name]
+        values[name] = LookupTable(values[name]) if len(values[name]) > SHOWN else values[name]
     parts = [f"{name}={value!r}" for name, value in values.items()]
     return f"{type(record).__qualname__}({', '.join(parts)})"

@@ -227,7 +227,7 @@ class Name(Form):
 
 
 @dataclass(frozen=True)
-class Names(Form):
+class NameList(Form):
     """Names: one, or a list of them."""
 
     @property

@@ -8,7 +8,7 @@ from ramify.core.spatial import Vec3, Wrench
 from ramify.dynamics.energy import Bulk, bulk
 from ramify.dynamics.inertia_matrix import inward, no_inertia
 from ramify.dynamics.kinematics import poses
-from ramify.dynamics.motion import Motion, displacements, motions
+from ramify.dynamics.motion import LinkMotion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Link, Pose
 
@@ -44,7 +44,7 @@ def required_wrench(tree: Tree, q: Column, v: Column, a: Column) -> Wrench:
     x = displacements(tree, q)
     o = Vec3(0.0, 0.0, 0.0)
 
-    def share(link: Link, at: Pose, motion: Motion) -> Wrench:
+    def share(link: Link, at: Pose, motion: LinkMotion) -> Wrench:
         return about(o, at, link.M.wrench(motion.t, motion.dt))
 
     whole: Wrench = tree.total(share, Wrench(o, o), poses(tree, x), motions(tree, x, v, a))

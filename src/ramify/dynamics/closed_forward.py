@@ -35,7 +35,7 @@ Sparse = dict[int, Scalar]
 
 
 @dataclass
-class Factors:
+class ClosedFactors:
     """I = U D U': ``inverse`` of D; ``reduce`` gives U^-1 J' of a constraint, ``finish`` U^-T x."""
 
     inverse: list[Scalar]
@@ -57,7 +57,7 @@ def inward(
     return phi_hat, link.propagation(x).transposed(w + row.psi * phi_hat)
 
 
-def tree_factors(tree: Tree, x: Column) -> tuple[Factors, Column]:
+def tree_factors(tree: Tree, x: Column) -> tuple[ClosedFactors, Column]:
     """The factors by recursion, and the eliminations they are made of."""
     rows = eliminations(tree, x)
 
@@ -69,7 +69,7 @@ def tree_factors(tree: Tree, x: Column) -> tuple[Factors, Column]:
         o = Vec3(0.0, 0.0, 0.0)
         return [a for a, _ in tree.outward(acceleration_step, (0.0, Twist(o, o)), x, pivots)]
 
-    return Factors([row.inverse for row in rows], reduce, finish), rows
+    return ClosedFactors([row.inverse for row in rows], reduce, finish), rows
 
 
 def reduced(tree: Tree, x: Column, rows: Column, constraint: Constraint) -> Sparse:
@@ -99,7 +99,7 @@ def _carriers(tree: Tree, links: Sequence[int]) -> set[int]:
 
 def dense_factors(
     tree: Tree, q: Column, rows: Sequence[Constraint], weight: float
-) -> tuple[Factors, Callable[[Sequence[Scalar]], list[Scalar]]]:
+) -> tuple[ClosedFactors, Callable[[Sequence[Scalar]], list[Scalar]]]:
     """Factors of I + J' W J = L D L', W being ``weight`` (kg) times the squared size of each row;
     and L^-1 b as a function.
     """
@@ -137,13 +137,13 @@ def dense_factors(
                 a[j] = a[j] - L[i][j] * a[i]
         return a
 
-    return Factors(inverse, reduce, finish), lower
+    return ClosedFactors(inverse, reduce, finish), lower
 
 
 # ---- the small system ----
 
 
-def compliance(factors: Factors, Z: Sequence[Sparse], rows: Sequence[Constraint]) -> Ldl:
+def compliance(factors: ClosedFactors, Z: Sequence[Sparse], rows: Sequence[Constraint]) -> Ldl:
     """Z' D^-1 Z = J I^-1 J', factored; rows that follow from earlier ones drop out."""
     d = factors.inverse
     S: list[list[Scalar]] = []
@@ -163,7 +163,7 @@ def _sum(a: Sparse, b: Sparse) -> Scalar:
 
 
 def with_multipliers(
-    factors: Factors, Z: Sequence[Sparse], phi: Sequence[Scalar], lam: Sequence[Scalar]
+    factors: ClosedFactors, Z: Sequence[Sparse], phi: Sequence[Scalar], lam: Sequence[Scalar]
 ) -> list[Scalar]:
     """D^-1 Z lambda added to phi."""
     out = list(phi)

@@ -18,7 +18,7 @@ from ramify.dynamics.constraints import Constraint, constraints
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.linear import back_substitute, dot, forward_substitute, orthogonal, scales
 from ramify.dynamics.motion import displacements, motions
-from ramify.dynamics.subsystems import Plan, solve_blocks
+from ramify.dynamics.subsystems import SolutionOrder, solve_blocks
 from ramify.dynamics.tree import Column, Tree
 
 
@@ -30,7 +30,7 @@ def inverse_dynamics(
     v: Column,
     a: Column,
     applied: Column,
-    work: Plan | None = None,
+    work: SolutionOrder | None = None,
 ) -> tuple[list[Scalar], ...]:
     """(tau, lambda, wanted, unmet, gap, slip): joint forces, zero where nothing drives;
     multipliers; tau^phi, and what of it neither gives (nv); the residual (nc), and J a + J' v (nc),

@@ -24,7 +24,7 @@ from ramify.model.loop import Loop
 
 
 @dataclass(slots=True)
-class Row:
+class ConstraintRow:
     """A row's value, its wrench [n; f], and ``rest(w', v')``; ``gap`` is its value, but none that
     vanishes at half a turn.
     """
@@ -43,7 +43,7 @@ class Row:
 _NONE = Vec3(0.0, 0.0, 0.0)
 
 
-def rows(loop: Loop, first: Pose, second: Pose, facing: bool = False) -> list[Row]:
+def rows(loop: Loop, first: Pose, second: Pose, facing: bool = False) -> list[ConstraintRow]:
     """The rows of a closing joint at the poses of its ends in the world.
 
     A sine vanishes at half a turn, too. ``gap`` of a row does not: beyond a quarter turn it is
@@ -63,7 +63,7 @@ def rows(loop: Loop, first: Pose, second: Pose, facing: bool = False) -> list[Ro
     return list(found.values())
 
 
-def _faced(sines: list[Row], cosine: Scalar) -> list[Row]:
+def _faced(sines: list[ConstraintRow], cosine: Scalar) -> list[ConstraintRow]:
     """Rows s (2 / |s| - 1) where the cosine is negative, else s; at half a turn, where no direction
     is left, 2 each.
     """
@@ -78,7 +78,7 @@ def _faced(sines: list[Row], cosine: Scalar) -> list[Row]:
     for row in sines:
         n = n + row.n * row.value
 
-    def turned(row: Row) -> Row:
+    def turned(row: ConstraintRow) -> ConstraintRow:
         def rest(w: Vec3, v: Vec3) -> Scalar:
             along, squares, bend = n.dot(w), 0.0, 0.0
             for other in sines:
@@ -94,7 +94,7 @@ def _faced(sines: list[Row], cosine: Scalar) -> list[Row]:
         wrench = Vec3(
             *(select(away, x, y) for x, y in zip(_parts(own), _parts(row.n), strict=True))
         )
-        return Row(value, wrench, row.f, rest, value)
+        return ConstraintRow(value, wrench, row.f, rest, value)
 
     return [turned(row) for row in sines]
 
@@ -103,12 +103,12 @@ def _parts(u: Vec3) -> tuple[Scalar, Scalar, Scalar]:
     return u.x, u.y, u.z
 
 
-def _row(name: str, loop: Loop, first: Pose, second: Pose) -> Row:
+def _row(name: str, loop: Loop, first: Pose, second: Pose) -> ConstraintRow:
     d = second.r - first.r
     a, b = first.R.columns, second.R.columns
     if name in _AXES:
         e = a[_AXES[name]]
-        return Row(e.dot(d), _NONE, e, lambda w, v: 0.0)
+        return ConstraintRow(e.dot(d), _NONE, e, lambda w, v: 0.0)
     if name == "tilt_x":
         return _angle(-a[1], b[2])
     if name == "tilt_y":
@@ -117,7 +117,7 @@ def _row(name: str, loop: Loop, first: Pose, second: Pose) -> Row:
         return _angle(a[2], b[2])
     if name == "distance":
         k = 1.0 / loop.length
-        return Row(
+        return ConstraintRow(
             (d.dot(d) - loop.length * loop.length) * (0.5 * k),
             _NONE,
             d * k,
@@ -132,12 +132,12 @@ _TURNS = ("turn_x", "turn_y", "turn_z")
 _HALF_TURN = 1e-20  # squared sine at which the direction of a half turn is not known any more
 
 
-def _angle(u: Vec3, z: Vec3) -> Row:
+def _angle(u: Vec3, z: Vec3) -> ConstraintRow:
     """u . z for an axis u of the first end and z of the second: its rate is u . (w' x z)."""
-    return Row(u.dot(z), z.cross(u), _NONE, lambda w, v: u.dot(w.cross(w.cross(z))))
+    return ConstraintRow(u.dot(z), z.cross(u), _NONE, lambda w, v: u.dot(w.cross(w.cross(z))))
 
 
-def _turn(k: int, first: Mat3, second: Mat3) -> Row:
+def _turn(k: int, first: Mat3, second: Mat3) -> ConstraintRow:
     """Half the sum of a_i x b_i over the axes of both ends, along axis k: the sine of the angle
     between them times its axis.
     """
@@ -151,7 +151,7 @@ def _turn(k: int, first: Mat3, second: Mat3) -> Row:
         x, y, z = (w.cross(w.cross(axis)) for axis in b)
         return 0.5 * _crosses(a, (x, y, z)).dot(e)
 
-    return Row(value, n, _NONE, rest)
+    return ConstraintRow(value, n, _NONE, rest)
 
 
 def _crosses(a: tuple[Vec3, Vec3, Vec3], b: tuple[Vec3, Vec3, Vec3]) -> Vec3:

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Mat3, Twist, Vec3, Wrench, acceleration_field
 from ramify.dynamics.closure import Closure, End
-from ramify.dynamics.constraint_rows import Row, rows
+from ramify.dynamics.constraint_rows import ConstraintRow, rows
 from ramify.dynamics.kinematics import poses
-from ramify.dynamics.motion import Motion, displacements
+from ramify.dynamics.motion import LinkMotion, displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.wrenches import to_world
 from ramify.model.link import Pose
@@ -112,14 +112,19 @@ def _column(tree: Tree, at: Pose, k: int, place: Vec3) -> Twist:
     return Twist(w, e * p.eta + w.cross(place - at.r))
 
 
-def _felt(row: Row, at: Pose, place: Vec3, sign: float) -> Wrench:
+def _felt(row: ConstraintRow, at: Pose, place: Vec3, sign: float) -> Wrench:
     """The wrench of a unit multiplier on a link, at its origin and in its frame."""
     n = row.n + (place - at.r).cross(row.f)
     return Wrench(at.R.transposed_times(n) * sign, at.R.transposed_times(row.f) * sign)
 
 
 def _bias(
-    tree: Tree, closure: Closure, at: Column, ends: Sequence[Pose], moving: Column, found: list[Row]
+    tree: Tree,
+    closure: Closure,
+    at: Column,
+    ends: Sequence[Pose],
+    moving: Column,
+    found: list[ConstraintRow],
 ) -> list[Scalar]:
     """J' v: the rows' second derivatives at zero joint accelerations."""
     (w1, v1, dw1, dv1), (w2, v2, dw2, dv2) = (
@@ -138,7 +143,7 @@ def _motion(tree: Tree, end: End, at: Column, moving: Column) -> tuple[Vec3, Vec
     if end.link < 0:
         return o, o, o, tree.root.R @ -tree.gravity
     pose: Pose = at[end.link]
-    m: Motion = moving[end.link]
+    m: LinkMotion = moving[end.link]
     r = end.frame.r
     velocity, rate = m.t.v + m.t.w.cross(r), m.dt.v + acceleration_field(m.t.w, m.dt.w) @ r
     R = pose.R

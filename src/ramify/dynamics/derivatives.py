@@ -51,7 +51,7 @@ class Seen:
 
 
 @dataclass(slots=True)
-class Axis:
+class JointAxis:
     """A joint's screw s, its rate and second rate on what it hangs on, and the mean of the rates on
     what it hangs on and on the joint's body: another than ds for a ball.
     """
@@ -63,7 +63,7 @@ class Axis:
 
 
 @dataclass(slots=True)
-class Composite:
+class Subtree:
     """Sums over a link and all it carries: M~, the symmetric part S~ of X~, momentum [n~; f~] and
     wrench w~.
     """
@@ -75,7 +75,7 @@ class Composite:
 
 
 @dataclass(slots=True)
-class Carried:
+class Climbing:
     """What a link's row and column of the matrices need on the way to the base.
 
     ``own`` is s x* w~, which the links of one ball joint do not feel from one another; ``same`` is
@@ -155,15 +155,15 @@ def _times(s: Twist, k: Scalar) -> Twist:
     return Twist(s.w * k, s.v * k)
 
 
-def axis(link: Link, seen: Seen, whole: Twist) -> Axis:
+def axis(link: Link, seen: Seen, whole: Twist) -> JointAxis:
     """The screw of a link's joint with its rates; ``whole`` is the twist of the whole joint."""
     below, s = seen.below, screw(link, seen.pose)
     ds = cross(below.t, s)
     mean = _times(ds + cross(whole, s), 0.5) if isinstance(link, BallLink) else ds
-    return Axis(s, ds, cross(below.dt, s) + cross(below.t, ds), mean)
+    return JointAxis(s, ds, cross(below.dt, s) + cross(below.t, ds), mean)
 
 
-def composite(M: RigidInertia, flow: Flow) -> Composite:
+def composite(M: RigidInertia, flow: Flow) -> Subtree:
     """A link by itself; M is its inertia in the common frame."""
     p = M @ flow.t
     w = M @ flow.dt + cross_dual(flow.t, p)
@@ -179,14 +179,14 @@ def composite(M: RigidInertia, flow: Flow) -> Composite:
         turned.xz + turned.zx - (v.x * h.z + v.z * h.x),
         turned.yz + turned.zy - (v.y * h.z + v.z * h.y),
     )
-    return Composite(M, S, p, w)
+    return Subtree(M, S, p, w)
 
 
-def nothing() -> Composite:
-    return Composite(no_inertia(), Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), no_wrench(), no_wrench())
+def nothing() -> Subtree:
+    return Subtree(no_inertia(), Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0), no_wrench(), no_wrench())
 
 
-def carried(at: Axis, of: Composite, same: Scalar) -> Carried:
+def carried(at: JointAxis, of: Subtree, same: Scalar) -> Climbing:
     """psi, rho, c, d of a joint with the screw ``at`` that carries a composite body."""
 
     def twice_B(s: Twist) -> Wrench:
@@ -198,12 +198,12 @@ def carried(at: Axis, of: Composite, same: Scalar) -> Carried:
     own = cross_dual(at.s, of.w)
     c = twice_B(at.ds) + of.M @ at.dds + own
     d = twice_B(at.s) + of.M @ _times(at.mean, 2.0)
-    return Carried(of.M @ at.s, rho, c, d, own, same)
+    return Climbing(of.M @ at.s, rho, c, d, own, same)
 
 
 def inward(
-    link: Link, children: Composite, seen: Seen, at: Axis, a: Scalar
-) -> tuple[tuple[Scalar, Carried], Composite]:
+    link: Link, children: Subtree, seen: Seen, at: JointAxis, a: Scalar
+) -> tuple[tuple[Scalar, Climbing], Subtree]:
     """The composite body of a link: sums, for all is seen from one point; its torque is
     s . w~ + J a, J being the rotor's inertia.
     """
@@ -215,7 +215,7 @@ def inward(
 Pairs = tuple[tuple[Scalar, Scalar], tuple[Scalar, Scalar], tuple[Scalar, Scalar]]
 
 
-def pairs(below: Carried, at: Axis, same: Scalar) -> Pairs:
+def pairs(below: Climbing, at: JointAxis, same: Scalar) -> Pairs:
     """Entries (i, j) and (j, i) of the derivatives by q, v and a, for a joint i and a joint j that
     carries it.
     """
@@ -228,11 +228,11 @@ def pairs(below: Carried, at: Axis, same: Scalar) -> Pairs:
     )
 
 
-def climb(below: Carried, child: Any, above: Any) -> tuple[Pairs, Carried]:
+def climb(below: Climbing, child: Any, above: Any) -> tuple[Pairs, Climbing]:
     """One joint further down; of what is carried only ``same`` changes."""
     found = pairs(below, above[1], below.same)
     same = below.same * _coupled(above[0])
-    return found, Carried(below.psi, below.rho, below.c, below.d, below.own, same)
+    return found, Climbing(below.psi, below.rho, below.c, below.d, below.own, same)
 
 
 # ---- the whole tree ----
@@ -253,7 +253,7 @@ def whole_joints(tree: Tree, seen: Column, v: Column) -> Column:
 
 def sweeps(
     tree: Tree, root: Seen, q: Column, v: Column, a: Column
-) -> tuple[Column, Column, Composite]:
+) -> tuple[Column, Column, Subtree]:
     """The axis of every link; its torque and what it carries; what all of them hand to the base."""
     seen = tree.outward(outward, root, displacements(tree, q), v, a)
     axes = tree.each(axis, seen, whole_joints(tree, seen, v))
@@ -264,7 +264,7 @@ def matrices(tree: Tree, axes: Column, found: Column) -> list[Matrix]:
     """By q, v and a: the climb, and the diagonals."""
     loads = tree.each(lambda link, pair: pair[1], found)
 
-    def diagonal(link: Link, load: Carried, at: Axis) -> tuple[Scalar, ...]:
+    def diagonal(link: Link, load: Climbing, at: JointAxis) -> tuple[Scalar, ...]:
         by_q, by_v, by_a = (entry for entry, _ in pairs(load, at, 0.0))
         return by_q, by_v, by_a + link.rotor
 
@@ -305,10 +305,10 @@ def trunk_derivatives(
     axes, found, handed = sweeps(limbs, Seen(trunk.end, flow, flow), q, v, a)
     o = Vec3(0.0, 0.0, 0.0)
     z = Twist(o, o)
-    own = [Axis(Twist(o, e), z, z, z) for e in slides]
+    own = [JointAxis(Twist(o, e), z, z, z) for e in slides]
     for e in identity().R.rows:
         s = Twist(e, o)
-        own.append(Axis(s, z, cross(below.dt, s), _times(cross(flow.t, s), 0.5)))
+        own.append(JointAxis(s, z, cross(below.dt, s), _times(cross(flow.t, s), 0.5)))
     of = add(composite(trunk.M, flow), handed)
     loads = [carried(at, of, 0.0) for at in own]
     # by matrix: entries (row, column) of the trunk, and for every link those beside and above it
@@ -316,7 +316,7 @@ def trunk_derivatives(
         [[_within(loads, own, i, j)[m] for j in range(6)] for i in range(6)] for m in range(3)
     ]
 
-    def sides(link: Link, pair: tuple[Scalar, Carried]) -> tuple[Any, ...]:
+    def sides(link: Link, pair: tuple[Scalar, Climbing]) -> tuple[Any, ...]:
         entries = [pairs(pair[1], at, 0.0) for at in own]
         return tuple(tuple(zip(*(e[m] for e in entries), strict=True)) for m in range(3))
 
@@ -329,7 +329,7 @@ def trunk_derivatives(
     return Derivatives(limbs.preceded([at.s.dot(of.w) for at in own], tau), *whole)
 
 
-def _within(loads: list[Carried], own: list[Axis], i: int, j: int) -> list[Scalar]:
+def _within(loads: list[Climbing], own: list[JointAxis], i: int, j: int) -> list[Scalar]:
     """Entry (i, j) of the trunk's own axes, by q, v and a: three slides, then one ball."""
     low, high = max(i, j), min(i, j)
     return [e[i < j] for e in pairs(loads[low], own[high], float(high > 2 and low != high))]

@@ -27,7 +27,7 @@ from ramify.model.link import Displacement, Link
 
 
 @dataclass(slots=True)
-class Row:
+class HybridRow:
     """One row of the solution y = phi - psi' mu: (psi, phi~) of eqs. (5.35), (6.11) if free,
     (-psi^, p' w) if prescribed.
     """
@@ -38,7 +38,7 @@ class Row:
 
 def inward(
     link: Link, children: Articulated, x: Displacement, bias: Wrench, given: Scalar, s: Scalar
-) -> tuple[Row, Articulated]:
+) -> tuple[HybridRow, Articulated]:
     """Backward recursion, eqs. (5.34)-(5.37), (6.11): with psi = 0 a prescribed joint passes M^ and
     w on whole (table 7.1).
     """
@@ -51,11 +51,11 @@ def inward(
     phi_hat = given * (free - s * link.rotor) - link.p.dot(w)
     A = link.propagation(x)
     handed = Articulated(A.congruence(M.minus_outer(psi_hat, psi)), A.transposed(w + psi * phi_hat))
-    return Row(psi_hat * (inverse - s), phi_hat * (inverse - s)), handed
+    return HybridRow(psi_hat * (inverse - s), phi_hat * (inverse - s)), handed
 
 
 def outward(
-    link: Link, parent: tuple[Scalar, Twist], x: Displacement, row: Row, s: Scalar
+    link: Link, parent: tuple[Scalar, Twist], x: Displacement, row: HybridRow, s: Scalar
 ) -> tuple[Scalar, Twist]:
     """Forward recursion, eq. (6.13): y of the joint, mu of the link. A prescribed acceleration is
     in the bias and not in mu.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3, Wrench
-from ramify.dynamics.motion import Motion, displacements, motions
+from ramify.dynamics.motion import LinkMotion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Displacement, Link
 
@@ -15,7 +15,7 @@ def no_wrench() -> Wrench:
 
 
 def inward(
-    link: Link, children: Wrench, x: Displacement, motion: Motion, applied: Wrench, a: Scalar
+    link: Link, children: Wrench, x: Displacement, motion: LinkMotion, applied: Wrench, a: Scalar
 ) -> tuple[tuple[Scalar, Wrench], Wrench]:
     """Eqs. (5.5), (6.6): w~ = w* - w^F + sum of A' w~ over the children; tau = p' w~ + J a,
     J being the rotor's inertia.

@@ -10,7 +10,7 @@ from __future__ import annotations
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Twist, Vec3, acceleration_field
 from ramify.dynamics.kinematics import poses
-from ramify.dynamics.motion import Motion, at_rest, displacements
+from ramify.dynamics.motion import LinkMotion, at_rest, displacements
 from ramify.dynamics.motion import outward as motion_step
 from ramify.dynamics.tree import Column, Tree
 from ramify.model.link import Link, Pose
@@ -42,7 +42,7 @@ def jacobian_rate(tree: Tree, q: Column, v: Column, target: Column, point: Vec3)
     o = Vec3(0.0, 0.0, 0.0)
     moving = tree.outward(motion_step, at_rest(o), x, v, tree.each(lambda link: 0.0))
 
-    def rate(link: Link, at: Pose, motion: Motion, here: Scalar) -> Twist:
+    def rate(link: Link, at: Pose, motion: LinkMotion, here: Scalar) -> Twist:
         dw, r = motion.dt.w, link.seat.point(point)
         dv = motion.dt.v + acceleration_field(motion.t.w, dw) @ r
         return Twist(at.R @ dw * here, at.R @ dv * here)

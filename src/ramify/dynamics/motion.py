@@ -11,7 +11,7 @@ from ramify.model.link import Displacement, Link
 
 
 @dataclass(slots=True)
-class Motion:
+class LinkMotion:
     """Twist t of a link and its rate dt, in the link's frame; gravity appears as an acceleration -g
     of the base.
 
@@ -24,10 +24,10 @@ class Motion:
     spin: Vec3
 
 
-def at_rest(acceleration: Vec3) -> Motion:
+def at_rest(acceleration: Vec3) -> LinkMotion:
     """The base: at rest but for a linear acceleration."""
     o = Vec3(0.0, 0.0, 0.0)
-    return Motion(Twist(o, o), Twist(o, acceleration), o)
+    return LinkMotion(Twist(o, o), Twist(o, acceleration), o)
 
 
 def displacements(tree: Tree, q: Column) -> Column:
@@ -35,14 +35,14 @@ def displacements(tree: Tree, q: Column) -> Column:
     return tree.each(lambda link, qk: link.displacement(qk), q)
 
 
-def outward(link: Link, parent: Motion, x: Displacement, v: Scalar, a: Scalar) -> Motion:
+def outward(link: Link, parent: LinkMotion, x: Displacement, v: Scalar, a: Scalar) -> LinkMotion:
     """Eqs. (4.2), (6.3): t = A t_parent + p v and its rate."""
     A, p = link.propagation(x), link.p
     t = A @ parent.t + p * v
     spin = link.spin(A, parent.spin, v)
     turned = p.rate(t.w - spin)
     dt = A.rate(parent.t, parent.dt) + Twist(turned.w * v, turned.v * (v + v)) + p * a
-    return Motion(t, dt, spin)
+    return LinkMotion(t, dt, spin)
 
 
 def motions(tree: Tree, x: Column, v: Column, a: Column) -> Column:

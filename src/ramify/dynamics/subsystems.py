@@ -56,7 +56,7 @@ class Subsystem:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SolutionOrder:
     """How the multipliers are found: ``rows`` are the passive equations (places in v), ``blocks``
     their order of solution.
 
@@ -75,7 +75,7 @@ class Plan:
     refused: str = ""
 
 
-def plan(model: Robot) -> Plan:
+def plan(model: Robot) -> SolutionOrder:
     """The subsystems of a model and the order in which they are solved."""
     driving = tuple(driven(model).v)
     rows = tuple(i for i in range(model.nv) if i not in driving)
@@ -91,7 +91,7 @@ def plan(model: Robot) -> Plan:
             Block(tuple(rows[i] for i in b.equations), tuple(acting[n] for n in b.unknowns))
             for b in found
         )
-        return Plan(parts, rows, driving, pattern, ordered, part, _FLAT * reach(model))
+        return SolutionOrder(parts, rows, driving, pattern, ordered, part, _FLAT * reach(model))
     if len(rows) > len(acting):
         why = (
             f"{len(rows)} passive equations for {len(acting)} multipliers: fewer actuators than "
@@ -107,7 +107,7 @@ def plan(model: Robot) -> Plan:
             "some constraints depend on each other at every configuration, or no loop holds a "
             "passive joint"
         )
-    return Plan(parts, rows, driving, pattern, (), part, 0.0, why)
+    return SolutionOrder(parts, rows, driving, pattern, (), part, 0.0, why)
 
 
 def _pattern(model: Robot) -> tuple[frozenset[int], ...]:
@@ -178,7 +178,7 @@ def _subsystems(
 
 
 def solve_blocks(
-    work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]
+    work: SolutionOrder, rows: Sequence[Constraint], phi: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(tau, lambda) of J_a' tau_a + J' lambda = phi (eq. 8.3), block by block (eqs. 8.9-8.17).
 
@@ -200,7 +200,7 @@ def solve_blocks(
     return tau, lam
 
 
-def _groups(work: Plan, block: Block) -> list[list[int]]:
+def _groups(work: SolutionOrder, block: Block) -> list[list[int]]:
     """The equations of a block by subsystem, those with the fewest unknowns to spare first."""
     parts = sorted({work.part[i] for i in block.equations})
     groups = [[n for n, i in enumerate(block.equations) if work.part[i] == part] for part in parts]
@@ -214,7 +214,7 @@ def _groups(work: Plan, block: Block) -> list[list[int]]:
 
 
 def solve_whole(
-    work: Plan, rows: Sequence[Constraint], phi: Sequence[Scalar]
+    work: SolutionOrder, rows: Sequence[Constraint], phi: Sequence[Scalar]
 ) -> tuple[list[Scalar], list[Scalar]]:
     """The same by one elimination of F = [J_a' J'] (eq. 8.4), for comparison."""
     n, driven = len(phi), work.driven
@@ -232,12 +232,12 @@ def solve_whole(
     return tau, found[len(driven) :]
 
 
-def _entry(work: Plan, rows: Sequence[Constraint], k: int, i: int) -> Scalar:
+def _entry(work: SolutionOrder, rows: Sequence[Constraint], k: int, i: int) -> Scalar:
     return rows[k].entries[i] if i in work.pattern[k] else 0.0
 
 
 def _remaining(
-    work: Plan,
+    work: SolutionOrder,
     rows: Sequence[Constraint],
     phi: Sequence[Scalar],
     lam: Sequence[Scalar],

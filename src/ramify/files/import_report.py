@@ -14,7 +14,7 @@ LEVELS: Final[tuple[Level, ...]] = ("ignored", "assumed", "note")
 
 
 @dataclass(frozen=True)
-class Entry:
+class Remark:
     """One thing an importer has to say: its ``level``, ``where`` (file and line, link or joint) and
     the ``message``.
 
@@ -46,13 +46,13 @@ class ImportReport:
     """
 
     file: str
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Remark] = field(default_factory=list)
 
     def ignored(self, where: str, message: str, moves: bool = False) -> None:
         """The file says something that the model does not have; ``moves``: it changes the
         motion.
         """
-        self.entries.append(Entry("ignored", where, message, moves))
+        self.entries.append(Remark("ignored", where, message, moves))
 
     def warn(self) -> None:
         """Warn, in one line, of all that was left out and changes the motion."""
@@ -68,13 +68,13 @@ class ImportReport:
 
     def assumed(self, where: str, message: str) -> None:
         """The file does not say something that the model needs."""
-        self.entries.append(Entry("assumed", where, message))
+        self.entries.append(Remark("assumed", where, message))
 
     def note(self, where: str, message: str) -> None:
         """Something as the file says it that may surprise."""
-        self.entries.append(Entry("note", where, message))
+        self.entries.append(Remark("note", where, message))
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[Remark]:
         return iter(sorted(self.entries, key=lambda entry: LEVELS.index(entry.level)))
 
     def __len__(self) -> int:

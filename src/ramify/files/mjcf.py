@@ -96,7 +96,7 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
         report.note("MuJoCo", " ".join(str(warning.message).split())[:500])
     weightless = bool(compiled.opt.disableflags & int(mujoco.mjtDisableBit.mjDSBL_GRAVITY))
     name, off = spec.modelname or PurePath(file).stem, switched_off(compiled, mujoco.mjtDisableBit)
-    made = _Reader(compiled, name, file, weightless, report, off).model(base)
+    made = _MjcfReader(compiled, name, file, weightless, report, off).model(base)
     report.warn()
     return made
 
@@ -113,7 +113,7 @@ def drop_pictures(spec: Any, mujoco: Any) -> None:
         field.nrow = field.ncol = 2
 
 
-class _Reader:
+class _MjcfReader:
     """Reads the arrays of a compiled model (mjModel)."""
 
     def __init__(

@@ -70,7 +70,7 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     """The model a document describes, with some of its parameters overridden. Raises ModelError
     with all mistakes.
     """
-    reader = _Reader(document, mistakes)
+    reader = _RobotReader(document, mistakes)
     names = reader.parameters(document.get("parameters", {}), ("parameters",), {}, overrides)
     robot = reader.part(RobotPart, document, (), names)
     grown = reader.read(names)
@@ -102,7 +102,7 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
     return replace(made, machine=machine)
 
 
-class _Reader:
+class _RobotReader:
     def __init__(self, document: Map, mistakes: Mistakes) -> None:
         self.document, self.mistakes = document, mistakes
         self.whole = "joints" in document

@@ -25,7 +25,7 @@ from ramify.documents.mistakes import Mistakes, Position
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
-from ramify.files.urdf_values import Numbers, Values, shown, some
+from ramify.files.urdf_values import Numbers, UrdfValues, shown, some
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build, point_of
 from ramify.model.elements import Element, elements
@@ -100,14 +100,14 @@ def parse_sdf(data: bytes | str, file: str = "robot.sdf", base: str | None = Non
     report = ImportReport(file)
     data = data.encode() if isinstance(data, str) else data
     root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text))
-    return _Reader(root, file, report).robot(base)
+    return _SdfReader(root, file, report).robot(base)
 
 
-class _Reader:
+class _SdfReader:
     def __init__(self, root: etree._Element, file: str, report: ImportReport) -> None:
         self.root, self.file, self.report = root, file, report
         self.mistakes = Mistakes(file)
-        self.values = Values(self.mistakes)
+        self.values = UrdfValues(self.mistakes)
         self.bodies: dict[str, _Body] = {}
         self.places: dict[str, tuple[etree._Element, str]] = {}
         self.poses: dict[str, Frame] = {_MODEL: Frame()}

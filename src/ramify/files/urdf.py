@@ -29,7 +29,7 @@ from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
 from ramify.files.link_reader import dust
 from ramify.files.urdf_machine import joint_elements
-from ramify.files.urdf_values import Values, inside, shown, some
+from ramify.files.urdf_values import UrdfValues, inside, shown, some
 from ramify.files.xacro_files import expanded, first_macro
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build
@@ -76,7 +76,7 @@ class Mesh(NamedTuple):
 
 
 @dataclass
-class _Link:
+class _UrdfLink:
     """A link of the file."""
 
     line: int
@@ -87,7 +87,7 @@ class _Link:
     meshes: list[Mesh] = field(default_factory=list)
 
 
-class _Edge(NamedTuple):
+class _UrdfEdge(NamedTuple):
     """A joint of the file, between two links."""
 
     joint: Joint
@@ -124,17 +124,17 @@ def parse_urdf(data: bytes | str, file: str = "robot.urdf", base: str = "fixed")
         )
     report = ImportReport(file)
     root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text))
-    return _Reader(root, file, report).model(base)
+    return _UrdfReader(root, file, report).model(base)
 
 
-class _Reader:
+class _UrdfReader:
     def __init__(self, root: etree._Element, file: str, report: ImportReport) -> None:
         self.root, self.file = root, file
         self.mistakes = Mistakes(file)
-        self.values = Values(self.mistakes)
+        self.values = UrdfValues(self.mistakes)
         self.report = report
-        self.links: dict[str, _Link] = {}
-        self.edges: list[_Edge] = []
+        self.links: dict[str, _UrdfLink] = {}
+        self.edges: list[_UrdfEdge] = []
         self.unused: Counter[str] = Counter()
         self.without_inertial: list[str] = []
         self.unlimited: list[str] = []
@@ -255,7 +255,7 @@ class _Reader:
                 "must differ",
             )
             return
-        link = self.links[name] = _Link(element.sourceline or 1)
+        link = self.links[name] = _UrdfLink(element.sourceline or 1)
         found = self.children(element, who)
         if "inertial" in found:
             self.read_inertial(found["inertial"], link, who)
@@ -264,7 +264,7 @@ class _Reader:
         for visual in element.findall("visual"):
             self.read_visual(visual, link, who)
 
-    def read_inertial(self, element: etree._Element, link: _Link, who: str) -> None:
+    def read_inertial(self, element: etree._Element, link: _UrdfLink, who: str) -> None:
         parts = self.children(element, who)
         if "mass" not in parts:
             self.wrong(
@@ -311,12 +311,12 @@ class _Reader:
             )
             self.report.note(who, text)
 
-    def read_visual(self, element: etree._Element, link: _Link, who: str) -> None:
+    def read_visual(self, element: etree._Element, link: _UrdfLink, who: str) -> None:
         """Boxes, cylinders and spheres to draw; meshes by their names. A wrong drawing is reported
         and left out.
         """
         doubts = Mistakes(self.file)
-        values = Values(doubts)
+        values = UrdfValues(doubts)
         frame = values.frame(element.find("origin"), who)
         for shape in element.iterfind("geometry/*"):
             match shape.tag:
@@ -389,7 +389,7 @@ class _Reader:
             joint = replace(joint, elements=own if joint.dof else ())
             if kind == "continuous":
                 self.continuous.append(name)
-            self.edges.append(_Edge(joint, ends[0], ends[1], element.sourceline or 1))
+            self.edges.append(_UrdfEdge(joint, ends[0], ends[1], element.sourceline or 1))
             if "mimic" in parts:
                 self.read_mimic(parts["mimic"], joint, who)
 
@@ -484,7 +484,7 @@ class _Reader:
         """The root link. Unknown links, links with two parents, cycles and several roots are
         mistakes.
         """
-        carrier: dict[str, _Edge] = {}
+        carrier: dict[str, _UrdfEdge] = {}
         for edge in self.edges:
             for what, link in (("parent", edge.parent), ("child", edge.child)):
                 if link not in self.links:
@@ -519,7 +519,7 @@ class _Reader:
         self.mistakes.raise_if_any()
         return roots[0]
 
-    def check_cycles(self, carrier: Mapping[str, _Edge]) -> None:
+    def check_cycles(self, carrier: Mapping[str, _UrdfEdge]) -> None:
         done: set[str] = set()
         for start in carrier:
             path: dict[str, None] = {}
@@ -540,10 +540,10 @@ class _Reader:
         the order of their joints.
         """
         own = Joint(fresh("root_joint", self.joint_lines), base, actuated=False)
-        edges = [_Edge(own, "", root, 1), *self.edges]
+        edges = [_UrdfEdge(own, "", root, 1), *self.edges]
         return [self.spec(edge) for edge in edges]
 
-    def spec(self, edge: _Edge) -> LinkSpec:
+    def spec(self, edge: _UrdfEdge) -> LinkSpec:
         link = self.links[edge.child]
         return LinkSpec(
             edge.child,

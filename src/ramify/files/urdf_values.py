@@ -21,7 +21,7 @@ _LONGEST: Final = 100
 Numbers = tuple[float, ...]
 
 
-class Values:
+class UrdfValues:
     """Reads attributes. What is wrong is noted as a mistake, and the default or zero put in its
     place.
     """

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.core.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, Chain, Z, in_store
-from ramify.formulations.counting.tally import Ledger, stored
+from ramify.formulations.counting.tally import OperationLedger, stored
 from ramify.model.link import Turn
 
 TABLE = "rfdsim"
@@ -25,7 +25,7 @@ _O3 = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Body:
+class ChainBody:
     """Link i at a coordinate: theta, twist angle beta from link i - 1, M and p at its mass centre
     in its own frame.
 
@@ -59,11 +59,11 @@ class Body:
         return M.rotate_x(self.beta.c, self.beta.s)
 
 
-def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[Body]:
+def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[ChainBody]:
     """The links of a chain at q; c takes 4M 4A each beside the sine and cosine, and RIDIM has it
     too.
     """
-    out: list[Body] = []
+    out: list[ChainBody] = []
     before = ORIGIN
     for link, qi in zip(chain.links, q, strict=True):
         theta = link.theta0
@@ -76,13 +76,13 @@ def bodies_at(chain: Chain, q: Sequence[Scalar]) -> list[Body]:
         if out:
             r = link.offset(qi) - before.rotate_x(link.beta.c, -link.beta.s)
             c_vector = r + link.c.rotate_z(theta.c, theta.s)
-        out.append(Body(theta, link.beta, M, p, c_vector))
+        out.append(ChainBody(theta, link.beta, M, p, c_vector))
         before = link.c
     return out
 
 
 @dataclass(frozen=True)
-class Joint:
+class ChainJoint:
     """What elimination leaves of a joint: psi (48) at the mass centre of its link, the pivot m^
     (47) and its reciprocal.
     """
@@ -93,16 +93,18 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class Elimination:
+class ChainElimination:
     """U and D of I = U D U' by joint; ``moved`` is B p_1, the twist that joint 1 gives to body 2
     (None where there is none).
     """
 
-    joints: list[Joint]
+    joints: list[ChainJoint]
     moved: Twist | None
 
 
-def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> Elimination:
+def articulated_bodies(
+    bodies: Sequence[ChainBody], ledger: OperationLedger | None = None
+) -> ChainElimination:
     """psi_i and m^_i of all joints: what each feels of the links beyond, these being free to move
     (47)-(50).
 
@@ -110,8 +112,8 @@ def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> 
     gives to body 2. The pivots are held in one array, that of the last link, a constant, among
     them: each has its reciprocal taken (section 5.2, step 2).
     """
-    ledger = ledger or Ledger()
-    out: list[Joint] = []
+    ledger = ledger or OperationLedger()
+    out: list[ChainJoint] = []
     M, like = bodies[-1].M, bodies[0].theta.c
     for i in reversed(range(1, len(bodies))):
         body = bodies[i]
@@ -127,7 +129,7 @@ def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> 
             )  # that of the last link is a constant
         with ledger.step(TABLE, "M̂ − ψ̂ψᵀ (50)"):
             M = M.minus_outer(psi_hat, psi)
-        out.append(Joint(psi, pivot, reciprocal))
+        out.append(ChainJoint(psi, pivot, reciprocal))
         if i > 1:
             with ledger.step(TABLE, "Bᵀ M̂ B (50)"):
                 M = body.inertia(M)
@@ -143,15 +145,15 @@ def articulated_bodies(bodies: Sequence[Body], ledger: Ledger | None = None) -> 
             moved = bodies[1].twist(first.p)
             pivot = pivot + moved.dot(M @ moved)
     with ledger.step(TABLE, "1 / m̂ (§5.2, step 2)"):
-        out.append(Joint(Wrench(ORIGIN, ORIGIN), pivot, 1.0 / stored(pivot, like)))
-    return Elimination(out[::-1], moved)
+        out.append(ChainJoint(Wrench(ORIGIN, ORIGIN), pivot, 1.0 / stored(pivot, like)))
+    return ChainElimination(out[::-1], moved)
 
 
 def solve(
-    bodies: Sequence[Body], phi: Sequence[Scalar], ledger: Ledger | None = None
+    bodies: Sequence[ChainBody], phi: Sequence[Scalar], ledger: OperationLedger | None = None
 ) -> list[Scalar]:
     """q'' (n) of U D U' q'' = phi in three steps (34)-(37); the paper takes phi as given."""
-    ledger = ledger or Ledger()
+    ledger = ledger or OperationLedger()
     eliminated = articulated_bodies(bodies, ledger)
     joints = eliminated.joints
     # 1: U tau^ = phi, from the tip inward

@@ -55,7 +55,7 @@ _MEANING = {
 
 
 @dataclass(frozen=True, eq=False)
-class Elimination:
+class MassCentreElimination:
     """Reverse Gaussian elimination of an inertia matrix (appendix B.1): last column first.
 
     ``E[k]`` is the elementary upper triangular matrix (44) that clears column k above the diagonal,
@@ -69,7 +69,7 @@ class Elimination:
     D: Array
 
 
-def reverse_gaussian_elimination(matrix: ArrayLike) -> Elimination:
+def reverse_gaussian_elimination(matrix: ArrayLike) -> MassCentreElimination:
     """E_k = 1 - alpha_k lambda_k' (41), k = n ... 2, of a symmetric matrix (n, n); ModelError where
     a pivot vanishes.
     """
@@ -94,7 +94,7 @@ def reverse_gaussian_elimination(matrix: ArrayLike) -> Elimination:
         U = U + np.outer(
             alpha, np.eye(n)[k - 1]
         )  # the inverse of (44) has +alpha (52); the columns do not mix
-    return Elimination(each_E, each_L, U, np.diag(np.diag(L)))
+    return MassCentreElimination(each_E, each_L, U, np.diag(np.diag(L)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ class MassCentre:
                 )
 
     @cached_property
-    def elimination(self) -> Elimination:
+    def elimination(self) -> MassCentreElimination:
         """Reverse Gaussian elimination of I with its elementary matrices (40)-(45)."""
         return reverse_gaussian_elimination(self.I)
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.core.spatial import Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, Chain, Z, chain_of, in_store
-from ramify.formulations.counting.tally import Ledger
+from ramify.formulations.counting.tally import OperationLedger
 from ramify.formulations.elimination import bodies_at, solve
 from ramify.model.link import Turn
 from ramify.model.robot import Robot
@@ -102,13 +102,13 @@ def ridim(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     a: Sequence[Scalar],
-    ledger: Ledger | None = None,
+    ledger: OperationLedger | None = None,
     tip: Turn = PARALLEL,
 ) -> list[Scalar]:
     """tau (n): joint forces by a forward and a backward recursion over the links (section 5.1, eq.
     32 for gravity).
     """
-    links, ledger = links_at(chain, q, tip), ledger or Ledger()
+    links, ledger = links_at(chain, q, tip), ledger or OperationLedger()
     return _joint_forces(links, _forward(chain, links, v, a, ledger), ledger)
 
 
@@ -128,7 +128,7 @@ def _forward(
     links: Sequence[MassCentreLink],
     v: Sequence[Scalar],
     a: Sequence[Scalar],
-    ledger: Ledger,
+    ledger: OperationLedger,
 ) -> list[_Rates]:
     """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base
     (32).
@@ -162,7 +162,7 @@ def _forward(
 
 
 def _joint_forces(
-    links: Sequence[MassCentreLink], rates: Sequence[_Rates], ledger: Ledger
+    links: Sequence[MassCentreLink], rates: Sequence[_Rates], ledger: OperationLedger
 ) -> list[Scalar]:
     """gamma_i = M xi + dM/dt nu + B' gamma and tau = p' gamma (section 5.1, backward recursion)."""
     tau: list[Scalar] = []

@@ -35,7 +35,7 @@ _PLAIN = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 
 
 @dataclass(frozen=True)
-class Row:
+class StepRow:
     """The steps of one link within its module, beside those of the module, which only the first row
     of a module has.
     """
@@ -47,11 +47,11 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Sweep:
+class TableSweep:
     """A recursion: its title with equation numbers, and its rows in the order of computation."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[StepRow, ...]
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class StepTable:
     robot: str
     algorithm: str
     legend: tuple[str, ...]
-    sweeps: tuple[Sweep, ...]
+    sweeps: tuple[TableSweep, ...]
 
     def equations(self, within: bool = True) -> list[str]:
         """Every equation in the order of computation: those of links (``within`` the modules), or
@@ -162,7 +162,7 @@ def _tex(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class _Link:
+class _StepLink:
     """A link on one screw: its label, that of its carrier ('' for the base) and those it carries;
     ``same`` where it shares its carrier's origin, so that A = 1; ``heavy`` where it is a body and
     not between two freedoms of a joint.
@@ -180,7 +180,7 @@ class _Module:
     label: str
     carrier: str
     carried: tuple[str, ...]
-    links: tuple[_Link, ...]
+    links: tuple[_StepLink, ...]
 
 
 def _modules(model: Robot) -> list[_Module]:
@@ -210,7 +210,9 @@ def _modules(model: Robot) -> list[_Module]:
             for r, k in enumerate(range(ends[b], ends[b + 1])):
                 screw, r0 = model.skeleton.links[k].p, model.skeleton.links[k].r0
                 same = r > 0 and screw.eta == 0.0 and (r0.x, r0.y, r0.z) == (0.0, 0.0, 0.0)
-                rows.append(_Link(label[k], label.get(parents[k], ""), carried[k], same, k in last))
+                rows.append(
+                    _StepLink(label[k], label.get(parents[k], ""), carried[k], same, k in last)
+                )
         children = tuple(
             str(j) for j, other in enumerate(model.modules, start=1) if other.parent == i - 1
         )
@@ -248,7 +250,7 @@ def _motion_of_module(m: _Module) -> list[str]:
     ]
 
 
-def _motion_of_link(x: _Link) -> list[str]:
+def _motion_of_link(x: _StepLink) -> list[str]:
     """(6.3); a link that shares its carrier's origin needs no A."""
     k, b = x.label, x.carrier
     above = ("", "", "")
@@ -269,7 +271,7 @@ def _wrench_of_module(m: _Module) -> list[str]:
     return [f"w̃[{i}] = {_sum(f'w*[{i}]', *handed)}", f"τ[{i}] = N[{i}]ᵀ w̃[{i}]"]
 
 
-def _wrench_of_link(x: _Link, links: dict[str, _Link]) -> list[str]:
+def _wrench_of_link(x: _StepLink, links: dict[str, _StepLink]) -> list[str]:
     """(6.6)."""
     k = x.label
     handed = [f"{_through(j, k, links[j].same, True)}w̃[{j}]" for j in x.carried]
@@ -286,7 +288,7 @@ def _articulated_module(m: _Module) -> list[str]:
     return [*out, f"M̂′[{i}] = M̂[{i}] − ψ̂[{i}] ψ[{i}]ᵀ"] if m.carrier else out
 
 
-def _articulated_link(x: _Link, links: dict[str, _Link]) -> list[str]:
+def _articulated_link(x: _StepLink, links: dict[str, _StepLink]) -> list[str]:
     k = x.label
     handed = [
         f"{_through(j, k, links[j].same, True)}M̂′[{j}]" + ("" if links[j].same else f" A[{j},{k}]")
@@ -315,7 +317,7 @@ def _force_of_module(m: _Module, modules: dict[str, _Module]) -> list[str]:
     ]
 
 
-def _force_of_link(x: _Link, links: dict[str, _Link]) -> list[str]:
+def _force_of_link(x: _StepLink, links: dict[str, _StepLink]) -> list[str]:
     """(6.11)."""
     k = x.label
     out = [
@@ -352,24 +354,24 @@ def _sweep(
     modules: Sequence[_Module],
     inward: bool,
     inter: Callable[[_Module], list[str]],
-    intra: Callable[[_Link], list[str]],
-) -> Sweep:
+    intra: Callable[[_StepLink], list[str]],
+) -> TableSweep:
     rows = []
     for m in reversed(modules) if inward else modules:
         for position, x in enumerate(reversed(m.links) if inward else m.links):
             first = position == 0
             rows.append(
-                Row(
+                StepRow(
                     m.label if first else "",
                     tuple(inter(m)) if first else (),
                     x.label,
                     tuple(intra(x)),
                 )
             )
-    return Sweep(title, tuple(rows))
+    return TableSweep(title, tuple(rows))
 
 
-def _inverse(modules: Sequence[_Module], links: dict[str, _Link]) -> tuple[Sweep, ...]:
+def _inverse(modules: Sequence[_Module], links: dict[str, _StepLink]) -> tuple[TableSweep, ...]:
     return (
         _sweep("Forward recursion, eqs. (6.2) and (6.3)", modules, False, _motion_of_module, _motion_of_link),
         _sweep(
@@ -378,10 +380,10 @@ def _inverse(modules: Sequence[_Module], links: dict[str, _Link]) -> tuple[Sweep
     )  # fmt: skip
 
 
-def _forward(modules: Sequence[_Module], links: dict[str, _Link]) -> tuple[Sweep, ...]:
+def _forward(modules: Sequence[_Module], links: dict[str, _StepLink]) -> tuple[TableSweep, ...]:
     by_label = {m.label: m for m in modules}
 
-    def forces_left(x: _Module | _Link) -> list[str]:
+    def forces_left(x: _Module | _StepLink) -> list[str]:
         return [f"φ[{x.label}] = τ[{x.label}] − h[{x.label}]"]
 
     def modules_accelerate(m: _Module) -> list[str]:
@@ -389,7 +391,7 @@ def _forward(modules: Sequence[_Module], links: dict[str, _Link]) -> tuple[Sweep
             m.label, m.carrier, bool(m.carried), f"A[{m.label},{m.carrier}] ", "N", "q̈"
         )
 
-    def links_accelerate(x: _Link) -> list[str]:
+    def links_accelerate(x: _StepLink) -> list[str]:
         return _acceleration(
             x.label, x.carrier, bool(x.carried), _through(x.label, x.carrier, x.same), "p", "θ̈"
         )

@@ -19,7 +19,7 @@ from ramify.dynamics.closure import closures, count, reach
 from ramify.dynamics.constraints import constraints, loop_wrenches
 from ramify.dynamics.linear import largest, size_of
 from ramify.dynamics.motion import displacements, motions
-from ramify.dynamics.subsystems import Plan, plan
+from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import applied
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm, as_wrenches, no_wrenches
@@ -108,7 +108,7 @@ class _Table:
         counts = {"a": -1, **({"multipliers": self.nc} if multipliers else {})}
         return _algorithm(name, ("q", "v", "tau"), wrenches, counts, text, divides=True)
 
-    def inverse(self, name: str, wrenches: bool, work: Plan | None) -> Algorithm:
+    def inverse(self, name: str, wrenches: bool, work: SolutionOrder | None) -> Algorithm:
         """By subsystems where these are determinate, as a whole where there is no such order."""
         chosen = driven(self.model).v
 
@@ -140,7 +140,7 @@ class _Table:
         name = "forward_dynamics_if_closed"
         return _algorithm(name, ("q", "v", "tau"), False, counts, text, divides=True)
 
-    def checked_inverse(self, work: Plan | None) -> Algorithm:
+    def checked_inverse(self, work: SolutionOrder | None) -> Algorithm:
         """Also NaN where the accelerations would open the loops, or no actuator gives what they
         need; ``ramify.loops.solve`` says which.
         """

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Final, Literal
 
 from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Unrolled
-from ramify.codegen.kernel import Kernel, Plan
+from ramify.codegen.kernel import Kernel, KernelPlan
 from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, RamifyError, StateError
@@ -163,7 +163,7 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
         check_locks(watched, model.coordinates, q)
 
     return Kernel(
-        Plan(
+        KernelPlan(
             name, model.name, inputs, outputs, program, plain, first, better,
             lambda port, i: _explain(model, algorithm, port, i), 5.0 * links,
             starts, tuple((lock.place, lock.half_turns) for lock in watched), check,

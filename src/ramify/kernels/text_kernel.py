@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
-from ramify.codegen.kernel import Kernel, Plan
+from ramify.codegen.kernel import Kernel, KernelPlan
 from ramify.codegen.target import llvm_available
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
@@ -49,7 +49,7 @@ def text_kernel(
         check_quaternions(list(starts), robot.coordinates, q)  # type: ignore[arg-type]
 
     return Kernel(
-        Plan(
+        KernelPlan(
             name, robot.name, tuple(inputs), tuple(outputs), program, plain, first, None, explain,
             12.0 * robot.nv, starts, (), check,
         )

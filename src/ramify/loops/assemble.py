@@ -18,7 +18,7 @@ from ramify.kernels.make import kernel
 from ramify.loops.constraints import RANK, ROUNDED, column_sizes, independent_rows, row_sizes
 from ramify.loops.far_guess import nearer, rotation_vector
 from ramify.loops.planar import refuse_crooked
-from ramify.loops.rank import NEAR, Hold, lets_go
+from ramify.loops.rank import NEAR, RankWatch, lets_go
 from ramify.model.configuration import configuration, exponential
 from ramify.model.robot import Robot
 
@@ -295,7 +295,7 @@ class _Assembly:
         """Whether a short way between two postures leads through a dead centre, where the given
         coordinates decide all others.
         """
-        hold = Hold.at(self._jacobian(q)[1])
+        hold = RankWatch.at(self._jacobian(q)[1])
         if hold.rank != len(self.free):
             return False
         change = hold.change(self._jacobian(other)[1])

@@ -26,7 +26,7 @@ SINGULAR = 1e-6
 
 
 @dataclass(frozen=True)
-class Hold:
+class RankWatch:
     """J at one posture: ``A`` (nc, n) without units, ``pulls`` U' (r, nc) and ``back`` V / S (n,
     r); ``margin`` is the smallest singular value that counts, as a share of the largest, 1 where
     nothing is held.
@@ -38,7 +38,7 @@ class Hold:
     margin: float
 
     @classmethod
-    def at(cls, A: Array) -> Hold:
+    def at(cls, A: Array) -> RankWatch:
         """The hold of a Jacobian (nc, n) without units."""
         u, s, vt = np.linalg.svd(A, full_matrices=False)
         largest = float(s[0]) if len(s) else 0.0

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, ModelError
 from ramify.dynamics.closure import names
-from ramify.dynamics.subsystems import Plan, plan
+from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.loops.assemble import assemble
 from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.drawing import as_svg, as_text
@@ -29,7 +29,7 @@ class Survey:
     constraints: Constraints
     tree: SpanningTree
     least: tuple[str, ...]
-    plan: Plan
+    plan: SolutionOrder
 
     @property
     def blocks(self) -> tuple[tuple[str, ...], ...]:

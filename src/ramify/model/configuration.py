@@ -24,7 +24,7 @@ UNIT_TOLERANCE = 1e-4
 """A quaternion whose length is this close to one is normalised; any other is refused."""
 
 
-class Coordinates(Protocol):
+class Configured(Protocol):
     """What this module asks of a robot: its joints, loops and the names of its coordinates."""
 
     @property
@@ -53,7 +53,7 @@ class Layout(NamedTuple):
     balls: list[tuple[int, int]]
 
 
-def layout(model: Coordinates) -> Layout:
+def layout(model: Configured) -> Layout:
     """Where the entries of q and v stand."""
     out = Layout([], [], [])
     i = j = 0
@@ -69,7 +69,7 @@ def layout(model: Coordinates) -> Layout:
     return out
 
 
-def neutral(model: Coordinates) -> Array:
+def neutral(model: Configured) -> Array:
     """Every joint at zero, every quaternion at one."""
     q = np.zeros(model.nq)
     for i, _ in model.layout.balls:
@@ -77,7 +77,7 @@ def neutral(model: Coordinates) -> Array:
     return q
 
 
-def random(model: Coordinates, seed: int) -> tuple[Array, Array]:
+def random(model: Configured, seed: int) -> tuple[Array, Array]:
     """A repeatable random state that honours the gears."""
     rng = np.random.default_rng(seed)
     q, v = np.empty(model.nq), rng.normal(size=model.nv)
@@ -102,7 +102,7 @@ def random(model: Coordinates, seed: int) -> tuple[Array, Array]:
     return q, v
 
 
-def _reach(model: Coordinates) -> tuple[Array, Array]:
+def _reach(model: Configured) -> tuple[Array, Array]:
     """Lower and upper limit per entry of q; half a turn or a metre either way where there is
     none.
     """
@@ -118,7 +118,7 @@ def _reach(model: Coordinates) -> tuple[Array, Array]:
     return low, high
 
 
-def _gears(model: Coordinates) -> dict[int, tuple[int, float, float]]:
+def _gears(model: Configured) -> dict[int, tuple[int, float, float]]:
     """Entries of q that follow another one through gears: (that entry, ratio, offset)."""
     index = {name: i for i, name in enumerate(model.coordinates)}
     direct: dict[int, tuple[int, float, float]] = {}
@@ -161,7 +161,7 @@ def logarithm(q: Array) -> Array:
     return np.where(small, 2.0, angle / np.where(small, 1.0, sine)) * q[..., 1:]
 
 
-def integrate(model: Coordinates, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
+def integrate(model: Configured, q: ArrayLike, v: ArrayLike, dt: float) -> Array:
     """The configuration after moving with constant v for the time dt."""
     start, rate = configuration(model, "q", q), checked(model, "v", v, model.nv)
     if not (isinstance(dt, (int, float)) and math.isfinite(dt)):
@@ -175,7 +175,7 @@ def integrate(model: Coordinates, q: ArrayLike, v: ArrayLike, dt: float) -> Arra
     return out
 
 
-def difference(model: Coordinates, q0: ArrayLike, q1: ArrayLike) -> Array:
+def difference(model: Configured, q0: ArrayLike, q1: ArrayLike) -> Array:
     """The velocity that takes q0 to q1 in unit time: integrate(q0, difference(q0, q1), 1) = q1."""
     a, b = configuration(model, "q0", q0), configuration(model, "q1", q1)
     where = model.layout
@@ -187,7 +187,7 @@ def difference(model: Coordinates, q0: ArrayLike, q1: ArrayLike) -> Array:
     return out
 
 
-def coordinate_rates(model: Coordinates, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+def coordinate_rates(model: Configured, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
     """dq/dt (nq) over any scalar: the velocities, and for a quaternion see ``turning``."""
     out: list[Scalar] = [0.0] * model.nq
     for i, j in zip(model.layout.plain_q, model.layout.plain_v, strict=True):
@@ -211,7 +211,7 @@ def turning(q: Sequence[Scalar], w: Sequence[Scalar]) -> list[Scalar]:
     ]
 
 
-def unit_rates(model: Coordinates, q: Array) -> Array:
+def unit_rates(model: Configured, q: Array) -> Array:
     """dq/dt (..., nv, nq) of each unit velocity: rows of the map from v to the rates of the
     coordinates.
     """
@@ -226,12 +226,12 @@ def unit_rates(model: Coordinates, q: Array) -> Array:
     return out
 
 
-def checked(model: Coordinates, name: str, value: ArrayLike, size: int) -> Array:
+def checked(model: Configured, name: str, value: ArrayLike, size: int) -> Array:
     """An array (..., size) of finite real numbers."""
     return numbers(name, value, size, model.name)
 
 
-def configuration(model: Coordinates, name: str, value: ArrayLike) -> Array:
+def configuration(model: Configured, name: str, value: ArrayLike) -> Array:
     """Coordinates (..., nq) with quaternions of unit length."""
     q = checked(model, name, value, model.nq)
     check_quaternions(

@@ -11,7 +11,7 @@ from ramify.motion.line import PlanarLine
 from ramify.motion.pendulum import InvertedPendulum
 from ramify.motion.per_joint import PerJoint
 from ramify.motion.quintic import Quintic
-from ramify.motion.reading import Coordinates
+from ramify.motion.reading import CoordinateReader
 from ramify.motion.sequence import Sequence
 from ramify.motion.spline import Spline
 from ramify.motion.support import (
@@ -26,7 +26,7 @@ from ramify.motion.targets import Target
 from ramify.motion.trajectory import MOTIONS, Motion, Trajectory
 
 __all__ = [
-    "MOTIONS", "Balance", "Coordinates", "Cycloid", "Function", "Gait", "Harmonic", "Hold",
+    "MOTIONS", "Balance", "CoordinateReader", "Cycloid", "Function", "Gait", "Harmonic", "Hold",
     "InvertedPendulum", "Leg", "Motion", "PerJoint", "PlanarLine", "Posture", "Quintic", "Sequence",
     "Spline", "Table", "Target", "Trajectory", "cycloid", "example_ends", "inverse_kinematics",
     "legs", "measured_balance", "planned_balance", "support_margin", "support_polygon",

@@ -15,7 +15,7 @@ from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.documents.kinds import key
 from ramify.model.robot import Robot
-from ramify.motion.reading import Coordinates
+from ramify.motion.reading import CoordinateReader
 from ramify.motion.trajectory import (
     BEGIN,
     DURATION,
@@ -41,8 +41,8 @@ class Cycloid(Trajectory):
     positive.
     """
 
-    start: Any = field(metadata=key(Coordinates("rest"), unit="rad or m"))
-    end: Any = field(metadata=key(Coordinates("start", needed=True), unit="rad or m"))
+    start: Any = field(metadata=key(CoordinateReader("rest"), unit="rad or m"))
+    end: Any = field(metadata=key(CoordinateReader("start", needed=True), unit="rad or m"))
     duration: float = field(default=1.0, metadata=DURATION)
     begin: float = field(default=0.0, metadata=BEGIN)
 

@@ -17,7 +17,7 @@ from ramify.core.errors import StateError
 from ramify.core.jet import Jet, jet
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
-from ramify.documents.forms import Names, Number, Reading
+from ramify.documents.forms import NameList, Number, Reading
 from ramify.documents.kinds import key
 from ramify.model.drives import driven
 from ramify.model.robot import Robot
@@ -320,7 +320,7 @@ class WalkingGait:
     stride: float = field(metadata=key(Number(above=0.0), unit="m"))
     lift: float = field(metadata=key(Number(above=0.0), unit="m"))
     sway: float = field(default=0.0, metadata=key(Number(least=0.0), unit="m"))
-    support: Sequence[str] | None = field(default=None, metadata=key(Names()))
+    support: Sequence[str] | None = field(default=None, metadata=key(NameList()))
     steps: float = field(default=math.inf, metadata=key(Number(least=1, whole=True, endless=True)))
     begin: float = field(default=0.0, metadata=BEGIN)
 

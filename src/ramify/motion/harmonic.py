@@ -9,7 +9,7 @@ from typing import Any
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.documents.kinds import key
-from ramify.motion.reading import Coordinates
+from ramify.motion.reading import CoordinateReader
 from ramify.motion.trajectory import (
     BEGIN,
     ENDLESS,
@@ -33,10 +33,10 @@ class Harmonic(Trajectory):
     positive.
     """
 
-    offset: Any = field(metadata=key(Coordinates("rest"), unit="rad or m"))
-    amplitude: Any = field(metadata=key(Coordinates(), unit="rad or m"))
-    frequency: Any = field(metadata=key(Coordinates(needed=True, degrees=False), unit="Hz"))
-    phase: Any = field(default=0.0, metadata=key(Coordinates(), unit="rad"))
+    offset: Any = field(metadata=key(CoordinateReader("rest"), unit="rad or m"))
+    amplitude: Any = field(metadata=key(CoordinateReader(), unit="rad or m"))
+    frequency: Any = field(metadata=key(CoordinateReader(needed=True, degrees=False), unit="Hz"))
+    phase: Any = field(default=0.0, metadata=key(CoordinateReader(), unit="rad"))
     duration: float = field(default=math.inf, metadata=ENDLESS)
     begin: float = field(default=0.0, metadata=BEGIN)
 

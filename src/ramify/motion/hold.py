@@ -9,7 +9,7 @@ from typing import Any
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import key
-from ramify.motion.reading import Coordinates
+from ramify.motion.reading import CoordinateReader
 from ramify.motion.trajectory import BEGIN, ENDLESS, MOTIONS, Texts, Trajectory, row, span
 
 
@@ -22,7 +22,7 @@ class Hold(Trajectory):
     Raises StateError where a value is not finite or the duration is not positive.
     """
 
-    q: Any = field(metadata=key(Coordinates("rest"), unit="rad or m"))
+    q: Any = field(metadata=key(CoordinateReader("rest"), unit="rad or m"))
     duration: float = field(default=math.inf, metadata=ENDLESS)
     begin: float = field(default=0.0, metadata=BEGIN)
 

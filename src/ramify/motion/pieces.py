@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.scalar import Scalar, lookup, select
-from ramify.core.table import Table
+from ramify.core.table import LookupTable
 
 
 class Knots:
@@ -23,7 +23,7 @@ class Knots:
         self._largest = 1 << (max(1, len(given)).bit_length() - 1)
         padded = np.full(2 * self._largest - 1, np.inf)
         padded[: len(given)] = given
-        self._table = Table(padded)
+        self._table = LookupTable(padded)
 
     def below(self, t: Scalar) -> Scalar:
         count: Scalar = 0.0
@@ -40,7 +40,7 @@ class Columns:
 
     def __init__(self, rows: ArrayLike) -> None:
         array = np.asarray(rows, dtype=np.float64)
-        self._tables = [Table(column) for column in array.T]
+        self._tables = [LookupTable(column) for column in array.T]
 
     def row(self, i: Scalar) -> list[Scalar]:
         return [lookup(table, i) for table in self._tables]

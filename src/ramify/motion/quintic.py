@@ -9,7 +9,7 @@ from typing import Any, Final
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import key
-from ramify.motion.reading import Coordinates
+from ramify.motion.reading import CoordinateReader
 from ramify.motion.trajectory import (
     BEGIN,
     DURATION,
@@ -20,8 +20,8 @@ from ramify.motion.trajectory import (
     together,
 )
 
-_RATE: Final = key(Coordinates(), unit="rad/s or m/s")
-_ACCELERATION: Final = key(Coordinates(degrees=False), unit="rad/s^2 or m/s^2")
+_RATE: Final = key(CoordinateReader(), unit="rad/s or m/s")
+_ACCELERATION: Final = key(CoordinateReader(degrees=False), unit="rad/s^2 or m/s^2")
 
 
 @MOTIONS.add("quintic")
@@ -38,8 +38,8 @@ class Quintic(Trajectory):
     positive.
     """
 
-    start: Any = field(metadata=key(Coordinates("rest"), unit="rad or m"))
-    end: Any = field(metadata=key(Coordinates("start", needed=True), unit="rad or m"))
+    start: Any = field(metadata=key(CoordinateReader("rest"), unit="rad or m"))
+    end: Any = field(metadata=key(CoordinateReader("start", needed=True), unit="rad or m"))
     duration: float = field(default=1.0, metadata=DURATION)
     begin: float = field(default=0.0, metadata=BEGIN)
     start_rate: Any = field(default=0.0, metadata=_RATE)

@@ -23,7 +23,7 @@ from ramify.kernels.make import kernel
 from ramify.loops.assemble import assemble
 from ramify.loops.constraints import column_sizes, constraints, row_sizes, scaled_jacobian
 from ramify.loops.planar import refuse_crooked
-from ramify.loops.rank import SINGULAR, Hold, jacobians
+from ramify.loops.rank import SINGULAR, RankWatch, jacobians
 from ramify.loops.record import Loops
 from ramify.loops.solve import multipliers, refuse_overdriven
 from ramify.loops.stabilise import projector
@@ -134,10 +134,10 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
     if not isinstance(control, (ComputedTorque, Feedforward)):
         return
     driven = control.driven(RobotText(model))
-    A, rank, free = jacobians(model, q), Hold.at(jacobians(model, q)).rank, list[int]()
+    A, rank, free = jacobians(model, q), RankWatch.at(jacobians(model, q)).rank, list[int]()
     for k in driven.v:
         left = [j for j in range(model.nv) if j not in (*free, k)]
-        free += [k] if Hold.at(A[:, left]).rank == rank else []
+        free += [k] if RankWatch.at(A[:, left]).rank == rank else []
     if len(free) == len(driven) or -1 in driven.q:
         return
     own, sizes = (
@@ -190,7 +190,7 @@ class Closing:
         self.passed: list[float] = []  # s
         self.held = tuple(held)
         self._left = [k for k in range(model.nv) if k not in self.held]
-        self._anchor: Hold | None = None
+        self._anchor: RankWatch | None = None
         self._last: tuple[float, Array] | None = None  # time of the last look, J there
         self._rank, self._sure, self._clear = 0, False, True
 
@@ -257,7 +257,7 @@ class Closing:
 
     def _begin(self, t: float, y: Array) -> None:
         A = self._jacobian(t, y)
-        self._anchor, self._last = Hold.at(A), (t, A)
+        self._anchor, self._last = RankWatch.at(A), (t, A)
         self._rank, self._sure = self._anchor.rank, False
 
     def _watch(self, piece: Piece, t: float, A: Array) -> None:
@@ -284,7 +284,7 @@ class Closing:
 
     def _renew(self, t: float, A: Array) -> None:
         """Follow from here on what holds here."""
-        found = Hold.at(A)
+        found = RankWatch.at(A)
         if found.rank == self._rank and found.margin >= SINGULAR:
             self._anchor, self._clear = found, self._clear or found.margin > _CLOSE
             return
@@ -318,7 +318,7 @@ class Closing:
         """
         if self._last is None:
             return ""
-        margin = Hold.at(self._last[1]).margin
+        margin = RankWatch.at(self._last[1]).margin
         return (
             f"; it stands close to a dead centre, with a margin of {margin:.2g}"
             if margin < _CLOSE
@@ -353,7 +353,11 @@ def decided(field: Field, q: Array) -> tuple[int, ...]:
     held = {j for part in drives for j in part.driven(robot).v}
     A = jacobians(field.model, q)
     left = [k for k in range(field.model.nv) if k not in held]
-    return tuple(sorted(held)) if held and Hold.at(A[:, left]).rank == Hold.at(A).rank else ()
+    return (
+        tuple(sorted(held))
+        if held and RankWatch.at(A[:, left]).rank == RankWatch.at(A).rank
+        else ()
+    )
 
 
 def observed_loops(

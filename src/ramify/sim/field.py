@@ -43,7 +43,7 @@ from ramify.sim.joint_gains import machine_gains, servo_gains
 from ramify.trace.program import Port, Program, trace
 
 
-class Entry(NamedTuple):
+class FieldEntry(NamedTuple):
     """The compiled right-hand side for one state. ``call`` (t (1), y, given) -> y', or None for
     what the kernel refuses; ``given`` is u followed by ``numbers``.
     """
@@ -335,11 +335,11 @@ class Field:
         return self.traceable and unrolls(self.model)
 
     @cached_property
-    def entry(self) -> Entry:
+    def entry(self) -> FieldEntry:
         """The compiled right-hand side of one state."""
         compute = self.compiled().compute(1)
         call = builtin_entry(compute, None, self.inputs, self.output, lambda *_: None, ())
-        return Entry(compute, call, np.empty(0))
+        return FieldEntry(compute, call, np.empty(0))
 
     @property
     def stepped(self) -> Stepped:

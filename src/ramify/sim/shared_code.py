@@ -26,7 +26,7 @@ from ramify.codegen.target import host
 from ramify.core.arrays import Array
 from ramify.kernels.keys import robot_key
 from ramify.model.robot import Robot
-from ramify.sim.field import Entry, Field, Stepped
+from ramify.sim.field import Field, FieldEntry, Stepped
 from ramify.trace.graph import Graph
 from ramify.trace.program import Port, Program
 
@@ -157,9 +157,9 @@ class SharedField(Field):
         return found
 
     @cached_property
-    def entry(self) -> Entry:
+    def entry(self) -> FieldEntry:
         structure, numbers = self.shared
-        return Entry(structure.compiled.compute(1), structure.call, numbers)
+        return FieldEntry(structure.compiled.compute(1), structure.call, numbers)
 
     @property
     def stepped(self) -> Stepped:

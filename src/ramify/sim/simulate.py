@@ -105,7 +105,7 @@ def simulate(
     )  # fmt: skip
     if step is not None and isinstance(integrator.method, Scheme) and integrator.method.implicit:
         field = shared(make_field(model, *parts, step))
-    run = _Run(field, options)
+    run = _Simulation(field, options)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)
@@ -128,7 +128,7 @@ def _state(model: Robot, q0: ArrayLike | None, v0: ArrayLike | None) -> tuple[Ar
     return q, v
 
 
-class _Run:
+class _Simulation:
     """One run: its samples so far, so that they survive whatever ends it."""
 
     def __init__(self, field: Field, options: Options) -> None:

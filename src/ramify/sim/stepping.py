@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ramify.codegen.compile import Compiled, compiled
-from ramify.codegen.stepper import Layout, Scheme, scratch_doubles, stepper_ir
+from ramify.codegen.stepper import Scheme, StateLayout, scratch_doubles, stepper_ir
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.threads import in_parallel, threads
 from ramify.core.arrays import Array
@@ -20,7 +20,7 @@ from ramify.sim.integrator import slack
 from ramify.trace.program import Port, Program, trace
 
 
-class _Run(ctypes.Structure):
+class _Stepping(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_int64) for name in ("steps", "every", "samples", "by_state", "by_step")),
         *((name, ctypes.c_double) for name in ("t0", "dt", "slack")),
@@ -38,9 +38,9 @@ class Stepper:
         self._local = threading.local()
 
     @cached_property
-    def layout(self) -> Layout:
+    def layout(self) -> StateLayout:
         model = self.field.model
-        return Layout(
+        return StateLayout(
             self.field.size, tuple(i for i, _ in model.layout.balls), tuple(range(model.nq))
         )
 
@@ -115,7 +115,7 @@ class Stepper:
         states, size = y.shape
         last = np.empty_like(y)
         samples = 0 if history is None else history.shape[1]
-        run = _Run(steps, every, samples, *strides, t0, dt, slack(t0, t0 + steps * dt))
+        run = _Stepping(steps, every, samples, *strides, t0, dt, slack(t0, t0 + steps * dt))
         begin, forces, end = y.ctypes.data, table.ctypes.data, last.ctypes.data
         rows = 0 if history is None else history.ctypes.data
         settings, wide = ctypes.addressof(run), host().width

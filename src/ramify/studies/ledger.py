@@ -60,7 +60,7 @@ class Count(NamedTuple):
     seconds: float
 
 
-class Row(NamedTuple):
+class RunRow(NamedTuple):
     """A run of the plan; ``status`` is None if it is still waiting."""
 
     number: int
@@ -292,7 +292,7 @@ class Ledger:
         total = sum(seconds for _, seconds in found.values())
         return Count(sum(of.values()), of["done"], of["failed"], of["killed"], of[None], total)
 
-    def rows(self, history: bool = False) -> Iterator[Row]:
+    def rows(self, history: bool = False) -> Iterator[RunRow]:
         """The runs of the plan, in its order."""
         with self._reported():
             for found in self._db.execute(
@@ -300,7 +300,7 @@ class Ledger:
             ):
                 yield _row(*found)
 
-    def row(self, number: int) -> Row:
+    def row(self, number: int) -> RunRow:
         """One run of the plan. Raises SimulationError for a number that it does not have."""
         with self._reported():
             found = self._db.execute(
@@ -340,7 +340,7 @@ def _row(
     numbers: bytes | None,
     past: bytes | None,
     seconds: float | None,
-) -> Row:
+) -> RunRow:
     """A row of a query; fields of a waiting run are empty."""
     values, kept = (np.frombuffer(x or b"", dtype=np.float64) for x in (row, numbers))
-    return Row(number, key, values, status, error or "", kept, past or b"", seconds or 0.0)
+    return RunRow(number, key, values, status, error or "", kept, past or b"", seconds or 0.0)

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 
-class Progress:
+class StudyProgress:
     """A bar on the terminal, or nothing."""
 
     def __init__(self, name: str, total: int, shown: bool) -> None:
@@ -15,7 +15,7 @@ class Progress:
         self._made = self._aside = 0
         self._started = time.perf_counter()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> StudyProgress:
         if self._shown:
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn

@@ -92,7 +92,7 @@ def read_spec(
     computed.
     """
     mistakes = Mistakes(file)
-    return _Reader(
+    return _SpecReader(
         parse(text, mistakes, WANTED), mistakes, folder, text, dict(functions or {})
     ).spec()
 
@@ -102,7 +102,7 @@ def read_study_file(path: FilePath) -> Spec:
     return read_spec(read_text(path), str(path), path.parent)
 
 
-class _Reader:
+class _SpecReader:
     def __init__(
         self,
         document: Map,

@@ -24,7 +24,7 @@ from ramify.studies.ledger import Count, Ledger, sound
 from ramify.studies.outputs import Function, Missing, Versioned
 from ramify.studies.page import write_page
 from ramify.studies.plots import plot
-from ramify.studies.progress import Progress
+from ramify.studies.progress import StudyProgress
 from ramify.studies.recipe import Recipe, versions
 from ramify.studies.spec import Spec, read_spec, read_study_file
 from ramify.studies.stored import facts_of, recipe_of
@@ -114,7 +114,7 @@ class Study:
     ) -> None:
         tasks.lanes = by.lanes
         try:
-            with Progress(self.name, tasks.total, progress) as shown:
+            with StudyProgress(self.name, tasks.total, progress) as shown:
                 for outcomes in survivors(by, self.recipe, tasks):
                     ledger.record((keys[o.number], o) for o in outcomes)
                     tasks.learn(outcomes)

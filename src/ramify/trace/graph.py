@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NoReturn
 
-from ramify.core.table import Table
+from ramify.core.table import LookupTable
 
 OPS: Final = {
     "const": 0, "symbol": 0, "add": 2, "sub": 2, "mul": 2, "neg": 1, "recip": 1, "sqrt": 1,
@@ -61,7 +61,7 @@ class Graph:
             self.args.append(args)
         return node
 
-    def lookup(self, table: Table, place: int) -> int:
+    def lookup(self, table: LookupTable, place: int) -> int:
         """The node of an entry of a table, which is its payload."""
         key = ("lookup", table.digest, place)
         node = self._known.get(key)
@@ -225,7 +225,7 @@ class Expr:
     def _floor_(self, _: Any) -> Any:
         return self._unary("floor")
 
-    def _lookup_(self, table: Table) -> Any:
+    def _lookup_(self, table: LookupTable) -> Any:
         return Expr(self.graph, self.graph.lookup(table, self.node))
 
     def _atan2_(self, y: Expr | float, x: Expr | float) -> Any:

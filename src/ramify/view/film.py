@@ -51,7 +51,7 @@ class Studio:
         self.way = self.r[:, 0] - self.r[0, 0] if self.follows else np.zeros((len(result), 3))
         self.way[:, 2] *= ground is None  # over a ground the camera keeps its height
         self.trail = self._trail(trail)
-        self.ground: raster.Ground | None = None
+        self.ground: raster.Floor | None = None
         self.fixed: tuple[raster.Lens, raster.Lens, Any] | None = None
 
     def _trail(self, name: str | None) -> Array | None:
@@ -130,7 +130,7 @@ class Studio:
             for k in (1, raster.FINE)
         )
         if self.ground is None or abs(self.ground.drop - (c.floor - lens.eye[2])) > 1e-9:
-            self.ground = raster.Ground(lens, self.look, target, c.size, c.floor, c.cell)
+            self.ground = raster.Floor(lens, self.look, target, c.size, c.floor, c.cell)
         self.fixed = lens, fine, self.ground.picture(lens.eye)
         return self.fixed
 

@@ -225,7 +225,7 @@ def shadow(lens: Lens, points: Array, faces: Pixels, floor: float) -> Pixels:
     return np.flatnonzero(mask)
 
 
-class Ground:
+class Floor:
     """Sky and floor before a lens, the floor's squares fading with the distance from a centre below
     what is looked at.
 

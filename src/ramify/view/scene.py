@@ -45,7 +45,7 @@ LONGEST: Final = 0.9
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class ScenePart:
     """Triangles in the frame of a body (-1: the world), and what they stand for: "link", "joint",
     "base" or "ground".
     """
@@ -71,7 +71,7 @@ class Scene:
     """
 
     model: Robot
-    parts: tuple[Part, ...]
+    parts: tuple[ScenePart, ...]
     points: tuple[Point, ...]
     up: Array
     size: float
@@ -82,11 +82,11 @@ class Scene:
         R, r = kinematics(self.model, q)
         return self.up @ R, r @ self.up.T
 
-    def part_pose(self, part: Part, R: Array, r: Array) -> tuple[Array, Array]:
+    def part_pose(self, part: ScenePart, R: Array, r: Array) -> tuple[Array, Array]:
         """The pose of a part, given those of all bodies at one time."""
         return (R[part.body], r[part.body]) if part.body >= 0 else (self.up, np.zeros(3))
 
-    def colour(self, part: Part) -> str:
+    def colour(self, part: ScenePart) -> str:
         """Its colour: links by their module, every second one paler, so that one sees where it
         ends.
         """
@@ -154,23 +154,23 @@ def make_scene(model: Robot) -> Scene:
     for owner, triangles in robot_meshes(model, notes):
         meshes.setdefault(owner, []).append(triangles)
     size = _extent(model)
-    parts: list[Part] = []
+    parts: list[ScenePart] = []
     for b, body in enumerate(model.bodies):
         drawn = meshes.get(b) or [shape_triangles(shape) for shape in body.shapes]
         if drawn:
-            parts.append(Part(b, "link", joined(drawn)))
+            parts.append(ScenePart(b, "link", joined(drawn)))
             ties = [] if b in meshes else list(_ties(model, b, size))
-            parts += [Part(b, "joint", joined(ties))] if ties else []
+            parts += [ScenePart(b, "joint", joined(ties))] if ties else []
         else:
             rods, hinge = _plain(model, b, size)
-            parts += [Part(b, "link", joined(rods))] if rods else []
-            parts += [Part(b, "joint", hinge)] if hinge is not None else []
+            parts += [ScenePart(b, "link", joined(rods))] if rods else []
+            parts += [ScenePart(b, "joint", hinge)] if hinge is not None else []
     base = meshes.get(-1) or [
         _foot(body, size, upright(model))
         for body in model.bodies
         if body.parent < 0 and body.joint.kind not in ("free", "free_euler", "planar")
     ]
-    parts += [Part(-1, "base", joined(base))] if base else []
+    parts += [ScenePart(-1, "base", joined(base))] if base else []
     parts += _closing(model, size)
     return Scene(model, tuple(parts), _points(model), upright(model), size, tuple(notes))
 
@@ -210,7 +210,7 @@ def rest(model: Robot) -> Array:
         return model.neutral()
 
 
-def _closing(model: Robot, size: float) -> Iterator[Part]:
+def _closing(model: Robot, size: float) -> Iterator[ScenePart]:
     """The joints that close loops: drums on their axes, balls where they have none."""
     for loop in model.loops:
         if loop.kind in ("gear", "distance"):
@@ -222,7 +222,7 @@ def _closing(model: Robot, size: float) -> Iterator[Part]:
         turn = place.rotation @ align_z(np.array(loop.axis))
         drum = Shape("cylinder", (0.014 * size, 0.03 * size), Frame(turn, place.position))
         ball = Shape("sphere", (0.016 * size,), Frame(position=place.position))
-        yield Part(
+        yield ScenePart(
             body,
             "joint",
             shape_triangles(drum if loop.kind in ("revolute", "cylindrical") else ball),

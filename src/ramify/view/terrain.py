@@ -17,7 +17,7 @@ from ramify.documents.forms import Reading
 from ramify.documents.mistakes import Mistakes
 from ramify.sim.record import Run
 from ramify.view.geometry import smooth_normals
-from ramify.view.scene import Part, Scene
+from ramify.view.scene import Scene, ScenePart
 
 NODES: Final = 61
 """Nodes of a patch, along each side."""
@@ -66,7 +66,7 @@ def grounded(scene: Scene, result: Run, low: Array, high: Array) -> tuple[Scene,
         ]
     )
     points = np.stack([flat[:, 0], flat[:, 1], heights], axis=1) @ scene.up
-    patch = Part(-1, "ground", smooth_normals(points, faces))
+    patch = ScenePart(-1, "ground", smooth_normals(points, faces))
     return replace(scene, parts=(*scene.parts, patch)), float(heights.min()) - 0.05 * scene.size
 
 

@@ -51,7 +51,7 @@ class Statement:
 
 
 @dataclass(frozen=True)
-class Program:
+class MatlabProgram:
     """A parsed file: the names it hands out, in order, and its statements."""
 
     outputs: tuple[str, ...]
@@ -141,7 +141,7 @@ def tokens(source: str, file: str) -> list[Token]:
     return out
 
 
-def parse(source: str, file: str) -> Program:
+def parse(source: str, file: str) -> MatlabProgram:
     """The program that a file is. Raises ModelError with line and statement where it is none of the
     forms known here.
     """
@@ -180,9 +180,9 @@ class _Parser:
 
     # ---- statements ----
 
-    def program(self) -> Program:
+    def program(self) -> MatlabProgram:
         statements = list(self.block(top=True))
-        return Program(self.outputs, tuple(statements))
+        return MatlabProgram(self.outputs, tuple(statements))
 
     def block(self, top: bool) -> Iterator[Statement]:
         functions = 0

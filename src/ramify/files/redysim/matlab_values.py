@@ -18,7 +18,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.messages import near
 from ramify.documents.expression import CONSTANTS, FUNCTIONS, LARGEST
-from ramify.files.redysim.matlab_text import Expression, Program, Statement, wrong
+from ramify.files.redysim.matlab_text import Expression, MatlabProgram, Statement, wrong
 
 MAX_ELEMENTS: Final = 100_000
 """Numbers in one vector or matrix."""
@@ -54,14 +54,14 @@ class _RefusedError(ValueError):
     """An operation that has no value; the statement is named where it is caught."""
 
 
-def run(program: Program, file: str) -> dict[str, Value]:
+def run(program: MatlabProgram, file: str) -> dict[str, Value]:
     """The variables that the statements leave behind. Raises ModelError with file, line and
     statement where one has no value.
     """
-    return _Run(file).block(program.statements)
+    return _Evaluation(file).block(program.statements)
 
 
-class _Run:
+class _Evaluation:
     def __init__(self, file: str) -> None:
         self.file = file
         self.names: dict[str, Value] = dict(CONSTANTS)

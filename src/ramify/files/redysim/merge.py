@@ -26,7 +26,7 @@ _TOLERANCE: Final = 1e-12
 
 
 @dataclass(frozen=True)
-class _Axis:
+class _MergedAxis:
     """A joint axis at q = 0, in the frame of the link that carries the run."""
 
     direction: Array
@@ -95,7 +95,7 @@ def _joint(run: Sequence[LinkSpec]) -> Joint | None:
     axes = []
     for link in run:
         frame = frame @ link.joint.placement
-        axes.append(_Axis(frame.rotation[:, 2], frame.position))
+        axes.append(_MergedAxis(frame.rotation[:, 2], frame.position))
     found = _TYPES[kinds](axes)
     if found is None:
         return None
@@ -115,7 +115,7 @@ def _joint(run: Sequence[LinkSpec]) -> Joint | None:
 _Found = tuple[str, str, Frame] | None
 
 
-def _universal(axes: Sequence[_Axis]) -> _Found:
+def _universal(axes: Sequence[_MergedAxis]) -> _Found:
     """Two axes that meet at a right angle: ZX."""
     first, second = axes[:2]
     if not (_orthogonal(first, second) and _same(first.origin, second.origin)):
@@ -123,7 +123,7 @@ def _universal(axes: Sequence[_Axis]) -> _Found:
     return "universal", "ZX", _frame(first.direction, second.direction, first.origin)
 
 
-def _spherical(axes: Sequence[_Axis]) -> _Found:
+def _spherical(axes: Sequence[_MergedAxis]) -> _Found:
     """Three axes that meet, the third along the first at q = 0: ZXZ."""
     first, _, third = axes
     placed = _universal(axes)
@@ -134,7 +134,7 @@ def _spherical(axes: Sequence[_Axis]) -> _Found:
     return "spherical", "ZXZ", placed[2]
 
 
-def _cylindrical(axes: Sequence[_Axis]) -> _Found:
+def _cylindrical(axes: Sequence[_MergedAxis]) -> _Found:
     """A turn, then a slide along the same line."""
     turn, slide = axes
     apart = np.cross(slide.origin - turn.origin, turn.direction)
@@ -145,7 +145,7 @@ def _cylindrical(axes: Sequence[_Axis]) -> _Found:
     return "cylindrical", "", _frame(turn.direction, x / np.linalg.norm(x), turn.origin)
 
 
-def _planar(axes: Sequence[_Axis]) -> _Found:
+def _planar(axes: Sequence[_MergedAxis]) -> _Found:
     """Two slides at right angles, then a turn about the normal x × y of their plane."""
     x, y, turn = axes
     if not (_orthogonal(x, y) and _same(np.cross(x.direction, y.direction), turn.direction)):
@@ -153,7 +153,7 @@ def _planar(axes: Sequence[_Axis]) -> _Found:
     return "planar", "", _frame(turn.direction, x.direction, turn.origin)
 
 
-_TYPES: Final[dict[str, Callable[[Sequence[_Axis]], _Found]]] = {
+_TYPES: Final[dict[str, Callable[[Sequence[_MergedAxis]], _Found]]] = {
     "RR": _universal, "RRR": _spherical, "RP": _cylindrical, "PPR": _planar,
 }  # fmt: skip
 
@@ -162,7 +162,7 @@ def _frame(z: Array, x: Array, origin: Array) -> Frame:
     return Frame(np.column_stack([x, np.cross(z, x), z]), origin)
 
 
-def _orthogonal(a: _Axis, b: _Axis) -> bool:
+def _orthogonal(a: _MergedAxis, b: _MergedAxis) -> bool:
     return bool(abs(a.direction @ b.direction) < _TOLERANCE)
 
 

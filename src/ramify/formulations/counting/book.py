@@ -11,7 +11,7 @@ from typing import Final, Literal
 from ramify.core.spatial import Vec3, Wrench
 from ramify.formulations.counting import book_fixed, book_floating
 from ramify.formulations.counting.book_tree import BookTree, general_tree
-from ramify.formulations.counting.tally import Counted, Ledger, Tally
+from ramify.formulations.counting.tally import Counted, OperationLedger, Tally
 from ramify.trace.count import OpCount
 
 Recursion = Literal[
@@ -20,12 +20,12 @@ Recursion = Literal[
 Pair = tuple[int, int]
 
 
-def run(tree: BookTree, recursion: Recursion) -> tuple[OpCount, Ledger]:
+def run(tree: BookTree, recursion: Recursion) -> tuple[OpCount, OperationLedger]:
     """Operations of a recursion on a tree, in all and by step. Wrenches from outside act where the
     book's table has them (7.3).
     """
     tally = Tally()
-    ledger = Ledger(tally)
+    ledger = OperationLedger(tally)
 
     def column(start: float) -> list[Counted]:
         return [tally.number(start + 0.1 * i) for i in range(tree.n)]
@@ -54,7 +54,7 @@ def is_floating(recursion: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Step:
+class BookStep:
     """A row of the comparison: published and counted (multiplications, additions), and why they
     differ where they do.
     """
@@ -210,7 +210,7 @@ def _less(
     }
 
 
-def step_table(recursion: Recursion) -> list[Step]:
+def step_table(recursion: Recursion) -> list[BookStep]:
     """Step by step what a link, a further axis of its joint, and the base or the first link cost,
     beside the book's figures.
     """
@@ -223,20 +223,20 @@ def step_table(recursion: Recursion) -> list[Step]:
     further = _less(ledgers[1, 1, 2, 1].rows, ledgers[(1,) * 4].rows)
     all_four = {step: (row[0], row[1]) for (_, step), row in ledgers[(1,) * 4].rows.items()}
     out = [
-        Step(step, paper, _sum([link[x] for x in names]), why)
+        BookStep(step, paper, _sum([link[x] for x in names]), why)
         for step, names, paper, why in _ROWS[recursion]
     ]
     per_link, per_axis, why_link, why_axis = _TOTALS[recursion]
-    out.append(Step("**a link**", per_link, _sum(link.values()), why_link))
+    out.append(BookStep("**a link**", per_link, _sum(link.values()), why_link))
     printed = _FURTHER.get(recursion, {})
     steps = [name for name in further if name.startswith("further axis")]
     more = [
-        Step(_pretty(name), printed.get(name.removeprefix("further axis: ")), further[name])
+        BookStep(_pretty(name), printed.get(name.removeprefix("further axis: ")), further[name])
         for name in steps
     ]
     out += [
         *more,
-        Step("**each further axis of its joint**", per_axis, _sum(further.values()), why_axis),
+        BookStep("**each further axis of its joint**", per_axis, _sum(further.values()), why_axis),
     ]
     total, four = _sum(link.values()), ledgers[(1,) * 4].total
     for step, paper, why in _ENDS[recursion]:
@@ -246,7 +246,7 @@ def step_table(recursion: Recursion) -> list[Step]:
             if not floating
             else _of_base(all_four, name)
         )
-        out.append(Step(f"**{step}**", paper, counted, why))
+        out.append(BookStep(f"**{step}**", paper, counted, why))
     return out
 
 

@@ -16,11 +16,11 @@ from ramify.core.spatial import Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, in_store
 from ramify.formulations.counting.appendix import Hat, euler_moment, rate_products, varpi
 from ramify.formulations.counting.book_tree import NO_WRENCH, BookTree, Placed
-from ramify.formulations.counting.tally import Ledger
+from ramify.formulations.counting.tally import OperationLedger
 
 
 @dataclass
-class Motion:
+class BookMotion:
     """Angular velocity, its rate, acceleration of the origin; of a joint's last axis also the
     tensor varpi, for what it carries.
     """
@@ -35,10 +35,10 @@ NO_FIELD = Mat3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def first_axis(
-    ledger: Ledger,
+    ledger: OperationLedger,
     table: str,
     axis: Placed,
-    parent: Motion,
+    parent: BookMotion,
     v: Scalar,
     a: Scalar,
     at_rest: bool = False,
@@ -61,7 +61,14 @@ def first_axis(
 
 
 def further_axis(
-    ledger: Ledger, table: str, axis: Placed, w: Vec3, dw: Vec3, do: Vec3, v: Scalar, a: Scalar
+    ledger: OperationLedger,
+    table: str,
+    axis: Placed,
+    w: Vec3,
+    dw: Vec3,
+    do: Vec3,
+    v: Scalar,
+    a: Scalar,
 ) -> tuple[Vec3, Vec3, Vec3]:
     """The same beyond each further axis of the joint (r > 1)."""
     with ledger.step(table, "further axis: angular velocity"):
@@ -80,7 +87,7 @@ def _with_joint(dw: Vec3, w: Vec3, v: Scalar, a: Scalar) -> Vec3:
 
 
 def body_wrench(
-    ledger: Ledger, table: str, M: RigidInertia, w: Vec3, dw: Vec3, do: Vec3
+    ledger: OperationLedger, table: str, M: RigidInertia, w: Vec3, dw: Vec3, do: Vec3
 ) -> tuple[Mat3, Wrench]:
     """varpi and w* of a body (steps 3 and 4): 39M 39A (A.25)-(A.28)."""
     with ledger.step(table, "tensor of the acceleration field"):
@@ -96,7 +103,7 @@ def body_wrench(
 
 
 def _moment_about_axis(
-    ledger: Ledger, table: str, M: RigidInertia, v: Scalar, a: Scalar, do: Vec3
+    ledger: OperationLedger, table: str, M: RigidInertia, v: Scalar, a: Scalar, do: Vec3
 ) -> tuple[Mat3, Wrench]:
     """varpi and w* of a link that turns about a fixed axis; of the wrench only the moment about
     that axis is wanted.
@@ -113,13 +120,13 @@ def inverse_dynamics(
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     a: Sequence[Scalar],
-    ledger: Ledger | None = None,
+    ledger: OperationLedger | None = None,
 ) -> list[Scalar]:
     """tau (n) on a fixed base by the steps of table 6.8."""
-    ledger, table = ledger or Ledger(), "6.8"
+    ledger, table = ledger or OperationLedger(), "6.8"
     axes, rates, accelerations = tree.placed(q), tree.by_link(v, "v"), tree.by_link(a, "a")
-    base = Motion(ORIGIN, ORIGIN, -tree.gravity, NO_FIELD)
-    motions: list[Motion] = []
+    base = BookMotion(ORIGIN, ORIGIN, -tree.gravity, NO_FIELD)
+    motions: list[BookMotion] = []
     wrenches: list[Wrench] = []
     for link, own, vs, accs in zip(tree.links, axes, rates, accelerations, strict=True):
         fixed = link.parent < 0
@@ -132,7 +139,7 @@ def inverse_dynamics(
             for axis, vj, aj in zip(own[1:], vs[1:], accs[1:], strict=True):
                 w, dw, do = further_axis(ledger, table, axis, w, dw, do, vj, aj)
             field, wrench = body_wrench(ledger, table, link.M, w, dw, do)
-        motions.append(Motion(*in_store((w, dw, do, field), vs[0])))
+        motions.append(BookMotion(*in_store((w, dw, do, field), vs[0])))
         wrenches.append(wrench)
     tau: list[list[Scalar]] = [[] for _ in tree.links]
     for k in reversed(range(len(tree.links))):
@@ -151,7 +158,7 @@ def inverse_dynamics(
 
 
 @dataclass
-class Pivot:
+class BookPivot:
     """psi = M^ p / m^ and phi~ of one axis."""
 
     psi: Wrench
@@ -159,8 +166,8 @@ class Pivot:
 
 
 def eliminate(
-    ledger: Ledger, table: str, M: Hat, eta: Wrench, phi: Scalar, more: str = ""
-) -> tuple[Pivot, Scalar]:
+    ledger: OperationLedger, table: str, M: Hat, eta: Wrench, phi: Scalar, more: str = ""
+) -> tuple[BookPivot, Scalar]:
     """psi, phi^ and phi~ of an axis; M^ p and m^ are there to be read. ``more`` names a further
     axis in the ledger.
 
@@ -173,18 +180,18 @@ def eliminate(
         phi_hat = phi - eta.n.z
     with ledger.step(table, f"{more}phi~"):
         phi_tilde = phi_hat / m
-    return Pivot(psi, phi_tilde), phi_hat
+    return BookPivot(psi, phi_tilde), phi_hat
 
 
 def loaded(
-    ledger: Ledger, table: str, psi: Wrench, phi_hat: Scalar, eta: Wrench, more: str = ""
+    ledger: OperationLedger, table: str, psi: Wrench, phi_hat: Scalar, eta: Wrench, more: str = ""
 ) -> Wrench:
     """eta = psi phi^ + eta~."""
     with ledger.step(table, f"{more}eta"):
         return psi * phi_hat + eta
 
 
-def freed(ledger: Ledger, table: str, M: Hat, psi: Wrench, more: str = "") -> Hat:
+def freed(ledger: OperationLedger, table: str, M: Hat, psi: Wrench, more: str = "") -> Hat:
     """M^_jj = M^ - psi^ psi': nothing is left along the axis (A.47). The pattern of (A.47) is
     stored, its further zeros too.
     """
@@ -212,16 +219,19 @@ def freed(ledger: Ledger, table: str, M: Hat, psi: Wrench, more: str = "") -> Ha
 
 
 def accelerations_from(
-    tree: BookTree, q: Sequence[Scalar], phi: Sequence[Scalar], ledger: Ledger | None = None
+    tree: BookTree,
+    q: Sequence[Scalar],
+    phi: Sequence[Scalar],
+    ledger: OperationLedger | None = None,
 ) -> list[Scalar]:
     """q'' (n) of I q'' = phi by the steps of table 6.9, I = U D U'. phi = tau - h is given: table
     6.9 does not count it.
     """
-    ledger, table = ledger or Ledger(), "6.9"
+    ledger, table = ledger or OperationLedger(), "6.9"
     axes, forces, bears = tree.placed(q), tree.by_link(phi, "phi"), tree.bears
     M = [Hat.of(link.M) for link in tree.links]
     eta: list[Wrench | None] = [None] * len(tree.links)
-    pivots: list[list[Pivot]] = [[] for _ in tree.links]
+    pivots: list[list[BookPivot]] = [[] for _ in tree.links]
     for k in reversed(range(len(tree.links))):
         link, like = tree.links[k], forces[k][0]
         hat, load = M[k] if bears[k] else in_store(M[k], like), eta[k] or in_store(NO_WRENCH, like)
@@ -259,10 +269,10 @@ def accelerations_from(
 
 
 def outward_sweep(
-    ledger: Ledger,
+    ledger: OperationLedger,
     table: str,
     axes: Sequence[Placed],
-    pivots: Sequence[Pivot],
+    pivots: Sequence[BookPivot],
     parent: Twist | None,
 ) -> tuple[list[Scalar], Twist]:
     """Accelerations of a joint's axes and mu of its link; ``parent`` is None at the base."""

@@ -16,8 +16,8 @@ from ramify.core.spatial import RigidInertia, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, in_store
 from ramify.formulations.counting.appendix import Hat, solve_symmetric
 from ramify.formulations.counting.book_fixed import (
-    Motion,
-    Pivot,
+    BookMotion,
+    BookPivot,
     body_wrench,
     eliminate,
     first_axis,
@@ -27,7 +27,7 @@ from ramify.formulations.counting.book_fixed import (
     outward_sweep,
 )
 from ramify.formulations.counting.book_tree import NO_WRENCH, BookTree, Placed
-from ramify.formulations.counting.tally import Ledger
+from ramify.formulations.counting.tally import OperationLedger
 
 Columns = list[list[Scalar]]
 
@@ -49,7 +49,7 @@ def _outward(
     v: Sequence[Scalar],
     a: Sequence[Scalar],
     outside: Sequence[Wrench] | None,
-    ledger: Ledger,
+    ledger: OperationLedger,
     table: str,
 ) -> _Start:
     """t, t' and w* of base and links; t'_0 is the acceleration against gravity alone. ``outside``:
@@ -60,17 +60,17 @@ def _outward(
     like = w0.x
     rest = in_store(ORIGIN, like)
     with ledger.step(table, "base: w*"):
-        field, base = body_wrench(Ledger(), table, tree.base, w0, rest, -gravity)
-    motions: list[Motion] = []
+        field, base = body_wrench(OperationLedger(), table, tree.base, w0, rest, -gravity)
+    motions: list[BookMotion] = []
     wrenches: list[Wrench] = []
-    root = Motion(w0, rest, -gravity, field)
+    root = BookMotion(w0, rest, -gravity, field)
     for link, own, vs, accs in zip(tree.links, axes, rates, accelerations, strict=True):
         parent = root if link.parent < 0 else motions[link.parent]
         w, dw, do = first_axis(ledger, table, own[0], parent, vs[0], accs[0])
         for axis, vj, aj in zip(own[1:], vs[1:], accs[1:], strict=True):
             w, dw, do = further_axis(ledger, table, axis, w, dw, do, vj, aj)
         field, wrench = body_wrench(ledger, table, link.M, w, dw, do)
-        motions.append(Motion(w, dw, do, field))
+        motions.append(BookMotion(w, dw, do, field))
         wrenches.append(wrench)
     if outside is not None:
         with ledger.step(table, "base: less the outside wrench"):
@@ -94,12 +94,12 @@ def inverse_dynamics(
     v: Sequence[Scalar],
     a: Sequence[Scalar],
     outside: Sequence[Wrench] | None = None,
-    ledger: Ledger | None = None,
+    ledger: OperationLedger | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Rate of the base's twist (6) and tau (n) by the steps of table 7.3: the joints move as given,
     the base as it must.
     """
-    base, ledger, table = _check(tree), ledger or Ledger(), "7.3"
+    base, ledger, table = _check(tree), ledger or OperationLedger(), "7.3"
     start = _outward(tree, q, w0, gravity, v, a, outside, ledger, table)
     like, bears = w0.x, tree.bears
     reach = _reaches(tree, start.axes, like, ledger, table)
@@ -160,7 +160,7 @@ def inverse_dynamics(
 
 
 def _reaches(
-    tree: BookTree, axes: list[list[Placed]], like: Scalar, ledger: Ledger, table: str
+    tree: BookTree, axes: list[list[Placed]], like: Scalar, ledger: OperationLedger, table: str
 ) -> list[list[Vec3]]:
     """a_(0, k): from the base's origin to each link's, in the frame of every axis."""
     out: list[list[Vec3]] = []
@@ -183,16 +183,16 @@ def forward_dynamics(
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
     outside: Sequence[Wrench] | None = None,
-    ledger: Ledger | None = None,
+    ledger: OperationLedger | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
     """Rate of the base's twist (6) and q'' (n) by the steps of table 7.4."""
-    base, ledger, table = _check(tree), ledger or Ledger(), "7.4"
+    base, ledger, table = _check(tree), ledger or OperationLedger(), "7.4"
     start = _outward(tree, q, w0, gravity, v, [0.0] * tree.n, outside, ledger, table)
     like, bears, forces = w0.x, tree.bears, tree.by_link(tau, "tau")
     M = [Hat.of(link.M) for link in tree.links]
     M0, eta0 = Hat.of(base), NO_WRENCH
     eta: list[Wrench | None] = [None] * len(tree.links)
-    pivots: list[list[Pivot]] = [[] for _ in tree.links]
+    pivots: list[list[BookPivot]] = [[] for _ in tree.links]
     for k in reversed(range(len(tree.links))):
         link, last = tree.links[k], len(tree.links[k].axes) - 1
         hat, load = M[k] if bears[k] else in_store(M[k], like), eta[k] or in_store(NO_WRENCH, like)

@@ -37,7 +37,7 @@ NO_TURN = Turn(1.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Axis:
+class BookAxis:
     """Constants of one joint axis: alpha and a about x, offset b along z, angle at q = 0.
 
     ``side`` is a turn and a slide along the parent's z axis that come first: frames are made to fit
@@ -68,7 +68,7 @@ class Axis:
 class Placed:
     """A joint axis at an angle: how vectors and bodies look from the frame on its other side."""
 
-    axis: Axis
+    axis: BookAxis
     theta: Turn
 
     def outward(self, u: Vec3) -> Vec3:
@@ -138,7 +138,7 @@ class BookLink:
     """
 
     parent: int
-    axes: tuple[Axis, ...]
+    axes: tuple[BookAxis, ...]
     M: RigidInertia
 
 
@@ -223,7 +223,7 @@ _KINDS = (
 )
 
 
-def _axis(link: Link, above: float, name: str) -> Axis:
+def _axis(link: Link, above: float, name: str) -> BookAxis:
     """The axis of a link whose parent's frame lies ``above`` lower on its z axis than the
     skeleton's.
     """
@@ -233,7 +233,7 @@ def _axis(link: Link, above: float, name: str) -> Axis:
     b = u.z * link.alpha.c if abs(link.alpha.s) < 1e-12 else -u.y / link.alpha.s
     h = u.z - b * link.alpha.c + above
     plain = link.gamma.s == 0.0 and link.gamma.c == 1.0 and abs(h) < 1e-14
-    return Axis(link.alpha, u.x, b, link.theta0, None if plain else (link.gamma, h))
+    return BookAxis(link.alpha, u.x, b, link.theta0, None if plain else (link.gamma, h))
 
 
 def general_tree(
@@ -251,8 +251,8 @@ def general_tree(
     links = []
     for k, count in enumerate(axes):
         x = 0.1 * (k + 1)
-        first = Axis(Turn(math.cos(0.7 + x), math.sin(0.7 + x)), 0.35 + x, 0.15 + x)
-        inner = Axis(Turn(0.0, 1.0), 0.0, 0.0)
+        first = BookAxis(Turn(math.cos(0.7 + x), math.sin(0.7 + x)), 0.35 + x, 0.15 + x)
+        inner = BookAxis(Turn(0.0, 1.0), 0.0, 0.0)
         links.append(
             BookLink(
                 k - 1 if parents is None else parents[k],

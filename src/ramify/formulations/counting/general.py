@@ -16,7 +16,7 @@ from ramify.formulations import elimination, lin, quasi, renaud, saha
 from ramify.formulations.chain import Chain, chain_of, general_chain, rotations
 from ramify.formulations.counting.book import Recursion, is_floating, run
 from ramify.formulations.counting.book_tree import general_tree, general_tree_like
-from ramify.formulations.counting.tally import Counted, Ledger, Tally
+from ramify.formulations.counting.tally import Counted, OperationLedger, Tally
 from ramify.formulations.quasi_chain import general_quasi_chain
 from ramify.model.link import Turn
 from ramify.model.robot import Robot
@@ -60,10 +60,10 @@ def _renaud_inertia(chain: Chain) -> OpCount:
     return _beyond_rotations(renaud.inertia, chain)
 
 
-def ridim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
+def ridim_steps(chain: Chain) -> tuple[OpCount, OperationLedger]:
     """RIDIM on a chain: operations in all and by step."""
     tally, n = Tally(), len(chain.links)
-    ledger = Ledger(tally)
+    ledger = OperationLedger(tally)
     tip = Turn(math.cos(0.7), math.sin(0.7))  # alpha_n of a general DH table
     saha.ridim(
         chain,
@@ -76,12 +76,12 @@ def ridim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
     return tally.count(), ledger
 
 
-def rfdsim_steps(chain: Chain) -> tuple[OpCount, Ledger]:
+def rfdsim_steps(chain: Chain) -> tuple[OpCount, OperationLedger]:
     """The three steps of RFDSIM on a chain: operations in all and by step, beyond what RIDIM does
     to give phi (and with it c).
     """
     tally, n = Tally(), len(chain.links)
-    ledger = Ledger(tally)
+    ledger = OperationLedger(tally)
     bodies = elimination.bodies_at(chain, _numbers(tally, n, 0.3))
     before = tally.count()
     elimination.solve(bodies, _numbers(tally, n, 0.2), ledger)

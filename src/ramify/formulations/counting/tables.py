@@ -15,7 +15,7 @@ from typing import Final
 
 from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
-from ramify.formulations.counting.book import Pair, Recursion, Step, run, step_table
+from ramify.formulations.counting.book import BookStep, Pair, Recursion, run, step_table
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.general import (
     FORMULATIONS,
@@ -31,7 +31,7 @@ from ramify.formulations.counting.literature import (
     compare,
     markdown,
 )
-from ramify.formulations.counting.tally import Ledger
+from ramify.formulations.counting.tally import OperationLedger
 from ramify.trace.count import OpCount
 
 
@@ -91,7 +91,7 @@ def general() -> str:
 def steps(recursion: Recursion) -> str:
     """A recursion of the book, step by step."""
 
-    def row(x: Step) -> tuple[str, str, str, str]:
+    def row(x: BookStep) -> tuple[str, str, str, str]:
         return (
             x.step,
             _pair(x.published),
@@ -142,7 +142,7 @@ def totals() -> str:
     )
 
 
-def _per_link(text: Callable[[Chain], tuple[OpCount, Ledger]]) -> str:
+def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
     """Steps of a serial recursion: for a link in the middle, and what the n links together have
     more or less than n such.
     """

@@ -129,7 +129,7 @@ class Counted:
         return Counted(math.sqrt(x.value), x.tally)
 
 
-class Ledger:
+class OperationLedger:
     """Where the operations of a text go: ``with ledger.step("6.8", "w*"):`` charges what is done
     inside to that row.
 
