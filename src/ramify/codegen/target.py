@@ -86,6 +86,6 @@ def generator(cpu: str, features: str, optimise: int) -> Any:
 def new_generator(cpu: str, features: str, optimise: int) -> Any:
     """A code generator to give away: an engine owns the one it is made with."""
     binding = llvm()
-    return binding.CpuTarget.from_triple(binding.get_process_triple()).create_target_machine(
+    return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
         cpu=cpu, features=features, opt=optimise, reloc="pic", codemodel="default", jit=True
     )

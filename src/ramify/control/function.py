@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,16 +71,6 @@ class Function(Controller):
         robot = RobotText(model)
         self.limits_of(robot, self.driven(robot))
 
-    def _refuse_undriven(self, tau: Array, robot: RobotText, driven: Driven) -> None:
-        """A force where nothing drives would be lost."""
-        free = [j for j in range(robot.nv) if j not in driven.v]
-        lost = next((j for j in free if np.any(tau[..., j] != 0.0)), None)
-        if lost is not None:
-            raise StateError(
-                f"{self._name} gives a force for {robot.model.velocities[lost]!r}, which has no "
-                "drive; name its joint in actuated=, or give the joint a spring or damping"
-            )
-
     @property
     def _name(self) -> str:
         return getattr(self.f, "__qualname__", type(self.f).__qualname__)
@@ -97,10 +87,21 @@ class Function(Controller):
         if tau.shape == (*batch, len(driven)):
             return tau
         if tau.shape == (*batch, robot.nv):
-            self._refuse_undriven(tau, robot, driven)
+            refuse_undriven(self._name, tau, robot.model, driven.v)
             return tau[..., list(driven.v)]
         wanted = " or ".join(str((*batch, n)) for n in dict.fromkeys((robot.nv, len(driven))))
         raise StateError(f"{self._name} gives forces of shape {tau.shape}; it must give {wanted}")
+
+
+def refuse_undriven(name: str, tau: Array, model: Robot, driven: Sequence[int]) -> None:
+    """Refuse forces (..., nv) of a function where nothing drives: there they would be lost."""
+    free = [j for j in range(model.nv) if j not in driven]
+    lost = next((j for j in free if np.any(tau[..., j] != 0.0)), None)
+    if lost is not None:
+        raise StateError(
+            f"{name} gives a force for {model.velocities[lost]!r}, which has no drive; name its "
+            "joint in actuated= of rf.control.Function, or give the joint a spring or damping"
+        )
 
 
 def as_controller(control: Any, model: Robot) -> Controller | None:

@@ -17,6 +17,7 @@ from ramify.codegen.stepper import Scheme
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.contact.stability import warn_of_long_steps
 from ramify.control.base import Controller
+from ramify.control.function import refuse_undriven
 from ramify.control.robot import RobotText
 from ramify.core.arrays import Array, together
 from ramify.core.errors import RamifyError, SimulationError, StateError
@@ -318,6 +319,7 @@ class _Batch:
                 "by state"
             ) from error
         if found.shape in ((*self.lead, model.nv), (model.nv,)):
+            refuse_undriven(name, found, model, driven)
             tau = np.broadcast_to(found, (*self.lead, model.nv)).reshape(-1, model.nv)
         elif found.shape in ((*self.lead, len(driven)), (len(driven),)):
             tau = np.zeros((len(self.y), model.nv))
