@@ -326,6 +326,7 @@ def test_refusals(biped: Result, tmp_path: Path, options: dict[str, Any], messag
 
 def test_a_film_that_ffmpeg_cannot_finish_is_reported(tmp_path: Path) -> None:
     """FFmpeg says only at its end that the disk was full."""
+    from ramify.documents.writing import whole_path
     from ramify.view.film import _mp4
 
     resource = pytest.importorskip("resource")  # Windows has none
@@ -337,8 +338,9 @@ def test_a_film_that_ffmpeg_cannot_finish_is_reported(tmp_path: Path) -> None:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        with pytest.raises(rf.RamifyError, match="cannot be written"):
-            _mp4(tmp_path / "run.mp4", shots, (64, 64), 30.0)
+        with pytest.raises(rf.RamifyError, match="cannot be written: "):
+            with whole_path(tmp_path / "run.mp4") as passing:
+                _mp4(passing, shots, (64, 64), 30.0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)

@@ -392,7 +392,7 @@ def test_the_command_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "message"),
     [
         (("gripper",), "has no loops"),
-        (("four_bar", "--at", "crank"), "NAME=NUMBER belongs here"),
+        (("four_bar", "--at", "crank"), "give NAME=NUMBER"),
         (("four_bar", "--q", "0", "1"), "--q has 2 numbers"),
         (("four_bar", "--at", "crank=0", "--q", "0", "1", "2"), "give one of them"),
     ],

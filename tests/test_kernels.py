@@ -59,6 +59,7 @@ def worst(ours: Any, theirs: Any) -> float:
     return float(np.abs(np.asarray(ours) - theirs).max() / max(1e-2, np.abs(theirs).max()))
 
 
+@pytest.mark.filterwarnings("ignore:.*gimbal lock:RuntimeWarning")
 @pytest.mark.parametrize("seed", range(TREES))
 def test_agrees_with_pinocchio(seed: int) -> None:
     """Inverse and forward dynamics, inertia matrix, bias, Coriolis terms, Jacobian and energy to

@@ -204,10 +204,10 @@ class Odd:
     ],
 )
 def test_keys_follow_from_types(raw: object, text: str) -> None:
-    from ramify.documents.forms import Noted
+    from ramify.documents.forms import NotedError
 
     reading = Reading(Mistakes("odd.yaml"))
-    with pytest.raises(Noted):
+    with pytest.raises(NotedError):
         read_part(Odd, raw, (), reading)
     with pytest.raises(rf.ModelError) as error:
         reading.mistakes.raise_if_any()

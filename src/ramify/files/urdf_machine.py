@@ -43,7 +43,9 @@ def joint_elements(
 
 
 def limit_text(joint: Joint, no_limit: float) -> Iterator[str]:
-    """``<limit>`` and ``<dynamics>`` of a joint with an axis."""
+    """``<limit>`` and ``<dynamics>`` of a joint with an axis; ``rotor_inertia`` is not in URDF's
+    standard: programs that do not know it pass over it.
+    """
     own = joint.machine[0]
     ratings = f'effort="{min(own.effort, no_limit)!r}" velocity="{min(own.velocity, no_limit)!r}"'
     if joint.limits or joint.kind == "prismatic":
@@ -53,8 +55,9 @@ def limit_text(joint: Joint, no_limit: float) -> Iterator[str]:
     elif min(own.effort, own.velocity) < no_limit:
         yield f"<limit {ratings}/>"
     coulomb = own.friction.sliding if own.friction else 0.0
-    if own.damping[0] or coulomb:
-        yield f'<dynamics damping="{own.damping[0]!r}" friction="{coulomb!r}"/>'
+    if own.damping[0] or coulomb or own.armature:
+        rotor = f' rotor_inertia="{own.armature!r}"' if own.armature else ""
+        yield f'<dynamics damping="{own.damping[0]!r}" friction="{coulomb!r}"{rotor}/>'
 
 
 def unsaid(robot: Robot) -> Iterator[str]:
@@ -65,7 +68,7 @@ def unsaid(robot: Robot) -> Iterator[str]:
             friction = element.friction
             plain = Friction(friction.sliding, friction.sliding) if friction else None
             for what, there in (
-                ("rotor inertia", element.armature),
+                ("rotor inertia", element.armature and joint.dof > 1),
                 ("spring", element.spring),
                 ("damping beyond the linear", any(element.damping[1:])),
                 ("friction by direction or speed", friction and friction != plain),
