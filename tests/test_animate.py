@@ -338,9 +338,11 @@ def test_a_film_that_ffmpeg_cannot_finish_is_reported(tmp_path: Path) -> None:
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
-        with pytest.raises(rf.RamifyError, match="cannot be written: "):
-            with whole_path(tmp_path / "run.mp4") as passing:
-                _mp4(passing, shots, (64, 64), 30.0)
+        with (
+            pytest.raises(rf.RamifyError, match="cannot be written: "),
+            whole_path(tmp_path / "run.mp4") as passing,
+        ):
+            _mp4(passing, shots, (64, 64), 30.0)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, handler)
