@@ -644,3 +644,25 @@ def test_bad_states() -> None:
     ):
         with pytest.raises(rf.StateError, match=message):
             control.torque(model, *arguments)
+
+
+def test_forces_known_beforehand_are_refused_where_nothing_drives() -> None:
+    b = rf.Builder("cart_pole")
+    b.link("cart", joint="prismatic", axis=(1, 0, 0), mass=1.0)
+    b.link("pole", "cart", axis=(0, 1, 0), mass=0.3, com=(0, 0, 0.5), actuated=False)
+    model = b.model()
+    table = rf.control.TorqueTable([0.0, 1.0], [[0.0, 5.0], [0.0, 5.0]])
+    for control in (rf.control.Torque([0.0, 5.0]), table):
+        for run in (
+            lambda c=control: rf.simulate(model, 0.1, control=c),
+            lambda c=control: rf.rollout(model, [0, 0], [0, 0], steps=2, dt=0.01, control=c),
+        ):
+            with pytest.raises(rf.RamifyError, match="'pole', which has no drive"):
+                run()
+    rf.simulate(model, 0.1, control=rf.control.Torque([1.0, 0.0]))
+
+
+def test_masked_entries_of_motions_are_refused() -> None:
+    hidden = np.ma.array(np.ones(2), mask=[True, False])
+    with pytest.raises(rf.StateError, match="masked entries"):
+        rf.motion.Cycloid(0.0, hidden, duration=1.0)

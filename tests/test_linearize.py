@@ -231,3 +231,9 @@ def test_what_is_refused() -> None:
     with pytest.raises(rf.SimulationError, match="continuous law"):
         rf.linearize(model, zero, zero, zero, control=lambda t, q, v: zero)
     assert coordinate_rates(model, [0, 0], [1, 2]) == [1, 2]
+
+
+def test_implicit_steps_are_refused() -> None:
+    model = cart_pole()
+    with pytest.raises(rf.SimulationError, match="'implicit_euler' solves for its accelerations"):
+        rf.linearize(model, [0, 0], [0, 0], [0, 0], dt=1e-3, method="implicit_euler")

@@ -485,3 +485,10 @@ def test_missing_actuators_are_reported_by_the_checked_kernel_too() -> None:
     q = model.assemble().q
     with pytest.raises(rf.LoopError, match="cannot give this motion"):
         passive.inverse_dynamics(q, np.zeros(3), np.zeros(3))
+
+
+def test_a_reflection_is_no_orientation() -> None:
+    stewart = rf.load("stewart_platform")
+    place = {"platform.x": 0.0, "platform.y": 0.0, "platform.z": 0.6}
+    with pytest.raises(rf.StateError, match="must be a unit quaternion"):
+        stewart.assemble({**place, "platform": np.diag([1.0, 1.0, -1.0])})

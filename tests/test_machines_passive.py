@@ -190,7 +190,7 @@ def test_urdf_is_written_with_its_machine(tmp_path: Path) -> None:
     )
     b.link("b", "a", mass=1, com=(0.1, 0, 0), armature=0.2, effort=7)
     text = to_urdf(b.model())
-    assert "left out: rotor inertia of b" in text
+    assert 'rotor_inertia="0.2"' in text
     (tmp_path / "arm.urdf").write_text(text)
     again = rf.load(tmp_path / "arm.urdf")
     assert again.joints[0].elements == b.model().joints[0].elements
@@ -205,3 +205,31 @@ def test_wrong_urdf_data_names_file_and_line(tmp_path: Path) -> None:
     )
     with pytest.raises(rf.ModelError, match=r"arm.urdf:3: joint 'j': friction.coulomb -2 must be"):
         rf.load(file)
+
+
+def _sprung(joint: str, rest: object = None) -> rf.Model:
+    spring = {"stiffness": 2.0} if rest is None else {"stiffness": 2.0, "rest": rest}
+    body = rf.Builder("one").link("a", joint=joint, mass=1, inertia=(0.1, 0.1, 0.1), spring=spring)
+    return body.model()
+
+
+def test_springs_of_rotations_rest_at_the_neutral_posture_by_default() -> None:
+    q, still = [0.8, 0.2, 0.4, 0.4], np.zeros(3)
+    angle = 2.0 * np.arccos(0.8)
+    wanted = -2.0 * angle * np.array([0.2, 0.4, 0.4]) / 0.6
+    for rest in (None, (1.0, 0.0, 0.0, 0.0)):
+        found = _sprung("ball", rest).passive_forces(q, still).total
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    free = _sprung("free").passive_forces([1.0, 2.0, 3.0, *q], np.zeros(6)).total
+    np.testing.assert_allclose(free, [-2.0, -4.0, -6.0, *wanted], rtol=1e-12)
+    slide = _sprung("cylindrical", [0.1, 0.2]).passive_forces([1.0, 2.0], [0.0, 0.0]).total
+    np.testing.assert_allclose(slide, [-1.8, -3.6], rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("joint", "rest"),
+    [("ball", [0.1, 0.2, 0.3]), ("ball", [2.0, 0, 0, 0]), ("revolute", [1.0, 0, 0, 0])],
+)
+def test_rests_that_do_not_fit_the_joint_are_refused(joint: str, rest: list[float]) -> None:
+    with pytest.raises(rf.ModelError, match=r"spring\.rest of joint 'a' is .*; it must be"):
+        _sprung(joint, rest)

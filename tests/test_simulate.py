@@ -499,3 +499,8 @@ def test_a_base_without_mass_is_named(tmp_path: Path) -> None:
     (tmp_path / "kite.urdf").write_text(text)
     with pytest.raises(rf.SimulationError, match="moves no mass"):
         rf.simulate(rf.load(tmp_path / "kite.urdf", base="free"), 0.1)
+
+
+@pytest.mark.parametrize("t_end", [0.7, 1.4, 2.3])
+def test_the_last_row_is_the_end(t_end: float) -> None:
+    assert rf.simulate(rf.load("two_link"), t_end).t[-1] == t_end

@@ -100,7 +100,7 @@ def refuse_undriven(name: str, tau: Array, model: Robot, driven: Sequence[int]) 
     if lost is not None:
         raise StateError(
             f"{name} gives a force for {model.velocities[lost]!r}, which has no drive; name its "
-            "joint in actuated= of rf.control.Function, or give the joint a spring or damping"
+            "joint in actuated=, or give the joint a spring or damping"
         )
 
 

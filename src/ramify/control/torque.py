@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -9,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.control.base import CONTROLLERS, Controller, Forces, spread
+from ramify.control.function import refuse_undriven
 from ramify.control.robot import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.records import settle
@@ -17,6 +19,7 @@ from ramify.core.table import shown
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.model.drives import Driven
+from ramify.model.robot import Robot
 from ramify.motion.pieces import Columns, Knots
 from ramify.motion.reading import CoordinateReader
 from ramify.motion.trajectory import row, table
@@ -37,6 +40,10 @@ class Torque(Controller):
     def __post_init__(self) -> None:
         super().__post_init__()
         settle(self, tau=row("tau", self.tau))
+
+    def check(self, model: Robot) -> None:
+        super().check(model)
+        _refuse_lost(self, [self.tau], model)
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
@@ -68,6 +75,10 @@ class TorqueTable(Controller):
         times, values = table("values", self.times, self.values, least=1)
         settle(self, times=times, values=values)
 
+    def check(self, model: Robot) -> None:
+        super().check(model)
+        _refuse_lost(self, self.values, model)
+
     def __repr__(self) -> str:
         return self._shown
 
@@ -98,3 +109,11 @@ class TorqueTable(Controller):
             u = (s - t0) / (t1 - t0)
             tau = [a + u * (b - a) for a, b in zip(tau, other, strict=True)]
         return list(spread("values", tau, driven, robot)), []
+
+
+def _refuse_lost(control: Controller, rows: Sequence[Sequence[float]], model: Robot) -> None:
+    """Refuse forces, given for every velocity, where nothing drives; roundings are no forces."""
+    tau = np.array(rows)
+    if tau.shape[-1] == model.nv:
+        tau[np.abs(tau) < 1e-9 * np.abs(tau).max(initial=0.0)] = 0.0
+        refuse_undriven(type(control).__name__, tau, model, control.driven(RobotText(model)).v)

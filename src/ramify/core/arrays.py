@@ -19,12 +19,17 @@ def real(name: str, value: ArrayLike) -> Array:
             raise TypeError(f"it holds {raw.dtype} entries")
     except (TypeError, ValueError) as error:
         raise StateError(f"{name} must be an array of real numbers; {error}") from None
+    refuse_masked(name, value)
+    return raw.astype(np.float64, copy=False)
+
+
+def refuse_masked(name: str, value: ArrayLike) -> None:
+    """Refuse arrays with masked entries: NumPy would use the hidden numbers."""
     if any(map(np.ma.is_masked, value if isinstance(value, (list, tuple)) else [value])):
         raise StateError(
             f"{name} has masked entries, whose numbers are hidden; give an array without them, "
             "e.g. a.filled(0.0) or the rows a[~a.mask.any(axis=-1)]"
         )
-    return raw.astype(np.float64, copy=False)
 
 
 def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:

@@ -161,7 +161,8 @@ def _orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[
             x = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
             x = np.empty(0)
-        if x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6:
+        orthonormal = x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6
+        if orthonormal and np.linalg.det(x) > 0.0:  # no reflection
             x = exponential(rotation_vector(x))
         length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
         if not abs(length - 1.0) < 1e-4:

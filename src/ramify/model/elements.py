@@ -142,6 +142,10 @@ def _entry(key: str, value: object, i: int, dof: int) -> object:
         if len(value) != dof:
             raise ModelError(f"{key} has {len(value)} entries for {dof} coordinates of the joint")
         return value[i]
+    if key == "spring" and isinstance(value, Mapping) and dof > 1:
+        rest = value.get("rest")
+        if isinstance(rest, (list, tuple)) and len(rest) == dof:
+            return {**value, "rest": rest[i]}
     return value
 
 

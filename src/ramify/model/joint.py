@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -117,11 +117,36 @@ class Joint:
             raise ModelError(
                 f"joint {self.name!r}: {len(self.elements)} machine elements for {self.dof} rates"
             )
+        if self.elements:
+            object.__setattr__(self, "elements", self._with_rests())
         for low, high in self.limits:
             if not low <= high:
                 raise ModelError(
                     f"joint {self.name!r}: lower limit {low} exceeds upper limit {high}"
                 )
+
+    def _with_rests(self) -> tuple[Element, ...]:
+        """The elements with springs that rest at one coordinate, a quaternion at a unit one (by
+        default neutral), the place of a free joint at three as well.
+        """
+        out = list(self.elements)
+        for j, (element, step) in enumerate(zip(out, self.steps, strict=True)):
+            if element.spring is None:
+                continue
+            rest = element.spring.rest
+            if step.ball:
+                if not any(rest):
+                    rest = (1.0, 0.0, 0.0, 0.0)
+                    out[j] = replace(element, spring=replace(element.spring, rest=rest))
+                wanted = len(rest) == 4 and abs(math.hypot(*rest) - 1.0) < 1e-4
+            else:
+                wanted = len(rest) == 1 or (self.kind == "free" and j < 3 and len(rest) == 3)
+            if not wanted:
+                right = "a unit quaternion, w first" if step.ball else "one number per coordinate"
+                raise ModelError(
+                    f"spring.rest of joint {self.name!r} is {list(rest)}; it must be {right}"
+                )
+        return tuple(out)
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, refuse_masked
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar, select
 from ramify.documents.forms import Number
@@ -199,6 +199,7 @@ def is_number(value: Any) -> bool:
 
 
 def _floats(name: str, value: ArrayLike) -> Array:
+    refuse_masked(name, value)
     try:
         return np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -84,7 +84,13 @@ def linearize(
                 "a step of a robot with loops ends with their projection, which is not "
                 "differentiated; leave out method"
             )
-        A, B = _step(field, scheme_of(method), dt, *states)
+        scheme = scheme_of(method)
+        if scheme.implicit:
+            raise SimulationError(
+                f"the step of {method!r} solves for its accelerations, which is not "
+                "differentiated; choose an explicit scheme such as 'rk4', or leave out method"
+            )
+        A, B = _step(field, scheme, dt, *states)
     return Linearization(A.reshape(*lead, *A.shape[1:]), B.reshape(*lead, *B.shape[1:]))
 
 

@@ -76,6 +76,7 @@ class Options:
         count = int(np.floor(self.t_end / self.dt_out + 1e-9))
         grid: Array = np.arange(count + 1.0) * self.dt_out
         if self.t_end - grid[-1] < 1e-9 * min(self.dt_out, self.t_end):
+            grid[-1] = self.t_end  # not an ulp beyond it
             return grid
         return np.append(grid, self.t_end)
 

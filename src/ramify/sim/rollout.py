@@ -31,6 +31,7 @@ from ramify.sim.integrator import runge_kutta_step
 from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
+from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import entry_name, placed, rates_of, sample, unit
 from ramify.sim.singular_postures import Watch
 from ramify.sim.stepping import Stepper, stepper
@@ -246,7 +247,7 @@ class _Batch:
                 y, table, self.steps, self.dt, self.t0, strides=strides,
                 history=self.history, every=self.every,
             )  # fmt: skip
-            if flags:
+            if flags or self._runs_away(self.y):
                 self._mark(flags, steps)
 
     # ---- ways to step ----
@@ -263,7 +264,7 @@ class _Batch:
             time = self.t0 + done * self.dt
             self.y, flags = steps.run(self.y, forces, count, self.dt, time, strides=self.strides)
             done += count
-            if flags:
+            if flags or self._runs_away(self.y):
                 self._note(self.t0 + done * self.dt, flags)
             watch.look(self.y[:, of_q])
             self._record(done)
@@ -293,7 +294,7 @@ class _Batch:
                 self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(model.nv, 0))
             else:
                 self.y = self._in_python(t, u)
-            if flags or not np.isfinite(self.y).all():
+            if flags or self._runs_away(self.y):
                 self._note(t + self.dt, flags)
             if self.watch is not None and step + 1 in (look, self.steps):
                 self.watch.look(self.y[:, of_q])
@@ -362,13 +363,23 @@ class _Batch:
 
     # ---- states that fail ----
 
+    def _runs_away(self, y: Array) -> bool:
+        """Whether some state is not finite, or moves faster than any machine."""
+        fast = np.abs(y[:, self.field.parts[1]]) < RUNAWAY  # False for NaN
+        return not (fast.all() and np.isfinite(y[:, self.field.parts[0]]).all())
+
     def _failing(self, y: Array) -> dict[int, str]:
-        """Rows that are not finite, or have an angle beyond the range of the kernels, and why."""
+        """Rows that are not finite or run away, or have an angle beyond the range of the kernels,
+        and why.
+        """
         out: dict[int, str] = {}
         for i in np.flatnonzero(~np.isfinite(y).all(axis=1)).tolist():
             place = int(np.flatnonzero(~np.isfinite(y[i]))[0])
             out[i] = f"{entry_name(self.field, place)!r} grows beyond all bounds"
-        model = self.field.model
+        model, v = self.field.model, np.abs(y[:, self.field.parts[1]])
+        for i in np.flatnonzero((v >= RUNAWAY).any(axis=1)).tolist():
+            name = model.velocities[int(np.argmax(v[i]))]
+            out.setdefault(i, f"the motion runs away: the rate of {name!r} exceeds {RUNAWAY:g}")
         steps = [step for joint in model.joints for step in joint.steps]
         where = zip(model.layout.plain_q, model.layout.plain_v, strict=True)
         angles = [i for i, j in where if steps[j].rho]
