@@ -1,4 +1,8 @@
-"""Digits: errors against extended precision are no larger than Pinocchio's, on real robots."""
+"""Digits: errors against extended precision beside Pinocchio's, on real robots.
+
+The robots are 14 of 22 that were tried; bolt, whose forward dynamics came out at 1.14, is not among
+them. The tier is pinned: rolled kernels exceed the bound on two robots (anymal, ur10).
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,9 @@ QN = np.array([0.0, np.pi / 4, np.pi, 0.0, np.pi / 4, 0.0])
 
 
 def test_the_puma_has_its_published_inertia_and_gravity_torques() -> None:
-    """Printed in P. Corke, Robotics, Vision and Control: gravload(qn), inertia(qn)."""
+    """As in P. Corke, Robotics, Vision and Control: gravload(qn), inertia(qn). The figures have not
+    been compared with the printed page again.
+    """
     m = rf.load("puma_560")
     assert_allclose(m.gravity_forces(QN), [0.0, 31.6399, 6.0351, 0.0, 0.0283, 0.0], atol=6e-5)
     wanted = [
