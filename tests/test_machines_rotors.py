@@ -187,6 +187,8 @@ def test_equations_name_the_rotors_and_formulations_refuse_them() -> None:
         ("rotor: {inertia: 1}\n      armature: 2", "exclude each other"),
         ("friction: -2", "friction.* -2 "),
         ("friction: {coulomb: 3, static: 1, stribeck_speed: 0.1}", "below the sliding friction 3"),
+        ("friction: {coulomb: 3, lugre: {stiffness: 0}}", "lugre.*stiffness.* 0"),
+        ("friction: {coulomb: 0, static: 1, stribeck_speed: 1, lugre: {}}", "lugre needs"),
         ("damping: {linear: 1, quadratic: -3, cubic: 1}", "would make energy"),
         ("damping: [1, 2]", "2 entries for 1 coordinates"),
         ("spring: {stiffnes: 2}", "stiffnes.*unknown key"),

@@ -58,6 +58,62 @@ def test_friction_by_direction_stops_earlier_on_one_side() -> None:
     assert_allclose([ahead, back], [0.25, -0.5], rtol=1e-3)
 
 
+def slope(load: float, **lugre: float) -> Model:
+    """A block of 3 kg on a slope that pulls with a share ``load`` of the sliding friction."""
+    b = rf.Builder("slope", gravity=(-9.0, 0.0, 0.0))
+    friction = {"coulomb": 27.0 / load, "lugre": lugre}
+    b.link("mass", None, "prismatic", axis=(1, 0, 0), mass=3.0, friction=friction)
+    return b.model()
+
+
+def test_lugre_friction_sticks_on_a_slope() -> None:
+    """No creep over 100 s, in runs and rollouts; beyond the friction it slides as Coulomb says."""
+    m = slope(1 / 1.1)
+    r = rf.simulate(m, 100.0, dt_out=1.0, rtol=1e-9, atol=1e-12)
+    stiffness = 3.0 / 0.005**2
+    assert_allclose(r.q[1:, 0], -27.0 / stiffness, rtol=0.5)
+    assert np.ptp(r.q[1:, 0]) < 1e-9
+    assert r.audit.passed
+    assert_allclose(r.bristles[-1] * stiffness, [-27.0], rtol=1e-6)
+    steps = rf.rollout(m, np.zeros(1), np.zeros(1), steps=100_000, dt=1e-3, every=1000)
+    assert np.ptp(steps.q) < 1e-9
+    smooth = rf.Builder("smooth", gravity=(-9.0, 0.0, 0.0))
+    smooth.link("mass", None, "prismatic", axis=(1, 0, 0), mass=3.0, friction=27.0 * 1.1)
+    assert np.ptp(rf.simulate(smooth.model(), 5.0).q) > 1e-3  # what the smoothed law does
+    sliding = rf.simulate(slope(2.0), 1.0, rtol=1e-9)
+    assert_allclose(sliding.v[-1], [-4.5], rtol=1e-2)
+
+
+def test_lugre_friction_stops_a_block_and_loses_no_energy() -> None:
+    force, v0 = 6.0, 2.0
+    law = {"static": 9.0, "stribeck_speed": 0.05, "lugre": {"stiffness": 4e4, "damping": 300.0}}
+    m = block(friction={"coulomb": {"forward": force, "backward": 3.0}, **law})
+    r = rf.simulate(m, 1.5, v0=[v0], dt_out=0.01, **TIGHT)
+    assert_allclose(r.q[-1, 0], 3.0 * v0**2 / (2.0 * force), rtol=5e-3)
+    assert abs(r.v[-1, 0]) < 1e-9
+    assert r.audit.energy.relative < 1e-9
+    assert (np.diff(r.work.dissipated) > -1e-12).all()
+    back = rf.simulate(m, 1.5, v0=[-1.0], **TIGHT)
+    assert_allclose(back.q[-1, 0], -0.5, rtol=4e-2)
+    called = rf.simulate(m, 1.5, v0=[v0], dt_out=0.01, control=lambda t, q, v: [0.0], **TIGHT)
+    assert_allclose(called.q, r.q, atol=1e-8)
+    found = m.passive_forces(r.q, r.v, r.bristles)
+    assert_allclose(found.total, 3.0 * r.a, atol=1e-7)
+    assert_allclose(m.passive_forces(r.q[:1], r.v[:1]).total, found.total[:1], rtol=1e-2)
+
+
+def test_runs_with_bristles_are_saved(tmp_path: Path) -> None:
+    r = rf.simulate(slope(0.5), 0.1)
+    r.save(tmp_path / "run.nc")
+    again = rf.Result.open(tmp_path / "run.nc")
+    assert (again.bristles == r.bristles).all()
+    assert again.model.joints[0].elements == r.model.joints[0].elements
+    assert_allclose(again.energy.total, r.energy.total)
+    held = rf.simulate(slope(0.5), 0.1, passive=False)
+    assert held.bristles is None
+    assert_allclose(held.v[-1], [-0.9])
+
+
 def test_a_stop_turns_a_wheel_back_and_takes_its_energy() -> None:
     """For a ramp that is short the closed form is restitution e^-2 and depth v0 T / e."""
     T, v0 = 0.005, 3.0

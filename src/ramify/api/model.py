@@ -211,12 +211,15 @@ class Model(Robot):
             q, v, tau, questions.applied_wrenches(self, wrenches, q)
         )
 
-    def passive_forces(self, q: ArrayLike, v: ArrayLike) -> Passive:
-        """Passive(total, parts, stored, loss): joint forces (..., nv) of springs, damping,
-        friction, stops, tendons and gravity compensation, in all and by part; energy stored (J) and
-        power lost (W) by part.
+    def passive_forces(self, q: ArrayLike, v: ArrayLike, bristles: Maybe = None) -> Passive:
+        """Passive(total, parts, stored, loss, bristle_rate): joint forces (..., nv) of springs,
+        damping, friction, stops, tendons and gravity compensation, in all and by part; energy
+        stored (J) and power lost (W) by part.
+
+        bristles (..., n): deflections of the joints with LuGre friction; by default these slide
+        steadily.
         """
-        return passive_forces(self, q, v)
+        return passive_forces(self, q, v, bristles=bristles)
 
     def actuator_forces(
         self, q: ArrayLike, v: ArrayLike, command: ArrayLike, activation: Maybe = None

@@ -13,11 +13,12 @@ from ramify.model.elements import Cubic, Friction
 
 @dataclass(frozen=True)
 class Answer:
-    """Force on the joint, energy stored, power lost."""
+    """Force on the joint, energy stored, power lost, and the rate of the element's own state."""
 
     force: Scalar
     stored: Scalar = 0.0
     loss: Scalar = 0.0
+    rate: Scalar = 0.0
 
 
 def spring(law: Cubic, x: Scalar) -> Answer:
@@ -49,6 +50,39 @@ def friction(law: Friction, slip: float, v: Scalar) -> Answer:
     skew = asym / mean if mean else 0.0
     force = -(height * s * (1.0 + skew * s))
     return Answer(force, 0.0, -force * v)
+
+
+def bristles(
+    law: Friction, stiffness: float, damping: float, time: float, v: Scalar, z: Scalar
+) -> Answer:
+    """LuGre friction with the mean deflection z of the bristles as its state, elasto-plastic below
+    0.7 of the sliding force: there z follows the joint, and nothing creeps.
+
+    F = -(r s0 z + s1 max(s, 0) w) with dz/dt = w s and s = 1 - A s0 |z| / g(v). The speed w that
+    bends the bristles is v, at most F_c / (s0 time), so that steps of that length stay stable; A
+    rises from 0 to 1 where the bristles give way, and is 0 where they unbend; there r = w / v. The
+    loss -F v - s0 z dz/dt is never negative.
+    """
+    ahead = v > 0.0
+    sliding = select(ahead, law.forward, law.backward)
+    height = sliding
+    if law.static:
+        x = v * (1.0 / law.stribeck_speed)
+        height = sliding + (law.static - sliding) / (1.0 + x * x)
+    most = law.sliding / (stiffness * time)
+    w = select(v > most, most, select(v < -most, -most, v))
+    bending = z * v > 0.0
+    size = select(z < 0.0, -z, z) * stiffness
+    stuck = 0.7 * sliding
+    x = (size - stuck) / (height - stuck)
+    x = select(x < 0.0, 0.0, select(x > 1.0, 1.0, x))
+    yielded = select(bending, x * x * (3.0 - 2.0 * x), 0.0)
+    s = 1.0 - yielded * size / height
+    still = v * v < 1e-300
+    r = select(z * v < 0.0, w / select(still, 1.0, v), 1.0)
+    rate = w * s
+    force = -(r * stiffness * z + damping * select(s > 0.0, s, 0.0) * w)
+    return Answer(force, 0.5 * stiffness * (z * z), -force * v - stiffness * z * rate, rate)
 
 
 def stop(stiffness: float, damping: float, ramp: float, depth: Scalar, rate: Scalar) -> Answer:

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from ramify.codegen.keys import digest
+from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3
@@ -55,11 +56,14 @@ def joint_inertia(robot: Robot) -> tuple[float, ...]:
 
 @dataclass
 class Forces:
-    """Joint forces (nv) by part, what is stored by part (J), and the power lost by part (W)."""
+    """Joint forces (nv) by part, what is stored by part (J), the power lost by part (W), and the
+    rates of the bristles.
+    """
 
     force: dict[str, list[Scalar]]
     stored: dict[str, Scalar]
     loss: dict[str, Scalar]
+    rates: list[Scalar]
 
     @property
     def total(self) -> list[Scalar]:
@@ -85,6 +89,9 @@ class PassiveText:
             and any(robot.gravity),
         }
         self.parts = tuple(p for p in PARTS if found[p] and (rest or p == "stop"))
+        frictions = enumerate(e.friction for e in self._elements if rest)
+        self.bristles = tuple(j for j, f in frictions if f is not None and f.bristles is not None)
+        """The rates whose friction has bristles, in the order of their states."""
 
     def __bool__(self) -> bool:
         return bool(self.parts)
@@ -148,22 +155,52 @@ class PassiveText:
             return f.slip_speed
         return max(f.sliding, f.static) * _SLIP_TIME / joint_inertia(self.robot)[j]
 
+    def law_of_bristles(self, j: int) -> tuple[float, float, float]:
+        """(stiffness, damping, time) of the bristles at rate j."""
+        f, m = self._elements[j].friction, joint_inertia(self.robot)[j]
+        assert f is not None
+        assert f.bristles is not None
+        b = f.bristles
+        stiffness = m / b.time**2 if b.stiffness is None else b.stiffness
+        damping = 2.0 * math.sqrt(m * stiffness) if b.damping is None else b.damping
+        return stiffness, damping, b.time
+
+    def bristles_at_start(self, v: Array) -> Array:
+        """The deflections (..., bristles) of joints that have moved at v (..., nv) for long."""
+        out = np.zeros((*v.shape[:-1], len(self.bristles)))
+        for k, j in enumerate(self.bristles):
+            f = self._elements[j].friction
+            assert f is not None
+            sliding = laws.friction(f, self.slip(j), v[..., j]).force
+            out[..., k] = -sliding / self.law_of_bristles(j)[0]
+        return out
+
     # ---- the text ----
 
-    def __call__(self, q: Scalars, v: Scalars) -> Forces:
-        """All parts at q (nq), v (nv)."""
+    def __call__(self, q: Scalars, v: Scalars, z: Scalars | None = None) -> Forces:
+        """All parts at q (nq), v (nv) and deflections z of the bristles; None: friction is that of
+        joints that slide steadily.
+        """
         out = Forces(
             {part: [0.0] * self.robot.nv for part in self.parts},
             dict.fromkeys(self.parts, 0.0),
             dict.fromkeys(self.losses, 0.0),
+            [],
         )
+        waiting = iter(() if z is None else z)
         plain = dict(zip(self.robot.layout.plain_v, self.robot.layout.plain_q, strict=True))
         for j, element in enumerate(self._elements):
             if not self.rest:
                 break
             if any(element.damping):
                 self._add(out, "damping", j, laws.damping(element.damping, v[j]))
-            if element.friction is not None:
+            if z is not None and j in self.bristles:
+                assert element.friction is not None
+                law = self.law_of_bristles(j)
+                found = laws.bristles(element.friction, *law, v[j], next(waiting))
+                self._add(out, "friction", j, found)
+                out.rates.append(found.rate)
+            elif element.friction is not None:
                 self._add(out, "friction", j, laws.friction(element.friction, self.slip(j), v[j]))
             if element.spring is not None and j in plain and len(element.spring.rest) == 1:
                 x = q[plain[j]] - element.spring.rest[0]

@@ -26,13 +26,15 @@ from ramify.trace.program import Port
 
 class Passive(NamedTuple):
     """``total`` (..., nv) of the passive joint forces and its ``parts`` by name; what they store
-    (J) and lose (W) by part, each (...).
+    (J) and lose (W) by part, each (...); ``bristle_rate`` (..., bristles) of LuGre friction whose
+    state was given.
     """
 
     total: Array
     parts: Mapping[str, Array]
     stored: Mapping[str, Array]
     loss: Mapping[str, Array]
+    bristle_rate: Array | None = None
 
 
 def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> PassiveText:
@@ -44,53 +46,65 @@ def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> Passive
     return found
 
 
-def passive_kernel(text: PassiveText, tier: str | None = None) -> Kernel:
-    """(q, v) -> (total, force of each part …, stored, loss)."""
+def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = False) -> Kernel:
+    """(q, v) -> (total, force of each part …, stored, loss); with the states of ``bristles`` as a
+    further input and their rates as a further output.
+    """
     robot = text.robot
     name = "passive_forces"
-    kept_as = f"{name}/{tier} {text.stops} {text.rest}"
+    kept_as = f"{name}/{tier} {text.stops} {text.rest} {bristles}"
     found: Kernel | None = robot.memo.get(kept_as)
     if found is not None:
         return found
 
-    def run(q: list[Scalar], v: list[Scalar]) -> list[list[Scalar]]:
-        all_ = text(q, v)
+    def run(q: list[Scalar], v: list[Scalar], *z: list[Scalar]) -> list[list[Scalar]]:
+        all_ = text(q, v, *z)
         return [
             all_.total,
             *all_.force.values(),
             list(all_.stored.values()),
             [all_.loss.get(part, 0.0) for part in text.parts],
+            *([all_.rates] if z else []),
         ]
 
     n, k = robot.nv, len(text.parts)
     outputs = [Port("total", (n,)), *(Port(part, (n,)) for part in text.parts)]
     outputs += [Port("stored", (k,)), Port("loss", (k,))]
     inputs = [Port("q", (robot.nq,)), Port("v", (n,))]
+    if bristles:
+        inputs.append(Port("bristles", (len(text.bristles),)))
+        outputs.append(Port("bristle_rates", (len(text.bristles),)))
     made = text_kernel(
         robot, name, run, inputs, outputs,
-        lambda _: digest(robot_key(robot), text.fingerprint, name), tier,
+        lambda _: digest(robot_key(robot), text.fingerprint, f"{name} {bristles}"), tier,
     )  # fmt: skip
     kept: Kernel = robot.memo.setdefault(kept_as, made)
     return kept
 
 
 def passive_forces(
-    robot: Robot, q: ArrayLike, v: ArrayLike, stops: bool = True, rest: bool = True
-) -> Passive:
+    robot: Robot, q: ArrayLike, v: ArrayLike, stops: bool = True, rest: bool = True,
+    bristles: ArrayLike | None = None,
+) -> Passive:  # fmt: skip
     """See Model.passive_forces."""
     text = passive_text(robot, stops, rest)
+    given: list[ArrayLike] = []
+    if bristles is not None and (text.bristles or np.size(bristles)):
+        own = f"one entry per joint with LuGre friction, {len(text.bristles)}"
+        given.append(numbers("bristles", bristles, len(text.bristles), own))
     if not text:
         lead = np.broadcast_shapes(
             checked(robot, "q", q, robot.nq).shape[:-1], checked(robot, "v", v, robot.nv).shape[:-1]
         )
         return Passive(np.zeros((*lead, robot.nv)), {}, {}, {})
-    total, *others = passive_kernel(text)(q, v)
-    parts, (stored, loss) = others[: len(text.parts)], others[len(text.parts) :]
+    total, *others = passive_kernel(text, None, bool(given))(q, v, *given)
+    parts, (stored, loss, *rates) = others[: len(text.parts)], others[len(text.parts) :]
     return Passive(
         total,
         dict(zip(text.parts, parts, strict=True)),
         {part: stored[..., i] for i, part in enumerate(text.parts)},
         {part: loss[..., i] for i, part in enumerate(text.parts)},
+        *rates,
     )
 
 

@@ -23,7 +23,11 @@ def slopes(text: PassiveText, q: Array, v: Array) -> tuple[Array, Array]:
     for j, element in enumerate(elements) if text.rest else ():
         a, b, c = element.damping
         d[j] += a + 2.0 * b * abs(v[j]) + 3.0 * c * v[j] * v[j]
-        if element.friction is not None:
+        if j in text.bristles:
+            stiffness, damping, _ = text.law_of_bristles(j)
+            k[j] += stiffness
+            d[j] += damping
+        elif element.friction is not None:
             e = text.slip(j)
             most = max(element.friction.sliding, element.friction.static)
             d[j] += most * e * e / math.hypot(v[j], e) ** 3

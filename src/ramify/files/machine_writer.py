@@ -49,6 +49,9 @@ def _friction(element: Element) -> str:
     more = _mapping(
         static=f.static or None, stribeck_speed=f.stribeck_speed or None, slip_speed=f.slip_speed
     )[1:-1]
+    if (b := f.bristles) is not None:
+        own = _mapping(stiffness=b.stiffness, damping=b.damping, time=b.time)
+        more = ", ".join(filter(None, (more, f"lugre: {own}")))
     return f"{{coulomb: {coulomb}{f', {more}' if more else ''}}}"
 
 

@@ -137,9 +137,20 @@ class SidesPart(Part):
     backward: NotNegative
 
 
+class LugrePart(Part):
+    """Bristles that stick: stiffness (N m/rad or N/m) and damping (N m s or N s/m), by default
+    those that settle in about time (s) with the joint's own inertia.
+    """
+
+    stiffness: Positive | None = None
+    damping: NotNegative | None = None
+    time: Positive | None = None
+
+
 class FrictionPart(Part):
     """Dry friction, N m or N: coulomb (a number, or forward and backward), static above it at rest,
-    stribeck_speed where that falls, slip_speed that smooths the sign of the rate (rad/s or m/s).
+    stribeck_speed where that falls, slip_speed that smooths the sign of the rate (rad/s or m/s);
+    lugre: bristles with a state of their own, which truly stick.
     """
 
     coulomb: Annotated[
@@ -149,6 +160,7 @@ class FrictionPart(Part):
     static: NotNegative = 0.0
     stribeck_speed: NotNegative = 0.0
     slip_speed: Positive | None = None
+    lugre: LugrePart | None = None
 
 
 class SpringPart(Part):

@@ -32,13 +32,26 @@ class Spring:
 
 
 @dataclass(frozen=True)
+class Bristles:
+    """The LuGre law: surfaces stick by bristles that bend, a state of their own, so that a joint at
+    rest stays where it is. ``stiffness`` (N m/rad or N/m) and ``damping`` (N m s or N s/m) of the
+    bristles; None: those of an oscillation of the joint's own inertia that settles in about
+    ``time`` seconds.
+    """
+
+    stiffness: float | None = None
+    damping: float | None = None
+    time: float = 0.005
+
+
+@dataclass(frozen=True)
 class Friction:
     """Dry friction: ``forward`` against positive rates and ``backward`` against negative ones, both
     positive, N m or N.
 
     ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``. The
     sign of the rate v is smoothed to v / sqrt(v^2 + slip_speed^2); None: by the joint's own
-    inertia.
+    inertia. With ``bristles`` the joint truly sticks.
     """
 
     forward: float
@@ -46,6 +59,7 @@ class Friction:
     static: float = 0.0
     stribeck_speed: float = 0.0
     slip_speed: float | None = None
+    bristles: Bristles | None = None
 
     @property
     def sliding(self) -> float:
@@ -200,7 +214,7 @@ def _friction(value: object) -> Friction | None:
         return value
     if not isinstance(value, Mapping):
         value = {"coulomb": value}
-    keys = ("coulomb", "static", "stribeck_speed", "slip_speed")
+    keys = ("coulomb", "static", "stribeck_speed", "slip_speed", "lugre")
     part = _part("friction", value, keys)
     coulomb = part.get("coulomb", 0.0)
     if isinstance(coulomb, Mapping):
@@ -216,17 +230,32 @@ def _friction(value: object) -> Friction | None:
         _number("friction.static", part.get("static", 0.0)),
         _number("friction.stribeck_speed", part.get("stribeck_speed", 0.0)),
         None if slip is None else _number("friction.slip_speed", slip),
+        _bristles(part["lugre"]) if "lugre" in part else None,
     )
-    if made.static and made.static < made.sliding:
+    most = max(forward, backward)
+    if made.static and made.static < most:
         raise ModelError(
-            f"friction.static {made.static:g} is below the sliding friction {made.sliding:g}; it "
-            "must be larger"
+            f"friction.static {made.static:g} is below the sliding friction {most:g}; it must be "
+            "larger"
         )
     if made.static and not made.stribeck_speed:
         raise ModelError("friction.static needs friction.stribeck_speed, the speed where it falls")
     if made.slip_speed == 0.0:
         raise ModelError("friction.slip_speed is 0; it must be above 0: it smooths the sign of v")
+    if made.bristles is not None and not min(made.forward, made.backward):
+        raise ModelError("friction.lugre needs friction.coulomb above 0, in both directions")
     return made if made.sliding or made.static else None
+
+
+def _bristles(value: object) -> Bristles | None:
+    if value is None or value is False:
+        return None
+    part = _part("friction.lugre", {} if value is True else value, ("stiffness", "damping", "time"))
+    made = {key: _number(f"friction.lugre.{key}", x) for key, x in part.items()}
+    for key in ("stiffness", "time"):
+        if made.get(key) == 0.0:
+            raise ModelError(f"friction.lugre.{key} is 0; it must be finite and above 0")
+    return Bristles(**made)
 
 
 def _stop(value: object) -> Stop:

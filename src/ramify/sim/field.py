@@ -1,10 +1,11 @@
 """The equations of motion of a controlled robot as one text: y' = f(t, y, u).
 
 The state is y = [q, v, z, work, loss], and on a ground one more, heat: coordinates, velocities, the
-controller's own states, the work of the actuators, what friction in the joints and what the ground
-have dissipated, integrated with the rest so that every run can be audited. ``u`` are joint forces
-from outside: a table, or a sampled controller's held output. Everything is a function of scalars,
-so the whole right-hand side, controller and ground included, is compiled as one kernel.
+states of the controller and of the bristles of LuGre friction, the work of the actuators, what
+friction in the joints and what the ground have dissipated, integrated with the rest so that every
+run can be audited. ``u`` are joint forces from outside: a table, or a sampled controller's held
+output. Everything is a function of scalars, so the whole right-hand side, controller and ground
+included, is compiled as one kernel.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -93,9 +94,18 @@ class Field:
     implicit: float = 0.0
 
     @cached_property
-    def states(self) -> int:
-        """The controller's own states."""
+    def controlled(self) -> int:
+        """How many states the controller has; they come first in z."""
         return self.control.states if self.control is not None else 0
+
+    @cached_property
+    def states(self) -> int:
+        """How many states z the controller and the bristles of LuGre friction have."""
+        return self.controlled + len(self.machine.bristles)
+
+    def bristles(self, z: Any) -> Any:
+        """The part of z (..., states), or of its columns, that are deflections of bristles."""
+        return z[..., self.controlled :] if isinstance(z, np.ndarray) else z[self.controlled :]
 
     @cached_property
     def size(self) -> int:
@@ -141,7 +151,8 @@ class Field:
         """The controller's joint forces and the rates of its states."""
         if self.control is None:
             return [0.0] * self.model.nv, []
-        tau, rates = self.control.text(self._robot, t, list(q), list(v), list(z))
+        own = list(z)[: self.controlled]
+        tau, rates = self.control.text(self._robot, t, list(q), list(v), own)
         return list(tau), list(rates)
 
     @cached_property
@@ -164,42 +175,49 @@ class Field:
         """
         of_q, of_v, of_z, _ = self.parts
         q, v = self.placed(t, y[of_q], y[of_v])
+        z = list(self.bristles(y[of_z]))
         if self.prescribed is not None:
-            a, tau = self._prescribed_motion(t, q, v, u)
-            return a, tau, [], self._heat(q, v)
+            a, tau = self._prescribed_motion(t, q, v, u, z)
+            return a, tau, self.machine(q, v, z).rates, self._heat(q, v, z)
         tau, rates = (
-            ([0.0] * self.model.nv, [0.0] * self.states)
+            ([0.0] * self.model.nv, [0.0] * self.controlled)
             if self.sampled
             else self.torque(t, q, v, y[of_z])
         )
         tau = self.driven_within([a + b for a, b in zip(tau, u, strict=True)])
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
-        a, heat = self.accelerations(q, v, net)
-        return a, tau, rates, heat
+        a, heat, bent = self.accelerations(q, v, net, z)
+        return a, tau, [*rates, *bent], heat
 
     def accelerations(
-        self, q: list[Scalar], v: list[Scalar], net: list[Scalar]
-    ) -> tuple[list[Scalar], list[Scalar]]:
-        """(a, heat'): accelerations (nv) under joint forces ``net`` and the machine's passive ones,
-        loops honoured; the power lost in the ground, if any, and in the machine.
+        self, q: list[Scalar], v: list[Scalar], net: list[Scalar], z: list[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """(a, heat', z'): accelerations (nv) under joint forces ``net`` and the machine's passive
+        ones, loops honoured; the power lost in the ground, if any, and in the machine; the rates of
+        the bristles z.
         """
-        own = self.machine(q, v)
+        own = self.machine(q, v, z)
         if self.machine:
             net = [f + p for f, p in zip(net, own.total, strict=True)]
         lost = list(own.loss.values())
         if self.contact is None:
-            return self._dynamics(q, v, net)[0], lost
+            return self._dynamics(q, v, net)[0], lost, own.rates
         if self.model.loops:
             _, felt, wrenches = self.contact.reactions(q, v)
             (a,) = self._dynamics(q, v, net, wrenches)
         elif self.implicit:
-            a, felt = self._implicit_step(self.contact, q, v, net)
+            a, felt = self._implicit_step(self.contact, q, v, net, z)
         else:
             a, felt = self.contact.forward_dynamics(q, v, net)
-        return a, [_losses(felt), *lost]
+        return a, [_losses(felt), *lost], own.rates
 
     def _implicit_step(
-        self, contact: ContactText, q: list[Scalar], v: list[Scalar], net: list[Scalar]
+        self,
+        contact: ContactText,
+        q: list[Scalar],
+        v: list[Scalar],
+        net: list[Scalar],
+        z: list[Scalar],
     ) -> tuple[list[Scalar], list[Reaction]]:
         """Accelerations of a linearly implicit step: the ground, and the stiffness k and damping d
         of the joints, which act over the step h like rotors of inertia h d + h^2 k.
@@ -208,7 +226,7 @@ class Field:
         stiffness, damping = servo_gains(None if self.sampled else self.control, self._robot)
         damping = [a + b for a, b in zip(damping, self.damping, strict=True)]
         if self.machine:
-            k, d = machine_gains(self.machine, self.model, q, v)
+            k, d = machine_gains(self.machine, self.model, q, v, z)
             stiffness = [a + b for a, b in zip(stiffness, k, strict=True)]
             damping = [a + b for a, b in zip(damping, d, strict=True)]
         rotors = [h * (d + h * k) for d, k in zip(damping, stiffness, strict=True)]
@@ -264,18 +282,23 @@ class Field:
         return self.prescribed.placed(self._robot, t, q, v)[:2]
 
     def _prescribed_motion(
-        self, t: Scalar, q: list[Scalar], v: list[Scalar], u: Sequence[Scalar]
+        self,
+        t: Scalar,
+        q: list[Scalar],
+        v: list[Scalar],
+        u: Sequence[Scalar],
+        z: list[Scalar],
     ) -> tuple[list[Scalar], list[Scalar]]:
         """(a, tau): friction is overcome where the motion is prescribed, else it acts."""
         assert self.prescribed is not None
-        own = self.machine(q, v).total if self.machine else [0.0] * self.model.nv
+        own = self.machine(q, v, z).total if self.machine else [0.0] * self.model.nv
         held = [p - d * w for p, d, w in zip(own, self.damping, v, strict=True)]
         outside = [f + p for f, p in zip(u, held, strict=True)]
         solved = self.prescribed.solve(self._robot, t, q, v, outside)
         return solved.a, [f - p for f, p in zip(solved.tau, held, strict=True)]
 
-    def _heat(self, q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
-        lost = list(self.machine(q, v).loss.values())
+    def _heat(self, q: list[Scalar], v: list[Scalar], z: list[Scalar]) -> list[Scalar]:
+        lost = list(self.machine(q, v, z).loss.values())
         ground = [] if self.contact is None else [_losses(self.contact.reactions(q, v)[1])]
         return ground + lost
 
@@ -360,8 +383,10 @@ class Field:
         y = np.zeros((*lead, self.size))
         of_q, of_v, of_z, _ = self.parts
         y[..., of_q], y[..., of_v] = q, v
-        if self.control is not None and self.states:
-            y[..., of_z] = self.control.start
+        if self.control is not None and self.controlled:
+            y[..., of_z][..., : self.controlled] = self.control.start
+        if self.machine.bristles:
+            y[..., of_z][..., self.controlled :] = self.machine.bristles_at_start(y[..., of_v])
         return y
 
 

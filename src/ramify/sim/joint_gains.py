@@ -36,7 +36,11 @@ def servo_gains(control: Controller | None, robot: RobotText) -> Gains:
 
 
 def machine_gains(
-    machine: PassiveText, model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]
+    machine: PassiveText,
+    model: Robot,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    z: Sequence[Scalar] | None = None,
 ) -> Gains:
     """Derivatives of the machine's passive forces by the joint's own coordinate and velocity, where
     they resist; forces between joints (tendons) count as if all moved alike.
@@ -45,6 +49,6 @@ def machine_gains(
     out: list[list[Scalar]] = []
     for moved, faster in ((1.0, 0.0), (0.0, 1.0)):
         at = [Jet(x, moved if i in plain else 0.0, None) for i, x in enumerate(q)]
-        found = machine(at, [Jet(x, faster, None) for x in v]).total
+        found = machine(at, [Jet(x, faster, None) for x in v], z).total
         out.append([positive(-rate(force)) for force in found])
     return out[0], out[1]

@@ -48,6 +48,13 @@ def placed(field: Field, t: Array, y: Array) -> Array:
     return y
 
 
+def bristles_of(field: Field, y: Array) -> Array | None:
+    """The deflections (..., bristles) of LuGre friction in rows of y; None where no joint has
+    it.
+    """
+    return field.bristles(y[..., field.parts[2]]) if field.machine.bristles else None
+
+
 class Rates:
     """y' of one state, (t, y) -> y', under forces ``u`` (nv) from outside: compiled where all of it
     can be, else through the robot's kernels and the user's function.
@@ -80,7 +87,8 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     if field.prescribed is not None:
         return _rows(field.text(t, _columns(unit(model, y)), _columns(u)), y.shape[:-1])
     q, v = np.ascontiguousarray(unit(model, y)[..., of_q]), np.ascontiguousarray(y[..., of_v])
-    own: Sequence[Scalar] = [0.0] * field.states
+    own: Sequence[Scalar] = [0.0] * field.controlled
+    z = field.bristles(y[..., of_z])
     tau = u
     if field.control is not None and not field.sampled:
         asked, own = asked_for(field, t, q, v, y[..., of_z])
@@ -88,11 +96,11 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     _refuse_unknown(field, t, tau)
     tau = within_efforts(field, tau)
     friction = np.array(field.damping) * v
-    a, heat = accelerations(field, q, v, tau - friction)
+    a, heat, bent = accelerations(field, q, v, tau - friction, z)
     lead = y.shape[:-1]
     moved = _rows(coordinate_rates(model, _columns(y[..., of_q]), _columns(v)), lead)
     work, loss = ((f * v).sum(axis=-1, keepdims=True) for f in (tau, friction))
-    return np.concatenate([moved, a, _rows(own, lead), work, loss, heat], axis=-1)
+    return np.concatenate([moved, a, _rows(own, lead), bent, work, loss, heat], axis=-1)
 
 
 def _rows(columns: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
@@ -117,32 +125,36 @@ def _refuse_unknown(field: Field, t: float, tau: Array) -> None:
         )
 
 
-def accelerations(field: Field, q: Array, v: Array, net: Array) -> tuple[Array, Array]:
-    """(a, heat'): accelerations (..., nv) under net joint forces and the machine's passive ones;
-    the power (..., 1) lost in the ground, if there is one, and that of the machine's losses.
+def accelerations(
+    field: Field, q: Array, v: Array, net: Array, z: Array
+) -> tuple[Array, Array, Array]:
+    """(a, heat', z'): accelerations (..., nv) under net joint forces and the machine's passive
+    ones; the power (..., 1) lost in the ground, if there is one, and that of the machine's losses;
+    the rates of the bristles z (..., bristles).
     """
     if field.baumgarte or field.implicit:
-        lead, columns = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net))
+        lead, columns = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z))
         with np.errstate(all="ignore"):
             found = field.accelerations(*columns)
-        a, heat = (
+        a, heat, bent = (
             np.stack([np.broadcast_to(x, lead) for x in part], axis=-1)
             if part
             else np.zeros((*lead, 0))
             for part in found
         )
-        return a, heat
-    lost = np.zeros((*q.shape[:-1], 0))
+        return a, heat, bent
+    lost = bent = np.zeros((*q.shape[:-1], 0))
     if field.machine:
-        own = passive_forces(field.model, q, v, field.stops, field.passive)
+        own = passive_forces(field.model, q, v, field.stops, field.passive, z)
+        bent = bent if own.bristle_rate is None else own.bristle_rate
         net = net + own.total
         if field.machine.losses:
             lost = np.stack([own.loss[part] for part in field.machine.losses], axis=-1)
     if field.contact is None:
-        return kernel(field.model, "forward_dynamics")(q, v, net), lost
+        return kernel(field.model, "forward_dynamics")(q, v, net), lost, bent
     *_, loss, wrenches = field.contact.forces(q, v)
     a = kernel(field.model, "forward_dynamics_wrenches")(q, v, net, wrenches)
-    return a, np.concatenate([loss.sum(axis=-1, keepdims=True), lost], axis=-1)
+    return a, np.concatenate([loss.sum(axis=-1, keepdims=True), lost], axis=-1), bent
 
 
 def within_efforts(field: Field, tau: Array) -> Array:
@@ -201,6 +213,8 @@ def entry_name(field: Field, place: int) -> str:
         names[place]
         if place < len(names)
         else "the controller"
+        if place < field.parts[2].start + field.controlled
+        else "the bristles"
         if place < field.parts[3].start
         else "the work"
     )
@@ -230,7 +244,7 @@ def felt(field: Field, y: Array) -> Contacts | None:
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
     field = replace(field, implicit=0.0) if field.implicit else field
-    of_q, of_v, _, _ = field.parts
+    of_q, of_v, of_z, _ = field.parts
     if field.prescribed is not None:
         found = field.observe(t, list(y.T), list(held.T))[:2]
         return stacked(found[0], t.shape), stacked(found[1], t.shape)
@@ -242,18 +256,17 @@ def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Arra
     finite = np.isfinite(net).all(axis=1)
     a = np.full_like(net, np.nan)
     own = field.accelerated(t[finite], y[finite], held[finite])
-    a[finite] = (
-        accelerations(field, y[finite][:, of_q], y[finite][:, of_v], net[finite])[0]
-        if own is None
-        else own
-    )
+    if own is None:
+        q, v, z = (y[finite][:, part] for part in (of_q, of_v, of_z))
+        own = accelerations(field, q, v, net[finite], field.bristles(z))[0]
+    a[finite] = own
     return a, tau
 
 
 def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     """The controller's joint forces (T, nv): all rows at once where that works, else one by one."""
     of_q, of_v, of_z, _ = field.parts
-    rows = y[:, of_q], y[:, of_v], y[:, of_z]
+    rows = y[:, of_q], y[:, of_v], y[:, of_z][:, : field.controlled]
     if control.traceable:
         try:
             return control.torque(field.model, t, *rows, ground=field.contact)

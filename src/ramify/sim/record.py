@@ -22,7 +22,7 @@ from ramify.contact.record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, StateError
 from ramify.core.version import __version__
-from ramify.drives.questions import Passive, passive_forces
+from ramify.drives.questions import Passive, passive_forces, passive_text
 from ramify.files.robot_writer import to_yaml
 from ramify.kernels.questions import energy, momentum
 from ramify.loops.record import Loops
@@ -61,7 +61,8 @@ class Run:
     "event: …", "interrupted" or "failed: …". ``desired`` is the motion asked for at the times t,
     where there was one, NaN in columns left free; ``contacts`` is what the contact points felt,
     where there was a ground; ``loops`` are the gaps and multipliers of closed loops. ``recorded``
-    is the metadata of a run read from a file. Times and states must be finite; a force that is not
+    is the metadata of a run read from a file; ``bristles`` (T, n) are the deflections of LuGre
+    friction, where a joint has it. Times and states must be finite; a force that is not
     known may be NaN.
 
     Raises StateError where an array has the wrong shape, is not finite, or where time does not
@@ -82,6 +83,7 @@ class Run:
     contacts: Contacts | None = None
     loops: Loops | None = None
     recorded: Mapping[str, Any] | None = None
+    bristles: Array | None = None
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -105,6 +107,9 @@ class Run:
                 )
             ),
         )
+        if self.bristles is not None:
+            names = self.columns["bristles"]
+            put(self, "bristles", _frozen("bristles", self.bristles, (len(self.t), len(names))))
         if self.contacts is not None and self.contacts.stored.shape != (len(self.t),):
             raise StateError(
                 f"contacts has {self.contacts.stored.shape} rows; this result needs "
@@ -134,9 +139,11 @@ class Run:
     def columns(self) -> Mapping[str, tuple[str, ...]]:
         """A name per column of ``t``, ``q``, ``v``, ``a`` and ``tau``."""
         of = self.model.velocities
-        loops = {"constraint": self.loops.names} if self.loops is not None else {}
+        more = {"constraint": self.loops.names} if self.loops is not None else {}
+        if self.bristles is not None:
+            more["bristles"] = tuple(of[j] for j in passive_text(self.model).bristles)
         return MappingProxyType(
-            {"t": ("t",), "q": self.model.coordinates, "v": of, "a": of, "tau": of, **loops}
+            {"t": ("t",), "q": self.model.coordinates, "v": of, "a": of, "tau": of, **more}
         )
 
     @cached_property
@@ -191,8 +198,8 @@ class Run:
         """Passive joint forces of the machine that acted, in all and by part: see
         ``Model.passive_forces``.
         """
-        on = (bool(self.options.get(key, False)) for key in ("stops", "passive"))
-        return passive_forces(self.model, self.q, self.v, *on)
+        stops, rest = (bool(self.options.get(key, False)) for key in ("stops", "passive"))
+        return passive_forces(self.model, self.q, self.v, stops, rest, self.bristles)
 
     @cached_property
     def limits_reached(self) -> tuple[Reached, ...]:

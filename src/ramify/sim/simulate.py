@@ -37,7 +37,7 @@ from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
 from ramify.sim.pieces import Piece, Progress, Stretch, first_event
 from ramify.sim.progress_bar import ProgressBar
-from ramify.sim.rates import Rates, desired, felt, observed, placed, sample, unit
+from ramify.sim.rates import Rates, bristles_of, desired, felt, observed, placed, sample, unit
 from ramify.sim.record import Run, Work
 from ramify.sim.shared_code import shared
 
@@ -319,6 +319,7 @@ class _Simulation:
             field.model, t, y[:, of_q], y[:, of_v], a, tau,
             Work(work, loss + y[:, field.of_heat].sum(axis=1)), options, stats, self.status,
             desired(field.model, field.control, None, t), contacts, self._loops(y, tau, contacts),
+            bristles=bristles_of(field, y),
         )  # fmt: skip
 
     def _loops(self, y: Array, tau: Array, contacts: Contacts | None) -> Loops | None:
@@ -327,7 +328,8 @@ class _Simulation:
         of_q, of_v, _, _ = self.field.parts
         q, v, model = y[:, of_q], y[:, of_v], self.field.model
         net = tau - np.array(self.field.damping) * v
-        net = net + passive_forces(model, q, v, self.field.stops, self.field.passive).total
+        on, z = (self.field.stops, self.field.passive), bristles_of(self.field, y)
+        net = net + passive_forces(model, q, v, *on, z).total
         return observed_loops(
             model, q, v, net, None if contacts is None else contacts.wrenches(model, q)
         )
@@ -338,8 +340,9 @@ class _Simulation:
         kinetic, potential = energy(self.field.model, rows[:, of_q], rows[:, of_v])
         work, loss = rows[:, of_work].T
         own = passive_forces(
-            self.field.model, rows[:, of_q], rows[:, of_v], self.field.stops, self.field.passive
-        )
+            self.field.model, rows[:, of_q], rows[:, of_v], self.field.stops, self.field.passive,
+            bristles_of(self.field, rows),
+        )  # fmt: skip
         total = kinetic + potential - work + loss + rows[:, self.field.of_heat].sum(axis=1)
         total = total + sum(own.stored.values())
         if self.field.contact is not None:

@@ -67,6 +67,11 @@ def variables(result: Run) -> list[Variable]:
             "dissipated", time, result.work.dissipated, ("J",), "energy lost since the first row"
         ),
     ]
+    if result.bristles is not None:
+        unit = dict(zip(result.columns["v"], units["v"], strict=True))
+        own = tuple(unit[name].removesuffix("/s") for name in result.columns["bristles"])
+        what = "deflection of the bristles of LuGre friction"
+        found.append(Variable("bristles", ("time", "bristle"), result.bristles, own, what))
     if result.contacts is not None:
         found += _contact_variables(result.contacts)
     if result.desired is not None:
@@ -158,6 +163,8 @@ def _accelerations(desired: Motion, result: Run) -> Array:
 def labels(result: Run) -> dict[str, tuple[str, ...]]:
     """The names along each dimension but time."""
     found = {"coordinate": result.columns["q"], "velocity": result.columns["v"]}
+    if result.bristles is not None:
+        found["bristle"] = result.columns["bristles"]
     if result.contacts is not None:
         found |= {"contact": result.contacts.names, "axis": ("x", "y", "z")}
     if result.loops is not None:
@@ -290,7 +297,8 @@ def open_result(path: str | os.PathLike[str], model: Robot | None = None) -> Run
         return Run(
             robot, t, wide["q"], wide["v"], wide["a"], wide["tau"],
             Work(arrays["actuator_work"], arrays["dissipated"]), meta["options"], meta["stats"],
-            meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), recorded=meta,
+            meta["status"], desired, _contacts(meta, arrays), _loops(robot, arrays), meta,
+            arrays.get("bristles"),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError) as error:
         raise SimulationError(f"{given}: the run in it is not whole: {error}") from None

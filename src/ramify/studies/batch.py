@@ -22,7 +22,7 @@ from ramify.sim.integrators import AUTO, find
 from ramify.sim.machine_steps import too_stiff
 from ramify.sim.make_field import make_field
 from ramify.sim.options import RUNAWAY
-from ramify.sim.rates import desired, observed, unit
+from ramify.sim.rates import bristles_of, desired, observed, unit
 from ramify.sim.record import Work
 from ramify.sim.shared_code import SharedField, shared
 from ramify.sim.stepping import stepper
@@ -177,6 +177,7 @@ def _result(
             Work(work, loss + y[:, field.of_heat].sum(axis=1)),
             options,
             stats,
+            bristles=bristles_of(field, y),
         ),
         desired=wanted,
     )
