@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ramify.scenario_files.shipped import scenarios
     from ramify.sim.linearize import linearize
     from ramify.sim.rollout import Rollout, rollout
+    from ramify.sim.varied_field import parameters
     from ramify.studies.study import Study, study
 
 _LAZY = {
@@ -48,6 +49,7 @@ _LAZY = {
     "load": "ramify.api.build",
     "robots": "ramify.files.load",
     "linearize": "ramify.sim.linearize",
+    "parameters": "ramify.sim.varied_field",
     "rollout": "ramify.sim.rollout",
     "scenario": "ramify.scenario_files.scenario",
     "scenarios": "ramify.scenario_files.shipped",
@@ -69,8 +71,9 @@ __all__ = [
     "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result",
     "Rollout", "Scenario", "SimulationError", "StateError", "Study", "contact", "control",
     "euler_joint", "euler_joints", "formulations", "from_dh", "linearize", "load", "motion",
-    "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads", "view",
-    "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload", "with_tool",
+    "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads",
+    "view", "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload",
+    "with_tool",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -96,6 +96,7 @@ class Model(Robot):
         *,
         multipliers: Literal[False] = False,
         passive: bool = False,
+        parameters: ByName = None,
     ) -> Array: ...
 
     @overload
@@ -108,6 +109,7 @@ class Model(Robot):
         *,
         multipliers: Literal[True],
         passive: bool = False,
+        parameters: ByName = None,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -120,6 +122,7 @@ class Model(Robot):
         *,
         multipliers: bool,
         passive: bool = False,
+        parameters: ByName = None,
     ) -> Array | tuple[Array, Array]: ...
 
     def inverse_dynamics(
@@ -131,6 +134,7 @@ class Model(Robot):
         *,
         multipliers: bool = False,
         passive: bool = False,
+        parameters: ByName = None,
     ) -> Array | tuple[Array, Array]:
         """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
 
@@ -138,10 +142,17 @@ class Model(Robot):
         world-aligned, in N m and N. With loops (eq. 8.4) tau is zero where nothing drives, and the
         shortest of several; with ``multipliers`` (tau, multipliers (..., nc)). With ``passive`` tau
         is what drives must give beside springs, damping, friction and stops (trees alone).
+        ``parameters``: constants of the robot by name (``rf.parameters(model)``) with one value a
+        state, e.g. {"link3.mass": (N,)}.
         """
         if passive:
             self._tree_only("inverse_dynamics(passive=True)")
-            return self.inverse_dynamics(q, v, a, wrenches) - passive_forces(self, q, v).total
+            found = self.inverse_dynamics(q, v, a, wrenches, parameters=parameters)
+            return found - passive_forces(self, q, v).total
+        if parameters is not None:
+            if self.loops or multipliers:
+                solve.inverse_dynamics(self._closed(), q, v, a, wrenches)  # the motion is checked
+            return self._varied("inverse_dynamics", parameters, wrenches, multipliers, q, v, a)
         if self.loops or multipliers:
             answer = solve.inverse_dynamics if multipliers else solve.closed_forces
             return answer(self._closed(), q, v, a, wrenches)
@@ -161,6 +172,7 @@ class Model(Robot):
         *,
         multipliers: Literal[False] = False,
         passive: bool = False,
+        parameters: ByName = None,
     ) -> Array: ...
 
     @overload
@@ -173,6 +185,7 @@ class Model(Robot):
         *,
         multipliers: Literal[True],
         passive: bool = False,
+        parameters: ByName = None,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -185,6 +198,7 @@ class Model(Robot):
         *,
         multipliers: bool,
         passive: bool = False,
+        parameters: ByName = None,
     ) -> Array | tuple[Array, Array]: ...
 
     def forward_dynamics(
@@ -196,12 +210,18 @@ class Model(Robot):
         *,
         multipliers: bool = False,
         passive: bool = False,
+        parameters: ByName = None,
     ) -> Array | tuple[Array, Array]:
         """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs.
-        8.6, 8.7). wrenches, multipliers and ``passive`` as in ``inverse_dynamics``.
+        8.6, 8.7). wrenches, multipliers, ``passive`` and ``parameters`` as in ``inverse_dynamics``.
         """
         if passive:
             tau = np.asarray(tau, dtype=np.float64) + passive_forces(self, q, v).total
+        if parameters is not None:
+            if self.loops or multipliers:
+                solve.refuse_open(self._closed(), q)
+            name = "forward_dynamics"
+            return self._varied(name, parameters, wrenches, multipliers, q, v, tau)
         if self.loops or multipliers:
             answer = solve.forward_dynamics if multipliers else solve.closed_accelerations
             return answer(self._closed(), q, v, tau, wrenches)
@@ -210,6 +230,22 @@ class Model(Robot):
         return self.kernel("forward_dynamics_wrenches")(
             q, v, tau, questions.applied_wrenches(self, wrenches, q)
         )
+
+    def _varied(
+        self, name: str, parameters: Mapping[str, ArrayLike], wrenches: Wrenches,
+        multipliers: bool, q: ArrayLike, *inputs: ArrayLike,
+    ) -> Any:  # fmt: skip
+        """A question about forces of a robot with other constants."""
+        if wrenches is not None:
+            name, inputs = (
+                f"{name}_wrenches",
+                (*inputs, questions.applied_wrenches(self, wrenches, q)),
+            )
+        if not self.loops:
+            return questions.varied(self, name, parameters, q, *inputs)
+        name += "_multipliers" if name.startswith("forward") else ""
+        tau_or_a, lam, *_ = questions.varied(self, name, parameters, q, *inputs)
+        return (tau_or_a, lam) if multipliers else tau_or_a
 
     def passive_forces(self, q: ArrayLike, v: ArrayLike, bristles: Maybe = None) -> Passive:
         """Passive(total, parts, stored, loss, bristle_rate): joint forces (..., nv) of springs,
@@ -252,12 +288,16 @@ class Model(Robot):
             solve.refuse_overdriven(self, q, floating.prescribed_coordinates(self, prescribed))
         return floating.hybrid_dynamics(self, q, v, a_joints, prescribed, tau, wrenches)
 
-    def mass_matrix(self, q: ArrayLike) -> Array:
+    def mass_matrix(self, q: ArrayLike, parameters: ByName = None) -> Array:
         """Generalized inertia matrix (..., nv, nv) by composite bodies (eqs. 5.18-5.21)."""
+        if parameters is not None:
+            return questions.varied(self, "mass_matrix", parameters, q)
         return self._mass_matrix.call(q)
 
-    def mass_matrix_inverse(self, q: ArrayLike) -> Array:
+    def mass_matrix_inverse(self, q: ArrayLike, parameters: ByName = None) -> Array:
         """Inverse of the generalized inertia matrix (..., nv, nv), analytically (eq. 5.38)."""
+        if parameters is not None:
+            return questions.varied(self, "mass_matrix_inverse", parameters, q)
         return self._mass_matrix_inverse.call(q)
 
     def udu(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
@@ -272,18 +312,24 @@ class Model(Robot):
             return self._udu_inverse.call(q)
         return questions.udu_inverse(self, q, level)
 
-    def bias(self, q: ArrayLike, v: ArrayLike) -> Array:
+    def bias(self, q: ArrayLike, v: ArrayLike, parameters: ByName = None) -> Array:
         """h (..., nv): the forces that hold the accelerations at zero: Coriolis, centrifugal and
         gravity.
         """
+        if parameters is not None:
+            return questions.varied(self, "bias", parameters, q, v)
         return self._bias.call(q, v)
 
-    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike) -> Array:
+    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, parameters: ByName = None) -> Array:
         """C (..., nv, nv) with C v the velocity part of the bias and dI/dt - 2 C skew-symmetric."""
+        if parameters is not None:
+            return questions.varied(self, "coriolis_matrix", parameters, q, v)
         return self._coriolis_matrix.call(q, v)
 
-    def gravity_forces(self, q: ArrayLike) -> Array:
+    def gravity_forces(self, q: ArrayLike, parameters: ByName = None) -> Array:
         """g (..., nv): the forces that hold the robot at rest."""
+        if parameters is not None:
+            return questions.varied(self, "gravity_forces", parameters, q)
         return self._gravity_forces.call(q)
 
     # ---- loops ----
@@ -318,8 +364,10 @@ class Model(Robot):
 
     # ---- kinematics ----
 
-    def kinematics(self, q: ArrayLike) -> Kinematics:
+    def kinematics(self, q: ArrayLike, parameters: ByName = None) -> Kinematics:
         """World poses of all bodies."""
+        if parameters is not None:
+            return questions.varied(self, "kinematics", parameters, q)
         return self._kinematics.call(q)
 
     def pose(self, q: ArrayLike, name: str) -> Pose:
@@ -347,18 +395,24 @@ class Model(Robot):
 
     # ---- energy, momentum, reactions ----
 
-    def energy(self, q: ArrayLike, v: ArrayLike) -> Energy:
+    def energy(self, q: ArrayLike, v: ArrayLike, parameters: ByName = None) -> Energy:
         """Energy(kinetic, potential), each (...), in J."""
+        if parameters is not None:
+            return questions.varied(self, "energy", parameters, q, v)
         return self._energy.call(q, v)
 
-    def momentum(self, q: ArrayLike, v: ArrayLike) -> Momentum:
+    def momentum(self, q: ArrayLike, v: ArrayLike, parameters: ByName = None) -> Momentum:
         """Momentum(linear, angular) of the whole robot, each (..., 3); angular about the centre of
         mass.
         """
+        if parameters is not None:
+            return questions.varied(self, "momentum", parameters, q, v)
         return self._momentum.call(q, v)
 
-    def center_of_mass(self, q: ArrayLike) -> Array:
+    def center_of_mass(self, q: ArrayLike, parameters: ByName = None) -> Array:
         """Centre of mass (..., 3) of the moving bodies, world frame, m."""
+        if parameters is not None:
+            return questions.varied(self, "center_of_mass", parameters, q)
         return self._center_of_mass.call(q)
 
     def centroidal_momentum_matrix(self, q: ArrayLike) -> Array:
@@ -421,14 +475,17 @@ class Model(Robot):
             return self._forward_dynamics_derivatives.call(q, v, tau)
         return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
 
-    def derivatives(self, name: str, *inputs: ArrayLike) -> tuple[tuple[Array, ...], ...]:
+    def derivatives(
+        self, name: str, *inputs: ArrayLike, parameters: ByName = None
+    ) -> tuple[tuple[Any, ...], ...]:
         """Partial derivatives of any algorithm (a name as in ``kernel``): for every result, those
         by each input, of the shape (batch, shape of the result, columns).
 
-        By q there is a column per velocity, as in ``inverse_dynamics_derivatives``. Large programs
+        By q there is a column per velocity, as in ``inverse_dynamics_derivatives``. With
+        ``parameters`` the last item is a mapping: the derivatives by each of them. Large programs
         are interpreted, not compiled.
         """
-        return slopes.derivatives(self, name, inputs)
+        return slopes.derivatives(self, name, inputs, parameters=parameters)
 
     def derivative_along(
         self, name: str, inputs: Sequence[ArrayLike], directions: Sequence[ArrayLike]

@@ -55,6 +55,11 @@ def _apply(name: str, *args: Scalar) -> Scalar:
     )(*args)
 
 
+def given(x: Scalar) -> bool:
+    """Whether a number may differ from zero: all that are not known beforehand may."""
+    return not isinstance(x, (float, int)) or x != 0.0
+
+
 def sin(x: Scalar) -> Scalar:
     """Sine of an angle in radians."""
     return _apply("sin", x)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ramify.codegen.keys import digest
-from ramify.core.scalar import Scalar, floor, select
+from ramify.core.scalar import Scalar, floor, given, select
 from ramify.drives.passive import PassiveText
 from ramify.drives.places import Places, times
 from ramify.drives.transmission import reach
@@ -131,4 +131,4 @@ def clamped(x: Scalar, bounds: Range) -> Scalar:
 
 def _affine(law: tuple[float, float, float], length: Scalar, speed: Scalar) -> Scalar:
     a, b, c = law
-    return a + (b * length + c * speed) if b or c else a
+    return a + (b * length + c * speed) if given(b) or given(c) else a

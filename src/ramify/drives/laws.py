@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ramify.core.scalar import Scalar, select, sqrt
+from ramify.core.scalar import Scalar, given, select, sqrt
 from ramify.model.elements import Cubic, Friction
 
 
@@ -47,7 +47,7 @@ def friction(law: Friction, slip: float, v: Scalar) -> Answer:
     if law.static:
         x = v * (1.0 / law.stribeck_speed)
         height = mean + (law.static - mean) / (1.0 + x * x)
-    skew = asym / mean if mean else 0.0
+    skew = asym / mean if given(asym) else 0.0
     force = -(height * s * (1.0 + skew * s))
     return Answer(force, 0.0, -force * v)
 

@@ -15,7 +15,7 @@ import numpy as np
 from ramify.codegen.keys import digest
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, given
 from ramify.core.spatial import Vec3
 from ramify.drives import laws
 from ramify.drives.places import Places, times
@@ -81,7 +81,7 @@ class PassiveText:
         self._elements = [element for joint in robot.joints for element in joint.machine]
         found = {
             "spring": any(e.spring for e in self._elements),
-            "damping": any(any(e.damping) for e in self._elements),
+            "damping": any(map(given, (x for e in self._elements for x in e.damping))),
             "friction": any(e.friction for e in self._elements),
             "stop": stops and (bool(self.limits) or any(e.cone < math.inf for e in self._elements)),
             "tendon": any(any(t.stiffness) or any(t.damping) for t in robot.tendons),
@@ -192,7 +192,7 @@ class PassiveText:
         for j, element in enumerate(self._elements):
             if not self.rest:
                 break
-            if any(element.damping):
+            if any(map(given, element.damping)):
                 self._add(out, "damping", j, laws.damping(element.damping, v[j]))
             if z is not None and j in self.bristles:
                 assert element.friction is not None

@@ -18,7 +18,7 @@ from ramify.core.records import add
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3
 from ramify.model.link import Link, Pose
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, once
 from ramify.model.skeleton import as_pose
 
 Column = Sequence[Any]
@@ -144,8 +144,9 @@ class Matrix:
         return [self.entries.get((i, j), 0.0) for i in range(self.n) for j in range(self.n)]
 
 
+@once
 def tree_of(model: Robot) -> Tree:
-    """The tree of a model's links, as numbers."""
+    """The tree of a model's links, as numbers (see ``ramify.dynamics.parameters`` for others)."""
     skeleton = model.skeleton
     gravity = Vec3(*(float(g) for g in skeleton.root.rotation.T @ np.array(model.gravity)))
     return Tree(skeleton.links, skeleton.parents, as_pose(skeleton.root), gravity, skeleton.balls)

@@ -25,15 +25,18 @@ def kernel_key(
     name: str,
     extras: Sequence[Sequence[float]] = (),
     layout: Sequence[Arranged] = (),
+    parameters: Sequence[str] = (),
 ) -> str:
     """The key of an algorithm's kernel for a robot; ``extras`` are the columns that say which body
-    or joints are meant, ``layout`` the order of the results.
+    or joints are meant, ``layout`` the order of the results, ``parameters`` the constants that are
+    inputs.
     """
     return digest(
         name,
         robot_key(robot),
         _bytes(x for column in extras for x in column),
         *(_bytes([result.source, *result.places]) for result in layout),
+        *parameters,
     )
 
 

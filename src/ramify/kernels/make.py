@@ -5,6 +5,7 @@ robot.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -14,6 +15,7 @@ from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, RamifyError, StateError
 from ramify.core.messages import near
+from ramify.dynamics.parameters import by_name, chosen, rigid_parameters, tree_with
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.kernels.closed import closed_algorithms
@@ -36,16 +38,23 @@ _REFUSED_PAIRS = 40_000
 Tier = Literal["unrolled", "rolled", "numpy"]
 
 
-def kernel(robot: Robot, name: str, tier: Tier | None = None, which: Which = None) -> Kernel:
+def kernel(
+    robot: Robot,
+    name: str,
+    tier: Tier | None = None,
+    which: Which = None,
+    parameters: tuple[str, ...] = (),
+) -> Kernel:
     """The kernel of an algorithm, made when it is first asked for; ``which``: of one body, or of
-    some joints.
+    some joints; ``parameters``: constants of the robot that are its last input, side by side.
     """
-    key = name if tier is None and which is None else f"{name}/{tier}:{which}"
+    plain = tier is None and which is None and not parameters
+    key = name if plain else f"{name}/{tier}:{which}{parameters or ''}"
     found: Kernel | None = robot.memo.get(key)
     return (
         found
         if found is not None
-        else robot.memo.setdefault(key, make_kernel(robot, name, tier, which))
+        else robot.memo.setdefault(key, make_kernel(robot, name, tier, which, parameters))
     )
 
 
@@ -82,12 +91,18 @@ _OPEN_ONLY = (
 """Algorithms of trees that would give wrong numbers for a closed system."""
 
 
-def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) -> Kernel:
+def make_kernel(
+    model: Robot,
+    name: str,
+    tier: str | None,
+    which: Which = None,
+    parameters: tuple[str, ...] = (),
+) -> Kernel:
     """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in
     demand.
 
     ``which``: for an algorithm that belongs to one body its index, for one that belongs to some
-    joints their names.
+    joints their names. ``parameters`` as in ``kernel``; loops know none.
     """
     algorithm = algorithm_of(model, name)
     if tier not in (None, "unrolled", "rolled", "numpy"):
@@ -95,11 +110,20 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
     tree = tree_of(model)
     links = len(tree.links)
     extras = extra_columns(model, algorithm, which)
-    text = plain_text(algorithm, model, extras)
+    varied = chosen(rigid_parameters(model), parameters, model.name)
+    text: Callable[..., list[list[Any]]] = plain_text(algorithm, model, extras)
     inputs, written = (
         tuple(Port(p.name, _shape(p, model)) for p in ports)
         for ports in (algorithm.inputs, algorithm.outputs)
     )
+    if varied:
+        inputs += (Port("parameters", (sum(p.size for p in varied),)),)
+
+        def with_values(*columns: list[Any]) -> list[list[Any]]:
+            made = tree_with(model, by_name(varied, columns[-1]))
+            return plain_text(algorithm, model, extras, made)(*columns[:-1])
+
+        text = with_values
     layout = algorithm.layout(model) if algorithm.layout else ()
     outputs = tuple(result.port for result in layout) or written
 
@@ -121,7 +145,9 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
         return trace(name, answered, inputs, outputs)
 
     starts = tuple(i for i, _ in model.layout.balls)
-    unrolled = Unrolled(program, lambda: kernel_key(model, name, extras, layout), name, starts)
+    unrolled = Unrolled(
+        program, lambda: kernel_key(model, name, extras, layout, parameters), name, starts
+    )
     closed = algorithm is not ALGORITHMS.get(name)
     size = _size(tree, any(p.per == "pair" for p in algorithm.outputs))
     first: Backend
@@ -139,13 +165,13 @@ def make_kernel(model: Robot, name: str, tier: str | None, which: Which = None) 
                 "tier='rolled'"
             )
         first = unrolled
-    elif closed:
+    elif closed or varied:
         if tier == "rolled":
-            raise RamifyError(
-                f"{name} of a robot with loops is straight-line code; leave out tier='rolled'"
-            )
-        first = unrolled if links <= MOST_LINKS and unrolled.cached() else plain
-        better = unrolled if first is plain and links <= MOST_LINKS else None
+            whose = "with parameters" if varied else "of a robot with loops"
+            raise RamifyError(f"{name} {whose} is straight-line code; leave out tier='rolled'")
+        fits = (links if closed else size) <= MOST_LINKS
+        first = unrolled if fits and unrolled.cached() else plain
+        better = unrolled if first is plain and fits else None
     else:
         first = rolled(algorithm, model, tree, extras)
         if layout and not arranged(algorithm, model):

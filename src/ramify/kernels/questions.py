@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers, real, together
 from ramify.core.errors import RamifyError, StateError
+from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.make import kernel
 from ramify.model.answers import UDU, Energy, Kinematics, Momentum, Pose
 from ramify.model.configuration import checked, configuration
@@ -98,6 +99,12 @@ def pose(model: Robot, q: ArrayLike, name: str) -> Pose:
     poses = kinematics(model, q)
     R, p = poses.rotation[..., body, :, :], poses.position[..., body, :]
     return Pose(R @ frame.rotation, R @ frame.position + p)
+
+
+def varied(model: Robot, name: str, parameters: Mapping[str, ArrayLike], *inputs: ArrayLike) -> Any:
+    """What an algorithm gives where constants of the robot have other values, one a state."""
+    names, values = packed(rigid_parameters(model), parameters, model.name)
+    return kernel(model, name, parameters=names)(*inputs, values)
 
 
 def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from ramify.codegen.keys import digest
 from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array, real, together
 from ramify.core.errors import StateError
+from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.columns import Which
 from ramify.kernels.keys import robot_key
 from ramify.kernels.make import algorithm_of, kernel
@@ -29,10 +30,12 @@ _COMPILED: Final = 30_000
 class _Tangent:
     """The derivative of an algorithm along a direction in all its inputs."""
 
-    def __init__(self, robot: Robot, name: str, which: Which) -> None:
-        self.of: Program = kernel(robot, name, which=which).program
+    def __init__(
+        self, robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()
+    ) -> None:
+        self.of: Program = kernel(robot, name, which=which, parameters=parameters).program
         self.program = tangent(self.of, range(len(self.of.inputs)))
-        key = digest("tangent", name, robot_key(robot), repr(which))
+        key = digest("tangent", name, robot_key(robot), repr(which), *parameters)
         self._code = Unrolled(lambda: self.program, lambda: key, f"{name}_tangent")
         self._compiles = llvm_available() and len(self.program.order) <= _COMPILED
 
@@ -46,18 +49,48 @@ class _Tangent:
         return out
 
 
-def _tangent(robot: Robot, name: str, which: Which) -> _Tangent:
+def _tangent(robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()) -> _Tangent:
     algorithm_of(robot, name)
-    key = f"tangent of {name}:{which}"
+    key = f"tangent of {name}:{which}{parameters or ''}"
     found: _Tangent | None = robot.memo.get(key)
-    return found if found is not None else robot.memo.setdefault(key, _Tangent(robot, name, which))
+    if found is None:
+        found = robot.memo.setdefault(key, _Tangent(robot, name, which, parameters))
+    return found
 
 
 def derivatives(
-    robot: Robot, name: str, inputs: Sequence[ArrayLike], which: Which = None
-) -> tuple[tuple[Array, ...], ...]:
+    robot: Robot,
+    name: str,
+    inputs: Sequence[ArrayLike],
+    which: Which = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+) -> tuple[tuple[Any, ...], ...]:
     """See Model.derivatives."""
-    made = _tangent(robot, name, which)
+    if parameters is not None:
+        return _by_parameters(robot, name, inputs, which, parameters)
+    return _slopes(robot, name, _tangent(robot, name, which), inputs)
+
+
+def _by_parameters(
+    robot: Robot,
+    name: str,
+    inputs: Sequence[ArrayLike],
+    which: Which,
+    parameters: Mapping[str, ArrayLike],
+) -> tuple[tuple[Any, ...], ...]:
+    """The same, with the last column of every result by parameter."""
+    known = rigid_parameters(robot)
+    names, values = packed(known, parameters, robot.name)
+    found = _slopes(robot, name, _tangent(robot, name, which, names), [*inputs, values])
+    ends = np.cumsum([known[key].size for key in names])[:-1].tolist()
+    return tuple(
+        (*by, dict(zip(names, np.split(last, ends, axis=-1), strict=True))) for *by, last in found
+    )
+
+
+def _slopes(
+    robot: Robot, name: str, made: _Tangent, inputs: Sequence[ArrayLike]
+) -> tuple[tuple[Array, ...], ...]:
     given, lead = _given(robot, name, made.of.inputs, inputs)
     states = len(given[0])
     slopes: list[list[Array]] = [[] for _ in made.of.outputs]

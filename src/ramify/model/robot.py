@@ -231,3 +231,8 @@ def once(ask: Callable[[Robot], T]) -> Callable[[Robot], T]:
         return found
 
     return answer
+
+
+def known_answer(robot: Robot, ask: Callable[[Robot], T], answer: T) -> None:
+    """Settle what a question of ``once`` will answer for a robot."""
+    robot.memo[f"{ask.__module__}.{ask.__qualname__}"] = answer

@@ -21,6 +21,7 @@ from ramify.control.function import refuse_undriven
 from ramify.control.robot import RobotText
 from ramify.core.arrays import Array, together
 from ramify.core.errors import RamifyError, SimulationError, StateError
+from ramify.dynamics.parameters import packed
 from ramify.loops.stabilise import project_rows
 from ramify.model.configuration import check_quaternions, checked, coordinate_rates
 from ramify.model.robot import Robot
@@ -35,6 +36,7 @@ from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import entry_name, placed, rates_of, sample, unit
 from ramify.sim.singular_postures import Watch
 from ramify.sim.stepping import Stepper, stepper
+from ramify.sim.varied_field import known_parameters, varied_start
 
 Policy = Callable[[float, Array, Array], ArrayLike]
 
@@ -109,6 +111,7 @@ def rollout(
     passive: bool = True,
     stops: bool = True,
     efforts: bool = True,
+    parameters: Mapping[str, ArrayLike] | None = None,
 ) -> Rollout:
     """Advance a batch of states by fixed steps.
 
@@ -118,7 +121,9 @@ def rollout(
     whose forces (..., nv) are held during the step; ground: a law of rf.contact, a word such as
     "firm", or a mapping; method: a fixed-step scheme ("rk4", "rk5", "euler", "semi_implicit_euler",
     …); damping as in ``simulate``; every: keep every so many steps (by default only the last
-    state); stabilisation of loops, passive, stops and efforts as in ``simulate``.
+    state); stabilisation of loops, passive, stops and efforts as in ``simulate``; parameters:
+    constants of the machine by name (``rf.parameters``) with a value for every state, e.g.
+    {"link3.mass": (N,)}: each state then has a robot of its own, which its controller knows.
 
     A state that diverges is marked in ``status``, with its index, time and reason, and reported in
     a RuntimeWarning; the others go on. on_failure="raise" makes it an error, as it is where all
@@ -148,7 +153,13 @@ def rollout(
     lead = q.shape[:-1]
     if v.shape[:-1] != lead:
         lead = together(q0=lead, v0=v.shape[:-1])
-    y = equation.start(q, v).reshape(-1, equation.size)
+    if parameters is None:
+        y = equation.start(q, v)
+    else:
+        names, values = packed(known_parameters(equation), parameters, model.name)
+        lead = together(q0=lead, parameters=values.shape[:-1])
+        equation, y = varied_start(equation, names, q, v, values)
+    y = y.reshape(-1, equation.size)
     if equation.contact is not None:
         _check_step(equation, y[:, : model.nq], method, scheme, dt)
     if len(y):

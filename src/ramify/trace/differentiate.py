@@ -1,7 +1,8 @@
 """Programs that differentiate programs: along a direction (forward), and of a weighted sum of the
 results (reverse). Both are traced anew, so that they fold, share and compile like any other.
 
-A floor and a comparison count as constant; a select has the derivative of the branch it takes.
+A floor, a table's entry and a comparison count as constant; a select has the derivative of the
+branch it takes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from ramify.core.scalar import Scalar, atan2, cos, floor, select, sin, sqrt
+from ramify.core.scalar import Scalar, atan2, cos, floor, lookup, select, sin, sqrt
 from ramify.trace.program import Port, Program, trace
 
 _MEANING: Final[dict[str, Callable[..., Scalar]]] = {
@@ -39,6 +40,8 @@ def replay(program: Program, inputs: Sequence[Sequence[Scalar]]) -> dict[int, Sc
         elif op == "symbol":
             port, position = graph.payload[node]
             values[node] = inputs[port][position]
+        elif op == "lookup":
+            values[node] = lookup(graph.payload[node], values[graph.args[node][0]])
         else:
             values[node] = _MEANING[op](*(values[arg] for arg in graph.args[node]))
     return values

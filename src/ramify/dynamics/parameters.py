@@ -1,0 +1,185 @@
+"""Constants of a robot as inputs: the tree with masses, mass centres, inertias, payloads, rotors,
+places of joints or gravity that are scalars of any kind.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array, real, together
+from ramify.core.errors import ModelError, StateError
+from ramify.core.messages import near, shown
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
+from ramify.dynamics.tree import Tree, tree_of
+from ramify.model.link import Link, Pose
+from ramify.model.robot import Robot, once
+from ramify.model.skeleton import as_pose
+
+Values = Mapping[str, Sequence[Scalar]]
+"""Numbers by the name of their parameter."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A constant of a robot by name: its own numbers (``nominal``), their unit, and the least value
+    that makes sense.
+    """
+
+    name: str
+    nominal: tuple[float, ...]
+    unit: str
+    least: float = -math.inf
+
+    @property
+    def size(self) -> int:
+        return len(self.nominal)
+
+
+@once
+def rigid_parameters(model: Robot) -> Mapping[str, Parameter]:
+    """The parameters of a robot's tree by name.
+
+    BODY.mass (kg), BODY.com (3, m), BODY.inertia (6: xx yy zz xy yz xz about the mass centre,
+    kg m^2), all in the body's frame; LINK.payload (kg): a point mass at the origin of any link;
+    JOINT.armature (one per rate); JOINT.position (3, m): of the joint in its parent's frame, in
+    trees; gravity (3, m/s^2).
+    """
+    found = [Parameter("gravity", tuple(float(g) for g in model.gravity), "m/s^2")]
+    for body in model.bodies:
+        tensor = body.inertia
+        six = (*np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2])
+        found += [
+            Parameter(f"{body.name}.mass", (body.mass,), "kg", 0.0),
+            Parameter(f"{body.name}.com", tuple(body.com.tolist()), "m"),
+            Parameter(f"{body.name}.inertia", tuple(float(x) for x in six), "kg m^2"),
+            Parameter(f"{body.joint.name}.armature", body.joint.armature, "kg m^2 or kg", 0.0),
+        ]
+        if not model.loops:
+            at = tuple(body.joint.placement.position.tolist())
+            found.append(Parameter(f"{body.joint.name}.position", at, "m"))
+    for link, seat in model.attached.items():
+        if seat.body >= 0:
+            found.append(Parameter(f"{link}.payload", (0.0,), "kg", 0.0))
+    return {parameter.name: parameter for parameter in found}
+
+
+def chosen(known: Mapping[str, Parameter], names: Iterable[str], whose: str) -> list[Parameter]:
+    """The parameters of these names; ModelError for an unknown one."""
+    out = []
+    for name in names:
+        if not isinstance(name, str) or name not in known:
+            hint = near(str(name), list(known))
+            raise ModelError(f"{whose} has no parameter {shown(name)}{hint}")
+        out.append(known[name])
+    return out
+
+
+def packed(
+    known: Mapping[str, Parameter], given: Mapping[str, ArrayLike], whose: str
+) -> tuple[tuple[str, ...], Array]:
+    """The names and their values side by side (..., size in all): of one number as (...), of
+    several as (..., size). Raises StateError for values that do not fit.
+    """
+    if not isinstance(given, Mapping) or not given:
+        raise StateError("parameters must map names such as 'link.mass' to numbers, at least one")
+    columns, leads = [], {}
+    for parameter in chosen(known, given, whose):
+        name, size = parameter.name, parameter.size
+        a = real(name, given[name])
+        a = a[..., None] if size == 1 and a.shape[-1:] != (1,) else a
+        if a.shape[-1:] != (size,):
+            raise StateError(f"{name} has shape {a.shape}; it must be (..., {size})")
+        if not (np.isfinite(a).all() and (a >= parameter.least).all()):
+            bad = a[~(np.isfinite(a) & (a >= parameter.least))][0]
+            least = "" if parameter.least == -math.inf else f" and ≥ {parameter.least:g}"
+            raise StateError(f"{name} is {bad:g} {parameter.unit}; it must be finite{least}")
+        if name.endswith(".inertia"):
+            _check_tensors(name, a)
+        columns.append(a)
+        leads[name] = a.shape[:-1]
+    if len(columns) == 1:
+        return tuple(given), columns[0]
+    lead = together(**leads)
+    return tuple(given), np.concatenate(
+        [np.broadcast_to(a, (*lead, a.shape[-1])) for a in columns], axis=-1
+    )
+
+
+def _check_tensors(name: str, six: Array) -> None:
+    xx, yy, zz, xy, yz, xz = (six[..., i] for i in range(6))
+    tensor = np.stack([xx, xy, xz, xy, yy, yz, xz, yz, zz], axis=-1).reshape(*xx.shape, 3, 3)
+    moments = np.linalg.eigvalsh(tensor)
+    if (moments[..., 0] < -1e-9 * np.abs(moments[..., 2])).any():
+        raise StateError(f"{name} has a negative principal moment for some state")
+
+
+def by_name(parameters: Sequence[Parameter], flat: Sequence[Scalar]) -> dict[str, list[Scalar]]:
+    """Numbers side by side as a list for each parameter."""
+    out, start = {}, 0
+    for parameter in parameters:
+        out[parameter.name] = list(flat[start : start + parameter.size])
+        start += parameter.size
+    return out
+
+
+def tree_with(model: Robot, values: Values) -> Tree:
+    """The tree of a robot with these values; names that are not the tree's own are left out."""
+    tree, skeleton = tree_of(model), model.skeleton
+    links = list(tree.links)
+    for b, body in enumerate(model.bodies):
+        mass, com, six = (values.get(f"{body.name}.{kind}") for kind in ("mass", "com", "inertia"))
+        k = skeleton.last[b]
+        if mass or com or six:
+            tensor = body.inertia
+            own = (*np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2])
+            xx, yy, zz, xy, yz, xz = six or [float(x) for x in own]
+            M = _seated(
+                mass[0] if mass else body.mass,
+                Vec3(*(com or body.com.tolist())),
+                Sym3(xx, yy, zz, xy, xz, yz),
+                links[k].seat,
+            )
+            links[k] = replace(links[k], M=M)
+        first = k - body.joint.dof + 1
+        for i, rotor in enumerate(values.get(f"{body.joint.name}.armature", ())):
+            links[first + i] = replace(links[first + i], rotor=rotor)
+        place = values.get(f"{body.joint.name}.position")
+        if place:
+            links[first] = _moved(model, links, first, b, Vec3(*place))
+    for link, seat in model.attached.items():
+        payload = values.get(f"{link}.payload")
+        if payload:
+            k = skeleton.last[seat.body]
+            at = links[k].seat.point(Vec3(*seat.frame.position.tolist()))
+            zero = Vec3(0.0, 0.0, 0.0)
+            point = RigidInertia(payload[0], zero, Sym3(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)).shift(at)
+            links[k] = replace(links[k], M=links[k].M + point)
+    gravity = tree.gravity
+    if "gravity" in values:
+        gravity = as_pose(skeleton.root).R.transposed_times(Vec3(*values["gravity"]))
+    return replace(tree, links=tuple(links), gravity=gravity)
+
+
+def _seated(mass: Scalar, com: Vec3, tensor: Sym3, seat: Pose) -> RigidInertia:
+    """The inertia of a body about the origin of its link, in the link's frame."""
+    about_com = RigidInertia(mass, Vec3(0.0, 0.0, 0.0), tensor.rotate(seat.R))
+    return about_com.shift(seat.point(com))
+
+
+def _moved(model: Robot, links: Sequence[Link], k: int, b: int, place: Vec3) -> Link:
+    """The first link of a joint at another place in its parent's frame: what it carries moves
+    along.
+    """
+    body = model.bodies[b]
+    shift = place - Vec3(*body.joint.placement.position.tolist())
+    seat: Callable[[Vec3], Vec3] = as_pose(model.skeleton.root).R.transposed_times
+    if body.parent >= 0:
+        R: Mat3 = links[model.skeleton.last[body.parent]].seat.R
+        seat = R.__matmul__
+    return replace(links[k], r0=links[k].r0 + seat(shift))

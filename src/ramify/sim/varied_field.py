@@ -1,0 +1,288 @@
+"""The equations of motion with constants of the machine as inputs: y' = f(t, [y, p], u), p' = 0.
+
+The values p ride along as states that do not change, so that every state of a batch has its own
+robot, and derivatives by them come out like those by the start.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.codegen.keys import digest
+from ramify.contact.ground import Ground
+from ramify.contact.laws import as_ground
+from ramify.contact.robot_on_ground import ContactText
+from ramify.control.base import Controller
+from ramify.control.function import as_controller
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar
+from ramify.drives.passive import PassiveText, joint_inertia
+from ramify.drives.questions import passive_text
+from ramify.dynamics.parameters import (
+    Parameter,
+    Values,
+    by_name,
+    chosen,
+    rigid_parameters,
+    tree_with,
+)
+from ramify.dynamics.tree import tree_of
+from ramify.kernels.closed import closed_algorithms, dense_weight, inertia_weight
+from ramify.loops.stabilise import projection
+from ramify.model.elements import Element, Friction, Spring
+from ramify.model.robot import Robot, known_answer, once
+from ramify.sim.field import Field
+from ramify.sim.make_field import ControlLike, GroundLike
+from ramify.trace.program import Port, Program, trace
+
+_SLIP_SPEED: Final = 0.01
+"""rad/s or m/s at which dry friction is rounded off where the robot itself has none."""
+_OTHERS: Final = ("actuated", "limits", "rate_hz", "points", "terrain")
+"""Fields of controllers and grounds that are no numbers of their laws."""
+
+
+def parameters(
+    model: Robot, control: ControlLike = None, ground: GroundLike = None
+) -> Mapping[str, Parameter]:
+    """The constants of a robot, and of a controller and a ground beside it, that ``parameters=``
+    may vary, by name; each Parameter has its own numbers and their unit.
+
+    Beside those of the tree (mass, com, inertia, payload, armature, position, gravity):
+    JOINT.damping, JOINT.friction and JOINT.stiffness (one per rate), ACTUATOR.gain, control.kp and
+    other numbers of the controller, ground.stiffness and other numbers of the ground.
+    """
+    law = as_controller(control, model)
+    made = as_ground(ground, model)
+    return _known(model, law, None if made is None else made.fitted(model))
+
+
+def _known(
+    model: Robot, control: Controller | None, ground: Ground | None
+) -> Mapping[str, Parameter]:
+    found = {**rigid_parameters(model), **_machine_parameters(model)}
+    for whose, part in (("control", control), ("ground", ground)):
+        for name, numbers in _numbers(part, whose).items():
+            found[name] = Parameter(name, numbers, "SI")
+    return found
+
+
+@once
+def _machine_parameters(model: Robot) -> Mapping[str, Parameter]:
+    found = []
+    for joint in model.joints:
+        own, name = joint.machine, joint.name
+        found += [
+            Parameter(f"{name}.damping", tuple(e.damping[0] for e in own), "N m s/rad", 0.0),
+            Parameter(
+                f"{name}.friction",
+                tuple(0.0 if e.friction is None else e.friction.sliding for e in own), "N m", 0.0,
+            ),
+        ]  # fmt: skip
+        if not any(step.ball for step in joint.steps) and joint.kind != "free":
+            stiffness = tuple(0.0 if e.spring is None else e.spring.stiffness[0] for e in own)
+            found.append(Parameter(f"{name}.stiffness", stiffness, "N m/rad", 0.0))
+    found += [Parameter(f"{a.name}.gain", (a.gain[0],), "SI") for a in model.actuators]
+    return {parameter.name: parameter for parameter in found}
+
+
+def _numbers(part: object, path: str) -> dict[str, tuple[float, ...]]:
+    """The numbers of a law by their path, those of its parts too."""
+    out: dict[str, tuple[float, ...]] = {}
+    if not is_dataclass(part):
+        return out
+    for f in fields(part):
+        value = getattr(part, f.name)
+        if f.name in _OTHERS or isinstance(value, bool):
+            continue
+        if isinstance(value, float):
+            out[f"{path}.{f.name}"] = (value,)
+        elif isinstance(value, tuple) and value and isinstance(value[0], float):
+            out[f"{path}.{f.name}"] = value
+        elif isinstance(value, tuple) and value and isinstance(value[0], Controller):
+            for i, item in enumerate(value):
+                out |= _numbers(item, f"{path}.{i}")
+    return out
+
+
+def _with_numbers(part: Any, path: str, values: Values) -> Any:
+    """A law with other numbers, unchecked: they may be scalars of any kind."""
+    if not is_dataclass(part) or not any(name.startswith(f"{path}.") for name in values):
+        return part
+    made = copy.copy(part)
+    for f in fields(made):
+        value, name = getattr(made, f.name), f"{path}.{f.name}"
+        if name in values:
+            given = values[name]
+            settle(made, **{f.name: tuple(given) if isinstance(value, tuple) else given[0]})
+        elif isinstance(value, tuple) and value and isinstance(value[0], Controller):
+            parts = [_with_numbers(x, f"{path}.{i}", values) for i, x in enumerate(value)]
+            settle(made, **{f.name: tuple(parts)})
+    return made
+
+
+def _element(element: Element, slip: float, values: Mapping[str, Scalar]) -> Element:
+    if "damping" in values:
+        element = replace(element, damping=(values["damping"], *element.damping[1:]))
+    if "friction" in values:
+        law, force = element.friction or Friction(0.0, 0.0), values["friction"]
+        law = replace(law, forward=force, backward=force, slip_speed=slip)
+        element = replace(element, friction=law)
+    if "stiffness" in values:
+        law_of_spring = element.spring or Spring((0.0, 0.0, 0.0))
+        stiffness = (values["stiffness"], *law_of_spring.stiffness[1:])
+        element = replace(element, spring=replace(law_of_spring, stiffness=stiffness))
+    return element
+
+
+def robot_with(model: Robot, values: Values) -> Robot:
+    """A robot with constants that may be scalars of any kind: for texts alone."""
+    robot = copy.copy(model)
+    slips = passive_text(model)
+    bodies, j = [], 0
+    for body in model.bodies:
+        joint, elements = body.joint, []
+        for i, element in enumerate(joint.machine):
+            slip = _SLIP_SPEED if element.friction is None else slips.slip(j)
+            own = {
+                kind: values[f"{joint.name}.{kind}"][i]
+                for kind in ("damping", "friction", "stiffness")
+                if f"{joint.name}.{kind}" in values
+            }
+            elements.append(_element(element, slip, own) if own else element)
+            j += 1
+        if any(new is not old for new, old in zip(elements, joint.machine, strict=True)):
+            body, joint = copy.copy(body), copy.copy(joint)
+            settle(joint, elements=tuple(elements))
+            settle(body, joint=joint)
+        bodies.append(body)
+    drives = []
+    for actuator in model.actuators:
+        given = values.get(f"{actuator.name}.gain")
+        if given:
+            k, bias = given[0], actuator.bias
+            servo = actuator.gain[0] == -bias[1]
+            actuator = copy.copy(actuator)
+            settle(actuator, gain=(k, *actuator.gain[1:]))
+            if servo:
+                settle(actuator, bias=(bias[0], -k, bias[2]))
+        drives.append(actuator)
+    machine = copy.copy(model.machine)
+    settle(machine, actuators=tuple(drives))
+    settle(robot, bodies=tuple(bodies), machine=machine)
+    robot.__dict__["skeleton"] = model.skeleton
+    known_answer(robot, tree_of, tree_with(model, values))
+    for ask in (joint_inertia, closed_algorithms, inertia_weight, dense_weight):
+        if model.loops or ask is joint_inertia:
+            known_answer(robot, ask, ask(model))
+    return robot
+
+
+@dataclass(frozen=True)
+class VariedField(Field):
+    """A field some of whose constants are the last entries of y."""
+
+    varied: tuple[Parameter, ...] = ()
+
+    @cached_property
+    def own(self) -> int:
+        """The size of y without the parameters."""
+        return super().size
+
+    @property
+    def size(self) -> int:
+        return self.own + sum(p.size for p in self.varied)
+
+    @property
+    def of_heat(self) -> slice:
+        return slice(self.parts[3].stop, self.own)
+
+    @cached_property
+    def machine(self) -> PassiveText:
+        """Of a robot that has all parts which the parameters may bring."""
+        values = {p.name: [x or 1e-300 for x in p.nominal] for p in self.varied}
+        return passive_text(robot_with(self.model, values), self.stops, self.passive)
+
+    def at(self, values: Values) -> Field:
+        """The field where the parameters have these values."""
+        options = {f.name: getattr(self, f.name) for f in fields(Field)}
+        options["control"] = _with_numbers(self.control, "control", values)
+        made = Field(**options | {"model": robot_with(self.model, values)})
+        if self.contact is not None:
+            contact: ContactText = copy.copy(self.contact)
+            contact.ground = _with_numbers(contact.ground, "ground", values)
+            contact._tree = tree_of(made.model)
+            made.__dict__["contact"] = contact
+        return made
+
+    def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+        field = self.at(by_name(self.varied, y[self.own :]))
+        try:
+            rates = field.text(t, y[: self.own], u)
+        except TypeError as error:
+            names = ", ".join(p.name for p in self.varied)
+            raise SimulationError(
+                f"one of the parameters {names} decides how the equations are written, so it "
+                f"cannot vary from state to state ({error})"
+            ) from error
+        return [*rates, *[0.0] * (self.size - self.own)]
+
+    @cached_property
+    def projection(self) -> Program:
+        n = self.model.nq
+
+        def text(t: Sequence[Scalar], y: Sequence[Scalar]) -> list[list[Scalar]]:
+            of_q, of_v, _, _ = self.parts
+            robot = self.at(by_name(self.varied, y[self.own :])).model
+            q, v = projection(robot)(y[of_q], y[of_v])
+            return [[*q, *v, *y[n + len(v) :]]]
+
+        return trace("projection", text, self.inputs[:2], (Port("closed", (self.size,)),))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return digest("varied", super().fingerprint, *(p.name for p in self.varied))
+
+
+def varied_field(field: Field, names: Sequence[str]) -> VariedField:
+    """The field with these constants as states; SimulationError where it is not compiled."""
+    if not field.compiles or field.sampled:
+        raise SimulationError(
+            "parameters need a right-hand side that is compiled as a whole: no sampled controller, "
+            "no law in plain Python, and not too large a robot"
+        )
+    kept: dict[tuple[str, ...], VariedField] = field.__dict__.setdefault("varied fields", {})
+    key = tuple(names)
+    if key not in kept:
+        ground = None if field.contact is None else field.contact.ground
+        varied = tuple(chosen(_known(field.model, field.control, ground), names, field.model.name))
+        options = {f.name: getattr(field, f.name) for f in fields(Field)}
+        kept[key] = VariedField(**options, varied=varied)
+    return kept[key]
+
+
+def known_parameters(field: Field) -> Mapping[str, Parameter]:
+    """What may vary in a right-hand side."""
+    ground = None if field.contact is None else field.contact.ground
+    return _known(field.model, field.control, ground)
+
+
+def varied_start(
+    field: Field, names: Sequence[str], q: Array, v: Array, values: Array
+) -> tuple[VariedField, Array]:
+    """The field with these constants as states, and y (..., size) at the start with the values
+    (..., p) of the parameters.
+    """
+    made = varied_field(field, names)
+    lead = values.shape[:-1]
+    y = made.start(*(np.broadcast_to(x, (*np.broadcast_shapes(lead, x.shape[:-1]), x.shape[-1]))
+                     for x in (q, v)))  # fmt: skip
+    y[..., made.own :] = values
+    return made, y

@@ -1,0 +1,222 @@
+"""Constants of a robot as inputs: every state of a batch has a robot of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.core.arrays import Array
+from ramify.kernels.make import Tier, kernel
+from ramify.model.body import Body
+
+
+def _changed(model: rf.Model, name: str, change: Callable[[Body], Body]) -> rf.Model:
+    bodies = tuple(change(body) if body.name == name else body for body in model.bodies)
+    return replace(model, bodies=bodies)
+
+
+def _tensor(six: Array) -> Array:
+    xx, yy, zz, xy, yz, xz = six
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def _rebuilt(model: rf.Model, name: str, value: Array) -> rf.Model:
+    """The model with a constant changed in its data."""
+    who, _, kind = name.rpartition(".")
+    if kind == "gravity":
+        return rf.with_gravity(model, value)
+    if kind == "payload":
+        return rf.with_payload(model, who, float(value[0]))
+    if kind in ("mass", "com"):
+        new = value if kind == "com" else float(value[0])
+        return _changed(model, who, lambda b: replace(b, **{kind: new}))
+    if kind == "inertia":
+        return _changed(model, who, lambda b: replace(b, inertia=_tensor(value)))
+    body = next(b.name for b in model.bodies if b.joint.name == who)
+    if kind == "armature":
+        return _changed(
+            model, body, lambda b: replace(b, joint=replace(b.joint, elements=tuple(
+                replace(e, armature=float(x)) for e, x in zip(b.joint.machine, value, strict=True)
+            ))),
+        )  # fmt: skip
+    return _changed(
+        model, body, lambda b: replace(b, joint=replace(
+            b.joint, placement=replace(b.joint.placement, position=value)
+        )),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("robot", ["stanford_arm", "quadruped"])
+def test_every_kind_of_parameter_acts_like_the_changed_robot(robot: str) -> None:
+    """Also with joints and bodies whose frames are turned: a value seen from the wrong frame
+    fails.
+    """
+    m = rf.load(robot)
+    rng = np.random.default_rng(5)
+    q, v = m.random(2)
+    a = rng.normal(size=m.nv)
+    known, body = rf.parameters(m), m.bodies[2]
+    joint = body.joint.name
+    names = [f"{body.name}.{kind}" for kind in ("mass", "com", "inertia", "payload")]
+    for name in [*names, f"{joint}.armature", f"{joint}.position", "gravity"]:
+        nominal = np.array(known[name].nominal)
+        value = nominal + rng.uniform(0.1, 0.4, nominal.size) * (np.abs(nominal) + 0.1)
+        if name.endswith("inertia"):
+            value[:3] += 1.0
+        other = _rebuilt(m, name, value)
+        for ask in ("inverse_dynamics", "forward_dynamics"):
+            wanted = getattr(other, ask)(q, v, a)
+            found = getattr(m, ask)(q, v, a, parameters={name: value})
+            assert np.abs(found - wanted).max() < 1e-9 * np.abs(wanted).max(), name
+        wanted = other.kinematics(q).position
+        assert np.allclose(m.kinematics(q, parameters={name: value}).position, wanted, atol=1e-12)
+
+
+def test_a_value_for_every_state_and_compiled_like_interpreted() -> None:
+    m = rf.load("planar_3r")
+    names = [body.name for body in m.bodies]
+    q = np.array([m.random(i)[0] for i in range(20)])
+    mass, com = np.linspace(1.0, 3.0, 20), np.array([0.1, 0.2, 0.0])
+    given = {f"{names[2]}.mass": mass, f"{names[1]}.com": com}
+    rows = np.array(
+        [
+            rf.Model.mass_matrix(m, q[i], parameters={**given, f"{names[2]}.mass": mass[i]})
+            for i in range(20)
+        ]
+    )
+    assert np.allclose(m.mass_matrix(q, parameters=given), rows, atol=1e-13)
+    p = np.column_stack([mass, np.broadcast_to(com, (20, 3))])
+    tiers: tuple[Tier, ...] = ("numpy", "unrolled")
+    for tier in tiers:
+        assert np.allclose(kernel(m, "mass_matrix", tier, None, tuple(given))(q, p), rows)
+
+
+def test_derivatives_by_parameters_are_the_regressor() -> None:
+    """The force is linear in the inertial parameters: by mass at a fixed centre, it is the
+    regressor times d(pi)/dm.
+    """
+    m = rf.load("stanford_arm")
+    q, v = m.random(4)
+    a = np.ones(m.nv)
+    body = m.bodies[3]
+    at = {f"{body.name}.mass": body.mass, f"{body.name}.com": body.com}
+    ((*_, by),) = m.derivatives("inverse_dynamics", q, v, a, parameters=at)
+    assert by[f"{body.name}.mass"].shape == (m.nv, 1)
+    for name, start in at.items():
+        step = 1e-5
+        for k in range(np.size(start)):
+            moved = [np.array(start, dtype=float).reshape(-1) for _ in range(2)]
+            moved[0][k] += step
+            moved[1][k] -= step
+            ahead, behind = (m.inverse_dynamics(q, v, a, parameters={name: x}) for x in moved)
+            assert np.allclose(by[name][:, k], (ahead - behind) / (2 * step), atol=1e-6), name
+    tensor = (body.com @ body.com) * np.eye(3) - np.outer(body.com, body.com)
+    pi = [1.0, *body.com, *np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2]]
+    Y = m.regressor(q, v, a)[:, 30:40]
+    assert np.allclose(by[f"{body.name}.mass"][:, 0], Y @ np.array(pi), atol=1e-9)
+
+
+def test_loops_know_parameters() -> None:
+    m = rf.load("four_bar")
+    state = m.assemble({m.coordinates[0]: 0.4}, {m.coordinates[0]: 1.0})
+    name = m.bodies[2].name
+    heavy = rf.with_payload(m, name, 2.0)
+    tau = np.zeros(m.nv)
+    wanted = heavy.forward_dynamics(state.q, state.v, tau, multipliers=True)
+    found = m.forward_dynamics(
+        state.q, state.v, tau, multipliers=True, parameters={f"{name}.payload": 2.0}
+    )
+    assert all(np.allclose(x, y, rtol=1e-9) for x, y in zip(found, wanted, strict=True))
+    wanted_run = rf.rollout(heavy, state.q, state.v, steps=20, dt=1e-3)
+    run = rf.rollout(
+        m, state.q, state.v, steps=20, dt=1e-3, parameters={f"{name}.payload": [2.0, 0.0]}
+    )
+    assert np.allclose(run.q[0], wanted_run.q, atol=1e-10)
+    plain = rf.rollout(m, state.q, state.v, steps=20, dt=1e-3)
+    assert np.allclose(run.q[1], plain.q, atol=1e-10)
+    assert not np.allclose(run.q[1], run.q[0])
+
+
+def test_rollout_of_many_machines() -> None:
+    """Masses, gravity, gains, friction and the ground's law vary in one batch; every state is the
+    run of a robot that has these numbers.
+    """
+    made = rf.Builder("hopper").link("trunk", joint="prismatic", axis=(0, 0, 1), mass=5.0)
+    made.link("leg", "trunk", axis=(0, 1, 0), mass=0.5, com=(0, 0, -0.2), inertia=(0.01, 0.01, 0.01),
+              points={"foot": (0.1, 0, -0.4)})  # fmt: skip
+    m = made.model()
+    q, v = np.array([0.39, 0.1]), np.array([-0.5, 0.3])
+    hold = rf.control.PD(rf.motion.Hold(q[1:]), kp=40.0, kd=2.0, actuated=["leg"])
+    law = rf.contact.Firm().fitted(m)
+    given = {
+        "trunk.mass": np.array([4.0, 6.0]),
+        "leg.damping": np.array([0.0, 0.5]),
+        "leg.friction": np.array([0.3, 0.0]),
+        "gravity": np.array([[0.0, 0.0, -9.81], [0.5, 0.0, -9.0]]),
+        "control.kp": np.array([[40.0], [55.0]]),
+        "ground.friction": np.array([0.3, 0.9]),
+    }
+    known = rf.parameters(m, hold, law)
+    assert all(known[name].size == np.shape(x)[-1] for name, x in given.items() if np.ndim(x) > 1)
+    run = rf.rollout(m, q, v, steps=60, dt=5e-4, control=hold, ground=law, parameters=given)
+    for i in range(2):
+        friction = {"coulomb": float(given["leg.friction"][i]), "slip_speed": 0.01}
+        leg = m.joint("leg")
+        elements = rf.Builder("leg").link("leg", mass=1.0, friction=friction if i == 0 else None,
+                                          damping=float(given["leg.damping"][i])).model()  # fmt: skip
+        drive = replace(leg, elements=elements.joints[0].machine)
+        one = _changed(m, "leg", lambda b, drive=drive: replace(b, joint=drive))  # type: ignore[misc]
+        mass = given["trunk.mass"][i]
+        one = _changed(one, "trunk", lambda b, mass=mass: replace(b, mass=mass))  # type: ignore[misc]
+        wanted = rf.rollout(
+            rf.with_gravity(one, given["gravity"][i]), q, v, steps=60, dt=5e-4,
+            control=replace(hold, kp=float(given["control.kp"][i, 0])),
+            ground=replace(law, friction=float(given["ground.friction"][i])),
+        )  # fmt: skip
+        assert np.allclose(run.v[i], wanted.v, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"link9.mass": 1.0}, "no parameter 'link9.mass'"),
+        ({"link1.mass": -1.0}, "link1.mass is -1 kg; it must be finite and ≥ 0"),
+        ({"link1.com": [0.0, 1.0]}, "it must be (..., 3)"),
+        ({"gravity": [0.0, np.nan, 1.0]}, "must be finite"),
+        ({"link1.inertia": [1.0, 1.0, -5.0, 0.0, 0.0, 0.0]}, "negative principal moment"),
+        ({"link1.mass": [1.0, 2.0, 3.0]}, "do not fit together"),
+        ({}, "must map names"),
+    ],
+)
+def test_bad_parameters_are_named(given: dict[str, object], says: str) -> None:
+    m = rf.load("planar_3r")
+    q = np.zeros((2, 3))
+    if any("link1" in name for name in given):
+        given = {name.replace("link1", m.bodies[0].name): x for name, x in given.items()}
+        says = says.replace("link1", m.bodies[0].name)
+    with pytest.raises(rf.RamifyError) as error:
+        rf.rollout(m, q, q, steps=1, dt=1e-3, parameters=given)  # type: ignore[arg-type]
+    assert says in str(error.value)
+
+
+def test_what_cannot_vary_is_refused() -> None:
+    m = rf.load("planar_3r")
+    q = np.zeros(3)
+    sampled = rf.control.PD(rf.motion.Hold(q), rate_hz=100.0)
+    name = f"{m.bodies[0].name}.mass"
+    with pytest.raises(rf.SimulationError, match="compiled as a whole"):
+        rf.rollout(m, q, q, steps=1, dt=1e-3, control=sampled, parameters={name: 1.0})
+    law = rf.contact.HuntCrossley()
+    ball = rf.Builder("ball").link(
+        "ball", joint="free", mass=1.0, inertia=(0.1, 0.1, 0.1), points={"sole": (0, 0, 0)}
+    )
+    q = np.array([0, 0, 0.1, 1, 0, 0, 0])
+    with pytest.raises(rf.SimulationError, match="decides how the equations are written"):
+        rf.rollout(
+            ball.model(), q, np.zeros(6), steps=1, dt=1e-4, ground=law,
+            parameters={"ground.exponent": 1.5},
+        )  # fmt: skip
