@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -40,8 +41,13 @@ COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
 
 
 def load(robot: str, settings: Sequence[str] | None = None) -> Model:
-    """A robot with the parameters of --set."""
-    return rf.load(robot, **settings_of(settings))
+    """A robot with the parameters of --set; what its file left out goes to stderr."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = rf.load(robot, **settings_of(settings))
+    for warning in caught:
+        print(f"ramify: warning: {warning.message}", file=sys.stderr)
+    return found
 
 
 def settings_of(settings: Sequence[str] | None) -> dict[str, Any]:

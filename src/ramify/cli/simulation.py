@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, Settings, app, file_name, settings_of
+from ramify.cli.common import AsJson, Settings, app, file_name, load, settings_of
 from ramify.cli.output import print_json, print_line, print_table, printable
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def _scenario(what: str, settings: list[str] | None) -> Scenario:
             "no robot and no scenario is named "
             f"{what!r}{near(what, [*rf.scenarios(), *rf.robots()])}"
         )
-    robot = rf.load(what, **parameters)
+    robot = load(what, settings)
     words = {
         "name": file_name(robot),
         "robot": {"name": what, "parameters": parameters},

@@ -15,7 +15,7 @@ from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
 from ramify.files.machine_writer import machine_entries, machine_lines, number, numbers
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Frame
+from ramify.model.frame import Frame, modified_dh
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
@@ -105,7 +105,7 @@ def _body(body: Body, model: Robot) -> Iterator[str]:
     if body.parent >= 0:
         yield f"    parent: {_text(model.bodies[body.parent].name)}"
     yield f"    joint: {_joint(body.joint, body.name)}"
-    yield f"    frame: {_frame(body.joint.placement)}"
+    yield f"    {_placement(body, model)}"
     if not body.joint.outlet.is_identity:
         yield f"    outlet: {_frame(body.joint.outlet)}"
     yield f"    mass: {number(body.mass)}"
@@ -126,6 +126,17 @@ def _body(body: Body, model: Robot) -> Iterator[str]:
             "    points: "
             f"{{{', '.join(f'{_text(name)}: {numbers(point)}' for name, point in body.points)}}}"
         )
+
+
+def _placement(body: Body, model: Robot) -> str:
+    """Where the joint is: the DH row that the body came with, if that is still where it is."""
+    row = model.metadata.get("dh", {}).get(body.name)
+    if row is not None and body.joint.kind in ("revolute", "prismatic"):
+        placed = modified_dh(*row)
+        if body.joint.axis == (0.0, 0.0, 1.0) and placed == body.joint.placement:
+            columns = zip(("alpha", "a", "b", "theta"), row, strict=True)
+            return f"dh: {{{', '.join(f'{key}: {number(x)}' for key, x in columns)}}}"
+    return f"frame: {_frame(body.joint.placement)}"
 
 
 def _joint(joint: Joint, link: str) -> str:

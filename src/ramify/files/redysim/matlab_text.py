@@ -209,6 +209,10 @@ class _Parser:
                     return
             elif token.text in _IGNORED and token.kind == "name":
                 self.skip()
+            elif token.text == "[" and not self.depth:
+                yield self.outputs_of_inputs(token)
+            elif token.text == "load" and token.kind == "name":
+                yield self.load(token)
             else:
                 yield self.statement(token)
 
@@ -232,6 +236,24 @@ class _Parser:
         names = [t.text for t in self.skip() if t.kind == "name" and t.space]
         if token.text == "save" and not self.outputs and len(names) > 1:
             self.outputs = tuple(names[1:])
+
+    def outputs_of_inputs(self, token: Token) -> Statement:
+        """``[n dof ... al] = inputs()``, as ReDySim's other functions begin."""
+        words = [t.text for t in self.skip()]
+        close = words.index("]") if "]" in words else 0
+        if words[close + 1 :] not in (["=", "inputs", "(", ")"], ["=", "inputs"]):
+            self.fail("only assignments and for loops are understood", token)
+        names = tuple(("name", word) for word in words[1:close] if word not in (",", ";"))
+        return Statement(
+            token.line, self.lines[token.line - 1], "", None, ("call", "inputs", names)
+        )
+
+    def load(self, token: Token) -> Statement:
+        """``load inputs.mat`` or ``load('inputs.mat')``: all variables of a file, no target."""
+        self.at += 1
+        words = [t.text.strip("'\"") for t in self.skip() if t.text not in ("(", ")")]
+        value = ("call", "load", (("text", "".join(words)),))
+        return Statement(token.line, self.lines[token.line - 1], "", None, value)
 
     def skip(self) -> list[Token]:
         start = self.at
@@ -357,8 +379,12 @@ class _Parser:
             value = (
                 ("call", token.text, self.arguments())
                 if self.sees("(") and not apart
+                else ("field", token.text, self.field())
+                if self.accept(".")
                 else ("name", token.text)
             )
+        elif token.kind == "text":
+            value = ("text", token.text[1:-1])
         elif token.text == "end" and "(" in self.inside:
             value = ("end",)
         elif token.text == "(":
@@ -371,6 +397,13 @@ class _Parser:
             self.at += 1
             value = ("transpose", value)
         return value
+
+    def field(self) -> str:
+        """The name after the dot of ``x.n``, x being what ``load`` gave."""
+        token = self.next()
+        if token.kind != "name":
+            self.fail("expected the name of a variable after the dot", token)
+        return token.text
 
     def bracketed(self, token: Token) -> Expression:
         self.enter("(", token)

@@ -27,6 +27,8 @@ BUDGET: Final = 200_000
 """Operations of a file; one on a long vector counts as several."""
 
 Value = float | Array
+Load = Callable[[str], Mapping[str, Array]]
+"""The variables of a file by its name. Raises ValueError where it cannot be read."""
 _BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add,
     "-": operator.sub,
@@ -54,16 +56,28 @@ class _RefusedError(ValueError):
     """An operation that has no value; the statement is named where it is caught."""
 
 
-def run(program: MatlabProgram, file: str) -> dict[str, Value]:
-    """The variables that the statements leave behind. Raises ModelError with file, line and
-    statement where one has no value.
+def run(
+    program: MatlabProgram,
+    file: str,
+    load: Load | None = None,
+    names: Mapping[str, Array] | None = None,
+    inputs: Mapping[str, Array] | None = None,
+) -> dict[str, Value]:
+    """The variables that the statements leave behind. ``load`` reads the files that they name,
+    ``names`` are known at the start, ``inputs`` is what ``[n ...] = inputs()`` gives. Raises
+    ModelError with file, line and statement where one has no value.
     """
-    return _Evaluation(file).block(program.statements)
+    evaluation = _Evaluation(file, load, inputs)
+    evaluation.names |= {name: _plain(value) for name, value in (names or {}).items()}
+    return evaluation.block(program.statements)
 
 
 class _Evaluation:
-    def __init__(self, file: str) -> None:
-        self.file = file
+    def __init__(
+        self, file: str, load: Load | None, inputs: Mapping[str, Array] | None = None
+    ) -> None:
+        self.file, self.load, self.inputs = file, load, inputs
+        self.loaded: dict[str, dict[str, Value]] = {}  # files by the name they are loaded into
         self.names: dict[str, Value] = dict(CONSTANTS)
         self.spent = 0.0
         self.last: list[int] = []  # what ``end`` means, innermost index last
@@ -103,8 +117,21 @@ class _Evaluation:
     # ---- assignments ----
 
     def assign(self, statement: Statement) -> None:
-        value = self.value(statement.value)
         name = statement.target
+        if statement.value[:2] == ("call", "inputs") and not name:
+            if self.inputs is None:
+                raise _RefusedError("nothing is known of inputs() here")
+            wanted = [str(word) for _, word in statement.value[2]]
+            self.names |= {w: _plain(self.inputs[w]) for w in wanted if w in self.inputs}
+            return
+        if statement.value[:2] == ("call", "load") and statement.index is None:
+            values = self.file_of(statement.value[2])
+            if name:
+                self.loaded[name] = values
+            else:
+                self.names |= values
+            return
+        value = self.value(statement.value)
         if statement.index is None:
             self.names[name] = value
             return
@@ -135,6 +162,16 @@ class _Evaluation:
             given if given.size == 1 else given.reshape(len(rows), len(columns))
         )
         self.names[name] = grown
+
+    def file_of(self, arguments: Sequence[Expression]) -> dict[str, Value]:
+        """The variables of the file that ``load`` names."""
+        if len(arguments) != 1 or arguments[0][0] != "text":
+            raise _RefusedError("load takes one file, such as load('inputs.mat')")
+        name = str(arguments[0][1])
+        if self.load is None:
+            raise _RefusedError(f"it loads {name!r}, which is not at hand; load that file instead")
+        self.pay(None, 100.0)
+        return {key: _plain(value) for key, value in self.load(name).items()}
 
     def places(self, index: Sequence[Expression], held: Array) -> list[list[int]]:
         """Zero-based places of an index, by row and column or one for the whole."""
@@ -171,6 +208,13 @@ class _Evaluation:
             return self.named(str(e[1]))
         if kind == "call":
             return self.called(str(e[1]), e[2])
+        if kind == "field":
+            held = self.loaded.get(str(e[1]))
+            if held is None or e[2] not in held:
+                raise _RefusedError(f"no file was loaded that gives {e[1]}.{e[2]}")
+            return held[str(e[2])]
+        if kind == "text":
+            raise _RefusedError("a text has no value here; only load takes one")
         if kind == "negative":
             return -self.value(e[1])
         if kind == "transpose":
@@ -247,6 +291,10 @@ class _Evaluation:
                 if arguments
                 else self.names[name]
             )
+        if name not in KNOWN:
+            raise _RefusedError(
+                f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}"
+            )
         values = [self.value(argument) for argument in arguments]
         if name in _SIZED and 1 <= len(values) <= 2:
             sizes = [_number(value) for value in values] * (3 - len(values))
@@ -268,9 +316,7 @@ class _Evaluation:
             self.pay(None, a.size / 2.0)
             out = [_BY_ELEMENT[name](float(x)) for x in a.ravel()]
             return self.checked(_plain(np.array(out).reshape(a.shape)))
-        raise _RefusedError(
-            f"no variable or function {name!r} is known here; functions are {', '.join(KNOWN)}"
-        )
+        raise _RefusedError(f"{name} does not take {len(values)} arguments here")
 
     def element(self, name: str, held: Array, where: list[list[int]]) -> Value:
         sizes = [held.size] if len(where) == 1 else list(held.shape)

@@ -1,22 +1,25 @@
 """ReDySim's models: ``inputs.mat`` and ``inputs.m`` as robots.
 
-Only the variables are taken; what a user wrote as MATLAB functions beside them (torques,
-trajectories, Jacobians of loops, initial states) is named in the import report, with what to write
-instead.
+The variables are taken, and the loops of closed models from the files beside. What else a user
+wrote as MATLAB functions (torques, trajectories, initial states) is named in the import report,
+with what to write instead.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.documents.reading import read_bytes
 from ramify.files.import_report import ImportReport
 from ramify.files.redysim.mat_file import MAX_BYTES, read_mat
 from ramify.files.redysim.matlab_text import parse
 from ramify.files.redysim.matlab_values import run
-from ramify.files.redysim.robot import from_variables
+from ramify.files.redysim.robot import VARIABLES, from_variables
 from ramify.model.robot import Robot
 
 
@@ -32,17 +35,18 @@ def read_redysim(
     where = Path(path)
     report = ImportReport(str(path))
     data = read_bytes(where, MAX_BYTES)
+    beside = {
+        name: _text(where.parent / name)
+        for name in ("for_kine.m", "jacobian.m")
+        if (where.parent / name).is_file()
+    }
     if where.suffix.lower() == ".mat":
-        return from_variables(
-            read_mat(data, str(path)), _name(where), report, base=base, merge=merge
-        )
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise ModelError(f"{path}: this is UTF-16 text; save the file as UTF-8")
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")  # comments in older files; anything else will not parse
-    return read_m(text, str(path), name=_name(where), base=base, merge=merge)
+        values: Mapping[str, Any] = read_mat(data, str(path))
+    else:
+        values = _values(_decoded(data, where), str(path), where.parent, report)
+    robot = from_variables(values, _name(where), report, base=base, merge=merge, beside=beside)
+    report.warn()
+    return robot
 
 
 def read_m(
@@ -54,18 +58,46 @@ def read_m(
     merge: bool = True,
 ) -> Robot:
     """A robot from the text of an ``inputs.m``; ``file`` is its name in messages."""
+    report = ImportReport(file)
+    values = _values(text, file, None, report)
+    return from_variables(values, name, report, base=base, merge=merge)
+
+
+def _values(text: str, file: str, folder: Path | None, report: ImportReport) -> dict[str, Any]:
+    """The variables that come out of an ``inputs.m``."""
+
+    def load(name: str) -> Mapping[str, Array]:
+        if folder is None or Path(name).name != name or not name.lower().endswith(".mat"):
+            raise ValueError(f"load takes a .mat file of the same folder, not {name!r}")
+        if not (folder / name).exists():
+            raise ValueError(f"{folder / name} is missing; put it beside {Path(file).name}")
+        report.note("load", f"the numbers are those of {name}")
+        return read_mat(read_bytes(folder / name, MAX_BYTES), str(folder / name))
+
     program = parse(text, file)
-    values = run(program, file)
-    missing = [
-        output for output in program.outputs if output not in values and output not in ("angs",)
-    ]
-    if missing:
+    values = run(program, file, load)
+    missing = [name for name in program.outputs if name not in values]
+    if needed := [name for name in missing if name in VARIABLES]:
         raise ModelError(
-            f"{file}: {', '.join(missing[:8])} should come out of it, but is never assigned"
+            f"{file}: {', '.join(needed[:8])} should come out of it, but is never assigned"
         )
+    if missing:
+        report.ignored("outputs", f"{', '.join(missing[:8])}: never assigned, and not needed")
     outputs = program.outputs or tuple(values)
-    taken = {key: values[key] for key in (*outputs, "n_l") if key in values}
-    return from_variables(taken, name, ImportReport(file), base=base, merge=merge)
+    return {key: values[key] for key in (*outputs, "n_l", "n_j") if key in values}
+
+
+def _text(path: Path) -> str:
+    return _decoded(read_bytes(path, MAX_BYTES), path)
+
+
+def _decoded(data: bytes, path: Path) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ModelError(f"{path}: this is UTF-16 text; save the file as UTF-8")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")  # comments in older files; anything else will not parse
 
 
 def _name(path: Path) -> str:

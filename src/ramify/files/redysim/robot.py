@@ -10,7 +10,7 @@ Rx(theta) Ry(psi); all other joints turn. legged: the same and the ground, ``g_p
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -19,20 +19,30 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.documents.expression import LARGEST
 from ramify.files.import_report import ImportReport
+from ramify.files.redysim import closure
 from ramify.files.redysim.merge import merge as merged
 from ramify.model.base import with_base
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame, align_z, modified_dh
 from ramify.model.joint import Joint
+from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 
 MAX_LINKS: Final = 5000
+OPEN: Final = (
+    "a closed mechanism whose loops are open here: close each with rf.with_loop(model, name, "
+    "joint, (link, offset), (link, offset)), or under loops: of its robot file"
+)
 BASE_SEQUENCE: Final = "ZXY"
 """Euler angles of a floating base in ReDySim."""
 
 _NEEDED: Final = ("alp", "a", "b", "bt", "dx", "dy", "dz", "m")
 _MOMENTS: Final = ("Icxx", "Icyy", "Iczz", "Icxy", "Icyz", "Iczx")
+VARIABLES: Final = frozenset(
+    ("n", *_NEEDED, *_MOMENTS, "g", "th", "r", "aj", "type", "dof", "nq", "g_prop", "n_l", "n_j")
+)
+"""Names that a model means something by."""
 _KEPT: Final = ("dof", "type", "nq", "Tp", "steps")
 _GROUND: Final = ("stiffness", "damping", "speed_limit", "friction", "horizontal_damping")
 
@@ -44,6 +54,7 @@ def from_variables(
     *,
     base: str | None = None,
     merge: bool = True,
+    beside: Mapping[str, str] | None = None,
 ) -> Robot:
     """The model that ReDySim's variables describe, whatever their dialect; vectors may be rows or
     columns, and longer than n.
@@ -51,6 +62,8 @@ def from_variables(
     base: None for the base that ReDySim has (fixed, or free_euler with the sequence ZXY), or
     "free", "free_euler", "planar" (a floating base that stays in the x-y plane: q = [x y phi,
     ...]), "fixed". merge: whether massless links become joints of several degrees of freedom.
+    beside: texts of the ``for_kine.m`` and ``jacobian.m`` that belong to a closed model
+    (:mod:`ramify.files.redysim.closure`).
 
     Raises ModelError naming the variable and entry that is missing, not finite or impossible.
     """
@@ -58,19 +71,32 @@ def from_variables(
     given = _Variables(variables, report)
     kind = dialect(variables)
     floating, legged = kind != "fixed", kind == "legged"
-    links = _links(given, floating, legged)
-    if merge:
+    closed = "type" in given and given.number("type") == 1.0
+    loops, hinges = _closed(given, floating, beside or {}) if closed else ((), {})
+    links = _links(given, floating, legged, hinges)
+    if merge and not loops:
         links = merged(links, report)
     kept: dict[str, Any] = {key: given.number(key) for key in _KEPT if key in given}
     if "th" in given:
         kept["th"] = tuple(given.vector("th"))
     metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
+    metadata["dh"] = {
+        f"link{k + 1}": (alpha, a, b, 0.0) if turns else (alpha, a, 0.0, theta)
+        for k, ((alpha, a, b, theta), turns) in enumerate(
+            zip(given.rows(floating), given.turns(floating), strict=True)
+        )
+    }
+    guess = None
+    if loops:
+        guess = {link.joint.name: x for link, x in zip(links, given.coordinates(), strict=True)}
+    elif closed:
+        metadata["description"] = OPEN
     if legged:
         metadata["ground"] = _ground(given)
     _tell(given, floating, legged, kept)
     title = name or str(variables.get("name") or "redysim")
     try:
-        model = build(title, links, given.gravity(), metadata=metadata)
+        model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
     except ModelError as error:
         raise ModelError(f"{report.file}: {error}") from None
     if base is None or (base == "fixed" and not floating):
@@ -78,11 +104,14 @@ def from_variables(
     return with_base(model, base)
 
 
-def dialect(names: Container[str]) -> Literal["fixed", "floating", "legged"]:
+def dialect(variables: Mapping[str, Any]) -> Literal["fixed", "floating", "legged"]:
     """Which of ReDySim's three programs a model is written for, seen from the names of its
-    variables.
+    variables; the book's files (tables 10.1 and 10.10) have n_j, 6 for a floating base.
     """
-    return "legged" if "g_prop" in names else "floating" if "nq" in names else "fixed"
+    if "g_prop" in variables:
+        return "legged"
+    free = "n_j" in variables and np.ravel(variables["n_j"])[:1].tolist() == [6]
+    return "floating" if free or "nq" in variables else "fixed"
 
 
 class _Variables:
@@ -90,6 +119,7 @@ class _Variables:
 
     def __init__(self, values: Mapping[str, Any], report: ImportReport) -> None:
         self.values, self.report = values, report
+        self.longer: set[str] = set()
         self.n = 0
         size = self.number("n_l" if "n_l" in values else "n")
         if not 1 <= size <= MAX_LINKS or size != int(size):
@@ -139,7 +169,8 @@ class _Variables:
         a = self.numbers(name)
         if a.size < self.n:
             raise self.fail(name, f"has {a.size} numbers for {self.n} links")
-        if a.size > self.n:
+        if a.size > self.n and name not in self.longer:
+            self.longer.add(name)
             self.report.ignored(
                 name, f"has {a.size} numbers for {self.n} links; those beyond are left out"
             )
@@ -151,6 +182,35 @@ class _Variables:
             if x not in (0.0, 1.0):
                 raise self.fail(f"{name}({k + 1})", f"is {x:g}; it must be 0 or 1")
         return [x == 1.0 for x in values]
+
+    def rows(self, floating: bool) -> list[tuple[float, float, float, float]]:
+        """alpha, a, b and theta of every link; theta is 0 where there is none."""
+        th = [0.0] * self.n if floating else self.vector("th", 0.0)
+        return list(zip(self.vector("alp"), self.vector("a"), self.vector("b"), th, strict=True))
+
+    def coordinates(self) -> list[float]:
+        """th where a joint turns, b where it slides: where a fixed robot starts."""
+        columns = zip(self.turns(False), self.vector("th", 0.0), self.vector("b"), strict=True)
+        return [th if turns else b for turns, th, b in columns]
+
+    def turns(self, floating: bool) -> list[bool]:
+        return [True] * self.n if floating else self.choices("r", 1.0)
+
+    def actuated(self, floating: bool) -> list[bool]:
+        """Which links are driven. Of a floating robot aj may leave out the base, which never is."""
+        if "aj" in self and floating and self.numbers("aj").size == self.n - 1:
+            self.values = {**self.values, "aj": [0.0, *self.numbers("aj")]}
+        return self.choices("aj", 1.0)
+
+    def check_joints(self, floating: bool) -> None:
+        """n_j of the book: one variable per joint, six of a floating base."""
+        for k, x in enumerate(self.vector("n_j", 1.0)):
+            if x != (6.0 if floating and k == 0 and "n_j" in self else 1.0):
+                raise self.fail(
+                    f"n_j({k + 1})",
+                    f"is {x:g}, but link {k + 1} has one DH row, which is one axis; write a row "
+                    "for each variable of the joint, all but the last of them without mass",
+                )
 
     def parents(self, floating: bool) -> list[int]:
         """Zero-based parents, -1 for the ground. Parents come first, and a floating robot has one
@@ -179,17 +239,58 @@ class _Variables:
         return [float(x) for x in a]
 
 
-def _links(given: _Variables, floating: bool, legged: bool) -> list[LinkSpec]:
-    alp, a, b, dx, dy, dz, mass = (
-        given.vector(key) for key in ("alp", "a", "b", "dx", "dy", "dz", "m")
-    )
+def _closed(
+    given: _Variables, floating: bool, beside: Mapping[str, str]
+) -> tuple[tuple[Loop, ...], dict[int, Array]]:
+    """The loops of a closed model and where its links hang on the ground, from the files beside;
+    what could not be had is in the report.
+    """
+    report = given.report
+    parents = given.parents(floating)
+    ground = [k for k, parent in enumerate(parents) if parent < 0 and not floating]
+    hinges, rest = closure.hinges(beside.get("for_kine.m", ""), ground)
+    for k, place in hinges.items():
+        where = ", ".join(f"{x:g}" for x in place)
+        report.note("for_kine.m", f"link{k + 1} hangs on the ground at ({where}) m")
+    for line in rest:
+        report.ignored("for_kine.m", f"no constant hinge: {line[:60]}")
+    try:
+        if floating:
+            raise ModelError("the rows of a floating base are not understood")
+        if "jacobian.m" not in beside:
+            raise ModelError("there is no jacobian.m beside it")
+        if "th" not in given:
+            raise ModelError("th, the angles at which they close, is missing")
+        tree = closure.PlaneTree(given.rows(floating), parents, given.turns(floating), hinges)
+        J = closure.jacobian(beside["jacobian.m"], "jacobian.m", given.values)
+        names = [f"link{k + 1}" for k in range(given.n)]
+        th = np.array(given.coordinates())
+        loops, moved = closure.loops(closure.closures(J, tree), tree, th, names)
+    except ModelError as error:
+        report.ignored("jacobian.m", f"{OPEN} ({error})", moves=True)
+        return (), hinges
+    for k, place in moved.items():
+        where = ", ".join(f"{x:.6g}" for x in place)
+        report.assumed(
+            "for_kine.m",
+            f"link{k + 1} hangs on the ground at ({where}) m, so that th closes the loop",
+        )
+    for loop in loops:
+        ends = " and ".join(end.link or "the ground" for end in (loop.first, loop.second))
+        report.note("jacobian.m", f"{loop.name} closes {ends}: its rows are their velocities")
+    return loops, hinges | moved
+
+
+def _links(
+    given: _Variables, floating: bool, legged: bool, hinges: Mapping[int, Array]
+) -> list[LinkSpec]:
+    rows, turns, actuated = given.rows(floating), given.turns(floating), given.actuated(floating)
+    dx, dy, dz, mass = (given.vector(key) for key in ("dx", "dy", "dz", "m"))
+    given.check_joints(floating)
     xx, yy, zz, xy, yz, zx = (
         given.vector(key, 0.0 if key in _MOMENTS[3:] else None) for key in _MOMENTS
     )
     parents = given.parents(floating)
-    theta = [0.0] * given.n if floating else given.vector("th", 0.0)
-    turns = [True] * given.n if floating else given.choices("r", 1.0)
-    actuated = [True] * given.n if floating else given.choices("aj", 1.0)
     lengths, tips = (given.vector(key, 0.0) for key in ("al", "alt" if floating else "al"))
     leaves = set(range(given.n)) - set(parents)
     links = []
@@ -197,9 +298,10 @@ def _links(given: _Variables, floating: bool, legged: bool) -> list[LinkSpec]:
         if floating and k == 0:
             joint = Joint("base", "free_euler", sequence=BASE_SEQUENCE, actuated=False)
         else:
-            placement = modified_dh(
-                alp[k], a[k], b[k] if turns[k] else 0.0, 0.0 if turns[k] else theta[k]
-            )
+            alpha, a, b, theta = rows[k]
+            placement = modified_dh(alpha, a, *((b, 0.0) if turns[k] else (0.0, theta)))
+            if k in hinges:
+                placement = Frame(placement.rotation, hinges[k])
             joint = Joint(
                 f"joint{k + 1}",
                 "revolute" if turns[k] else "prismatic",
@@ -300,12 +402,7 @@ def _tell(given: _Variables, floating: bool, legged: bool, kept: Mapping[str, An
     )
     report.ignored("initials.m", f"the initial state is user code; {start}")
     if kept.get("type") == 1.0:
-        text = (
-            "the closure of loops is user code and not imported: the tree is loaded, its loops "
-            "open. Close each with "
-            "rf.with_loop(model, name, joint, (link, offset), (link, offset))"
-        )
-        report.ignored("jacobian.m, inv_kine.m", text)
+        report.ignored("inv_kine.m", "the dependent joints follow from the loops: m.assemble()")
     if legged:
         report.note(
             "g_prop",

@@ -1,0 +1,265 @@
+"""ReDySim's closed models and its other kinds of files: loops found again in jacobian.m, hinges in
+for_kine.m, GUI-made inputs.m, the book's n_j, aj of floating robots.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from redysim_data import mat_bytes, numbers, published, variables
+
+import ramify as rf
+from ramify.cli import main
+from ramify.files.redysim.reader import read_redysim
+from ramify.files.redysim.robot import OPEN, from_variables
+from ramify.files.robot_writer import to_yaml
+
+# Rows of J: velocities of the two ends of each pin, less each other, some with others added.
+BARS = """function [J, dJ] = jacobian(q, dq)
+[n dof type alp a b th bt r dx dy dz m g Icxx Icyy Iczz Icxy Icyz Iczx aj al] = inputs();
+c = q(2) + q(3);   % the coupler's direction
+crank = al(1)*[sin(q(1)); -cos(q(1))];
+rocker = [-al(2)*sin(q(2)) - al(3)*sin(c)
+           al(2)*cos(q(2)) + al(3)*cos(c)];
+coupler = al(3)*[-sin(c); cos(c)];
+J = [crank rocker coupler];
+dJ = zeros(2,3);
+"""
+SLIDER = """function [J, dJ] = jacobian(th, dth)
+[n dof type alp a b thh bt r dx dy dz m g Icxx Icyy Iczz Icxy Icyz Iczx aj al]=inputs();
+u = pi/2 + th(1); w = u + th(2);   % seen from axes turned by a quarter
+J = [-al(1)*sin(u)-al(2)*sin(w)  -al(2)*sin(w)  -1
+      al(1)*cos(u)+al(2)*cos(w)   al(2)*cos(w)   0];
+"""
+LEG = """function [J, dJ] = jacobian(th, dth)
+[n dof type alp a b thh bt r dx dy dz m g Icxx Icyy Iczz Icxy Icyz Iczx aj al]=inputs();
+h = al(3)/2; k = th(2)+th(3); p = th(4)+pi; u = p+th(5); v = p+th(6); w = v+th(7);
+pin = [sin(th(1)) 0; 0 -cos(th(1))]*[al(1); al(1)];
+J1 = [pin; -pin; -pin];
+J2 = [-al(2)*sin(th(2))-h*sin(k); al(2)*cos(th(2))+h*cos(k)
+      al(3)*sin(k); -al(3)*cos(k); al(3)*sin(k); -al(3)*cos(k)];
+J3 = [-h*sin(k); h*cos(k); al(3)*sin(k); -al(3)*cos(k); al(3)*sin(k); -al(3)*cos(k)];
+J4 = [0; 0; -a(5)*sin(p)-al(5)*sin(u); a(5)*cos(p)+al(5)*cos(u)
+      -al(4)*sin(p)-a(7)*sin(v)-al(7)*sin(w); al(4)*cos(p)+a(7)*cos(v)+al(7)*cos(w)];
+J5 = [0; 0; -al(5)*sin(u); al(5)*cos(u); 0; 0];
+J6 = [0; 0; 0; 0; -a(7)*sin(v)-al(7)*sin(w); a(7)*cos(v)+al(7)*cos(w)];
+J7 = [0; 0; 0; 0; -al(7)*sin(w); al(7)*cos(w)];
+J = [J1 J2 J3 J4 J5 J6 J7];
+"""
+RRR = """function [J, dJ] = jacobian(th, dth)
+a = 0.4; b = 0.6; d = 0.4;
+s = th(1); t = s+th(2); u = t+th(3);
+A = [-a*sin(s) -b*sin(t); a*cos(s) b*cos(t)]; B = d*[-sin(u); cos(u)]; C = d*[-sin(u+pi/3); cos(u+pi/3)];
+p = th(4); q = p+th(5); P = [a*sin(p) b*sin(q); -a*cos(p) -b*cos(q)];
+v = th(6); w = v+th(7); V = [a*sin(v) b*sin(w); -a*cos(v) -b*cos(w)];
+J = [A*[1;1]+B A(:,2)+B B P*[1;1] P(:,2) zeros(2,2)
+     A*[1;1]+C A(:,2)+C C zeros(2,2) V*[1;1] V(:,2)];
+"""
+HINGES = """function [so sc vc tt st]=for_kine(q, dq, n, alp, a, b, th, bt, r, dx, dy, dz)
+% so(:,4)=[9;9;9];
+so(:,1)=[0;0;0];
+{}
+for i=1:n
+  so(:,i)=so(:,bt(i))+Qf(:,:,bt(i))*aim;
+end
+"""
+
+
+def folder(path: Path, name: str, J: str = "", hinges: str = "", **more: Any) -> Path:
+    (path / "inputs.mat").write_bytes(mat_bytes(numbers(name) | more))
+    if J:
+        (path / "jacobian.m").write_text(J)
+    if hinges:
+        (path / "for_kine.m").write_text(HINGES.format(hinges))
+    return path / "inputs.mat"
+
+
+@pytest.mark.parametrize(
+    ("name", "J", "hinges", "twin", "parameters"),
+    [
+        ("fourbar_mechanism", BARS, "", "redysim_four_bar", {}),
+        ("hoken_fourbar", BARS, "", "hoeken_four_bar", {}),
+        ("slider_crank", SLIDER, "", "slider_crank", {"rod": 1.0}),
+        (
+            "robotic_leg",
+            LEG,
+            "so(:,2)=[0.050;0;0];\nso(:,4)=[0.070;-0.030;0];",
+            "robotic_leg",
+            {},
+        ),
+        (
+            "3_rrr_parallel_robot",
+            RRR,
+            "so(:,4)=[1;0;0];  % a hinge\nso(:,6)=[0.5;0.866;0];",
+            "three_rrr",
+            {},
+        ),
+    ],
+)
+def test_closed_models_are_closed(
+    name: str, J: str, hinges: str, twin: str, parameters: dict[str, float], tmp_path: Path
+) -> None:
+    """J of the loops spans the rows of jacobian.m, and free fall accelerates as the built-in robot
+    does.
+    """
+    m = rf.load(folder(tmp_path, name, J, hinges))
+    assert len(m.loops) == len(rf.load(twin).loops)
+    q = m.assemble({"joint1": 0.0} if name == "fourbar_mechanism" else None).q
+    assert m.degrees_of_freedom == variables(name)["dof"]
+    known = rf.load(twin, **parameters)
+    if name == "fourbar_mechanism":  # its th does not close the loop
+        np.testing.assert_allclose(q, known.assemble({"crank": 0.0}).q, atol=1e-6)
+    else:
+        np.testing.assert_allclose(q, np.array(from_start(name)), atol=6e-3)
+    if twin not in ("robotic_leg", "hoeken_four_bar"):  # which have other masses
+        home = known.assemble({known.coordinates[0]: q[0]}, guess=q).q
+        a, b = (x.forward_dynamics(s, 0 * s, 0 * s) for x, s in ((m, q), (known, home)))
+        np.testing.assert_allclose(a, b, rtol=2e-2, atol=1e-6 * np.abs(b).max())
+
+
+def from_start(name: str) -> list[float]:
+    data = variables(name)
+    return [t if r else b for t, r, b in zip(data["th"], data["r"], data["b"], strict=True)]
+
+
+def test_a_hinge_that_nobody_gives_follows_from_the_start(tmp_path: Path) -> None:
+    """The book's file (table 10.3) has no ground length in its rows: th closes the loop."""
+    whole = rf.load(folder(tmp_path, "hoken_fourbar", BARS))
+    (tmp_path / "b").mkdir()
+    m = rf.load(folder(tmp_path / "b", "hoken_fourbar", BARS, a=[0.0, 0.0, 0.1152]))
+    assert "link2 hangs on the ground at (-0.089" in str(m.metadata["report"])
+    np.testing.assert_allclose(m.bodies[1].joint.placement.position, [-0.0895, 0, 0], atol=1e-5)
+    np.testing.assert_allclose(m.assemble().q, whole.assemble().q, atol=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("J", "why"),
+    [
+        ("", "there is no jacobian.m beside it"),
+        (BARS.replace("sin(c)", "sin(2*c)"), "rows 1 and 2 of J are no pin between two links"),
+        (BARS.replace("= jacobian", "= jacobian2(q"), "jacobian"),
+        (BARS.replace("J = [", "while 1\nJ = ["), "only assignments"),
+        (BARS.replace("dJ = zeros(2,3)", "J = [J; J(1,:)]"), "J is 3 x 3"),
+    ],
+)
+def test_loops_that_stay_open_are_told_everywhere(
+    J: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = folder(tmp_path, "fourbar_mechanism", J)
+    with pytest.warns(UserWarning, match="changes the motion"):
+        m = rf.load(path)
+    assert not m.loops
+    assert why in str(m.metadata["report"])
+    assert [f.code for f in m.check() if f.level == "warning"] == ["left-out"]
+    assert OPEN in to_yaml(m)
+    if not J:
+        for command in (["info"], ["check"], ["simulate", "--t-end", "0.01"]):
+            with pytest.raises(SystemExit):
+                main([command[0], str(path), *command[1:]])
+            assert "loops are open here" in capsys.readouterr().err
+
+
+def test_a_closed_floating_robot_stays_open(tmp_path: Path) -> None:
+    """aj of a floating robot leaves the base out."""
+    more = {"type": 1, "dof": 5, "aj": [1, 0, 1]}
+    with pytest.warns(UserWarning, match="rows of a floating base"):
+        m = rf.load(folder(tmp_path, "floating_3_link", BARS, **more))
+    assert [joint.actuated for joint in m.joints] == [False, True, False, True]
+    whole = read_redysim(folder(tmp_path, "floating_3_link", aj=[0, 1, 0, 1]))
+    assert [joint.actuated for joint in whole.joints] == [False, True, False, True]
+
+
+# ---- inputs.m of the graphical interface ----
+
+GUI = """function [n dof type alp a b th bt r dx dy dz m g Icxx Icyy Iczz Icxy Icyz Iczx aj al Tp steps]=inputs()
+inputs_file = load ('inputs.mat');
+"""
+
+
+@pytest.mark.parametrize("form", ["inputs_file", "load inputs.mat", "load('inputs.mat')"])
+def test_an_inputs_m_of_the_interface_follows_its_file(form: str, tmp_path: Path) -> None:
+    data = numbers("kuka_kr5")
+    text = GUI + "\n".join(f"{name} = inputs_file.{name};" for name in data) + "\nend"
+    if form != "inputs_file":
+        text = GUI.splitlines()[0] + f"\n{form};\nend"
+    path = tmp_path / "inputs.m"
+    path.write_text(text)
+    with pytest.raises(rf.ModelError, match=r"inputs\.m:2: .*inputs\.mat is missing"):
+        rf.load(path)
+    (tmp_path / "inputs.mat").write_bytes(mat_bytes(data))
+    m = rf.load(path)
+    assert m.skeleton == rf.load(tmp_path / "inputs.mat").skeleton
+    q, v, a = np.split(published("kuka_kr5_invdyn", "statevar"), 3, axis=1)
+    np.testing.assert_allclose(
+        m.inverse_dynamics(q, v, a), published("kuka_kr5_invdyn", "tor"), rtol=0, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("x = load('../inputs.mat');", "same folder"),
+        ("x = load('inputs.m');", "same folder"),
+        ("x = load('inputs.mat', 'n');", "one file"),
+        ("n = y.n;", "no file was loaded that gives y.n"),
+        ("x = load('inputs.mat'); n = x.none;", "no file was loaded that gives x.none"),
+    ],
+)
+def test_what_load_refuses(line: str, why: str, tmp_path: Path) -> None:
+    folder(tmp_path, "kuka_kr5")
+    path = tmp_path / "inputs.m"
+    path.write_text(line)
+    with pytest.raises(rf.ModelError, match=why):
+        rf.load(path)
+
+
+# ---- the book's files ----
+
+BOOK = """function [type dof s n_s n_l n_j bt al alp a b dx dy dz m g Icxx Icyy
+Iczz Icxy Icyz Iczx aj Tp step]=inputs()
+type=0; dof=4; s=3; n_s=[1, 2, 1];
+n_l=sum(n_s); n=n_l;
+bt=[0, 1, 2, 1]; n_j=[1, 1, 1, 1];
+al=[0.10, 0.05, 0.05, 0.05];
+alp=[0, 0, 0, 0]; a=[0, 0.10, 0.05, 0.05]; b=[0; 0; 0; 0];
+dx=al/2; dy=[0, 0, 0, 0]; dz=dy;
+m=[0.4, 0.2, 0.2, 0.2];
+Icxx=zeros(n,1);Icyy=zeros(n,1);Iczz=zeros(n,1);
+Icxy=zeros(n,1);Icyz=zeros(n,1);Iczx=zeros(n,1);
+for i=1:n
+Icyy(i)=(1/12)*m(i)*al(i)*al(i); Iczz(i)=Icyy(i);
+end
+g=[0 ; -9.81; 0]; aj=[1, 1, 1, 1];
+Tp=1; ts=0.01;
+"""
+
+
+def test_the_book_s_table_10_1(tmp_path: Path) -> None:
+    """The gripper; the printed file asks for step, but assigns ts."""
+    path = tmp_path / "inputs.m"
+    path.write_text(BOOK)
+    m = rf.load(path)
+    assert "step: never assigned" in str(m.metadata["report"])
+    gripper = rf.load("gripper")
+    q, v = gripper.random(3)
+    np.testing.assert_allclose(m.inverse_dynamics(q, v, v), gripper.inverse_dynamics(q, v, v))
+    path.write_text(BOOK.replace("n_j=[1, 1, 1, 1]", "n_j=[1, 3, 1, 1]"))
+    with pytest.raises(rf.ModelError, match=r"n_j\(2\) is 3, but link 2 has one DH row"):
+        rf.load(path)
+    path.write_text(BOOK.replace("n_j=[1, 1, 1, 1]", "n_j=[6, 1, 1, 1]"))  # as in table 10.10
+    assert [joint.kind for joint in rf.load(path).joints] == ["free_euler", *["revolute"] * 3]
+
+
+def test_dh_rows_stay_dh_rows(tmp_path: Path) -> None:
+    m = rf.load(folder(tmp_path, "kuka_kr5"))
+    text = to_yaml(m)
+    assert text.count("    dh: {alpha:") == 6
+    assert "frame:" not in text.replace("frame: {}", "")
+    (tmp_path / "kuka.yaml").write_text(text)
+    assert rf.load(tmp_path / "kuka.yaml").skeleton == m.skeleton
+    moved = from_variables(variables("pppr_robot"))
+    (tmp_path / "pppr.yaml").write_text(to_yaml(moved))
+    assert rf.load(tmp_path / "pppr.yaml").skeleton == moved.skeleton
