@@ -306,7 +306,7 @@ def test_published_motion() -> None:
         (([0.0, np.nan], [1.0, 1.0]), r"start\[1\] is nan"),
         (([0.0], [np.inf]), r"end\[0\] is inf"),
         (([[0.0]], [1.0]), "shape"),
-        (("rest", 1.0), "start must be real numbers"),
+        (("rest", 1.0), "start must be an array of real numbers"),
         ((0.0, 1.0, 0.0), "duration 0.0 s"),
         ((0.0, 1.0, np.inf), "duration inf s"),
         ((0.0, 1.0, 1.0, 1), "at least 2 rows"),

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, overload
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.codegen.kernel import Kernel
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import LoopError
 from ramify.drives.questions import Driven, Passive, actuator_forces, passive_forces
 from ramify.kernels import floating, identification, make, questions, slopes
@@ -216,7 +215,7 @@ class Model(Robot):
         8.6, 8.7). wrenches, multipliers, ``passive`` and ``parameters`` as in ``inverse_dynamics``.
         """
         if passive:
-            tau = np.asarray(tau, dtype=np.float64) + passive_forces(self, q, v).total
+            tau = real("tau", tau) + passive_forces(self, q, v).total
         if parameters is not None:
             if self.loops or multipliers:
                 solve.refuse_open(self._closed(), q)

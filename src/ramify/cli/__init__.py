@@ -28,6 +28,7 @@ from ramify.cli import (  # noqa: F401  each registers its commands
 )
 from ramify.cli.common import app
 from ramify.cli.output import printable
+from ramify.core.errors import shortened
 
 __all__ = ["app", "main"]
 
@@ -40,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except (rf.RamifyError, OSError) as error:
-        print(f"ramify: {printable(str(error))}", file=sys.stderr)
+        print(f"ramify: {printable(shortened(str(error)))}", file=sys.stderr)
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)

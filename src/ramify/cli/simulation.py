@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json as text_of
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -187,7 +188,7 @@ def _scenario(what: str, settings: list[str] | None) -> Scenario:
             )
         return rf.scenario(what)
     parameters = settings_of(settings)
-    if not Path(what).suffix and not Path(what).exists() and what not in rf.robots():
+    if not Path(what).suffix and not os.path.exists(what) and what not in rf.robots():
         from ramify.core.messages import near
 
         raise rf.ModelError(

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
+from ramify.core.arrays import refuse_masked
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, floor, lookup, select
@@ -169,6 +170,8 @@ class HeightField(Terrain):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name in ("heights", "spacing", "origin"):
+            refuse_masked(f"HeightField: {name}", getattr(self, name))
         try:
             grid = np.array(self.heights, dtype=np.float64)
             step = np.broadcast_to(np.array(self.spacing, dtype=np.float64), (2,))
@@ -346,6 +349,7 @@ def _triple(value: Any) -> Triple:
 
 
 def _direction(what: str, name: str, value: Any) -> Triple:
+    refuse_masked(f"{what}: {name}", value)
     try:
         found = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):

@@ -23,7 +23,7 @@ from ramify.contact.laws import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.compiled import COMPILED, note
 from ramify.control.robot import RobotText, Scalars, StillRobot
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
@@ -149,7 +149,7 @@ class Controller(ABC):
         known = model.memo.get(COMPILED)
         asked = known.get(id(self)) if known is not None else None
         if ground is None and asked is not None and asked.kernel is not None:
-            time = array((t,)) if type(t) is float else np.asarray(t, np.float64)[..., None]
+            time = array((t,)) if type(t) is float else real("t", t)[..., None]
             try:
                 if asked.start is not None:
                     return asked.kernel.call(q, v, time, asked.start if z is None else z)
@@ -170,10 +170,10 @@ class Controller(ABC):
         z: ArrayLike | None,
         ground: Any,
     ) -> Array:
-        times = np.asarray(t, dtype=np.float64)
+        times = real("t", t)
         if not np.isfinite(times).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
-        own = np.asarray(self.start if z is None else z, dtype=np.float64)
+        own = real("z", self.start if z is None else z)
         if own.shape[-1:] != (self.states,):
             raise StateError(
                 f"z has shape {own.shape}; {type(self).__name__} needs (..., {self.states})"

@@ -10,7 +10,7 @@ import numpy as np
 
 from ramify.control.base import Controller, Forces
 from ramify.control.robot import RobotText, Scalars
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
 from ramify.model.drives import Driven
@@ -79,11 +79,7 @@ class Function(Controller):
         self, t: Any, q: Array, v: Array, batch: tuple[int, ...], robot: RobotText, driven: Driven
     ) -> Array:
         """The forces (*batch, driven)."""
-        found = self.f(t, q, v)
-        try:
-            tau = np.asarray(found, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise StateError(f"{self._name} must give an array of real numbers; {error}") from None
+        tau = real(f"what {self._name} gives", self.f(t, q, v))
         if tau.shape == (*batch, len(driven)):
             return tau
         if tau.shape == (*batch, robot.nv):

@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.core.errors import StateError
+from ramify.core.errors import RamifyError, StateError
 
 Array = NDArray[np.float64]
 """Real numbers, ``float64``."""
 
 
-def real(name: str, value: ArrayLike) -> Array:
-    """An array of real numbers, not all of which need be finite; StateError for any other."""
+def real(name: str, value: object, error: type[RamifyError] = StateError) -> Array:
+    """An array of real numbers, not all of which need be finite; ``error`` for any other."""
+    refuse_masked(name, value, error)
     try:
         raw = np.asarray(value)
-        if raw.dtype.kind not in "fiub":
+        if raw.dtype.kind not in "fiub" and not (
+            raw.dtype.kind == "O" and all(isinstance(x, Real) for x in raw.flat)
+        ):
             raise TypeError(f"it holds {raw.dtype} entries")
-    except (TypeError, ValueError) as error:
-        raise StateError(f"{name} must be an array of real numbers; {error}") from None
-    refuse_masked(name, value)
-    return raw.astype(np.float64, copy=False)
+        return raw.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError) as reason:
+        raise error(f"{name} must be an array of real numbers; {reason}") from None
 
 
-def refuse_masked(name: str, value: ArrayLike) -> None:
+def refuse_masked(name: str, value: object, error: type[RamifyError] = StateError) -> None:
     """Refuse arrays with masked entries: NumPy would use the hidden numbers."""
-    if any(map(np.ma.is_masked, value if isinstance(value, (list, tuple)) else [value])):
-        raise StateError(
+    if _masked(value):
+        raise error(
             f"{name} has masked entries, whose numbers are hidden; give an array without them, "
             "e.g. a.filled(0.0) or the rows a[~a.mask.any(axis=-1)]"
         )
+
+
+def _masked(value: object) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_masked, value))
+    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
 
 
 def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:

@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
+LONGEST_WORD: Final = 300
+"""Characters of a word that a message quotes whole: more than any valid name has."""
+LONGEST_LINE: Final = 2000
+"""Characters of a line of a message."""
+
+
+def shortened(text: str) -> str:
+    """A message without the middles of words and lines that are too long to read."""
+    if len(text) <= LONGEST_WORD:
+        return text
+    text = re.sub(
+        rf"\S{{{LONGEST_WORD + 1},}}",
+        lambda word: _ends(word[0], 48, 12, "…"),
+        text,
+    )
+    return "\n".join(
+        _ends(line, LONGEST_LINE - 400, 300, " … ") if len(line) > LONGEST_LINE else line
+        for line in text.split("\n")
+    )
+
+
+def _ends(text: str, first: int, last: int, gap: str) -> str:
+    left_out = len(text) - first - last
+    return f"{text[:first]}{gap}({left_out} characters left out){gap}{text[-last:]}"
+
 
 class RamifyError(ValueError):
-    """Anything ramify refuses to do."""
+    """Anything ramify refuses to do. Long words and lines of a message are shortened."""
+
+    def __init__(self, *args: object) -> None:
+        super().__init__(*(shortened(x) if isinstance(x, str) else x for x in args))
 
 
 class ModelError(RamifyError):

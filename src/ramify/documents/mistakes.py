@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
-from ramify.core.errors import ModelError
+from ramify.core.errors import ModelError, shortened
 from ramify.core.names import escaped
 
 MOST: Final = 50
@@ -101,6 +101,7 @@ class Mistakes:
         """Note a mistake at a path of the document, or at a position. The same one in another copy
         of a template is noted once.
         """
+        text = shortened(text)
         place = (at or locate(self.root, path, key), path, text)
         where = ".".join(map(str, path)) + (f" (link {link!r})" if link else "")
         line = (

@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError, StateError
 from ramify.core.spatial import Vec3
 from ramify.formulations.chain import refuse_machines
@@ -270,10 +270,7 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
 
 
 def _state(x: ArrayLike, n: int, name: str) -> Array:
-    try:
-        a = np.asarray(x, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise StateError(f"{name} must be {n} finite numbers; it is {x!r:.60}") from None
+    a = real(name, x)
     if a.shape != (n,):
         raise StateError(f"{name} must be {n} finite numbers; its shape is {a.shape}")
     bad = np.flatnonzero(~np.isfinite(a))

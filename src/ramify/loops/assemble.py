@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.errors import LoopError, StateError
 from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
@@ -157,6 +157,7 @@ def _orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[
         if joint not in given:
             continue
         value = given.pop(joint)
+        refuse_masked(f"{what}: the orientation of {joint!r}", value)
         try:
             x = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
@@ -175,10 +176,7 @@ def _orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[
 
 
 def _number(name: str, value: ArrayLike) -> Array:
-    try:
-        x = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        x = np.array(np.nan)
+    x = real(f"the value of {name!r}", value)
     if x.size == 0:
         raise StateError(
             f"the value of {name!r} has no rows; give a number, or one or more of them"

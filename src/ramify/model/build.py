@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.names import NAME, is_name
 from ramify.model.answers import Attachment
@@ -107,7 +107,7 @@ def build(
 
 
 def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
-    if len(gravity) != 3 or not all(math.isfinite(g) for g in gravity):
+    if not np.isfinite(real("gravity", gravity, ModelError)).all() or len(gravity) != 3:
         raise ModelError(f"gravity {list(gravity)} must be three finite numbers, in m/s^2")
     for spec in specs:
         if not math.isfinite(spec.mass) or spec.mass < 0.0:
@@ -115,7 +115,7 @@ def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
                 f"link {spec.name!r}: mass {spec.mass} kg must be finite and not negative"
             )
         for what, value, shape in (("com", spec.com, (3,)), ("inertia", spec.inertia, (3, 3))):
-            a = np.asarray(value, dtype=np.float64)
+            a = real(f"link {spec.name!r}: {what}", value, ModelError)
             if a.shape != shape or not np.isfinite(a).all():
                 raise ModelError(
                     f"link {spec.name!r}: {what} must be finite, of shape {shape}; got {a.tolist()}"
@@ -139,11 +139,11 @@ def _check_numbers(specs: Sequence[LinkSpec], gravity: Sequence[float]) -> None:
 
 
 def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -> None:
-    _check_name("robot", robot)
+    check_name("robot", robot)
     for loop in loops:
-        _check_name("loop", loop.name)
+        check_name("loop", loop.name)
     for point, _ in (point for spec in specs for point in spec.points):
-        _check_name("point", point)
+        check_name("point", point)
     for what, names in (
         ("link", [s.name for s in specs]),
         ("joint", [s.joint.name for s in specs]),
@@ -151,7 +151,7 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
         for name in names:
             if not isinstance(name, str) or not name:
                 raise ModelError(f"a {what} has no name; give every {what} a non-empty one")
-            _check_name(what, name)
+            check_name(what, name)
         seen: set[str] = set()
         for name in names:
             if name in seen:
@@ -159,12 +159,10 @@ def _check_names(robot: str, specs: Sequence[LinkSpec], loops: Sequence[Loop]) -
             seen.add(name)
 
 
-def _check_name(what: str, name: object) -> None:
+def check_name(what: str, name: object) -> None:
+    """Refuse what cannot be the name of a link, joint, loop or point."""
     if not isinstance(name, str) or not is_name(name):
-        shown = repr(name)
-        raise ModelError(
-            f"a {what} is named {shown if len(shown) <= 60 else f'{shown[:57]}…'}; {NAME}"
-        )
+        raise ModelError(f"a {what} is named {name!r}; {NAME}")
 
 
 def _parents_first(specs: Sequence[LinkSpec]) -> list[LinkSpec]:
@@ -301,6 +299,7 @@ def _lifted(own: Lift, added: Lift, frame: Frame) -> Lift:
 
 
 def point_of(values: Iterable[float]) -> tuple[float, float, float]:
+    refuse_masked("a point or axis", values, ModelError)
     x, y, z = (float(v) for v in values)
     return x, y, z
 
@@ -374,6 +373,7 @@ def from_dh(
             ("inertia", inertia),
             ("machine", machine or [{}] * n),
         ):
+            refuse_masked(what, values, ModelError)
             if len(values) != n:
                 raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
         links = []
@@ -382,7 +382,7 @@ def from_dh(
             if letters[k] not in kinds:
                 raise ModelError(f"joints[{k}] is {letters[k]!r}; it must be 'R' or 'P'")
             placement, outlet = dh_frames(CONVENTIONS[convention], a, alpha, b, theta)
-            tensor = np.asarray(inertia[k], dtype=np.float64)
+            tensor = real("inertia", inertia[k], ModelError)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
             own = elements(1, machine[k] if machine else {})
             joint = Joint(f"joint{k + 1}", kinds[letters[k]], placement, outlet, elements=own)
@@ -393,7 +393,7 @@ def from_dh(
                     parent,
                     joint,
                     float(mass[k]),
-                    np.asarray(com[k], dtype=np.float64),
+                    real("com", com[k], ModelError),
                     tensor,
                 )
             )
@@ -427,6 +427,7 @@ def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
         row = [known[column] for column in DH_COLUMNS]
     if len(row) != 4:
         raise ModelError(f"DH row {k + 1} has {len(row)} columns; a row has a, alpha, b, theta")
+    refuse_masked(f"DH row {k + 1}", row, ModelError)
     values = [float(x) for x in row]
     for column, value in zip(DH_COLUMNS, values, strict=True):
         if not math.isfinite(value):
@@ -438,8 +439,10 @@ def loop_between(
     name: str, joint: str, first: Any, second: Any, options: Mapping[str, Any]
 ) -> Loop:
     """A loop between two (link, frame); ModelError names what is wrong with it."""
+    check_name("loop", name)
     with understood(f"loop {name!r}"):
         one, other = (LoopEnd(link, as_frame(at)) for link, at in (first, second))
+        refuse_masked("axis", options.get("axis"), ModelError)
         rows = {key: tuple(options[key]) for key in ("axis", "joints") if key in options}
         return Loop(name, joint, one, other, **{**options, **rows})
 
@@ -489,8 +492,9 @@ class Builder:
         spring, friction, stop, effort, velocity; a list has one entry per coordinate.
         """
         with understood(f"link {name!r}"):
-            tensor = np.asarray(inertia, dtype=np.float64)
+            tensor = real("inertia", inertia, ModelError)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
+            refuse_masked("limits", limits, ModelError)
             made = Joint(
                 joint_name or name,
                 joint,
@@ -504,7 +508,7 @@ class Builder:
             )
             made = replace(made, elements=elements(made.dof, machine))
             named = tuple((key, point_of(point)) for key, point in (points or {}).items())
-            centre = np.asarray(com, dtype=np.float64)
+            centre = real("com", com, ModelError)
             self.links.append(
                 LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named)
             )

@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError
 from ramify.model.answers import Attachment
-from ramify.model.build import LinkSpec, build, loop_between, understood, welded
+from ramify.model.build import LinkSpec, build, check_name, loop_between, understood, welded
 from ramify.model.frame import Frame, as_frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
@@ -72,8 +72,7 @@ def with_tool(
     rotation and position, bad masses.
     """
     carrier = model.attachment(link)
-    if not isinstance(name, str) or not name:
-        raise ModelError(f"a tool on {link!r} has no name; give it a non-empty one")
+    check_name(f"tool on {link!r}", name)
     if name in model.attached:
         raise ModelError(f"{model.name} already has a link {name!r}; give the tool another name")
     local = as_frame(frame)
@@ -111,10 +110,7 @@ def with_contact_points(model: R, points: Mapping[str, Mapping[str, ArrayLike]])
             )
         named = dict(bodies[b].points)
         for name, place in places.items():
-            if not isinstance(name, str) or not name:
-                raise ModelError(
-                    f"a contact point on {link!r} has no name; give it a non-empty one"
-                )
+            check_name(f"contact point on {link!r}", name)
             at = (
                 frame.rotation @ np.array(_three(f"contact point {name!r} of {link!r}", place))
                 + frame.position
@@ -218,7 +214,7 @@ def _machine_without(model: Robot, locked: Joint, links: Mapping[str, Attachment
 
 def _locked_pair(model: R, gear: Loop, joint: str, at: float | Sequence[float]) -> R:
     """Both joints of a gear locked, the other where the gear has it."""
-    value = float(np.asarray(at, dtype=np.float64).reshape(-1)[0])
+    value = float(real(f"joint {joint!r}: at", at, ModelError).reshape(-1)[0])
     first, second = gear.joints
     if joint == first:
         other, there = second, gear.ratio * value + gear.offset
@@ -238,7 +234,7 @@ _UPRIGHT = (1.0, 0.0, 0.0, 0.0)
 
 def _displacement(joint: Joint, at: float | Sequence[float]) -> Frame:
     """The frame that a joint has moved to, seen from its placement."""
-    values = np.asarray(at, dtype=np.float64)
+    values = real(f"joint {joint.name!r}: at", at, ModelError)
     if values.ndim == 0 and (joint.nq == 1 or values == 0.0):
         values = np.concatenate(
             [_UPRIGHT if step.ball == 1 else [values] * len(step.positions) for step in joint.steps]
@@ -279,7 +275,7 @@ def _welded_at(model: R, seat: Attachment, lump: LinkSpec) -> R:
 def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpec:
     """A mass with its inertia, checked."""
     with understood(what):
-        tensor, mass = np.asarray(inertia, dtype=np.float64), float(mass)
+        tensor, mass = real(f"{what}: inertia", inertia, ModelError), float(mass)
     if tensor.shape in ((), (3,)):
         tensor = tensor * np.eye(3)
     if tensor.shape != (3, 3) or not np.isfinite(tensor).all():
@@ -305,7 +301,7 @@ def _lump(what: str, mass: float, com: ArrayLike, inertia: ArrayLike) -> LinkSpe
 
 def _three(what: str, value: ArrayLike) -> tuple[float, float, float]:
     with understood(what):
-        a: Array = np.asarray(value, dtype=np.float64)
+        a: Array = real("the array", value, ModelError)
     if a.shape != (3,) or not np.isfinite(a).all():
         raise ModelError(f"{what} {a.tolist()} must be three finite numbers")
     x, y, z = (float(c) for c in a)

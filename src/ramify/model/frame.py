@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError
 
 _SNAP = 1e-15
@@ -28,7 +28,7 @@ def cos_sin(angle: float) -> tuple[float, float]:
 
 
 def _frozen(a: ArrayLike, shape: tuple[int, ...]) -> Array:
-    out = np.array(a, dtype=np.float64).reshape(shape)
+    out = real("a frame", a, ModelError).reshape(shape).copy()
     out.flags.writeable = False
     return out
 
@@ -143,12 +143,7 @@ def as_frame(value: Any) -> Frame:
     """A frame from a Frame, a (4, 4) matrix, or an offset (3,); ModelError for anything else."""
     if isinstance(value, Frame):
         return value
-    try:
-        a = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(
-            f"{value!r} is not a frame; give a Frame, a 4 x 4 matrix or an offset of three numbers"
-        ) from None
+    a = real("a frame (a Frame, a 4 x 4 matrix or an offset of three numbers)", value, ModelError)
     if a.shape == (4, 4) and (a[3] == (0.0, 0.0, 0.0, 1.0)).all():
         return Frame(a[:3, :3], a[:3, 3])
     if a.shape == (3,):

@@ -14,6 +14,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from ramify.core.arrays import real, refuse_masked
 from ramify.core.errors import ModelError
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build, point_of, understood
@@ -191,10 +192,10 @@ class Mechanism:
         Returns the mechanism.
         """
         with understood(f"body {name!r}"):
-            tensor = np.asarray(inertia, dtype=np.float64)
+            tensor = real("inertia", inertia, ModelError)
             tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
             named = tuple((key, point_of(point)) for key, point in (points or {}).items())
-            centre = np.asarray(com, dtype=np.float64)
+            centre = real("com", com, ModelError)
             self.bodies.append(
                 LinkSpec(
                     name,
@@ -222,6 +223,7 @@ class Mechanism:
         with understood(f"joint {name!r}"):
             for key in ("axis", "limits"):
                 if key in options:
+                    refuse_masked(key, options[key], ModelError)
                     options[key] = tuple(options[key])
             machine = {key: options.pop(key) for key in KEYS if key in options}
             made = WholeJoint(name, kind, _end(first), _end(second), **options)

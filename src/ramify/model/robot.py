@@ -206,6 +206,8 @@ class Robot:
 
     def joint_slice(self, name: str, of: Literal["q", "v"] = "v") -> slice:
         """Where a joint's entries stand in v (or in q)."""
+        if of not in ("q", "v"):
+            raise ModelError(f"of {of!r} must be 'q' or 'v'")
         start = 0
         for joint in self.joints:
             size = joint.dof if of == "v" else joint.nq

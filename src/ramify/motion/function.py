@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ramify.core.arrays import refuse_masked
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet, jet
 from ramify.core.records import settle
@@ -101,6 +102,7 @@ class Function(Trajectory):
 
 def _numbers(found: Any) -> list[Scalar]:
     """A number or a sequence of them as a list."""
+    refuse_masked("what a function of a motion gives", found)
     return list(found) if isinstance(found, (list, tuple)) else [found]
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet, jet
 from ramify.core.records import settle
@@ -254,7 +254,7 @@ class Gait(Trajectory):
         """Desired place, velocity and acceleration of the trunk's origin at the times t (...):
         (..., 3) each, in m and s.
         """
-        times = np.asarray(t, dtype=np.float64)
+        times = real("t", t)
         jets = [jet(x) for x in self._moved(times)[0]]
         x, dx, ddx = (
             stacked(part, times.shape)
@@ -264,7 +264,7 @@ class Gait(Trajectory):
 
     def ankles(self, t: ArrayLike) -> Array:
         """Desired places (..., legs, 3) of the ankles at the times t (...), m."""
-        times = np.asarray(t, dtype=np.float64)
+        times = real("t", t)
         _, places = self._moved(times)
         return np.stack(
             [stacked([jet(x).x for x in place], times.shape) for place in places], axis=-2
@@ -272,7 +272,7 @@ class Gait(Trajectory):
 
     def standing(self, t: ArrayLike) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Which legs stand at the times t (...): (..., legs)."""
-        first = np.asarray(self._step(np.asarray(t, dtype=np.float64))[1])
+        first = np.asarray(self._step(real("t", t))[1])
         return np.stack(
             [first if leg.name in self.support else ~first for leg in self.legs], axis=-1
         )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.terrain import level_axes
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.kernels.floating import zero_moment_point
 from ramify.kernels.questions import kinematics
@@ -62,7 +62,7 @@ class Balance:
 
 def level(up: ArrayLike) -> Array:
     """(2, 3): the directions ahead and left, level where ``up`` (3,) points up; X and Y for Z."""
-    return np.array(level_axes(np.asarray(up, dtype=np.float64).tolist())[:2])
+    return np.array(level_axes(real("up", up).tolist())[:2])
 
 
 def support_polygon(points: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) -> Array:
@@ -71,7 +71,7 @@ def support_polygon(points: ArrayLike, up: ArrayLike = (0.0, 0.0, 1.0)) -> Array
 
     points: (n, 2), level coordinates, or (n, 3) in the world, where ``up`` (3,) points up.
     """
-    given = np.asarray(points, dtype=np.float64)
+    given = real("points", points)
     if (
         given.ndim != 2
         or given.shape[1] not in (2, 3)
@@ -106,7 +106,7 @@ def support_margin(polygon: ArrayLike, point: ArrayLike) -> float:
     """How far a point (2,) lies inside a polygon (k, 2) as support_polygon gives it, m; outside,
     minus its distance.
     """
-    corners, p = np.asarray(polygon, dtype=np.float64), np.asarray(point, dtype=np.float64)[:2]
+    corners, p = real("polygon", polygon), real("point", point)[:2]
     after = np.roll(corners, -1, axis=0)
     way = after - corners
     length2 = np.maximum((way * way).sum(axis=1), 1e-300)
@@ -125,7 +125,7 @@ def planned_balance(model: Robot, gait: Gait, t: ArrayLike) -> Balance:
     The gait moves a point mass at the hips without a moment; the robot has heavy legs, so that its
     own point wanders about.
     """
-    times = np.atleast_1d(np.asarray(t, dtype=np.float64))
+    times = np.atleast_1d(real("t", t))
     m = gait.whole(model, times)
     up = [-g for g in model.gravity]
     axes = level(up)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, together
+from ramify.core.arrays import Array, real, together
 from ramify.core.errors import ModelError, StateError
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
@@ -147,7 +147,7 @@ def bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
         ]
         table = np.array(rows, dtype=np.float64).reshape(model.nq, 2)
     else:
-        table = np.asarray(limits, dtype=np.float64)
+        table = real("limits", limits)
         if (
             table.shape != (model.nq, 2)
             or np.isnan(table).any()

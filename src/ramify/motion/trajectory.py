@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, refuse_masked
+from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar, select
 from ramify.documents.forms import Number
@@ -92,7 +92,7 @@ class Trajectory(ABC):
         """The motion at the times t (...), s: a Motion whose q, v, a are (..., n). StateError where
         a time is not finite.
         """
-        times = np.asarray(t, dtype=np.float64)
+        times = real("t", t)
         if not np.isfinite(times).all():
             raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
         q, v, a = (
@@ -130,7 +130,7 @@ Row = tuple[float, ...]
 
 def row(name: str, value: ArrayLike, finite: bool = True) -> Row:
     """A number or (n,) as a row of floats, finite by default."""
-    array = np.atleast_1d(_floats(name, value))
+    array = np.atleast_1d(real(name, value))
     if array.ndim != 1 or not array.size:
         raise StateError(f"{name} has shape {array.shape}; it must be a number or (n,)")
     if finite and not np.isfinite(array).all():
@@ -168,7 +168,7 @@ def table(
         )
     if len(t) < least:
         raise StateError(f"times has {len(t)} entries; at least {least} are needed")
-    array = _floats(name, values)
+    array = real(name, values)
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2 or array.shape[0] != len(t) or not array.shape[1]:
         raise StateError(
@@ -196,11 +196,3 @@ def span(begin: float, duration: float, endless: bool = False) -> tuple[float, f
 def is_number(value: Any) -> bool:
     """Whether a user gave one finite number."""
     return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _floats(name: str, value: ArrayLike) -> Array:
-    refuse_masked(name, value)
-    try:
-        return np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise StateError(f"{name} must be real numbers; {error}") from None

@@ -14,7 +14,7 @@ from ramify.contact.ground import Ground
 from ramify.contact.laws import as_ground
 from ramify.control.base import Controller
 from ramify.control.function import as_controller
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, refuse_masked
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify
 from ramify.model.robot import Robot
@@ -82,6 +82,7 @@ def _friction(model: Robot, damping: ArrayLike) -> tuple[float, ...]:
     """Viscous friction (nv)."""
     if isinstance(damping, float) and damping == 0.0:
         return (0.0,) * model.nv
+    refuse_masked("damping", damping)
     try:
         given = np.asarray(damping, dtype=np.float64)
         friction = np.broadcast_to(given, (model.nv,)).copy()

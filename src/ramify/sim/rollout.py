@@ -19,7 +19,7 @@ from ramify.contact.stability import warn_of_long_steps
 from ramify.control.base import Controller
 from ramify.control.function import refuse_undriven
 from ramify.control.robot import RobotText
-from ramify.core.arrays import Array, together
+from ramify.core.arrays import Array, real, together
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.dynamics.parameters import packed
 from ramify.loops.stabilise import project_rows
@@ -321,7 +321,7 @@ class _Batch:
         )
         name = getattr(policy, "__qualname__", type(policy).__qualname__)
         try:
-            found = np.asarray(policy(t, q, v), dtype=np.float64)
+            found = real(f"what {name} gives", policy(t, q, v))
         except RamifyError as error:
             raise SimulationError(f"{error} (at t = {t:g} s)") from error
         except Exception as error:

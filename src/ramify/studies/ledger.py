@@ -94,7 +94,7 @@ class Ledger:
         self.path = Path(path)
         self._db: Any = None
         self._lock: sqlite3.Connection | None = None
-        if not writer and not self.path.is_file():
+        if not writer and not os.path.isfile(self.path):
             raise SimulationError(f"{self.path}: there is no such ledger; run the study first")
         try:
             with self._reported():

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.core.html import Markup, scrolled, table
 from ramify.loops.mobility import freedom_text
@@ -59,7 +59,7 @@ def aligned(rows: Sequence[Sequence[str]], title: str = "") -> str:
 
 def named(model: Robot, values: ArrayLike, title: str = "") -> NamedArray:
     """See Model.named."""
-    a = np.asarray(values, dtype=np.float64)
+    a = real("the array", values)
     of = {model.nv: model.velocities, model.nq: model.coordinates}
     if a.ndim == 1 and len(a) in of:
         return NamedArray(
