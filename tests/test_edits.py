@@ -286,7 +286,7 @@ def test_bad_places() -> None:
         rf.with_tool(model, "hand", "drill")
     with pytest.raises(rf.ModelError, match="already has a link 'tip1'"):
         rf.with_tool(model, "body0", "tip1")
-    with pytest.raises(rf.ModelError, match="a tool on 'body0' has no name"):
+    with pytest.raises(rf.ModelError, match="a tool on 'body0' is named ''"):
         rf.with_tool(model, "body0", "")
     with pytest.raises(
         rf.ModelError,

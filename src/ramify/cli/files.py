@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from ramify.cli.common import COUNTED, AsJson, Robot, Settings, app, file_name, load
 from ramify.cli.output import print_json, print_line
 from ramify.core.errors import SimulationError
-from ramify.documents.writing import write_whole
+from ramify.documents.writing import write_together
 
 
 @app.command
@@ -62,8 +62,7 @@ def export(
     if present and not force:
         raise FileExistsError(f"{', '.join(present)}: already there; --force replaces it")
     out.mkdir(parents=True, exist_ok=True)
-    for path, text in texts.items():
-        write_whole(path, text)
+    write_together({path: [text.encode()] for path, text in texts.items()})
     if json:
         print_json({"robot": m.name, "files": [str(path) for path in texts]})
         return

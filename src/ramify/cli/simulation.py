@@ -231,7 +231,9 @@ def _write(
         getattr(result, WRITERS[out.suffix])(out)
         files["run"] = str(out)
     if plot is not None:
-        result.plot("q").savefig(plot)
+        from ramify.view.figures import save_picture
+
+        save_picture(result.plot("q"), plot)
         files["plot"] = str(plot)
     if report is not None:
         files["report"] = str(result.report(report))

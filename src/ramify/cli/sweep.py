@@ -143,7 +143,9 @@ def plot(
     if out.suffix == ".html":
         study.page(out, reports or [])
     elif out.suffix.lower() in PICTURES:
-        study.plot(columns).savefig(out)
+        from ramify.view.figures import save_picture
+
+        save_picture(study.plot(columns), out)
     else:
         raise rf.SimulationError(f"{out}: a summary is written as .html, {', '.join(PICTURES)}")
     print_line(f"written: {out}")

@@ -12,8 +12,8 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -73,6 +73,17 @@ def write_whole(
     """Write a text as UTF-8 with Unix line ends; see ``whole_path``."""
     with whole_file(path, error) as file:
         file.write(text.encode())
+
+
+def write_together(
+    parts: Mapping[Path, Iterable[bytes]], error: type[RamifyError] = RamifyError
+) -> None:
+    """Write several files, all or none: they take their names once the last of them is written."""
+    with ExitStack() as stack:
+        for path, data in parts.items():
+            file = stack.enter_context(whole_file(path, error))
+            file.writelines(data)
+            file.flush()
 
 
 def _is_special(path: Path) -> bool:

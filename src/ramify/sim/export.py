@@ -16,7 +16,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
-from ramify.documents.writing import whole_file
+from ramify.documents.writing import whole_file, write_together
 from ramify.kernels.make import kernel
 from ramify.model.frame import rotation_about
 from ramify.model.joint import AXES, Joint
@@ -164,9 +164,8 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SimulationError(f"{folder}: cannot be made: {error.strerror}") from None
-    for name, rows in files.items():
-        with whole_file(folder / name, SimulationError) as file:
-            file.writelines(_text(rows))
+    parts = {folder / name: _text(rows) for name, rows in files.items()}
+    write_together(parts, SimulationError)
 
 
 def _text(rows: Array) -> Iterable[bytes]:

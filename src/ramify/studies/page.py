@@ -20,6 +20,7 @@ from ramify.studies.export import Table, table
 from ramify.studies.ledger import Ledger
 from ramify.studies.plots import drawn_columns, plot, with_unit
 from ramify.studies.stored import recipe_of, run_again
+from ramify.view.figures import save_picture
 
 MOST_ROWS: Final = 500
 """Runs in the table of a page; the export has them all."""
@@ -74,7 +75,7 @@ def write_report(path: Path, number: int, target: Path) -> None:
     elif target.suffix == ".csv":
         result.to_csv(target)
     else:
-        result.plot("q").savefig(target)
+        save_picture(result.plot("q"), target)
 
 
 def write_page(path: Path, target: Path, reports: Sequence[int] = ()) -> None:

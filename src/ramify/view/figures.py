@@ -12,6 +12,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
+from ramify.documents.writing import whole_path
 from ramify.sim.record import Run
 
 
@@ -82,6 +83,22 @@ def picture_kind(figure: Any, path: str | Path) -> str:
             f"{path}: the suffix names no kind of picture; choose one of {', '.join(sorted(known))}"
         )
     return kind
+
+
+SVG: Final = {"svg.fonttype": "none", "svg.hashsalt": "ramify"}
+PLAIN: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+"""Text as text, and no metadata: equal numbers give equal files."""
+
+
+def save_picture(figure: Any, path: str | Path, dpi: int = 100) -> None:
+    """Write a figure whole or not at all, in the format that the suffix names; RamifyError where
+    that cannot be done.
+    """
+    kind = picture_kind(figure, path)
+    from matplotlib import rc_context
+
+    with rc_context(SVG), whole_path(path) as passing:
+        figure.savefig(passing, metadata=PLAIN if kind == "svg" else None, dpi=dpi)
 
 
 def panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:

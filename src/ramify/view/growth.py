@@ -7,12 +7,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from ramify.core.errors import RamifyError
 from ramify.formulations.counting.book import Recursion, is_floating, run
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.literature import BOOK, PUBLISHED, Joints, Task
-from ramify.view.figures import picture_kind, style
-from ramify.view.plots import LINE, PLAIN, SVG
+from ramify.view.figures import SVG, picture_kind, save_picture, style
+from ramify.view.files import must_have_folder
+from ramify.view.plots import LINE
 
 MOST = 30
 FIGURES: Final[tuple[tuple[str, Task, Recursion], ...]] = (
@@ -58,9 +58,8 @@ def plot_growth(path: str | Path) -> None:
         from matplotlib.figure import Figure
 
         figure = Figure(figsize=(13.0, 12.0), layout="constrained")
-        kind = picture_kind(figure, path)
-        if not Path(path).absolute().parent.is_dir():
-            raise RamifyError(f"{path} cannot be written: there is no folder {Path(path).parent}")
+        picture_kind(figure, path)
+        must_have_folder(Path(path).absolute())
         grid: Any = figure.subplots(
             len(FIGURES), len(PANELS), sharex=True, sharey="row", squeeze=False
         )
@@ -72,7 +71,7 @@ def plot_growth(path: str | Path) -> None:
             row[0].legend(fontsize="xx-small")
         for axes in grid[-1]:
             axes.set_xlabel("joint variables n")
-        figure.savefig(path, metadata=PLAIN if kind == "svg" else None, dpi=100)
+        save_picture(figure, path)
 
 
 def _draw(axes: Any, task: Task, recursion: Recursion, pattern: tuple[int, ...]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.view.figures import THEMES, picture_kind, style
+from ramify.view.figures import PLAIN, SVG, THEMES, save_picture, style
 
 PANELS = 12
 """Up to so many coordinates each get a panel of their own; more share one."""
@@ -20,10 +20,6 @@ LINE, INK = THEMES["light"].lines[0], THEMES["light"].ink
 """The colours of a curve and of everything else, which in a page becomes the page's own text
 colour.
 """
-
-SVG = {"svg.fonttype": "none", "svg.hashsalt": "ramify"}
-PLAIN = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-"""Text as text, and no metadata: equal numbers give equal files."""
 
 
 def plot_torques(
@@ -39,9 +35,7 @@ def plot_torques(
     the format.
     """
     with style(more=SVG):
-        figure = _torques(t, tau, names, units, title)
-        kind = picture_kind(figure, path)
-        figure.savefig(path, metadata=PLAIN if kind == "svg" else None, dpi=150)
+        save_picture(_torques(t, tau, names, units, title), path, dpi=150)
 
 
 def torques_svg(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str]) -> str:

@@ -7,10 +7,17 @@ from typing import Final
 
 import numpy as np
 
-from ramify.documents.writing import whole_path
 from ramify.formulations.stability import CASES, chain_errors
-from ramify.view.figures import THEMES, logarithmic, panels, picture_kind, stroke, style
-from ramify.view.plots import PLAIN, SVG
+from ramify.view.figures import (
+    SVG,
+    THEMES,
+    logarithmic,
+    panels,
+    picture_kind,
+    save_picture,
+    stroke,
+    style,
+)
 
 CURVES: Final = {
     "recursion": "recursion, joint origins",
@@ -25,7 +32,7 @@ def plot_stability(path: str | Path, most: int) -> None:
     sizes = np.unique(np.geomspace(2, max(most, 2), 8).round().astype(int))
     with style(more=SVG):
         figure, axes = panels(len(CASES), across=2)
-        kind = picture_kind(figure, path)
+        picture_kind(figure, path)
         for axis, (case, words) in zip(axes, CASES.items(), strict=True):
             rows = [chain_errors(case, int(n)) for n in sizes]
             for k, (name, label) in enumerate(CURVES.items()):
@@ -36,5 +43,4 @@ def plot_stability(path: str | Path, most: int) -> None:
             axis.set_xlabel("rods")
             axis.set_ylabel("error")
         figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncol=4)
-        with whole_path(path) as passing:
-            figure.savefig(passing, metadata=PLAIN if kind == "svg" else None, dpi=120)
+        save_picture(figure, path, dpi=120)
