@@ -85,7 +85,7 @@ def picture_kind(figure: Any, path: str | Path) -> str:
     return kind
 
 
-SVG: Final = {"svg.fonttype": "none", "svg.hashsalt": "ramify"}
+SVG: Final[dict[Any, Any]] = {"svg.fonttype": "none", "svg.hashsalt": "ramify"}
 PLAIN: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 """Text as text, and no metadata: equal numbers give equal files."""
 
