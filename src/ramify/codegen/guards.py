@@ -29,11 +29,7 @@ class Guard:
         self._turn = 0
 
     def quaternion(self, parts: list[str]) -> None:
-        w = self.w
-        square = w.binary("fmul", parts[0], parts[0])
-        for x in parts[1:]:
-            square = w.multiply_add(x, x, square)
-        off = w.call("fabs", w.binary("fsub", square, w.const(1.0)))
+        w, off = self.w, _off_unit(self.w, parts)
         self.furthest = w.call("maxnum", self.furthest, off) if self.furthest else off
 
     def finite(self, x: str) -> None:
@@ -50,12 +46,7 @@ class Guard:
             total = self.w.binary("fadd", total, s)
         found = flags(self.w, total, self.largest)
         if self.furthest:
-            long = _any(
-                self.w,
-                self.w.put(f"fcmp ogt {self.w.vector} {self.furthest}, {self.w.const(_UNIT)}"),
-                NOT_UNIT,
-            )
-            found = self.w.put(f"or i64 {found}, {long}")
+            found = self.w.put(f"or i64 {found}, {_not_unit(self.w, self.furthest)}")
         return found
 
 
@@ -65,12 +56,18 @@ class MemoryGuard:
     def __init__(self, writer: Writer) -> None:
         self.w = writer
         self._pending: list[str] = []
+        self._unit = "0"
         writer.do(f"%audit.sum = alloca {writer.vector}, align 64")
         writer.do(f"%audit.angle = alloca {writer.vector}, align 64")
 
     def start(self) -> None:
         for slot in ("%audit.sum", "%audit.angle"):
             self.w.do(f"store {self.w.vector} {self.w.const(0.0)}, ptr {slot}, align 64")
+
+    def quaternion(self, parts: list[str]) -> None:
+        """To be called before the loops."""
+        flag = _not_unit(self.w, _off_unit(self.w, parts))
+        self._unit = self.w.put(f"or i64 {self._unit}, {flag}")
 
     def finite(self, x: str) -> None:
         """To be looked at by the next ``collect``, in the same piece of straight-line code."""
@@ -101,7 +98,19 @@ class MemoryGuard:
             self.w.put(f"load {self.w.vector}, ptr {slot}, align 64")
             for slot in ("%audit.sum", "%audit.angle")
         )
-        return flags(self.w, total, largest)
+        return self.w.put(f"or i64 {self._unit}, {flags(self.w, total, largest)}")
+
+
+def _off_unit(w: Writer, parts: list[str]) -> str:
+    """How far the squared length of a quaternion is from one."""
+    square = w.binary("fmul", parts[0], parts[0])
+    for x in parts[1:]:
+        square = w.multiply_add(x, x, square)
+    return w.call("fabs", w.binary("fsub", square, w.const(1.0)))
+
+
+def _not_unit(w: Writer, off: str) -> str:
+    return _any(w, w.put(f"fcmp ogt {w.vector} {off}, {w.const(_UNIT)}"), NOT_UNIT)
 
 
 def flags(w: Writer, total: str, largest: str) -> str:

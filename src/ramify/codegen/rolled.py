@@ -84,6 +84,8 @@ class _Rolled:
         self._clear_matrices()
         begin_blocks(w)
         self.audit.start()
+        for first in self.program.quaternions:
+            self.audit.quaternion([self._gather(self.inputs[0], str(first + i)) for i in range(4)])
         for loop in self.program.loops:
             if isinstance(loop, Sweep):
                 self._sweep(loop)

@@ -6,6 +6,7 @@ eta) is carried as one sum: both obey the same backward recursion, and only thei
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar
@@ -13,6 +14,7 @@ from ramify.core.spatial import ArticulatedInertia, Twist, Vec3, Wrench
 from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
+from ramify.dynamics.trunk import FREE, Trunk, axes
 from ramify.model.link import Displacement, Link
 
 
@@ -78,12 +80,64 @@ def solve(tree: Tree, x: Column, bias: Column, tau: Column) -> Column:
 def accelerations(tree: Tree, x: Column, v: Column, tau: Column, applied: Column) -> Column:
     """Forward dynamics at the displacements x."""
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
-    bias = tree.each(
+    return solve(tree, x, held(tree, moving, applied), tau)
+
+
+def held(tree: Tree, moving: Column, applied: Column) -> Column:
+    """The wrenches that hold the links at zero joint accelerations."""
+    return tree.each(
         lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, applied
     )
-    return solve(tree, x, bias, tau)
 
 
 def forward_dynamics(tree: Tree, q: Column, v: Column, tau: Column, applied: Column) -> Column:
     """a (nv): accelerations under joint forces tau and external wrenches in the links' frames."""
     return accelerations(tree, displacements(tree, q), v, tau, applied)
+
+
+def trunk_forward_dynamics(
+    limbs: Tree,
+    trunk: Trunk,
+    q0: Sequence[Scalar],
+    v0: Sequence[Scalar],
+    tau0: Sequence[Scalar],
+    q: Column,
+    v: Column,
+    tau: Column,
+) -> Column:
+    """The same for a trunk with the coordinates q0 (7), v0 and forces tau0 (6) that carries limbs:
+    six pivots of the whole robot's articulated inertia, then the limbs on a base that accelerates.
+    """
+    slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, (0.0,) * FREE))
+    x = displacements(limbs, q)
+    moving = motions(limbs, x, v, limbs.each(lambda link: 0.0), trunk.carrying(flow))
+    bias = held(limbs, moving, limbs.each(lambda link: no_wrench()))
+    nothing = Articulated(ArticulatedInertia.zero(), no_wrench())
+    rows, handed = limbs.inward_to_base(inward, nothing, x, bias, tau)
+    M = trunk.M.articulated() + handed.M.rotate(trunk.end.R)
+    w = trunk.M.wrench(flow.t, flow.dt) + trunk.inward(handed.w)
+    a0, mu = limbs.kept(_free_joint(axes(slides), M, w, tau0))
+    found = limbs.outward(outward, (0.0, trunk.outward(mu)), x, rows)
+    return limbs.preceded(a0, limbs.each(lambda link, pair: pair[0], found))
+
+
+def _free_joint(
+    axes: Sequence[Twist], M: ArticulatedInertia, w: Wrench, tau: Sequence[Scalar]
+) -> tuple[list[Scalar], Twist]:
+    """Accelerations along axes of one body, and their sum: the recursions of the links without a
+    change of frame.
+    """
+    rows: list[Pivot] = []
+    for p, force in reversed(list(zip(axes, tau, strict=True))):
+        psi_hat = M @ p
+        inverse = 1.0 / p.dot(psi_hat)
+        psi, phi_hat = psi_hat * inverse, force - p.dot(w)
+        M, w = M.minus_outer(psi_hat, psi), w + psi * phi_hat
+        rows.append(Pivot(psi, phi_hat * inverse))
+    o = Vec3(0.0, 0.0, 0.0)
+    found, mu = [], Twist(o, o)
+    for p, row in zip(axes, reversed(rows), strict=True):
+        a = row.phi - mu.dot(row.psi)
+        found.append(a)
+        mu = mu + Twist(p.w * a, p.v * a)
+    return found, mu

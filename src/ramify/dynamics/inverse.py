@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3, Wrench
 from ramify.dynamics.motion import LinkMotion, displacements, motions
 from ramify.dynamics.tree import Column, Tree
+from ramify.dynamics.trunk import Trunk, axes
 from ramify.model.link import Displacement, Link
 
 
@@ -36,6 +39,29 @@ def inverse_dynamics(tree: Tree, q: Column, v: Column, a: Column, applied: Colum
     return tree.each(
         lambda link, pair: pair[0], joint_wrenches(tree, displacements(tree, q), v, a, applied)
     )
+
+
+def trunk_inverse_dynamics(
+    limbs: Tree,
+    trunk: Trunk,
+    q0: Sequence[Scalar],
+    v0: Sequence[Scalar],
+    a0: Sequence[Scalar],
+    q: Column,
+    v: Column,
+    a: Column,
+) -> Column:
+    """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs: the limbs'
+    wrenches and its own, felt along the axes of its joint.
+    """
+    slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
+    x = displacements(limbs, q)
+    moving = motions(limbs, x, v, a, trunk.carrying(flow))
+    nothing = limbs.each(lambda link: no_wrench())
+    found, handed = limbs.inward_to_base(inward, no_wrench(), x, moving, nothing, a)
+    w = trunk.M.wrench(flow.t, flow.dt) + trunk.inward(handed)
+    tau = limbs.each(lambda link, pair: pair[0], found)
+    return limbs.preceded([s.dot(w) for s in axes(slides)], tau)
 
 
 def bias(tree: Tree, q: Column, v: Column) -> Column:

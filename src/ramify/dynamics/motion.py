@@ -45,6 +45,6 @@ def outward(link: Link, parent: LinkMotion, x: Displacement, v: Scalar, a: Scala
     return LinkMotion(t, dt, spin)
 
 
-def motions(tree: Tree, x: Column, v: Column, a: Column) -> Column:
-    """Motion of every link under gravity."""
-    return tree.outward(outward, at_rest(-tree.gravity), x, v, a)
+def motions(tree: Tree, x: Column, v: Column, a: Column, base: LinkMotion | None = None) -> Column:
+    """Motion of every link under gravity, on a base at rest or one that moves."""
+    return tree.outward(outward, base or at_rest(-tree.gravity), x, v, a)

@@ -14,7 +14,7 @@ from ramify.core.spatial import Mat3, RigidInertia, Sym3, Twist, Vec3, Wrench, a
 from ramify.dynamics.derivatives import Seen, outward, screw
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Matrix, Tree
-from ramify.dynamics.trunk import FREE, Flow, Trunk, identity, split, still
+from ramify.dynamics.trunk import FREE, Flow, Trunk, axes, identity, split, still
 from ramify.model.link import Link, Pose
 
 PARAMETERS: Final = ("m", "hx", "hy", "hz", "Ixx", "Iyy", "Izz", "Ixy", "Iyz", "Ixz")
@@ -102,13 +102,12 @@ def trunk_regressor(
     """The same for a trunk with the coordinates q0 (7), v0, a0 (6) that carries limbs."""
     slides, flow, _ = limbs.kept(trunk.motion(limbs.gravity, q0, v0, a0))
     of, found = _sweep(limbs, Seen(trunk.end, flow, flow), q, v, a)
-    o = Vec3(0.0, 0.0, 0.0)
-    axes = [*(Twist(o, e) for e in slides), *(Twist(e, o) for e in identity().R.rows)]
+    own_axes = axes(slides)
     nothing = [0.0] * (FREE - 1)
-    own = [felt(s, wrenches(trunk.seat, flow)) for s in axes]
+    own = [felt(s, wrenches(trunk.seat, flow)) for s in own_axes]
 
     def sides(link: Link, w: tuple[Wrench, ...]) -> tuple[Any, ...]:
-        by_axis = [felt(s, w) for s in axes]
+        by_axis = [felt(s, w) for s in own_axes]
         return tuple(((0.0,) * FREE, tuple(x[i] for x in by_axis)) for i in range(len(PARAMETERS)))
 
     above = limbs.each(sides, of)

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Mat3, RigidInertia, Twist, Vec3
+from ramify.core.spatial import Mat3, RigidInertia, Twist, Vec3, Wrench
 from ramify.dynamics import kinematics
+from ramify.dynamics.motion import LinkMotion
 from ramify.dynamics.tree import Tree
 from ramify.model.link import BallLink, Pose, turned_by
 
@@ -60,6 +61,25 @@ class Trunk:
         o = Vec3(0.0, 0.0, 0.0)
         flow = Flow(Twist(Vec3(*v[3:6]), o), Twist(Vec3(*a[3:6]), below.dt.v))
         return [here(e) for e in self.slides.columns], flow, below
+
+    def outward(self, t: Twist) -> Twist:
+        """A twist of the trunk, seen from the frame its limbs hang on."""
+        to_end = self.end.R.transposed_times
+        return Twist(to_end(t.w), to_end(t.v))
+
+    def inward(self, w: Wrench) -> Wrench:
+        """The wrench that the limbs hand down, in the trunk's axes."""
+        return Wrench(self.end.R @ w.n, self.end.R @ w.f)
+
+    def carrying(self, flow: Flow) -> LinkMotion:
+        """The trunk's motion as its limbs see it."""
+        return LinkMotion(self.outward(flow.t), self.outward(flow.dt), Vec3(0.0, 0.0, 0.0))
+
+
+def axes(slides: Sequence[Vec3]) -> list[Twist]:
+    """The joint-motion propagation vectors of a free joint: three slides, then a ball's axes."""
+    o = Vec3(0.0, 0.0, 0.0)
+    return [*(Twist(o, e) for e in slides), *(Twist(e, o) for e in _AXES)]
 
 
 def still(acceleration: Vec3) -> Flow:

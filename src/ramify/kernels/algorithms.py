@@ -120,6 +120,7 @@ _ROWS: Final = (
         _in("q", "v", "a"),
         (Argument("tau", "link", 1),),
         lambda tree, q, v, a: (inverse.inverse_dynamics(tree, q, v, a, no_wrenches(tree)),),
+        on_trunk=lambda *given: (inverse.trunk_inverse_dynamics(*given),),
     ),
     Algorithm(
         "forward_dynamics",
@@ -127,6 +128,7 @@ _ROWS: Final = (
         (Argument("a", "link", 1),),
         lambda tree, q, v, tau: (forward.forward_dynamics(tree, q, v, tau, no_wrenches(tree)),),
         divides=True,
+        on_trunk=lambda *given: (forward.trunk_forward_dynamics(*given),),
     ),
     Algorithm(
         "inverse_dynamics_wrenches",

@@ -137,7 +137,8 @@ def _loop_program(name: str, balls: bool, trunk: bool, by_body: bool) -> RolledP
         replace(p, lead=FREE, aside=1 if by_body else None) if trunk and p.per != "state" else p
         for p in algorithm.outputs
     ]
-    return tree.program(name, ports, outputs, len(algorithm.extras))
+    program = tree.program(name, ports, outputs, len(algorithm.extras))
+    return replace(program, quaternions=(FREE // 2,)) if trunk else program
 
 
 def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:

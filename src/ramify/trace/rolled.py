@@ -129,6 +129,7 @@ class RolledProgram:
 
     ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between
     parent and child within one loop, and whose memory is used again once the last child is done.
+    ``quaternions``: places in the first input, per state, where one of unit length begins.
     """
 
     name: str
@@ -140,6 +141,7 @@ class RolledProgram:
     brief: dict[int, int]
     constants: int
     extras: int
+    quaternions: tuple[int, ...] = ()
 
 
 class RolledTree:
