@@ -9,7 +9,7 @@ import numpy as np
 
 import ramify as rf
 from ramify.model.joint import Step
-from ramify.sim.record import Work
+from ramify.sim.run_record import Work
 
 FRAMES = 30
 SECONDS = 3.0
@@ -35,7 +35,7 @@ def swing(robot: rf.Model) -> rf.Result:
 
 
 def _closed(robot: rf.Model, t: np.ndarray) -> np.ndarray:
-    from ramify.model.drives import driven
+    from ramify.model.driven import driven
 
     state = robot.assemble()
     chosen = driven(robot)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.files.load import read_yaml
 
 read_yaml = as_model(read_yaml)

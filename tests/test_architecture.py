@@ -118,6 +118,26 @@ def test_nobody_asks_the_top() -> None:
     assert not broken(i for i in IMPORTS if i.by not in {*TOP, "cli"} and i.package == "")
 
 
+def test_one_name_one_thing() -> None:
+    """A module's name says what is inside wherever it is read, and so does a type's."""
+    named: dict[str, list[str]] = {}
+    for path in FILES:
+        where = str(path.relative_to(SRC))
+        if not path.stem.startswith("__"):
+            named.setdefault(f"module {path.stem}", []).append(where)
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                named.setdefault(f"type {node.name.lstrip('_')}", []).append(where)
+    for path in FILES:  # an alias of a type may repeat, but not stand beside a class of its name
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                key = f"type {node.targets[0].id.lstrip('_')}"
+                if key in named:
+                    named[key].append(f"{path.relative_to(SRC)} (alias)")
+    assert not {name: found for name, found in named.items() if len(found) > 1}
+
+
 def loaded_by(code: str) -> set[str]:
     """Top-level packages that a fresh interpreter has loaded after running some code."""
     code += "\nimport sys; print(*sorted({name.partition('.')[0] for name in sys.modules}))"

@@ -14,7 +14,7 @@ from scipy.special import ellipj, ellipk
 import ramify as rf
 from ramify.api.result import Result
 from ramify.sim.audit import _shares, audit
-from ramify.sim.record import Work
+from ramify.sim.run_record import Work
 
 
 def exact_pendulum(amplitude: float = 1.0) -> Result:

@@ -17,8 +17,8 @@ import ramify as rf
 from ramify.api.model import Model
 from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.lint.finding import LEVELS, Finding
-from ramify.lint.robot import check
-from ramify.lint.units import degrees_as_radians
+from ramify.lint.robot_checks import check
+from ramify.lint.unit_checks import degrees_as_radians
 from ramify.model.body import Body
 from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import Joint

@@ -18,10 +18,10 @@ from redysim_data import variables
 from test_contact import LAWS, TERRAINS, G, ball
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.contact import ContactText, Dusty, Firm, Flat, HeightField, HuntCrossley, Slope
 from ramify.core.spatial import Vec3
-from ramify.files.redysim.robot import from_variables
+from ramify.files.redysim.redysim_robot import from_variables
 from ramify.sim import audit
 
 from_variables = as_model(from_variables)

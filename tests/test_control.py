@@ -30,7 +30,7 @@ from ramify.control import (
     as_controller,
 )  # fmt: skip
 from ramify.control.compiled import COMPILED
-from ramify.model.drives import driven
+from ramify.model.driven import driven
 from ramify.motion import Cycloid, Harmonic, Hold, Quintic, Spline
 from ramify.trace.interpret import interpret
 from ramify.trace.program import Port, trace

@@ -16,7 +16,7 @@ from peers import pinocchio_of, random_model, states, worst
 import ramify as rf
 from ramify.api.model import Model
 from ramify.model import quaternions
-from ramify.model.convert import converter
+from ramify.model.foreign_coordinates import converter
 from ramify.model.joint import JOINT_KINDS, SPHERICAL_SEQUENCES
 
 KINDS = tuple(kind for kind in JOINT_KINDS if kind != "fixed")

@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from random_trees import KINDS, random_bodies, random_frame, to_pinocchio, tree_of
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.api.model import Model
 from ramify.core.records import flatten
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench

@@ -13,10 +13,10 @@ import pytest
 from redysim_data import variables
 
 import ramify as rf
-from ramify.api.build import as_model
-from ramify.files.redysim.robot import from_variables
+from ramify.api.builders import as_model
+from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.robot_writer import to_yaml
-from ramify.model.base import with_base
+from ramify.model.floating_base import with_base
 
 from_variables = as_model(from_variables)
 

@@ -13,7 +13,7 @@ from test_contact import body as block
 
 import ramify as rf
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.motion import (
     Gait,
     InvertedPendulum,

@@ -16,10 +16,10 @@ from mechanisms import consistent
 
 import ramify as rf
 from ramify.cli import main
-from ramify.dynamics.blocks import Block, blocks
+from ramify.dynamics.block_order import Block, blocks
 from ramify.loops.drawing import as_svg, as_text
 from ramify.loops.survey import survey
-from ramify.model.graph import Edge, cut_at, least_cdof
+from ramify.model.mechanism_graph import Edge, cut_at, least_cdof
 
 LEG = [  # section 8.4, figure 8.7: bodies 1 to 7, joints 1 to 10
     (None, "1"), (None, "2"), ("2", "3"), (None, "4"), ("4", "5"), ("4", "6"), ("6", "7"), ("1", "3"), ("3", "5"), ("7", "5"),

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.files.urdf import parse_urdf, read_urdf
 
 read_urdf, parse_urdf = as_model(read_urdf), as_model(parse_urdf)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.contact.laws import as_ground
+from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
-from ramify.control.robot import RobotText
+from ramify.control.robot_text import RobotText
 from ramify.core.spatial import Vec3
-from ramify.kernels.questions import jacobian
+from ramify.kernels.queries import jacobian
 from ramify.sim.joint_gains import servo_gains
 
 LAWS = ("firm", "dusty", "hunt_crossley")

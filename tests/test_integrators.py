@@ -17,7 +17,7 @@ from scipy.special import ellipj, ellipk
 
 import ramify as rf
 from ramify.cli import main
-from ramify.sim import pieces
+from ramify.sim import run_pieces
 from ramify.sim.compiled_dop853 import CompiledDop853
 from ramify.sim.dop853 import Dop853
 from ramify.sim.integrators import forget, integrators, names, register, scheme_of, tableau
@@ -418,8 +418,8 @@ def test_stages_stay_within_their_step() -> None:
 def test_a_run_that_gets_nowhere_is_stopped_with_what_was_computed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pieces, "_WINDOW", 100)
-    monkeypatch.setattr(pieces, "_HOPELESS", 10_000)
+    monkeypatch.setattr(run_pieces, "_WINDOW", 100)
+    monkeypatch.setattr(run_pieces, "_HOPELESS", 10_000)
 
     def rattling(t: float, q: Any, v: Any) -> Any:
         return [1e4 * np.sin(1e5 * t) if t > 0.2 else 0.0]

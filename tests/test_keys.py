@@ -15,13 +15,13 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.codegen import keys as object_keys
-from ramify.codegen.keys import digest, object_key, tree_digest
+from ramify.codegen import cache_keys as object_keys
+from ramify.codegen.cache_keys import digest, object_key, tree_digest
 from ramify.codegen.target import CpuTarget
 from ramify.kernels import layouts
 from ramify.kernels.columns import extra_columns
-from ramify.kernels.keys import kernel_key, robot_key
 from ramify.kernels.make import algorithm_of
+from ramify.kernels.robot_keys import kernel_key, robot_key
 from ramify.model.frame import Frame, rotation_about
 from ramify.model.loop import Loop, LoopEnd
 

@@ -15,7 +15,7 @@ import ramify as rf
 from ramify.cli import app
 from ramify.contact import LAWS, TERRAINS, Ground, Normal, Terrain
 from ramify.control import CONTROLLERS, Controller
-from ramify.control.base import Forces
+from ramify.control.controller import Forces
 from ramify.core.scalar import Scalar, select, sin
 from ramify.core.spatial import Vec3
 from ramify.documents.forms import Number, Reading

@@ -14,7 +14,7 @@ from closed_systems import KINDS, four_bar, two_arms
 from packages import package
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
 from ramify.files.urdf import parse_urdf

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 from test_machines_files import ARM
 
 import ramify as rf
-from ramify.drives.questions import passive_forces
+from ramify.drives.machine_forces import passive_forces
 
 QN = np.array([0.0, np.pi / 4, np.pi, 0.0, np.pi / 4, 0.0])
 """The Robotics Toolbox's posture qn."""

@@ -14,7 +14,7 @@ from packages import files
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.drives.questions import actuator_text, passive_text
+from ramify.drives.machine_forces import actuator_text, passive_text
 
 FEWEST = 55
 

@@ -12,8 +12,8 @@ from numpy.testing import assert_allclose
 
 import ramify as rf
 from ramify.api.model import Model
+from ramify.drives.machine_forces import passive_kernel, passive_text
 from ramify.drives.passive import joint_inertia
-from ramify.drives.questions import passive_kernel, passive_text
 from ramify.files.urdf_writer import to_urdf
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.api.model import Model
 from ramify.files import mjcf_gate
 from ramify.files.mjcf import drop_pictures, read_mjcf

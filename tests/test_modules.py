@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.api.model import Model
 from ramify.model.build import LinkSpec, build
 from ramify.model.joint import Joint

@@ -16,7 +16,6 @@ from ramify.codegen.backend import Unrolled
 from ramify.core.scalar import atan2, cos, select, sin, sqrt
 from ramify.motion import (
     Cycloid,
-    Function,
     Harmonic,
     Hold,
     PerJoint,
@@ -24,6 +23,7 @@ from ramify.motion import (
     Sequence,
     Spline,
     Table,
+    TimeFunction,
     Trajectory,
     cycloid,
     example_ends,
@@ -55,8 +55,8 @@ TRAJECTORIES: dict[str, Trajectory] = {
     "line": Spline([0.1, 1.9], [[0.0, 1.0], [2.0, -1.0]]),
     "harmonic": Harmonic([0.1, 0.2], 0.5, [1.0, 2.5], [0.0, 1.0]),
     "table": Table(TIMES, POINTS),
-    "function": Function(formula),
-    "function with rates": Function(
+    "function": TimeFunction(formula),
+    "function with rates": TimeFunction(
         lambda t: [t, t * t], lambda t: [1.0, 2.0 * t], lambda t: (0.0, 2.0), duration=1.5
     ),
     "hold": Hold([0.3, 0.4]),
@@ -191,7 +191,7 @@ def test_quintic_meets_its_ends() -> None:
 
 
 def test_atan2_in_a_function() -> None:
-    motion = Function(lambda t: atan2(sin(3.0 * t) + 2.0, cos(t) - 2.0))
+    motion = TimeFunction(lambda t: atan2(sin(3.0 * t) + 2.0, cos(t) - 2.0))
     h = 1e-5
     before, now, after = (motion.at(0.7 + d) for d in (-h, 0.0, h))
     assert abs((after.q - before.q)[0] / (2 * h) - now.v[0]) < 1e-9
@@ -201,11 +201,11 @@ def test_atan2_in_a_function() -> None:
 def test_functions_are_known_by_what_they_compute() -> None:
     """Compiled code is kept under the repr: equal formulas share it, different ones never do."""
     one, same, other = (
-        Function(f) for f in (lambda t: 2.0 * t, lambda t: t * 2.0, lambda t: 3.0 * t)
+        TimeFunction(f) for f in (lambda t: 2.0 * t, lambda t: t * 2.0, lambda t: 3.0 * t)
     )
     assert repr(one).replace("<lambda>", "") == repr(same).replace("<lambda>", "")
     assert repr(one) != repr(other)
-    free = Function(lambda t: float(np.interp(t, [0, 1], [0, 1])), lambda t: 1.0, lambda t: 0.0)
+    free = TimeFunction(lambda t: float(np.interp(t, [0, 1], [0, 1])), lambda t: 1.0, lambda t: 0.0)
     assert not free.traceable
     assert not Sequence([Hold(0.0, 1.0), PerJoint([free])]).traceable
     assert free.at(0.25).q.tolist() == [0.25]
@@ -339,15 +339,15 @@ def mistaken(t: Any) -> Any:
         (lambda: Table([0.0, 1.0], [[1.0, 2.0], [np.nan, 1.0]]), r"values\[1, 0\] is nan"),
         (lambda: Harmonic(0.0, 1.0, 1.0, duration=-1.0), "duration -1.0 s"),
         (lambda: Hold([]), "shape"),
-        (lambda: Function(lambda t: np.interp(t, [0, 1], [0, 1])), "cannot be differentiated"),
-        (lambda: Function(mistaken), "no truth value"),
-        (lambda: Function(lambda t: t**0.5), "whole number"),
-        (lambda: Function(lambda t: t, v=lambda t: 1.0), "a is missing"),
+        (lambda: TimeFunction(lambda t: np.interp(t, [0, 1], [0, 1])), "cannot be differentiated"),
+        (lambda: TimeFunction(mistaken), "no truth value"),
+        (lambda: TimeFunction(lambda t: t**0.5), "whole number"),
+        (lambda: TimeFunction(lambda t: t, v=lambda t: 1.0), "a is missing"),
         (
-            lambda: Function(lambda t: t, lambda t: [1.0, 1.0], lambda t: 0.0),
+            lambda: TimeFunction(lambda t: t, lambda t: [1.0, 1.0], lambda t: 0.0),
             "q gives 1 numbers, v 2",
         ),
-        (lambda: Function(lambda t: []), "gives no number"),
+        (lambda: TimeFunction(lambda t: []), "gives no number"),
         (lambda: PerJoint([]), "at least one"),
         (lambda: PerJoint([3.0]), "part 0 is a float"),
         (lambda: Sequence([Hold(0.0), Hold(0.0)]), "part 0 of the sequence does not end"),
@@ -372,3 +372,10 @@ def test_examples_end_where_the_joints_can_go() -> None:
     start, end = example_ends(robot.model())
     assert start.tolist() == [0.0, 0.0]
     assert end.tolist() == [np.pi / 3, 0.1]
+
+
+def test_the_former_name_of_functions_of_time_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="motion.TimeFunction"):
+        assert rf.motion.Function is TimeFunction
+    with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
+        _ = rf.motion.nonsense

@@ -22,7 +22,7 @@ from scipy.integrate import DOP853
 from test_floating_robots import in_pinocchio, pinocchio_torques
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.cli import main
 from ramify.files.convert import convert
 from ramify.files.import_report import ImportReport
@@ -30,7 +30,7 @@ from ramify.files.redysim.mat_file import read_mat
 from ramify.files.redysim.matlab_text import MAX_DEPTH, parse
 from ramify.files.redysim.matlab_values import run
 from ramify.files.redysim.reader import read_m, read_redysim
-from ramify.files.redysim.robot import dialect, from_variables
+from ramify.files.redysim.redysim_robot import dialect, from_variables
 
 read_redysim, from_variables, read_m = (
     as_model(read_redysim),

@@ -14,7 +14,7 @@ from redysim_data import mat_bytes, numbers, published, variables
 import ramify as rf
 from ramify.cli import main
 from ramify.files.redysim.reader import read_redysim
-from ramify.files.redysim.robot import OPEN, from_variables
+from ramify.files.redysim.redysim_robot import OPEN, from_variables
 from ramify.files.robot_writer import to_yaml
 
 # Rows of J: velocities of the two ends of each pin, less each other, some with others added.

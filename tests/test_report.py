@@ -25,9 +25,9 @@ from reference_runs import changed
 import ramify as rf
 from ramify.api.model import Model
 from ramify.api.result import Result
-from ramify.contact.record import Contacts
-from ramify.loops.record import Loops
-from ramify.sim.record import Work
+from ramify.contact.contact_record import Contacts
+from ramify.loops.loop_record import Loops
+from ramify.sim.run_record import Work
 from ramify.view.controllers import controller_rows
 from ramify.view.curves import charts
 from ramify.view.report import MOST_FRAMES, MOST_ROWS, embedded, quaternions, report_page

@@ -23,11 +23,11 @@ from scipy.io import netcdf_file
 import ramify as rf
 from ramify.api.model import Model
 from ramify.api.result import Result
-from ramify.files.redysim.robot import from_variables
+from ramify.files.redysim.redysim_robot import from_variables
 from ramify.files.robot_writer import to_yaml
 from ramify.motion import Motion, cycloid
-from ramify.sim import export
-from ramify.sim.record import Work
+from ramify.sim import run_export
+from ramify.sim.run_record import Work
 
 
 @pytest.fixture(scope="module")
@@ -277,7 +277,7 @@ import sys
 import numpy as np
 import ramify as rf
 from ramify.api.result import Result
-from ramify.sim.record import Work
+from ramify.sim.run_record import Work
 model = rf.Builder("pendulum").link("rod", joint="revolute", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1.0)).model()
 runs = []
 for rows in (3, 60_000):
@@ -467,7 +467,7 @@ def test_redysim_rows_of_a_closed_robot(tmp_path: Path) -> None:
 
 def test_angles_of_any_base_are_the_same_attitude(free: Result) -> None:
     """Rates of the angles are the derivatives of the angles."""
-    q, v = export._with_angles(run(free.model, free.q[0], free.v[0], 0.2, rows=2001))
+    q, v = run_export._with_angles(run(free.model, free.q[0], free.v[0], 0.2, rows=2001))
     slope = np.gradient(q[:, 3:6], 1e-4, axis=0)
     np.testing.assert_allclose(slope[1:-1], v[1:-1, 3:6], atol=1e-6)
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sample_files import FULL, ONE, refused
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.documents.yaml_text import MAX_BYTES
 from ramify.files.load import read_yaml
 

@@ -15,7 +15,7 @@ from random_trees import random_bodies
 from sample_files import FULL, ONE, one, refused
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.api.model import Model
 from ramify.documents.expression import ExpressionError, evaluate
 from ramify.documents.yaml_text import scalar

@@ -9,7 +9,7 @@ import pytest
 from packages import package
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.files.sdf import parse_sdf
 from ramify.files.urdf import parse_urdf
 

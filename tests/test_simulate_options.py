@@ -9,7 +9,7 @@ import pytest
 from reference_runs import pendulum
 
 import ramify as rf
-from ramify.control.base import Controller
+from ramify.control.controller import Controller
 from ramify.sim.make_field import make_field
 
 

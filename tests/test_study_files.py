@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
-from ramify.studies.points import Design, Distribution, Values, count, points
+from ramify.studies.points import Design, Distribution, Series, count, points
 from ramify.studies.spec import Spec, read_spec
 
 TEXT = """name: payloads
@@ -161,9 +161,9 @@ vary:
 
 def test_grids_and_draws() -> None:
     vary = {
-        "a": Values((1.0, 2.0)),
+        "a": Series((1.0, 2.0)),
         "b": Distribution("uniform", 0.0, 1.0),
-        "c": Values((5.0, 6.0, 7.0)),
+        "c": Series((5.0, 6.0, 7.0)),
     }
     design = Design(runs=4, seed=1)
     rows = points(vary, design)
@@ -171,7 +171,7 @@ def test_grids_and_draws() -> None:
     assert len({tuple(row) for row in rows[:, [0, 2]]}) == 6
     assert len(np.unique(rows[:, 1])) == 4
     together = points(
-        {"a": Values((1.0, 2.0)), "c": Values((5.0, 6.0))}, Design(combine="together")
+        {"a": Series((1.0, 2.0)), "c": Series((5.0, 6.0))}, Design(combine="together")
     )
     assert together.tolist() == [[1, 5], [2, 6]]
 
@@ -181,7 +181,7 @@ def test_more_runs_keep_the_points_there_are(design: str) -> None:
     vary = {
         "a": Distribution("uniform", 0.0, 1.0),
         "b": Distribution("normal", 0.0, 1.0),
-        "c": Values((1.0, 2.0)),
+        "c": Series((1.0, 2.0)),
     }
     few, many = (points(vary, Design(design, runs, 7)) for runs in (8, 16))
     assert np.array_equal(many[: len(few)], few)

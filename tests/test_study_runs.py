@@ -18,7 +18,7 @@ import ramify as rf
 from ramify.studies import work as working
 from ramify.studies.ledger import Ledger
 from ramify.studies.recipe import versions
-from ramify.studies.units import column_unit, parameter_unit
+from ramify.studies.study_units import column_unit, parameter_unit
 from ramify.studies.work import Outcome
 
 SWING = {

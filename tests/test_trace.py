@@ -17,10 +17,10 @@ import pytest
 from ramify.codegen import backend
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.c99 import c_function, c_library
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.core.jet import Jet, rate, value
+from ramify.core.lookup import LookupTable
 from ramify.core.scalar import atan2, cos, floor, lookup, select, sin, sqrt
-from ramify.core.table import LookupTable
 from ramify.trace.graph import OPS, Graph
 from ramify.trace.interpret import MEANING, interpret
 from ramify.trace.program import Port, trace

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from random_trees import random_bodies, random_frame
 
 import ramify as rf
-from ramify.api.build import as_model
+from ramify.api.builders import as_model
 from ramify.files.import_report import ImportReport
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import ramify as rf
-from ramify.api import simulate as api_simulate
+from ramify.api import runs as api_simulate
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -14,7 +14,7 @@ import pytest
 import ramify as rf
 from ramify.cli import main
 from ramify.control import ComputedTorque, Prescribed
-from ramify.motion import Cycloid, Function, Gait, Hold, measured_balance
+from ramify.motion import Cycloid, Gait, Hold, TimeFunction, measured_balance
 from ramify.scenario_files.scenario import read_scenario
 
 WALKS = ("planar_biped_walk", "spatial_biped_walk", "quadruped_trot", "hexapod_tripod")
@@ -231,7 +231,7 @@ def test_only_some_joints_may_be_prescribed() -> None:
 def test_prescribed_motions_without_a_compiler_and_in_rollouts() -> None:
     model = rf.load("quadruped")
     plain = Gait.of(model, height=0.5, period=1.0, stride=0.3, lift=0.09)
-    untraceable = Function(
+    untraceable = TimeFunction(
         *(lambda t, i=i: list(np.moveaxis(plain.at(t)[i], -1, 0)) for i in (1, 2, 3))
     )
     assert not untraceable.traceable

@@ -12,10 +12,10 @@ from ramify.core.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ramify import contact, control, formulations, motion, view
-    from ramify.api.build import Builder, Mechanism, from_dh, load
+    from ramify.api.builders import Builder, Mechanism, from_dh, load
     from ramify.api.model import Model
     from ramify.api.result import Result
-    from ramify.api.simulate import simulate
+    from ramify.api.runs import simulate
     from ramify.codegen.threads import threads
     from ramify.files.load import robots
     from ramify.model.edits import (
@@ -36,24 +36,24 @@ if TYPE_CHECKING:
     from ramify.studies.study import Study, study
 
 _LAZY = {
-    "Builder": "ramify.api.build",
+    "Builder": "ramify.api.builders",
     "Frame": "ramify.model.frame",
-    "Mechanism": "ramify.api.build",
+    "Mechanism": "ramify.api.builders",
     "Model": "ramify.api.model",
     "Result": "ramify.api.result",
     "Rollout": "ramify.sim.rollout",
     "Scenario": "ramify.scenario_files.scenario",
     "euler_joint": "ramify.model.euler",
     "euler_joints": "ramify.model.euler",
-    "from_dh": "ramify.api.build",
-    "load": "ramify.api.build",
+    "from_dh": "ramify.api.builders",
+    "load": "ramify.api.builders",
     "robots": "ramify.files.load",
     "linearize": "ramify.sim.linearize",
     "parameters": "ramify.sim.varied_field",
     "rollout": "ramify.sim.rollout",
     "scenario": "ramify.scenario_files.scenario",
     "scenarios": "ramify.scenario_files.shipped",
-    "simulate": "ramify.api.simulate",
+    "simulate": "ramify.api.runs",
     "Study": "ramify.studies.study",
     "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",

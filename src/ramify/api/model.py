@@ -17,25 +17,25 @@ from numpy.typing import ArrayLike
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, real
 from ramify.core.errors import LoopError
-from ramify.drives.questions import Driven, Passive, actuator_forces, passive_forces
-from ramify.kernels import floating, identification, make, questions, slopes
+from ramify.drives.machine_forces import ActuatorForces, Passive, actuator_forces, passive_forces
+from ramify.kernels import derivative_kernels, floating, identification, make, queries
 from ramify.lint.finding import Finding
-from ramify.lint.robot import check
-from ramify.loops import solve
+from ramify.lint.robot_checks import check
+from ramify.loops import closed_dynamics as closed
 from ramify.loops.assemble import State, assemble
 from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.mobility import degrees_of_freedom
 from ramify.model import locks
-from ramify.model.answers import UDU, Energy, Hybrid, Kinematics, Momentum, Pose
-from ramify.model.convert import Coordinates, converter
+from ramify.model.answers import UDU, Energy, FramePose, Hybrid, Kinematics, Momentum
 from ramify.model.explain import Explanation, explain
+from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
-from ramify.trace.count import OpCount
+from ramify.trace.op_count import OpCount
 from ramify.view.named import NamedArray, model_html, model_text, named
 
-ByName = Mapping[str, ArrayLike] | None
-Wrenches = ByName
+Named = Mapping[str, ArrayLike] | None
+Wrenches = Named
 Maybe = ArrayLike | None
 
 
@@ -95,7 +95,7 @@ class Model(Robot):
         *,
         multipliers: Literal[False] = False,
         passive: bool = False,
-        parameters: ByName = None,
+        parameters: Named = None,
     ) -> Array: ...
 
     @overload
@@ -108,7 +108,7 @@ class Model(Robot):
         *,
         multipliers: Literal[True],
         passive: bool = False,
-        parameters: ByName = None,
+        parameters: Named = None,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -121,7 +121,7 @@ class Model(Robot):
         *,
         multipliers: bool,
         passive: bool = False,
-        parameters: ByName = None,
+        parameters: Named = None,
     ) -> Array | tuple[Array, Array]: ...
 
     def inverse_dynamics(
@@ -133,7 +133,7 @@ class Model(Robot):
         *,
         multipliers: bool = False,
         passive: bool = False,
-        parameters: ByName = None,
+        parameters: Named = None,
     ) -> Array | tuple[Array, Array]:
         """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
 
@@ -150,15 +150,15 @@ class Model(Robot):
             return found - passive_forces(self, q, v).total
         if parameters is not None:
             if self.loops or multipliers:
-                solve.inverse_dynamics(self._closed(), q, v, a, wrenches)  # the motion is checked
+                closed.inverse_dynamics(self._closed(), q, v, a, wrenches)  # the motion is checked
             return self._varied("inverse_dynamics", parameters, wrenches, multipliers, q, v, a)
         if self.loops or multipliers:
-            answer = solve.inverse_dynamics if multipliers else solve.closed_forces
+            answer = closed.inverse_dynamics if multipliers else closed.closed_forces
             return answer(self._closed(), q, v, a, wrenches)
         if wrenches is None:
             return self._inverse_dynamics.call(q, v, a)
         return self.kernel("inverse_dynamics_wrenches")(
-            q, v, a, questions.applied_wrenches(self, wrenches, q)
+            q, v, a, queries.applied_wrenches(self, wrenches, q)
         )
 
     @overload
@@ -171,7 +171,7 @@ class Model(Robot):
         *,
         multipliers: Literal[False] = False,
         passive: bool = False,
-        parameters: ByName = None,
+        parameters: Named = None,
     ) -> Array: ...
 
     @overload
@@ -184,7 +184,7 @@ class Model(Robot):
         *,
         multipliers: Literal[True],
         passive: bool = False,
-        parameters: ByName = None,
+        parameters: Named = None,
     ) -> tuple[Array, Array]: ...
 
     @overload
@@ -197,7 +197,7 @@ class Model(Robot):
         *,
         multipliers: bool,
         passive: bool = False,
-        parameters: ByName = None,
+        parameters: Named = None,
     ) -> Array | tuple[Array, Array]: ...
 
     def forward_dynamics(
@@ -209,7 +209,7 @@ class Model(Robot):
         *,
         multipliers: bool = False,
         passive: bool = False,
-        parameters: ByName = None,
+        parameters: Named = None,
     ) -> Array | tuple[Array, Array]:
         """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs.
         8.6, 8.7). wrenches, multipliers, ``passive`` and ``parameters`` as in ``inverse_dynamics``.
@@ -218,16 +218,16 @@ class Model(Robot):
             tau = real("tau", tau) + passive_forces(self, q, v).total
         if parameters is not None:
             if self.loops or multipliers:
-                solve.refuse_open(self._closed(), q)
+                closed.refuse_open(self._closed(), q)
             name = "forward_dynamics"
             return self._varied(name, parameters, wrenches, multipliers, q, v, tau)
         if self.loops or multipliers:
-            answer = solve.forward_dynamics if multipliers else solve.closed_accelerations
+            answer = closed.forward_dynamics if multipliers else closed.closed_accelerations
             return answer(self._closed(), q, v, tau, wrenches)
         if wrenches is None:
             return self._forward_dynamics.call(q, v, tau)
         return self.kernel("forward_dynamics_wrenches")(
-            q, v, tau, questions.applied_wrenches(self, wrenches, q)
+            q, v, tau, queries.applied_wrenches(self, wrenches, q)
         )
 
     def _varied(
@@ -238,12 +238,12 @@ class Model(Robot):
         if wrenches is not None:
             name, inputs = (
                 f"{name}_wrenches",
-                (*inputs, questions.applied_wrenches(self, wrenches, q)),
+                (*inputs, queries.applied_wrenches(self, wrenches, q)),
             )
         if not self.loops:
-            return questions.varied(self, name, parameters, q, *inputs)
+            return queries.varied(self, name, parameters, q, *inputs)
         name += "_multipliers" if name.startswith("forward") else ""
-        tau_or_a, lam, *_ = questions.varied(self, name, parameters, q, *inputs)
+        tau_or_a, lam, *_ = queries.varied(self, name, parameters, q, *inputs)
         return (tau_or_a, lam) if multipliers else tau_or_a
 
     def passive_forces(self, q: ArrayLike, v: ArrayLike, bristles: Maybe = None) -> Passive:
@@ -258,9 +258,9 @@ class Model(Robot):
 
     def actuator_forces(
         self, q: ArrayLike, v: ArrayLike, command: ArrayLike, activation: Maybe = None
-    ) -> Driven:
-        """Driven(tau, force, activation_rate): joint forces (..., nv) of the actuators under
-        commands (..., na), the force of each (..., na), and the rates of their activations.
+    ) -> ActuatorForces:
+        """ActuatorForces(tau, force, activation_rate): joint forces (..., nv) of the actuators
+        under commands (..., na), the force of each (..., na), and the rates of their activations.
         activation (..., states): of the actuators that have one, zero by default.
         """
         return actuator_forces(self, q, v, command, activation)
@@ -284,51 +284,51 @@ class Model(Robot):
         ones.
         """
         if self.loops:
-            solve.refuse_overdriven(self, q, floating.prescribed_coordinates(self, prescribed))
+            closed.refuse_overdriven(self, q, floating.prescribed_coordinates(self, prescribed))
         return floating.hybrid_dynamics(self, q, v, a_joints, prescribed, tau, wrenches)
 
-    def mass_matrix(self, q: ArrayLike, parameters: ByName = None) -> Array:
+    def mass_matrix(self, q: ArrayLike, parameters: Named = None) -> Array:
         """Generalized inertia matrix (..., nv, nv) by composite bodies (eqs. 5.18-5.21)."""
         if parameters is not None:
-            return questions.varied(self, "mass_matrix", parameters, q)
+            return queries.varied(self, "mass_matrix", parameters, q)
         return self._mass_matrix.call(q)
 
-    def mass_matrix_inverse(self, q: ArrayLike, parameters: ByName = None) -> Array:
+    def mass_matrix_inverse(self, q: ArrayLike, parameters: Named = None) -> Array:
         """Inverse of the generalized inertia matrix (..., nv, nv), analytically (eq. 5.38)."""
         if parameters is not None:
-            return questions.varied(self, "mass_matrix_inverse", parameters, q)
+            return queries.varied(self, "mass_matrix_inverse", parameters, q)
         return self._mass_matrix_inverse.call(q)
 
     def udu(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
         """Factors with I = U D U' (eqs. 5.30-5.37), per joint coordinate or per module."""
         if level == "joint":
             return self._udu.call(q)
-        return questions.udu(self, q, level)
+        return queries.udu(self, q, level)
 
     def udu_inverse(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
         """(U^-1, D^-1) of the same factors (eqs. 5.39-5.46)."""
         if level == "joint":
             return self._udu_inverse.call(q)
-        return questions.udu_inverse(self, q, level)
+        return queries.udu_inverse(self, q, level)
 
-    def bias(self, q: ArrayLike, v: ArrayLike, parameters: ByName = None) -> Array:
+    def bias(self, q: ArrayLike, v: ArrayLike, parameters: Named = None) -> Array:
         """h (..., nv): the forces that hold the accelerations at zero: Coriolis, centrifugal and
         gravity.
         """
         if parameters is not None:
-            return questions.varied(self, "bias", parameters, q, v)
+            return queries.varied(self, "bias", parameters, q, v)
         return self._bias.call(q, v)
 
-    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, parameters: ByName = None) -> Array:
+    def coriolis_matrix(self, q: ArrayLike, v: ArrayLike, parameters: Named = None) -> Array:
         """C (..., nv, nv) with C v the velocity part of the bias and dI/dt - 2 C skew-symmetric."""
         if parameters is not None:
-            return questions.varied(self, "coriolis_matrix", parameters, q, v)
+            return queries.varied(self, "coriolis_matrix", parameters, q, v)
         return self._coriolis_matrix.call(q, v)
 
-    def gravity_forces(self, q: ArrayLike, parameters: ByName = None) -> Array:
+    def gravity_forces(self, q: ArrayLike, parameters: Named = None) -> Array:
         """g (..., nv): the forces that hold the robot at rest."""
         if parameters is not None:
-            return questions.varied(self, "gravity_forces", parameters, q)
+            return queries.varied(self, "gravity_forces", parameters, q)
         return self._gravity_forces.call(q)
 
     # ---- loops ----
@@ -341,10 +341,10 @@ class Model(Robot):
 
     def assemble(
         self,
-        independent: ByName = None,
-        rates: ByName = None,
+        independent: Named = None,
+        rates: Named = None,
         guess: Maybe | Mapping[str, float] = None,
-        accelerations: ByName = None,
+        accelerations: Named = None,
     ) -> State:
         """A consistent State(q, v, a): the loops closed with these values, rates and accelerations
         of some coordinates, by name.
@@ -359,30 +359,30 @@ class Model(Robot):
         """(..., loops, 6): the wrench [moment; force] of each loop's joint on its second link, at
         that end, world-aligned.
         """
-        return solve.loop_forces(self._closed(), q, multipliers)
+        return closed.loop_forces(self._closed(), q, multipliers)
 
     # ---- kinematics ----
 
-    def kinematics(self, q: ArrayLike, parameters: ByName = None) -> Kinematics:
+    def kinematics(self, q: ArrayLike, parameters: Named = None) -> Kinematics:
         """World poses of all bodies."""
         if parameters is not None:
-            return questions.varied(self, "kinematics", parameters, q)
+            return queries.varied(self, "kinematics", parameters, q)
         return self._kinematics.call(q)
 
-    def pose(self, q: ArrayLike, name: str) -> Pose:
-        """Pose(rotation, position) in the world of a link, a merged link or a named frame
+    def pose(self, q: ArrayLike, name: str) -> FramePose:
+        """FramePose(rotation, position) in the world of a link, a merged link or a named frame
         (``frames``).
         """
-        return questions.pose(self, q, name)
+        return queries.pose(self, q, name)
 
-    def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = questions.ORIGIN) -> Array:
+    def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = queries.ORIGIN) -> Array:
         """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first,
         world-aligned, is J v.
         """
-        if point is questions.ORIGIN and (found := self._jacobians[body]) is not None:
+        if point is queries.ORIGIN and (found := self._jacobians[body]) is not None:
             kernel, origin = found
             return kernel.call(q, origin)
-        return questions.jacobian(self, q, body, point)
+        return queries.jacobian(self, q, body, point)
 
     def jacobian_rate(
         self, q: ArrayLike, v: ArrayLike, body: str, point: ArrayLike = (0.0, 0.0, 0.0)
@@ -390,28 +390,28 @@ class Model(Robot):
         """dJ/dt v (..., 6), world-aligned: acceleration of the point at zero joint
         accelerations.
         """
-        return questions.jacobian_rate(self, q, v, body, point)
+        return queries.jacobian_rate(self, q, v, body, point)
 
     # ---- energy, momentum, reactions ----
 
-    def energy(self, q: ArrayLike, v: ArrayLike, parameters: ByName = None) -> Energy:
+    def energy(self, q: ArrayLike, v: ArrayLike, parameters: Named = None) -> Energy:
         """Energy(kinetic, potential), each (...), in J."""
         if parameters is not None:
-            return questions.varied(self, "energy", parameters, q, v)
+            return queries.varied(self, "energy", parameters, q, v)
         return self._energy.call(q, v)
 
-    def momentum(self, q: ArrayLike, v: ArrayLike, parameters: ByName = None) -> Momentum:
+    def momentum(self, q: ArrayLike, v: ArrayLike, parameters: Named = None) -> Momentum:
         """Momentum(linear, angular) of the whole robot, each (..., 3); angular about the centre of
         mass.
         """
         if parameters is not None:
-            return questions.varied(self, "momentum", parameters, q, v)
+            return queries.varied(self, "momentum", parameters, q, v)
         return self._momentum.call(q, v)
 
-    def center_of_mass(self, q: ArrayLike, parameters: ByName = None) -> Array:
+    def center_of_mass(self, q: ArrayLike, parameters: Named = None) -> Array:
         """Centre of mass (..., 3) of the moving bodies, world frame, m."""
         if parameters is not None:
-            return questions.varied(self, "center_of_mass", parameters, q)
+            return queries.varied(self, "center_of_mass", parameters, q)
         return self._center_of_mass.call(q)
 
     def centroidal_momentum_matrix(self, q: ArrayLike) -> Array:
@@ -446,8 +446,8 @@ class Model(Robot):
         dynamics by default.
         """
         if self.loops or multipliers is not None:
-            return solve.reactions(self._closed(), q, v, a, wrenches, multipliers)
-        return questions.reactions(self, q, v, a, wrenches)
+            return closed.reactions(self._closed(), q, v, a, wrenches, multipliers)
+        return queries.reactions(self, q, v, a, wrenches)
 
     # ---- derivatives ----
 
@@ -475,7 +475,7 @@ class Model(Robot):
         return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
 
     def derivatives(
-        self, name: str, *inputs: ArrayLike, parameters: ByName = None
+        self, name: str, *inputs: ArrayLike, parameters: Named = None
     ) -> tuple[tuple[Any, ...], ...]:
         """Partial derivatives of any algorithm (a name as in ``kernel``): for every result, those
         by each input, of the shape (batch, shape of the result, columns).
@@ -484,7 +484,7 @@ class Model(Robot):
         ``parameters`` the last item is a mapping: the derivatives by each of them. Large programs
         are interpreted, not compiled.
         """
-        return slopes.derivatives(self, name, inputs, parameters=parameters)
+        return derivative_kernels.derivatives(self, name, inputs, parameters=parameters)
 
     def derivative_along(
         self, name: str, inputs: Sequence[ArrayLike], directions: Sequence[ArrayLike]
@@ -494,7 +494,7 @@ class Model(Robot):
 
         With ``"inverse_dynamics_derivatives"`` these are second derivatives times a direction.
         """
-        return slopes.derivative_along(self, name, inputs, directions)
+        return derivative_kernels.derivative_along(self, name, inputs, directions)
 
     # ---- identification ----
 
@@ -535,7 +535,7 @@ class Model(Robot):
         *, order: Iterable[str] | None = None, forms: Mapping[str, str] | None = None,
     ) -> Coordinates:  # fmt: skip
         """Coordinates(q, v, a, tau) as Pinocchio has them; options ``order``, ``forms``: see
-        ``ramify.model.convert.converter``.
+        ``ramify.model.foreign_coordinates.converter``.
         """
         return converter(self, "pinocchio", order=order, forms=forms).to(q, v, a, tau)
 
@@ -565,8 +565,8 @@ class Model(Robot):
     # ---- kernels and checks ----
 
     @cached_property
-    def _jacobians(self) -> questions.Jacobians:
-        return questions.Jacobians(self)
+    def _jacobians(self) -> queries.Jacobians:
+        return queries.Jacobians(self)
 
     def kernel(self, name: str, tier: make.Tier | None = None) -> Kernel:
         """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a

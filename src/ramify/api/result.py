@@ -1,4 +1,4 @@
-"""A run as users hold it: its data are those of ``ramify.sim.record.Run``; here are its audit,
+"""A run as users hold it: its data are those of ``ramify.sim.run_record.Run``; here are its audit,
 files, plots and pages.
 """
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 
 from ramify.api.model import Model
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
-from ramify.sim import export, store
+from ramify.sim import run_export, store
 from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 from ramify.view.film import animate
 from ramify.view.report import write_report
 from ramify.view.run_plots import What, plot
@@ -73,23 +73,23 @@ class Result(Run):
         """An ``xarray.Dataset`` over time, coordinate and velocity, labelled by name. Needs the
         extra ``ramify[data]``.
         """
-        return export.to_xarray(self)
+        return run_export.to_xarray(self)
 
     def to_pandas(self) -> pandas.DataFrame:
         """A ``pandas.DataFrame`` over time, columns (quantity, name). Needs the extra
         ``ramify[data]``.
         """
-        return export.to_pandas(self)
+        return run_export.to_pandas(self)
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Write a table with a header of names and units; numbers read back to the last bit."""
-        export.to_csv(self, path)
+        run_export.to_csv(self, path)
 
     def to_redysim(self, directory: str | os.PathLike[str]) -> None:
         """Write statevar.dat, timevar.dat, tor.dat, envar.dat and mtvar.dat as ReDySim's
         simulations do.
         """
-        export.to_redysim(self, directory)
+        run_export.to_redysim(self, directory)
 
     def plot(
         self,

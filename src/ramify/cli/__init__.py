@@ -14,17 +14,17 @@ from typing import Any
 
 import ramify as rf
 from ramify.cli import (  # noqa: F401  each registers its commands
-    bench,
-    count,
-    dynamics,
-    equations,
-    files,
-    kinds,
-    look,
-    loops,
-    simulation,
-    stability,
-    sweep,
+    bench_command,
+    count_command,
+    dynamics_commands,
+    equations_command,
+    file_commands,
+    kinds_command,
+    look_commands,
+    loops_command,
+    simulation_commands,
+    stability_command,
+    sweep_commands,
 )
 from ramify.cli.common import app
 from ramify.cli.output import printable

@@ -21,7 +21,7 @@ app = App(
     help="Dynamics of tree-type robots, compiled for the robot at hand.",
 )
 
-Robot = Annotated[str, Parameter(help="A built-in robot's name, or the path of a robot file.")]
+RobotName = Annotated[str, Parameter(help="A built-in robot's name, or the path of a robot file.")]
 Settings = Annotated[
     list[str] | None,
     Parameter(
@@ -34,7 +34,7 @@ Settings = Annotated[
 AsJson = Annotated[
     bool, Parameter(name="--json", negative="", help="Print JSON, for programs to read.")
 ]
-Numbers = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
+NumberList = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
 
 COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
 """Algorithms that are counted and exported by default."""

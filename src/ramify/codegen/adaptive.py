@@ -58,10 +58,10 @@ class Tables:
 
 def adaptive_ir(tables: Tables, target: CpuTarget, name: str) -> str:
     """LLVM text of the function."""
-    return _Adaptive(tables, target).text(name)
+    return _AdaptiveWriter(tables, target).text(name)
 
 
-class _Adaptive:
+class _AdaptiveWriter:
     def __init__(self, tables: Tables, target: CpuTarget) -> None:
         self.m, self.w = tables, Writer(target)
         self._labels = 0

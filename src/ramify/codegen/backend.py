@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from ramify.codegen.compile import Compiled, compiled, is_cached
 from ramify.codegen.entry import Compute
 from ramify.codegen.guarded import guarded
-from ramify.codegen.rolled import rolled_ir, scratch_doubles
+from ramify.codegen.rolled_code import rolled_ir, scratch_doubles
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.trace.program import Program
-from ramify.trace.rolled import RolledProgram
+from ramify.trace.traversals import RolledProgram
 
 
 class Backend(Protocol):

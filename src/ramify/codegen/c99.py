@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ramify.core.table import LookupTable
+from ramify.core.lookup import LookupTable
 from ramify.trace.program import Program
 
 _C: Final = {

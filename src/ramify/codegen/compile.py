@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ramify.codegen import cache as disk
-from ramify.codegen.keys import object_key
+from ramify.codegen.cache_keys import object_key
 from ramify.codegen.target import LOCK, CpuTarget, generator, llvm, new_generator
 
 _retired: Final[deque[Any]] = deque()

@@ -86,10 +86,10 @@ def entry_ir(
     python: Python,
 ) -> str:
     """LLVM text of ``@entry``."""
-    return _Entry(signature, python).text(single, batch, locks)
+    return _EntryWriter(signature, python).text(single, batch, locks)
 
 
-class _Entry:
+class _EntryWriter:
     def __init__(self, signature: Signature, python: Python) -> None:
         self.sizes, self.shapes, self.answer = signature
         self.python = python

@@ -32,7 +32,7 @@ from ramify.codegen.threads import Cost, in_parallel, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.core.arrays import Array, real
 from ramify.core.errors import RamifyError, StateError
-from ramify.trace.count import OpCount, op_count
+from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, Program
 
 Out = Array | Sequence[Array] | None

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen import backend, solve
+from ramify.codegen import backend, tree_solve
 from ramify.codegen.backend import Rolled, aligned, pointers
-from ramify.codegen.blocks import count
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.entry import Compute
 from ramify.codegen.guarded import guarded
+from ramify.codegen.row_blocks import count
 from ramify.codegen.target import CpuTarget, host
 from ramify.codegen.vector import Writer
 from ramify.core.arrays import Array
@@ -100,7 +100,7 @@ def staged_ir(target: CpuTarget, n: int) -> str:
     _chunks(w, chunk)
     w.do(f"ret i64 {w.put('load i64, ptr %flags')}")
     head = "define i64 @staged(i64 %states, ptr %inputs, ptr %outputs, ptr %stages, ptr %scratch)"
-    return "\n".join([solve.solve_ir(target, n), f"{head} {{", "entry:", *w.lines, "}", ""])
+    return "\n".join([tree_solve.solve_ir(target, n), f"{head} {{", "entry:", *w.lines, "}", ""])
 
 
 def _chunks(w: Writer, body: Any) -> None:
@@ -126,7 +126,7 @@ class Staged:
 
     def __init__(self, inertia: Rolled, slopes: Rolled, parents: Sequence[int], nq: int) -> None:
         self._inertia, self._slopes = inertia, slopes
-        self._family, self._nq = solve.Family(parents), nq
+        self._family, self._nq = tree_solve.Family(parents), nq
         self._tables: dict[int, Array] = {}
         self._local = threading.local()
 
@@ -139,7 +139,7 @@ class Staged:
         n, made = self._family.n, _functions(self._family.n)
         kernels = (n * _CHUNK + 7) // 8 * 8
         room = kernels + (max(k.scratch(width) for k in (self._inertia, self._slopes)) + 7) // 8 * 8
-        size = room + solve.scratch_doubles(n, host().width)
+        size = room + tree_solve.scratch_doubles(n, host().width)
         if width not in self._tables:
             addresses = [
                 x for k in (self._inertia, self._slopes) for x in (k.address(width), k.table)
@@ -191,7 +191,7 @@ class Staged:
         kinds = [ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * k) for k in (4, 6)]
         kinds[0](made.function("factor"))(states, M.ctypes.data, rhs.ctypes.data, family)
         flags |= self._slopes.run([q, v, rhs], [A, B], 0, states)
-        room = np.zeros(solve.scratch_doubles(n, host().width) + 8)
+        room = np.zeros(tree_solve.scratch_doubles(n, host().width) + 8)
         addresses = (M.ctypes.data, A.ctypes.data, B.ctypes.data, family, aligned(room))
         kinds[1](made.function("solve"))(states, *addresses)
         return flags

@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.guards import MemoryGuard
+from ramify.codegen.row_blocks import begin_blocks, end_blocks, function
 from ramify.codegen.target import CpuTarget
 from ramify.codegen.unrolled import load_rows, store_rows
 from ramify.codegen.vector import Writer, emit, number
@@ -93,7 +93,7 @@ def stepper_ir(
     """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new
     velocities -> rates of the coordinates; ``closing``: (t, y) -> y, done after each step.
     """
-    return _Stepper(program, position, layout, scheme, target, closing).function(name)
+    return _StepperWriter(program, position, layout, scheme, target, closing).function(name)
 
 
 def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
@@ -101,7 +101,7 @@ def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
     return (2 + scheme.stages) * layout.size * width
 
 
-class _Stepper:
+class _StepperWriter:
     def __init__(
         self,
         program: Program,

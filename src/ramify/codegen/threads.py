@@ -106,7 +106,7 @@ class Cost:
 _costs: WeakSet[Cost] = WeakSet()
 
 
-class _Work(NamedTuple):
+class _Pieces(NamedTuple):
     """``work(start, stop)`` over the pieces of a batch that are left; what it gives goes to
     ``done``, an exception too.
     """
@@ -127,11 +127,11 @@ class _Workers:
 
     def __init__(self) -> None:
         self.process = os.getpid()
-        self._queues: list[SimpleQueue[_Work]] = []
+        self._queues: list[SimpleQueue[_Pieces]] = []
 
-    def call(self, job: _Work, count: int) -> None:
+    def call(self, job: _Pieces, count: int) -> None:
         while len(self._queues) < count:
-            queue: SimpleQueue[_Work] = SimpleQueue()
+            queue: SimpleQueue[_Pieces] = SimpleQueue()
             name = f"ramify-{len(self._queues) + 1}"
             threading.Thread(target=_serve, args=(queue,), name=name, daemon=True).start()
             self._queues.append(queue)
@@ -142,7 +142,7 @@ class _Workers:
 _workers = _Workers()
 
 
-def _serve(queue: SimpleQueue[_Work]) -> None:
+def _serve(queue: SimpleQueue[_Pieces]) -> None:
     while True:
         job = queue.get()
         for start, stop in job.left():
@@ -160,7 +160,7 @@ def in_parallel(
     piece. Gives its results or-ed together, and the least time that a state took the caller, ns.
     """
     global _workers
-    job = _Work(work, SimpleQueue(), SimpleQueue())
+    job = _Pieces(work, SimpleQueue(), SimpleQueue())
     for i in range(pieces):
         job.pieces.put((states * i // pieces, states * (i + 1) // pieces))
     others = min(pieces if count is None else count, pieces) - 1

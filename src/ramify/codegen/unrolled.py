@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ramify.codegen.blocks import begin_blocks, end_blocks, function
 from ramify.codegen.guards import Guard
+from ramify.codegen.row_blocks import begin_blocks, end_blocks, function
 from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Emission, Writer
 from ramify.trace.program import Program

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.codegen.target import CpuTarget
-from ramify.core.table import LookupTable
+from ramify.core.lookup import LookupTable
 from ramify.trace.graph import Graph
 
 ANGLE_LIMIT: Final = 1.0e6

@@ -2,11 +2,11 @@
 points feel.
 """
 
+from ramify.contact.contact_record import Contacts, forces, kernel
 from ramify.contact.firm import Dusty, Firm
 from ramify.contact.ground import LAWS, Ground, Normal, Reaction
+from ramify.contact.grounds import as_ground
 from ramify.contact.hunt_crossley import HuntCrossley
-from ramify.contact.laws import as_ground
-from ramify.contact.record import Contacts, forces, kernel
 from ramify.contact.robot_on_ground import ContactText
 from ramify.contact.terrain import TERRAINS, Flat, HeightField, Slope, Terrain
 

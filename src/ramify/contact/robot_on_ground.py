@@ -6,17 +6,17 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
+from ramify.codegen.cache_keys import digest
 from ramify.codegen.kernel import Kernel
-from ramify.codegen.keys import digest
 from ramify.contact.ground import Ground, Reaction
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import near
 from ramify.core.records import flatten, ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3
-from ramify.dynamics.contact import contact_dynamics, contact_wrenches, implicit_dynamics
+from ramify.dynamics.contact_points import contact_dynamics, contact_wrenches, implicit_dynamics
 from ramify.dynamics.tree import tree_of
-from ramify.kernels.keys import robot_key
+from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program

@@ -21,10 +21,10 @@ import numpy as np
 
 from ramify.core.arrays import refuse_masked
 from ramify.core.errors import StateError
+from ramify.core.lookup import LookupTable, shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, floor, lookup, select
 from ramify.core.spatial import Vec3
-from ramify.core.table import LookupTable, shown
 from ramify.documents.forms import Choice, Number, Numbers, Rows
 from ramify.documents.kinds import Registry, check_numbers, key, keys_of
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ramify.control.base import Controller, Forces
-from ramify.control.robot import RobotText, Scalars
+from ramify.control.controller import ControlForces, Controller
+from ramify.control.robot_text import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.messages import near
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
-from ramify.drives.questions import actuator_text
-from ramify.model.drives import Driven
+from ramify.drives.machine_forces import actuator_text
+from ramify.model.driven import Driven
 from ramify.model.robot import Robot
 from ramify.motion.trajectory import Row, Trajectory, row
 
@@ -79,7 +79,9 @@ class Commands(Controller):
                 "given; use Commands.to(model, commands)"
             )
 
-    def text(self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Forces:
+    def text(
+        self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> ControlForces:
         """(tau, dz/dt): joint forces (nv) of the actuators, and the rates of their activations."""
         given = dict(self.commands)
         u = [given.get(a.name, 0.0) for a in robot.model.actuators]
@@ -89,6 +91,6 @@ class Commands(Controller):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         tau, rates = self.text(robot, t, q, v, z)
         return [tau[j] for j in driven.v], rates

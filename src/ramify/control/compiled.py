@@ -8,14 +8,14 @@ from typing import Final, Protocol
 
 import numpy as np
 
+from ramify.codegen.cache_keys import digest
 from ramify.codegen.kernel import Kernel
-from ramify.codegen.keys import digest
 from ramify.codegen.target import llvm_available
-from ramify.control.robot import RobotText
+from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
 from ramify.core.scalar import Scalar
-from ramify.kernels.keys import robot_key
 from ramify.kernels.make import MOST_LINKS
+from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, trace

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ramify.control.base import CONTROLLERS, Forces
+from ramify.control.controller import CONTROLLERS, ControlForces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
-from ramify.control.robot import RobotText, Scalars
+from ramify.control.robot_text import RobotText, Scalars
 from ramify.core.scalar import Scalar
-from ramify.model.drives import Driven
+from ramify.model.driven import Driven
 
 
 @CONTROLLERS.add("computed_torque")
@@ -30,7 +30,7 @@ class ComputedTorque(Follower):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         want = desired(self.motion, robot, driven, t, q, v)
         e, de = errors(want, driven, q, v)
         alpha = sums(

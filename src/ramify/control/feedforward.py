@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ramify.control.base import CONTROLLERS, Forces
 from ramify.control.computed_torque import driving_forces
+from ramify.control.controller import CONTROLLERS, ControlForces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
-from ramify.control.robot import RobotText, Scalars
+from ramify.control.robot_text import RobotText, Scalars
 from ramify.core.scalar import Scalar
-from ramify.model.drives import Driven
+from ramify.model.driven import Driven
 
 
 @CONTROLLERS.add("feedforward")
@@ -34,7 +34,7 @@ class Feedforward(Follower):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         want = desired(self.motion, robot, driven, t, q, v)
         e, de = errors(want, driven, q, v)
         forward = driving_forces(robot, driven, want.q_all, want.v_all, want.a, robot.felt(q, v))

@@ -7,14 +7,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
-from ramify.control.base import GAINS, Controller, gains, spread
-from ramify.control.robot import RobotText, Scalars
+from ramify.control.controller import GAINS, Controller, gains, spread
+from ramify.control.robot_text import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import Surrounding
 from ramify.documents.kinds import key
-from ramify.model.drives import Driven
+from ramify.model.driven import Driven
 from ramify.motion.trajectory import Row, Trajectory
 
 FOLLOWED: Final = key(Surrounding("motion", "follows a motion"))

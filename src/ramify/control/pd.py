@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.control.base import CONTROLLERS, GAINS, Controller, Forces, gains
+from ramify.control.controller import CONTROLLERS, GAINS, ControlForces, Controller, gains
 from ramify.control.follow import (
     FOLLOWED,
     Follower,
@@ -15,11 +15,11 @@ from ramify.control.follow import (
     sums,
     weighted,
 )
-from ramify.control.robot import RobotText, Scalars
+from ramify.control.robot_text import RobotText, Scalars
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import key
-from ramify.model.drives import Driven
+from ramify.model.driven import Driven
 from ramify.motion.trajectory import Trajectory
 
 
@@ -36,7 +36,7 @@ class PD(Follower):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
         return sums(
             weighted("kp", self.kp, e, driven, robot), weighted("kd", self.kd, de, driven, robot)
@@ -75,7 +75,7 @@ class PID(Controller):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         e, de = errors(desired(self.motion, robot, driven, t, q, v), driven, q, v)
         places = (
             range(len(driven)) if len(z) == len(driven) else driven.v

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ramify.control.base import CONTROLLERS, Controller, Forces
+from ramify.control.controller import CONTROLLERS, ControlForces, Controller
 from ramify.control.follow import FOLLOWED, desired
-from ramify.control.robot import RobotText, Scalars
+from ramify.control.robot_text import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
-from ramify.model.drives import Driven
+from ramify.model.driven import Driven
 from ramify.motion.trajectory import Trajectory
 
 
@@ -92,6 +92,6 @@ class Prescribed(Controller):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         tau = self.solve(robot, t, q, v).tau
         return [tau[j] for j in driven.v], []

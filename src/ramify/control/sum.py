@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.control.base import CONTROLLERS, Controller, Forces
+from ramify.control.controller import CONTROLLERS, ControlForces, Controller
 from ramify.control.follow import sums
-from ramify.control.robot import RobotText, Scalars
+from ramify.control.robot_text import RobotText, Scalars
 from ramify.core.errors import StateError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.forms import Listed
 from ramify.documents.kinds import OneOf, key
-from ramify.model.drives import Driven
+from ramify.model.driven import Driven
 from ramify.model.robot import Robot
 from ramify.motion.trajectory import Row
 
@@ -82,7 +82,7 @@ class Sum(Controller):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         forces: list[list[Scalar]] = []
         rates: list[Scalar] = []
         for part in self.parts:

@@ -9,19 +9,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.control.base import CONTROLLERS, Controller, Forces, spread
-from ramify.control.function import refuse_undriven
-from ramify.control.robot import RobotText, Scalars
+from ramify.control.controller import CONTROLLERS, ControlForces, Controller, spread
+from ramify.control.function_controller import refuse_undriven
+from ramify.control.robot_text import RobotText, Scalars
 from ramify.core.errors import StateError
+from ramify.core.lookup import shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, select
-from ramify.core.table import shown
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
-from ramify.model.drives import Driven
+from ramify.model.driven import Driven
 from ramify.model.robot import Robot
-from ramify.motion.pieces import Columns, Knots
-from ramify.motion.reading import CoordinateReader
+from ramify.motion.coordinate_reader import CoordinateReader
+from ramify.motion.piecewise import Columns, Knots
 from ramify.motion.trajectory import row, table
 
 INTERPOLATE: Final = Choice(("linear", "hold"))
@@ -47,7 +47,7 @@ class Torque(Controller):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         return list(spread("tau", self.tau, driven, robot)), []
 
 
@@ -97,7 +97,7 @@ class TorqueTable(Controller):
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
-    ) -> Forces:
+    ) -> ControlForces:
         if len(self.times) == 1:
             return list(spread("values", self.values[0], driven, robot)), []
         first, last = self.times[0], self.times[-1]

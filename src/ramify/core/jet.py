@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ramify.core.lookup import LookupTable
 from ramify.core.scalar import Scalar, atan2, cos, floor, lookup, select, sin, sqrt
-from ramify.core.table import LookupTable
 
 
 class Jet:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from ramify.core.table import LookupTable
+from ramify.core.lookup import LookupTable
 
 Scalar = Any
 """Whatever supports ``+ - * /`` and the functions of this module."""

@@ -15,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Discriminator,
-    Field,
     Tag,
     ValidationError,
     ValidationInfo,
@@ -71,7 +70,7 @@ def _prose(value: object) -> str:
     return value
 
 
-Number = Annotated[float, number_where(math.isfinite, "a finite number")]
+Finite = Annotated[float, number_where(math.isfinite, "a finite number")]
 
 
 Bound = Annotated[float, number_where(lambda x: True, "a number or .inf")]
@@ -83,7 +82,7 @@ Positive = Annotated[float, number_where(lambda x: 0.0 < x < math.inf, "a finite
 NotNegative = Annotated[float, number_where(lambda x: 0.0 <= x < math.inf, "a finite number ≥ 0")]
 
 
-Count = Annotated[
+Whole = Annotated[
     float,
     number_where(
         lambda x: x >= 1 and x == int(x) if math.isfinite(x) else False,
@@ -92,15 +91,15 @@ Count = Annotated[
 ]
 
 
-Vector = Annotated[tuple[Number, Number, Number], list_of(3, "a list of three numbers")]
+Vector = Annotated[tuple[Finite, Finite, Finite], list_of(3, "a list of three numbers")]
 
 
-Matrix = Annotated[
+Matrix3 = Annotated[
     tuple[Vector, Vector, Vector], list_of(3, "a list of three rows of three numbers")
 ]
 
 
-Name = Annotated[str, BeforeValidator(_text)]
+NameStr = Annotated[str, BeforeValidator(_text)]
 
 
 Prose = Annotated[str, BeforeValidator(_prose)]
@@ -188,19 +187,14 @@ def as_list(value: object) -> object:
 
 
 Row = Annotated[
-    Annotated[Number, Tag("<number>")] | Annotated[list[Number], Tag("<list>")],
+    Annotated[Finite, Tag("<number>")] | Annotated[list[Finite], Tag("<list>")],
     Discriminator(form_of),
 ]
 """A number, or a list of numbers."""
 
 
-Table = Annotated[list[list[Number]], Field(min_length=1)]
-
-
-Pair = Annotated[list[Number], Field(min_length=2, max_length=2)]
-
-
-Names = Annotated[list[Name], BeforeValidator(as_list)]
+OneOrMoreNames = Annotated[list[NameStr], BeforeValidator(as_list)]
+"""Names, or a single one."""
 
 
 class Late(Part):

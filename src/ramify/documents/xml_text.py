@@ -25,11 +25,11 @@ _PROLOG: Final = re.compile(
 _DECLARATION: Final = re.compile(r"(\s*)<\?xml\b((?:(?!\?>).)*+)\?>", re.DOTALL)
 _VERSION: Final = re.compile(r"\bversion\s*=\s*['\"]([^'\"]*)")
 
-Remark = Callable[[int, str], None]
+OnRemark = Callable[[int, str], None]
 """Takes the line and a description of a fault that was passed over."""
 
 
-def parse_xml(data: bytes, file: str, remark: Remark | None = None) -> etree._Element:
+def parse_xml(data: bytes, file: str, remark: OnRemark | None = None) -> etree._Element:
     """The root element of a document; ``file`` is its name in messages. Raises ModelError with
     file, line and column.
 
@@ -102,7 +102,7 @@ def _is_prefix(fault: Any) -> bool:
     return fault.type == etree.ErrorTypes.NS_ERR_UNDEFINED_NAMESPACE
 
 
-def _without_declaration(text: str, remark: Remark) -> str:
+def _without_declaration(text: str, remark: OnRemark) -> str:
     """The text without its XML declaration, which says nothing that the reader needs; lines keep
     their numbers.
     """

@@ -123,7 +123,7 @@ def parse(
     Raises ModelError for text that is not YAML, that exceeds a limit, or whose document is not a
     mapping.
     """
-    builder = _Builder(mistakes)
+    builder = _DataBuilder(mistakes)
     try:
         for event in YAML(typ="safe", pure=True).parse(text):
             builder.take(event)
@@ -169,7 +169,7 @@ class _Open:
     key_at: Position = field(default_factory=lambda: Position(1, 1))
 
 
-class _Builder:
+class _DataBuilder:
     """Events to data."""
 
     def __init__(self, mistakes: Mistakes) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.core.scalar import Scalar, floor, given, select
 from ramify.drives.passive import PassiveText
 from ramify.drives.places import Places, times

@@ -12,12 +12,12 @@ from typing import Final
 
 import numpy as np
 
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar, given
 from ramify.core.spatial import Vec3
-from ramify.drives import laws
+from ramify.drives import element_laws as laws
 from ramify.drives.places import Places, times
 from ramify.drives.rotation import between, direction, length, log
 from ramify.drives.tendons import length as tendon_length

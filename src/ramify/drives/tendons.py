@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from ramify.core.scalar import Scalar, select, sqrt
-from ramify.drives import laws
+from ramify.drives import element_laws as laws
 from ramify.drives.places import Places, Row, plus
 from ramify.model.machine import Tendon
 from ramify.model.robot import Robot

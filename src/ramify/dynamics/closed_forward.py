@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Twist, Vec3, Wrench
 from ramify.dynamics.closure import Closure
-from ramify.dynamics.constraints import Constraint, constraints
+from ramify.dynamics.constraint_kinematics import Constraint, constraints
 from ramify.dynamics.factor import Elimination, eliminations
 from ramify.dynamics.forward import Pivot
 from ramify.dynamics.forward import outward as acceleration_step

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from ramify.core.scalar import Scalar
 from ramify.dynamics.closure import Closure
-from ramify.dynamics.constraints import Constraint, constraints
+from ramify.dynamics.constraint_kinematics import Constraint, constraints
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.linear import back_substitute, dot, forward_substitute, orthogonal, scales
 from ramify.dynamics.motion import displacements, motions

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from ramify.core.scalar import Scalar
 from ramify.dynamics.closed_forward import compliance, dense_factors, tree_factors, with_multipliers
 from ramify.dynamics.closure import Closure
-from ramify.dynamics.constraints import Constraint, constraints
+from ramify.dynamics.constraint_kinematics import Constraint, constraints
 from ramify.dynamics.linear import dot
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree

@@ -9,8 +9,8 @@ act on its neighbours as known wrenches, of which some become determinate in tur
 The same idea goes further. A driving torque appears in the equation of its own joint alone, so only
 the *passive* equations, those of joints without an actuator, decide about the multipliers, and they
 can be cut finer than by subsystem: into the smallest blocks of equations that give as many
-multipliers (:mod:`ramify.dynamics.blocks`). What must be inverted are these blocks, instead of the
-whole matrix F of eq. (8.4). Within a block the subsystems are eliminated one after the other
+multipliers (:mod:`ramify.dynamics.block_order`). What must be inverted are these blocks, instead
+of the whole matrix F of eq. (8.4). Within a block the subsystems are eliminated one after the other
 (:mod:`ramify.dynamics.pivoting`).
 """
 
@@ -21,13 +21,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from ramify.core.scalar import Scalar
-from ramify.dynamics.blocks import Block, blocks
+from ramify.dynamics.block_order import Block, blocks
 from ramify.dynamics.closure import closures, names, reach
-from ramify.dynamics.constraints import Constraint, constraints
+from ramify.dynamics.constraint_kinematics import Constraint, constraints
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.pivoting import eliminate
 from ramify.dynamics.tree import tree_of
-from ramify.model.drives import driven
+from ramify.model.driven import driven
 from ramify.model.robot import Robot
 
 _SEEDS: Final = (1, 2, 3)

@@ -2,7 +2,7 @@
 
 An algorithm hands a *step*, a function of one link's constants and records, to a traversal. Here a
 traversal runs over plain lists, so it works on any scalar and a traced algorithm comes out
-unrolled; ``ramify.trace.rolled`` runs the same step once, on symbols, and so writes a loop. A
+unrolled; ``ramify.trace.traversals`` runs the same step once, on symbols, and so writes a loop. A
 *column* holds one record per link.
 """
 
@@ -22,7 +22,7 @@ from ramify.model.robot import Robot, once
 from ramify.model.skeleton import as_pose
 
 Column = Sequence[Any]
-Step = Callable[..., Any]
+TreeStep = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Tree:
     gravity: Vec3
     balls: bool = False
 
-    def each(self, step: Step, *columns: Column) -> Column:
+    def each(self, step: TreeStep, *columns: Column) -> Column:
         """``step(link, ...)`` for every link by itself."""
         return [step(link, *items) for link, *items in zip(self.links, *columns, strict=True)]
 
-    def outward(self, step: Step, root: Any, *columns: Column) -> Column:
+    def outward(self, step: TreeStep, root: Any, *columns: Column) -> Column:
         """``step(link, parent's record, ...)`` from the base to the leaves (the book's forward
         recursion).
         """
@@ -53,7 +53,7 @@ class Tree:
             out.append(step(link, parent, *(column[k] for column in columns)))
         return out
 
-    def inward(self, step: Step, zero: Any, *columns: Column) -> Column:
+    def inward(self, step: TreeStep, zero: Any, *columns: Column) -> Column:
         """``step(link, sum over children, ...)`` from the leaves to the base (the book's backward
         recursion).
 
@@ -61,7 +61,7 @@ class Tree:
         """
         return self.inward_to_base(step, zero, *columns)[0]
 
-    def inward_to_base(self, step: Step, zero: Any, *columns: Column) -> tuple[Column, Any]:
+    def inward_to_base(self, step: TreeStep, zero: Any, *columns: Column) -> tuple[Column, Any]:
         """The same, with the sum of what is handed to the base."""
         n = len(self.links)
         sums: list[Any] = [zero] * (n + 1)  # the base's is the last
@@ -71,7 +71,7 @@ class Tree:
             sums[self.parents[k]] = add(sums[self.parents[k]], handed)
         return out, sums[-1]
 
-    def climb(self, step: Step, start: Column, *columns: Column) -> Matrix:
+    def climb(self, step: TreeStep, start: Column, *columns: Column) -> Matrix:
         """From every link k to the base: ``step(carried, child's link and records, parent's link
         and records)``.
 
@@ -85,7 +85,7 @@ class Tree:
 
         return self.climbs(1, one, start, *columns)[0]
 
-    def climbs(self, count: int, step: Step, start: Column, *columns: Column) -> list[Matrix]:
+    def climbs(self, count: int, step: TreeStep, start: Column, *columns: Column) -> list[Matrix]:
         """The same for several matrices at once: a step gives a pair of entries for each."""
         entries: list[dict[tuple[int, int], Scalar]] = [{} for _ in range(count)]
         for k in range(len(self.links)):
@@ -121,7 +121,7 @@ class Tree:
             entries |= {(j, m + k): x for j, x in enumerate(above)}
         return Matrix(m + matrix.n, entries)
 
-    def total(self, step: Step, zero: Any, *columns: Column) -> Any:
+    def total(self, step: TreeStep, zero: Any, *columns: Column) -> Any:
         """The sum of ``step(link, ...)`` over all links."""
         total = zero
         for link, *items in zip(self.links, *columns, strict=True):

@@ -20,7 +20,7 @@ from ramify.model.robot import Robot
 
 Reader = Callable[..., Robot]
 """``read(path, base)``: the robot in a file. ``base`` is None where the caller names none."""
-Writer = Callable[[Robot, str | os.PathLike[str]], None]
+RobotWriter = Callable[[Robot, str | os.PathLike[str]], None]
 """``write(robot, path)``: writes the file whole, or raises ModelError and writes nothing."""
 
 
@@ -36,7 +36,7 @@ class Format:
     suffixes: tuple[str, ...]
     about: str
     reader: Reader | str
-    writer: Writer | str | None = None
+    writer: RobotWriter | str | None = None
     parameters: bool = False
 
     def read(self, path: str, base: str | None, parameters: dict[str, float]) -> Robot:

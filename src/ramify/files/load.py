@@ -10,7 +10,7 @@ from pathlib import Path
 from ramify.core.errors import ModelError
 from ramify.core.messages import near, shown
 from ramify.files.formats import FORMATS, format_of
-from ramify.model.base import with_base
+from ramify.model.floating_base import with_base
 from ramify.model.robot import Robot
 
 

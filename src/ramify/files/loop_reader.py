@@ -10,9 +10,9 @@ from pydantic import BeforeValidator, Field, StrictBool
 from ramify.core.errors import ModelError
 from ramify.core.messages import near, shown
 from ramify.documents.mistakes import Mistakes, Path
-from ramify.documents.schema import Name, Number, Part, Positive, Prose, validate, wrong
+from ramify.documents.schema import Finite, NameStr, Part, Positive, Prose, validate, wrong
 from ramify.files.link_reader import frame_of
-from ramify.files.robot_schema import Axis, Rotated, clashes_of_frame
+from ramify.files.robot_schema import AxisVector, Rotated, clashes_of_frame
 from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
 
 
@@ -33,25 +33,25 @@ class ClosingPart(Part):
     """The joint that closes a loop."""
 
     type: Annotated[str, BeforeValidator(_kind)]
-    axis: Axis = (0.0, 0.0, 1.0)
+    axis: AxisVector = (0.0, 0.0, 1.0)
     sequence: Prose = ""
     planar: StrictBool = False
     length: Positive | None = None
-    joints: Annotated[list[Name], Field(min_length=1)] | None = None
-    ratio: Number = 1.0
-    offset: Number = 0.0
+    joints: Annotated[list[NameStr], Field(min_length=1)] | None = None
+    ratio: Finite = 1.0
+    offset: Finite = 0.0
 
 
 class EndPart(Rotated):
     """A frame on a link; on the base where no link is named."""
 
-    link: Name | None = None
+    link: NameStr | None = None
 
 
 class LoopPart(Part):
     """A loop; a gear has coordinates instead of ends."""
 
-    name: Name
+    name: NameStr
     joint: Annotated[ClosingPart, BeforeValidator(_joint)]
     first: EndPart | None = None
     second: EndPart | None = None

@@ -12,9 +12,9 @@ from ramify.core.messages import near
 from ramify.documents.mistakes import Mistakes, Path
 from ramify.documents.schema import (
     Bound,
-    Name,
+    Finite,
+    NameStr,
     NotNegative,
-    Number,
     Part,
     Positive,
     Row,
@@ -39,20 +39,20 @@ from ramify.model.machine import (
 from ramify.model.robot import Robot
 
 Range = Annotated[tuple[Bound, Bound], list_of(2, "a pair [lower, upper]")]
-Triple = Annotated[tuple[Number, Number, Number], list_of(3, "three numbers")]
+Triple = Annotated[tuple[Finite, Finite, Finite], list_of(3, "three numbers")]
 
 
 class FramePart(Rotated):
     """A named frame on a link, or on the base."""
 
-    name: Name
-    link: Name | None = None
+    name: NameStr
+    link: NameStr | None = None
 
 
 class BranchPart(Part):
     """A straight run through frames; behind a pulley its length counts 1/divisor."""
 
-    frames: Annotated[list[Name], Field(min_length=2)]
+    frames: Annotated[list[NameStr], Field(min_length=2)]
     divisor: Positive = 1.0
 
 
@@ -61,9 +61,9 @@ class TendonPart(Part):
     are a number or three: see docs/machines.md.
     """
 
-    name: Name
-    joints: dict[Name, Number] | None = None
-    frames: Annotated[list[Name], Field(min_length=2)] | None = None
+    name: NameStr
+    joints: dict[NameStr, Finite] | None = None
+    frames: Annotated[list[NameStr], Field(min_length=2)] | None = None
     branches: list[BranchPart] | None = None
     stiffness: Row = 0.0
     damping: Row = 0.0
@@ -77,13 +77,13 @@ class TendonPart(Part):
 class ActuatorPart(Part):
     """An actuator of some kind on a joint, a tendon or a frame."""
 
-    name: Name
+    name: NameStr
     kind: Literal["motor", "position", "velocity", "dc_motor", "general"] = "general"
-    joint: Name = ""
-    tendon: Name = ""
-    site: Name = ""
-    reference: Name = ""
-    slider: Name = ""
+    joint: NameStr = ""
+    tendon: NameStr = ""
+    site: NameStr = ""
+    reference: NameStr = ""
+    slider: NameStr = ""
     rod: NotNegative = 0.0
     gear: Row = 1.0
     in_parent: StrictBool = False
@@ -106,12 +106,12 @@ class ActuatorPart(Part):
 class KeyframePart(Part):
     """A named state."""
 
-    name: Name
-    q: list[Number]
-    v: list[Number] = Field(default_factory=list)
-    command: list[Number] = Field(default_factory=list)
-    activation: list[Number] = Field(default_factory=list)
-    time: Number = 0.0
+    name: NameStr
+    q: list[Finite]
+    v: list[Finite] = Field(default_factory=list)
+    command: list[Finite] = Field(default_factory=list)
+    activation: list[Finite] = Field(default_factory=list)
+    time: Finite = 0.0
 
 
 _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, StrictBool
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.documents.mistakes import Mistakes, Path
-from ramify.documents.schema import Name, Part, validate
+from ramify.documents.schema import NameStr, Part, validate
 from ramify.files.link_reader import ANGULAR, frame_of
 from ramify.files.loop_reader import EndPart
 from ramify.files.robot_schema import JointPart, clashes_of_frame
@@ -43,7 +43,7 @@ class WholeJointPart(JointPart):
 class WholePart(Part):
     """A joint between two frames, described as a loop is."""
 
-    name: Name
+    name: NameStr
     joint: Annotated[WholeJointPart, BeforeValidator(_joint)] = Field(
         default_factory=WholeJointPart
     )

@@ -34,7 +34,7 @@ MAX_NESTING: Final = 32
 """Links of a robot, and copies of templates, when all is written out; templates that use templates.
 """
 
-Numbers = Mapping[str, float]
+NumbersByName = Mapping[str, float]
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z_0-9]{0,63}")
 
 
@@ -127,8 +127,8 @@ class _RobotReader:
         return made
 
     def parameters(
-        self, given: object, path: Path, outer: Numbers, overrides: Mapping[str, object]
-    ) -> Numbers:
+        self, given: object, path: Path, outer: NumbersByName, overrides: Mapping[str, object]
+    ) -> NumbersByName:
         """Named numbers: the outer ones, then these in order; each may use those before it.
         ``overrides`` win.
         """

@@ -17,16 +17,16 @@ from ramify.core.messages import near, shown
 from ramify.documents.mistakes import Path
 from ramify.documents.schema import (
     Bound,
-    Count,
-    Matrix,
-    Name,
+    Finite,
+    Matrix3,
+    NameStr,
     NotNegative,
-    Number,
     Part,
     Positive,
     Prose,
     Row,
     Vector,
+    Whole,
     as_list,
     choice,
     form_of,
@@ -74,7 +74,7 @@ def _under(key: str) -> BeforeValidator:
     )
 
 
-Axis = Annotated[Vector, BeforeValidator(_axis)]
+AxisVector = Annotated[Vector, BeforeValidator(_axis)]
 Limits = Annotated[
     list[Annotated[tuple[Bound, Bound], list_of(2, "a pair [lower, upper]")]],
     BeforeValidator(_pairs),
@@ -89,7 +89,7 @@ class Rotated(Part):
     xyz: Vector = (0.0, 0.0, 0.0)
     rpy: Vector | None = None
     rpy_deg: Vector | None = None
-    rotation: Matrix | None = None
+    rotation: Matrix3 | None = None
 
 
 class DhRow(Part):
@@ -97,13 +97,13 @@ class DhRow(Part):
     ``_deg``, in degrees.
     """
 
-    a: Number = 0.0
-    b: Number | None = None
-    d: Number | None = None
-    alpha: Number | None = None
-    alpha_deg: Number | None = None
-    theta: Number | None = None
-    theta_deg: Number | None = None
+    a: Finite = 0.0
+    b: Finite | None = None
+    d: Finite | None = None
+    alpha: Finite | None = None
+    alpha_deg: Finite | None = None
+    theta: Finite | None = None
+    theta_deg: Finite | None = None
 
 
 def _plain(value: object) -> object:
@@ -119,14 +119,14 @@ class RotorPart(Part):
     """
 
     inertia: NotNegative
-    gear: Number = 1.0
+    gear: Finite = 1.0
 
 
 class DampingPart(Part):
     """-(linear + quadratic |v| + cubic v^2) v, in N m s, N m s^2, N m s^3 (or N s/m …)."""
 
     linear: NotNegative = 0.0
-    quadratic: Number = 0.0
+    quadratic: Finite = 0.0
     cubic: NotNegative = 0.0
 
 
@@ -213,10 +213,10 @@ class JointPart(MachinePart):
     """A joint; by default revolute about z."""
 
     type: Annotated[str, BeforeValidator(_joint_type)] = "revolute"
-    name: Name | None = None
-    axis: Axis | None = None
+    name: NameStr | None = None
+    axis: AxisVector | None = None
     sequence: Prose = ""
-    pitch: Number = 0.0
+    pitch: Finite = 0.0
     limits: Limits = Field(default_factory=list)
     limits_deg: Limits = Field(default_factory=list)
     actuated: StrictBool = True
@@ -225,12 +225,12 @@ class JointPart(MachinePart):
 class Moments(Part):
     """An inertia tensor by its elements (not products of inertia of the opposite sign), kg m^2."""
 
-    xx: Number
-    yy: Number
-    zz: Number
-    xy: Number = 0.0
-    xz: Number = 0.0
-    yz: Number = 0.0
+    xx: Finite
+    yy: Finite
+    zz: Finite
+    xy: Finite = 0.0
+    xz: Finite = 0.0
+    yz: Finite = 0.0
 
 
 def _inertia_form(value: object) -> str:
@@ -245,7 +245,7 @@ def _inertia_form(value: object) -> str:
 
 Inertia = Annotated[
     Annotated[Moments, Tag("<elements>")]
-    | Annotated[Matrix, Tag("<rows>")]
+    | Annotated[Matrix3, Tag("<rows>")]
     | Annotated[
         Vector,
         list_of(3, "three principal moments, six elements by name, or three rows"),
@@ -269,7 +269,7 @@ class ShapePart(Rotated):
 class LiftPart(Part):
     """The mass that gravity compensation carries, kg, and its mass centre, m."""
 
-    mass: Number
+    mass: Finite
     com: Vector = (0.0, 0.0, 0.0)
 
 
@@ -283,8 +283,8 @@ class LinkPart(Part):
         "inertia": Moments, "shapes": ShapePart,
     }  # fmt: skip
 
-    name: Name = ""
-    parent: Name | None = None
+    name: NameStr = ""
+    parent: NameStr | None = None
     joint: Annotated[JointPart, BeforeValidator(_joint)] = Field(default_factory=JointPart)
     dh: DhRow | None = None
     classical_dh: DhRow | None = None
@@ -295,9 +295,9 @@ class LinkPart(Part):
     inertia: Inertia = (0.0, 0.0, 0.0)
     inertia_about: Literal["com", "origin"] = "com"
     shapes: list[ShapePart] = Field(default_factory=list)
-    points: dict[Name, Vector] = Field(default_factory=dict)
+    points: dict[NameStr, Vector] = Field(default_factory=dict)
     gravity_compensation: Annotated[
-        Annotated[LiftPart, Tag("<joints>")] | Annotated[Number, Tag("<number>")],
+        Annotated[LiftPart, Tag("<joints>")] | Annotated[Finite, Tag("<number>")],
         Discriminator(form_of),
     ] = 0.0
 
@@ -305,14 +305,14 @@ class LinkPart(Part):
 class UsePart(Part):
     """A template put into the tree, once or several times."""
 
-    use: Name
+    use: NameStr
     prefix: Prose = ""
-    parent: Name | None = None
+    parent: NameStr | None = None
     frame: Rotated = Field(default_factory=Rotated)
     mirror: Literal["x", "y", "z"] | None = None
-    repeat: Count | None = None
-    series: Count | None = None
-    with_: dict[str, Number] = Field(default_factory=dict, alias="with")
+    repeat: Whole | None = None
+    series: Whole | None = None
+    with_: dict[str, Finite] = Field(default_factory=dict, alias="with")
 
 
 class TemplatePart(Part):
@@ -325,18 +325,18 @@ class TemplatePart(Part):
 class RobotPart(Part):
     """The file itself; links are looked at one by one."""
 
-    name: Name
+    name: NameStr
     description: Prose = ""
     source: Prose = ""
     gravity: Vector = (0.0, 0.0, -9.81)
     parameters: dict[str, Any] = Field(default_factory=dict)
     templates: dict[str, Any] = Field(default_factory=dict)
     links: Annotated[list[Any], Field(min_length=1)]
-    modules: list[list[Name]] | None = None
+    modules: list[list[NameStr]] | None = None
     loops: list[Any] = Field(default_factory=list)
     joints: Annotated[list[Any], Field(min_length=1)] | None = None
-    cut: list[Name] | None = None
-    guess: dict[Name, Number] = Field(default_factory=dict)
+    cut: list[NameStr] | None = None
+    guess: dict[NameStr, Finite] = Field(default_factory=dict)
     frames: list[Any] = Field(default_factory=list)
     tendons: list[Any] = Field(default_factory=list)
     actuators: list[Any] = Field(default_factory=list)

@@ -25,7 +25,7 @@ from ramify.documents.mistakes import Mistakes, Position
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
-from ramify.files.urdf_values import Numbers, UrdfValues, shown, some
+from ramify.files.urdf_values import NumberTuple, UrdfValues, shown, some
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build, point_of
 from ramify.model.elements import Element, elements
@@ -65,7 +65,7 @@ _READ: Final = frozenset(["pose", "link", "joint", "frame", "static"])
 _MODEL: Final = "__model__"
 
 
-class _Body(NamedTuple):
+class _SdfLink(NamedTuple):
     """A link of the file."""
 
     mass: float
@@ -74,7 +74,7 @@ class _Body(NamedTuple):
     shapes: tuple[Shape, ...]
 
 
-class _Edge(NamedTuple):
+class _SdfJoint(NamedTuple):
     """A joint of the file; its frame and its links' are poses in the model."""
 
     element: etree._Element
@@ -108,7 +108,7 @@ class _SdfReader:
         self.root, self.file, self.report = root, file, report
         self.mistakes = Mistakes(file)
         self.values = UrdfValues(self.mistakes)
-        self.bodies: dict[str, _Body] = {}
+        self.bodies: dict[str, _SdfLink] = {}
         self.places: dict[str, tuple[etree._Element, str]] = {}
         self.poses: dict[str, Frame] = {_MODEL: Frame()}
         self.unused: Counter[str] = Counter()
@@ -187,8 +187,8 @@ class _SdfReader:
     # ---- numbers ----
 
     def numbers(
-        self, parent: etree._Element | None, tag: str, count: int, who: str, default: Numbers
-    ) -> Numbers:
+        self, parent: etree._Element | None, tag: str, count: int, who: str, default: NumberTuple
+    ) -> NumberTuple:
         """The numbers in a child element, the default where it is missing or empty."""
         child = parent.find(tag) if parent is not None else None
         if child is None or not (child.text or "").strip():
@@ -246,7 +246,7 @@ class _SdfReader:
 
     # ---- links and joints ----
 
-    def body(self, element: etree._Element, who: str) -> _Body:
+    def body(self, element: etree._Element, who: str) -> _SdfLink:
         inertial = element.find("inertial")
         mass = self.number(inertial, "mass", who, 1.0 if inertial is not None else 0.0)
         if inertial is None:
@@ -261,9 +261,9 @@ class _SdfReader:
         central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
         if mass < 0.0 or not (math.isfinite(mass) and np.isfinite(central).all()):
             self.wrong(element, f"{who}: mass and moments of inertia must be finite, the mass ≥ 0")
-            return _Body(0.0, np.zeros(3), np.zeros((3, 3)), ())
+            return _SdfLink(0.0, np.zeros(3), np.zeros((3, 3)), ())
         turned = seat.rotation @ central @ seat.rotation.T
-        return _Body(mass, seat.position, 0.5 * (turned + turned.T), self.shapes(element, who))
+        return _SdfLink(mass, seat.position, 0.5 * (turned + turned.T), self.shapes(element, who))
 
     def shapes(self, link: etree._Element, who: str) -> tuple[Shape, ...]:
         found = []
@@ -281,7 +281,7 @@ class _SdfReader:
                     found.append(Shape(str(shape.tag), size, self.own_pose(visual, who)))
         return tuple(found)
 
-    def edge(self, element: etree._Element) -> _Edge | None:
+    def edge(self, element: etree._Element) -> _SdfJoint | None:
         name, kind = element.get("name", ""), element.get("type", "")
         who = f"joint {name!r}"
         parent, child = (
@@ -311,7 +311,7 @@ class _SdfReader:
             limits=limits,
             elements=own,
         )
-        return _Edge(element, joint, parent, child)
+        return _SdfJoint(element, joint, parent, child)
 
     def axis(
         self, axis: etree._Element | None, here: Frame, kind: str, who: str
@@ -385,10 +385,10 @@ class _SdfReader:
         return self.own_pose(model, "model").inverse()
 
     def tree(
-        self, model: etree._Element, edges: list[_Edge], base: str | None
+        self, model: etree._Element, edges: list[_SdfJoint], base: str | None
     ) -> tuple[list[LinkSpec], list[Loop]]:
         """The links on their joints, and the joints that close loops."""
-        carrier: dict[str, _Edge] = {}
+        carrier: dict[str, _SdfJoint] = {}
         loops = []
         for edge in edges:
             if edge.child not in carrier:
@@ -427,7 +427,7 @@ class _SdfReader:
             )
         return specs, loops
 
-    def loop(self, edge: _Edge) -> Loop:
+    def loop(self, edge: _SdfJoint) -> Loop:
         """A joint whose child another joint carries already."""
         joint, kind = edge.joint, _LOOPS[str(edge.element.get("type"))]
         self.report.note(f"joint {joint.name!r}", "closes a loop")
@@ -438,7 +438,7 @@ class _SdfReader:
         axis = joint.axis if kind in ("revolute", "prismatic") else (0.0, 0.0, 1.0)
         return Loop(joint.name, kind, *ends, axis=axis)
 
-    def gravity(self) -> Numbers:
+    def gravity(self) -> NumberTuple:
         """The world's gravity; 9.8 m/s^2 down where a world gives none, as SDF has it."""
         world = self.root.find("world")
         if world is None:

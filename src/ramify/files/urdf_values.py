@@ -18,7 +18,7 @@ _NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]
 _ENDLESS: Final = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE)
 _LONGEST: Final = 100
 
-Numbers = tuple[float, ...]
+NumberTuple = tuple[float, ...]
 
 
 class UrdfValues:
@@ -52,9 +52,9 @@ class UrdfValues:
         key: str,
         count: int,
         who: str,
-        default: Numbers | None = None,
+        default: NumberTuple | None = None,
         endless: bool = False,
-    ) -> Numbers:
+    ) -> NumberTuple:
         """So many numbers with blanks between them."""
         given, otherwise = element.get(key), default or (0.0,) * count
         if given is None:
@@ -74,9 +74,9 @@ class UrdfValues:
         given: str,
         count: int,
         who: str,
-        otherwise: Numbers,
+        otherwise: NumberTuple,
         endless: bool = False,
-    ) -> Numbers:
+    ) -> NumberTuple:
         """So many numbers of a text; ``what`` names it in messages."""
         words = given.split() if len(given) <= _LONGEST * count else [given]
         if len(words) != count:

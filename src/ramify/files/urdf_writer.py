@@ -73,10 +73,10 @@ def to_urdf(model: Robot) -> str:
             for j in foreign
         )
         raise ModelError("\n".join(lines))
-    return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', *_Writer(model).lines()]) + "\n"
+    return "\n".join(['<?xml version="1.0" encoding="utf-8"?>', *_UrdfWriter(model).lines()]) + "\n"
 
 
-class _Placed(NamedTuple):
+class _UrdfJoint(NamedTuple):
     """A joint as URDF has it: its frame in the parent's, its axis, and what is left between the
     moved frame and the body's.
     """
@@ -86,7 +86,7 @@ class _Placed(NamedTuple):
     rest: Frame
 
 
-def placed(joint: Joint) -> _Placed:
+def placed(joint: Joint) -> _UrdfJoint:
     """The joint with as much of its outlet as possible moved in front of it.
 
     What lies along the axis of a turn, or anywhere for a slide, commutes with the motion. A plane
@@ -95,17 +95,17 @@ def placed(joint: Joint) -> _Placed:
     outlet, axis = joint.outlet, np.array(joint.axis)
     if joint.kind == "planar" and joint.axis != _Z:
         plane = Frame(align_z(axis))
-        return _Placed(joint.placement @ plane, _Z, plane.inverse() @ outlet)
+        return _UrdfJoint(joint.placement @ plane, _Z, plane.inverse() @ outlet)
     commutes = joint.kind == "prismatic" or (
         joint.kind == "revolute" and not np.cross(outlet.position, axis).any()
     )
     if outlet.is_identity or not commutes:
-        return _Placed(joint.placement, joint.axis, outlet)
+        return _UrdfJoint(joint.placement, joint.axis, outlet)
     x, y, z = (float(u) for u in outlet.rotation.T @ axis)
-    return _Placed(joint.placement @ outlet, (x, y, z), Frame())
+    return _UrdfJoint(joint.placement @ outlet, (x, y, z), Frame())
 
 
-class _Writer:
+class _UrdfWriter:
     def __init__(self, model: Robot) -> None:
         self.model = model
         own = {body.name for body in model.bodies}
@@ -185,7 +185,7 @@ class _Writer:
 
     def fixed(self, parent: str, child: str, frame: Frame) -> Iterator[str]:
         name = self.new_joint(f"{child}_fixed")
-        yield from _joint(Joint(name, "fixed"), _Placed(frame, _Z, Frame()), parent, child)
+        yield from _joint(Joint(name, "fixed"), _UrdfJoint(frame, _Z, Frame()), parent, child)
 
 
 _TYPES: Final = {
@@ -198,7 +198,7 @@ _TYPES: Final = {
 
 
 def _joint(
-    joint: Joint, at: _Placed, parent: str, child: str, gear: Loop | None = None
+    joint: Joint, at: _UrdfJoint, parent: str, child: str, gear: Loop | None = None
 ) -> Iterator[str]:
     kind = "continuous" if joint.kind == "revolute" and not joint.limits else _TYPES[joint.kind]
     yield f"  <joint name={_text(joint.name)} type={_text(kind)}>"

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.formulations.denoc import cross_tensor, denoc_matrices
-from ramify.kernels.questions import kinematics
+from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot
 
 _BETWEEN = 5

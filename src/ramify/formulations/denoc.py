@@ -205,7 +205,7 @@ class Denoc:
 
 
 @dataclass
-class _Link:
+class _LinkState:
     """A link in base axes: rotation, joint axis and origin; angular velocity and velocity of the
     origin.
     """
@@ -315,10 +315,10 @@ def _groups(model: Robot, level: Level) -> Groups:
     )
 
 
-def _sweep(links: Sequence[Link], parents: Sequence[int], q: Array, v: Array) -> list[_Link]:
+def _sweep(links: Sequence[Link], parents: Sequence[int], q: Array, v: Array) -> list[_LinkState]:
     """Where the links are and how they move: twists by (4.2), link after link."""
-    out: list[_Link] = []
-    base = _Link(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))
+    out: list[_LinkState] = []
+    base = _LinkState(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))
     for link, parent, qk, vk in zip(links, parents, q.tolist(), v.tolist(), strict=True):
         A, above = link.propagation(link.displacement(qk)), base if parent < 0 else out[parent]
         turn = np.column_stack([_array(A.inward(Vec3(*axis))) for axis in np.eye(3).tolist()])
@@ -328,7 +328,7 @@ def _sweep(links: Sequence[Link], parents: Sequence[int], q: Array, v: Array) ->
             above.w + link.p.rho * vk * e,
             above.v + np.cross(above.w, r) + link.p.eta * vk * e,
         )
-        out.append(_Link(R, e, above.o + r, w, speed))
+        out.append(_LinkState(R, e, above.o + r, w, speed))
     return out
 
 
@@ -341,7 +341,7 @@ def _mass(link: Link, R: Array) -> Array:
 
 
 def _link_level(
-    constants: Sequence[Link], parents: Sequence[int], links: Sequence[_Link]
+    constants: Sequence[Link], parents: Sequence[int], links: Sequence[_LinkState]
 ) -> tuple[Array, Array, Array, Array]:
     """N_l, its rate, N_d, its rate (4.3): A = [[1, 0], [a x 1, 1]], a from a link's origin to its
     carrier's, p = [rho e; eta e].

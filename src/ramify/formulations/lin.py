@@ -30,7 +30,7 @@ from ramify.formulations.chain import (
 from ramify.formulations.counting.tally import stored
 from ramify.model.robot import Robot
 
-Rows = list[list[Scalar]]
+ScalarRows = list[list[Scalar]]
 
 
 @dataclass
@@ -64,7 +64,7 @@ class Lin:
     u: list[list[Vec3]]
     s_hat: list[list[Vec3]]
     bodies: list[CompositeBody]
-    H: Rows
+    H: ScalarRows
 
 
 def origins(chain: Chain, R: Sequence[Rotation], q: Sequence[Scalar]) -> list[Vec3]:
@@ -153,7 +153,7 @@ def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> Lin:
     s = origins(chain, R, q)
     u, s_hat = axes_seen_outward(chain, R), arms(chain, R, s)
     bodies = composite_bodies(chain, R, s)
-    H: Rows = [[0.0] * n for _ in range(n)]
+    H: ScalarRows = [[0.0] * n for _ in range(n)]
     for j, body in enumerate(bodies):
         p, arm, a = body.p, s_hat[j][j], ORIGIN
         if not links[j].rotational:
@@ -273,13 +273,13 @@ def rates(lin: Lin, q_dot: Sequence[Scalar]) -> list[list[Vec3]]:
 
 def equations_of_motion(
     chain: Chain, q: Sequence[Scalar], q_dot: Sequence[Scalar]
-) -> tuple[Rows, list[Scalar]]:
+) -> tuple[ScalarRows, list[Scalar]]:
     """(H, b) of H q'' + b = tau (1): n rows of n scalars, and n scalars."""
     lin = inertia(chain, rotations(chain, q), q)
     return lin.H, bias(lin, q_dot)
 
 
-def mass_matrix(model: Robot, q: Sequence[Scalar]) -> Rows:
+def mass_matrix(model: Robot, q: Sequence[Scalar]) -> ScalarRows:
     """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and
     prismatic joints.
     """
@@ -292,7 +292,7 @@ def bias_forces(model: Robot, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[
     return equations_of_motion(chain_of(model, q=q, v=v), q, v)[1]
 
 
-def rate_coefficients(model: Robot, q: Sequence[Scalar]) -> list[Rows]:
+def rate_coefficients(model: Robot, q: Sequence[Scalar]) -> list[ScalarRows]:
     """D[m][k][j] of b_m = sum_kj D_mkj q'_k q'_j + eta_m (31) of a serial model, n by n by n.
 
     D_mjk = D_mkj (32), D_jkj = 0 for j >= k (33), D_jkm = -D_mkj for m, j >= k (34): they are the
@@ -302,7 +302,7 @@ def rate_coefficients(model: Robot, q: Sequence[Scalar]) -> list[Rows]:
     lin = inertia(chain, rotations(chain, q), q)
     n, links = len(chain.links), chain.links
     d = [bias_vectors(lin, j) for j in range(n)]
-    D: list[Rows] = [[[0.0] * n for _ in range(n)] for _ in range(n)]
+    D: list[ScalarRows] = [[[0.0] * n for _ in range(n)] for _ in range(n)]
     for j in range(n):
         for k in range(j + 1):
             if not links[k].rotational:

@@ -37,9 +37,9 @@ from ramify.formulations.quasi_chain import (
 )
 from ramify.model.robot import Robot
 
-Coordinates = Literal["inertial", "relative"]
+CoordinateKind = Literal["inertial", "relative"]
 Column = Sequence[Scalar]
-Rows = list[list[Scalar]]
+ScalarRows = list[list[Scalar]]
 
 
 @dataclass(slots=True)
@@ -191,7 +191,7 @@ def control(
     q: Column,
     v: Column,
     a: Column,
-    coordinates: Coordinates = "inertial",
+    coordinates: CoordinateKind = "inertial",
     applied: Sequence[Wrench] = (),
 ) -> list[Scalar]:
     """The control problem: generalized joint forces tau of a motion."""
@@ -272,12 +272,12 @@ def quasi_velocities(joints: Sequence[JointMotion], rates: Sequence[BodyRates]) 
 
 def inertia_matrix(
     chain: QuasiChain, joints: Sequence[JointMotion], rates: Sequence[BodyRates]
-) -> Rows:
+) -> ScalarRows:
     """M_c = D' G' A G D (37), rows of scalars."""
     A = inertia_blocks(chain, joints, rates)
     columns = quasi_velocities(joints, rates)
     nv = len(columns)
-    M: Rows = [[0.0] * nv for _ in range(nv)]
+    M: ScalarRows = [[0.0] * nv for _ in range(nv)]
     for c, column in enumerate(columns):
         moving = [k for k, u in enumerate(column) if not _nothing(u)]
         momentum = {i: _sum([A[i][k] @ column[k] for k in moving]) for i in range(len(A))}
@@ -311,10 +311,10 @@ def simulation(
     )
 
 
-def solve(M: Rows, b: Column) -> list[Scalar]:
+def solve(M: ScalarRows, b: Column) -> list[Scalar]:
     """x of M x = b for a symmetric positive M, by M = L D L'."""
     n = len(b)
-    L: Rows = [[0.0] * n for _ in range(n)]
+    L: ScalarRows = [[0.0] * n for _ in range(n)]
     d: list[Scalar] = []
     y: list[Scalar] = []
     for i in range(n):
@@ -341,7 +341,7 @@ def solve(M: Rows, b: Column) -> list[Scalar]:
 
 
 def inverse_dynamics(
-    model: Robot, q: Column, v: Column, a: Column, coordinates: Coordinates = "inertial"
+    model: Robot, q: Column, v: Column, a: Column, coordinates: CoordinateKind = "inertial"
 ) -> list[Scalar]:
     """tau (nv) of a serial model: the control problem. ModelError where it branches, StateError for
     columns of a wrong length.
@@ -354,7 +354,7 @@ def bias_forces(model: Robot, q: Column, v: Column) -> list[Scalar]:
     return control(quasi_chain_of(model, q=q, v=v), q, v, [0.0] * len(v))
 
 
-def mass_matrix(model: Robot, q: Column) -> Rows:
+def mass_matrix(model: Robot, q: Column) -> ScalarRows:
     """M_c (nv, nv) of a serial model, as rows (37)."""
     chain = quasi_chain_of(model, q=q)
     zeros = [0.0] * model.nv

@@ -23,7 +23,7 @@ from ramify.formulations.chain import (
 )
 from ramify.model.robot import Robot
 
-Rows = list[list[Scalar]]
+ScalarRows = list[list[Scalar]]
 
 
 def _point_mass(m: Scalar, r: Vec3) -> Sym3:
@@ -116,14 +116,14 @@ def composite_moments(
     return c, J, J33
 
 
-def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> Rows:
+def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> ScalarRows:
     """The inertia matrix H, rotations given (A1)."""
     n, links, m_hat = len(chain.links), chain.links, chain.composite_masses
     s = steps(chain, R, q)
     u = axes_seen_outward(chain, R)
     s_hat = arms(chain, R, s, u)
     c, J, J33 = composite_moments(chain, R, s)
-    H: Rows = [[0.0] * n for _ in range(n)]
+    H: ScalarRows = [[0.0] * n for _ in range(n)]
     for j in range(n):
         e, a, tensor = Vec3(-c[j].y, c[j].x, 0.0), ORIGIN, J[j]
         if not links[j].rotational:
@@ -145,7 +145,7 @@ def inertia(chain: Chain, R: list[Rotation], q: Sequence[Scalar]) -> Rows:
     return H
 
 
-def mass_matrix(model: Robot, q: Sequence[Scalar]) -> Rows:
+def mass_matrix(model: Robot, q: Sequence[Scalar]) -> ScalarRows:
     """H (nv, nv) of a serial model, as rows; ModelError where the model is no chain of revolute and
     prismatic joints.
     """

@@ -113,7 +113,7 @@ def ridim(
 
 
 @dataclass
-class _Rates:
+class _MassCentreRates:
     """Angular velocity, its rate, and the acceleration of the mass centre: the parts of nu and xi
     that are used.
     """
@@ -129,7 +129,7 @@ def _forward(
     v: Sequence[Scalar],
     a: Sequence[Scalar],
     ledger: OperationLedger,
-) -> list[_Rates]:
+) -> list[_MassCentreRates]:
     """xi_i = p q'' + Omega p q' + B xi + dB/dt nu, gravity being an acceleration -g of the base
     (32).
     """
@@ -138,7 +138,7 @@ def _forward(
     w, dw, dv = in_store(
         (ORIGIN, ORIGIN, -gravity), links[0].theta.c
     )  # one loop for all links, the base's zeros in the arrays
-    out: list[_Rates] = []
+    out: list[_MassCentreRates] = []
     for i, (link, vi, ai) in enumerate(zip(links, v, a, strict=True)):
         if i > 0:
             with ledger.step("ridim", "acceleration from the last mass centre to the joint, by r"):
@@ -157,12 +157,12 @@ def _forward(
             dv = dv + dw.cross(link.d) + w.cross(w.cross(link.d))
             if not link.rotational:
                 dv = dv + w.cross(link.e) * (vi + vi) + link.e * ai
-        out.append(_Rates(w, dw, dv))
+        out.append(_MassCentreRates(w, dw, dv))
     return out
 
 
 def _joint_forces(
-    links: Sequence[MassCentreLink], rates: Sequence[_Rates], ledger: OperationLedger
+    links: Sequence[MassCentreLink], rates: Sequence[_MassCentreRates], ledger: OperationLedger
 ) -> list[Scalar]:
     """gamma_i = M xi + dM/dt nu + B' gamma and tau = p' gamma (section 5.1, backward recursion)."""
     tau: list[Scalar] = []

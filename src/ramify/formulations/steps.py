@@ -176,14 +176,14 @@ class _StepLink:
 
 
 @dataclass(frozen=True)
-class _Module:
+class _StepModule:
     label: str
     carrier: str
     carried: tuple[str, ...]
     links: tuple[_StepLink, ...]
 
 
-def _modules(model: Robot) -> list[_Module]:
+def _modules(model: Robot) -> list[_StepModule]:
     if model.skeleton.balls:
         raise ModelError(
             f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
@@ -217,7 +217,7 @@ def _modules(model: Robot) -> list[_Module]:
             str(j) for j, other in enumerate(model.modules, start=1) if other.parent == i - 1
         )
         out.append(
-            _Module(
+            _StepModule(
                 str(i), str(module.parent + 1) if module.parent >= 0 else "", children, tuple(rows)
             )
         )
@@ -236,7 +236,7 @@ def _through(a: str, b: str, same: bool, transposed: bool = False) -> str:
     return "" if same else f"A[{a},{b}]{'ᵀ' if transposed else ''} "
 
 
-def _motion_of_module(m: _Module) -> list[str]:
+def _motion_of_module(m: _StepModule) -> list[str]:
     """(6.2)."""
     i, h = m.label, m.carrier
     above = (
@@ -264,7 +264,7 @@ def _motion_of_link(x: _StepLink) -> list[str]:
     return [*out, f"w*[{k}] = M[{k}] ṫ[{k}] + Ω[{k}] M[{k}] E[{k}] t[{k}]"] if x.heavy else out
 
 
-def _wrench_of_module(m: _Module) -> list[str]:
+def _wrench_of_module(m: _StepModule) -> list[str]:
     """(6.5)."""
     i = m.label
     handed = [f"A[{j},{i}]ᵀ w̃[{j}]" for j in m.carried]
@@ -278,7 +278,7 @@ def _wrench_of_link(x: _StepLink, links: dict[str, _StepLink]) -> list[str]:
     return [f"w̃[{k}] = {_sum(f'w*[{k}]' if x.heavy else '', *handed)}", f"τ[{k}] = p[{k}]ᵀ w̃[{k}]"]
 
 
-def _articulated_module(m: _Module) -> list[str]:
+def _articulated_module(m: _StepModule) -> list[str]:
     """(5.34)-(5.37)."""
     i = m.label
     handed = [f"A[{j},{i}]ᵀ M̂′[{j}] A[{j},{i}]" for j in m.carried]
@@ -301,7 +301,7 @@ def _articulated_link(x: _StepLink, links: dict[str, _StepLink]) -> list[str]:
     return [*out, f"M̂′[{k}] = M̂[{k}] − ψ̂[{k}] ψ[{k}]ᵀ"] if x.carrier else out
 
 
-def _force_of_module(m: _Module, modules: dict[str, _Module]) -> list[str]:
+def _force_of_module(m: _StepModule, modules: dict[str, _StepModule]) -> list[str]:
     """(6.10)."""
     i = m.label
     out = [
@@ -351,9 +351,9 @@ def _acceleration(label: str, carrier: str, carried: bool, A: str, P: str, q: st
 
 def _sweep(
     title: str,
-    modules: Sequence[_Module],
+    modules: Sequence[_StepModule],
     inward: bool,
-    inter: Callable[[_Module], list[str]],
+    inter: Callable[[_StepModule], list[str]],
     intra: Callable[[_StepLink], list[str]],
 ) -> TableSweep:
     rows = []
@@ -371,7 +371,7 @@ def _sweep(
     return TableSweep(title, tuple(rows))
 
 
-def _inverse(modules: Sequence[_Module], links: dict[str, _StepLink]) -> tuple[TableSweep, ...]:
+def _inverse(modules: Sequence[_StepModule], links: dict[str, _StepLink]) -> tuple[TableSweep, ...]:
     return (
         _sweep("Forward recursion, eqs. (6.2) and (6.3)", modules, False, _motion_of_module, _motion_of_link),
         _sweep(
@@ -380,13 +380,13 @@ def _inverse(modules: Sequence[_Module], links: dict[str, _StepLink]) -> tuple[T
     )  # fmt: skip
 
 
-def _forward(modules: Sequence[_Module], links: dict[str, _StepLink]) -> tuple[TableSweep, ...]:
+def _forward(modules: Sequence[_StepModule], links: dict[str, _StepLink]) -> tuple[TableSweep, ...]:
     by_label = {m.label: m for m in modules}
 
-    def forces_left(x: _Module | _StepLink) -> list[str]:
+    def forces_left(x: _StepModule | _StepLink) -> list[str]:
         return [f"φ[{x.label}] = τ[{x.label}] − h[{x.label}]"]
 
-    def modules_accelerate(m: _Module) -> list[str]:
+    def modules_accelerate(m: _StepModule) -> list[str]:
         return _acceleration(
             m.label, m.carrier, bool(m.carried), f"A[{m.label},{m.carrier}] ", "N", "q̈"
         )

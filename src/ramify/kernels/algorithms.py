@@ -30,10 +30,10 @@ from ramify.dynamics import (
     wrenches,
 )
 from ramify.kernels import layouts
-from ramify.kernels.layouts import Layout
+from ramify.kernels.layouts import LayoutOf
 from ramify.model.answers import UDU, Energy, Kinematics, Momentum
-from ramify.trace.rolled import Argument
 from ramify.trace.tangent import TangentTree
+from ramify.trace.traversals import Argument
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Algorithm:
     divides: bool = False
     on_trunk: Callable[..., tuple[Any, ...]] | None = None
     most: int = 1000
-    layout: Layout | None = None
+    layout: LayoutOf | None = None
     answer: type[tuple[Any, ...]] = tuple
 
 

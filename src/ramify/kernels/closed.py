@@ -16,7 +16,7 @@ from ramify.core.scalar import select
 from ramify.dynamics import closed_forward as forward
 from ramify.dynamics import closed_inverse as inverse
 from ramify.dynamics.closure import closures, count, reach
-from ramify.dynamics.constraints import constraints, loop_wrenches
+from ramify.dynamics.constraint_kinematics import constraints, loop_wrenches
 from ramify.dynamics.linear import largest, size_of
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.subsystems import SolutionOrder, plan
@@ -24,9 +24,9 @@ from ramify.dynamics.tree import tree_of
 from ramify.dynamics.wrenches import applied
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm, as_wrenches, no_wrenches
 from ramify.kernels.text import plain_text
-from ramify.model.drives import driven
+from ramify.model.driven import driven
 from ramify.model.robot import Robot, once
-from ramify.trace.rolled import Argument
+from ramify.trace.traversals import Argument
 
 _SINGULAR = 1e-10
 OPEN, SLIP, UNMET = 1e-3, 1e-6, 1e-7
@@ -38,15 +38,15 @@ loops, and of the largest force that may be missing.
 @once
 def closed_algorithms(model: Robot) -> Mapping[str, Algorithm]:
     """The algorithms that honour the loops of a robot, by name; none for a tree."""
-    return _Table(model).rows() if model.loops else {}
+    return _ClosedTable(model).rows() if model.loops else {}
 
 
 def forward_dynamics(model: Robot, rate: float, wrenches: bool = False) -> Algorithm:
     """Forward dynamics with Baumgarte's stabilisation at a rate in 1/s; 0: none."""
-    return _Table(model).forward("forward_dynamics", rate, wrenches, multipliers=False)
+    return _ClosedTable(model).forward("forward_dynamics", rate, wrenches, multipliers=False)
 
 
-class _Table:
+class _ClosedTable:
     def __init__(self, model: Robot) -> None:
         self.model, self.loops, self.nc = model, closures(model), count(model)
 
@@ -142,7 +142,7 @@ class _Table:
 
     def checked_inverse(self, work: SolutionOrder | None) -> Algorithm:
         """Also NaN where the accelerations would open the loops, or no actuator gives what they
-        need; ``ramify.loops.solve`` says which.
+        need; ``ramify.loops.closed_dynamics`` says which.
         """
         size = reach(self.model)
         rows = [x for closure in self.loops for x in closure.sizes]

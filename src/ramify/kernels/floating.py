@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError, StateError
 from ramify.kernels.make import kernel
-from ramify.kernels.questions import applied_wrenches
+from ramify.kernels.queries import applied_wrenches
 from ramify.model.answers import Hybrid
 from ramify.model.robot import Robot
 

@@ -24,7 +24,7 @@ class Arranged:
     places: tuple[int, ...]
 
 
-Layout = Callable[[Robot], tuple[Arranged, ...]]
+LayoutOf = Callable[[Robot], tuple[Arranged, ...]]
 
 
 def body_poses(robot: Robot) -> tuple[Arranged, ...]:
@@ -40,7 +40,7 @@ def body_poses(robot: Robot) -> tuple[Arranged, ...]:
     )
 
 
-def of_bodies(name: str, count: int) -> Layout:
+def of_bodies(name: str, count: int) -> LayoutOf:
     """Some numbers per body from as many per link."""
 
     def layout(robot: Robot) -> tuple[Arranged, ...]:
@@ -51,7 +51,7 @@ def of_bodies(name: str, count: int) -> Layout:
     return layout
 
 
-def columns(name: str, count: int) -> Layout:
+def columns(name: str, count: int) -> LayoutOf:
     """A matrix (count, nv) from the rows of its transpose."""
 
     def layout(robot: Robot) -> tuple[Arranged, ...]:
@@ -62,7 +62,7 @@ def columns(name: str, count: int) -> Layout:
     return layout
 
 
-def factors(U: str, D: str) -> Layout:
+def factors(U: str, D: str) -> LayoutOf:
     """A triangular and a diagonal matrix from a matrix and a list."""
 
     def layout(robot: Robot) -> tuple[Arranged, ...]:
@@ -76,7 +76,7 @@ def factors(U: str, D: str) -> Layout:
     return layout
 
 
-def body_columns(name: str, count: int) -> Layout:
+def body_columns(name: str, count: int) -> LayoutOf:
     """A matrix (nv, count of every body) from so many numbers per pair of links."""
 
     def layout(robot: Robot) -> tuple[Arranged, ...]:

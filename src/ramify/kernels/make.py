@@ -20,15 +20,15 @@ from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.columns import Which, extra_columns, watched_locks
-from ramify.kernels.keys import kernel_key
-from ramify.kernels.rolled import arranged, rolled
+from ramify.kernels.robot_keys import kernel_key
+from ramify.kernels.rolled_tier import arranged, rolled
 from ramify.kernels.text import QUATERNION, plain_text
 from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
 from ramify.model.pivots import without_inertia
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
-from ramify.trace.rolled import Argument
+from ramify.trace.traversals import Argument
 
 MOST_LINKS: Final = 72
 """Links up to which straight-line code is compiled in the background."""

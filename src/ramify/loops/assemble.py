@@ -22,7 +22,7 @@ from ramify.loops.rank import NEAR, RankWatch, lets_go
 from ramify.model.configuration import configuration, exponential
 from ramify.model.robot import Robot
 
-Values = Mapping[str, ArrayLike] | None
+ValuesByName = Mapping[str, ArrayLike] | None
 
 _CLOSED = 1e-11  # of the robot's size
 _STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
@@ -56,10 +56,10 @@ class State:
 
 def assemble(
     model: Robot,
-    independent: Values = None,
-    rates: Values = None,
-    guess: ArrayLike | Values = None,
-    accelerations: Values = None,
+    independent: ValuesByName = None,
+    rates: ValuesByName = None,
+    guess: ArrayLike | ValuesByName = None,
+    accelerations: ValuesByName = None,
 ) -> State:
     """See Model.assemble."""
     if not model.loops:
@@ -101,7 +101,7 @@ def _path(work: _Assembly, start: Array) -> State:
     )
 
 
-def _start(model: Robot, guess: ArrayLike | Values) -> Array:
+def _start(model: Robot, guess: ArrayLike | ValuesByName) -> Array:
     if guess is not None and not isinstance(guess, Mapping):
         return configuration(model, "guess", guess)
     q = model.neutral()

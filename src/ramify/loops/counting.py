@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 from ramify.core.errors import LoopError
 from ramify.dynamics.closed_inverse import driving_forces
 from ramify.dynamics.closure import closures, count
-from ramify.dynamics.constraints import constraints
+from ramify.dynamics.constraint_kinematics import constraints
 from ramify.dynamics.inverse import joint_wrenches
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.subsystems import plan, solve_blocks, solve_whole
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.algorithms import no_wrenches
 from ramify.model.robot import Robot
-from ramify.trace.count import OpCount, op_count
+from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, trace
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from ramify.model.graph import BASE, Edge, SpanningTree, Way
+from ramify.model.mechanism_graph import BASE, Edge, SpanningTree, Way
 
 
 def as_text(tree: SpanningTree) -> str:

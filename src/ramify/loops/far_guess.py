@@ -14,7 +14,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.dynamics.closure import closures
 from ramify.kernels.make import kernel
-from ramify.kernels.questions import kinematics
+from ramify.kernels.queries import kinematics
 from ramify.loops.constraints import column_sizes, row_sizes
 from ramify.model.frame import Frame
 from ramify.model.robot import Robot

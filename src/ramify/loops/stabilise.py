@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.codegen.native import builtin_entry
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
@@ -18,17 +18,17 @@ from ramify.dynamics.closure import closures
 from ramify.dynamics.projection import Projection
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import inertia_weight
-from ramify.kernels.keys import robot_key
 from ramify.kernels.make import unrolls
+from ramify.kernels.robot_keys import robot_key
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot, once
 from ramify.trace.program import Port, trace
 
-Text = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scalar], list[Scalar]]]
+StateProjection = Callable[[Sequence[Scalar], Sequence[Scalar]], tuple[list[Scalar], list[Scalar]]]
 
 
 @once
-def projection(model: Robot) -> Text:
+def projection(model: Robot) -> StateProjection:
     """(q, v) -> (q, v) on the loops, over any scalar, for states near them."""
     made = Projection(tree_of(model), closures(model), inertia_weight(model))
     return lambda q, v: made.state(

@@ -14,7 +14,7 @@ from ramify.dynamics.subsystems import SolutionOrder, plan
 from ramify.loops.assemble import assemble
 from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.drawing import as_svg, as_text
-from ramify.model.graph import Edge, SpanningTree, cut_at, least_cdof
+from ramify.model.mechanism_graph import Edge, SpanningTree, cut_at, least_cdof
 from ramify.model.robot import Robot
 
 

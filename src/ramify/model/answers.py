@@ -49,7 +49,7 @@ class Kinematics(NamedTuple):
     position: Array
 
 
-class Pose(NamedTuple):
+class FramePose(NamedTuple):
     """World pose of a frame: ``rotation`` (..., 3, 3) and ``position`` (..., 3), m."""
 
     rotation: Array

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -445,97 +445,3 @@ def loop_between(
         refuse_masked("axis", options.get("axis"), ModelError)
         rows = {key: tuple(options[key]) for key in ("axis", "joints") if key in options}
         return Loop(name, joint, one, other, **{**options, **rows})
-
-
-class Builder:
-    """A tree, link by link.
-
-    ::
-
-        robot = rf.Builder("gripper")
-        robot.link("palm", joint="revolute", mass=0.4, com=(0.05, 0, 0), inertia=(0, 3e-4, 3e-4))
-        robot.link("finger", parent="palm", joint="revolute", at=(0.1, 0, 0), mass=0.2)
-        model = robot.model()
-    """
-
-    def __init__(self, name: str, gravity: Sequence[float] = EARTH) -> None:
-        self.name, self.gravity = name, gravity
-        self.links: list[LinkSpec] = []
-        self.loops: list[Loop] = []
-        self.guess: dict[str, float] = {}
-
-    def link(
-        self,
-        name: str,
-        parent: str | None = None,
-        joint: str = "revolute",
-        *,
-        at: Any = (0.0, 0.0, 0.0),
-        axis: Sequence[float] = (0.0, 0.0, 1.0),
-        sequence: str = "",
-        pitch: float = 0.0,
-        outlet: Any = (0.0, 0.0, 0.0),
-        mass: float = 0.0,
-        com: Sequence[float] = (0.0, 0.0, 0.0),
-        inertia: Any = (0.0, 0.0, 0.0),
-        limits: Sequence[tuple[float, float]] = (),
-        actuated: bool = True,
-        joint_name: str = "",
-        shapes: Sequence[Shape] = (),
-        points: Mapping[str, Sequence[float]] | None = None,
-        **machine: object,
-    ) -> Self:
-        """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's
-        frame. Returns the builder.
-
-        machine: what the joint has besides, by the keys of robot files: armature, rotor, damping,
-        spring, friction, stop, effort, velocity; a list has one entry per coordinate.
-        """
-        with understood(f"link {name!r}"):
-            tensor = real("inertia", inertia, ModelError)
-            tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
-            refuse_masked("limits", limits, ModelError)
-            made = Joint(
-                joint_name or name,
-                joint,
-                as_frame(at),
-                as_frame(outlet),
-                point_of(axis),
-                sequence,
-                pitch,
-                tuple(limits),
-                actuated,
-            )
-            made = replace(made, elements=elements(made.dof, machine))
-            named = tuple((key, point_of(point)) for key, point in (points or {}).items())
-            centre = real("com", com, ModelError)
-            self.links.append(
-                LinkSpec(name, parent, made, float(mass), centre, tensor, tuple(shapes), named)
-            )
-        return self
-
-    def loop(
-        self,
-        name: str,
-        joint: str = "revolute",
-        first: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
-        second: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
-        **options: Any,
-    ) -> Self:
-        """Close a loop by a joint between two frames, each (link, Frame or matrix or offset), the
-        link None for the base.
-
-        options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints,
-        ratio, offset of a gear.
-        """
-        self.loops.append(loop_between(name, joint, first, second, options))
-        return self
-
-    def near(self, **coordinates: float) -> Self:
-        """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""
-        self.guess.update({name: float(value) for name, value in coordinates.items()})
-        return self
-
-    def robot(self) -> Robot:
-        """The finished, checked robot."""
-        return build(self.name, self.links, self.gravity, loops=self.loops, guess=self.guess)

@@ -9,21 +9,16 @@ one that closes a loop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
-import numpy as np
-
-from ramify.core.arrays import real, refuse_masked
 from ramify.core.errors import ModelError
-from ramify.model.body import Shape
-from ramify.model.build import EARTH, LinkSpec, build, point_of, understood
-from ramify.model.elements import KEYS, Element, elements
+from ramify.model.build import LinkSpec
+from ramify.model.elements import Element
 from ramify.model.frame import as_frame
-from ramify.model.graph import Edge, SpanningTree, Way, cut_at, least_cdof
 from ramify.model.joint import Joint
 from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
-from ramify.model.robot import Robot
+from ramify.model.mechanism_graph import Edge, SpanningTree, Way, cut_at, least_cdof
 
 _CLOSING: Final = {
     kind: kind for kind in LOOP_KINDS if kind not in ("point_on_line", "distance", "gear")
@@ -157,103 +152,13 @@ def spanned(
     return least_cdof(names, edges) if cut is None else cut_at(names, edges, cut)
 
 
-@dataclass
-class Mechanism:
-    """A closed system, body by body and joint by joint; ramify finds the tree.
-
-    ::
-
-        linkage = rf.Mechanism("four_bar", gravity=(0, -9.81, 0))
-        linkage.body("crank", mass=1.5, com=(0.019, 0, 0), inertia=(1e-5, 2e-4, 2e-4))
-        ...
-        linkage.joint("pivot", None, "crank")
-        linkage.joint("pin", ("crank", (0.038, 0, 0)), "coupler", actuated=False)
-        ...
-        model = linkage.model()
-    """
-
-    name: str
-    gravity: Sequence[float] = EARTH
-    bodies: list[LinkSpec] = field(default_factory=list)
-    joints: list[WholeJoint] = field(default_factory=list)
-    guess: dict[str, float] = field(default_factory=dict)
-
-    def body(
-        self,
-        name: str,
-        *,
-        mass: float = 0.0,
-        com: Sequence[float] = (0.0, 0.0, 0.0),
-        inertia: Any = (0.0, 0.0, 0.0),
-        shapes: Sequence[Shape] = (),
-        points: Mapping[str, Sequence[float]] | None = None,
-    ) -> Self:
-        """Add a body: mass in kg, com in m, inertia about it in kg m^2 (three moments or 3 x 3).
-        Returns the mechanism.
-        """
-        with understood(f"body {name!r}"):
-            tensor = real("inertia", inertia, ModelError)
-            tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
-            named = tuple((key, point_of(point)) for key, point in (points or {}).items())
-            centre = real("com", com, ModelError)
-            self.bodies.append(
-                LinkSpec(
-                    name,
-                    None,
-                    Joint(name, "fixed"),
-                    float(mass),
-                    centre,
-                    tensor,
-                    tuple(shapes),
-                    named,
-                )
-            )
-        return self
-
-    def joint(
-        self, name: str, first: Any, second: Any, kind: str = "revolute", **options: Any
-    ) -> Self:
-        """Add a joint between two ends: a body's name (None: the base), or (body, frame or offset
-        in m). Returns the mechanism.
-
-        options are those of ``WholeJoint``: axis, sequence, pitch, limits, actuated (by default
-        True), planar; and those of the machine: armature, rotor, damping, spring, friction, stop,
-        effort, velocity.
-        """
-        with understood(f"joint {name!r}"):
-            for key in ("axis", "limits"):
-                if key in options:
-                    refuse_masked(key, options[key], ModelError)
-                    options[key] = tuple(options[key])
-            machine = {key: options.pop(key) for key in KEYS if key in options}
-            made = WholeJoint(name, kind, _end(first), _end(second), **options)
-            self.joints.append(replace(made, elements=elements(made.edge.dof, machine)))
-        return self
-
-    def near(self, **coordinates: float) -> Self:
-        """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""
-        self.guess.update({name: float(value) for name, value in coordinates.items()})
-        return self
-
-    def spanning_tree(self, cut: Sequence[str] | None = None) -> SpanningTree:
-        """The tree and the joints to cut, before a model is made."""
-        return spanned([spec.name for spec in self.bodies], self.joints, cut)
-
-    def robot(self, cut: Sequence[str] | None = None) -> Robot:
-        """The finished, checked model; cut names the joints to cut, chosen by minimum cumulative
-        degree of freedom by default.
-        """
-        links, loops = opened(self.bodies, self.joints, cut)
-        return build(self.name, links, self.gravity, loops=loops, guess=without(self.guess, loops))
-
-
 def without(guess: Mapping[str, float], loops: Sequence[Loop]) -> dict[str, float]:
     """A guess less the coordinates of joints that are cut, which have none."""
     cut = {loop.name for loop in loops}
     return {name: value for name, value in guess.items() if name.partition(".")[0] not in cut}
 
 
-def _end(given: Any) -> LoopEnd:
+def end_of(given: Any) -> LoopEnd:
     if given is None or isinstance(given, str):
         return LoopEnd(given)
     link, at = given

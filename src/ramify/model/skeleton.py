@@ -103,35 +103,35 @@ def _wide(frame: Frame) -> _Place:
     return _Place(frame.rotation.astype(np.longdouble), frame.position.astype(np.longdouble))
 
 
-class _Turn(NamedTuple):
+class _ExactTurn(NamedTuple):
     """Cosine and sine of a constant angle in extended precision."""
 
     c: Any
     s: Any
 
-    def minus(self, other: _Turn) -> _Turn:
+    def minus(self, other: _ExactTurn) -> _ExactTurn:
         return _turn(self.c * other.c + self.s * other.s, self.s * other.c - self.c * other.s)
 
     def rounded(self) -> Turn:
         return Turn(float(self.c), float(self.s))
 
 
-def _turn(c: Any, s: Any) -> _Turn:
+def _turn(c: Any, s: Any) -> _ExactTurn:
     """The angle of the point (c, s); those of right angles come out exact, and none where it is the
     origin.
     """
     size = np.hypot(c, s)
     if not size > 0.0:
-        return _Turn(*_ONE_ZERO)
+        return _ExactTurn(*_ONE_ZERO)
     c, s = c / size, s / size
     if abs(s) < _TINY:
-        return _Turn(np.copysign(_ONE_ZERO[0], c), _ONE_ZERO[1])
+        return _ExactTurn(np.copysign(_ONE_ZERO[0], c), _ONE_ZERO[1])
     if abs(c) < _TINY:
-        return _Turn(_ONE_ZERO[1], np.copysign(_ONE_ZERO[0], s))
-    return _Turn(c, s)
+        return _ExactTurn(_ONE_ZERO[1], np.copysign(_ONE_ZERO[0], s))
+    return _ExactTurn(c, s)
 
 
-def _about_z(turn: _Turn) -> Wide:
+def _about_z(turn: _ExactTurn) -> Wide:
     one, zero = _ONE_ZERO
     return np.array([[turn.c, -turn.s, zero], [turn.s, turn.c, zero], [zero, zero, one]])
 
@@ -181,7 +181,7 @@ def _clean(place: _Place) -> _Place:
     return _Place(R, p)
 
 
-def _normal(place: _Place) -> tuple[_Turn, Any]:
+def _normal(place: _Place) -> tuple[_ExactTurn, Any]:
     """The common normal of a link's axis (z) and the parent's: its angle about the parent's axis,
     and how far along it.
     """
@@ -225,7 +225,7 @@ def build_skeleton(bodies: tuple[Body, ...]) -> Skeleton:
     # A ball joint's frames all stay at its centre: its axes turn with the body, not with the links
     # between them.
     one, zero = _ONE_ZERO
-    own = dict.fromkeys(range(-1, len(axes)), (_Turn(one, zero), zero))
+    own = dict.fromkeys(range(-1, len(axes)), (_ExactTurn(one, zero), zero))
     for k, child in first.items():
         turn, slide = normal[child]
         own[k] = turn, zero if k >= 0 and axes[k].step.ball else slide

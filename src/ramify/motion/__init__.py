@@ -1,7 +1,9 @@
 """Motions of the joints over time: texts over any scalar, with exact rates and accelerations."""
 
+from typing import Any
+
+from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.cycloid import Cycloid, cycloid, example_ends
-from ramify.motion.function import Function
 from ramify.motion.gait import Gait
 from ramify.motion.harmonic import Harmonic
 from ramify.motion.hold import Hold
@@ -11,7 +13,6 @@ from ramify.motion.line import PlanarLine
 from ramify.motion.pendulum import InvertedPendulum
 from ramify.motion.per_joint import PerJoint
 from ramify.motion.quintic import Quintic
-from ramify.motion.reading import CoordinateReader
 from ramify.motion.sequence import Sequence
 from ramify.motion.spline import Spline
 from ramify.motion.support import (
@@ -23,11 +24,46 @@ from ramify.motion.support import (
 )
 from ramify.motion.table import Table
 from ramify.motion.targets import Target
+from ramify.motion.time_function import TimeFunction
 from ramify.motion.trajectory import MOTIONS, Motion, Trajectory
 
 __all__ = [
-    "MOTIONS", "Balance", "CoordinateReader", "Cycloid", "Function", "Gait", "Harmonic", "Hold",
-    "InvertedPendulum", "Leg", "Motion", "PerJoint", "PlanarLine", "Posture", "Quintic", "Sequence",
-    "Spline", "Table", "Target", "Trajectory", "cycloid", "example_ends", "inverse_kinematics",
-    "legs", "measured_balance", "planned_balance", "support_margin", "support_polygon",
+    "MOTIONS",
+    "Balance",
+    "CoordinateReader",
+    "Cycloid",
+    "Gait",
+    "Harmonic",
+    "Hold",
+    "InvertedPendulum",
+    "Leg",
+    "Motion",
+    "PerJoint",
+    "PlanarLine",
+    "Posture",
+    "Quintic",
+    "Sequence",
+    "Spline",
+    "Table",
+    "Target",
+    "TimeFunction",
+    "Trajectory",
+    "cycloid",
+    "example_ends",
+    "inverse_kinematics",
+    "legs",
+    "measured_balance",
+    "planned_balance",
+    "support_margin",
+    "support_polygon",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name != "Function":
+        raise AttributeError(f"module 'ramify.motion' has no attribute {name!r}")
+    from warnings import warn
+
+    text = "motion.Function is now motion.TimeFunction; the old name goes in 0.3"
+    warn(text, DeprecationWarning, stacklevel=2)
+    return TimeFunction

@@ -15,7 +15,7 @@ from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.documents.kinds import key
 from ramify.model.robot import Robot
-from ramify.motion.reading import CoordinateReader
+from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.trajectory import (
     BEGIN,
     DURATION,

@@ -19,11 +19,11 @@ from ramify.core.records import settle
 from ramify.core.scalar import Scalar, cos, floor, select
 from ramify.documents.forms import NameList, Number, Reading
 from ramify.documents.kinds import key
-from ramify.model.drives import driven
+from ramify.model.driven import driven
 from ramify.model.robot import Robot
+from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.leg import Leg, legs, reaches
 from ramify.motion.pendulum import InvertedPendulum
-from ramify.motion.reading import about_robot
 from ramify.motion.trajectory import (
     BEGIN,
     MOTIONS,
@@ -34,7 +34,7 @@ from ramify.motion.trajectory import (
     stacked,
 )
 
-Place = tuple[Scalar, Scalar, Scalar]
+Coordinates3 = tuple[Scalar, Scalar, Scalar]
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,7 @@ class Gait(Trajectory):
         jets = [jet(x) for x in found]
         return [x.x for x in jets], [x.dx for x in jets], [x.ddx for x in jets]
 
-    def _moved(self, t: Scalar) -> tuple[Place, list[Place]]:
+    def _moved(self, t: Scalar) -> tuple[Coordinates3, list[Coordinates3]]:
         """Places of the trunk's origin and of all ankles in the world, m, as jets."""
         p = self.pendulum
         step, first = self._step(t)
@@ -186,7 +186,7 @@ class Gait(Trajectory):
         swing = (here - p.stride * cos(phase), (0.5 * self.lift) * (1.0 - cos(2.0 * phase)))
         side = select(first, self._side(True), self._side(False)) if p.sway else 0.0
         trunk = (x + here, (1.0 - y) * side if p.sway else 0.0, p.height - self.legs[0].hip[2])
-        ankles: list[Place] = []
+        ankles: list[Coordinates3] = []
         for leg in self.legs:
             stands = leg.name in self.support
             ahead, up = (

@@ -9,7 +9,7 @@ from typing import Any
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.documents.kinds import key
-from ramify.motion.reading import CoordinateReader
+from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.trajectory import BEGIN, ENDLESS, MOTIONS, Texts, Trajectory, row, span
 
 

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, together
 from ramify.core.errors import StateError
 from ramify.kernels.make import kernel
-from ramify.kernels.questions import jacobian, kinematics
+from ramify.kernels.queries import jacobian, kinematics
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
 from ramify.motion.targets import (
-    Rows,
+    RowIndices,
     Target,
     Wanted,
     bounds,
@@ -52,7 +52,7 @@ class Posture:
     converged: Flags
     position_error: Array
     rotation_error: Array
-    iterations: Rows = field(repr=False)
+    iterations: RowIndices = field(repr=False)
     loop_error: Array
 
 
@@ -189,7 +189,7 @@ class _Problem:
         self,
         model: Robot,
         targets: list[Wanted],
-        moving: Rows,
+        moving: RowIndices,
         bounds: tuple[Array, Array],
         tolerance: float,
     ) -> None:
@@ -233,7 +233,7 @@ class _Problem:
             moved[:, i] = rng.uniform(self.low[i], self.high[i], size=len(q))
         return self.inside(moved)
 
-    def errors(self, q: Array, rows: Rows) -> list[tuple[Array | None, Array | None]]:
+    def errors(self, q: Array, rows: RowIndices) -> list[tuple[Array | None, Array | None]]:
         """For every target: what is missing in position (rows, 3) and as a rotation vector of the
         world (rows, 3).
         """
@@ -252,14 +252,14 @@ class _Problem:
             )
         return out
 
-    def remaining(self, q: Array, rows: Rows) -> tuple[Array, Array]:
+    def remaining(self, q: Array, rows: RowIndices) -> tuple[Array, Array]:
         """Sizes (rows, targets) of position and rotation errors."""
         found = self.errors(q, rows)
         zero = np.zeros(len(q))
         sizes = [[zero if e is None else np.linalg.norm(e, axis=1) for e in pair] for pair in found]
         return np.stack([s[0] for s in sizes], axis=1), np.stack([s[1] for s in sizes], axis=1)
 
-    def weighted(self, q: Array, rows: Rows) -> tuple[Array, Array]:
+    def weighted(self, q: Array, rows: RowIndices) -> tuple[Array, Array]:
         """Weighted errors (rows, m), and the largest of the plain ones (rows,)."""
         found = self.errors(q, rows)
         open_by = self.residual(q)[0]
@@ -285,7 +285,7 @@ class _Problem:
             parts += [one.weights[1] * J[:, :3]] if one.rotation is not None else []
         return np.concatenate([*parts, _LOOPS * self.residual(q)[1]], axis=1)
 
-    def search(self, q: Array, rows: Rows, most: int) -> tuple[Array, Array, Any]:
+    def search(self, q: Array, rows: RowIndices, most: int) -> tuple[Array, Array, Any]:
         """(q, largest error, iterations) of the rows after damped least squares from q."""
         e, error = self.weighted(q, rows)
         mu, count = np.full(len(q), 1e-2), np.zeros(len(q), dtype=np.int64)

@@ -15,10 +15,10 @@ from ramify.core.scalar import Scalar
 from ramify.documents.forms import ByName, Reading
 from ramify.documents.kinds import OneOf, key
 from ramify.documents.mistakes import Path
-from ramify.model.drives import Actuated, driven
+from ramify.model.driven import Actuated, driven
 from ramify.model.robot import Robot
+from ramify.motion.coordinate_reader import about_robot
 from ramify.motion.hold import Hold
-from ramify.motion.reading import about_robot
 from ramify.motion.trajectory import MOTIONS, Texts, Trajectory, row
 
 

@@ -13,7 +13,7 @@ from ramify.core.scalar import Scalar
 from ramify.documents.forms import Listed
 from ramify.documents.kinds import OneOf, key
 from ramify.motion.per_joint import trajectories
-from ramify.motion.pieces import pick
+from ramify.motion.piecewise import pick
 from ramify.motion.trajectory import BEGIN, MOTIONS, Row, Texts, Trajectory
 
 MEET = 1e-6

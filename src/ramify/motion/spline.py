@@ -10,12 +10,12 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
+from ramify.core.lookup import shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
-from ramify.core.table import shown
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
-from ramify.motion.pieces import Columns, Knots
+from ramify.motion.piecewise import Columns, Knots
 from ramify.motion.trajectory import MOTIONS, Row, Texts, Trajectory, row, table
 
 ENDS = ("natural", "clamped", "not_a_knot")

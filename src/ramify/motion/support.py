@@ -14,7 +14,7 @@ from ramify.contact.terrain import level_axes
 from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.kernels.floating import zero_moment_point
-from ramify.kernels.questions import kinematics
+from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot
 from ramify.motion.gait import Gait
 from ramify.motion.leg import soles

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ramify.core.lookup import shown
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
-from ramify.core.table import shown
 from ramify.documents.forms import Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.motion.spline import Spline

@@ -14,7 +14,7 @@ from ramify.core.errors import ModelError, StateError
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
 
-Rows = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
+RowIndices = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,7 +112,7 @@ def _wanted(model: Robot, i: int, target: Any) -> Wanted:
     )
 
 
-def moving_entries(model: Robot, joints: Iterable[str] | None) -> Rows:
+def moving_entries(model: Robot, joints: Iterable[str] | None) -> RowIndices:
     """The entries of v that may change: those of ``joints``, or of all but a floating base. A free
     joint inside a loop, as that of a Stewart platform, is no such base.
     """

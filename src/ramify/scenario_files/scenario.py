@@ -10,23 +10,23 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.api.build import load
+from ramify.api.builders import load
 from ramify.api.model import Model
 from ramify.api.result import Result
-from ramify.api.simulate import simulate
-from ramify.control.base import Controller
-from ramify.control.function import as_controller
+from ramify.api.runs import simulate
+from ramify.control.controller import Controller
+from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
 from ramify.core.messages import near
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.documents.yaml_text import parse, read_text
 from ramify.motion.trajectory import Trajectory
-from ramify.scenario_files.reader import WANTED, read_document
+from ramify.scenario_files.scenario_reader import WANTED, read_document
 from ramify.scenario_files.shipped import scenarios, shipped_text
 from ramify.sim.integrators import AUTO, find
 from ramify.sim.rates import desired
-from ramify.sim.record import plain
+from ramify.sim.run_record import plain
 
 PARTS: Final = ("control", "motion", "ground", "initial")
 """Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""

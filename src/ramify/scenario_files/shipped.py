@@ -14,7 +14,7 @@ from ramify.documents.forms import Reading
 from ramify.documents.kinds import read_part
 from ramify.documents.mistakes import Mistakes
 from ramify.documents.yaml_text import parse, read_text
-from ramify.scenario_files.reader import WANTED, Head
+from ramify.scenario_files.scenario_reader import WANTED, Head
 
 
 def scenarios() -> list[str]:

@@ -24,12 +24,12 @@ from ramify.core.errors import RamifyError
 from ramify.core.html import Markup, facts, table
 from ramify.core.messages import pretty
 from ramify.kernels.make import kernel
-from ramify.kernels.questions import inverse_dynamics, jacobian, kinematics, reactions
+from ramify.kernels.queries import inverse_dynamics, jacobian, kinematics, reactions
+from ramify.loops.closed_dynamics import reactions as closed_reactions
 from ramify.loops.constraints import constraints
-from ramify.loops.solve import reactions as closed_reactions
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 
 _PLURAL: Final = {
     "spring": "springs", "damping": "damping", "friction": "friction", "stop": "stops",

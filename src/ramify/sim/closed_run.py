@@ -14,22 +14,22 @@ from numpy.typing import ArrayLike
 
 from ramify.control.computed_torque import ComputedTorque
 from ramify.control.feedforward import Feedforward
-from ramify.control.robot import RobotText
+from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, SimulationError
 from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
 from ramify.loops.assemble import assemble
+from ramify.loops.closed_dynamics import multipliers, refuse_overdriven
 from ramify.loops.constraints import column_sizes, constraints, row_sizes, scaled_jacobian
+from ramify.loops.loop_record import Loops
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import SINGULAR, RankWatch, jacobians
-from ramify.loops.record import Loops
-from ramify.loops.solve import multipliers, refuse_overdriven
 from ramify.loops.stabilise import projector
 from ramify.model.robot import Robot
 from ramify.sim.field import Field
-from ramify.sim.pieces import Piece
+from ramify.sim.run_pieces import Piece
 
 STABILISATIONS: Final = ("projection", "none")
 """Ways to keep loops closed by name; a number is Baumgarte's rate in 1/s."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.html import table
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 
 
 class Drive(NamedTuple):

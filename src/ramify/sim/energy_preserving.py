@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.codegen.native import builtin_entry
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.scalar import Scalar
 from ramify.kernels.algorithms import ALGORITHMS
-from ramify.kernels.keys import robot_key
 from ramify.kernels.make import kernel, unrolls
+from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text import plain_text
 from ramify.model.robot import Robot, once
 from ramify.sim.field import Field

@@ -18,24 +18,24 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ramify.codegen.backend import Unrolled
+from ramify.codegen.cache_keys import digest
 from ramify.codegen.entry import Compute
-from ramify.codegen.keys import digest
 from ramify.codegen.native import builtin_entry
 from ramify.contact.ground import Ground, Reaction
 from ramify.contact.robot_on_ground import ContactText
-from ramify.control.base import Controller
+from ramify.control.controller import Controller
 from ramify.control.prescribed import Prescribed
-from ramify.control.robot import RobotText
+from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.records import ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import limited
+from ramify.drives.machine_forces import actuator_text, passive_text
 from ramify.drives.passive import PassiveText
-from ramify.drives.questions import actuator_text, passive_text
 from ramify.kernels.closed import forward_dynamics
-from ramify.kernels.keys import robot_key
 from ramify.kernels.make import algorithm_of, unrolls
+from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates

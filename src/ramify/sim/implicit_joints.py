@@ -17,7 +17,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
-from ramify.drives.slopes import slopes
+from ramify.drives.machine_slopes import slopes
 from ramify.kernels.make import kernel
 from ramify.model.configuration import integrate
 from ramify.sim.field import Field

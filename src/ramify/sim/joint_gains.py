@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ramify.contact.ground import positive
-from ramify.control.base import Controller, spread
+from ramify.control.controller import Controller, spread
 from ramify.control.feedforward import Feedforward
 from ramify.control.pd import PD, PID
-from ramify.control.robot import RobotText
+from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.jet import Jet, rate
 from ramify.core.scalar import Scalar

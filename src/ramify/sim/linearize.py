@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.codegen.backend import Unrolled
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.codegen.stepper import Scheme
 from ramify.core.arrays import Array, together
 from ramify.core.errors import SimulationError

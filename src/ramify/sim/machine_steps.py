@@ -9,7 +9,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.drives.slopes import fastest_decay
+from ramify.drives.machine_slopes import fastest_decay
 from ramify.kernels.make import kernel
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator

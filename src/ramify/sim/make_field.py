@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.contact.ground import Ground
-from ramify.contact.laws import as_ground
-from ramify.control.base import Controller
-from ramify.control.function import as_controller
+from ramify.contact.grounds import as_ground
+from ramify.control.controller import Controller
+from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array, refuse_masked
 from ramify.core.errors import SimulationError, StateError
 from ramify.core.records import ships_with_ramify

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from ramify.contact.record import Contacts, contacts
-from ramify.control.base import Controller
-from ramify.control.robot import RobotText
+from ramify.contact.contact_record import Contacts, contacts
+from ramify.control.controller import Controller
+from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar
-from ramify.drives.questions import passive_forces
+from ramify.drives.machine_forces import passive_forces
 from ramify.kernels.make import kernel
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot

@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from ramify.codegen.guards import HUGE_ANGLE
 from ramify.codegen.stepper import Scheme
 from ramify.codegen.vector import ANGLE_LIMIT
-from ramify.contact.stability import warn_of_long_steps
-from ramify.control.base import Controller
-from ramify.control.function import refuse_undriven
-from ramify.control.robot import RobotText
+from ramify.contact.step_limits import warn_of_long_steps
+from ramify.control.controller import Controller
+from ramify.control.function_controller import refuse_undriven
+from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, real, together
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.dynamics.parameters import packed
@@ -168,7 +168,7 @@ def rollout(
         refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
         refuse_contradiction(equation, y[:1, : model.nq], t0 + steps * dt)
     table, strides = _table(model, tau, lead, len(y), steps)
-    work = _Batch(equation, scheme, project, lead, steps, float(dt), float(t0), every)
+    work = _RolloutStates(equation, scheme, project, lead, steps, float(dt), float(t0), every)
     work.advance(y, table, strides, policy)
     return work.result(on_failure)
 
@@ -222,7 +222,7 @@ def _table(
     return flat, (steps * model.nv, model.nv)
 
 
-class _Batch:
+class _RolloutStates:
     """States on their way, and those that failed."""
 
     def __init__(

@@ -24,7 +24,7 @@ from ramify.codegen.backend import Unrolled
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.target import host
 from ramify.core.arrays import Array
-from ramify.kernels.keys import robot_key
+from ramify.kernels.robot_keys import robot_key
 from ramify.model.robot import Robot
 from ramify.sim.field import Field, FieldEntry, Stepped
 from ramify.trace.graph import Graph
@@ -163,7 +163,7 @@ class SharedField(Field):
 
     @property
     def stepped(self) -> Stepped:
-        return _Steps(self)
+        return _SharedSteps(self)
 
     def accelerated(self, t: Array, y: Array, held: Array) -> Array:
         structure, numbers = self.shared
@@ -172,7 +172,7 @@ class SharedField(Field):
 
 
 @dataclass(frozen=True)
-class _Steps:
+class _SharedSteps:
     """A shared field for the steppers: its numbers are entries of u."""
 
     field: SharedField

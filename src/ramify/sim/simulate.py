@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.codegen.stepper import Scheme
-from ramify.contact.record import Contacts
-from ramify.contact.stability import warn_of_long_steps
+from ramify.contact.contact_record import Contacts
+from ramify.contact.step_limits import warn_of_long_steps
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
-from ramify.drives.questions import passive_forces
-from ramify.kernels.questions import energy
-from ramify.loops.record import Loops
+from ramify.drives.machine_forces import passive_forces
+from ramify.kernels.queries import energy
+from ramify.loops.loop_record import Loops
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot
 from ramify.sim.closed_run import (
@@ -35,10 +35,10 @@ from ramify.sim.integrators import AUTO, find
 from ramify.sim.machine_steps import too_stiff, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
-from ramify.sim.pieces import Piece, Progress, Stretch, first_event
 from ramify.sim.progress_bar import ProgressBar
 from ramify.sim.rates import Rates, bristles_of, desired, felt, observed, placed, sample, unit
-from ramify.sim.record import Run, Work
+from ramify.sim.run_pieces import Piece, Progress, Stretch, first_event
+from ramify.sim.run_record import Run, Work
 from ramify.sim.shared_code import shared
 
 CONTACT_STEP = 0.01

@@ -19,16 +19,16 @@ from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
-from ramify.contact.record import Contacts
+from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
 from ramify.documents.writing import whole_file
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
-from ramify.loops.record import Loops
+from ramify.loops.loop_record import Loops
 from ramify.model.robot import Robot
 from ramify.motion import Motion
-from ramify.sim.record import Run, Work
+from ramify.sim.run_record import Run, Work
 
 FORMAT: Final = "ramify result"
 VERSION: Final = 1

@@ -14,18 +14,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.contact.ground import Ground
-from ramify.contact.laws import as_ground
+from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
-from ramify.control.base import Controller
-from ramify.control.function import as_controller
+from ramify.control.controller import Controller
+from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.drives.machine_forces import passive_text
 from ramify.drives.passive import PassiveText, joint_inertia
-from ramify.drives.questions import passive_text
 from ramify.dynamics.parameters import (
     Parameter,
     Values,

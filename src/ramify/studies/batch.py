@@ -23,7 +23,7 @@ from ramify.sim.machine_steps import too_stiff
 from ramify.sim.make_field import make_field
 from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import bristles_of, desired, observed, unit
-from ramify.sim.record import Work
+from ramify.sim.run_record import Work
 from ramify.sim.shared_code import SharedField, shared
 from ramify.sim.stepping import stepper
 

@@ -22,8 +22,8 @@ HISTORIES: Final = ("q", "v", "a", "tau", "energy")
 UNKNOWN: Final = float("nan")
 
 
-Columns = slice | int | None
-Function = Callable[[Result], float]
+ColumnChoice = slice | int | None
+CustomMetric = Callable[[Result], float]
 """A custom metric."""
 
 
@@ -56,12 +56,12 @@ def energies(result: Result) -> tuple[Array, Array]:
     return kinetic, potential
 
 
-def _energy_error(result: Result, _: Columns) -> float:
+def _energy_error(result: Result, _: ColumnChoice) -> float:
     total = sum(energies(result)) - result.work.actuator + result.work.dissipated
     return _largest(total - total[0])
 
 
-Metric = Callable[[Result, Columns], float]
+Metric = Callable[[Result, ColumnChoice], float]
 
 METRICS: Final[Mapping[str, tuple[str, Metric]]] = {
     "max_abs_q": ("rad or m", lambda r, j: _largest(r.q[:, j])),
@@ -111,7 +111,7 @@ class Keep:
     metrics: tuple[str, ...] = ()
     history: tuple[str, ...] = ()
     every: int = 1
-    functions: Mapping[str, Function] = field(default_factory=dict)
+    functions: Mapping[str, CustomMetric] = field(default_factory=dict)
 
     @property
     def facts(self) -> list[object]:
@@ -211,7 +211,7 @@ def wrong_metric(name: str, model: Model) -> None:
 class Versioned:
     """A custom metric that is identified by a version instead of its code."""
 
-    function: Function
+    function: CustomMetric
     version: str
 
     def __call__(self, result: Result) -> float:
@@ -228,7 +228,7 @@ class Missing:
         raise ModelError("this custom metric was not given to Study.open(metrics=)")
 
 
-def code_of(function: Function) -> str:
+def code_of(function: CustomMetric) -> str:
     """What identifies a custom metric, so that a changed one counts as another: its version, or a
     digest of its code. Raises ModelError where there is no digest.
     """

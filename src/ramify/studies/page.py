@@ -16,10 +16,10 @@ import numpy as np
 from ramify.api.result import Result
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_whole
-from ramify.studies.export import Table, table
 from ramify.studies.ledger import Ledger
-from ramify.studies.plots import drawn_columns, plot, with_unit
 from ramify.studies.stored import recipe_of, run_again
+from ramify.studies.study_export import StudyTable, table
+from ramify.studies.study_plots import drawn_columns, plot, with_unit
 from ramify.view.figures import save_picture
 
 MOST_ROWS: Final = 500
@@ -90,13 +90,13 @@ def write_page(path: Path, target: Path, reports: Sequence[int] = ()) -> None:
     write_whole(target, page(path, link), SimulationError)
 
 
-Link = Callable[[int, str], str | None]
+RunLink = Callable[[int, str], str | None]
 """The address of the report of a run, by its number and the beginning of its key; None if there is
 none yet.
 """
 
 
-def page(path: Path, link: Link) -> str:
+def page(path: Path, link: RunLink) -> str:
     """The summary of a ledger."""
     found = table(path)
     done = found["status"] == "done"
@@ -155,7 +155,7 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
-def _summary(found: Table, columns: Sequence[str], done: Any, units: Mapping[str, str]) -> str:
+def _summary(found: StudyTable, columns: Sequence[str], done: Any, units: Mapping[str, str]) -> str:
     rows: list[list[str]] = []
     for name in columns:
         values = found[name][done]
@@ -168,11 +168,11 @@ def _summary(found: Table, columns: Sequence[str], done: Any, units: Mapping[str
 
 
 def _runs(
-    found: Table,
+    found: StudyTable,
     columns: Sequence[str],
     units: Mapping[str, str],
     marks: Sequence[str],
-    link: Link,
+    link: RunLink,
 ) -> str:
     def rows() -> Iterable[list[str]]:
         for i, number in enumerate(found["run"][:MOST_ROWS].tolist()):

@@ -20,7 +20,7 @@ MOST_RUNS: Final = 1_000_000
 
 
 @dataclass(frozen=True)
-class Values:
+class Series:
     """Numbers one after the other."""
 
     values: Sequence[float] | Array
@@ -76,7 +76,7 @@ def _lower_tail(low: float, high: float, share: Array) -> Array:
     return np.asarray(ndtri_exp(top + np.log(share + (1.0 - share) * np.exp(log_ndtr(low) - top))))
 
 
-Varied = Values | Distribution
+Varied = Series | Distribution
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Design:
 
 def cells(vary: Mapping[str, Varied], design: Design) -> int:
     """Cells of the grid of listed values."""
-    sizes = [len(one.values) for one in vary.values() if isinstance(one, Values)]
+    sizes = [len(one.values) for one in vary.values() if isinstance(one, Series)]
     return math.prod(sizes) if design.combine == "cross" else max(sizes, default=1)
 
 
@@ -113,7 +113,7 @@ def points(vary: Mapping[str, Varied], design: Design) -> Array:
     Random and Sobol points stay the same when more runs are asked for; those of a Latin hypercube
     do not.
     """
-    listed = {name: np.array(one.values) for name, one in vary.items() if isinstance(one, Values)}
+    listed = {name: np.array(one.values) for name, one in vary.items() if isinstance(one, Series)}
     drawn = {name: one for name, one in vary.items() if isinstance(one, Distribution)}
     n, m = design.runs if drawn else 1, cells(vary, design)
     columns: dict[str, Array] = {}

@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path as FilePath
 from typing import Any, Final
 
-from ramify.api.build import load
+from ramify.api.builders import load
 from ramify.api.model import Model
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
@@ -23,8 +23,8 @@ from ramify.files.formats import YAML, format_of
 from ramify.files.load import robots
 from ramify.files.robot_reader import assemble
 from ramify.files.robot_writer import to_yaml
-from ramify.model.base import with_base
 from ramify.model.edits import with_payload
+from ramify.model.floating_base import with_base
 from ramify.scenario_files.scenario import Scenario, from_document
 from ramify.studies.outputs import Keep
 from ramify.studies.paths import NoPlaceError, copy_map, find, with_value, without

@@ -10,19 +10,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import near, shown
 from ramify.documents.mistakes import DocumentError, Map, Mistakes, Path
-from ramify.documents.schema import Count, Late, Name, Number, P, Prose, validate
+from ramify.documents.schema import Finite, Late, NameStr, OneOrMoreNames, P, Prose, Whole, validate
 from ramify.documents.yaml_text import parse, read_text
 from ramify.files.robot_writer import to_yaml
 from ramify.scenario_files.shipped import scenarios
-from ramify.studies.outputs import HISTORIES, Function, Keep, code_of, wrong_metric
+from ramify.studies.outputs import HISTORIES, CustomMetric, Keep, code_of, wrong_metric
 from ramify.studies.points import MOST_RUNS, Design, Varied, points
 from ramify.studies.recipe import Recipe, robot_of
 from ramify.studies.variation import VariationReader
@@ -30,45 +30,41 @@ from ramify.studies.variation import VariationReader
 WANTED: Final = "a study file is a mapping with the keys name, scenario and vary"
 
 
-def _single(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
-
 class PointsPart(Late):
     """How points are laid out."""
 
     design: Literal["random", "latin_hypercube", "sobol"] = "random"
-    runs: Count = 1
-    seed: Number = 0
+    runs: Whole = 1
+    seed: Finite = 0
     combine: Literal["cross", "together"] = "cross"
 
 
 class HistoryPart(Late):
     """Quantities kept over time, and every how many rows of output."""
 
-    of: Annotated[list[Name], BeforeValidator(_single)] = Field(default_factory=lambda: ["q", "v"])
-    every: Count = 1
+    of: OneOrMoreNames = Field(default_factory=lambda: ["q", "v"])
+    every: Whole = 1
 
 
 class KeepPart(Late):
     """What is kept of a run."""
 
     final: bool = True
-    metrics: Annotated[list[Name], BeforeValidator(_single)] = Field(default_factory=list)
+    metrics: OneOrMoreNames = Field(default_factory=list)
     history: Any = None
 
 
 class StudyPart(Late):
     """The file itself; its parts are checked one by one."""
 
-    name: Name
+    name: NameStr
     description: Prose = ""
     scenario: Any
-    set: dict[str, Number] = Field(default_factory=dict)
+    set: dict[str, Finite] = Field(default_factory=dict)
     vary: dict[str, Any] = Field(default_factory=dict)
     points: Any = None
     keep: Any = None
-    most_runs: Count = MOST_RUNS
+    most_runs: Whole = MOST_RUNS
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ def read_spec(
     text: str,
     file: str,
     folder: FilePath | None,
-    functions: Mapping[str, Function] | None = None,
+    functions: Mapping[str, CustomMetric] | None = None,
 ) -> Spec:
     """A study from the text of its file. Raises ModelError with all mistakes, before anything is
     computed.
@@ -109,7 +105,7 @@ class _SpecReader:
         mistakes: Mistakes,
         folder: FilePath | None,
         text: str,
-        functions: dict[str, Function],
+        functions: dict[str, CustomMetric],
     ) -> None:
         self.document, self.mistakes, self.folder, self.text, self.functions = (
             document,

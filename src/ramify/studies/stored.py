@@ -9,7 +9,7 @@ from typing import Any
 
 from ramify.api.result import Result
 from ramify.studies.ledger import Ledger
-from ramify.studies.outputs import Function, Keep, Missing, code_of
+from ramify.studies.outputs import CustomMetric, Keep, Missing, code_of
 from ramify.studies.recipe import Recipe
 from ramify.studies.work import run_row
 
@@ -25,10 +25,10 @@ def facts_of(recipe: Recipe) -> dict[str, Any]:
     }
 
 
-def recipe_of(ledger: Ledger, metrics: Mapping[str, Function] | None = None) -> Recipe:
+def recipe_of(ledger: Ledger, metrics: Mapping[str, CustomMetric] | None = None) -> Recipe:
     """The recipe in a ledger. A custom metric that is not given, or is another one, is Missing."""
     facts, codes, given = ledger.fact("recipe"), ledger.fact("functions"), dict(metrics or {})
-    functions: dict[str, Function] = {
+    functions: dict[str, CustomMetric] = {
         name: given[name] if name in given and code_of(given[name]) == code else Missing(code)
         for name, code in codes.items()
     }

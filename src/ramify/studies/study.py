@@ -15,21 +15,21 @@ import numpy as np
 from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
-from ramify.kernels.keys import robot_key
+from ramify.kernels.robot_keys import robot_key
 from ramify.scenario_files.scenario import Scenario
 from ramify.studies.engines import Engine, check_engine, survivors
 from ramify.studies.engines import engine as engine_of
-from ramify.studies.export import export, history, table, to_pandas, to_xarray
 from ramify.studies.ledger import Count, Ledger, sound
-from ramify.studies.outputs import Function, Missing, Versioned
+from ramify.studies.outputs import CustomMetric, Missing, Versioned
 from ramify.studies.page import write_page
-from ramify.studies.plots import plot
 from ramify.studies.progress import StudyProgress
 from ramify.studies.recipe import Recipe, versions
 from ramify.studies.spec import Spec, read_spec, read_study_file
 from ramify.studies.stored import facts_of, recipe_of
+from ramify.studies.study_export import export, history, table, to_pandas, to_xarray
+from ramify.studies.study_plots import plot
+from ramify.studies.study_units import column_unit, parameter_unit
 from ramify.studies.tasks import Tasks
-from ramify.studies.units import column_unit, parameter_unit
 from ramify.studies.work import run_row
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-Functions = Mapping[str, Function]
+Functions = Mapping[str, CustomMetric]
 """Custom metrics by name: functions of a Result that return a number."""
 
 
@@ -305,7 +305,7 @@ def _document(parts: Mapping[str, object], metrics: Iterable[str]) -> str:
         ) from None
 
 
-def _versioned(metrics: Functions, version: str | None) -> dict[str, Function]:
+def _versioned(metrics: Functions, version: str | None) -> dict[str, CustomMetric]:
     if version is None:
         return dict(metrics)
     return {

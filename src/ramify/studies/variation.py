@@ -12,7 +12,7 @@ import numpy as np
 from ramify.core.messages import near, shown
 from ramify.documents.expression import ExpressionError, evaluate
 from ramify.documents.mistakes import Mistakes, Path
-from ramify.studies.points import Design, Distribution, Values, Varied, count
+from ramify.studies.points import Design, Distribution, Series, Varied, count
 
 MANNERS: Final = ("values", "from", "uniform", "log_uniform", "normal")
 """Keys that say how a parameter varies."""
@@ -77,12 +77,12 @@ class VariationReader:
             self.mistakes.add(place, f"{error}; it must be a finite number")
             return None
 
-    def _values(self, how: Mapping[str, Any], place: Path) -> Values | None:
+    def _values(self, how: Mapping[str, Any], place: Path) -> Series | None:
         if "values" in how:
             found = self._numbers(
                 how["values"], (*place, "values") if "values" in how else place, "a list of numbers"
             )
-            return None if found is None else Values(tuple(found))
+            return None if found is None else Series(tuple(found))
         ends = [self._number(how.get(key), (*place, key)) for key in ("from", "to", "count")]
         low, high, number = ends
         if low is None or high is None or number is None:
@@ -101,11 +101,11 @@ class VariationReader:
             self.mistakes.add((*place, "log"), "with log: true, both ends must be > 0")
             return None
         if number > self.most:  # refused with the count of all runs, which is not less; not made
-            return Values(range(int(number)))
+            return Series(range(int(number)))
         spaced = (
             np.geomspace(low, high, int(number)) if log else np.linspace(low, high, int(number))
         )
-        return Values(spaced)
+        return Series(spaced)
 
     def _distribution(self, kind: str, how: Mapping[str, Any], place: Path) -> Distribution | None:
         wanted = (
@@ -144,7 +144,7 @@ class VariationReader:
         return Distribution(kind, a, b)
 
     def check_count(self, vary: Mapping[str, Varied], design: Design) -> None:
-        sizes = {path: len(one.values) for path, one in vary.items() if isinstance(one, Values)}
+        sizes = {path: len(one.values) for path, one in vary.items() if isinstance(one, Series)}
         if design.combine == "together" and len({n for n in sizes.values() if n}) > 1:
             each = ", ".join(f"{path} has {n}" for path, n in sizes.items())
             self.mistakes.stop(

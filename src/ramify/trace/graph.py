@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NoReturn
 
-from ramify.core.table import LookupTable
+from ramify.core.lookup import LookupTable
 
 OPS: Final = {
     "const": 0, "symbol": 0, "add": 2, "sub": 2, "mul": 2, "neg": 1, "recip": 1, "sqrt": 1,

@@ -12,7 +12,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.messages import pretty
 from ramify.sim.audit import audited
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.documents.writing import whole_path
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 
 
 @dataclass(frozen=True)

@@ -19,12 +19,12 @@ from ramify.core.errors import RamifyError
 from ramify.documents.writing import whole_path
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
-from ramify.sim.record import Run, Work
+from ramify.sim.run_record import Run, Work
 from ramify.view import raster
-from ramify.view.files import must_have_folder
+from ramify.view.folders import must_have_folder
 from ramify.view.geometry import arrow
 from ramify.view.scene import camera, contact_arrows, floats, make_scene, rest
-from ramify.view.terrain import grounded
+from ramify.view.terrain_mesh import grounded
 
 Picture = NDArray[np.uint8]
 MOST_FRAMES: Final = 20_000

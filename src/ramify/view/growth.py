@@ -9,13 +9,13 @@ from typing import Any, Final
 
 from ramify.formulations.counting.book import Recursion, is_floating, run
 from ramify.formulations.counting.book_tree import general_tree
-from ramify.formulations.counting.literature import BOOK, PUBLISHED, Joints, Task
+from ramify.formulations.counting.literature import BOOK, PUBLISHED, CountedTask, Joints
 from ramify.view.figures import SVG, picture_kind, save_picture, style
-from ramify.view.files import must_have_folder
+from ramify.view.folders import must_have_folder
 from ramify.view.plots import LINE
 
 MOST = 30
-FIGURES: Final[tuple[tuple[str, Task, Recursion], ...]] = (
+FIGURES: Final[tuple[tuple[str, CountedTask, Recursion], ...]] = (
     ("6.15 inverse, fixed base", "inverse", "denoc_inverse"),
     ("6.16 forward, fixed base", "forward", "denoc_forward"),
     ("7.30 inverse, floating base", "floating inverse", "denoc_floating_inverse"),
@@ -74,7 +74,7 @@ def plot_growth(path: str | Path) -> None:
         save_picture(figure, path)
 
 
-def _draw(axes: Any, task: Task, recursion: Recursion, pattern: tuple[int, ...]) -> None:
+def _draw(axes: Any, task: CountedTask, recursion: Recursion, pattern: tuple[int, ...]) -> None:
     joints = chains(pattern)
     n = [sum(x) for x in joints]
     rows = [

@@ -27,7 +27,7 @@ from ramify.loops.mobility import freedom_text
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
 from ramify.sim.audit import audited
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 from ramify.sim.simulate import simulate
 from ramify.view.live_choices import CONTROLS, GROUNDS, dials, standing
 from ramify.view.live_origin import must_refuse_strangers, own_page_only

@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.contact import LAWS
-from ramify.control.base import Controller
 from ramify.control.computed_torque import ComputedTorque
-from ramify.control.gravity import GravityCompensation
+from ramify.control.controller import Controller
+from ramify.control.gravity_compensation import GravityCompensation
 from ramify.control.pd import PD
 from ramify.core.arrays import Array
-from ramify.kernels.questions import kinematics
+from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
 from ramify.view.scene import floats, rest

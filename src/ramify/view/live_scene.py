@@ -10,10 +10,10 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 from ramify.view.geometry import Triangles, arrow, joined, shape_triangles
 from ramify.view.scene import BASE, JOINT, MODULES, Arrows, Scene, camera, contact_arrows
-from ramify.view.terrain import grounded
+from ramify.view.terrain_mesh import grounded
 
 PLAIN: Final = "#8fa3b8"
 FORCE: Final = "#e0483e"

@@ -24,10 +24,11 @@ from ramify.core.version import __version__
 from ramify.documents.writing import write_whole
 from ramify.loops.mobility import freedom_text
 from ramify.sim.audit import audited
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 from ramify.view.curves import Chart, charts
-from ramify.view.files import must_have_folder
+from ramify.view.folders import must_have_folder
 from ramify.view.geometry import Triangles, arrow
+from ramify.view.html_tables import cards
 from ramify.view.scene import (
     LONGEST,
     Scene,
@@ -37,8 +38,7 @@ from ramify.view.scene import (
     floats,
     make_scene,
 )
-from ramify.view.tables import cards
-from ramify.view.terrain import grounded
+from ramify.view.terrain_mesh import grounded
 
 MOST_FRAMES: Final = 2000
 MOST_ROWS: Final = 4000

@@ -12,7 +12,7 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
 from ramify.sim.audit import audited
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 from ramify.view.curves import desired_columns, energies, momenta, pressed
 from ramify.view.figures import (
     THEMES,

@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.kernels.questions import kinematics
+from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z
 from ramify.model.robot import Robot
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
 

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.contact.record import Contacts
+from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.kernels.questions import kinematics
-from ramify.sim.record import Run
+from ramify.kernels.queries import kinematics
+from ramify.sim.run_record import Run
 from ramify.view.curves import pressed
 from ramify.view.figures import Theme, short, stroke
-from ramify.view.terrain import described
+from ramify.view.terrain_mesh import described
 
 FRAMES: Final = 7
 """Postures in the side view."""

@@ -47,7 +47,7 @@ _COMPLEX: Final = 0x08
 
 
 @dataclass(frozen=True)
-class _Element:
+class _DataElement:
     """A data element: its type and its bytes."""
 
     kind: int
@@ -114,7 +114,7 @@ def _unpacked(data: bytes, most: int, file: str) -> bytes:
     return out
 
 
-def _elements(data: bytes, order: str) -> Iterator[_Element]:
+def _elements(data: bytes, order: str) -> Iterator[_DataElement]:
     """The data elements of a run of bytes. A small one has its size in the upper half of the type,
     and its bytes right there.
     """
@@ -130,7 +130,7 @@ def _elements(data: bytes, order: str) -> Iterator[_Element]:
             end = start + size + (-size % 8 if kind != _PACKED else 0)
         if start + size > len(data):
             raise ValueError(f"an element of {size} bytes goes beyond the end")
-        yield _Element(kind, data[start : start + size])
+        yield _DataElement(kind, data[start : start + size])
         at = end
     if at < len(data):
         raise ValueError("bytes are left over at the end")

@@ -27,7 +27,7 @@ BUDGET: Final = 200_000
 """Operations of a file; one on a long vector counts as several."""
 
 Value = float | Array
-Load = Callable[[str], Mapping[str, Array]]
+LoadMat = Callable[[str], Mapping[str, Array]]
 """The variables of a file by its name. Raises ValueError where it cannot be read."""
 _BINARY: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "+": operator.add,
@@ -59,7 +59,7 @@ class _RefusedError(ValueError):
 def run(
     program: MatlabProgram,
     file: str,
-    load: Load | None = None,
+    load: LoadMat | None = None,
     names: Mapping[str, Array] | None = None,
     inputs: Mapping[str, Array] | None = None,
 ) -> dict[str, Value]:
@@ -74,7 +74,7 @@ def run(
 
 class _Evaluation:
     def __init__(
-        self, file: str, load: Load | None, inputs: Mapping[str, Array] | None = None
+        self, file: str, load: LoadMat | None, inputs: Mapping[str, Array] | None = None
     ) -> None:
         self.file, self.load, self.inputs = file, load, inputs
         self.loaded: dict[str, dict[str, Value]] = {}  # files by the name they are loaded into

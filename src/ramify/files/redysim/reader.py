@@ -19,7 +19,7 @@ from ramify.files.import_report import ImportReport
 from ramify.files.redysim.mat_file import MAX_BYTES, read_mat
 from ramify.files.redysim.matlab_text import parse
 from ramify.files.redysim.matlab_values import run
-from ramify.files.redysim.robot import VARIABLES, from_variables
+from ramify.files.redysim.redysim_robot import VARIABLES, from_variables
 from ramify.model.robot import Robot
 
 
@@ -29,8 +29,8 @@ def read_redysim(
     """A robot from ReDySim's ``inputs.mat`` or ``inputs.m``, with the import report in
     ``model.metadata["report"]``.
 
-    base, merge: see :func:`ramify.files.redysim.robot.from_variables`. Raises ModelError with file
-    and line for any other file.
+    base, merge: see :func:`ramify.files.redysim.redysim_robot.from_variables`. Raises ModelError
+    with file and line for any other file.
     """
     where = Path(path)
     report = ImportReport(str(path))

@@ -12,12 +12,12 @@ from ramify.core.spatial import Vec3, Wrench
 from ramify.formulations.counting import book_fixed, book_floating
 from ramify.formulations.counting.book_tree import BookTree, general_tree
 from ramify.formulations.counting.tally import Counted, OperationLedger, Tally
-from ramify.trace.count import OpCount
+from ramify.trace.op_count import OpCount
 
 Recursion = Literal[
     "denoc_inverse", "denoc_forward", "denoc_floating_inverse", "denoc_floating_forward"
 ]
-Pair = tuple[int, int]
+MulAdd = tuple[int, int]
 
 
 def run(tree: BookTree, recursion: Recursion) -> tuple[OpCount, OperationLedger]:
@@ -60,8 +60,8 @@ class BookStep:
     """
 
     step: str
-    published: Pair | None
-    counted: Pair
+    published: MulAdd | None
+    counted: MulAdd
     why: str = ""
 
 
@@ -81,7 +81,7 @@ _MORE_MOTION = (
 )
 
 # (step, steps of the ledger, what the book prints, why it differs), for a link on one axis
-_ROWS: Final[dict[str, tuple[tuple[str, tuple[str, ...], Pair | None, str], ...]]] = {
+_ROWS: Final[dict[str, tuple[tuple[str, tuple[str, ...], MulAdd | None, str], ...]]] = {
     "denoc_inverse": (
         ("angular velocity", _MOTION[:1], (8, 5), ""),
         ("angular acceleration", _MOTION[1:2], (10, 7), ""),
@@ -134,7 +134,7 @@ _ROWS: Final[dict[str, tuple[tuple[str, tuple[str, ...], Pair | None, str], ...]
     ),
 }  # fmt: skip
 
-_TOTALS: Final[dict[str, tuple[Pair, Pair, str, str]]] = {
+_TOTALS: Final[dict[str, tuple[MulAdd, MulAdd, str, str]]] = {
     "denoc_inverse": ((94, 82), (22, 14), "", ""),
     "denoc_forward": ((135, 131), (63, 53), "", ""),
     "denoc_floating_inverse": (
@@ -146,7 +146,7 @@ _TOTALS: Final[dict[str, tuple[Pair, Pair, str, str]]] = {
 }  # fmt: skip
 """Published per link on one axis, and for each further axis; why ours differ."""
 
-_ENDS: Final[dict[str, tuple[tuple[str, Pair, str], ...]]] = {
+_ENDS: Final[dict[str, tuple[tuple[str, MulAdd, str], ...]]] = {
     "denoc_inverse": (
         (
             "link on the fixed base", (13, 7),
@@ -176,7 +176,7 @@ _ENDS: Final[dict[str, tuple[tuple[str, Pair, str], ...]]] = {
 }  # fmt: skip
 
 
-_FURTHER: Final[dict[str, dict[str, Pair]]] = {
+_FURTHER: Final[dict[str, dict[str, MulAdd]]] = {
     "denoc_inverse": {
         "angular velocity": (4, 3), "angular acceleration": (6, 5), "acceleration of the origin": (4, 2),
         "wrench to the axis before": (8, 4),
@@ -202,7 +202,7 @@ def _pretty(step: str) -> str:
 
 def _less(
     a: dict[tuple[str, str], list[int]], b: dict[tuple[str, str], list[int]]
-) -> dict[str, Pair]:
+) -> dict[str, MulAdd]:
     zero = [0, 0]
     return {
         key[1]: (row[0] - b.get(key, zero)[0], row[1] - b.get(key, zero)[1])
@@ -250,12 +250,12 @@ def step_table(recursion: Recursion) -> list[BookStep]:
     return out
 
 
-def _of_base(rows: dict[str, Pair], name: str) -> Pair:
+def _of_base(rows: dict[str, MulAdd], name: str) -> MulAdd:
     """A row of the base; what an outside wrench takes is part of its w*."""
     extra = rows.get("base: less the outside wrench", (0, 0)) if name == "base: w*" else (0, 0)
     return rows[name][0] + extra[0], rows[name][1] + extra[1]
 
 
-def _sum(pairs: Iterable[Pair]) -> Pair:
+def _sum(pairs: Iterable[MulAdd]) -> MulAdd:
     listed = list(pairs)
     return sum(p[0] for p in listed), sum(p[1] for p in listed)

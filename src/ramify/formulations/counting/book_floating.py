@@ -29,7 +29,7 @@ from ramify.formulations.counting.book_fixed import (
 from ramify.formulations.counting.book_tree import NO_WRENCH, BookTree, Placed
 from ramify.formulations.counting.tally import OperationLedger
 
-Columns = list[list[Scalar]]
+ScalarColumns = list[list[Scalar]]
 
 
 @dataclass
@@ -104,7 +104,7 @@ def inverse_dynamics(
     like, bears = w0.x, tree.bears
     reach = _reaches(tree, start.axes, like, ledger, table)
     M: list[RigidInertia] = [link.M for link in tree.links]
-    h: Columns = [[] for _ in tree.links]
+    h: ScalarColumns = [[] for _ in tree.links]
     k_tilde: list[list[Wrench]] = [[] for _ in tree.links]
     for k in reversed(range(len(tree.links))):
         link, w = tree.links[k], start.wrenches[k]

@@ -20,7 +20,7 @@ from ramify.formulations.counting.tally import Counted, OperationLedger, Tally
 from ramify.formulations.quasi_chain import general_quasi_chain
 from ramify.model.link import Turn
 from ramify.model.robot import Robot
-from ramify.trace.count import OpCount
+from ramify.trace.op_count import OpCount
 
 
 def _numbers(tally: Tally, n: int, start: float) -> list[Counted]:
@@ -95,7 +95,7 @@ def chain_like(model: Robot) -> Chain:
     )
 
 
-def _quasi(chain: Chain, coordinates: quasi.Coordinates) -> OpCount:
+def _quasi(chain: Chain, coordinates: quasi.CoordinateKind) -> OpCount:
     """The control problem in quasi-coordinates, from joint motion to joint torques."""
     tally, n = Tally(), len(chain.links)
     q, v, a = (_numbers(tally, n, start) for start in (0.3, 0.2, 0.5))

@@ -15,15 +15,15 @@ from typing import Final, Literal
 from ramify.core.errors import ModelError
 from ramify.formulations.counting.written import op_count
 from ramify.model.robot import Robot
-from ramify.trace.count import OpCount
+from ramify.trace.op_count import OpCount
 
-Task = Literal[
+CountedTask = Literal[
     "inverse", "forward", "inertia matrix", "bias vector", "floating inverse", "floating forward"
 ]
 Joints = tuple[int, int, int]
 Coefficient = int | float | Fraction
 
-ALGORITHM: Final[dict[Task, str]] = {
+ALGORITHM: Final[dict[CountedTask, str]] = {
     "inverse": "inverse_dynamics",
     "forward": "forward_dynamics",
     "inertia matrix": "mass_matrix",
@@ -95,7 +95,7 @@ class Published:
     and additions.
     """
 
-    task: Task
+    task: CountedTask
     who: str
     mul: Formula
     add: Formula
@@ -105,7 +105,10 @@ class Published:
 
 
 def _every(
-    task: Task, who: str, mul: tuple[Coefficient, Coefficient], add: tuple[Coefficient, Coefficient]
+    task: CountedTask,
+    who: str,
+    mul: tuple[Coefficient, Coefficient],
+    add: tuple[Coefficient, Coefficient],
 ) -> Published:
     """Counts that know only the number of joint variables: (coefficient of n, constant)."""
     return Published(task, who, Formula((mul[0],) * 3, mul[1]), Formula((add[0],) * 3, add[1]))
@@ -192,7 +195,7 @@ def why_not_comparable(model: Robot) -> str:
     return ""
 
 
-def tasks_of(model: Robot) -> tuple[Task, ...]:
+def tasks_of(model: Robot) -> tuple[CountedTask, ...]:
     """Inverse and forward dynamics on the base that a model has; on a fixed base also the inertia
     matrix and the bias vector.
     """
@@ -220,7 +223,7 @@ class Comparison:
     """
 
     robot: str
-    task: Task
+    task: CountedTask
     joints: Joints
     ours: tuple[int, int]
     published: tuple[tuple[str, tuple[int, int]], ...]

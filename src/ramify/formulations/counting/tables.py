@@ -15,7 +15,7 @@ from typing import Final
 
 from ramify.files.load import load
 from ramify.formulations.chain import Chain, general_chain
-from ramify.formulations.counting.book import BookStep, Pair, Recursion, run, step_table
+from ramify.formulations.counting.book import BookStep, MulAdd, Recursion, run, step_table
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.general import (
     FORMULATIONS,
@@ -32,7 +32,7 @@ from ramify.formulations.counting.literature import (
     markdown,
 )
 from ramify.formulations.counting.tally import OperationLedger
-from ramify.trace.count import OpCount
+from ramify.trace.op_count import OpCount
 
 
 def _cells(rows: Iterable[Sequence[object]]) -> str:
@@ -43,7 +43,7 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return _cells([columns, ["---"] * len(columns)]) + _cells(rows)
 
 
-def _pair(pair: Pair | None) -> str:
+def _pair(pair: MulAdd | None) -> str:
     return "" if pair is None else f"{pair[0]}M {pair[1]}A"
 
 
@@ -147,7 +147,7 @@ def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
     more or less than n such.
     """
     five, six = text(general_chain(5))[1], text(general_chain(6))[1]
-    rows: list[tuple[str, Pair, Pair]] = []
+    rows: list[tuple[str, MulAdd, MulAdd]] = []
     for key, row in six.rows.items():
         link = row[0] - five.rows[key][0], row[1] - five.rows[key][1]
         rows.append((key[1], link, (row[0] - 6 * link[0], row[1] - 6 * link[1])))
@@ -156,7 +156,7 @@ def _per_link(text: Callable[[Chain], tuple[OpCount, OperationLedger]]) -> str:
     return _table(("step", "a link", "at the ends"), cells)
 
 
-def _sum(pairs: Iterable[Pair]) -> Pair:
+def _sum(pairs: Iterable[MulAdd]) -> MulAdd:
     each = list(pairs)
     return sum(pair[0] for pair in each), sum(pair[1] for pair in each)
 

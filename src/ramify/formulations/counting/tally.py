@@ -26,7 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.core.scalar import Scalar
-from ramify.trace.count import OpCount
+from ramify.trace.op_count import OpCount
 
 
 @dataclass

@@ -19,7 +19,7 @@ from ramify.kernels.text import plain_text
 from ramify.model.frame import cos_sin
 from ramify.model.link import Link, Pose, Turn
 from ramify.model.robot import Robot
-from ramify.trace.count import OpCount
+from ramify.trace.op_count import OpCount
 
 
 def general_links(model: Robot) -> Tree:

@@ -196,7 +196,7 @@ def written(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> str:
     for term, k in x.terms.items():
         masses = [names[i] for i in term[2] if re.fullmatch(r"m\d+", names[i])]
         groups.setdefault(masses[0] if len(masses) == 1 else "", {})[term] = k
-    pieces: list[Piece] = []
+    pieces: list[SignedText] = []
     for mass, terms in sorted(groups.items(), key=lambda g: (not g[0], len(g[0]), g[0])):
         whole = _pieces(Waves(x.space, terms), style, coordinates)
         lead = [mass] if mass and len(whole) > 1 else []
@@ -222,11 +222,11 @@ def written(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> str:
     return _total(pieces, style) if pieces else "0"
 
 
-Piece = tuple[bool, str]
+SignedText = tuple[bool, str]
 """Whether a term is negative, and its text without sign."""
 
 
-def joined(pieces: Sequence[Piece]) -> str:
+def joined(pieces: Sequence[SignedText]) -> str:
     """A sum of signed terms."""
     text = ""
     for negative, piece in pieces:
@@ -236,7 +236,7 @@ def joined(pieces: Sequence[Piece]) -> str:
     return text
 
 
-def _total(pieces: Sequence[Piece], style: Style) -> str:
+def _total(pieces: Sequence[SignedText], style: Style) -> str:
     """The same; in Python by hundreds: sums of thousands of terms are too deep for its parser."""
     while style in (PYTHON, SYMPY) and len(pieces) > _HUNDRED:
         pieces = [
@@ -253,7 +253,7 @@ def _drop(variables: tuple[int, ...], taken: Sequence[int]) -> tuple[int, ...]:
     return tuple(left)
 
 
-def _pieces(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> list[Piece]:
+def _pieces(x: Waves, style: Style, coordinates: Sequence[Coordinate]) -> list[SignedText]:
     """Signed terms; those that differ by their rate and number alone become one, with the rates in
     brackets.
     """

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 from ramify.core.errors import ModelError, RamifyError
 from ramify.dynamics.tree import Matrix, Tree, tree_of
 from ramify.formulations.chain import refuse_loops
-from ramify.formulations.symbolic import documents as forms
+from ramify.formulations.symbolic import equation_documents as forms
 from ramify.formulations.symbolic.closed_forms import Coordinate
-from ramify.formulations.symbolic.parameters import named_tree, used_variables
+from ramify.formulations.symbolic.named_tree import named_tree, used_variables
 from ramify.formulations.symbolic.waves import (
     Quotient,
     Space,

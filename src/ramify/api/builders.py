@@ -1,0 +1,227 @@
+"""Robots as users make them: every way ends in a ``Model``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from typing import Any, ParamSpec, Self
+
+import numpy as np
+
+from ramify.api.model import Model
+from ramify.core.arrays import real, refuse_masked
+from ramify.core.errors import ModelError
+from ramify.files import load as files
+from ramify.model import build as trees
+from ramify.model.body import Shape
+from ramify.model.build import EARTH, LinkSpec, build, loop_between, point_of, understood
+from ramify.model.elements import KEYS, elements
+from ramify.model.frame import as_frame
+from ramify.model.joint import Joint
+from ramify.model.loop import Loop
+from ramify.model.mechanism import WholeJoint, end_of, opened, spanned, without
+from ramify.model.mechanism_graph import SpanningTree
+from ramify.model.robot import Robot
+
+P = ParamSpec("P")
+
+
+def as_model(make: Callable[P, Robot]) -> Callable[P, Model]:
+    """The same function, whose robot can be asked everything."""
+
+    @wraps(make)
+    def made(*args: P.args, **options: P.kwargs) -> Model:
+        return Model.of(make(*args, **options))
+
+    made.__annotations__ = {**made.__annotations__, "return": "Model"}
+    return made
+
+
+load = as_model(files.load)
+from_dh = as_model(trees.from_dh)
+
+
+class _Guessing:
+    """What both builders have: a name, gravity, and coordinates near which loops are closed."""
+
+    def __init__(self, name: str, gravity: Sequence[float]) -> None:
+        self.name, self.gravity = name, gravity
+        self.guess: dict[str, float] = {}
+
+    def near(self, **coordinates: float) -> Self:
+        """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""
+        self.guess.update({name: float(value) for name, value in coordinates.items()})
+        return self
+
+
+class Builder(_Guessing):
+    """A tree, link by link.
+
+    ::
+
+        robot = rf.Builder("gripper")
+        robot.link("palm", joint="revolute", mass=0.4, com=(0.05, 0, 0), inertia=(0, 3e-4, 3e-4))
+        robot.link("finger", parent="palm", joint="revolute", at=(0.1, 0, 0), mass=0.2)
+        model = robot.model()
+    """
+
+    def __init__(self, name: str, gravity: Sequence[float] = EARTH) -> None:
+        super().__init__(name, gravity)
+        self.links: list[LinkSpec] = []
+        self.loops: list[Loop] = []
+
+    def link(
+        self,
+        name: str,
+        parent: str | None = None,
+        joint: str = "revolute",
+        *,
+        at: Any = (0.0, 0.0, 0.0),
+        axis: Sequence[float] = (0.0, 0.0, 1.0),
+        sequence: str = "",
+        pitch: float = 0.0,
+        outlet: Any = (0.0, 0.0, 0.0),
+        mass: float = 0.0,
+        com: Sequence[float] = (0.0, 0.0, 0.0),
+        inertia: Any = (0.0, 0.0, 0.0),
+        limits: Sequence[tuple[float, float]] = (),
+        actuated: bool = True,
+        joint_name: str = "",
+        shapes: Sequence[Shape] = (),
+        points: Mapping[str, Sequence[float]] | None = None,
+        **machine: object,
+    ) -> Self:
+        """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's
+        frame. Returns the builder.
+
+        machine: what the joint has besides, by the keys of robot files: armature, rotor, damping,
+        spring, friction, stop, effort, velocity; a list has one entry per coordinate.
+        """
+        with understood(f"link {name!r}"):
+            refuse_masked("limits", limits, ModelError)
+            made = Joint(
+                joint_name or name,
+                joint,
+                as_frame(at),
+                as_frame(outlet),
+                point_of(axis),
+                sequence,
+                pitch,
+                tuple(limits),
+                actuated,
+            )
+            made = replace(made, elements=elements(made.dof, machine))
+            self.links.append(_spec(name, parent, made, mass, com, inertia, shapes, points))
+        return self
+
+    def loop(
+        self,
+        name: str,
+        joint: str = "revolute",
+        first: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
+        second: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
+        **options: Any,
+    ) -> Self:
+        """Close a loop by a joint between two frames, each (link, Frame or matrix or offset), the
+        link None for the base.
+
+        options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints,
+        ratio, offset of a gear.
+        """
+        self.loops.append(loop_between(name, joint, first, second, options))
+        return self
+
+    def model(self) -> Model:
+        """The finished, checked model."""
+        return Model.of(
+            build(self.name, self.links, self.gravity, loops=self.loops, guess=self.guess)
+        )
+
+
+class Mechanism(_Guessing):
+    """A closed system, body by body and joint by joint; ramify finds the tree.
+
+    ::
+
+        linkage = rf.Mechanism("four_bar", gravity=(0, -9.81, 0))
+        linkage.body("crank", mass=1.5, com=(0.019, 0, 0), inertia=(1e-5, 2e-4, 2e-4))
+        ...
+        linkage.joint("pivot", None, "crank")
+        linkage.joint("pin", ("crank", (0.038, 0, 0)), "coupler", actuated=False)
+        ...
+        model = linkage.model()
+    """
+
+    def __init__(self, name: str, gravity: Sequence[float] = EARTH) -> None:
+        super().__init__(name, gravity)
+        self.bodies: list[LinkSpec] = []
+        self.joints: list[WholeJoint] = []
+
+    def body(
+        self,
+        name: str,
+        *,
+        mass: float = 0.0,
+        com: Sequence[float] = (0.0, 0.0, 0.0),
+        inertia: Any = (0.0, 0.0, 0.0),
+        shapes: Sequence[Shape] = (),
+        points: Mapping[str, Sequence[float]] | None = None,
+    ) -> Self:
+        """Add a body: mass in kg, com in m, inertia about it in kg m^2 (three moments or 3 x 3).
+        Returns the mechanism.
+        """
+        with understood(f"body {name!r}"):
+            fixed = Joint(name, "fixed")
+            self.bodies.append(_spec(name, None, fixed, mass, com, inertia, shapes, points))
+        return self
+
+    def joint(
+        self, name: str, first: Any, second: Any, kind: str = "revolute", **options: Any
+    ) -> Self:
+        """Add a joint between two ends: a body's name (None: the base), or (body, frame or offset
+        in m). Returns the mechanism.
+
+        options are those of ``WholeJoint``: axis, sequence, pitch, limits, actuated (by default
+        True), planar; and those of the machine: armature, rotor, damping, spring, friction, stop,
+        effort, velocity.
+        """
+        with understood(f"joint {name!r}"):
+            for key in ("axis", "limits"):
+                if key in options:
+                    refuse_masked(key, options[key], ModelError)
+                    options[key] = tuple(options[key])
+            machine = {key: options.pop(key) for key in KEYS if key in options}
+            made = WholeJoint(name, kind, end_of(first), end_of(second), **options)
+            self.joints.append(replace(made, elements=elements(made.edge.dof, machine)))
+        return self
+
+    def spanning_tree(self, cut: Sequence[str] | None = None) -> SpanningTree:
+        """The tree and the joints to cut, before a model is made."""
+        return spanned([spec.name for spec in self.bodies], self.joints, cut)
+
+    def model(self, cut: Sequence[str] | None = None) -> Model:
+        """The finished, checked model; cut names the joints to cut, by default those of minimum
+        cumulative degree of freedom.
+        """
+        links, loops = opened(self.bodies, self.joints, cut)
+        guess = without(self.guess, loops)
+        return Model.of(build(self.name, links, self.gravity, loops=loops, guess=guess))
+
+
+def _spec(
+    name: str,
+    parent: str | None,
+    joint: Joint,
+    mass: float,
+    com: Sequence[float],
+    inertia: Any,
+    shapes: Sequence[Shape],
+    points: Mapping[str, Sequence[float]] | None,
+) -> LinkSpec:
+    """A link from the values of ``Builder.link`` and ``Mechanism.body``."""
+    tensor = real("inertia", inertia, ModelError)
+    tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
+    named = tuple((key, point_of(point)) for key, point in (points or {}).items())
+    centre = real("com", com, ModelError)
+    return LinkSpec(name, parent, joint, float(mass), centre, tensor, tuple(shapes), named)

@@ -1,0 +1,179 @@
+"""Dynamics at a state or along a motion: id, fd."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from ramify.cli.common import (
+    AsJson,
+    NumberList,
+    RobotName,
+    Settings,
+    app,
+    fill,
+    load,
+    named,
+    plots_are_possible,
+)
+from ramify.cli.output import print_json, print_line, print_table, write_csv
+
+
+@app.command(name="id")
+def inverse_dynamics(
+    robot: RobotName,
+    *,
+    start: Annotated[
+        NumberList,
+        Parameter(name="--from", help="Coordinates at the start, rad or m: one, or one each."),
+    ] = None,
+    end: Annotated[
+        NumberList,
+        Parameter(name="--to", help="Coordinates at the end; by default 60 degrees or 0.1 m on."),
+    ] = None,
+    duration: Annotated[float, Parameter(help="Seconds from start to end.")] = 1.0,
+    steps: Annotated[int, Parameter(help="Time steps; one row more is written.")] = 1000,
+    out: Annotated[Path, Parameter(help="CSV file of the torques.")] = Path("{robot}_torques.csv"),
+    plot: Annotated[
+        Path | None,
+        Parameter(help="Plot of the torques, by default {robot}_torques.svg; or .png, .pdf."),
+    ] = None,
+    no_plot: Annotated[bool, Parameter(negative="", help="Write no plot.")] = False,
+    settings: Settings = None,
+    json: AsJson = False,
+) -> None:
+    """Inverse dynamics along a cycloidal motion (eq. 6.14): writes the joint torques as CSV and as
+    a plot.
+
+    Of a robot with loops the driven coordinates move so, and the others follow.
+    """
+    import numpy as np
+
+    from ramify.model.driven import driven
+    from ramify.motion import cycloid, example_ends
+
+    m = load(robot, settings)
+    first, last = example_ends(m)
+    if m.loops:
+        chosen = driven(m)
+        home = m.assemble().q
+        first, last = home[list(chosen.q)], home[list(chosen.q)] + (last - first)[list(chosen.v)]
+    q0 = fill("--from", start, first)
+    q1 = fill("--to", end, q0 + (last - first))
+    motion = cycloid(q0, q1, duration, steps + 1)
+    if m.loops:
+        led = [dict(zip(chosen.names, x.T, strict=True)) for x in (motion.q, motion.v, motion.a)]
+        q, v, a = m.assemble(led[0], rates=led[1], accelerations=led[2])
+        motion = motion._replace(q=q, v=v, a=a)
+    tau = m.inverse_dynamics(motion.q, motion.v, motion.a)
+    units = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
+    files = {"csv": named(out, m)}
+    write_csv(
+        files["csv"],
+        ["t [s]", *map("{} [{}]".format, m.velocities, units)],
+        np.column_stack([motion.t, tau]),
+    )
+    if not no_plot and (plot or plots_are_possible()):
+        from ramify.view.plots import plot_torques
+
+        files["plot"] = named(plot or Path("{robot}_torques.svg"), m)
+        plot_torques(
+            motion.t, tau, m.coordinates, units, files["plot"], title=f"{m.name}: joint torques"
+        )
+    peak = np.abs(tau).argmax(axis=0)
+    data = [
+        {
+            "name": name,
+            "unit": unit,
+            "start": a,
+            "end": b,
+            "max": abs(float(tau[i, k])),
+            "time": float(motion.t[i]),
+        }
+        for k, (name, unit, a, b, i) in enumerate(
+            zip(m.coordinates, units, motion.q[0], motion.q[-1], peak, strict=True)
+        )
+    ]
+    if json:
+        paths = {key: str(path) for key, path in files.items()}
+        print_json(
+            {
+                "robot": m.name,
+                "duration": duration,
+                "rows": len(motion.t),
+                "coordinates": data,
+                "files": paths,
+            }
+        )
+        return
+    rows = [(d["name"], d["start"], d["end"], d["max"], d["unit"], d["time"]) for d in data]
+    print_table(
+        f"{m.name}: cycloidal motion in {duration:g} s",
+        ("coordinate", "from", "to", "max |tau|", "", "at t, s"),
+        rows,
+    )
+    for path in files.values():
+        print_line(f"written: {path}")
+
+
+@app.command(name="fd")
+def forward_dynamics(
+    robot: RobotName,
+    *,
+    q: NumberList = None,
+    v: NumberList = None,
+    tau: NumberList = None,
+    settings: Settings = None,
+    json: AsJson = False,
+) -> None:
+    """Accelerations at a state under joint forces; what is not given is zero (of a robot with
+    loops, q closes them).
+
+    Parameters
+    ----------
+    q
+        Coordinates, rad or m: one for all, or one each.
+    v
+        Rates, rad/s or m/s.
+    tau
+        Joint torques and forces, N m or N.
+    """
+    import numpy as np
+
+    from ramify.sim.closed_run import refuse_open
+
+    m = load(robot, settings)
+    still = np.zeros(m.nv)
+    state = [
+        fill("--q", q, m.assemble().q if m.loops else m.neutral()),
+        fill("--v", v, still),
+        fill("--tau", tau, still),
+    ]
+    if m.loops:
+        refuse_open(m, state[0][None], state[1][None])
+    values = [_list(x) for x in (*state, m.forward_dynamics(*state))]
+    if json:
+        names = {
+            "robot": m.name,
+            "coordinates": list(m.coordinates),
+            "velocities": list(m.velocities),
+        }
+        print_json(names | dict(zip(("q", "v", "tau", "a"), values, strict=True)))
+        return
+    units = [step.unit for joint in m.joints for step in joint.steps]
+    columns = ["coordinate", "unit", "q", "v", "tau", "acceleration"]
+    if m.nq != m.nv:
+        print_table(
+            f"{m.name}: configuration",
+            ("coordinate", "q"),
+            zip(m.coordinates, values[0], strict=True),
+        )
+        del columns[2], values[0]
+    rows = zip(m.velocities, units, *values, strict=True)
+    print_table(f"{m.name}: forward dynamics, SI units", columns, rows)
+
+
+def _list(values: Any) -> list[float]:
+    return [float(x) for x in values]

@@ -1,0 +1,135 @@
+"""The equations of motion on the command line: equations."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+import ramify as rf
+from ramify.cli.common import AsJson, RobotName, Settings, app, load
+from ramify.cli.output import print_json, print_line
+
+_EquationPart = Literal["M", "C", "g", "U", "D", "inverse"]
+_LARGE = 8
+_PARTS: tuple[_EquationPart, ...] = ("M", "C", "g", "U", "D", "inverse")
+
+
+@app.command
+def equations(
+    robot: RobotName,
+    *,
+    format: Annotated[
+        Literal["text", "latex", "python", "sympy"], Parameter(help="How to write them.")
+    ] = "text",
+    symbols: Annotated[
+        bool,
+        Parameter(negative="", help="Names such as l1, m1, I1 in place of the robot's numbers."),
+    ] = False,
+    part: Annotated[
+        list[_EquationPart] | None,
+        Parameter(consume_multiple=True, negative="", help="Which parts; by default all."),
+    ] = None,
+    steps: Annotated[
+        Literal["inverse_dynamics", "forward_dynamics"] | None,
+        Parameter(
+            help="Instead, the steps of a recursion, between the robot's modules and within them."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        Parameter(help="Seconds for each part, by default 20; a part that needs more is left out."),
+    ] = None,
+    settings: Settings = None,
+    json: AsJson = False,
+) -> int:
+    """Write a robot's equations of motion in closed form: M, C, g, M = U D U', the inverse of M; or
+    the steps of a recursion.
+
+    Exit code 1 where a part has been left out.
+    """
+    if steps is not None:
+        for option, given in (
+            ("--part", part),
+            ("--symbols", symbols),
+            ("--seconds", seconds is not None),
+        ):
+            if given:
+                raise rf.RamifyError(
+                    f"--steps writes a recursion, not closed forms; leave out {option}"
+                )
+    seconds = 20.0 if seconds is None else seconds
+    m = load(robot, settings)
+    if m.loops:
+        print(
+            f"ramify: the loops of {m.name} are opened: what follows is of its tree",
+            file=sys.stderr,
+        )
+        m = m.tree
+    if steps is not None:
+        _print_steps(m, steps, format, json)
+        return 0
+    if m.nv > _LARGE and part is None:
+        raise rf.RamifyError(
+            f"{m.name} has {m.nv} degrees of freedom: its closed forms fill megabytes and hours; "
+            "name the parts you want with "
+            "--part, such as --part M, or take numbers: ramify id, ramify fd"
+        )
+    if m.nv > 4 and sys.stderr.isatty():
+        print(
+            f"ramify: {m.nv} degrees of freedom: each part may take up to {seconds:g} s",
+            file=sys.stderr,
+        )
+    found = rf.formulations.equations(m, symbols=symbols, seconds=seconds)
+    done: list[str] = []
+    for name in part or _PARTS:
+        try:
+            found.part(name)
+            done.append(name)
+        except rf.RamifyError as error:
+            message = str(error).replace("seconds=", "--seconds")
+            print(f"ramify: {name} is left out: {message}", file=sys.stderr)
+    if done:
+        writer = {
+            "text": found.text,
+            "latex": found.latex,
+            "python": found.python,
+            "sympy": found.sympy,
+        }[format]
+        text = writer(tuple(done))
+        if json:
+            print_json(
+                {
+                    "robot": m.name,
+                    "parameters": found.parameters,
+                    "parts": done,
+                    "format": format,
+                    "text": text,
+                }
+            )
+        else:
+            print_line(text)
+    return int(len(done) < len(part or _PARTS))
+
+
+def _print_steps(m: rf.Model, name: str, format: str, json: bool) -> None:
+    if format in ("python", "sympy"):
+        raise rf.RamifyError(
+            "step tables are written as text or LaTeX: --format text, --format latex"
+        )
+    table = rf.formulations.step_table(m, name)
+    if json:
+        sweeps = [
+            {
+                "title": sweep.title,
+                "rows": [
+                    {"module": row.module, "inter": row.inter, "link": row.link, "intra": row.intra}
+                    for row in sweep.rows
+                ],
+            }
+            for sweep in table.sweeps
+        ]
+        print_json({"robot": m.name, "algorithm": name, "legend": table.legend, "steps": sweeps})
+    else:
+        print_line(table.latex() if format == "latex" else str(table))

@@ -1,0 +1,156 @@
+"""Looking at robots: robots, info, check, view."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+import ramify as rf
+from ramify.cli.common import AsJson, RobotName, Settings, app, load, summary
+from ramify.cli.output import print_json, print_line, print_table, several, vector
+
+if TYPE_CHECKING:
+    from ramify.model.joint import Joint
+
+
+@app.command
+def robots(*, json: AsJson = False) -> None:
+    """List the built-in robots."""
+    listed = [load(name) for name in rf.robots()]
+    data = [summary(m) for m in listed]
+    if json:
+        print_json(data)
+        return
+    columns = ("robot", "bodies", "degrees of freedom", "mass, kg", "")
+    print_table(
+        "Built-in robots",
+        columns,
+        [
+            (d["name"], d["bodies"], d["degrees_of_freedom"], d["mass"], d["description"])
+            for d in data
+        ],
+    )
+
+
+@app.command
+def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -> None:
+    """Show a robot's bodies, joints, modules, masses and coordinates."""
+    from ramify.loops.mobility import freedom_text
+
+    m = load(robot, settings)
+    module_of = {b: module.index + 1 for module in m.modules for b in module.bodies}
+    bodies = [
+        {
+            "name": body.name,
+            "parent": m.bodies[body.parent].name if body.parent >= 0 else None,
+            "joint": body.joint.name,
+            "type": " ".join((body.joint.kind, body.joint.sequence)).strip(),
+            "coordinates": _with_units(body.joint.coordinates, _coordinate_units(body.joint)),
+            "velocities": _with_units(
+                body.joint.velocities, [f"{step.unit}/s" for step in body.joint.steps]
+            ),
+            "actuated": body.joint.actuated,
+            "module": module_of[i],
+            "mass": body.mass,
+            "com": body.com.tolist(),
+            "inertia": body.inertia.tolist(),
+        }
+        for i, body in enumerate(m.bodies)
+    ]
+    if json:
+        print_json(
+            summary(m) | {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)}
+        )
+        return
+    parts = f"{several(len(m.bodies), 'body', 'bodies')} in {several(len(m.modules), 'module')}"
+    print_line(f"{m.name}: {parts}, {freedom_text(m)}, {m.mass:.6g} kg")
+    print_line(f"gravity {vector(m.gravity)} m/s^2")
+    rows = [
+        (
+            i + 1,
+            b["name"],
+            b["parent"] or "(base)",
+            b["module"],
+            b["joint"],
+            b["type"],
+            ", ".join(f"{c['name']} [{c['unit']}]".replace(" []", "") for c in b["coordinates"]),
+            b["mass"],
+            vector(b["com"]),
+        )
+        for i, b in enumerate(bodies)
+    ]
+    print_table(
+        "",
+        (
+            "",
+            "body",
+            "parent",
+            "module",
+            "joint",
+            "type",
+            "coordinates",
+            "mass, kg",
+            "mass centre, m",
+        ),
+        rows,
+    )
+    merged = [
+        name
+        for name, place in m.attached.items()
+        if place.body < 0 or m.bodies[place.body].name != name
+    ]
+    if merged:
+        print_line(f"links merged into others by fixed joints: {', '.join(merged)}")
+
+
+@app.command
+def check(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -> int:
+    """Look for mistakes in a robot. Exit code 1 where there is an error among the findings."""
+    m = load(robot, settings)
+    findings = m.check()
+    if json:
+        print_json(
+            [
+                {"level": f.level, "where": f.where, "code": f.code, "message": f.message}
+                for f in findings
+            ]
+        )
+    elif findings:
+        rows = [(f.level, f.where, f.code, f.message) for f in findings]
+        print_table(f"{m.name}: findings", ("level", "where", "code", "what"), rows)
+    else:
+        print_line(f"{m.name}: nothing to complain about")
+    return int(any(f.level == "error" for f in findings))
+
+
+@app.command
+def view(
+    robot: RobotName,
+    *,
+    port: Annotated[
+        int, Parameter(help="Port on this machine; the next free one where it is in use.")
+    ] = 8080,
+    browser: Annotated[bool, Parameter(help="Open a window of the browser.")] = True,
+) -> None:
+    """Show a robot in the browser: sliders, simulations, playback. A robot file is read again when
+    it changes. Ctrl-C ends it.
+    """
+    from ramify.view.live import view as show
+
+    with show(robot, port=port, browser=browser) as viewer, suppress(KeyboardInterrupt):
+        print_line(f"{viewer.model.name}: {viewer.url} (Ctrl-C ends it)")
+        sys.stdout.flush()
+        viewer.wait()
+
+
+def _coordinate_units(joint: Joint) -> list[str]:
+    """A unit per entry of q; quaternions have none."""
+    return ["" if step.ball else step.unit for step in joint.steps for _ in step.positions]
+
+
+def _with_units(names: Iterable[str], units: Iterable[str]) -> list[dict[str, str]]:
+    return [{"name": name, "unit": unit} for name, unit in zip(names, units, strict=True)]

@@ -1,0 +1,249 @@
+"""Studies: sweep, and its status, resume, export, plot, report."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+import ramify as rf
+from ramify.cli.common import AsJson, app
+from ramify.cli.output import print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    from ramify.studies.ledger import Count
+    from ramify.studies.study import Study
+
+sweep = App(
+    name="sweep",
+    help="Run a study: one scenario, many runs, kept in a ledger from which it can be resumed.",
+)
+app.command(sweep)
+
+PICTURES = (".svg", ".png", ".pdf")
+StudyFile = Annotated[Path, Parameter(name="STUDY.yaml", help="A study file.")]
+LedgerFile = Annotated[Path, Parameter(name="LEDGER.db", help="The ledger of a study.")]
+Jobs = Annotated[int | None, Parameter(help="Local processes; by default all cores.")]
+EngineName = Annotated[str, Parameter(help="processes, serial, dask or ray.")]
+Scheduler = Annotated[
+    str | None, Parameter(help="Address of the cluster, such as tcp://127.0.0.1:8786.")
+]
+
+
+@sweep.default
+def run(
+    study: StudyFile,
+    /,
+    *,
+    ledger: Annotated[
+        Path | None, Parameter(help="The ledger; by default beside the study file.")
+    ] = None,
+    jobs: Jobs = None,
+    engine: EngineName = "processes",
+    scheduler: Scheduler = None,
+    check: Annotated[
+        bool, Parameter(negative="", help="Only read the study and tell how many runs it has.")
+    ] = False,
+    json: AsJson = False,
+) -> int:
+    """Run a study. Runs that are in its ledger already are not repeated: a changed or longer study
+    only adds what is new.
+    """
+    made = rf.study(study, ledger=ledger)
+    if check:
+        said = {
+            "study": made.name,
+            "runs": len(made),
+            "parameters": list(made.parameters),
+            "columns": made.columns,
+        }
+        print_json(said) if json else print_line(
+            f"{made.name}: {len(made)} runs over {', '.join(made.parameters)}"
+        )
+        return 0
+    return _go(made, jobs, engine, scheduler, ("killed",), json)
+
+
+@sweep.command
+def resume(
+    ledger: LedgerFile,
+    /,
+    *,
+    jobs: Jobs = None,
+    engine: EngineName = "processes",
+    scheduler: Scheduler = None,
+    failed: Annotated[
+        bool, Parameter(negative="", help="Try those that failed once more.")
+    ] = False,
+    json: AsJson = False,
+) -> int:
+    """Go on with a study, from its ledger alone."""
+    return _go(
+        rf.Study.open(ledger),
+        jobs,
+        engine,
+        scheduler,
+        ("killed", "failed") if failed else ("killed",),
+        json,
+    )
+
+
+@sweep.command
+def status(
+    ledger: LedgerFile,
+    /,
+    *,
+    check: Annotated[bool, Parameter(negative="")] = False,
+    json: AsJson = False,
+) -> int:
+    """How far a study is, and what was set aside. --check: check the file of the ledger as well."""
+    study = rf.Study.open(ledger)
+    found = _check(ledger) if check else None
+    if json:
+        said = study.status()._asdict() | {
+            "study": study.name,
+            "errors": [list(e) for e in study.errors()],
+        }
+        print_json(said | ({"integrity": found} if check else {}))
+    else:
+        _tell(study, study.status())
+        if check:
+            print_line(f"ledger: {found}")
+    return int(found not in (None, "ok"))
+
+
+@sweep.command
+def export(
+    ledger: LedgerFile, out: Annotated[Path, Parameter(help=".csv, .parquet, .zarr or .nc")], /
+) -> None:
+    """Write all runs as one table."""
+    rf.Study.open(ledger).export(out)
+    print_line(f"written: {out}")
+
+
+@sweep.command
+def plot(
+    ledger: LedgerFile,
+    out: Annotated[Path, Parameter(help=".html (summary in one file), .svg, .png or .pdf")],
+    /,
+    *,
+    columns: Annotated[
+        list[str] | None,
+        Parameter(consume_multiple=True, negative="", help="Numbers to draw; the metrics."),
+    ] = None,
+    reports: Annotated[
+        list[int] | None,
+        Parameter(consume_multiple=True, negative="", help="Runs whose pages are made too."),
+    ] = None,
+) -> None:
+    """Draw a summary: the distribution of each number, and how it depends on each parameter."""
+    study = rf.Study.open(ledger)
+    if out.suffix == ".html":
+        study.page(out, reports or [])
+    elif out.suffix.lower() in PICTURES:
+        from ramify.view.figures import save_picture
+
+        save_picture(study.plot(columns), out)
+    else:
+        raise rf.SimulationError(f"{out}: a summary is written as .html, {', '.join(PICTURES)}")
+    print_line(f"written: {out}")
+
+
+@sweep.command
+def report(
+    ledger: LedgerFile,
+    number: Annotated[int, Parameter(name="RUN", help="The number of a run.")],
+    out: Annotated[
+        Path | None,
+        Parameter(help=".html, .nc, .csv, .svg or .png; the page that the summary links to."),
+    ] = None,
+    /,
+) -> None:
+    """Make one run once more from its row, bit for bit, and write its report."""
+    from ramify.studies.page import report_path, write_report
+
+    target = out if out is not None else report_path(ledger, number)
+    write_report(ledger, number, target)
+    print_line(f"written: {target}")
+
+
+@sweep.command
+def serve(
+    ledger: LedgerFile,
+    /,
+    *,
+    port: Annotated[int, Parameter(help="Port; by default any free one.")] = 0,
+) -> None:
+    """Show the summary at an address of this machine, with the report of any run made when it is
+    asked for. Ctrl-C ends it.
+    """
+    from ramify.studies.serve import server
+
+    with server(ledger, port) as made:
+        print_line(f"http://127.0.0.1:{made.server_port}/  (Ctrl-C ends it)")
+        sys.stdout.flush()
+        made.serve_forever()
+
+
+def _go(
+    study: Study,
+    jobs: int | None,
+    engine: str,
+    scheduler: str | None,
+    again: tuple[str, ...],
+    json: bool,
+) -> int:
+    if study.ledger.is_file():
+        _tell_versions(study)
+    try:
+        count = study.run(
+            jobs, engine, scheduler, progress=sys.stderr.isatty() and not json, again=again
+        )
+    except KeyboardInterrupt:
+        made = study.status()
+        print(
+            f"ramify: interrupted; {made.done} of {made.planned} runs are in {study.ledger}",
+            file=sys.stderr,
+        )
+        return 130
+    if json:
+        print_json(count._asdict() | {"study": study.name, "ledger": str(study.ledger)})
+    else:
+        _tell(study, count)
+    return int(count.done != count.planned)
+
+
+def _tell_versions(study: Study) -> None:
+    try:
+        others = study.other_versions()
+    except rf.SimulationError:
+        return  # no study in it yet, or nothing that can be read: the run itself says what is wrong
+    if others:
+        made = ", ".join(f"{name} {before} (now {now})" for name, (before, now) in others.items())
+        text = (
+            f"{study.ledger} was made with {made}; results may differ in the last bits, so its "
+            "runs are computed again"
+        )
+        print(f"ramify: {text}", file=sys.stderr)
+
+
+def _tell(study: Study, count: Count) -> None:
+    print_line(
+        f"{study.name}: {count.done} of {count.planned} runs done, {count.failed} failed, "
+        f"{count.killed} killed"
+    )
+    print_line(
+        f"{count.waiting} to do; {count.seconds:.1f} s of computing so far; ledger {study.ledger}"
+    )
+    errors: list[Any] = study.errors(10)
+    if errors:
+        print_table("Set aside", ("run", "status", "error"), errors)
+
+
+def _check(ledger: Path) -> str:
+    from ramify.studies.ledger import Ledger
+
+    with Ledger(ledger) as opened:
+        return opened.check()

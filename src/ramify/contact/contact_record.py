@@ -1,0 +1,184 @@
+"""What the contact points of a robot felt over a run, or at any states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.codegen.kernel import Kernel
+from ramify.contact.grounds import as_ground
+from ramify.contact.robot_on_ground import ContactText, What
+from ramify.core.arrays import Array, together
+from ramify.core.errors import SimulationError
+from ramify.kernels.queries import kinematics
+from ramify.model.configuration import checked
+from ramify.model.robot import Robot
+
+if TYPE_CHECKING:
+    from ramify.contact.ground import Ground
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Contacts:
+    """n contact points at T rows (or any batch): who they are and what they feel. Vectors are in
+    the world.
+
+    names, bodies (n,): of the points and of the bodies that carry them; force (T, n, 3) on the
+    robot, N; position (T, n, 3), m; penetration (T, n), m, negative above the ground; slip (T, n,
+    3): velocity along the surface, m/s; stored (T,): elastic energy in the ground, J; dissipated
+    (T,): what the ground has turned to heat since the first row, J (NaN outside of a run); up: the
+    ground's upward direction.
+    """
+
+    names: tuple[str, ...]
+    bodies: tuple[str, ...]
+    force: Array
+    position: Array
+    penetration: Array
+    slip: Array
+    stored: Array
+    dissipated: Array
+    up: tuple[float, float, float] = field(default=(0.0, 0.0, 1.0))
+
+    def __post_init__(self) -> None:
+        lead, n = np.shape(self.stored), len(self.names)
+        shapes = {
+            "force": (n, 3),
+            "position": (n, 3),
+            "penetration": (n,),
+            "slip": (n, 3),
+            "stored": (),
+            "dissipated": (),
+        }
+        for name, own in shapes.items():
+            array = np.array(getattr(self, name), dtype=np.float64)
+            if array.shape != (*lead, *own):
+                raise SimulationError(
+                    f"contacts.{name} has shape {array.shape}; {n} points need {(*lead, *own)}"
+                )
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        rows = " x ".join(map(str, self.stored.shape)) or "1"
+        names = ", ".join(self.names[:8]) + (", …" if len(self) > 8 else "")
+        return f"<ramify.Contacts of {names}: {rows} rows>"
+
+    def __getitem__(self, name: str) -> Array:
+        """The force (T, 3) on a point, or the sum of the forces on the points of a body, N."""
+        if name in self.names:
+            return self.force[..., self.names.index(name), :]
+        if name in self.bodies:
+            return self.force[..., [b == name for b in self.bodies], :].sum(axis=-2)
+        alike = [full for full in self.names if full.endswith(f".{name}")]
+        if alike:
+            raise SimulationError(
+                f"contact point {name!r} is ambiguous, several bodies have one; say which: "
+                f"{', '.join(alike)}"
+            )
+        raise SimulationError(
+            f"no contact point and no body with one is called {name!r}; there are "
+            f"{', '.join(self.names)}"
+        )
+
+    @cached_property
+    def load(self) -> Array:
+        """The upward force (T, n) on each point, N."""
+        return self.force @ np.array(self.up)
+
+    @cached_property
+    def touching(self) -> Any:
+        """Whether each point is pressed by the ground, (T, n)."""
+        return self.force.any(axis=-1)
+
+    @cached_property
+    def total_force(self) -> Array:
+        """The sum of all forces (T, 3), N."""
+        return self.force.sum(axis=-2)
+
+    @cached_property
+    def center_of_pressure(self) -> Array:
+        """Where the ground's upward force acts (T, 3), m: the mean of the points by their loads.
+        NaN in flight.
+        """
+        total = self.load.sum(axis=-1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            place = (self.load[..., None] * self.position).sum(axis=-2) / total[..., None]
+        return np.where((total > 0.0)[..., None], place, np.nan)
+
+    def wrenches(self, model: Robot, q: ArrayLike) -> dict[str, Array]:
+        """The wrench (T, 6) on each body that has points: at its origin, in the axes of the world,
+        as models take it.
+        """
+        places = kinematics(model, q).position
+        found: dict[str, Array] = {}
+        for i, name in enumerate(self.bodies):
+            b = next(k for k, body in enumerate(model.bodies) if body.name == name)
+            f = self.force[..., i, :]
+            w = np.concatenate(
+                [np.cross(self.position[..., i, :] - places[..., b, :], f), f], axis=-1
+            )
+            found[name] = found[name] + w if name in found else w
+        return found
+
+
+def forces(model: Robot, ground: Ground | Any, q: ArrayLike, v: ArrayLike) -> Contacts:
+    """What the contact points feel at the states q (..., nq), v (..., nv): a Contacts with these
+    leading dimensions.
+
+    ground: as for rf.simulate. Raises StateError, ModelError or SimulationError naming what is
+    wrong.
+    """
+    made = as_ground(ground, model)
+    if made is None:
+        raise SimulationError("there is no ground; give one such as 'firm' or rf.contact.Firm()")
+    text = ContactText(model, made)
+    rows = checked(model, "q", q, model.nq), checked(model, "v", v, model.nv)
+    batch = together(q=rows[0].shape[:-1], v=rows[1].shape[:-1])
+    place, force, depth, slip, stored, _, _ = text.kernel("contact_forces")(*rows)
+    return contacts(text, place, force, depth, slip, stored.sum(axis=-1), np.full(batch, np.nan))
+
+
+def contacts(
+    text: ContactText,
+    place: Array,
+    force: Array,
+    depth: Array,
+    slip: Array,
+    stored: Array,
+    lost: Array,
+) -> Contacts:
+    """Contacts from what a kernel gave."""
+    return Contacts(
+        text.names,
+        text.bodies,
+        force,
+        place,
+        depth,
+        slip,
+        stored,
+        lost,
+        text.ground.terrain.axes[2],
+    )
+
+
+def kernel(
+    model: Robot, ground: Ground | Any, what: What = "contact_dynamics", tier: str | None = None
+) -> Kernel:
+    """A kernel of a robot on a ground, with ``.c_source()`` and the rest of what kernels have.
+
+    what: "contact_dynamics": (q, v, tau) -> a (nv), force (n, 3); "contact_forces": (q, v) -> place
+    (n, 3), force (n, 3), depth (n), slip (n, 3), stored (n), loss (n), wrenches (nv, 6). tier:
+    "unrolled" or "numpy"; None: compiled where it can be.
+    """
+    made = as_ground(ground, model)
+    if made is None:
+        raise SimulationError("there is no ground; give one such as 'firm' or rf.contact.Firm()")
+    return ContactText(model, made).kernel(what, tier)

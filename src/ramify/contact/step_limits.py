@@ -1,0 +1,65 @@
+"""Whether a fixed step is short enough for the damping of a ground on light links."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ramify.contact.robot_on_ground import ContactText
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.kernels.make import kernel
+from ramify.kernels.queries import jacobian
+
+_FEW = 4
+
+
+def damping_rate(contact: ContactText, q: Array) -> float:
+    """1/s: the fastest decay that the ground's damping causes at the postures q (states, nq), with
+    all points in the ground.
+
+    The largest eigenvalue of I^-1 sum c J' J, J being the upward velocity of a point by the joint
+    rates. Zero for a law without constant damping.
+    """
+    model, c = contact.model, contact.ground.constant_damping
+    if not c:
+        return 0.0
+    up = np.array(contact.ground.terrain.axes[2])
+    fastest = 0.0
+    for row in q[:_FEW]:
+        J = np.stack(
+            [
+                up @ jacobian(model, row, body, place)[3:]
+                for body, place in zip(contact.bodies, contact.places, strict=True)
+            ]
+        )
+        fastest = max(
+            fastest,
+            float(
+                np.linalg.eigvalsh(c * (J @ kernel(model, "mass_matrix_inverse")(row) @ J.T))[-1]
+            ),
+        )
+    return fastest
+
+
+def warn_of_long_steps(
+    contact: ContactText, q: Array, method: str, step: float, limit: float
+) -> None:
+    """Warn where a fixed step is too long for the ground: the motion would chatter on it, or blow
+    up. ``limit``: the largest step times rate at which the method damps instead of growing (along
+    the negative real axis).
+    """
+    try:
+        rate = damping_rate(contact, q)
+    except RamifyError:  # a posture that has no answer is reported by the run itself
+        return
+    if step * rate > limit:
+        warnings.warn(
+            f"{method} in steps of {step:g} s is too coarse for this ground: its damping on the "
+            f"links of {contact.model.name!r} "
+            f"decays at {rate:.3g} 1/s, which needs steps below {limit / rate:.2g} s, "
+            "less damping, or an adaptive method",
+            RuntimeWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,273 @@
+"""What every controller is: a text that gives joint forces from the time, the state of the robot
+and its own states.
+
+A controller drives some coordinates of a robot; on all others it exerts nothing. Its law gives the
+forces of the driven ones, the text puts them where they belong and limits them. Written over any
+scalar, the same controller runs on floats, on batches of states, and inside a compiled right-hand
+side.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy import array
+from numpy.typing import ArrayLike
+
+from ramify.contact.grounds import as_ground
+from ramify.contact.robot_on_ground import ContactText
+from ramify.control.compiled import COMPILED, note
+from ramify.control.robot_text import RobotText, Scalars, StillRobot
+from ramify.core.arrays import Array, real
+from ramify.core.errors import RamifyError, SimulationError, StateError
+from ramify.core.records import settle
+from ramify.core.scalar import Scalar, select
+from ramify.documents.forms import NameList, Number, Numbers, Reading
+from ramify.documents.kinds import Registry, key
+from ramify.documents.mistakes import Path
+from ramify.model.configuration import checked
+from ramify.model.driven import Driven
+from ramify.model.robot import Robot
+from ramify.motion.coordinate_reader import about_robot
+from ramify.motion.trajectory import Row, row, stacked
+
+ControlForces = tuple[list[Scalar], list[Scalar]]
+"""Joint forces, and the rates of the controller's own states."""
+
+CONTROLLERS: Final[Registry[Controller]] = Registry("controller", optional=True)
+"""Controllers by their words: ``@CONTROLLERS.add("spring")`` above a dataclass adds one."""
+ACTUATED: Final = key(NameList())
+LIMITS: Final = key(Numbers(single=True, of=Number(least=0.0, endless=True)), unit="N m or N")
+RATE: Final = key(Number(above=0.0), unit="Hz")
+"""Metadata of the fields that all controllers have."""
+GAINS: Final = Numbers(single=True, of=Number(least=0.0))
+"""Form of gains: a number, or one per driven coordinate."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Controller(ABC):
+    """Joint forces from time and state. A kind of controller is a frozen dataclass that writes
+    ``law``.
+
+    actuated: the joints it drives, by name or index; None: all that the model calls actuated, but
+    never a free base. limits: largest absolute force, N m or N: a number, or one per driven
+    coordinate, or (nv,); None or infinity: unlimited. rate_hz: None for a continuous law; a number
+    for a sampled one, whose forces the simulator holds from sample to sample. The fields that a
+    kind adds are its keys in files, once it has a word in ``CONTROLLERS``.
+
+    Its repr must say all that the law depends on: compiled code is kept under it.
+    """
+
+    actuated: Any = field(default=None, metadata=ACTUATED)
+    limits: Any = field(default=None, metadata=LIMITS)
+    rate_hz: float | None = field(default=None, metadata=RATE)
+
+    def __post_init__(self) -> None:
+        """Check what is common to all; a kind that checks more calls this first."""
+        if self.actuated is not None and not isinstance(self.actuated, (str, int)):
+            settle(self, actuated=tuple(self.actuated))
+        if self.limits is not None:
+            settle(
+                self,
+                limits=tuple(
+                    _limit(i, x) for i, x in enumerate(row("limits", self.limits, finite=False))
+                ),
+            )
+        if self.rate_hz is not None and not (math.isfinite(self.rate_hz) and self.rate_hz > 0.0):
+            raise StateError(
+                f"rate_hz {self.rate_hz} must be finite and positive, or None for a continuous law"
+            )
+
+    @abstractmethod
+    def law(
+        self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> ControlForces:
+        """Forces of the driven coordinates, one each, and the rates of z."""
+
+    @property
+    def states(self) -> int:
+        """Number of the controller's own states z, integrated with the robot's."""
+        return 0
+
+    @property
+    def start(self) -> Row:
+        """z at the start of a run."""
+        return (0.0,) * self.states
+
+    @property
+    def traceable(self) -> bool:
+        """Whether the text can be compiled."""
+        return True
+
+    @property
+    def prescribes(self) -> bool:
+        """Whether it moves its coordinates itself instead of pushing them: see ``Prescribed``."""
+        return False
+
+    def driven(self, robot: RobotText) -> Driven:
+        """The coordinates of the robot that it drives."""
+        return robot.driven(self.actuated)
+
+    def text(
+        self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars
+    ) -> ControlForces:
+        """(tau, dz/dt): forces (nv), limited, zero where nothing is driven; rates of z. t in s; q
+        (nq), v (nv), z (states).
+        """
+        chosen = self.driven(robot)
+        found, rates = self.law(robot, chosen, t, q, v, z)
+        limits = self.limits_of(robot, chosen)
+        tau: list[Scalar] = [0.0] * robot.nv
+        for j, force, limit in zip(chosen.v, found, limits, strict=True):
+            tau[j] = limited(force, limit)
+        return tau, rates
+
+    def limits_of(self, robot: RobotText, driven: Driven) -> Sequence[float]:
+        """One limit per driven coordinate."""
+        limits = (math.inf,) if self.limits is None else self.limits
+        return spread("limits", limits, driven, robot)
+
+    def torque(
+        self,
+        model: Robot,
+        t: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike,
+        z: ArrayLike | None = None,
+        ground: Any = None,
+    ) -> Array:
+        """tau (..., nv), N m or N, at times t (...), s, and states q (..., nq), v (..., nv); z
+        (..., states) or its start; ground: what the robot stands on, as for rf.simulate.
+
+        A controller that is asked again and again for one robot is compiled; a law that cannot be
+        traced runs on NumPy. Raises StateError where shapes do not fit or a number is not finite,
+        and SimulationError where the controller gives one that is not.
+        """
+        known = model.memo.get(COMPILED)
+        asked = known.get(id(self)) if known is not None else None
+        if ground is None and asked is not None and asked.kernel is not None:
+            time = array((t,)) if type(t) is float else real("t", t)[..., None]
+            try:
+                if asked.start is not None:
+                    return asked.kernel.call(q, v, time, asked.start if z is None else z)
+                if z is None:
+                    return asked.kernel.call(q, v, time)
+            except RamifyError:
+                pass  # the text says better what is wrong
+        elif ground is None:
+            note(self, model)
+        return self._torque_on_numpy(model, t, q, v, z, ground)
+
+    def _torque_on_numpy(
+        self,
+        model: Robot,
+        t: ArrayLike,
+        q: ArrayLike,
+        v: ArrayLike,
+        z: ArrayLike | None,
+        ground: Any,
+    ) -> Array:
+        times = real("t", t)
+        if not np.isfinite(times).all():
+            raise StateError(f"t must be finite; got {times[~np.isfinite(times)][0]}")
+        own = real("z", self.start if z is None else z)
+        if own.shape[-1:] != (self.states,):
+            raise StateError(
+                f"z has shape {own.shape}; {type(self).__name__} needs (..., {self.states})"
+            )
+        parts = [checked(model, "q", q, model.nq), checked(model, "v", v, model.nv), own]
+        batch = np.broadcast_shapes(times.shape, *(x.shape[:-1] for x in parts))
+        columns = [[x[..., i] if batch else float(x[i]) for i in range(x.shape[-1])] for x in parts]
+        tau, _ = self.text(
+            RobotText(model, _contact(model, ground)),
+            times if times.ndim else float(times),
+            *columns,
+        )
+        out = stacked(tau, batch)
+        if not np.isfinite(out).all():
+            where = tuple(int(i) for i in np.argwhere(~np.isfinite(out))[0])
+            state = f" (state {where[0] if len(where) == 2 else where[:-1]})" if batch else ""
+            when = float(np.broadcast_to(times, batch)[where[:-1]])
+            raise SimulationError(
+                f"the controller gave {out[where]} for {model.velocities[where[-1]]!r} at t = "
+                f"{when:g} s{state}"
+            )
+        return out
+
+    def check(self, model: Robot) -> None:
+        """Raise StateError where the controller does not fit the robot: lengths of motions, gains
+        and limits, names of joints.
+        """
+        self.text(
+            StillRobot(model), 0.0, model.neutral().tolist(), [0.0] * model.nv, list(self.start)
+        )
+
+
+def read_controller(raw: object, path: Path, reading: Reading) -> Controller | None:
+    """The controller that a part of a file describes, None for none. Raises NotedError once all
+    mistakes are noted, also where it does not fit the robot.
+    """
+    made: Controller | None = CONTROLLERS.read(raw, path, reading)
+    if made is not None:
+        try:
+            made.check(about_robot(reading).robot)
+        except RamifyError as error:
+            raise reading.refuse(path, str(error)) from error
+    return made
+
+
+def _contact(model: Robot, ground: Any) -> ContactText | None:
+    """The contact of a model with a ground, which may be known already."""
+    if ground is None:
+        return None
+
+    if isinstance(ground, ContactText):
+        return ground
+    made = as_ground(ground, model)
+    return None if made is None else ContactText(model, made)
+
+
+# ---- gains and limits ----
+
+
+def gains(name: str, value: Any) -> Row:
+    """Gains as a row of finite numbers, none negative."""
+    found = row(name, value)
+    for i, k in enumerate(found):
+        if k < 0.0:
+            raise StateError(f"{name}[{i}] is {k}; a gain must not be negative")
+    return found
+
+
+def spread(name: str, values: Sequence[Any], driven: Driven, robot: RobotText) -> Sequence[Any]:
+    """One value per driven coordinate from a single one, from as many, or from one per velocity of
+    the robot.
+    """
+    if len(values) == len(driven):
+        return values
+    if len(values) == 1:
+        return list(values) * len(driven)
+    if len(values) == robot.nv:
+        return [values[j] for j in driven.v]
+    which = f"one per driven coordinate of {robot.model.name}: {', '.join(driven.names[:12])}"
+    raise StateError(f"{name} has {len(values)} entries; give 1, or {len(driven)}, {which}")
+
+
+def limited(force: Scalar, limit: float) -> Scalar:
+    """The force, but not beyond +-limit."""
+    if math.isinf(limit):
+        return force
+    return select(force > limit, limit, select(force < -limit, -limit, force))
+
+
+def _limit(i: int, x: float) -> float:
+    if not x >= 0.0:
+        raise StateError(
+            f"limits[{i}] is {x}; a limit must not be negative, and infinity means none"
+        )
+    return x

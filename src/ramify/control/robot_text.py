@@ -1,0 +1,157 @@
+"""A robot's own algorithms as texts, for controllers that need its dynamics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+from ramify.contact.robot_on_ground import ContactText
+from ramify.core.scalar import Scalar
+from ramify.kernels.make import algorithm_of
+from ramify.kernels.text import plain_text
+from ramify.model.driven import Actuated, Driven, driven
+from ramify.model.robot import Robot
+
+Scalars = Sequence[Scalar]
+RobotFunction = Callable[..., list[list[Any]]]
+
+
+class RobotText:
+    """The algorithms of a model over lists of scalars of any kind: floats, arrays (a batch per
+    scalar), traced expressions.
+
+    q has ``nq`` entries; v, a and the forces have ``nv``. Units and conventions are those of the
+    model's methods of the same names. Loops are honoured: forces act at the driven coordinates
+    alone. ``contact``: the robot's contact with a ground, where it stands on one.
+    """
+
+    def __init__(self, model: Robot, contact: ContactText | None = None) -> None:
+        self.model, self.contact = model, contact
+        self.nq, self.nv = model.nq, model.nv
+        self._driven: dict[Any, Driven] = {}
+        self._hybrids: dict[tuple[str, tuple[int, ...]], RobotFunction] = {}
+
+    def driven(self, actuated: Actuated = None) -> Driven:
+        """The driven coordinates: see ramify.model.driven."""
+        key = tuple(actuated) if isinstance(actuated, (list, tuple)) else actuated
+        if key not in self._driven:
+            self._driven[key] = driven(self.model, actuated)
+        return self._driven[key]
+
+    def felt(self, q: Scalars, v: Scalars) -> list[Scalar] | None:
+        """The ground's wrenches on the links (6 nv), as force sensors measure them; None without a
+        ground.
+        """
+        return None if self.contact is None else self.contact.reactions(q, v)[2]
+
+    def inverse_dynamics(
+        self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None
+    ) -> list[Scalar]:
+        """tau = I a + h (table 6.1); ``wrenches`` as from ``felt``."""
+        if wrenches is not None:
+            return self._inverse_under(list(q), list(v), list(a), list(wrenches))[0]
+        return self._inverse(list(q), list(v), list(a))[0]
+
+    def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[Scalar]:
+        """a = I^-1 (tau - h) (table 6.2)."""
+        return self._forward(list(q), list(v), list(tau))[0]
+
+    def bias(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        """h: the forces that hold the accelerations at zero; with loops, those of the driven
+        coordinates.
+        """
+        if self.model.loops:
+            return self._held(q, v)
+        return self._bias(list(q), list(v))[0]
+
+    def gravity_forces(self, q: Scalars) -> list[Scalar]:
+        """The forces that hold the robot at rest."""
+        if self.model.loops:
+            return self._held(q, [0.0] * self.nv)
+        return self._gravity(list(q))[0]
+
+    def hybrid(
+        self,
+        q: Scalars,
+        v: Scalars,
+        a_joints: Scalars,
+        joints: Driven | None = None,
+        wrenches: Scalars | None = None,
+        forces: Scalars | None = None,
+    ) -> list[Scalar]:
+        """(nv): the forces that give the coordinates ``joints`` the accelerations a_joints; the
+        others' accelerations (table 7.1).
+
+        joints: by default the driven coordinates. wrenches: as from ``felt``. forces (nv): on the
+        others, none by default. This is eqs. (9.8), (9.9) solved by recursion.
+        """
+        given = self.driven() if joints is None else joints
+        x: list[Scalar] = [0.0] * self.nv if forces is None else list(forces)
+        for j, a in zip(given.v, a_joints, strict=True):
+            x[j] = a
+        name = "hybrid_dynamics" if wrenches is None else "hybrid_dynamics_wrenches"
+        if (name, given.v) not in self._hybrids:
+            prescribed = [float(k in given.v) for k in range(self.nv)]
+            self._hybrids[name, given.v] = plain_text(
+                algorithm_of(self.model, name), self.model, [prescribed]
+            )
+        outside = [] if wrenches is None else [list(wrenches)]
+        return self._hybrids[name, given.v](list(q), list(v), x, *outside)[0]
+
+    def _held(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        """Forces at the driven coordinates, under which these do not accelerate."""
+        driven = self.driven()
+        found = self.hybrid(q, v, [0.0] * len(driven), driven)
+        return [f if k in driven.v else 0.0 for k, f in enumerate(found)]
+
+    @cached_property
+    def _inverse(self) -> RobotFunction:
+        return plain_text(algorithm_of(self.model, "inverse_dynamics"), self.model, ())
+
+    @cached_property
+    def _inverse_under(self) -> RobotFunction:
+        return plain_text(algorithm_of(self.model, "inverse_dynamics_wrenches"), self.model, ())
+
+    @cached_property
+    def _forward(self) -> RobotFunction:
+        return plain_text(algorithm_of(self.model, "forward_dynamics"), self.model, ())
+
+    @cached_property
+    def _bias(self) -> RobotFunction:
+        return plain_text(algorithm_of(self.model, "bias"), self.model, ())
+
+    @cached_property
+    def _gravity(self) -> RobotFunction:
+        return plain_text(algorithm_of(self.model, "gravity_forces"), self.model, ())
+
+
+class StillRobot(RobotText):
+    """A robot whose algorithms all answer zero: enough to see whether a controller's shapes fit,
+    whatever the posture.
+    """
+
+    def inverse_dynamics(
+        self, q: Scalars, v: Scalars, a: Scalars, wrenches: Scalars | None = None
+    ) -> list[Scalar]:
+        return [0.0] * self.nv
+
+    def forward_dynamics(self, q: Scalars, v: Scalars, tau: Scalars) -> list[Scalar]:
+        return [0.0] * self.nv
+
+    def bias(self, q: Scalars, v: Scalars) -> list[Scalar]:
+        return [0.0] * self.nv
+
+    def gravity_forces(self, q: Scalars) -> list[Scalar]:
+        return [0.0] * self.nv
+
+    def hybrid(
+        self,
+        q: Scalars,
+        v: Scalars,
+        a_joints: Scalars,
+        joints: Driven | None = None,
+        wrenches: Scalars | None = None,
+        forces: Scalars | None = None,
+    ) -> list[Scalar]:
+        return [0.0] * self.nv

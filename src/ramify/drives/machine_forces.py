@@ -1,0 +1,167 @@
+"""What a robot answers about its machine: passive forces, and how they enter inverse and forward
+dynamics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.codegen.cache_keys import digest
+from ramify.codegen.kernel import Kernel
+from ramify.core.arrays import Array, numbers
+from ramify.core.errors import ModelError, StateError
+from ramify.core.scalar import Scalar
+from ramify.drives.actuators import ActuatorText
+from ramify.drives.passive import PassiveText
+from ramify.kernels.robot_keys import robot_key
+from ramify.kernels.text_kernel import text_kernel
+from ramify.model.configuration import checked
+from ramify.model.robot import Robot, once
+from ramify.trace.program import Port
+
+
+class Passive(NamedTuple):
+    """``total`` (..., nv) of the passive joint forces and its ``parts`` by name; what they store
+    (J) and lose (W) by part, each (...); ``bristle_rate`` (..., bristles) of LuGre friction whose
+    state was given.
+    """
+
+    total: Array
+    parts: Mapping[str, Array]
+    stored: Mapping[str, Array]
+    loss: Mapping[str, Array]
+    bristle_rate: Array | None = None
+
+
+def passive_text(robot: Robot, stops: bool = True, rest: bool = True) -> PassiveText:
+    """The passive forces of a robot, with or without its stops and all the rest."""
+    key = f"passive text {stops} {rest}"
+    if key not in robot.memo:
+        robot.memo[key] = PassiveText(robot, stops, rest)
+    found: PassiveText = robot.memo[key]
+    return found
+
+
+def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = False) -> Kernel:
+    """(q, v) -> (total, force of each part …, stored, loss); with the states of ``bristles`` as a
+    further input and their rates as a further output.
+    """
+    robot = text.robot
+    name = "passive_forces"
+    kept_as = f"{name}/{tier} {text.stops} {text.rest} {bristles}"
+    found: Kernel | None = robot.memo.get(kept_as)
+    if found is not None:
+        return found
+
+    def run(q: list[Scalar], v: list[Scalar], *z: list[Scalar]) -> list[list[Scalar]]:
+        all_ = text(q, v, *z)
+        return [
+            all_.total,
+            *all_.force.values(),
+            list(all_.stored.values()),
+            [all_.loss.get(part, 0.0) for part in text.parts],
+            *([all_.rates] if z else []),
+        ]
+
+    n, k = robot.nv, len(text.parts)
+    outputs = [Port("total", (n,)), *(Port(part, (n,)) for part in text.parts)]
+    outputs += [Port("stored", (k,)), Port("loss", (k,))]
+    inputs = [Port("q", (robot.nq,)), Port("v", (n,))]
+    if bristles:
+        inputs.append(Port("bristles", (len(text.bristles),)))
+        outputs.append(Port("bristle_rates", (len(text.bristles),)))
+    made = text_kernel(
+        robot, name, run, inputs, outputs,
+        lambda _: digest(robot_key(robot), text.fingerprint, f"{name} {bristles}"), tier,
+    )  # fmt: skip
+    kept: Kernel = robot.memo.setdefault(kept_as, made)
+    return kept
+
+
+def passive_forces(
+    robot: Robot, q: ArrayLike, v: ArrayLike, stops: bool = True, rest: bool = True,
+    bristles: ArrayLike | None = None,
+) -> Passive:  # fmt: skip
+    """See Model.passive_forces."""
+    text = passive_text(robot, stops, rest)
+    given: list[ArrayLike] = []
+    if bristles is not None and (text.bristles or np.size(bristles)):
+        own = f"one entry per joint with LuGre friction, {len(text.bristles)}"
+        given.append(numbers("bristles", bristles, len(text.bristles), own))
+    if not text:
+        lead = np.broadcast_shapes(
+            checked(robot, "q", q, robot.nq).shape[:-1], checked(robot, "v", v, robot.nv).shape[:-1]
+        )
+        return Passive(np.zeros((*lead, robot.nv)), {}, {}, {})
+    total, *others = passive_kernel(text, None, bool(given))(q, v, *given)
+    parts, (stored, loss, *rates) = others[: len(text.parts)], others[len(text.parts) :]
+    return Passive(
+        total,
+        dict(zip(text.parts, parts, strict=True)),
+        {part: stored[..., i] for i, part in enumerate(text.parts)},
+        {part: loss[..., i] for i, part in enumerate(text.parts)},
+        *rates,
+    )
+
+
+class ActuatorForces(NamedTuple):
+    """``tau`` (..., nv): joint forces of the actuators, within the efforts of the joints; ``force``
+    (..., na) of each actuator; ``activation_rate`` (..., states).
+    """
+
+    tau: Array
+    force: Array
+    activation_rate: Array
+
+
+@once
+def actuator_text(robot: Robot) -> ActuatorText:
+    """The actuators of a robot."""
+    return ActuatorText(robot)
+
+
+@once
+def actuator_kernel(robot: Robot) -> Kernel:
+    """(q, v, command, activation) -> (tau, force, rates); without activations there is no such
+    port.
+    """
+    text, n = actuator_text(robot), len(robot.actuators)
+
+    def run(
+        q: list[Scalar], v: list[Scalar], u: list[Scalar], *w: list[Scalar]
+    ) -> list[list[Scalar]]:
+        found = text(q, v, u, w[0] if w else [])
+        return [found.tau, found.force] + ([found.rates] if text.states else [])
+
+    inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("command", (n,))]
+    outputs = [Port("tau", (robot.nv,)), Port("force", (n,))]
+    if text.states:
+        inputs.append(Port("activation", (text.states,)))
+        outputs.append(Port("rates", (text.states,)))
+    name = "actuator_forces"
+    return text_kernel(
+        robot, name, run, inputs, outputs,
+        lambda _: digest(robot_key(robot), text.fingerprint, name),
+    )  # fmt: skip
+
+
+def actuator_forces(
+    robot: Robot, q: ArrayLike, v: ArrayLike, command: ArrayLike, activation: ArrayLike | None
+) -> ActuatorForces:
+    """See Model.actuator_forces."""
+    if not robot.actuators:
+        raise ModelError(f"{robot.name} has no actuators; joint forces act as they are given")
+    text = actuator_text(robot)
+    u = numbers("command", command, len(robot.actuators), "one entry per actuator")
+    if not text.states:
+        if activation is not None and np.size(activation):
+            raise StateError(f"no actuator of {robot.name} has an activation; leave it out")
+        tau, force = actuator_kernel(robot)(q, v, u)
+        return ActuatorForces(tau, force, np.zeros((*tau.shape[:-1], 0)))
+    given = np.zeros(text.states) if activation is None else activation
+    w = numbers("activation", given, text.states, "one entry per actuator that has one")
+    return ActuatorForces(*actuator_kernel(robot)(q, v, u, w))

@@ -1,0 +1,233 @@
+"""Loops of ReDySim's closed models, found again in the files beside ``inputs``.
+
+ReDySim cuts its loops and asks the user for their closure: ``for_kine.m`` holds where links hang on
+the ground, ``jacobian.m`` the velocities that must vanish, J(th) dth = 0. The hinges are constants,
+and are read. The Jacobian is user code, but only arithmetic: it is evaluated at some states, and a
+pair of its rows is the joint between two links where it is the velocity of a point of one less that
+of a point of the other, at every state. Both points then follow from linear equations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.files.redysim.matlab_text import parse
+from ramify.files.redysim.matlab_values import run
+from ramify.model.frame import Frame, modified_dh
+from ramify.model.loop import Loop, LoopEnd
+
+Jacobian = Callable[[Array], Array]
+_HINGE: Final = re.compile(r"^[ \t]*so\(:,[ \t]*(\d{1,4})\)[ \t]*=([^%;\n]*(?:;[^%\n=]*)?)", re.M)
+_HEADER: Final = re.compile(r"function[^=\n]*=\s*\w+\s*\(([^)]*)\)")
+_STATES: Final = 5
+_MOST: Final = 5  # loops whose rows may be added to each other
+_EXACT: Final = 1e-9
+_ROUNDED: Final = 2e-3
+"""Of the largest length: how far a loop may gape at angles that are given with four digits."""
+
+
+def hinges(text: str, ground: Sequence[int]) -> tuple[dict[int, Array], list[str]]:
+    """Where links hang on the ground, by link from 0, of a ``for_kine.m``; and its lines that are
+    no constants or belong to links that do not hang there.
+    """
+    found: dict[int, Array] = {}
+    rest = []
+    for match in _HINGE.finditer(text):
+        k = int(match[1]) - 1
+        try:
+            value = run(parse(f"x = {match[2].strip()};", "for_kine.m"), "for_kine.m")["x"]
+            place = np.asarray(value, dtype=np.float64).ravel()
+        except ModelError:
+            place = np.zeros(0)
+        if place.size == 3 and k in ground:
+            found[k] = place
+        elif k in ground:
+            rest.append(match[0].strip())
+    return found, rest
+
+
+def jacobian(text: str, file: str, variables: Mapping[str, Any]) -> Jacobian:
+    """J(th) of a ``jacobian.m``. Raises ModelError, at once or when called, for what is not
+    arithmetic.
+    """
+    header = _HEADER.search(text)
+    names = [name.strip() for name in header[1].split(",")] if header else []
+    if not 1 <= len(names) <= 2:
+        raise ModelError(f"{file}: does not start with function [J, dJ] = jacobian(th, dth)")
+    program = parse(text, file)
+    given = {
+        name: np.asarray(value, dtype=np.float64).reshape(-1, 1)
+        for name, value in variables.items()
+        if not isinstance(value, str)
+    }
+
+    def at(th: Array) -> Array:
+        state = dict(zip(names, (th.reshape(-1, 1), np.zeros((len(th), 1))), strict=False))
+        found = run(program, file, names=state, inputs=given)
+        if "J" not in found:
+            raise ModelError(f"{file}: assigns no J")
+        return np.atleast_2d(np.asarray(found["J"], dtype=np.float64))
+
+    return at
+
+
+@dataclass(frozen=True)
+class PlaneTree:
+    """The opened mechanism: rows of modified DH, parents (-1: the ground), which joints turn, and
+    where links hang on the ground if not at their row.
+    """
+
+    rows: Sequence[tuple[float, float, float, float]]
+    parents: Sequence[int]
+    turns: Sequence[bool]
+    hinges: Mapping[int, Array]
+
+    def chain(self, k: int) -> list[int]:
+        """Link k and its carriers, the one on the ground last."""
+        out = []
+        while k >= 0:
+            out.append(k)
+            k = self.parents[k]
+        return out
+
+    def frames(self, th: Array) -> list[Frame]:
+        out: list[Frame] = []
+        for k, (alpha, a, b, theta) in enumerate(self.rows):
+            frame = modified_dh(alpha, a, *((b, th[k]) if self.turns[k] else (th[k], theta)))
+            if self.parents[k] < 0 and k in self.hinges:
+                frame = Frame(frame.rotation, self.hinges[k])
+            out.append(frame if self.parents[k] < 0 else out[self.parents[k]] @ frame)
+        return out
+
+    @property
+    def in_plane(self) -> bool:
+        """Whether it moves in the plane xy: axes of turning along z, slides across it."""
+        axes = [frame.rotation[:, 2] for frame in self.frames(np.zeros(len(self.rows)))]
+        return all(
+            abs(abs(axis[2]) - turn) < _EXACT for axis, turn in zip(axes, self.turns, strict=True)
+        )
+
+
+@dataclass(frozen=True)
+class PinClosure:
+    """A pin between points (3,) of two links, ``second`` None for the ground."""
+
+    first: int
+    second: int | None
+    at_first: Array
+    at_second: Array
+
+
+def closures(J: Jacobian, tree: PlaneTree) -> list[PinClosure]:
+    """The pins whose velocities the rows of J are, two rows each; ModelError where there are none.
+
+    A pair may have earlier pairs added to it or taken from it.
+    """
+    if not tree.in_plane:
+        raise ModelError("the mechanism does not move in the plane xy")
+    rng = np.random.default_rng(0)
+    states = list(rng.uniform(-2.0, 2.0, (_STATES, len(tree.rows))))
+    rows = [J(th) for th in states]
+    if rows[0].shape[0] % 2 or rows[0].shape[1] != len(tree.rows):
+        height, width = rows[0].shape
+        raise ModelError(f"J is {height} x {width}; a pin in the plane takes two rows of all links")
+    pairs = [np.array([r[k : k + 2] for r in rows]) for k in range(0, len(rows[0]), 2)]
+    out = []
+    for k, pair in enumerate(pairs):
+        for signs in product((0.0, 1.0, -1.0), repeat=min(k, _MOST)):
+            total = pair + sum(s * other for s, other in zip(signs, pairs, strict=False))
+            found = _pin(total, states, tree)
+            if found is not None:
+                out.append(found)
+                break
+        else:
+            raise ModelError(f"rows {2 * k + 1} and {2 * k + 2} of J are no pin between two links")
+    return out
+
+
+def _pin(pair: Array, states: Sequence[Array], tree: PlaneTree) -> PinClosure | None:
+    """The pin that two rows (states, 2, n) are, seen from axes turned by quarter turns."""
+    touched = [k for k in range(len(tree.rows)) if np.abs(pair[:, :, k]).max() > _EXACT]
+    ends = [k for k in touched if not any(k in tree.chain(j)[1:] for j in touched)]
+    if not 1 <= len(ends) <= 2:
+        return None
+    # velocities of the points: known parts and, per end, what multiplies its point
+    matrix, known = [], []
+    for th in states:
+        frames = tree.frames(th)
+        for k in range(len(tree.rows)):
+            axis = frames[k].rotation[:, 2]
+            row, fixed = np.zeros((2, 6)), np.zeros(2)
+            for side, end in enumerate(ends):
+                if k not in tree.chain(end):
+                    continue
+                sign = 1.0 - 2.0 * side
+                if tree.turns[k]:
+                    spin = np.cross(axis, np.eye(3)).T  # axis x
+                    row[:, 3 * side : 3 * side + 3] = sign * (spin @ frames[end].rotation)[:2]
+                    fixed += sign * (spin @ (frames[end].position - frames[k].position))[:2]
+                else:
+                    fixed += sign * axis[:2]
+            matrix.append(row)
+            known.append(fixed)
+    A, c = np.concatenate(matrix), np.concatenate(known)
+    for quarter in range(4):
+        turn = np.linalg.matrix_power(np.array([[0.0, -1.0], [1.0, 0.0]]), quarter)
+        b = np.einsum("ij,sjk->ski", turn, pair).ravel() - c
+        x = np.linalg.lstsq(A, b, rcond=None)[0]
+        if np.abs(A @ x - b).max() <= _EXACT * (1.0 + np.abs(pair).max()):
+            x[np.abs(x) < 1e-12] = 0.0
+            return PinClosure(ends[0], ends[1] if len(ends) == 2 else None, x[:3], x[3:])
+    return None
+
+
+def loops(
+    found: Sequence[PinClosure], tree: PlaneTree, th: Array, names: Sequence[str]
+) -> tuple[tuple[Loop, ...], dict[int, Array]]:
+    """The pins as loops, and hinges that must move for them to close at the coordinates th: J says
+    nothing of where the ground is. Where the hinges are known, th is only a guess.
+    """
+    frames = tree.frames(th)
+    size = max((abs(x) for row in tree.rows for x in row[1:3]), default=1.0) or 1.0
+    moved: dict[int, Array] = {}
+    out = []
+    for i, pin in enumerate(found):
+        ends = [(pin.first, pin.at_first), (pin.second, pin.at_second)]
+        places = [
+            at if k is None else frames[k].position + frames[k].rotation @ at for k, at in ends
+        ]
+        gap = places[0] - places[1]
+        if np.abs(gap[:2]).max() > _ROUNDED * size:
+            gap[2] = 0.0
+            for side, (k, at) in enumerate(ends):
+                sign = 2.0 * side - 1.0
+                chain = [] if k is None else tree.chain(k)
+                if not any(tree.turns[j] for j in chain):  # the ground, or a slide: J is blind
+                    R = np.eye(3) if k is None else frames[k].rotation
+                    ends[side] = (k, at + sign * (R.T @ gap))
+                    break
+            else:
+                roots = [tree.chain(k)[-1] for k, _ in ends if k is not None]
+                free = [r for r in roots[1:] if r not in tree.hinges and not any(tree.rows[r][1:3])]
+                if free and len(found) == 1 and len(set(roots)) == 2:
+                    moved[free[0]] = frames[free[0]].position + gap
+        first, second = (_end(k, at, frames, names) for k, at in ends)
+        out.append(Loop(f"pin{i + 1}", "revolute", first, second, planar=True))
+    return tuple(out), moved
+
+
+def _end(k: int | None, at: Array, frames: Sequence[Frame], names: Sequence[str]) -> LoopEnd:
+    """A frame at a point of a link, z along the world's."""
+    if k is None:
+        return LoopEnd(None, Frame(np.eye(3), at))
+    upright = frames[k].rotation[2, 2] > 1.0 - _EXACT
+    turn = np.eye(3) if upright else np.round(frames[k].rotation.T, 15)
+    return LoopEnd(names[k], Frame(turn, at))

@@ -1,0 +1,436 @@
+"""ReDySim's variables as a model: modified DH rows, masses and gravity, in any of the three
+dialects.
+
+fixed: ``n dof type alp a b th bt r dx dy dz m g Icxx ... Iczx aj al Tp steps``; a row is Rx(alp)
+Rz(th) with its origin at [a, -b sin(alp), b cos(alp)] in the parent, and its joint's own column (th
+where r = 1, b where r = 0) is the coordinate. floating: ``n nq alp a b bt dx dy dz al alt m g Icxx
+... Iczx``; link 1 is the base, with the state [x y z, phi theta psi] and the rotation Rz(phi)
+Rx(theta) Ry(psi); all other joints turn. legged: the same and the ground, ``g_prop``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.documents.expression import LARGEST
+from ramify.files.import_report import ImportReport
+from ramify.files.redysim import redysim_loops
+from ramify.files.redysim.merge import merge as merged
+from ramify.model.body import Shape
+from ramify.model.build import LinkSpec, build
+from ramify.model.floating_base import with_base
+from ramify.model.frame import Frame, align_z, modified_dh
+from ramify.model.joint import Joint
+from ramify.model.loop import Loop
+from ramify.model.robot import Robot
+
+MAX_LINKS: Final = 5000
+OPEN: Final = (
+    "a closed mechanism whose loops are open here: close each with rf.with_loop(model, name, "
+    "joint, (link, offset), (link, offset)), or under loops: of its robot file"
+)
+BASE_SEQUENCE: Final = "ZXY"
+"""Euler angles of a floating base in ReDySim."""
+
+_NEEDED: Final = ("alp", "a", "b", "bt", "dx", "dy", "dz", "m")
+_MOMENTS: Final = ("Icxx", "Icyy", "Iczz", "Icxy", "Icyz", "Iczx")
+VARIABLES: Final = frozenset(
+    ("n", *_NEEDED, *_MOMENTS, "g", "th", "r", "aj", "type", "dof", "nq", "g_prop", "n_l", "n_j")
+)
+"""Names that a model means something by."""
+_KEPT: Final = ("dof", "type", "nq", "Tp", "steps")
+_GROUND: Final = ("stiffness", "damping", "speed_limit", "friction", "horizontal_damping")
+
+
+def from_variables(
+    variables: Mapping[str, Any],
+    name: str = "",
+    report: ImportReport | None = None,
+    *,
+    base: str | None = None,
+    merge: bool = True,
+    beside: Mapping[str, str] | None = None,
+) -> Robot:
+    """The model that ReDySim's variables describe, whatever their dialect; vectors may be rows or
+    columns, and longer than n.
+
+    base: None for the base that ReDySim has (fixed, or free_euler with the sequence ZXY), or
+    "free", "free_euler", "planar" (a floating base that stays in the x-y plane: q = [x y phi,
+    ...]), "fixed". merge: whether massless links become joints of several degrees of freedom.
+    beside: texts of the ``for_kine.m`` and ``jacobian.m`` that belong to a closed model
+    (:mod:`ramify.files.redysim.redysim_loops`).
+
+    Raises ModelError naming the variable and entry that is missing, not finite or impossible.
+    """
+    report = ImportReport(name or "ReDySim") if report is None else report
+    given = _Variables(variables, report)
+    kind = dialect(variables)
+    floating, legged = kind != "fixed", kind == "legged"
+    closed = "type" in given and given.number("type") == 1.0
+    loops, hinges = _closed(given, floating, beside or {}) if closed else ((), {})
+    links = _links(given, floating, legged, hinges)
+    if merge and not loops:
+        links = merged(links, report)
+    kept: dict[str, Any] = {key: given.number(key) for key in _KEPT if key in given}
+    if "th" in given:
+        kept["th"] = tuple(given.vector("th"))
+    metadata: dict[str, Any] = {"source": "ReDySim", "redysim": kept, "report": report}
+    metadata["dh"] = {
+        f"link{k + 1}": (alpha, a, b, 0.0) if turns else (alpha, a, 0.0, theta)
+        for k, ((alpha, a, b, theta), turns) in enumerate(
+            zip(given.rows(floating), given.turns(floating), strict=True)
+        )
+    }
+    guess = None
+    if loops:
+        guess = {link.joint.name: x for link, x in zip(links, given.coordinates(), strict=True)}
+    elif closed:
+        metadata["description"] = OPEN
+    if legged:
+        metadata["ground"] = _ground(given)
+    _tell(given, floating, legged, kept)
+    title = name or str(variables.get("name") or "redysim")
+    try:
+        model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
+    except ModelError as error:
+        raise ModelError(f"{report.file}: {error}") from None
+    if base is None or (base == "fixed" and not floating):
+        return model
+    return with_base(model, base)
+
+
+def dialect(variables: Mapping[str, Any]) -> Literal["fixed", "floating", "legged"]:
+    """Which of ReDySim's three programs a model is written for, seen from the names of its
+    variables; the book's files (tables 10.1 and 10.10) have n_j, 6 for a floating base.
+    """
+    if "g_prop" in variables:
+        return "legged"
+    free = "n_j" in variables and np.ravel(variables["n_j"])[:1].tolist() == [6]
+    return "floating" if free or "nq" in variables else "fixed"
+
+
+class _Variables:
+    """The variables of one robot, each asked for by name, checked when it is."""
+
+    def __init__(self, values: Mapping[str, Any], report: ImportReport) -> None:
+        self.values, self.report = values, report
+        self.longer: set[str] = set()
+        self.n = 0
+        size = self.number("n_l" if "n_l" in values else "n")
+        if not 1 <= size <= MAX_LINKS or size != int(size):
+            raise ModelError(
+                f"{report.file}: n = {size:g} must be a whole number of links from 1 to {MAX_LINKS}"
+            )
+        self.n = int(size)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def fail(self, name: str, text: str) -> ModelError:
+        return ModelError(f"{self.report.file}: {name} {text}")
+
+    def numbers(self, name: str) -> Array:
+        if name not in self.values:
+            raise self.fail(
+                name,
+                f"is missing; a ReDySim model has n, {', '.join(_NEEDED)}, g and "
+                f"{', '.join(_MOMENTS)}",
+            )
+        try:
+            a = np.asarray(self.values[name], dtype=np.float64).ravel(order="F")
+        except (TypeError, ValueError):
+            raise self.fail(name, "is not numeric") from None
+        if not np.isfinite(a).all():
+            raise self.fail(
+                f"{name}({int(np.flatnonzero(~np.isfinite(a))[0]) + 1})", "is not finite"
+            )
+        if (large := np.flatnonzero(np.abs(a) > LARGEST)).size:
+            raise self.fail(
+                f"{name}({int(large[0]) + 1})",
+                f"is {a[large[0]]:g}; numbers here stay below {LARGEST:.0e}",
+            )
+        return a
+
+    def number(self, name: str) -> float:
+        a = self.numbers(name)
+        if a.size != 1:
+            raise self.fail(name, f"has {a.size} numbers; it must have one")
+        return float(a[0])
+
+    def vector(self, name: str, default: float | None = None) -> list[float]:
+        """One number per link."""
+        if default is not None and name not in self:
+            return [default] * self.n
+        a = self.numbers(name)
+        if a.size < self.n:
+            raise self.fail(name, f"has {a.size} numbers for {self.n} links")
+        if a.size > self.n and name not in self.longer:
+            self.longer.add(name)
+            self.report.ignored(
+                name, f"has {a.size} numbers for {self.n} links; those beyond are left out"
+            )
+        return [float(x) for x in a[: self.n]]
+
+    def choices(self, name: str, default: float) -> list[bool]:
+        values = self.vector(name, default)
+        for k, x in enumerate(values):
+            if x not in (0.0, 1.0):
+                raise self.fail(f"{name}({k + 1})", f"is {x:g}; it must be 0 or 1")
+        return [x == 1.0 for x in values]
+
+    def rows(self, floating: bool) -> list[tuple[float, float, float, float]]:
+        """alpha, a, b and theta of every link; theta is 0 where there is none."""
+        th = [0.0] * self.n if floating else self.vector("th", 0.0)
+        return list(zip(self.vector("alp"), self.vector("a"), self.vector("b"), th, strict=True))
+
+    def coordinates(self) -> list[float]:
+        """th where a joint turns, b where it slides: where a fixed robot starts."""
+        columns = zip(self.turns(False), self.vector("th", 0.0), self.vector("b"), strict=True)
+        return [th if turns else b for turns, th, b in columns]
+
+    def turns(self, floating: bool) -> list[bool]:
+        return [True] * self.n if floating else self.choices("r", 1.0)
+
+    def actuated(self, floating: bool) -> list[bool]:
+        """Which links are driven. Of a floating robot aj may leave out the base, which never is."""
+        if "aj" in self and floating and self.numbers("aj").size == self.n - 1:
+            self.values = {**self.values, "aj": [0.0, *self.numbers("aj")]}
+        return self.choices("aj", 1.0)
+
+    def check_joints(self, floating: bool) -> None:
+        """n_j of the book: one variable per joint, six of a floating base."""
+        for k, x in enumerate(self.vector("n_j", 1.0)):
+            if x != (6.0 if floating and k == 0 and "n_j" in self else 1.0):
+                raise self.fail(
+                    f"n_j({k + 1})",
+                    f"is {x:g}, but link {k + 1} has one DH row, which is one axis; write a row "
+                    "for each variable of the joint, all but the last of them without mass",
+                )
+
+    def parents(self, floating: bool) -> list[int]:
+        """Zero-based parents, -1 for the ground. Parents come first, and a floating robot has one
+        base.
+        """
+        out = []
+        for k, x in enumerate(self.vector("bt")):
+            if x != int(x) or not 0 <= x <= k:
+                raise self.fail(
+                    f"bt({k + 1})",
+                    f"is {x:g}; the parent of link {k + 1} is 0 (the ground) or a link before it",
+                )
+            if floating and (x == 0) != (k == 0):
+                raise self.fail(
+                    f"bt({k + 1})",
+                    f"is {x:g}; of a floating robot link 1 is the base, and only it has the parent "
+                    "0",
+                )
+            out.append(int(x) - 1)
+        return out
+
+    def gravity(self) -> list[float]:
+        a = self.numbers("g")
+        if a.size != 3:
+            raise self.fail("g", f"has {a.size} numbers; an acceleration has three, in m/s^2")
+        return [float(x) for x in a]
+
+
+def _closed(
+    given: _Variables, floating: bool, beside: Mapping[str, str]
+) -> tuple[tuple[Loop, ...], dict[int, Array]]:
+    """The loops of a closed model and where its links hang on the ground, from the files beside;
+    what could not be had is in the report.
+    """
+    report = given.report
+    parents = given.parents(floating)
+    ground = [k for k, parent in enumerate(parents) if parent < 0 and not floating]
+    hinges, rest = redysim_loops.hinges(beside.get("for_kine.m", ""), ground)
+    for k, place in hinges.items():
+        where = ", ".join(f"{x:g}" for x in place)
+        report.note("for_kine.m", f"link{k + 1} hangs on the ground at ({where}) m")
+    for line in rest:
+        report.ignored("for_kine.m", f"no constant hinge: {line[:60]}")
+    try:
+        if floating:
+            raise ModelError("the rows of a floating base are not understood")
+        if "jacobian.m" not in beside:
+            raise ModelError("there is no jacobian.m beside it")
+        if "th" not in given:
+            raise ModelError("th, the angles at which they close, is missing")
+        tree = redysim_loops.PlaneTree(given.rows(floating), parents, given.turns(floating), hinges)
+        J = redysim_loops.jacobian(beside["jacobian.m"], "jacobian.m", given.values)
+        names = [f"link{k + 1}" for k in range(given.n)]
+        th = np.array(given.coordinates())
+        loops, moved = redysim_loops.loops(redysim_loops.closures(J, tree), tree, th, names)
+    except ModelError as error:
+        report.ignored("jacobian.m", f"{OPEN} ({error})", moves=True)
+        return (), hinges
+    for k, place in moved.items():
+        where = ", ".join(f"{x:.6g}" for x in place)
+        report.assumed(
+            "for_kine.m",
+            f"link{k + 1} hangs on the ground at ({where}) m, so that th closes the loop",
+        )
+    for loop in loops:
+        ends = " and ".join(end.link or "the ground" for end in (loop.first, loop.second))
+        report.note("jacobian.m", f"{loop.name} closes {ends}: its rows are their velocities")
+    return loops, hinges | moved
+
+
+def _links(
+    given: _Variables, floating: bool, legged: bool, hinges: Mapping[int, Array]
+) -> list[LinkSpec]:
+    rows, turns, actuated = given.rows(floating), given.turns(floating), given.actuated(floating)
+    dx, dy, dz, mass = (given.vector(key) for key in ("dx", "dy", "dz", "m"))
+    given.check_joints(floating)
+    xx, yy, zz, xy, yz, zx = (
+        given.vector(key, 0.0 if key in _MOMENTS[3:] else None) for key in _MOMENTS
+    )
+    parents = given.parents(floating)
+    lengths, tips = (given.vector(key, 0.0) for key in ("al", "alt" if floating else "al"))
+    leaves = set(range(given.n)) - set(parents)
+    links = []
+    for k in range(given.n):
+        if floating and k == 0:
+            joint = Joint("base", "free_euler", sequence=BASE_SEQUENCE, actuated=False)
+        else:
+            alpha, a, b, theta = rows[k]
+            placement = modified_dh(alpha, a, *((b, 0.0) if turns[k] else (0.0, theta)))
+            if k in hinges:
+                placement = Frame(placement.rotation, hinges[k])
+            joint = Joint(
+                f"joint{k + 1}",
+                "revolute" if turns[k] else "prismatic",
+                placement,
+                actuated=actuated[k],
+            )
+        com = np.array([dx[k], dy[k], dz[k]])
+        tensor = np.array([[xx[k], xy[k], zx[k]], [xy[k], yy[k], yz[k]], [zx[k], yz[k], zz[k]]])
+        heel, tip = (tips[k] - lengths[k], tips[k]) if floating else (0.0, lengths[k])
+        points = _contact(f"link{k + 1}", heel, tip) if legged and k in leaves else ()
+        shapes = _shapes(com, heel, tip, floating) if mass[k] > 0.0 else ()
+        name = "base" if floating and k == 0 else f"link{k + 1}"
+        parent = (
+            None
+            if parents[k] < 0
+            else "base"
+            if floating and parents[k] == 0
+            else f"link{parents[k] + 1}"
+        )
+        links.append(LinkSpec(name, parent, joint, mass[k], com, tensor, shapes, points))
+    return links
+
+
+def _contact(
+    link: str, heel: float, tip: float
+) -> tuple[tuple[str, tuple[float, float, float]], ...]:
+    """Points that may touch the ground: the tip, and the other end of a foot that reaches to both
+    sides of its joint.
+    """
+    found = [(f"{link}_tip", (tip, 0.0, 0.0))]
+    return tuple(found if abs(heel) < 1e-9 else [*found, (f"{link}_heel", (heel, 0.0, 0.0))])
+
+
+def _shapes(com: Array, heel: float, tip: float, floating: bool) -> tuple[Shape, ...]:
+    """A rod: between heel and tip along x where ReDySim says so, else from the origin to twice the
+    mass centre.
+    """
+    size = float(np.linalg.norm(com))
+    if floating and tip > heel:
+        centre, length, direction = (
+            np.array([(heel + tip) / 2.0, 0.0, 0.0]),
+            tip - heel,
+            np.array([1.0, 0.0, 0.0]),
+        )
+    elif size > 0.0:
+        centre, length, direction = com, 2.0 * size, com / size
+    elif tip > 0.0:
+        centre, length, direction = np.array([tip / 2.0, 0.0, 0.0]), tip, np.array([1.0, 0.0, 0.0])
+    else:
+        return (Shape("sphere", (0.02,)),)
+    return (Shape("capsule", (0.06 * length, length), Frame(align_z(direction), centre)),)
+
+
+def _ground(given: _Variables) -> dict[str, Any]:
+    """Ground parameters by name; ``axes`` are the world axes [vertical, along, across], 1 for x."""
+    values = given.numbers("g_prop")
+    if values.size < 8:
+        raise given.fail(
+            "g_prop",
+            f"has {values.size} numbers; it must have K, Cv, vz_max, mu, Ch and three axes",
+        )
+    axes = [float(x) for x in values[5:8]]
+    if sorted(axes) != [1.0, 2.0, 3.0]:
+        listed = ", ".join(f"{x:g}" for x in axes)
+        raise given.fail(
+            "g_prop(6:8)",
+            f"is {listed}; the axes [vertical, along, across] are 1, 2 and 3 in some order",
+        )
+    return {
+        **dict(zip(_GROUND, map(float, values), strict=False)),
+        "axes": tuple(int(x) for x in axes),
+    }
+
+
+_USER_CODE: Final = (
+    (
+        "torque.m",
+        "a control law is user code; write a function (t, q, v) -> tau and give it to "
+        "rf.simulate(m, t_end, control=…)",
+    ),
+    (
+        "trajectory.m",
+        "a motion is user code; rf.motion has ReDySim's cycloid and others, for rf.control and "
+        "rf.simulate",
+    ),
+)
+
+
+def _tell(given: _Variables, floating: bool, legged: bool, kept: Mapping[str, Any]) -> None:
+    """What the report says of the dialect."""
+    report = given.report
+    for file, text in _USER_CODE:
+        report.ignored(file, text)
+    start = (
+        'the values of th are in m.metadata["redysim"]'
+        if "th" in kept
+        else "q0 and v0 are arrays in Python"
+    )
+    report.ignored("initials.m", f"the initial state is user code; {start}")
+    if kept.get("type") == 1.0:
+        report.ignored("inv_kine.m", "the dependent joints follow from the loops: m.assemble()")
+    if legged:
+        report.note(
+            "g_prop",
+            "the ground is no part of the model; give ground=rf.contact.Firm.of_redysim(m) to "
+            "rf.simulate",
+        )
+    if not floating and "r" not in given:
+        report.assumed("r", "an older file without joint types: all joints turn")
+    if floating:
+        _tell_base(given)
+
+
+def _tell_base(given: _Variables) -> None:
+    report = given.report
+    if any(x != 0.0 for key in ("alp", "a", "b") for x in given.vector(key)[:1]):
+        report.ignored(
+            "alp, a, b",
+            "the row of the base is not used, as in ReDySim: its frame is the one that the state "
+            "moves",
+        )
+    report.note(
+        "base",
+        "q starts with [x y z, phi theta psi], R = Rz(phi) Rx(theta) Ry(psi), v with their rates, "
+        "as in statevar",
+    )
+    if "nq" in given and given.number("nq") == 0.0:
+        text = (
+            "a planar robot, but ReDySim integrates all six coordinates of its base, so they stay; "
+            "base='planar' leaves x, y, phi"
+        )
+        report.note("nq", text)

@@ -1,0 +1,158 @@
+"""Derivatives of every algorithm of a robot, from a program that differentiates its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.codegen.backend import Unrolled
+from ramify.codegen.cache_keys import digest
+from ramify.codegen.target import llvm_available
+from ramify.core.arrays import Array, real, together
+from ramify.core.errors import StateError
+from ramify.dynamics.parameters import packed, rigid_parameters
+from ramify.kernels.columns import Which
+from ramify.kernels.make import algorithm_of, kernel
+from ramify.kernels.robot_keys import robot_key
+from ramify.model.configuration import configuration, unit_rates
+from ramify.model.robot import Robot
+from ramify.trace.differentiate import tangent
+from ramify.trace.interpret import interpret
+from ramify.trace.program import Port, Program
+
+_COMPILED: Final = 30_000
+"""Nodes up to which a program is compiled; a larger one is interpreted."""
+
+
+class _Tangent:
+    """The derivative of an algorithm along a direction in all its inputs."""
+
+    def __init__(
+        self, robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()
+    ) -> None:
+        self.of: Program = kernel(robot, name, which=which, parameters=parameters).program
+        self.program = tangent(self.of, range(len(self.of.inputs)))
+        key = digest("tangent", name, robot_key(robot), repr(which), *parameters)
+        self._code = Unrolled(lambda: self.program, lambda: key, f"{name}_tangent")
+        self._compiles = llvm_available() and len(self.program.order) <= _COMPILED
+
+    def __call__(self, inputs: Sequence[Array], directions: Sequence[Array]) -> list[Array]:
+        """Rows (N, size) of all outputs' rates."""
+        rows = [np.ascontiguousarray(x) for x in (*inputs, *directions)]
+        if not self._compiles:
+            return interpret(self.program, rows)
+        out = [np.empty((len(rows[0]), port.size)) for port in self.program.outputs]
+        self._code.run(rows, out, 0, len(rows[0]))
+        return out
+
+
+def _tangent(robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()) -> _Tangent:
+    algorithm_of(robot, name)
+    key = f"tangent of {name}:{which}{parameters or ''}"
+    found: _Tangent | None = robot.memo.get(key)
+    if found is None:
+        found = robot.memo.setdefault(key, _Tangent(robot, name, which, parameters))
+    return found
+
+
+def derivatives(
+    robot: Robot,
+    name: str,
+    inputs: Sequence[ArrayLike],
+    which: Which = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+) -> tuple[tuple[Any, ...], ...]:
+    """See Model.derivatives."""
+    if parameters is not None:
+        return _by_parameters(robot, name, inputs, which, parameters)
+    return _slopes(robot, name, _tangent(robot, name, which), inputs)
+
+
+def _by_parameters(
+    robot: Robot,
+    name: str,
+    inputs: Sequence[ArrayLike],
+    which: Which,
+    parameters: Mapping[str, ArrayLike],
+) -> tuple[tuple[Any, ...], ...]:
+    """The same, with the last column of every result by parameter."""
+    known = rigid_parameters(robot)
+    names, values = packed(known, parameters, robot.name)
+    found = _slopes(robot, name, _tangent(robot, name, which, names), [*inputs, values])
+    ends = np.cumsum([known[key].size for key in names])[:-1].tolist()
+    return tuple(
+        (*by, dict(zip(names, np.split(last, ends, axis=-1), strict=True))) for *by, last in found
+    )
+
+
+def _slopes(
+    robot: Robot, name: str, made: _Tangent, inputs: Sequence[ArrayLike]
+) -> tuple[tuple[Array, ...], ...]:
+    given, lead = _given(robot, name, made.of.inputs, inputs)
+    states = len(given[0])
+    slopes: list[list[Array]] = [[] for _ in made.of.outputs]
+    for i, port in enumerate(made.of.inputs):
+        units = unit_rates(robot, given[0]) if port.name == "q" else np.eye(port.size)[None]
+        many = units.shape[1]
+        directions = [
+            np.broadcast_to(units if i == k else 0.0, (states, many, p.size)).reshape(-1, p.size)
+            for k, p in enumerate(made.of.inputs)
+        ]
+        found = made([np.repeat(x, many, axis=0) for x in given], directions)
+        for rates, out, listed in zip(found, made.of.outputs, slopes, strict=True):
+            by = np.moveaxis(rates.reshape(states, many, *out.shape), 1, -1)
+            listed.append(np.ascontiguousarray(by).reshape(*lead, *out.shape, many))
+    return tuple(tuple(listed) for listed in slopes)
+
+
+def derivative_along(
+    robot: Robot,
+    name: str,
+    inputs: Sequence[ArrayLike],
+    directions: Sequence[ArrayLike],
+    which: Which = None,
+) -> tuple[Array, ...]:
+    """See Model.derivative_along."""
+    made = _tangent(robot, name, which)
+    ports = tuple(
+        Port(f"d{p.name}", (robot.nv,) if p.name == "q" else p.shape) for p in made.of.inputs
+    )
+    rows, lead = _given(robot, name, (*made.of.inputs, *ports), [*inputs, *directions])
+    given, along = rows[: len(ports)], rows[len(ports) :]
+    for i, port in enumerate(made.of.inputs):
+        if port.name == "q":
+            along[i] = np.einsum("nk,nki->ni", along[i], unit_rates(robot, given[i]))
+    found = made(given, along)
+    return tuple(
+        rates.reshape(*lead, *port.shape)
+        for rates, port in zip(found, made.of.outputs, strict=True)
+    )
+
+
+def _given(
+    robot: Robot, name: str, ports: Sequence[Port], inputs: Sequence[ArrayLike]
+) -> tuple[list[Array], tuple[int, ...]]:
+    """Inputs as rows (N, size), and the shape of their batch."""
+    if len(inputs) != len(ports):
+        listed = ", ".join(port.name for port in ports)
+        raise StateError(f"{name} takes {len(ports)} arrays ({listed}); it was given {len(inputs)}")
+    arrays: list[Array] = []
+    for port, x in zip(ports, inputs, strict=True):
+        a = configuration(robot, "q", x) if port.name == "q" else real(port.name, x)
+        at = a.ndim - len(port.shape)
+        if at < 0 or a.shape[at:] != port.shape or not np.isfinite(a).all():
+            want = ", ".join(["...", *map(str, port.shape)])
+            raise StateError(
+                f"{name}: {port.name} has shape {a.shape}; {robot.name!r} needs ({want}), finite"
+            )
+        arrays.append(a)
+    leads = [a.shape[: a.ndim - len(p.shape)] for a, p in zip(arrays, ports, strict=True)]
+    lead = together(**{p.name: shape for p, shape in zip(ports, leads, strict=True)})
+    rows = [
+        np.broadcast_to(a, (*lead, *p.shape)).reshape(-1, p.size)
+        for a, p in zip(arrays, ports, strict=True)
+    ]
+    return rows, lead

@@ -1,0 +1,189 @@
+"""Questions that take more than a call of one kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.codegen.kernel import Kernel
+from ramify.core.arrays import Array, numbers, real, together
+from ramify.core.errors import RamifyError, StateError
+from ramify.dynamics.parameters import packed, rigid_parameters
+from ramify.kernels.make import kernel
+from ramify.model.answers import UDU, Energy, FramePose, Kinematics, Momentum
+from ramify.model.configuration import checked, configuration
+from ramify.model.robot import Robot
+
+
+class Jacobians(dict[str, tuple[Kernel, Array] | None]):
+    """By the name of a link: the kernel of its body's Jacobian, and the link's origin in the body;
+    None for links of the base.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+
+    def __missing__(self, link: str) -> tuple[Kernel, Array] | None:
+        body, at = _point_of(self._robot, link, ORIGIN)
+        found = (kernel(self._robot, "jacobian", which=body), at) if body >= 0 else None
+        self[link] = found
+        return found
+
+
+ORIGIN: Final = (0.0, 0.0, 0.0)
+
+
+def _point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
+    """Body and point in its frame for a point of a link, which may be merged into its body."""
+    body, frame = model.attachment(link)
+    at = real("point", point)
+    if at.shape[-1:] != (3,):
+        raise StateError(
+            f"point has shape {at.shape}; it must be (..., 3), in m, in the frame of {link!r}"
+        )
+    return body, at @ frame.rotation.T + frame.position
+
+
+def jacobian(model: Robot, q: ArrayLike, link: str, point: ArrayLike = ORIGIN) -> Array:
+    """See Model.jacobian."""
+    body, at = _point_of(model, link, point)
+    if body < 0:
+        lead = together(q=configuration(model, "q", q).shape[:-1], point=at.shape[:-1])
+        return np.zeros((*lead, 6, model.nv))
+    found: Array = kernel(model, "jacobian", which=body)(q, at)
+    return found
+
+
+def jacobian_rate(
+    model: Robot, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike = ORIGIN
+) -> Array:
+    """See Model.jacobian_rate."""
+    body, at = _point_of(model, link, point)
+    if body < 0:
+        lead = together(
+            q=configuration(model, "q", q).shape[:-1], v=checked(model, "v", v, model.nv).shape[:-1]
+        )
+        return np.zeros((*lead, 6))
+    found: Array = kernel(model, "jacobian_rate", which=body)(q, v, at)
+    return found
+
+
+def energy(model: Robot, q: ArrayLike, v: ArrayLike) -> Energy:
+    """See Model.energy."""
+    found: Energy = kernel(model, "energy")(q, v)
+    return found
+
+
+def momentum(model: Robot, q: ArrayLike, v: ArrayLike) -> Momentum:
+    """See Model.momentum."""
+    found: Momentum = kernel(model, "momentum")(q, v)
+    return found
+
+
+def kinematics(model: Robot, q: ArrayLike) -> Kinematics:
+    """See Model.kinematics."""
+    found: Kinematics = kernel(model, "kinematics")(q)
+    return found
+
+
+def pose(model: Robot, q: ArrayLike, name: str) -> FramePose:
+    """See Model.pose."""
+    body, frame = model.attachment(name)
+    if body < 0:
+        lead = configuration(model, "q", q).shape[:-1]
+        R, p = (np.broadcast_to(x, (*lead, *x.shape)) for x in (frame.rotation, frame.position))
+        return FramePose(np.array(R), np.array(p))
+    poses = kinematics(model, q)
+    R, p = poses.rotation[..., body, :, :], poses.position[..., body, :]
+    return FramePose(R @ frame.rotation, R @ frame.position + p)
+
+
+def varied(model: Robot, name: str, parameters: Mapping[str, ArrayLike], *inputs: ArrayLike) -> Any:
+    """What an algorithm gives where constants of the robot have other values, one a state."""
+    names, values = packed(rigid_parameters(model), parameters, model.name)
+    return kernel(model, name, parameters=names)(*inputs, values)
+
+
+def applied_wrenches(model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike) -> Array:
+    """External wrenches by link (..., links, 6) from wrenches by name; one on a merged link is
+    moved to its body's origin.
+    """
+    if not isinstance(wrenches, Mapping):
+        raise StateError(
+            f"wrenches must map body names to arrays (..., 6); it is a {type(wrenches).__name__}"
+        )
+    given: list[tuple[int, Array]] = []
+    for name, value in wrenches.items():
+        body, frame = model.attachment(name)
+        w = numbers(f"the wrench on {name!r}", value, 6, "[moment; force]")
+        if body < 0:
+            continue  # the base does not move
+        if frame.position.any():
+            arm = kinematics(model, q).rotation[..., body, :, :] @ frame.position
+            n, f = np.broadcast_arrays(w[..., :3] + np.cross(arm, w[..., 3:]), w[..., 3:])
+            w = np.concatenate([n, f], axis=-1)
+        given.append((model.skeleton.last[body], w))
+    batch = together(**{f"wrench {i}": w.shape[:-1] for i, (_, w) in enumerate(given)})
+    out = np.zeros((*batch, len(model.skeleton.links), 6))
+    for link, w in given:
+        out[..., link, :] += w
+    return out
+
+
+def inverse_dynamics(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None
+) -> Array:
+    """tau of a tree under external wrenches: see Model.inverse_dynamics."""
+    if not wrenches:
+        return kernel(model, "inverse_dynamics")(q, v, a)
+    return kernel(model, "inverse_dynamics_wrenches")(q, v, a, applied_wrenches(model, wrenches, q))
+
+
+def reactions(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Mapping[str, ArrayLike] | None
+) -> Array:
+    """See Model.reactions."""
+    found: Array = kernel(model, "reactions")(q, v, a, applied_wrenches(model, wrenches or {}, q))
+    return found
+
+
+def udu(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
+    """See Model.udu."""
+    found: UDU = kernel(model, "udu")(q)
+    if _level(level) == "joint":
+        return found
+    # the part of U inside the modules: block D is within D within', block U is U within^-1
+    within = found.U * _module_blocks(model)
+    U = _solved(within.swapaxes(-1, -2), found.U.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return UDU(U, within @ found.D @ within.swapaxes(-1, -2))
+
+
+def udu_inverse(model: Robot, q: ArrayLike, level: Literal["joint", "module"]) -> UDU:
+    """See Model.udu_inverse."""
+    found: UDU = kernel(model, "udu_inverse")(q)
+    if _level(level) == "joint":
+        return found
+    within = found.U * _module_blocks(model)
+    return UDU(_solved(within, found.U), within.swapaxes(-1, -2) @ found.D @ within)
+
+
+def _solved(A: Array, B: Array) -> Array:
+    return np.linalg.solve(A, B).astype(np.float64, copy=False)
+
+
+def _level(level: str) -> str:
+    if level not in ("joint", "module"):
+        raise RamifyError(f"level {level!r} must be 'joint' or 'module'")
+    return level
+
+
+def _module_blocks(model: Robot) -> Array:
+    """(nv, nv): one where two coordinates belong to the same module."""
+    of_body = {b: module.index for module in model.modules for b in module.bodies}
+    index = np.array(
+        [of_body[b] for b, body in enumerate(model.bodies) for _ in range(body.joint.dof)]
+    )
+    return (index[:, None] == index[None, :]).astype(np.float64)

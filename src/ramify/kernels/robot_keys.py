@@ -1,0 +1,71 @@
+"""The keys of compiled code: every number and word of a robot that a kernel depends on, and nothing
+else.
+
+The compiler adds what does not depend on the robot: all sources of this package, the CPU and its
+features, the width, the version of LLVM (``ramify.codegen.cache_keys``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from ramify.codegen.cache_keys import digest
+from ramify.core.records import flatten
+from ramify.dynamics.closure import closures
+from ramify.dynamics.tree import tree_of
+from ramify.kernels.layouts import Arranged
+from ramify.model.driven import driven
+from ramify.model.robot import Robot, once
+
+
+def kernel_key(
+    robot: Robot,
+    name: str,
+    extras: Sequence[Sequence[float]] = (),
+    layout: Sequence[Arranged] = (),
+    parameters: Sequence[str] = (),
+) -> str:
+    """The key of an algorithm's kernel for a robot; ``extras`` are the columns that say which body
+    or joints are meant, ``layout`` the order of the results, ``parameters`` the constants that are
+    inputs.
+    """
+    return digest(
+        name,
+        robot_key(robot),
+        _bytes(x for column in extras for x in column),
+        *(_bytes([result.source, *result.places]) for result in layout),
+        *parameters,
+    )
+
+
+@once
+def robot_key(robot: Robot) -> str:
+    """A digest of all constants of a robot that its dynamics depend on: links, parents, root,
+    gravity, loops, drives.
+    """
+    tree = tree_of(robot)
+    parts: list[str | bytes] = [
+        _bytes(x for link in tree.links for x in flatten(link)),
+        " ".join(type(link).__name__ for link in tree.links),
+        np.array(tree.parents, dtype=np.int64).tobytes(),
+        _bytes([*flatten(tree.root), *flatten(tree.gravity)]),
+    ]
+    for closure in closures(robot):
+        loop = closure.loop
+        parts += [" ".join([loop.kind, *loop.rows]), _bytes([loop.ratio, loop.offset, loop.length])]
+        for end in (closure.first, closure.second):
+            parts.append(_bytes([end.link, *flatten(end.frame)]))
+        parts += [
+            _bytes(x for move in closure.moves for x in move),
+            _bytes(closure.sizes),
+            _bytes(closure.geared),
+        ]
+    if robot.loops:
+        parts.append(_bytes(driven(robot).v))
+    return digest(*parts)
+
+
+def _bytes(numbers: Iterable[float]) -> bytes:
+    return np.array([float(x) for x in numbers], dtype=np.float64).tobytes()

@@ -1,0 +1,175 @@
+"""The rolled tier: one compiled traversal per algorithm serves every robot, whose numbers it reads
+from memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ramify.codegen.backend import Backend, RobotTable, Rolled, RolledKernels, Spread
+from ramify.codegen.staged import Staged
+from ramify.core.arrays import Array
+from ramify.core.records import flatten
+from ramify.core.spatial import Vec3
+from ramify.dynamics.tree import Tree, tree_of
+from ramify.dynamics.trunk import FREE, split
+from ramify.kernels.algorithms import ALGORITHMS, Algorithm
+from ramify.kernels.text import QUATERNION
+from ramify.model.body import Body
+from ramify.model.frame import Frame
+from ramify.model.joint import Joint
+from ramify.model.link import BallLink
+from ramify.model.robot import Robot
+from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
+from ramify.trace.traversals import Argument, RolledProgram, RolledTree
+
+
+def rolled(
+    algorithm: Algorithm, model: Robot, tree: Tree, extras: Sequence[Sequence[float]]
+) -> Backend:
+    """The loops of an algorithm with one robot's numbers: over its limbs alone where it has a text
+    for a trunk that carries them.
+    """
+    if algorithm.name == "forward_dynamics_derivatives":
+        inertia, slopes = (
+            rolled(ALGORITHMS[name], model, tree, ())
+            for name in ("inertia_and_bias", "inverse_dynamics_slopes")
+        )
+        assert isinstance(inertia, Rolled)
+        assert isinstance(slopes, Rolled)
+        return Staged(inertia, slopes, tree.parents, model.nq)
+    flying = split(tree) if _flies(algorithm, tree) else None
+    trunk, tree = flying or (None, tree)
+    links = [
+        link if not tree.balls or isinstance(link, BallLink) else as_ball(link, 0.0, Frame())
+        for link in tree.links
+    ]
+    constants = np.array([flatten(link) for link in links])
+    whole = (tree.root, tree.gravity, *(() if trunk is None else (trunk,)))
+    columns = np.array(extras, dtype=np.float64).T if len(extras) else np.zeros((1, 1))
+    robot = RobotTable(tree.parents, constants, columns, np.array(flatten(whole)))
+    balls = model.skeleton.ball[0 if trunk is None else FREE :]
+    spread = [
+        _spread(balls, p, trunk is not None) if tree.balls and p.per in QUATERNION else None
+        for p in algorithm.inputs
+    ]
+    name = algorithm.name if algorithm.rolls else "udu_inverse"
+    by_body = arranged(algorithm, model)
+    loops = Rolled(rolled_kernels(name, tree.balls, trunk is not None, by_body), robot, spread)
+    return loops if algorithm.rolls else _RolledInverse(loops, len(links))
+
+
+def arranged(algorithm: Algorithm, model: Robot) -> bool:
+    """Whether loops write a matrix with columns for the bodies as users get it: every link, or
+    every link of the limbs, is a body.
+    """
+    if not any(p.per == "pair" and p.count > 1 for p in algorithm.outputs):
+        return False
+    links, bodies = len(model.skeleton.links), len(model.bodies)
+    return links == bodies or (links == bodies + FREE - 1 and _flies(algorithm, tree_of(model)))
+
+
+def _flies(algorithm: Algorithm, tree: Tree) -> bool:
+    return algorithm.on_trunk is not None and len(tree.links) > FREE and split(tree) is not None
+
+
+def _spread(balls: Sequence[int], port: Argument, trunk: bool) -> Spread:
+    """Five entries per link for the loops of robots with quaternions: see BallLink."""
+    lead = FREE + 1 if trunk else 0
+    rest = np.concatenate([np.zeros(lead), np.tile([0.0, *QUATERNION[port.per]], len(balls))])
+    places = list(range(lead))
+    for k, ball in enumerate(balls):
+        first = lead + 5 * k
+        places += [first] if ball == 0 else range(first + 1, first + 5) if ball == 1 else []
+    return Spread(rest, places)
+
+
+@cache
+def rolled_kernels(
+    name: str, balls: bool, trunk: bool = False, by_body: bool = False
+) -> RolledKernels:
+    """The loops of an algorithm, for every robot with or without quaternions or a trunk.
+    ``by_body``: a trunk has one column of a matrix with several numbers per pair.
+    """
+    variant = f"balls {balls} trunk {trunk} by body {by_body}"
+    return RolledKernels(lambda: _loop_program(name, balls, trunk, by_body), name, variant)
+
+
+def _sample(*kinds: str) -> Skeleton:
+    """A chain of joints: only the shape of its records matters."""
+    return build_skeleton(
+        tuple(Body(f"any{i}", i - 1, Joint(f"any{i}", kind)) for i, kind in enumerate(kinds))
+    )
+
+
+def _loop_program(name: str, balls: bool, trunk: bool, by_body: bool) -> RolledProgram:
+    algorithm = ALGORITHMS[name]
+    skeleton = _sample("ball" if balls else "revolute")
+    tree = RolledTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
+    columns: list[Any] = []
+    ports = [_rolled_port(p, balls, trunk) for p in algorithm.inputs]
+    heads: list[Any] = []
+    for i, port in enumerate(ports):
+        heads.append([tree.graph.symbol(("lane", i, j)) for j in range(port.lead)])
+        if port.per == "state":
+            columns.append([tree.graph.symbol(("lane", i, j)) for j in range(port.count)])
+        else:
+            template = 0.0 if port.count == 1 else (0.0,) * port.count
+            columns.append(tree.column(template, [("in", i, j) for j in range(port.count)]))
+    extras = [tree.column(0.0, [("extra", i)]) for i in range(len(algorithm.extras))]
+    if trunk:
+        assert algorithm.on_trunk is not None
+        free = _sample("free")
+        o = Vec3(0.0, 0.0, 0.0)
+        flying = split(Tree(free.links, free.parents, as_pose(free.root), o, True))
+        assert flying is not None
+        found = algorithm.on_trunk(tree, tree.shared(flying[0]), *heads, *columns, *extras)
+    else:
+        found = algorithm.text(tree, *columns, *extras)
+    for i, value in enumerate(found):
+        tree.output(i, value)
+    outputs = [
+        replace(p, lead=FREE, aside=1 if by_body else None) if trunk and p.per != "state" else p
+        for p in algorithm.outputs
+    ]
+    program = tree.program(name, ports, outputs, len(algorithm.extras))
+    return replace(program, quaternions=(FREE // 2,)) if trunk else program
+
+
+def _rolled_port(port: Argument, balls: bool, trunk: bool) -> Argument:
+    """An input as the loops read it."""
+    if port.per in QUATERNION:
+        return Argument(port.name, "link", 5 if balls else 1, FREE + 1 if trunk else 0)
+    return replace(port, lead=FREE * port.count) if trunk and port.per == "link" else port
+
+
+class _RolledInverse:
+    """The inverse of the inertia matrix from the loops of its factors, U^-T D^-1 U^-1 (5.38)."""
+
+    tier = "rolled"
+
+    def __init__(self, factors: Rolled, links: int) -> None:
+        self._factors = factors
+        self._links = links
+
+    def llvm_ir(self, width: int) -> str:
+        """LLVM text of the factors."""
+        return self._factors.llvm_ir(width)
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        n, states = self._links, stop - start
+        rows, d = np.empty((states, n * n)), np.empty((states, n))
+        flags = self._factors.run([a[start:stop] for a in inputs], [rows, d], 0, states)
+        U = rows.reshape(states, n, n)
+        with np.errstate(all="ignore"):  # what is not finite has been flagged
+            np.matmul(
+                U.transpose(0, 2, 1),
+                U * d[:, :, None],
+                out=outputs[0][start:stop].reshape(states, n, n),
+            )
+        return flags

@@ -1,0 +1,183 @@
+"""Dynamics of closed systems as the model's methods give them: kernels called, what they tell
+checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.codegen.kernel import Kernel
+from ramify.core.arrays import Array, numbers
+from ramify.core.errors import LoopError, StateError
+from ramify.dynamics.closure import names, reach
+from ramify.kernels.closed import OPEN, SLIP, UNMET
+from ramify.kernels.make import kernel
+from ramify.kernels.queries import applied_wrenches
+from ramify.loops.constraints import RANK, column_sizes, constraints, row_sizes
+from ramify.model.robot import Robot
+
+Wrenches = Mapping[str, ArrayLike] | None
+
+
+def forward_dynamics(
+    model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
+) -> tuple[Array, Array]:
+    """(a, multipliers); LoopError where q is open."""
+    found = multipliers(model, q, v, tau, wrenches)
+    refuse_open(model, q)
+    return found
+
+
+def closed_accelerations(
+    model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
+) -> Array:
+    """a alone; LoopError where q is open."""
+    if wrenches is None:
+        try:
+            return _checked(model, "forward_dynamics_if_closed").call(q, v, tau)
+        except StateError:  # open loops are NaN; what else is wrong is said by the other way
+            pass
+    name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
+    found: Array = kernel(model, name)(q, v, tau, *given)
+    refuse_open(model, q)
+    return found
+
+
+def _checked(model: Robot, name: str) -> Kernel:
+    """A kernel that looks at the posture itself, so that one compiled call does."""
+    found: Kernel | None = model.memo.get(name)
+    return found if found is not None else kernel(model, name)
+
+
+def closed_forces(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches
+) -> Array:
+    """tau alone; LoopErrors as in ``inverse_dynamics``."""
+    if wrenches is None:
+        try:
+            return _checked(model, "inverse_dynamics_if_closed").call(q, v, a)
+        except StateError:
+            pass
+    return inverse_dynamics(model, q, v, a, wrenches)[0]
+
+
+def multipliers(
+    model: Robot, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches
+) -> tuple[Array, Array]:
+    """(a, multipliers), whether q is closed or not."""
+    name, given = ("forward_dynamics", ()) if wrenches is None else _under(model, wrenches, q)
+    found: tuple[Array, Array] = kernel(model, f"{name}_multipliers")(q, v, tau, *given)
+    return found
+
+
+def _under(
+    model: Robot, wrenches: Mapping[str, ArrayLike], q: ArrayLike
+) -> tuple[str, tuple[Array, ...]]:
+    return "forward_dynamics_wrenches", (applied_wrenches(model, wrenches, q),)
+
+
+def inverse_dynamics(
+    model: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches
+) -> tuple[Array, Array]:
+    """(tau, multipliers); LoopError where q is open, where a would open the loops, and where no
+    actuator gives what a needs.
+    """
+    if wrenches is None:
+        found = kernel(model, "inverse_dynamics")(q, v, a)
+    else:
+        found = kernel(model, "inverse_dynamics_wrenches")(
+            q, v, a, applied_wrenches(model, wrenches, q)
+        )
+    tau, lam, wanted, unmet, gap, slip = found
+    size, rows = reach(model), row_sizes(model)
+    _refuse_open(model, gap * rows, OPEN * size)
+    columns = column_sizes(model)
+    speed = np.abs(np.asarray(v) * columns).max(initial=0.0)
+    moved = np.abs(np.asarray(a) * columns).max(initial=0.0) + speed * speed / size
+    slipping = np.abs(slip * rows)
+    if slipping.max(initial=0.0) > SLIP * moved + 1e-9 * size:
+        worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
+        raise LoopError(
+            f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: "
+            f"{names(model)[worst]} would move "
+            f"with {slipping.max():.3g} m/s^2; model.assemble(…, rates, accelerations=…) gives "
+            "accelerations that fit"
+        )
+    missing = np.abs(unmet)
+    if missing.max(initial=0.0) > UNMET * np.abs(wanted).max(initial=0.0):
+        worst = int(np.argmax(missing.reshape(-1, model.nv).max(axis=0)))
+        raise LoopError(
+            f"inverse_dynamics: the actuated joints of {model.name!r} cannot give this motion: "
+            f"{missing.max():.3g} N or N m are "
+            f"missing at {model.velocities[worst]!r}, of {np.abs(wanted).max():.3g} at most; it is "
+            "under-actuated, or at a dead "
+            "centre of its drives; mark more joints actuated, or ask for a motion that "
+            "forward_dynamics gives"
+        )
+    return tau, lam
+
+
+def refuse_overdriven(model: Robot, q: ArrayLike, held: NDArray[np.bool_]) -> None:
+    """Refuse accelerations of coordinates (where ``held``) that depend on each other through the
+    loops; the first state tells.
+    """
+    c = constraints(model, np.asarray(q, dtype=np.float64).reshape(-1, model.nq)[0], None)
+    count = int(held.sum())
+    rank = np.linalg.matrix_rank(
+        np.vstack([c.scaled, np.eye(model.nv)[held]]), tol=RANK * float(np.linalg.norm(c.scaled, 2))
+    )
+    if rank < c.rank + count:
+        raise LoopError(
+            f"{model.name!r} has {c.mobility} degrees of freedom: the {count} prescribed "
+            "accelerations depend on each other by "
+            "the loops; drive fewer joints"
+        )
+
+
+def refuse_open(model: Robot, q: ArrayLike) -> None:
+    """Refuse postures (..., nq) at which the loops are open."""
+    _refuse_open(model, kernel(model, "loop_gaps")(q), OPEN * reach(model))
+
+
+def _refuse_open(model: Robot, gap: Array, most: float) -> None:
+    """Refuse a posture at which the loops are open by more than ``most`` (m)."""
+    size = np.abs(gap)
+    if size.max(initial=0.0) > most:
+        worst = int(np.argmax(size.reshape(-1, size.shape[-1]).max(axis=0)))
+        raise LoopError(
+            f"the loops of {model.name!r} are open at q: {names(model)[worst]} is off by "
+            f"{size.max():.3g} m; "
+            "model.assemble(…) closes them"
+        )
+
+
+def reactions(
+    model: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    wrenches: Wrenches,
+    given: ArrayLike | None,
+) -> Array:
+    """The wrench each joint transmits, the loops' forces among those on its body; multipliers as
+    given, or of inverse dynamics.
+    """
+    lam: Any = inverse_dynamics(model, q, v, a, wrenches)[1] if given is None else given
+    on_links, _ = kernel(model, "loop_wrenches")(
+        q, numbers("multipliers", lam, len(names(model)), model.name)
+    )
+    applied = applied_wrenches(model, wrenches or {}, q)
+    found: Array = kernel(model, "reactions")(q, v, a, on_links + applied)
+    return found
+
+
+def loop_forces(model: Robot, q: ArrayLike, lam: ArrayLike) -> Array:
+    """See Model.loop_forces."""
+    _, forces = kernel(model, "loop_wrenches")(
+        q, numbers("multipliers", lam, len(names(model)), model.name)
+    )
+    return np.asarray(forces).reshape(*forces.shape[:-1], len(model.loops), 6)

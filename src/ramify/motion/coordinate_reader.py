@@ -1,0 +1,242 @@
+"""Coordinates of a robot in files: a number for all of them, a list, or numbers by joint, in rad
+and m or, under a key that ends in ``_deg``, in degrees.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.messages import near
+from ramify.documents.forms import ByName, Form, Numbers, Reading
+from ramify.documents.mistakes import Path
+from ramify.model.driven import Driven, driven
+from ramify.model.robot import Robot
+
+DEGREE: Final = np.pi / 180.0
+_NUMBERS: Final = Numbers(single=True)
+Value = float | list[float] | dict[str, list[float]]
+"""What a key may hold: one number, a list, or lists by joint."""
+
+
+@dataclass(frozen=True, eq=False)
+class RobotReading(Reading):
+    """A file about a robot. ``start`` (nq): where its run starts, NaN where the file does not say;
+    ``joint``: the one that is read, None for all driven ones.
+    """
+
+    robot: Robot
+    start: Array
+    joint: str | None = None
+
+    def of_joint(self, joint: str) -> RobotReading:
+        """The same file, about one joint."""
+        known = any(one.name == joint for one in self.robot.joints)
+        return replace(self, joint=joint) if known else self
+
+    @property
+    def driven(self) -> Driven:
+        return driven(self.robot, None if self.joint is None else (self.joint,))
+
+    @property
+    def rest(self) -> Array:
+        """Where the driven coordinates start, (k,)."""
+        q = np.where(np.isnan(self.start), self.robot.neutral(), self.start)
+        return np.array([q[i] if i >= 0 else 0.0 for i in self.driven.q])
+
+
+def about_robot(reading: Reading) -> RobotReading:
+    """A reading as what it is."""
+    assert isinstance(reading, RobotReading), "coordinates are read for a robot"
+    return reading
+
+
+@dataclass(frozen=True)
+class CoordinateReader(Form):
+    """Numbers of the driven coordinates. Joints that a mapping does not name take ``others``: the
+    start of the run ("rest"), zero, or what another field has. ``needed``: the key cannot be left
+    out; ``degrees``: it may also stand in degrees under the key with ``_deg`` behind it.
+    """
+
+    others: str = "zero"
+    needed: bool = False
+    degrees: bool = True
+
+    @property
+    def wanted(self) -> str:
+        return "a number, a list, or numbers by joint"
+
+    @property
+    def absent(self) -> str:
+        if self.needed:
+            return ""
+        return {"rest": "where the run starts", "zero": "0"}.get(self.others, self.others)
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Value:
+        return read_value(raw, path, reading)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return (name, f"{name}_deg") if self.degrees else (name,)
+
+    def take(
+        self,
+        part: Mapping[str, object],
+        name: str,
+        path: Path,
+        reading: Reading,
+        done: Mapping[str, object],
+    ) -> Any:
+        about, keys = about_robot(reading), self.names(name)
+        if self.needed and all(part.get(one) is None for one in keys):
+            text = f"one of {', '.join(keys)} is missing" if self.degrees else f"{name} is missing"
+            raise reading.refuse(path, text)
+        robot, chosen = about.robot, about.driven
+        default = {"rest": about.rest, "zero": np.zeros(len(chosen))}.get(self.others)
+        if default is None:
+            default = np.asarray(done.get(self.others, about.rest))
+        given = values(part, keys, path, reading)
+        for one, value in given.items():
+            sizes = sorted({len(chosen), robot.nv})
+            if isinstance(value, list) and len(value) not in sizes:
+                wanted = " or ".join(map(str, sizes))
+                text = f"{len(value)} entries; {robot.name} takes {wanted}"
+                raise reading.refuse((*path, one), text)
+        places = {one: [i] for i, one in enumerate(chosen.names)}
+        for joint in robot.joints:
+            own = range(robot.nv)[robot.joint_slice(joint.name)]
+            at = [chosen.v.index(j) for j in own if j in chosen.v]
+            places |= {joint.name: at} if at else {}
+        turns = _turns(robot, of="v")
+        if any(isinstance(value, list) and len(value) == robot.nv for value in given.values()):
+            return _filled(given, path, reading, robot.nv, places, turns)
+        found = _filled(given, path, reading, len(chosen), places, [turns[j] for j in chosen.v])
+        if default.shape != found.shape and np.isnan(found).any():
+            default = default[list(chosen.v)]
+        return np.where(np.isnan(found), default, found)
+
+
+@dataclass(frozen=True)
+class WholeState(Form):
+    """All coordinates q (nq) or rates v (nv) of a robot; NaN where the file does not say."""
+
+    of: Literal["q", "v"]
+
+    @property
+    def wanted(self) -> str:
+        return "a number, a list, or numbers by joint"
+
+    def read(self, raw: object, path: Path, reading: Reading) -> Value:
+        return read_value(raw, path, reading)
+
+    def names(self, name: str) -> tuple[str, ...]:
+        return (name, f"{name}_deg")
+
+    def take(
+        self,
+        part: Mapping[str, object],
+        name: str,
+        path: Path,
+        reading: Reading,
+        done: Mapping[str, object],
+    ) -> Array:
+        robot = about_robot(reading).robot
+        names = robot.coordinates if self.of == "q" else robot.velocities
+        places = {one: [i] for i, one in enumerate(names)}
+        for joint in robot.joints:
+            places[joint.name] = list(range(len(names))[robot.joint_slice(joint.name, of=self.of)])
+        given = values(part, self.names(name), path, reading)
+        return _filled(given, path, reading, len(names), places, _turns(robot, self.of))
+
+
+def read_value(raw: object, path: Path, reading: Reading) -> Value:
+    """A number, a list of numbers, or such lists by joint."""
+    if isinstance(raw, Mapping):
+        found: dict[str, float | list[float]] = ByName(_NUMBERS).read(raw, path, reading)
+        return {
+            joint: value if isinstance(value, list) else [value] for joint, value in found.items()
+        }
+    value: float | list[float] = _NUMBERS.read(raw, path, reading)
+    return value
+
+
+def values(
+    part: Mapping[str, object], keys: tuple[str, ...], path: Path, reading: Reading
+) -> dict[str, Value]:
+    """What a part gives under some keys that say the same."""
+    given = {
+        key: read_value(part[key], (*path, key), reading)
+        for key in keys
+        if part.get(key) is not None
+    }
+    if len(given) > 1 and not all(isinstance(value, Mapping) for value in given.values()):
+        names = list(given)
+        text = f"{' and '.join(names)} exclude each other, unless both go by joint"
+        raise reading.refuse((*path, names[1]), text)
+    return given
+
+
+def _turns(robot: Robot, of: Literal["q", "v"]) -> list[bool]:
+    """Whether each coordinate is an angle."""
+    steps = [step for joint in robot.joints for step in joint.steps]
+    if of == "v":
+        return [step.unit == "rad" for step in steps]
+    return [step.unit == "rad" and not step.ball for step in steps for _ in step.positions]
+
+
+def _filled(
+    given: Mapping[str, Value],
+    path: Path,
+    reading: Reading,
+    size: int,
+    places: Mapping[str, list[int]],
+    turns: list[bool],
+) -> Array:
+    """(size) numbers, NaN where nothing is given."""
+    out = np.full(size, np.nan)
+    for name, value in given.items():
+        degrees = name.endswith("_deg")
+        if isinstance(value, dict):
+            for joint, numbers in value.items():
+                place = (*path, name, joint)
+                at = _place(out, joint, numbers, place, reading, places, turns if degrees else None)
+                out[at] = np.array(numbers) * (DEGREE if degrees else 1.0)
+            continue
+        if isinstance(value, list) and len(value) != size:
+            text = f"{len(value)} entries; it must have {size}"
+            raise reading.refuse((*path, name), text)
+        if degrees and not all(turns):
+            text = (
+                "not all coordinates are angles; give the angles by joint, and slides under the "
+                "key without _deg"
+            )
+            raise reading.refuse((*path, name), text)
+        out[:] = np.asarray(value) * (DEGREE if degrees else 1.0)
+    return out
+
+
+def _place(
+    out: Array,
+    joint: str,
+    numbers: list[float],
+    path: Path,
+    reading: Reading,
+    places: Mapping[str, list[int]],
+    angles: list[bool] | None,
+) -> list[int]:
+    """Where the numbers of a joint go; ``angles``, where they must be angles."""
+    at = places.get(joint)
+    if at is None:
+        text = f"no joint or coordinate has this name{near(joint, list(places))}"
+        raise reading.refuse(path, text, key=True)
+    if len(numbers) != len(at):
+        text = f"{len(numbers)} numbers; the joint has {len(at)} coordinates"
+        raise reading.refuse(path, text)
+    if angles is not None and not all(angles[i] for i in at):
+        raise reading.refuse(path, "is no angle; give it under the key without _deg", key=True)
+    if not np.isnan(out[at]).all():
+        raise reading.refuse(path, "is given twice", key=True)
+    return at

@@ -1,0 +1,264 @@
+"""Scenario files: a robot, its start, a motion, a controller and the options of a run, in one YAML
+document.
+
+All mistakes are reported at once, each with file, line and column.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from ramify.api.builders import load
+from ramify.api.model import Model
+from ramify.api.result import Result
+from ramify.api.runs import simulate
+from ramify.contact.grounds import ground_of
+from ramify.control.controller import Controller
+from ramify.control.prescribed import Prescribed
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.core.messages import near, shown
+from ramify.documents.forms import (
+    Anything,
+    ByName,
+    Flag,
+    Name,
+    NotedError,
+    Number,
+    Numbers,
+    Reading,
+)
+from ramify.documents.kinds import key, read_part
+from ramify.documents.mistakes import Map, Mistakes
+from ramify.model.driven import driven
+from ramify.model.edits import with_gravity
+from ramify.motion.coordinate_reader import RobotReading, WholeState
+from ramify.motion.gait import Gait
+from ramify.motion.trajectory import MOTIONS, Trajectory
+from ramify.scenario_files.scenario_control import controller_of
+from ramify.sim.integrators import AUTO, find, names
+
+WANTED: Final = "a scenario file is a mapping with the keys name, robot and t_end"
+OPTIONS: Final = (
+    "t_end", "method", "step", "max_step", "rtol", "atol", "dt_out", "damping", "passive", "stops",
+    "efforts",
+)  # fmt: skip
+"""Keys that go to rf.simulate as they are."""
+_SECONDS: Final = key(Number(above=0.0), unit="s")
+
+
+@dataclass(frozen=True)
+class Head:
+    """The keys of a scenario file; the parts with a choice of kinds are read one by one."""
+
+    name: str
+    robot: Any
+    t_end: float = field(metadata=_SECONDS)
+    description: str = field(default="", metadata=key(Name(prose=True)))
+    source: str = field(default="", metadata=key(Name(prose=True)))
+    initial: Any = None
+    motion: Any = None
+    control: Any = None
+    controls: Any = field(default=None, metadata=key(ByName(Anything())))
+    ground: Any = None
+    method: str = "auto"
+    step: float | None = field(default=None, metadata=_SECONDS)
+    max_step: float | None = field(default=None, metadata=_SECONDS)
+    rtol: float = field(default=1e-8, metadata=key(Number(above=0.0)))
+    atol: float = field(default=1e-10, metadata=key(Number(above=0.0)))
+    dt_out: float = field(default=0.01, metadata=_SECONDS)
+    damping: Any = field(default=0.0, metadata=key(Numbers(single=True, of=Number(least=0.0))))
+    passive: bool = field(default=True, metadata=key(Flag()))
+    stops: bool = field(default=True, metadata=key(Flag()))
+    efforts: bool = field(default=True, metadata=key(Flag()))
+
+
+@dataclass(frozen=True)
+class RobotOf:
+    """Which robot: a built-in name or a path beside the scenario, parameters of its file, its base,
+    its gravity in m/s^2.
+    """
+
+    name: str
+    parameters: Mapping[str, float] = field(default_factory=dict, metadata=key(ByName(Number())))
+    base: str | None = None
+    gravity: Any = field(default=None, metadata=key(Numbers(3), unit="m/s^2"))
+
+
+@dataclass(frozen=True)
+class Initial:
+    """The start: coordinates q (nq) and rates v (nv), NaN where the file does not say."""
+
+    q: Any = field(default=None, metadata=key(WholeState("q")))
+    v: Any = field(default=None, metadata=key(WholeState("v")))
+
+
+class Parts(NamedTuple):
+    """What a scenario file says, ready to run."""
+
+    name: str
+    robot: Model
+    q0: Array
+    v0: Array
+    motion: Trajectory | None
+    control: Controller | None
+    options: dict[str, Any]
+    description: str
+    source: str
+
+
+def read_document(
+    document: Map, mistakes: Mistakes, folder: FilePath | None, robot: Model | None
+) -> Parts:
+    """The parts of a scenario; ``robot`` in place of the one that it names, whose path may be
+    relative to ``folder``. Raises ModelError with all mistakes.
+    """
+    reading = Reading(mistakes)
+    head: Head | None = None
+    with suppress(NotedError):  # the other parts may have mistakes, too
+        head = read_part(Head, document, (), reading)
+    _check_method(document, mistakes)
+    model = robot or _load(document.get("robot"), reading, folder)
+    if model is None:  # nothing else can be judged without the robot
+        mistakes.raise_if_any()
+        raise AssertionError
+    q, v = _initial(document.get("initial"), mistakes, model)
+    moved = _motion(document, RobotReading(mistakes, model, q))
+    about = RobotReading(mistakes, model, q, known={"motion": moved})
+    motion = moved if isinstance(moved, Trajectory) else None
+    ground = ground_of(document.get("ground"), ("ground",), about, model)
+    q0, v0 = _start(model, q, v, motion)
+    options: dict[str, Any] = {}
+    if head is not None:
+        options = {one: getattr(head, one) for one in OPTIONS if getattr(head, one) is not None}
+    options |= {"ground": ground} if ground is not None else {}
+
+    def inverse(motion: Trajectory, rows: int) -> Result:
+        """The forces of a motion on a floating base: the same run with its joints prescribed."""
+        mistakes.raise_if_any()
+        run = {**options, "dt_out": options["t_end"] / max(1, rows - 1)}
+        return simulate(model, q0=q0, v0=v0, control=Prescribed(motion), **run)
+
+    control = controller_of(document, about, inverse)
+    damping = document.get("damping")
+    if isinstance(damping, list) and len(damping) != model.nv:
+        mistakes.add(("damping",), f"{len(damping)} entries; give one number, or {model.nv}")
+    mistakes.raise_if_any()
+    assert head is not None
+    if model.loops:
+        q0, v0 = _assembled(model, q0, v0, ~np.isnan(q), mistakes)
+    return Parts(head.name, model, q0, v0, motion, control, options, head.description, head.source)
+
+
+def _check_method(document: Map, mistakes: Mistakes) -> None:
+    method = document.get("method", AUTO)
+    if not isinstance(method, str) or method.lower() == AUTO:
+        return
+    if method.lower() not in names():
+        text = f"no method is called {shown(method)}{near(method.lower(), list(names()))}"
+        mistakes.add(("method",), text)
+    elif find(method).fixed and "step" not in document:
+        mistakes.add(("method",), f"{method} needs a fixed step: add the key step, in s")
+
+
+def _load(raw: object, reading: Reading, folder: FilePath | None) -> Model | None:
+    """The robot, or None with its mistakes noted."""
+    if raw is None:
+        return None
+    try:
+        spec = read_part(
+            RobotOf, {"name": raw} if isinstance(raw, str) else raw, ("robot",), reading
+        )
+    except NotedError:
+        return None
+    name = spec.name
+    if folder is not None and not FilePath(name).is_absolute() and (folder / name).is_file():
+        name = os.fspath(folder / name)
+    try:
+        model = load(name, base=spec.base, **spec.parameters)
+        return model if spec.gravity is None else with_gravity(model, spec.gravity)
+    except RamifyError as error:
+        where = ("robot",) if isinstance(raw, str) else ("robot", "name")
+        for line in str(error).splitlines():
+            reading.mistakes.add(where, line)
+        return None
+
+
+def _initial(raw: object, mistakes: Mistakes, model: Model) -> tuple[Array, Array]:
+    """q (nq) and v (nv) as the file gives them, NaN where it says nothing."""
+    nothing = np.full(model.nq, np.nan), np.full(model.nv, np.nan)
+    if raw is None:
+        return nothing
+    try:
+        start = read_part(Initial, raw, ("initial",), RobotReading(mistakes, model, nothing[0]))
+    except NotedError:
+        return nothing
+    return start.q, start.v
+
+
+def _motion(document: Map, reading: RobotReading) -> Trajectory | type[NotedError] | None:
+    """The motion; NotedError where it has mistakes."""
+    raw = document.get("motion")
+    try:
+        found: Trajectory | None = None if raw is None else MOTIONS.read(raw, ("motion",), reading)
+    except NotedError:
+        return NotedError
+    return found
+
+
+def _assembled(
+    model: Model, q: Array, v: Array, given: Any, mistakes: Mistakes
+) -> tuple[Array, Array]:
+    """A start that closes the loops: the driven coordinates and their rates as they are, the
+    others found near those given, or near the model's guess.
+    """
+    chosen = driven(model)
+    places = list(zip(chosen.names, chosen.q, chosen.v, strict=True))
+    others = {
+        model.coordinates[i]: float(q[i])
+        for i in model.layout.plain_q
+        if given[i] and i not in chosen.q
+    }
+    independent, rates = (
+        {name: float(q[i]) for name, i, _ in places},
+        {name: float(v[j]) for name, _, j in places},
+    )
+    loose = [model.velocities[j] for j in range(model.nv) if v[j] and j not in chosen.v]
+    if loose:
+        text = (
+            f"{loose[0]!r} is not driven: its rate follows from the loops; give the rates of "
+            f"{', '.join(chosen.names)}"
+        )
+        mistakes.stop(("initial", "v"), text)
+    try:
+        state = model.assemble(independent, rates=rates, guess=others)
+    except RamifyError as error:
+        mistakes.stop(("initial",), str(error))
+    return state.q, state.v
+
+
+def _start(model: Model, q: Array, v: Array, moved: Trajectory | None) -> tuple[Array, Array]:
+    """The start: what ``initial`` says, elsewhere what the motion says, elsewhere neutral (or a
+    closed model's guess), at rest.
+    """
+    q0, v0 = model.neutral(), np.zeros(model.nv)
+    for name, value in model.guess.items():
+        q0[model.coordinates.index(name)] = value
+    if moved is not None:
+        first = moved.at(0.0)
+        if moved.n == model.nv == model.nq:
+            q0, v0 = first.q.copy(), first.v.copy()
+        elif isinstance(moved, Gait):
+            q0, v0 = moved.start(model)
+        else:
+            chosen = driven(model)
+            if len(chosen) == moved.n and -1 not in chosen.q:
+                q0[list(chosen.q)], v0[list(chosen.v)] = first.q, first.v
+    return np.where(np.isnan(q), q0, q), np.where(np.isnan(v), v0, v)

@@ -1,0 +1,234 @@
+"""Runs for other programs: CSV, ReDySim's text files, pandas and xarray."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable
+from importlib import import_module
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError, SimulationError
+from ramify.documents.writing import whole_file, write_together
+from ramify.kernels.make import kernel
+from ramify.model.frame import rotation_about
+from ramify.model.joint import AXES, Joint
+from ramify.sim.run_record import Energies, Run
+from ramify.sim.store import Variable, labels, variables
+
+_ENERGIES: Final = tuple((name, ("time",)) for name in Energies._fields)
+
+
+def _columns(result: Run) -> list[Variable]:
+    """The run's arrays and the energies that follow from them."""
+    names = {
+        "kinetic": "kinetic energy",
+        "potential": "potential energy, zero at the world's origin",
+        "total": "kinetic and potential energy",
+    }
+    energies = (
+        Variable(name, ("time",), x, ("J",), names[name])
+        for name, x in result.energy._asdict().items()
+    )
+    return [*variables(result), *energies]
+
+
+def _names(result: Run, variable: Variable) -> tuple[str, ...]:
+    if len(variable.dimensions) == 1:
+        return ("",)
+    along = [labels(result)[dimension] for dimension in variable.dimensions[1:]]
+    return tuple(" ".join(names) for names in product(*along))
+
+
+# ---- tables ----
+
+
+def to_csv(result: Run, path: str | os.PathLike[str]) -> None:
+    """See Result.to_csv. A column is headed by its quantity, its name and its unit: ``q hip.y1
+    [rad]``.
+    """
+    header: list[str] = []
+    blocks: list[Array] = []
+    for variable in _columns(result):
+        for name, unit in zip(_names(result, variable), variable.units, strict=True):
+            header.append(f"{' '.join(filter(None, (variable.name, name)))} [{unit}]")
+        blocks.append(variable.values.reshape(len(result), -1))
+    with whole_file(path, SimulationError) as file:
+        text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+        table = csv.writer(text, lineterminator="\n")
+        table.writerow(header)
+        table.writerows(np.concatenate(blocks, axis=1).tolist())
+        text.flush()
+        text.detach()
+
+
+def _extra(package: str) -> Any:
+    try:
+        return import_module(package)
+    except ImportError:
+        raise RamifyError(
+            f"{package} is not installed; install it with: pip install 'ramify[data]'"
+        ) from None
+
+
+def to_pandas(result: Run) -> Any:
+    """See Result.to_pandas. Units and metadata are in ``attrs``."""
+    pandas = _extra("pandas")
+    keys, columns, units = [], [], {}
+    for variable in _columns(result)[1:]:
+        values = variable.values.reshape(len(result), -1)
+        for i, (name, unit) in enumerate(
+            zip(_names(result, variable), variable.units, strict=True)
+        ):
+            keys.append((variable.name, name))
+            columns.append(values[:, i])
+            units[f"{variable.name} {name}".rstrip()] = unit
+    index = pandas.Index(result.t, name="time")
+    header = pandas.MultiIndex.from_tuples(keys, names=("quantity", "name"))
+    frame = pandas.DataFrame(np.stack(columns, axis=1), index=index, columns=header)
+    frame.attrs = {"units": units, "metadata": dict(result.metadata)}
+    return frame
+
+
+def to_xarray(result: Run) -> Any:
+    """See Result.to_xarray. Each variable has units and a long name; the metadata are JSON in the
+    attributes.
+    """
+    xarray = _extra("xarray")
+    data: dict[str, Any] = {}
+    coordinates: dict[str, Any] = {}
+    for variable in _columns(result):
+        uniform = len(set(variable.units)) == 1
+        attributes: dict[str, Any] = {
+            "units": variable.units[0] if uniform else "see column_units",
+            "long_name": variable.long_name,
+        }
+        if not uniform:
+            attributes["column_units"] = ", ".join(variable.units)
+        where = coordinates if variable.name == "time" else data
+        where[variable.name] = (variable.dimensions, np.array(variable.values), attributes)
+    named = {dimension: list(names) for dimension, names in labels(result).items()}
+    texts = {
+        "title": f"simulation of {result.model.name}",
+        "metadata": json.dumps(dict(result.metadata), ensure_ascii=False),
+    }
+    return xarray.Dataset(data, coords={**coordinates, **named}, attrs=texts)
+
+
+# ---- ReDySim ----
+
+
+def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
+    """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
+
+    statevar: q, v and the energy of the actuators, AE = -W_act, with a ground also its energy GE;
+    timevar: t; tor: tau of the joints, without that of a floating base, and for closed robots tau
+    of the actuated joints followed by the multipliers λ (8.4); envar: PE, KE, AE and TE = PE + KE +
+    AE plus losses, with a ground PE, KE, AE, GE and TE, GE being what the ground has stored and
+    dissipated; mtvar: linear momentum, and angular momentum about the world's origin. A floating
+    base is written as ReDySim's: place and the angles of Rz Rx Ry, and their rates.
+
+    Raises SimulationError for ball joints, which ReDySim does not have, and where the angles of a
+    base are at their gimbal lock.
+    """
+    base = [joint for joint in result.model.joints if joint.kind in ("free", "free_euler")]
+    q, v = _with_angles(result)
+    kept = np.ones(result.model.nv, dtype=bool)
+    for joint in result.model.joints:
+        passive = result.loops is not None and not joint.actuated
+        kept[result.model.joint_slice(joint.name)] = joint not in base and not passive
+    forces = [result.tau[:, kept], *([] if result.loops is None else [result.loops.multipliers])]
+    energy, spent = result.energy, [-result.work.actuator]
+    total = energy.total + spent[0] + result.work.dissipated
+    if result.contacts is not None:
+        spent.append(result.contacts.stored + result.contacts.dissipated)
+        total = total + result.contacts.stored
+    linear, angular = result.momentum
+    about_origin = angular + np.cross(kernel(result.model, "center_of_mass")(result.q), linear)
+    files = {
+        "statevar.dat": np.column_stack([q, v, *spent]),
+        "timevar.dat": result.t[:, None],
+        "tor.dat": np.concatenate(forces, axis=1),
+        "envar.dat": np.column_stack([energy.potential, energy.kinetic, *spent, total]),
+        "mtvar.dat": np.concatenate([linear, about_origin], axis=1),
+    }
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SimulationError(f"{folder}: cannot be made: {error.strerror}") from None
+    parts = {folder / name: _text(rows) for name, rows in files.items()}
+    write_together(parts, SimulationError)
+
+
+def _text(rows: Array) -> Iterable[bytes]:
+    return ((" ".join(f"{x:e}" for x in row) + " \n").encode("ascii") for row in rows.tolist())
+
+
+def _with_angles(result: Run) -> tuple[Array, Array]:
+    """q and v (T, nv) with angles of Rz Rx Ry, and their rates, for every floating base."""
+    q, v = [], []
+    for joint in result.model.joints:
+        of_q, of_v = (result.model.joint_slice(joint.name, of=of) for of in ("q", "v"))
+        own_q, own_v = result.q[:, of_q], result.v[:, of_v]
+        if joint.kind == "ball":
+            raise SimulationError(
+                f"joint {joint.name!r} is a ball joint; ReDySim has none, model it as three "
+                "revolute joints"
+            )
+        if joint.kind == "free" or (joint.kind == "free_euler" and joint.sequence != "ZXY"):
+            angles, rates = _angles(joint, own_q[:, 3:], own_v[:, 3:], result.t)
+            own_q, own_v = (
+                np.concatenate([own_q[:, :3], angles], axis=1),
+                np.concatenate([own_v[:, :3], rates], axis=1),
+            )
+        q.append(own_q)
+        v.append(own_v)
+    return np.concatenate(q, axis=1), np.concatenate(v, axis=1)
+
+
+def _angles(joint: Joint, turn: Array, rate: Array, t: Array) -> tuple[Array, Array]:
+    """Angles (phi, theta, psi) of R = Rz(phi) Rx(theta) Ry(psi), continuous in time, and their
+    rates.
+    """
+    R, w = _attitude(joint, turn, rate)
+    theta = np.arcsin(np.clip(R[:, 2, 1], -1.0, 1.0))
+    phi, psi = np.arctan2(-R[:, 0, 1], R[:, 1, 1]), np.arctan2(-R[:, 2, 0], R[:, 2, 2])
+    cosine = np.cos(theta)
+    locked = np.flatnonzero(cosine < 1e-6)
+    if locked.size:
+        at = f"t = {t[locked[0]]:.6g} s"
+        raise SimulationError(
+            f"joint {joint.name!r}: at {at} ReDySim's angles Rz Rx Ry are at their gimbal lock, "
+            "the second is 90 degrees"
+        )
+    s, c = np.sin(psi), np.cos(psi)
+    # w in the body's frame: R_y' (z of phi seen through Rx, x of theta), and y of psi
+    phi_rate = (w[:, 2] * c - w[:, 0] * s) / cosine
+    theta_rate = w[:, 0] * c + w[:, 2] * s
+    rates = np.stack([phi_rate, theta_rate, w[:, 1] - np.sin(theta) * phi_rate], axis=1)
+    return np.stack([np.unwrap(phi), theta, np.unwrap(psi)], axis=1), rates
+
+
+def _attitude(joint: Joint, turn: Array, rate: Array) -> tuple[Array, Array]:
+    """R (T, 3, 3) and the angular velocity in the body's frame (T, 3) of a floating base."""
+    if joint.kind == "free":
+        w, x, y, z = (turn / np.linalg.norm(turn, axis=1, keepdims=True)).T
+        rows = [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)]
+        rows += [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)]
+        rows += [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]
+        return np.stack(rows, axis=1).reshape(-1, 3, 3), rate
+    R = np.tile(np.eye(3), (len(turn), 1, 1))
+    spin = np.zeros((len(turn), 3))
+    for i, letter in enumerate(joint.sequence):
+        step = np.stack([rotation_about(AXES[letter], float(angle)) for angle in turn[:, i]])
+        R = R @ step
+        spin = np.einsum("tij,ti->tj", step, spin) + np.outer(rate[:, i], AXES[letter])
+    return R, spin

@@ -1,0 +1,149 @@
+"""All runs of a ledger as one table: arrays, CSV, Parquet, Zarr, NetCDF, pandas, xarray."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.documents.writing import whole_path
+from ramify.studies.ledger import Ledger
+
+SUFFIXES: Final = (".csv", ".parquet", ".zarr", ".nc")
+StudyTable = dict[str, np.ndarray[Any, Any]]
+
+
+def table(path: Path) -> StudyTable:
+    """Columns by name: run, status ("done", "failed", "killed" or "waiting"), seconds, the
+    parameters, the kept numbers.
+    """
+    with Ledger(path) as ledger:
+        parameters, columns = ledger.fact("parameters"), ledger.fact("columns")
+        count = ledger.count().planned
+        values, kept = np.empty((count, len(parameters))), np.full((count, len(columns)), np.nan)
+        number, seconds = np.empty(count, dtype=np.int64), np.empty(count)
+        status: list[str] = []
+        for i, row in enumerate(ledger.rows()):
+            number[i], seconds[i], values[i] = row.number, row.seconds, row.values
+            if row.status == "done":
+                kept[i] = row.numbers
+            status.append(row.status or "waiting")
+    out: StudyTable = {"run": number, "status": np.array(status), "seconds": seconds}
+    return (
+        out | dict(zip(parameters, values.T, strict=True)) | dict(zip(columns, kept.T, strict=True))
+    )
+
+
+def history(path: Path, number: int) -> tuple[list[str], Array]:
+    """(columns, rows) of the history of a run. Raises SimulationError if none was kept."""
+    with Ledger(path) as ledger:
+        columns, row = ledger.fact("history"), ledger.row(number)
+    if not columns:
+        raise SimulationError(
+            f"{path} keeps no histories; ask for them with keep: {{history: {{of: [q, v]}}}}"
+        )
+    if not row.history:
+        raise SimulationError(
+            f"run {number} has no history: it is "
+            f"{row.status or 'waiting'}{f', {row.error}' if row.error else ''}"
+        )
+    return columns, np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
+
+
+def to_pandas(path: Path) -> Any:
+    """A DataFrame indexed by run."""
+    pandas = _module("pandas", "data")
+    return pandas.DataFrame(table(path)).set_index("run")
+
+
+def to_xarray(path: Path) -> Any:
+    """A Dataset over run; histories over (run, row, column), NaN after the end of a shorter one."""
+    xarray = _module("xarray", "data")
+    found = table(path)
+    run = found.pop("run")
+    with Ledger(path) as ledger:
+        columns, about = ledger.fact("history"), ledger.fact("study")
+        units = {"seconds": "s", **ledger.fact("units", {})}
+        data: dict[str, Any] = {
+            name: ("run", column, {"units": units[name]} if units.get(name) else {})
+            for name, column in found.items()
+        }
+        coordinates: dict[str, Any] = {"run": run}
+        if columns:
+            rows = [
+                np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(columns))
+                for row in ledger.rows(history=True)
+            ]
+            full = np.full((len(rows), max(map(len, rows), default=0), len(columns)), np.nan)
+            for i, one in enumerate(rows):
+                full[i, : len(one)] = one
+            data["history"] = (("run", "row", "column"), full)
+            coordinates["column"] = columns
+    return xarray.Dataset(data, coordinates, {"study": about["name"], "text": about["text"]})
+
+
+def export(path: Path, target: Path) -> None:
+    """Write all runs, completely or not at all. Raises SimulationError for an unknown suffix or if
+    writing fails.
+    """
+    suffix = target.suffix.lower()
+    if suffix not in SUFFIXES:
+        raise SimulationError(f"{target}: the suffix must be one of {', '.join(SUFFIXES)}")
+    with whole_path(target, SimulationError) as passing:
+        _WRITERS[suffix](path, passing)
+
+
+def _csv(path: Path, target: Path) -> None:
+    found = table(path)
+    with open(target, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(found)
+        writer.writerows(zip(*(column.tolist() for column in found.values()), strict=True))
+
+
+def _parquet(path: Path, target: Path) -> None:
+    arrow, parquet = _module("pyarrow", "export"), _module("pyarrow.parquet", "export")
+    columns: dict[str, Any] = dict(table(path))
+    with Ledger(path) as ledger:
+        names, about = ledger.fact("history"), ledger.fact("study")
+        for i, name in enumerate(names):
+            columns[f"history.{name}"] = [
+                np.frombuffer(row.history, dtype=np.float64).reshape(-1, len(names))[:, i]
+                for row in ledger.rows(history=True)
+            ]
+    made = arrow.table(columns).replace_schema_metadata(
+        {"study": about["name"], "text": about["text"]}
+    )
+    parquet.write_table(made, target)
+
+
+def _zarr(path: Path, target: Path) -> None:
+    _module("zarr", "export")
+    dataset = to_xarray(path)
+    dataset["status"] = dataset["status"].astype("S8")
+    dataset.to_zarr(target, mode="w", zarr_format=2)
+
+
+def _netcdf(path: Path, target: Path) -> None:
+    dataset = to_xarray(path)
+    dataset["status"] = dataset["status"].astype("S8")
+    dataset.to_netcdf(target, engine="scipy")
+
+
+_WRITERS: Final = {".csv": _csv, ".parquet": _parquet, ".zarr": _zarr, ".nc": _netcdf}
+
+
+def _module(name: str, extra: str) -> Any:
+    from importlib import import_module
+
+    try:
+        return import_module(name)
+    except ImportError:
+        text = (
+            f"this needs {name.partition('.')[0]}; install it with: pip install 'ramify[{extra}]'"
+        )
+        raise SimulationError(text) from None

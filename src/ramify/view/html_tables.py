@@ -1,0 +1,159 @@
+"""Tables of a model, a run and an audit in HTML; every name and number is escaped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Final
+
+import numpy as np
+
+from ramify.core.html import facts, table, text
+from ramify.core.messages import pretty
+from ramify.files.robot_writer import to_yaml
+from ramify.model.robot import Robot
+from ramify.sim.audit import audit_table, audited
+from ramify.sim.run_record import Run, plain
+from ramify.view.controllers import controller_rows, ground_rows
+from ramify.view.named import model_table
+from ramify.view.scene import MODULES, Scene
+
+LONGEST: Final = 120_000
+"""Characters of a robot's file that a report repeats."""
+
+
+def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
+    """The sections under the plots, each an element."""
+    found = [
+        card("Audit", audit_table(audited(result))),
+        card("The run", facts(_run(result))),
+        *_settings(result),
+        card("Robot", _about(result.model) + model_table(result.model, MODULES), wide=True),
+        card("Repeat it", _repeat(result), wide=True),
+    ]
+    notes = [*remarks, *scene.notes]
+    if notes:
+        found.append(
+            card(
+                "Notes",
+                "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes) + "</ul>",
+                wide=True,
+            )
+        )
+    return found
+
+
+def _settings(result: Run) -> list[str]:
+    """Tables of the controller and of the ground, where the run had them."""
+    ground = result.options.get("ground")
+    found = {"Controller": controller_rows(result)}
+    found["Ground"] = ground_rows(ground) if isinstance(ground, Mapping) else []
+    columns = ("", "value", "unit")
+    return [card(title, table(columns, rows)) for title, rows in found.items() if rows]
+
+
+def card(title: str, content: str, wide: bool = False) -> str:
+    kind = "card wide" if wide else "card"
+    return f'<section class="{kind}"><h2>{escape(title)}</h2>{content}</section>'
+
+
+def _about(model: Robot) -> str:
+    words = [
+        str(model.metadata[key]) for key in ("description", "source") if model.metadata.get(key)
+    ]
+    return f'<p class="soft">{escape(". ".join(words))}</p>' if words else ""
+
+
+def _run(result: Run) -> dict[str, object]:
+    meta = result.metadata
+    options, stats = meta.get("options", {}), meta.get("stats", {})
+    rows: dict[str, object] = {
+        "time": f"{result.t[0]:.6g} … {result.t[-1]:.6g} s, {len(result)} rows",
+        "status": result.status,
+    }
+    rows["method"] = ", ".join(
+        [str(options.get("method", "?"))]
+        + [f"{k} {options[k]:g}" for k in ("rtol", "atol", "step") if options.get(k)]
+    )
+    if np.any(np.asarray(options.get("damping", 0.0), dtype=np.float64)):
+        rows["damping"] = json.dumps(options["damping"])
+    rows["steps"] = ", ".join(
+        f"{k.replace('_', ' ')} {text(v)}" for k, v in stats.items() if isinstance(v, (int, float))
+    )
+    if result.desired is not None:
+        off = np.abs(result.q - result.desired.q)
+        if np.isfinite(off).any():
+            worst = int(np.nanargmax(np.nanmax(np.where(np.isfinite(off), off, -1.0), axis=0)))
+            unit = pretty(result.units["q"][worst])
+            rows["largest error from the desired motion"] = (
+                f"{np.nanmax(off[:, worst]):.3g} {unit}, {result.columns['q'][worst]}"
+            )
+    rows["computed by"] = (
+        ", ".join(f"{k} {v}" for k, v in meta.get("versions", {}).items())
+        + f" on {meta.get('platform', '?')}"
+    )
+    rows["robot's SHA-256"] = str(meta.get("robot_sha256", "?"))[:16] + " …"
+    return rows
+
+
+def _repeat(result: Run) -> str:
+    """Python that runs it again, and the files that this takes."""
+    options = result.metadata.get("options", {})
+    record = options.get("scenario")
+    robot = to_yaml(result.model)
+    parts = []
+    if isinstance(record, Mapping):
+        overrides = ", ".join(f"{k}={v!r}" for k, v in dict(record.get("overrides", {})).items())
+        own = (
+            ', robot="robot.yaml"' if len(robot) < LONGEST else ""
+        )  # one that is cut below is left to the scenario's own word
+        code = ["import ramify as rf", "", "# the scenario and the robot are the files below"]
+        code += [f'r = rf.scenario("run.yaml"{own}).run({overrides})', "print(r.audit)"]
+        parts.append(_file("scenario, run.yaml", str(record.get("text", "")), "scenario"))
+    else:
+        kept = ("t_end", "q0", "v0", "method", "rtol", "atol", "dt_out", "step", "damping")
+        given = {k: options[k] for k in kept if options.get(k) is not None}
+        if not np.any(np.asarray(given.get("damping", 0.0), dtype=np.float64)):
+            given.pop("damping", None)
+        words = ",\n    ".join(f"{k}={plain(v)!r}" for k, v in given.items())
+        control = options.get("control")
+        code = [
+            "import ramify as rf",
+            "",
+            'm = rf.load("robot.yaml")  # the file below',
+            f"r = rf.simulate(m,\n    {words},",
+        ]
+        code += (
+            [f"    # control: {' '.join(str(control).split())[:600]}"]
+            if control not in (None, "none")
+            else []
+        )
+        code += (
+            [f"    # ground: {json.dumps(options['ground'])[:600]}"]
+            if options.get("ground") is not None
+            else []
+        )
+        code += [")", "print(r.audit)"]
+    parts.insert(0, _code("\n".join(code), "again"))
+    parts.append(
+        _file(
+            "robot, robot.yaml",
+            robot if len(robot) < LONGEST else robot[:LONGEST] + "\n# … cut here",
+            "robot",
+        )
+    )
+    return "".join(parts)
+
+
+def _code(code: str, key: str) -> str:
+    button = f'<button type="button" class="copy" data-copy="{key}">copy</button>'
+    return f'<div class="code">{button}<pre id="{key}">{escape(code)}</pre></div>'
+
+
+def _file(title: str, content: str, key: str) -> str:
+    return (
+        f"<details><summary>{escape(title)}</summary>{_code(content, key)}</details>"
+        if content
+        else ""
+    )
