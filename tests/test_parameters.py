@@ -157,7 +157,7 @@ def test_rollout_of_many_machines() -> None:
         "leg.damping": np.array([0.0, 0.5]),
         "leg.friction": np.array([0.3, 0.0]),
         "gravity": np.array([[0.0, 0.0, -9.81], [0.5, 0.0, -9.0]]),
-        "control.kp": np.array([[40.0], [55.0]]),
+        "control.kp": np.array([40.0, 55.0]),
         "ground.friction": np.array([0.3, 0.9]),
     }
     known = rf.parameters(m, hold, law)
@@ -174,7 +174,7 @@ def test_rollout_of_many_machines() -> None:
         one = _changed(one, "trunk", lambda b, mass=mass: replace(b, mass=mass))  # type: ignore[misc]
         wanted = rf.rollout(
             rf.with_gravity(one, given["gravity"][i]), q, v, steps=60, dt=5e-4,
-            control=replace(hold, kp=float(given["control.kp"][i, 0])),
+            control=replace(hold, kp=float(given["control.kp"][i])),
             ground=replace(law, friction=float(given["ground.friction"][i])),
         )  # fmt: skip
         assert np.allclose(run.v[i], wanted.v, rtol=1e-9)

@@ -93,7 +93,7 @@ def stepper_ir(
     """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new
     velocities -> rates of the coordinates; ``closing``: (t, y) -> y, done after each step.
     """
-    return _StepperWriter(program, position, layout, scheme, target, closing).function(name)
+    return StepWriter(program, position, layout, scheme, target, closing).function(name)
 
 
 def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
@@ -101,7 +101,9 @@ def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
     return (2 + scheme.stages) * layout.size * width
 
 
-class _StepperWriter:
+class StepWriter:
+    """Writes the steps of a scheme."""
+
     def __init__(
         self,
         program: Program,

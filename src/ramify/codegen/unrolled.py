@@ -64,10 +64,12 @@ def _load_pointer(w: Writer, table: str, index: int) -> str:
 # ---- rows of memory to lanes and back ----
 
 
-def load_rows(w: Writer, base: str, size: int) -> list[str]:
-    """``size`` values, one per column of ``width`` rows that start at row %row."""
+def load_rows(w: Writer, base: str, size: int, stride: int | str | None = None) -> list[str]:
+    """``size`` values, one per column of ``width`` rows that start at row %row; rows may stand
+    further apart than their size.
+    """
     columns: list[str] = []
-    rows = row_pointers(w, base, size)
+    rows = row_pointers(w, base, size if stride is None else stride)
     for start in range(0, size, w.width):
         take = min(w.width, size - start)
         pieces = [_load_piece(w, row, start, take) for row in rows]

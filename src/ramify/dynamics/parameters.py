@@ -92,7 +92,7 @@ def packed(
     for parameter in chosen(known, given, whose):
         name, size = parameter.name, parameter.size
         a = real(name, given[name])
-        a = a[..., None] if size == 1 and a.shape[-1:] != (1,) else a
+        a = a[..., None] if size == 1 else a
         if a.shape[-1:] != (size,):
             raise StateError(f"{name} has shape {a.shape}; it must be (..., {size})")
         if not (np.isfinite(a).all() and (a >= parameter.least).all()):

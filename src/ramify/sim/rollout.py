@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from operator import index
 from typing import Any, Literal
@@ -28,12 +28,14 @@ from ramify.model.robot import Robot
 from ramify.motion.trajectory import stacked
 from ramify.sim.closed_run import decided, refuse_contradiction, refuse_open, refuse_torn
 from ramify.sim.field import Field
+from ramify.sim.gradient import Differentiable, Gradient, Sensitivity
 from ramify.sim.integrator import runge_kutta_step
 from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import entry_name, placed, rates_of, sample, unit
+from ramify.sim.sensitivity import MEMORY, StepSequence
 from ramify.sim.singular_postures import Watch
 from ramify.sim.stepping import Stepper, stepper
 from ramify.sim.varied_field import known_parameters, varied_start
@@ -90,6 +92,47 @@ class Rollout:
     v: Array
     singular: NDArray[np.bool_] | None = None
     status: Status = field(default_factory=lambda: Status(np.zeros((), dtype=bool)))
+    steps: Differentiable | None = field(default=None, repr=False, compare=False)
+
+    def gradient(
+        self, q: ArrayLike | None = None, v: ArrayLike | None = None, memory: int = MEMORY
+    ) -> Gradient:
+        """Gradient(q0, v0, tau, parameters): derivatives of a number L from its derivatives by q
+        and v of the samples, each (..., samples, nv), without a history (..., nv).
+
+        Derivatives by coordinates are along velocities: see ``Model.integrate``. They are those of
+        the discrete steps, exactly; on a ground, of the contacts as they are. The run is computed
+        again, in stretches if its states take more than ``memory`` bytes, and then backward.
+        """
+        return self._steps.gradient(self.q, q, v, memory)
+
+    def tangent(
+        self,
+        q0: ArrayLike | None = None,
+        v0: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
+    ) -> tuple[Array, Array]:
+        """(dq, dv) of the samples, each (..., samples, nv), along directions of the start, q0 and
+        v0 (..., nv), of tau, (nv,), (steps, nv) or (..., steps, nv), and of the parameters.
+        """
+        return self._steps.tangent(self.q, q0, v0, tau, parameters)
+
+    def sensitivity(self) -> Sensitivity:
+        """Sensitivity(x0, tau, parameters): derivatives of the last state [q, v] by the first one,
+        by held joint forces and by the parameters, a direction beside the other.
+        """
+        last = self.q[..., -1, :] if self._steps.steps.every else self.q
+        return self._steps.sensitivity(last)
+
+    @property
+    def _steps(self) -> Differentiable:
+        if self.steps is None:
+            raise SimulationError(
+                "a rollout with a function of Python between its steps has no derivatives; give a "
+                "controller of rf.control, or tau"
+            )
+        return self.steps
 
 
 def rollout(
@@ -170,7 +213,17 @@ def rollout(
     table, strides = _table(model, tau, lead, len(y), steps)
     work = _RolloutStates(equation, scheme, project, lead, steps, float(dt), float(t0), every)
     work.advance(y, table, strides, policy)
-    return work.result(on_failure)
+    back = None
+    if policy is None:
+        shape = None if tau is None else np.shape(tau)
+        back = Differentiable(
+            StepSequence(
+                equation, scheme, project, y, table, strides, steps, float(dt), float(t0),
+                every,
+            ),
+            lead, shape,
+        )  # fmt: skip
+    return replace(work.result(on_failure), steps=back)
 
 
 def _whole(name: str, value: object, least: int) -> int:

@@ -30,10 +30,14 @@ _MEANING: Final[dict[str, Callable[..., Scalar]]] = {
 }
 
 
-def replay(program: Program, inputs: Sequence[Sequence[Scalar]]) -> dict[int, Scalar]:
-    """The value of every node that the results need, for inputs of any kind of scalar."""
+def replay(
+    program: Program, inputs: Sequence[Sequence[Scalar]], roots: Sequence[int] | None = None
+) -> dict[int, Scalar]:
+    """The value of every node that the results (or some ``roots``) need, for inputs of any kind of
+    scalar.
+    """
     graph, values = program.graph, dict[int, Scalar]()
-    for node in program.order:
+    for node in program.order if roots is None else graph.reachable(roots):
         op = graph.ops[node]
         if op == "const":
             values[node] = graph.payload[node]

@@ -1,0 +1,209 @@
+"""What a rollout says about its derivatives, in arrays as users have them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array, numbers, real
+from ramify.core.errors import SimulationError, StateError
+from ramify.dynamics.parameters import Parameter
+from ramify.sim.sensitivity import StepSequence
+from ramify.sim.varied_field import VariedField
+
+
+class Gradient(NamedTuple):
+    """Derivatives of a number: by q0 (..., nv), in the tangent space; by v0 (..., nv); by tau, of
+    the shape of tau, (..., nv) where none was given; by the parameters, each (...) or (..., size).
+    """
+
+    q0: Array
+    v0: Array
+    tau: Array
+    parameters: Mapping[str, Array]
+
+
+class Sensitivity(NamedTuple):
+    """Derivatives of the last state x = [q, v]: by the first one (..., 2 nv, 2 nv), by joint forces
+    that are held during the whole run (..., 2 nv, nv), by each parameter (..., 2 nv, size).
+    """
+
+    x0: Array
+    tau: Array
+    parameters: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Differentiable:
+    """A rollout on its way back: its steps, the shapes of its batch and of the tau that it was
+    given.
+    """
+
+    steps: StepSequence
+    lead: tuple[int, ...]
+    tau: tuple[int, ...] | None
+
+    @property
+    def _varied(self) -> tuple[Parameter, ...]:
+        field = self.steps.field
+        return field.varied if isinstance(field, VariedField) else ()
+
+    def _by_parameter(self, columns: Array, shape: tuple[int, ...]) -> dict[str, Array]:
+        """Columns (..., p) of all parameters by name, the batch in its own shape; a parameter of
+        one number has no axis.
+        """
+        out, start = {}, 0
+        for p in self._varied:
+            part = columns[..., start : start + p.size].reshape(*shape, p.size)
+            out[p.name] = part[..., 0] if p.size == 1 else part
+            start += p.size
+        return out
+
+    def _given(self, name: str, value: ArrayLike | None) -> Array:
+        """(states, samples, nv) of what was given for every sample."""
+        nv, samples = self.steps.field.model.nv, self.steps.samples
+        states = len(self.steps.y)
+        if value is None:
+            return np.zeros((states, samples, nv))
+        a = numbers(name, value, nv, self.steps.field.model.name)
+        own = (samples,) if self.steps.every else ()
+        try:
+            return np.broadcast_to(a, (*self.lead, *own, nv)).reshape(states, samples, nv)
+        except ValueError:
+            wanted = (*self.lead, *own, nv)
+            raise StateError(f"{name} has shape {a.shape}; it must be {wanted}") from None
+
+    def gradient(
+        self, q: Array, by_q: ArrayLike | None, by_v: ArrayLike | None, memory: int
+    ) -> Gradient:
+        """See Rollout.gradient; q (..., samples, nq): of the samples."""
+        steps = self.steps
+        model, (of_q, of_v, _, _) = steps.field.model, steps.field.parts
+        given_q, given_v = self._given("q", by_q), self._given("v", by_v)
+        weights = np.zeros((*given_q.shape[:2], steps.sensitivities.size))
+        rows = q.reshape(*given_q.shape[:2], model.nq)
+        _refuse_failed(rows)
+        _, dual = steps.units(rows)
+        weights[..., of_q] = np.einsum("nsk,nski->nsi", given_q, dual)
+        weights[..., of_v] = given_v
+        apart = self.tau is not None and len(self.tau) > 1
+        first, total, by_step = steps.adjoint(weights, apart, memory)
+        units, _ = steps.units(steps.start[:, of_q])
+        q0 = np.einsum("ni,nki->nk", first[:, of_q], units).reshape(*self.lead, model.nv)
+        if self.tau is None:
+            tau = total.reshape(*self.lead, model.nv)
+        elif not apart:
+            tau = total.sum(axis=0)
+        else:
+            full = by_step.reshape(*(self.lead if len(by_step) > 1 else ()), *by_step.shape[1:])
+            tau = _summed_to(full, self.tau)
+        p = first[:, len(steps.field.model.coordinates) + model.nv + steps.field.states :]
+        return Gradient(
+            q0, first[:, of_v].reshape(*self.lead, model.nv), tau, self._by_parameter(p, self.lead)
+        )
+
+    def tangent(
+        self,
+        q: Array,
+        q0: ArrayLike | None,
+        v0: ArrayLike | None,
+        tau: ArrayLike | None,
+        parameters: Mapping[str, ArrayLike] | None,
+    ) -> tuple[Array, Array]:
+        """See Rollout.tangent."""
+        steps = self.steps
+        model, (of_q, of_v, _, _) = steps.field.model, steps.field.parts
+        states = len(steps.y)
+        dx = np.zeros((states, steps.sensitivities.size))
+        units, _ = steps.units(steps.start[:, of_q])
+        moved, faster = (
+            np.broadcast_to(
+                np.zeros(model.nv) if x is None else numbers(name, x, model.nv, model.name),
+                (*self.lead, model.nv),
+            ).reshape(states, model.nv)
+            for name, x in (("q0", q0), ("v0", v0))
+        )
+        dx[:, of_q] = np.einsum("nk,nki->ni", moved, units)
+        dx[:, of_v] = faster
+        start = dx.shape[1] - sum(p.size for p in self._varied)
+        known = {p.name for p in self._varied}
+        for name in parameters or {}:
+            if name not in known:
+                raise StateError(f"{name!r} is no parameter of this rollout")
+        for p in self._varied:
+            if parameters is not None and p.name in parameters:
+                a = real(p.name, parameters[p.name])
+                a = a[..., None] if p.size == 1 else a
+                shape = (*self.lead, p.size)
+                dx[:, start : start + p.size] = np.broadcast_to(a, shape).reshape(states, p.size)
+            start += p.size
+        du, strides = np.zeros(model.nv), (0, 0)
+        if tau is not None:
+            du, strides = self._table(numbers("tau", tau, model.nv, model.name))
+        found = steps.tangent(dx, du, strides)
+        _, dual = steps.units(q.reshape(*found.shape[:2], model.nq))
+        dq = np.einsum("nsi,nski->nsk", found[..., of_q], dual)
+        shape = (*self.lead, *((steps.samples,) if steps.every else ()), model.nv)
+        return dq.reshape(shape), found[..., of_v].reshape(shape)
+
+    def _table(self, tau: Array) -> tuple[Array, tuple[int, int]]:
+        """A direction of tau with its strides: of all steps, of each, or of each state and step."""
+        n, steps = self.steps.field.model.nv, self.steps.steps
+        if tau.ndim == 1:
+            return tau, (0, 0)
+        if tau.shape == (steps, n):
+            return np.ascontiguousarray(tau), (0, n)
+        full = np.broadcast_to(tau, (*self.lead, steps, n))
+        return np.ascontiguousarray(full).reshape(-1, steps, n), (steps * n, n)
+
+    def sensitivity(self, q: Array) -> Sensitivity:
+        """See Rollout.sensitivity; q (states, nq): the last."""
+        steps, model = self.steps, self.steps.field.model
+        n, sizes = model.nv, [p.size for p in self._varied]
+        many, states = 3 * n + sum(sizes), len(steps.y)
+        wide = StepSequence(
+            steps.field, steps.scheme, steps.project, np.repeat(steps.y, many, axis=0),
+            *_repeated(steps.table, steps.strides, many), steps.steps, steps.dt, steps.t0, 0,
+        )  # fmt: skip
+        eye = np.eye(many)
+        names = {
+            p.name: eye[None, :, 3 * n + sum(sizes[:i]) : 3 * n + sum(sizes[: i + 1])]
+            for i, p in enumerate(self._varied)
+        }
+        whole = Differentiable(wide, (states, many), None)
+        directions = {
+            name: part[..., 0] if part.shape[-1] == 1 else part for name, part in names.items()
+        }
+        tau = eye[:, None, 2 * n : 3 * n]
+        rows = np.repeat(q.reshape(states, model.nq), many, axis=0)
+        dq, dv = whole.tangent(
+            rows[:, None], eye[:, :n], eye[:, n : 2 * n], tau, directions or None
+        )
+        found = np.swapaxes(np.concatenate([dq, dv], axis=-1), -1, -2)
+        found = found.reshape(*self.lead, 2 * n, many)
+        parts, start = {}, 3 * n
+        for p in self._varied:
+            parts[p.name] = found[..., start : start + p.size]
+            start += p.size
+        return Sensitivity(found[..., : 2 * n], found[..., 2 * n : 3 * n], parts)
+
+
+def _repeated(table: Array, strides: tuple[int, int], many: int) -> tuple[Array, tuple[int, int]]:
+    return (np.repeat(table, many, axis=0) if strides[0] else table), strides
+
+
+def _summed_to(a: Array, shape: tuple[int, ...]) -> Array:
+    """Summed over the axes that a broadcast from ``shape`` has added or widened."""
+    a = a.sum(axis=tuple(range(a.ndim - len(shape))))
+    wide = tuple(i for i, n in enumerate(shape) if n == 1 and a.shape[i] > 1)
+    return a.sum(axis=wide, keepdims=True) if wide else a
+
+
+def _refuse_failed(rows: Array) -> None:
+    if not np.isfinite(rows).all():
+        bad = int(np.argwhere(~np.isfinite(rows))[0][0])
+        raise SimulationError(f"state {bad} of the rollout failed, so it has no derivative")
