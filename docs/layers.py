@@ -31,6 +31,7 @@ CONTENTS = {
     "control": "controllers",
     "sim": "integrators, simulation, rollouts",
     "view": "plots, reports, films, viewer",
+    "interop": "JAX, PyTorch, CasADi",
     "api": "Model, Result, load, simulate",
     "scenario_files": "scenarios",
     "studies": "many runs",

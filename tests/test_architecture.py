@@ -24,7 +24,7 @@ LAYERS = (
     {"motion", "lint"},
     {"control"},
     {"sim"},
-    {"view"},
+    {"view", "interop"},
     {"api"},
     {"scenario_files"},
     {"studies"},
@@ -147,7 +147,7 @@ def loaded_by(code: str) -> set[str]:
 
 def test_import_is_light() -> None:
     heavy = {"llvmlite", "matplotlib", "pydantic", "ruamel", "scipy", "sympy", "casadi", "cyclopts"}
-    assert not loaded_by("import ramify") & (heavy | {"rich", "numba", "jax"})
+    assert not loaded_by("import ramify") & (heavy | {"rich", "numba", "jax", "torch"})
 
 
 def test_a_model_built_in_python_needs_no_compiler_yet() -> None:

@@ -7,7 +7,7 @@ are angular first. Arrays are batch-first: ``(nv,)`` or ``(..., nv)``; inputs br
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, overload
@@ -18,6 +18,7 @@ from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, real
 from ramify.core.errors import LoopError
 from ramify.drives.machine_forces import ActuatorForces, Passive, actuator_forces, passive_forces
+from ramify.interop.libraries import functions
 from ramify.kernels import derivative_kernels, floating, identification, make, queries
 from ramify.lint.finding import Finding
 from ramify.lint.robot_checks import check
@@ -561,6 +562,30 @@ class Model(Robot):
     ) -> Coordinates:  # fmt: skip
         """The reverse of ``to_mujoco``."""
         return converter(self, "mujoco", order=order, forms=forms).back(q, v, a, tau)
+
+    # ---- other libraries ----
+
+    def jax(self, name: str, *, trace: bool = False, **options: Any) -> Callable[..., Any]:
+        """A function for JAX (``jit``, ``vmap``, ``grad``, ``jvp`` …) of any algorithm (a name as
+        in ``kernel``), or of "jacobian", "pose", "passive_forces", "actuator_forces",
+        "acceleration", "step"; options: see ``ramify.interop.named_functions.named_function``.
+
+        On the CPU it calls the compiled kernel; with ``trace`` JAX computes all itself.
+        """
+        return functions(self, "jax", name, options, trace=trace)
+
+    def torch(self, name: str, **options: Any) -> Callable[..., Any]:
+        """A function for PyTorch (``autograd``, ``torch.func``, ``torch.compile``); names and
+        options as in ``jax``. It reads CPU tensors without copies.
+        """
+        return functions(self, "torch", name, options)
+
+    def casadi(self, name: str, *, horizon: int | None = None, **options: Any) -> Any:
+        """A casadi.Function; names and options as in ``jax``. By default an SX function that CasADi
+        differentiates; with ``horizon`` one that calls the kernel for so many states at once, a
+        column each, with exact sparse Jacobians.
+        """
+        return functions(self, "casadi", name, options, horizon=horizon)
 
     # ---- kernels and checks ----
 

@@ -27,6 +27,7 @@ from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.staged import Staged
+from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.threads import Cost, in_parallel, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
@@ -107,6 +108,16 @@ class Kernel:
     def program(self) -> Program:
         """The traced algorithm for this robot, unrolled."""
         return self._plan.program()
+
+    @property
+    def inputs(self) -> tuple[Port, ...]:
+        """The arrays it takes."""
+        return self._plan.inputs
+
+    @property
+    def outputs(self) -> tuple[Port, ...]:
+        """The arrays it gives."""
+        return self._plan.outputs
 
     @property
     def op_count(self) -> OpCount:
@@ -316,6 +327,10 @@ class Kernel:
         Rank 1: a state, 2: a batch.
         """
         backend, plan = self._backend, self._plan
+        if isinstance(backend, StraightPython):
+            if rank == 1 and not (plan.quaternions or plan.locks):
+                self.call = backend.entry(plan.inputs, plan.outputs, self._general, plan.answer)
+            return
         counted = plan.better is not None and not self._compiling
         if counted or not isinstance(backend, (Unrolled, Rolled, Staged)):
             return

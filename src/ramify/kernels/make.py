@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Unrolled
 from ramify.codegen.kernel import Kernel, KernelPlan
+from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, RamifyError, StateError
@@ -152,8 +153,10 @@ def make_kernel(
     size = _size(tree, any(p.per == "pair" for p in algorithm.outputs))
     first: Backend
     better: Unrolled | None = None
-    if tier == "numpy" or (tier is None and not _compiler()):
+    if tier == "numpy":
         first = plain
+    elif tier is None and not _compiler():
+        first = StraightPython(program, plain) if size <= MOST_LINKS else plain
     elif not llvm_available():
         raise RamifyError(
             f"tier={tier!r} needs llvmlite, which is not installed; tier='numpy' does without"
@@ -236,7 +239,7 @@ def _compiler() -> bool:
     """Whether LLVM is there; its absence is said once."""
     if not llvm_available():
         warnings.warn(
-            "llvmlite is not installed: ramify computes with plain NumPy, which is slower",
+            "llvmlite is not installed: ramify computes with Python and NumPy, which is slower",
             RuntimeWarning,
             stacklevel=2,
         )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 
 from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
 from ramify.codegen.kernel import Kernel, KernelPlan
+from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import llvm_available
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
@@ -36,7 +37,7 @@ def text_kernel(
 
     starts = tuple(i for i, _ in robot.layout.balls)
     plain = PlainNumpy(text)
-    first: Backend = plain
+    first: Backend = plain if tier == "numpy" else StraightPython(program, plain)
     if tier == "unrolled" or (tier is None and llvm_available()):
         first = Unrolled(program, lambda: key(program), name, starts)
 

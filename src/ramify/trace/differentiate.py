@@ -94,7 +94,7 @@ def tangent(program: Program, along: Sequence[int]) -> Program:
                 port, position = graph.payload[node]
                 rate = given[count + along.index(port)][position] if port in along else 0.0
             elif op == "select":
-                rate = _selected(values[args[0]], rates[args[1]], rates[args[2]])
+                rate = selected(values[args[0]], rates[args[1]], rates[args[2]])
             else:
                 for i, slope in partials(op, values[node], [values[arg] for arg in args]):
                     rate = rate + slope * rates[args[i]]
@@ -132,8 +132,8 @@ def adjoint(program: Program, by: Sequence[int]) -> Program:
                 if port in by:
                     found[by.index(port)][position] = bar
             elif op == "select":
-                add(args[1], _selected(values[args[0]], bar, 0.0))
-                add(args[2], _selected(values[args[0]], 0.0, bar))
+                add(args[1], selected(values[args[0]], bar, 0.0))
+                add(args[2], selected(values[args[0]], 0.0, bar))
             else:
                 for i, slope in partials(op, values[node], [values[arg] for arg in args]):
                     add(args[i], slope * bar)
@@ -143,7 +143,8 @@ def adjoint(program: Program, by: Sequence[int]) -> Program:
     return trace(f"{program.name}_adjoint", text, [*program.inputs, *weights], outputs)
 
 
-def _selected(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+def selected(condition: Scalar, a: Scalar, b: Scalar) -> Scalar:
+    """The rate of a select from those of its branches."""
     if isinstance(a, float) and isinstance(b, float) and a == b:
         return a
     return select(condition, a, b)

@@ -1,0 +1,225 @@
+"""A program with its derivatives, ready to be called by other libraries: compiled code of the
+value, and on demand programs along directions (tangent), against weights (adjoint) and of all
+partial derivatives (jacobian), which are of the same kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from ramify.codegen.backend import Unrolled, width_for
+from ramify.codegen.cache_keys import digest
+from ramify.codegen.entry import Batch
+from ramify.codegen.guards import HUGE_ANGLE
+from ramify.codegen.native import builtin_entry
+from ramify.codegen.straight_python import StraightPython
+from ramify.codegen.target import host, llvm_available
+from ramify.codegen.threads import Cost, in_parallel, threads
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.core.scalar import Scalar
+from ramify.trace.differentiate import adjoint, replay, tangent
+from ramify.trace.interpret import interpret
+from ramify.trace.jacobian_program import JacobianBlock, jacobian_program
+from ramify.trace.program import Port, Program, trace
+
+TOO_LARGE: Final = "an angle is beyond 1e6 rad; bring angles into a range of some turns"
+
+
+class Differentiable:
+    """``inputs`` to ``outputs``, one state or a batch in rows. ``answer`` is the tuple that several
+    results make.
+
+    Numbers that are not finite pass through: where an input or a result is NaN, what depends on it
+    is NaN.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        make: Callable[[], Program],
+        key: Callable[[], str],
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+        answer: type[tuple[object, ...]] = tuple,
+    ) -> None:
+        self.name, self._make, self._key = name, make, key
+        self.inputs, self.outputs = tuple(inputs), tuple(outputs)
+        self.answer = answer
+        self.tangent_of: tuple[Differentiable, tuple[int, ...]] | None = None
+        self._derived: dict[tuple[object, ...], Differentiable] = {}
+        self._jacobians: dict[
+            tuple[int, ...], tuple[Differentiable, tuple[tuple[JacobianBlock, ...], ...]]
+        ]
+        self._jacobians = {}
+        self._cost = Cost(1000.0)
+
+    def __repr__(self) -> str:
+        ports = ", ".join(f"{p.name}{list(p.shape)}" for p in self.inputs)
+        return f"<ramify function {self.name}({ports})>"
+
+    @cached_property
+    def key(self) -> str:
+        """A digest of all that its code depends on."""
+        return self._key()
+
+    @cached_property
+    def program(self) -> Program:
+        """The straight-line program."""
+        return self._make()
+
+    @cached_property
+    def code(self) -> Unrolled:
+        """Its compiled code."""
+        return Unrolled(lambda: self.program, lambda: self.key, self.name)
+
+    @cached_property
+    def _without_compiler(self) -> StraightPython:
+        return StraightPython(lambda: self.program, InterpretedProgram(lambda: self.program))
+
+    # ---- derivatives ----
+
+    def _derive(
+        self,
+        kind: str,
+        make: Callable[[Program, Sequence[int]], Program],
+        by: tuple[int, ...],
+        inputs: Sequence[Port],
+        outputs: Sequence[Port],
+    ) -> Differentiable:
+        found = self._derived.get((kind, by))
+        if found is None:
+            found = Differentiable(
+                f"{self.name}_{kind}",
+                lambda: make(self.program, by),
+                lambda: digest(kind, repr(by), self.key),
+                inputs,
+                outputs,
+            )
+            found = self._derived.setdefault((kind, by), found)
+        return found
+
+    def tangent(self, along: tuple[int, ...]) -> Differentiable:
+        """The rates of the outputs along a direction in some inputs, which it takes after its
+        own.
+        """
+        ways = [Port(f"d{self.inputs[i].name}", self.inputs[i].shape) for i in along]
+        rates = [Port(f"d{p.name}", p.shape) for p in self.outputs]
+        found = self._derive("tangent", tangent, along, (*self.inputs, *ways), rates)
+        found.tangent_of = self, along
+        return found
+
+    def adjoint(self, by: tuple[int, ...]) -> Differentiable:
+        """The derivatives by some inputs of the sum of the outputs times weights, which it takes
+        after its own inputs.
+        """
+        weights = [Port(f"weight_{p.name}", p.shape) for p in self.outputs]
+        slopes = [Port(f"by_{self.inputs[i].name}", self.inputs[i].shape) for i in by]
+        return self._derive("adjoint", adjoint, by, (*self.inputs, *weights), slopes)
+
+    def jacobian(
+        self, by: tuple[int, ...]
+    ) -> tuple[Differentiable, tuple[tuple[JacobianBlock, ...], ...]]:
+        """All partial derivatives by some inputs that are not always zero, and where they stand."""
+        found = self._jacobians.get(by)
+        if found is None:
+            program, blocks = jacobian_program(self.program, by)
+            made = self._derive("jacobian", lambda *_: program, by, program.inputs, program.outputs)
+            found = self._jacobians.setdefault(by, (made, blocks))
+        return found
+
+    def arranged(
+        self, inputs: Sequence[Sequence[int]], outputs: Sequence[Sequence[int]]
+    ) -> Differentiable:
+        """The function with its numbers in another order: for every input and output, the places
+        here of the numbers there.
+        """
+
+        def text(*given: list[Scalar]) -> list[list[Scalar]]:
+            back = [
+                [x for _, x in sorted(zip(places, xs, strict=True), key=lambda pair: pair[0])]
+                for places, xs in zip(inputs, given, strict=True)
+            ]
+            values = replay(self.program, back)
+            return [
+                [values[nodes[i]] for i in places]
+                for places, nodes in zip(outputs, self.program.results, strict=True)
+            ]
+
+        return Differentiable(
+            self.name,
+            lambda: trace(self.name, text, self.inputs, self.outputs),
+            lambda: digest("arranged", repr((inputs, outputs)), self.key),
+            self.inputs,
+            self.outputs,
+            self.answer,
+        )
+
+    # ---- calls ----
+
+    def rows(self, inputs: Sequence[Array]) -> list[Array]:
+        """Outputs (N, size) for inputs (N, size), C-contiguous."""
+        out = [np.empty((len(inputs[0]), port.size)) for port in self.outputs]
+        self.fill(inputs, out)
+        return out
+
+    def fill(self, inputs: Sequence[Array], out: Sequence[Array]) -> None:
+        """The same into arrays that are there."""
+        states = len(inputs[0])
+        if not states:
+            return
+        if not llvm_available():
+            self._without_compiler.run(inputs, out, 0, states)
+            return
+        if states == 1:
+            inputs, out = [x[0] for x in inputs], [x[0] for x in out]
+        self._entry(*inputs, out=out[0] if len(out) == 1 else tuple(out))
+
+    @cached_property
+    def _entry(self) -> Callable[..., object]:
+        flat_in, flat_out = (
+            [Port(p.name, (p.size,)) for p in ports] for ports in (self.inputs, self.outputs)
+        )
+        width = host().width
+        batch = Batch(self.code.compute(width), width, self._cost.address)
+        return builtin_entry(self.code.compute(1), batch, flat_in, flat_out, self._shared, ())
+
+    def _shared(self, *inputs: Array, out: Array | Sequence[Array]) -> None:
+        """Batches that are worth several threads, few states, and what the kernel flags."""
+        given = [np.atleast_2d(x) for x in inputs]
+        results = [np.atleast_2d(x) for x in ([out] if isinstance(out, np.ndarray) else out)]
+        states, count = len(given[0]), threads()
+        flags, ns = in_parallel(
+            lambda a, b: self.code.run(given, results, a, b),
+            states,
+            self._cost.pieces(states, count),
+            count,
+        )
+        if width_for(states) > 1:
+            self._cost.measured(ns)
+        if flags & HUGE_ANGLE:
+            InterpretedProgram(lambda: self.program).run(given, results, 0, states)
+
+
+class InterpretedProgram:
+    """A program run by NumPy, an array per node."""
+
+    tier = "numpy"
+
+    def __init__(self, program: Callable[[], Program]) -> None:
+        self._program = program
+
+    def llvm_ir(self, width: int) -> str:
+        """There is none."""
+        raise RamifyError("a program that is interpreted has no LLVM text")
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
+        with np.errstate(all="ignore"):
+            found = interpret(self._program(), [a[start:stop] for a in inputs])
+        for a, rows in zip(outputs, found, strict=True):
+            a[start:stop] = rows
+        return 0
