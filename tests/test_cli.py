@@ -195,6 +195,22 @@ links:
 """
 
 
+def test_inverse_dynamics_on_a_free_base(run: Run, tmp_path: Path) -> None:
+    """Section 7.1.1: the torques that ReDySim printed for its free-flying arm."""
+    ends = ("--from", 0.3803, -0.6198, 1.2867, "--to", -np.pi / 2)
+    words = ("id", "space_3_link", *ends, "--duration", 20, "--steps", 10)
+    told = good(run(*words, "--no-plot"))
+    assert "The base floats from rest" in told.out
+    rows = np.loadtxt(tmp_path / "space_3_link_torques.csv", delimiter=",", skiprows=1)
+    np.testing.assert_allclose(
+        rows[:, 1:], published("floating_3_link_invdyn", "tor"), rtol=0, atol=2e-6
+    )
+    assert good(run(*words, "--no-plot", "--json")).json["base"] == "free"
+    moved = good(run("id", "space_3_link", "--base", "moved", "--steps", 5, "--no-plot", "--json"))
+    assert len(moved.json["coordinates"]) == 9
+    assert moved.json["base"] == "moved"
+
+
 def test_robots_with_quaternions(run: Run, tmp_path: Path) -> None:
     (tmp_path / "ball.yaml").write_text(BALL)
     told = good(run("info", "ball.yaml", "--json")).json

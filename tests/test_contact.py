@@ -204,6 +204,33 @@ def test_friction_is_viscous_at_slow_and_coulomb_at_fast_slip() -> None:
     assert law.grip(100.0, speed**2) * speed == pytest.approx(book, rel=1e-12)
 
 
+def test_friction_of_each_axis_by_itself() -> None:
+    """(D.5) as printed: along an axis the same force, along a diagonal sqrt(2) of it; power lost."""
+    plain, printed = (
+        Firm(friction=0.6, horizontal_damping=300.0, per_axis=each).fitted(ball())
+        for each in (False, True)
+    )
+    place = Vec3(0.0, 0.0, -0.1)
+    for x, y in ((0.2, 0.0), (0.0, -3.0), (50.0, 50.0), (0.3, -0.1)):
+        a, b = (law.reaction(place, Vec3(x, y, 0.0)) for law in (plain, printed))
+        load = 0.6 * b.force.z
+        for force, slip in ((b.force.x, x), (b.force.y, y)):
+            book = -load * 2.0 / math.pi * math.atan(0.5 * math.pi * 300.0 * slip / load)
+            assert force == pytest.approx(book, rel=1e-9, abs=1e-9)
+        assert b.loss == pytest.approx(-b.force.x * x - b.force.y * y)
+        if x and y:
+            assert math.hypot(b.force.x, b.force.y) > math.hypot(a.force.x, a.force.y)
+        else:
+            assert (a.force.x, a.force.y) == pytest.approx((b.force.x, b.force.y), abs=1e-9)
+    with pytest.raises(rf.StateError, match="per_axis is for level ground"):
+        Firm(per_axis=True, terrain=Slope(angle=0.1))
+    m = ball()
+    start = [1.0, 1.0, *np.zeros(m.nv - 2)]
+    r = rf.simulate(m, 0.05, m.neutral(), start, ground="{law: firm, per_axis: true}")
+    assert r.audit.passed
+    assert r.options["ground"]["per_axis"]
+
+
 # ---- a block on a slope ----
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+
+import ramify as rf
 
 from ramify.cli.common import (
     AsJson,
@@ -19,6 +21,11 @@ from ramify.cli.common import (
     plots_are_possible,
 )
 from ramify.cli.output import print_json, print_line, print_table, write_csv
+
+if TYPE_CHECKING:
+    from ramify.api.model import Model
+    from ramify.core.arrays import Array
+    from ramify.motion.trajectory import Motion
 
 
 @app.command(name="id")
@@ -41,13 +48,18 @@ def inverse_dynamics(
         Parameter(help="Plot of the torques, by default {robot}_torques.svg; or .png, .pdf."),
     ] = None,
     no_plot: Annotated[bool, Parameter(negative="", help="Write no plot.")] = False,
+    base: Annotated[
+        Literal["free", "moved"],
+        Parameter(help="A floating base: free, or moved like a joint, by forces of its own."),
+    ] = "free",
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
     """Inverse dynamics along a cycloidal motion (eq. 6.14): writes the joint torques as CSV and as
     a plot.
 
-    Of a robot with loops the driven coordinates move so, and the others follow.
+    Of a robot with loops the driven coordinates move so, and the others follow. On a floating base
+    the joints move so and the base is free (section 7.1.1): its motion is integrated.
     """
     import numpy as np
 
@@ -55,33 +67,43 @@ def inverse_dynamics(
     from ramify.motion import cycloid, example_ends
 
     m = load(robot, settings)
-    first, last = example_ends(m)
-    if m.loops:
-        chosen = driven(m)
-        home = m.assemble().q
+    floats = base == "free" and m.joints[0].kind in ("free", "free_euler") and not m.loops
+    if floats:
+        reach = [np.pi / 3 if step.rho else 0.1 for joint in m.joints for step in joint.steps]
+        first, last = np.zeros(m.nv), np.array(reach)
+    else:
+        first, last = example_ends(m)
+    chosen = driven(m)
+    if m.loops or floats:
+        home = m.assemble().q if m.loops else m.neutral()
         first, last = home[list(chosen.q)], home[list(chosen.q)] + (last - first)[list(chosen.v)]
     q0 = fill("--from", start, first)
     q1 = fill("--to", end, q0 + (last - first))
     motion = cycloid(q0, q1, duration, steps + 1)
-    if m.loops:
+    names, at = m.coordinates, list(range(m.nv))
+    if floats:
+        motion, tau = _free_base(m, motion, q0, q1)
+        names, at = chosen.names, list(chosen.v)
+        tau = tau[:, at]
+    elif m.loops:
         led = [dict(zip(chosen.names, x.T, strict=True)) for x in (motion.q, motion.v, motion.a)]
         q, v, a = m.assemble(led[0], rates=led[1], accelerations=led[2])
         motion = motion._replace(q=q, v=v, a=a)
-    tau = m.inverse_dynamics(motion.q, motion.v, motion.a)
-    units = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
+    if not floats:
+        tau = m.inverse_dynamics(motion.q, motion.v, motion.a)
+    of_all = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
+    units = [of_all[j] for j in at]
     files = {"csv": named(out, m)}
     write_csv(
         files["csv"],
-        ["t [s]", *map("{} [{}]".format, m.velocities, units)],
+        ["t [s]", *(f"{m.velocities[j]} [{unit}]" for j, unit in zip(at, units, strict=True))],
         np.column_stack([motion.t, tau]),
     )
     if not no_plot and (plot or plots_are_possible()):
         from ramify.view.plots import plot_torques
 
         files["plot"] = named(plot or Path("{robot}_torques.svg"), m)
-        plot_torques(
-            motion.t, tau, m.coordinates, units, files["plot"], title=f"{m.name}: joint torques"
-        )
+        plot_torques(motion.t, tau, names, units, files["plot"], title=f"{m.name}: joint torques")
     peak = np.abs(tau).argmax(axis=0)
     data = [
         {
@@ -93,7 +115,7 @@ def inverse_dynamics(
             "time": float(motion.t[i]),
         }
         for k, (name, unit, a, b, i) in enumerate(
-            zip(m.coordinates, units, motion.q[0], motion.q[-1], peak, strict=True)
+            zip(names, units, motion.q[0], motion.q[-1], peak, strict=True)
         )
     ]
     if json:
@@ -101,6 +123,7 @@ def inverse_dynamics(
         print_json(
             {
                 "robot": m.name,
+                "base": "free" if floats else "moved" if base == "moved" else "fixed",
                 "duration": duration,
                 "rows": len(motion.t),
                 "coordinates": data,
@@ -114,8 +137,25 @@ def inverse_dynamics(
         ("coordinate", "from", "to", "max |tau|", "", "at t, s"),
         rows,
     )
+    if floats:
+        print_line(
+            "The base floats from rest, moved by the joints and gravity (section 7.1.1); "
+            "--base moved moves it as well, by forces of its own."
+        )
     for path in files.values():
         print_line(f"written: {path}")
+
+
+def _free_base(m: Model, motion: Motion, q0: Array, q1: Array) -> tuple[Motion, Array]:
+    """The joints on the motion, the base integrated from rest: section 7.1.1, table 7.1."""
+    from ramify.control import Prescribed
+    from ramify.motion import Cycloid
+
+    duration = float(motion.t[-1])
+    rows = len(motion.t) - 1
+    lead = Prescribed(Cycloid(q0, q1, duration))
+    r = rf.simulate(m, duration, control=lead, dt_out=duration / rows)
+    return motion._replace(t=r.t), r.tau
 
 
 @app.command(name="fd")

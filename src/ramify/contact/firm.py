@@ -11,7 +11,8 @@ from ramify.contact.ground import LAWS, Ground, Normal, positive, pseudo_coulomb
 from ramify.contact.terrain import Flat
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar, select
-from ramify.documents.forms import Number
+from ramify.core.spatial import Vec3
+from ramify.documents.forms import Flag, Number
 from ramify.documents.kinds import key
 from ramify.model.robot import Robot
 
@@ -30,7 +31,9 @@ class _Book(Ground):
     """What both grounds of appendix D share.
 
     stiffness k' (N/m); damping c' (N s/m), or overdamping zeta of c' = 2 zeta sqrt(k' m) with m the
-    robot's mass (eq. D.4); friction mu; horizontal_damping c_h (N s/m) of eq. (D.5).
+    robot's mass (eq. D.4); friction mu; horizontal_damping c_h (N s/m) of eq. (D.5); per_axis:
+    friction along each horizontal axis by itself, as (D.5) is printed and ReDySim has it, so that
+    along a diagonal it reaches sqrt(2) mu N; by default it acts against the slip.
     """
 
     stiffness: Any = field(default=None, metadata=key(Number(above=0.0), unit="N/m"))
@@ -38,6 +41,7 @@ class _Book(Ground):
     overdamping: Any = field(default=None, metadata=key(Number(least=0.0)))
     friction: Any = field(default=0.7, metadata=key(Number(least=0.0)))
     horizontal_damping: Any = field(default=None, metadata=key(Number(above=0.0), unit="N s/m"))
+    per_axis: bool = field(default=False, metadata=key(Flag()))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,12 +51,29 @@ class _Book(Ground):
                 f"{self.overdamping:g} say the same; give one"
             )
 
+        if not isinstance(self.per_axis, bool):
+            raise StateError(
+                f"{type(self).__name__}: per_axis {self.per_axis!r} must be True or False"
+            )
+        if self.per_axis and not isinstance(self.terrain, Flat):
+            raise StateError(
+                f"{type(self).__name__}: per_axis is for level ground; on "
+                f"{type(self.terrain).__name__} friction acts against the slip: leave it out"
+            )
+
     @property
     def constant_damping(self) -> float:
         return float(self.damping)
 
     def grip(self, load: Scalar, slip_squared: Scalar) -> Scalar:
         return pseudo_coulomb(self.friction, self.horizontal_damping, load, slip_squared)
+
+    def friction_force(self, load: Scalar, slip: Vec3) -> Vec3:
+        if not self.per_axis:
+            return super().friction_force(load, slip)
+        parts = [(Vec3(*axis), slip.dot(Vec3(*axis))) for axis in self.terrain.axes[:2]]
+        first, second = (axis * (-u * self.grip(load, u * u)) for axis, u in parts)
+        return first + second
 
     def scaled(self, mass: float, weight: float) -> Self:
         k = weight / SAG if self.stiffness is None else self.stiffness
@@ -85,8 +106,8 @@ class Firm(_Book):
 
     @classmethod
     def of_redysim(cls, model: Robot, **others: Any) -> Self:
-        """The ground of a legged robot that was read from ReDySim's files: its ``g_prop``, with
-        other fields as given.
+        """The ground of a legged robot that was read from ReDySim's files: its ``g_prop``, friction
+        along each axis by itself, with other fields as given.
 
         Raises ModelError for a robot that has none.
         """
@@ -99,9 +120,8 @@ class Firm(_Book):
             name: given[name] for name in ("stiffness", "damping", "friction", "horizontal_damping")
         }
         up = [float(i == given["axes"][0]) for i in (1, 2, 3)]
-        return cls(
-            **{**numbers, "top_speed": given["speed_limit"], "terrain": Flat(up=up), **others}
-        )
+        book = {"top_speed": given["speed_limit"], "terrain": Flat(up=up), "per_axis": True}
+        return cls(**{**numbers, **book, **others})
 
     def normal(self, depth: Scalar, rate: Scalar) -> Normal:
         k, c = self.stiffness, self.damping

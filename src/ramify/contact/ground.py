@@ -122,10 +122,13 @@ class Ground(ABC):
         sinking = -normal.dot(velocity)
         force, elastic, stored = self.normal(depth, sinking)
         slip = velocity + normal * (sinking / steep)
-        slipping = slip.dot(slip)
-        grip = self.grip(force * sqrt(steep), slipping)
-        loss = (force - elastic) * sinking + grip * slipping
-        return Reaction(normal * force - slip * grip, depth, slip, stored, loss)
+        rubbed = self.friction_force(force * sqrt(steep), slip)
+        loss = (force - elastic) * sinking - rubbed.dot(slip)
+        return Reaction(normal * force + rubbed, depth, slip, stored, loss)
+
+    def friction_force(self, load: Scalar, slip: Vec3) -> Vec3:
+        """The friction (N) under a normal load (N) against a slip (m/s); it never helps it."""
+        return slip * -self.grip(load, slip.dot(slip))
 
     def resistance(self, place: Vec3, velocity: Vec3) -> Resistance:
         """What it opposes to a small motion of a point: the derivatives of the normal force by the

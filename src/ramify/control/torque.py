@@ -22,9 +22,10 @@ from ramify.model.driven import Driven
 from ramify.model.robot import Robot
 from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.piecewise import Columns, Knots
+from ramify.motion.spline import Spline
 from ramify.motion.trajectory import row, table
 
-INTERPOLATE: Final = Choice(("linear", "hold"))
+INTERPOLATE: Final = Choice(("linear", "hold", "cubic"))
 
 
 @CONTROLLERS.add("torque")
@@ -57,8 +58,10 @@ class TorqueTable(Controller):
     """Forces ``values`` (T, k) or (T, nv), N m or N, at the rising ``times`` (T,), s; k the number
     of driven coordinates.
 
-    interpolate: "linear" between the rows, or "hold", each row until the next. The first row holds
-    before its time, the last after. Rows are memory of the compiled code: a table may be long.
+    interpolate: "linear" between the rows, "hold", each row until the next, or "cubic", the spline
+    through them ("not_a_knot"), for forces that were sampled from a smooth motion. The first row
+    holds before its time, the last after. Rows are memory of the compiled code: a table may be
+    long.
 
     Raises StateError where times do not rise, shapes do not fit, a value is not finite or
     ``interpolate`` is unknown.
@@ -95,6 +98,10 @@ class TorqueTable(Controller):
         """Times and forces."""
         return Columns(np.column_stack([self.times, self.values]))
 
+    @cached_property
+    def _spline(self) -> Spline:
+        return Spline(self.times, self.values, "not_a_knot")
+
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
@@ -102,6 +109,8 @@ class TorqueTable(Controller):
             return list(spread("values", self.values[0], driven, robot)), []
         first, last = self.times[0], self.times[-1]
         s = select(t < first, first, select(t > last, last, t))
+        if self.interpolate == "cubic":
+            return list(spread("values", self._spline.inside(s)[0], driven, robot)), []
         at = self._knots.below(s)
         t0, *tau = self._rows.row(at)
         if self.interpolate == "linear":

@@ -24,7 +24,7 @@ from ramify.core.messages import near, shown
 from ramify.documents.forms import NotedError, Number, Reading
 from ramify.documents.kinds import key
 from ramify.motion.coordinate_reader import RobotReading, about_robot
-from ramify.motion.trajectory import Trajectory
+from ramify.motion.trajectory import Motion, Trajectory
 
 Inverse = Callable[[Trajectory, int], Result]
 """A run of the scenario with its joints prescribed by a motion, and how many rows it is to have."""
@@ -38,7 +38,7 @@ class TorquesOfMotion:
     """A table of the inverse dynamics of the whole motion, applied without feedback.
 
     On a floating base the forces come from a run with the joints prescribed, over the time and on
-    the ground of the scenario.
+    the ground of the scenario. With loops the motion is that of the driven coordinates.
     """
 
     motion: Trajectory = field(metadata=FOLLOWED)
@@ -59,16 +59,26 @@ class TorquesOfMotion:
             r = inverse(motion, self.rows)
             forces = r.tau[:, list(about.driven.v)]
             return TorqueTable(r.t, forces, self.interpolate, **options)
+        if model.loops and motion.n == len(about.driven.v):
+            m = self._samples()
+            names = about.driven.names
+            led = [dict(zip(names, x.T, strict=True)) for x in (m.q, m.v, m.a)]
+            q, v, a = model.assemble(led[0], rates=led[1], accelerations=led[2])
+            forces = model.inverse_dynamics(q, v, a)[:, list(about.driven.v)]
+            return TorqueTable(m.t, forces, self.interpolate, **options)
         if motion.n != model.nv or model.nq != model.nv:
             raise StateError(
                 f"torques_of_motion needs a motion of all {model.nv} coordinates, none of them a "
                 "quaternion"
             )
-        if not math.isfinite(motion.duration):
-            raise StateError("torques_of_motion needs a motion that ends")
-        m = motion.samples(self.rows)
+        m = self._samples()
         forces = model.inverse_dynamics(m.q, m.v, m.a)
         return TorqueTable(m.t, forces, self.interpolate, **options)
+
+    def _samples(self) -> Motion:
+        if not math.isfinite(self.motion.duration):
+            raise StateError("torques_of_motion needs a motion that ends")
+        return self.motion.samples(self.rows)
 
 
 def controller_of(
