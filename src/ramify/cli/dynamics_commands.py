@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 import ramify as rf
-
 from ramify.cli.common import (
     AsJson,
     NumberList,
