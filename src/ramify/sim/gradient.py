@@ -38,7 +38,7 @@ class Sensitivity(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Differentiable:
+class DifferentiableSteps:
     """A rollout on its way back: its steps, the shapes of its batch and of the tau that it was
     given.
     """
@@ -174,7 +174,7 @@ class Differentiable:
             p.name: eye[None, :, 3 * n + sum(sizes[:i]) : 3 * n + sum(sizes[: i + 1])]
             for i, p in enumerate(self._varied)
         }
-        whole = Differentiable(wide, (states, many), None)
+        whole = DifferentiableSteps(wide, (states, many), None)
         directions = {
             name: part[..., 0] if part.shape[-1] == 1 else part for name, part in names.items()
         }

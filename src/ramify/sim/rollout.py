@@ -28,7 +28,7 @@ from ramify.model.robot import Robot
 from ramify.motion.trajectory import stacked
 from ramify.sim.closed_run import decided, refuse_contradiction, refuse_open, refuse_torn
 from ramify.sim.field import Field
-from ramify.sim.gradient import Differentiable, Gradient, Sensitivity
+from ramify.sim.gradient import DifferentiableSteps, Gradient, Sensitivity
 from ramify.sim.integrator import runge_kutta_step
 from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import warn_of_stiff_joints
@@ -92,7 +92,7 @@ class Rollout:
     v: Array
     singular: NDArray[np.bool_] | None = None
     status: Status = field(default_factory=lambda: Status(np.zeros((), dtype=bool)))
-    steps: Differentiable | None = field(default=None, repr=False, compare=False)
+    steps: DifferentiableSteps | None = field(default=None, repr=False, compare=False)
 
     def gradient(
         self, q: ArrayLike | None = None, v: ArrayLike | None = None, memory: int = MEMORY
@@ -126,7 +126,7 @@ class Rollout:
         return self._steps.sensitivity(last)
 
     @property
-    def _steps(self) -> Differentiable:
+    def _steps(self) -> DifferentiableSteps:
         if self.steps is None:
             raise SimulationError(
                 "a rollout with a function of Python between its steps has no derivatives; give a "
@@ -216,7 +216,7 @@ def rollout(
     back = None
     if policy is None:
         shape = None if tau is None else np.shape(tau)
-        back = Differentiable(
+        back = DifferentiableSteps(
             StepSequence(
                 equation, scheme, project, y, table, strides, steps, float(dt), float(t0),
                 every,
