@@ -15,7 +15,7 @@ import ramify as rf
 from ramify.cli import app
 from ramify.contact import LAWS, TERRAINS, Ground, Normal, Terrain
 from ramify.control import CONTROLLERS, Controller
-from ramify.control.controller import Forces
+from ramify.control.controller import ControlForces
 from ramify.core.scalar import Scalar, select, sin
 from ramify.core.spatial import Vec3
 from ramify.documents.forms import Number, Reading
@@ -92,7 +92,7 @@ class Push(Controller):
     force: float = 1.0
     mode: Literal["soft", "hard"] = "hard"
 
-    def law(self, robot: Any, driven: Any, t: Any, q: Any, v: Any, z: Any) -> Forces:
+    def law(self, robot: Any, driven: Any, t: Any, q: Any, v: Any, z: Any) -> ControlForces:
         return [self.force * (1.0 + t) for _ in driven.v], []
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, overload
+from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
 from numpy.typing import ArrayLike
 
@@ -38,6 +38,22 @@ from ramify.view.named import NamedArray, model_html, model_text, named
 Named = Mapping[str, ArrayLike] | None
 Wrenches = Named
 Maybe = ArrayLike | None
+
+
+class _Alone(TypedDict, total=False):
+    """Options of inverse and forward dynamics whose answer is one array."""
+
+    multipliers: Literal[False]
+    passive: bool
+    parameters: Named
+
+
+class _Paired(TypedDict, total=False):
+    """Options with which the answer is a pair: it and the multipliers."""
+
+    multipliers: Required[Literal[True]]
+    passive: bool
+    parameters: Named
 
 
 def _kernel(name: str) -> cached_property[Kernel]:
@@ -88,54 +104,20 @@ class Model(Robot):
 
     @overload
     def inverse_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        wrenches: Wrenches = None,
-        *,
-        multipliers: Literal[False] = False,
-        passive: bool = False,
-        parameters: Named = None,
-    ) -> Array: ...
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None,
+        **how: Unpack[_Alone],
+    ) -> Array: ...  # fmt: skip
 
     @overload
     def inverse_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        wrenches: Wrenches = None,
-        *,
-        multipliers: Literal[True],
-        passive: bool = False,
-        parameters: Named = None,
-    ) -> tuple[Array, Array]: ...
-
-    @overload
-    def inverse_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        wrenches: Wrenches = None,
-        *,
-        multipliers: bool,
-        passive: bool = False,
-        parameters: Named = None,
-    ) -> Array | tuple[Array, Array]: ...
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None,
+        **how: Unpack[_Paired],
+    ) -> tuple[Array, Array]: ...  # fmt: skip
 
     def inverse_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        a: ArrayLike,
-        wrenches: Wrenches = None,
-        *,
-        multipliers: bool = False,
-        passive: bool = False,
-        parameters: Named = None,
-    ) -> Array | tuple[Array, Array]:
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *,
+        multipliers: bool = False, passive: bool = False, parameters: Named = None,
+    ) -> Array | tuple[Array, Array]:  # fmt: skip
         """tau (..., nv): generalized forces that give the accelerations a (table 6.1).
 
         wrenches: external wrenches {body: (..., 6)}, [moment; force] at the body's origin,
@@ -164,54 +146,20 @@ class Model(Robot):
 
     @overload
     def forward_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        wrenches: Wrenches = None,
-        *,
-        multipliers: Literal[False] = False,
-        passive: bool = False,
-        parameters: Named = None,
-    ) -> Array: ...
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None,
+        **how: Unpack[_Alone],
+    ) -> Array: ...  # fmt: skip
 
     @overload
     def forward_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        wrenches: Wrenches = None,
-        *,
-        multipliers: Literal[True],
-        passive: bool = False,
-        parameters: Named = None,
-    ) -> tuple[Array, Array]: ...
-
-    @overload
-    def forward_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        wrenches: Wrenches = None,
-        *,
-        multipliers: bool,
-        passive: bool = False,
-        parameters: Named = None,
-    ) -> Array | tuple[Array, Array]: ...
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None,
+        **how: Unpack[_Paired],
+    ) -> tuple[Array, Array]: ...  # fmt: skip
 
     def forward_dynamics(
-        self,
-        q: ArrayLike,
-        v: ArrayLike,
-        tau: ArrayLike,
-        wrenches: Wrenches = None,
-        *,
-        multipliers: bool = False,
-        passive: bool = False,
-        parameters: Named = None,
-    ) -> Array | tuple[Array, Array]:
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *,
+        multipliers: bool = False, passive: bool = False, parameters: Named = None,
+    ) -> Array | tuple[Array, Array]:  # fmt: skip
         """a (..., nv): accelerations under the generalized forces tau (table 6.2; with loops eqs.
         8.6, 8.7). wrenches, multipliers, ``passive`` and ``parameters`` as in ``inverse_dynamics``.
         """

@@ -237,24 +237,30 @@ class _UrdfReader:
             found.setdefault(str(child.tag), child)
         return found
 
+    def own_name(self, element: etree._Element, what: str, lines: Mapping[str, int]) -> str:
+        """The name of a link or a joint; empty where it is wrong, or one of those before it has it:
+        ``lines`` are theirs.
+        """
+        name = element.get("name", "")
+        if not name:
+            self.wrong(element, f"a {what} has no name; give every {what} a non-empty one")
+        elif not is_name(name):
+            self.wrong(element, f"a {what} is named {shown(name)}; {NAME}")
+        elif name in lines:
+            text = f"two {what}s are named {name!r}, the first in line {lines[name]}"
+            self.wrong(element, f"{text}; names must differ")
+        else:
+            return name
+        return ""
+
     # ---- links ----
 
     def read_link(self, element: etree._Element) -> None:
-        name = element.get("name", "")
-        who = f"link {name!r}"
+        lines = {name: link.line for name, link in self.links.items()}
+        name = self.own_name(element, "link", lines)
         if not name:
-            self.wrong(element, "a link has no name; give every link a non-empty one")
             return
-        if not is_name(name):
-            self.wrong(element, f"a link is named {shown(name)}; {NAME}")
-            return
-        if name in self.links:
-            self.wrong(
-                element,
-                f"two links are named {name!r}, the first in line {self.links[name].line}; names "
-                "must differ",
-            )
-            return
+        who = f"link {name!r}"
         link = self.links[name] = _UrdfLink(element.sourceline or 1)
         found = self.children(element, who)
         if "inertial" in found:
@@ -354,21 +360,10 @@ class _UrdfReader:
     # ---- joints ----
 
     def read_joint(self, element: etree._Element) -> None:
-        name, kind = element.get("name", ""), element.get("type", "")
-        who = f"joint {name!r}"
+        name, kind = self.own_name(element, "joint", self.joint_lines), element.get("type", "")
         if not name:
-            self.wrong(element, "a joint has no name; give every joint a non-empty one")
             return
-        if not is_name(name):
-            self.wrong(element, f"a joint is named {shown(name)}; {NAME}")
-            return
-        if name in self.joint_lines:
-            self.wrong(
-                element,
-                f"two joints are named {name!r}, the first in line {self.joint_lines[name]}; names "
-                "must differ",
-            )
-            return
+        who = f"joint {name!r}"
         self.joint_lines[name] = element.sourceline or 1
         parts = self.children(element, who)
         ends = [parts[tag].get("link", "") if tag in parts else "" for tag in ("parent", "child")]

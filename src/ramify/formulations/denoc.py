@@ -31,28 +31,27 @@ from ramify.model.robot import Robot
 Level = Literal["link", "module"]
 Groups = tuple[tuple[int, ...], ...]
 
-_MEANING = {
-    "N_l": ("N_l", "4.28, 4.29", "twist propagation from every carrier to what it carries"),
-    "N_d": ("N_d", "4.27", "joint-motion propagation, block diagonal"),
-    "N": ("N = N_l N_d", "4.28", "natural orthogonal complement: t = N q'"),
-    "N_dot": ("dN/dt", "5.13", "rate of N: dt/dt = N q'' + (dN/dt) q'"),
-    "t": ("t", "4.25", "twists [w; v] of all links"),
-    "M": ("M", "5.10", "mass matrices about the joint origins, block diagonal"),
-    "Omega": ("Omega", "5.10", "angular velocities as cross-product tensors, block diagonal"),
-    "E": ("E", "5.10", "coupling matrix: picks the angular half of a twist"),
-    "I": ("I = N' M N", "5.13", "generalized inertia matrix (GIM)"),
-    "C": ("C = N'(M dN/dt + Omega M E N)", "5.13", "matrix of convective inertia (MCI)"),
-    "gravity": (
-        "N' M rho",
-        "5.14, table 6.1",
-        "joint forces against gravity; rho is the base acceleration [0; -g] on every link",
-    ),
-    "M_tilde": (
-        "M~ = N_l' M N_l",
-        "5.16, 5.17",
-        "mass matrices of the composite links or modules: I = N_d' M~ N_d",
-    ),
-}
+
+def meanings(table: str) -> dict[str, tuple[str, str, str]]:
+    """Symbol, equation and meaning by name, from lines of four columns."""
+    rows = ([cell.strip() for cell in line.split("|")] for line in table.strip().splitlines())
+    return {name: (symbol, equation, text) for name, symbol, equation, text in rows}
+
+
+_MEANING = meanings("""
+N_l | N_l | 4.28, 4.29 | twist propagation from every carrier to what it carries
+N_d | N_d | 4.27 | joint-motion propagation, block diagonal
+N | N = N_l N_d | 4.28 | natural orthogonal complement: t = N q'
+N_dot | dN/dt | 5.13 | rate of N: dt/dt = N q'' + (dN/dt) q'
+t | t | 4.25 | twists [w; v] of all links
+M | M | 5.10 | mass matrices about the joint origins, block diagonal
+Omega | Omega | 5.10 | angular velocities as cross-product tensors, block diagonal
+E | E | 5.10 | coupling matrix: picks the angular half of a twist
+I | I = N' M N | 5.13 | generalized inertia matrix (GIM)
+C | C = N'(M dN/dt + Omega M E N) | 5.13 | matrix of convective inertia (MCI)
+gravity | N' M rho | 5.14, table 6.1 | joint forces against gravity; rho is [0; -g] on every link
+M_tilde | M~ = N_l' M N_l | 5.16, 5.17 | masses of composite links or modules: I = N_d' M~ N_d
+""")
 
 
 @dataclass(frozen=True, eq=False)

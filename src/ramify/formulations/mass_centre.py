@@ -22,36 +22,24 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.formulations.denoc import Denoc, Quantity, cross_tensor, denoc_matrices
+from ramify.formulations.denoc import Denoc, Quantity, cross_tensor, denoc_matrices, meanings
 from ramify.model.robot import Robot
 
-_MEANING = {
-    "T": ("T", "", "twists at the joint origins to twists at the mass centres, block diagonal"),
-    "N_l": (
-        "N_l",
-        "17",
-        "twist propagation B from every carrier's mass centre to those it carries",
-    ),
-    "N_d": ("N_d", "17", "joint-rate propagation p, block diagonal"),
-    "N": ("N = N_l N_d", "16", "natural orthogonal complement: t = N q'"),
-    "N_dot": ("dN/dt", "20", "rate of N"),
-    "t": ("t", "3", "twists [w; v] of all mass centres"),
-    "M": ("M", "2, 4", "mass matrices diag(I, m 1), block diagonal"),
-    "M_dot": ("dM/dt", "8, 10", "rates of the mass matrices: w x I in the corner"),
-    "I": ("I = N' M N", "20", "generalized inertia matrix (GIM)"),
-    "C": ("C = N'(M dN/dt + dM/dt N)", "20", "matrix of convective inertia terms"),
-    "M_tilde": (
-        "M~ = N_l' M N_l",
-        "21, 22",
-        "mass matrices of the composite bodies: I = N_d' M~ N_d",
-    ),
-    "U": ("U = E^-1", "53, 55", "unit upper triangular, alpha_ik above the diagonal"),
-    "D": (
-        "D",
-        "54",
-        "pivots m^, diagonal: what a joint feels of the links beyond, these being free",
-    ),
-}
+_MEANING = meanings("""
+T | T |  | twists at the joint origins to twists at the mass centres, block diagonal
+N_l | N_l | 17 | twist propagation B from every carrier's mass centre to those it carries
+N_d | N_d | 17 | joint-rate propagation p, block diagonal
+N | N = N_l N_d | 16 | natural orthogonal complement: t = N q'
+N_dot | dN/dt | 20 | rate of N
+t | t | 3 | twists [w; v] of all mass centres
+M | M | 2, 4 | mass matrices diag(I, m 1), block diagonal
+M_dot | dM/dt | 8, 10 | rates of the mass matrices: w x I in the corner
+I | I = N' M N | 20 | generalized inertia matrix (GIM)
+C | C = N'(M dN/dt + dM/dt N) | 20 | matrix of convective inertia terms
+M_tilde | M~ = N_l' M N_l | 21, 22 | mass matrices of the composite bodies: I = N_d' M~ N_d
+U | U = E^-1 | 53, 55 | unit upper triangular, alpha_ik above the diagonal
+D | D | 54 | pivots m^, diagonal: what a joint feels of the links beyond, these being free
+""")
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,14 +16,14 @@ from ramify.core.scalar import Scalar
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.motion.piecewise import Columns, Knots
-from ramify.motion.trajectory import MOTIONS, Row, Texts, Trajectory, row, table
+from ramify.motion.trajectory import MOTIONS, Row, Sampled, Texts, row, table
 
 ENDS = ("natural", "clamped", "not_a_knot")
 
 
 @MOTIONS.add("spline")
 @dataclass(frozen=True, repr=False)
-class Spline(Trajectory):
+class Spline(Sampled):
     """The cubic spline through ``points`` (T, n), rad or m, at the rising ``times`` (T,), s.
 
     On each interval q = c_0 + c_1 u + c_2 u^2 + c_3 u^3 with u the time since its first knot; q, v
@@ -68,18 +68,6 @@ class Spline(Trajectory):
     @property
     def n(self) -> int:
         return len(self.points[0])
-
-    @property
-    def begin(self) -> float:  # type: ignore[override]
-        return float(self.times[0])
-
-    @property
-    def duration(self) -> float:  # type: ignore[override]
-        return float(self.times[-1] - self.times[0])
-
-    @property
-    def until(self) -> float:
-        return float(self.times[-1])
 
     @cached_property
     def _cubics(self) -> tuple[Knots, Columns]:

@@ -12,12 +12,12 @@ from ramify.core.scalar import Scalar
 from ramify.documents.forms import Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.motion.spline import Spline
-from ramify.motion.trajectory import MOTIONS, Texts, Trajectory, table
+from ramify.motion.trajectory import MOTIONS, Sampled, Texts, table
 
 
 @MOTIONS.add("table")
 @dataclass(frozen=True, repr=False)
-class Table(Trajectory):
+class Table(Sampled):
     """Positions ``values`` (T, n), rad or m, at the rising ``times`` (T,), s.
 
     Between the rows runs the cubic spline with "not_a_knot" ends: rates and accelerations are its
@@ -47,18 +47,6 @@ class Table(Trajectory):
     @property
     def n(self) -> int:
         return len(self.values[0])
-
-    @property
-    def begin(self) -> float:  # type: ignore[override]
-        return float(self.times[0])
-
-    @property
-    def duration(self) -> float:  # type: ignore[override]
-        return float(self.times[-1] - self.times[0])
-
-    @property
-    def until(self) -> float:
-        return float(self.times[-1])
 
     def inside(self, t: Scalar) -> Texts:
         return self._spline.inside(t)

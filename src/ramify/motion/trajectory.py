@@ -114,6 +114,24 @@ class Trajectory(ABC):
         return self.at(self.begin + np.linspace(0.0, 1.0, rows) * self.duration)
 
 
+class Sampled(Trajectory):
+    """A motion through rows at the rising ``times`` (T,), s."""
+
+    times: Any
+
+    @property
+    def begin(self) -> float:  # type: ignore[override]
+        return float(self.times[0])
+
+    @property
+    def duration(self) -> float:  # type: ignore[override]
+        return float(self.times[-1] - self.times[0])
+
+    @property
+    def until(self) -> float:
+        return float(self.times[-1])
+
+
 def stacked(scalars: Sequence[Scalar], shape: tuple[int, ...]) -> Array:
     """(*shape, n) from n numbers or arrays that broadcast to the shape."""
     if not scalars:
