@@ -50,7 +50,7 @@ E | E | 5.10 | coupling matrix: picks the angular half of a twist
 I | I = N' M N | 5.13 | generalized inertia matrix (GIM)
 C | C = N'(M dN/dt + Omega M E N) | 5.13 | matrix of convective inertia (MCI)
 gravity | N' M rho | 5.14, table 6.1 | joint forces against gravity; rho is [0; -g] on every link
-M_tilde | M~ = N_l' M N_l | 5.16, 5.17 | masses of composite links or modules: I = N_d' M~ N_d
+M_tilde | M~ = N_l' M N_l | 5.16, 5.17 | mass matrices of the composite links or modules
 """)
 
 
