@@ -32,6 +32,7 @@ CONTENTS = {
     "sim": "integrators, simulation, rollouts",
     "view": "plots, reports, films, viewer",
     "interop": "JAX, PyTorch, CasADi",
+    "fmi": "functional mock-up units",
     "api": "Model, Result, load, simulate",
     "scenario_files": "scenarios",
     "studies": "many runs",

@@ -24,7 +24,7 @@ LAYERS = (
     {"motion", "lint"},
     {"control"},
     {"sim"},
-    {"view", "interop"},
+    {"view", "interop", "fmi"},
     {"api"},
     {"scenario_files"},
     {"studies"},

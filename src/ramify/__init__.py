@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ramify.api.runs import simulate
     from ramify.codegen.threads import threads
     from ramify.files.load import robots
+    from ramify.fmi import to_fmu
     from ramify.model.edits import (
         with_contact_points,
         with_gravity,
@@ -57,6 +58,7 @@ _LAZY = {
     "Study": "ramify.studies.study",
     "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",
+    "to_fmu": "ramify.fmi",
     "with_contact_points": "ramify.model.edits",
     "with_gravity": "ramify.model.edits",
     "with_locked": "ramify.model.edits",
@@ -72,8 +74,8 @@ __all__ = [
     "Rollout", "Scenario", "SimulationError", "StateError", "Study", "contact", "control",
     "euler_joint", "euler_joints", "formulations", "from_dh", "linearize", "load", "motion",
     "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads",
-    "view", "with_contact_points", "with_gravity", "with_locked", "with_loop", "with_payload",
-    "with_tool",
+    "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked", "with_loop",
+    "with_payload", "with_tool",
 ]  # fmt: skip
 
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+import ramify as rf
 from ramify.cli.common import COUNTED, AsJson, RobotName, Settings, app, file_name, load
 from ramify.cli.output import print_json, print_line
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_together
+
+if TYPE_CHECKING:
+    from ramify.api.model import Model
 
 
 @app.command
@@ -18,7 +23,8 @@ def export(
     robot: RobotName,
     *,
     format: Annotated[
-        Literal["yaml", "c"], Parameter(help="A robot file, or C99 code without dependencies.")
+        Literal["yaml", "c", "fmu"],
+        Parameter(help="A robot file, C99 code without dependencies, or a mock-up unit (FMI)."),
     ] = "yaml",
     algorithm: Annotated[
         list[str] | None,
@@ -27,7 +33,25 @@ def export(
     ground: Annotated[
         str | None,
         Parameter(
-            help="With C: also contact_forces and contact_dynamics on a ground, a word or mapping."
+            help="A word or mapping. With C: also contact_forces and contact_dynamics; with fmu: "
+            "what the machine stands on."
+        ),
+    ] = None,
+    scenario: Annotated[
+        str | None,
+        Parameter(help="With fmu: take controller, ground, damping and start from a scenario."),
+    ] = None,
+    fmi: Annotated[Literal["2.0", "3.0"], Parameter(help="With fmu: the version of FMI.")] = "3.0",
+    frame: Annotated[
+        list[str] | None,
+        Parameter(consume_multiple=True, negative="", help="With fmu: poses that are outputs."),
+    ] = None,
+    platform: Annotated[
+        list[str] | None,
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="With fmu: compile for these, such as x86_64-windows; by default for this one.",
         ),
     ] = None,
     out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("."),
@@ -35,9 +59,21 @@ def export(
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
-    """Write a robot as a YAML file, or its algorithms as one C99 header and source file."""
+    """Write a robot as a YAML file, its algorithms as one C99 header and source file, or the whole
+    machine as a functional mock-up unit for Simulink, Modelica tools and others.
+    """
     m = load(robot, settings)
     texts: dict[Path, str] = {}
+    if format == "fmu":
+        target = out / f"{file_name(m)}.fmu"
+        _refuse_present([target], force)
+        out.mkdir(parents=True, exist_ok=True)
+        parts = _machine(scenario, m) if scenario is not None else {}
+        if ground is not None:
+            parts["ground"] = ground
+        rf.to_fmu(m, target, version=fmi, frames=frame, platforms=platform or "auto", **parts)
+        _say(m, [target], json)
+        return
     if format == "yaml" and ground is not None:
         raise SimulationError("--ground belongs to --format c: a robot file has no ground")
     if format == "yaml":
@@ -58,15 +94,30 @@ def export(
             ]
         header, source = c_library(programs, m.name, stem)
         texts |= {out / f"{stem}.h": header, out / f"{stem}.c": source}
-    present = [str(path) for path in texts if path.exists()]
-    if present and not force:
-        raise FileExistsError(f"{', '.join(present)}: already there; --force replaces it")
+    _refuse_present(list(texts), force)
     out.mkdir(parents=True, exist_ok=True)
     write_together({path: [text.encode()] for path, text in texts.items()})
+    _say(m, list(texts), json)
+
+
+def _machine(scenario: str, m: Model) -> dict[str, Any]:
+    """Controller, start and surroundings of a scenario."""
+    found = rf.scenario(scenario, robot=m)
+    parts = {key: found.options[key] for key in ("ground", "damping") if key in found.options}
+    return parts | {"control": found.control, "q0": found.q0, "v0": found.v0}
+
+
+def _refuse_present(paths: Sequence[Path], force: bool) -> None:
+    present = [str(path) for path in paths if path.exists()]
+    if present and not force:
+        raise FileExistsError(f"{', '.join(present)}: already there; --force replaces it")
+
+
+def _say(m: Model, paths: Sequence[Path], json: bool) -> None:
     if json:
-        print_json({"robot": m.name, "files": [str(path) for path in texts]})
+        print_json({"robot": m.name, "files": [str(path) for path in paths]})
         return
-    for path in texts:
+    for path in paths:
         print_line(f"written: {path}")
 
 

@@ -1,0 +1,216 @@
+"""A machine as the model of a functional mock-up unit: its variables and its programs.
+
+The states are x = [q, v, z], with z the states of the controller or the activations of the
+actuators; the inputs are joint forces or commands; the outputs are the states, the joint forces,
+the poses of frames and the forces of the ground.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError, SimulationError
+from ramify.core.messages import near
+from ramify.core.records import flatten
+from ramify.core.scalar import Scalar
+from ramify.drives.places import Places
+from ramify.drives.questions import actuator_text
+from ramify.loops.stabilise import moved, projection
+from ramify.sim.field import Field
+from ramify.trace.program import Port, Program, trace
+
+Inputs = Literal["forces", "commands", "none"]
+
+
+@dataclass(frozen=True)
+class Variable:
+    """One scalar variable; ``derivative``: the reference of the state whose rate it is."""
+
+    reference: int
+    name: str
+    causality: Literal["independent", "local", "input", "output", "parameter"]
+    unit: str
+    description: str
+    start: float | None = None
+    derivative: int | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MachineUnit:
+    """A right-hand side, the start (x), what drives it from outside and the frames it shows."""
+
+    field: Field
+    start: Array
+    driven: Inputs
+    frames: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        robot, control = self.field.model, self.field.control
+        if not self.field.traceable:
+            raise SimulationError(
+                "the controller is a Python function, which a mock-up unit cannot hold; use a "
+                "controller of rf.control, or close the loop in the program that imports the unit"
+            )
+        if self.field.sampled:
+            raise SimulationError(
+                "the controller is sampled (rate_hz); a mock-up unit holds continuous ones only: "
+                "leave rate_hz out, or close the loop in the program that imports the unit"
+            )
+        if self.field.prescribed is not None:
+            raise SimulationError("a prescribed motion cannot be exported; use computed torque")
+        if self.driven == "commands" and not robot.actuators:
+            raise ModelError(f"{robot.name} has no actuators to command; use inputs='forces'")
+        if self.driven == "commands" and control is not None:
+            raise ModelError("inputs='commands' and a controller exclude each other")
+        known = [*robot.frames, *(body.name for body in robot.bodies)]
+        for name in self.frames:
+            if name not in known:
+                raise ModelError(f"{robot.name} has no frame or link {name!r}{near(name, known)}")
+
+    # ---- variables ----
+
+    @cached_property
+    def variables(self) -> list[Variable]:
+        """All variables; a reference is the place in this list."""
+        robot, out = self.field.model, [Variable(0, "time", "independent", "s", "Time")]
+
+        def add(causality: str, name: str, unit: str, text: str, **more: float | int) -> None:
+            made = Variable(len(out), name, causality, unit, text, **more)  # type: ignore[arg-type]
+            out.append(made)
+
+        steps = [step for joint in robot.joints for step in joint.steps]
+        angular = [step.unit for step in steps]
+        of_q = ["1" if step.ball else step.unit for step in steps for _ in step.positions]
+        names = [f"q.{name}" for name in robot.coordinates]
+        names += [f"v.{name}" for name in robot.velocities]
+        names += [f"z.{i + 1}" for i in range(self.states - robot.nq - robot.nv)]
+        units = [*of_q, *(f"{unit}/s" for unit in angular)]
+        units += ["1"] * (self.states - len(units))
+        shown = robot.nq + robot.nv
+        for i, (name, unit, x) in enumerate(zip(names, units, self.start, strict=True)):
+            kind = "coordinate" if i < robot.nq else "velocity" if i < shown else "internal state"
+            add("output" if i < shown else "local", name, unit, f"{kind} {name[2:]}", start=x)
+        for i, (name, unit) in enumerate(zip(names, units, strict=True)):
+            rate = "1/s" if unit == "1" else f"{unit}2" if unit.endswith("/s") else f"{unit}/s"
+            add("local", f"der({name})", rate, f"rate of {name}", derivative=i + 1)
+        force = ["N.m" if unit == "rad" else "N" for unit in angular]
+        if self.driven == "commands":
+            for actuator in robot.actuators:
+                text = f"command of actuator {actuator.name}"
+                add("input", f"command.{actuator.name}", "1", text, start=0.0)
+        elif self.driven == "forces":
+            for name, unit in zip(robot.velocities, force, strict=True):
+                add("input", f"force.{name}", unit, f"joint force {name} from outside", start=0.0)
+        for name, unit in zip(robot.velocities, force, strict=True):
+            add("output", f"drive.{name}", unit, f"joint force {name} of all drives")
+        for name in self.frames:
+            for axis in "xyz":
+                add("output", f"{name}.{axis}", "m", f"place of {name} in the world, {axis}")
+            for i in range(3):
+                for k in range(3):
+                    text = f"rotation matrix of {name}, row {i + 1}, column {k + 1}"
+                    add("output", f"{name}.R{i + 1}{k + 1}", "1", text)
+        for name in self.points:
+            for axis in "xyz":
+                add("output", f"ground.{name}.{axis}", "N", f"force of the ground on {name}")
+        for name in self.points:
+            add("local", f"depth.{name}", "m", f"depth of {name} in the ground: an indicator")
+        text = "relative tolerance of co-simulation"
+        add("parameter", "relative_tolerance", "1", text, start=1e-9)
+        return out
+
+    @property
+    def points(self) -> tuple[str, ...]:
+        """The points that touch the ground."""
+        return () if self.field.contact is None else self.field.contact.names
+
+    @property
+    def states(self) -> int:
+        """The number of states."""
+        return len(self.start)
+
+    @property
+    def inputs(self) -> int:
+        """The number of inputs."""
+        return sum(x.causality == "input" for x in self.variables)
+
+    @property
+    def shown(self) -> int:
+        """The number of outputs that are no states."""
+        return self.field.model.nv + 12 * len(self.frames) + 3 * len(self.points)
+
+    # ---- programs ----
+
+    @cached_property
+    def programs(self) -> list[Program]:
+        """rates(t, x, u), outputs(t, x, u), closed(x) and, on a ground, indicators(x)."""
+        x = Port("x", (self.states,))
+        taken = (Port("t", (1,)), x, Port("u", (max(self.inputs, 1),)))
+        made = [
+            trace("rates", self._rates, taken, (Port("dx", (self.states,)),)),
+            trace("outputs", self._outputs, taken, (Port("w", (self.shown,)),)),
+            trace("closed", self._closed, (x,), (Port("y", (self.states,)),)),
+        ]
+        if self.points:
+            depths = (Port("depth", (len(self.points),)),)
+            made.append(trace("indicators", self._indicators, (x,), depths))
+        return made
+
+    def _given(
+        self, x: Sequence[Scalar], u: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        """(y, tau, dz/dt): the state of the right-hand side, joint forces from outside, and the
+        rates of the activations.
+        """
+        robot, field = self.field.model, self.field
+        q, v, z = self._parts(x)
+        if self.driven == "none":
+            return [*x, *[0.0] * (field.size - len(x))], [0.0] * robot.nv, []
+        if self.driven == "forces":
+            return [*x, *[0.0] * (field.size - len(x))], list(u), []
+        found = actuator_text(robot)(q, v, u, z)
+        return [*q, *v, *[0.0] * (field.size - robot.nq - robot.nv)], found.tau, found.rates
+
+    def _parts(self, x: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+        nq, n = self.field.model.nq, self.field.model.nq + self.field.model.nv
+        return list(x[:nq]), list(x[nq:n]), list(x[n:])
+
+    def _rates(
+        self, t: Sequence[Scalar], x: Sequence[Scalar], u: Sequence[Scalar]
+    ) -> list[list[Scalar]]:
+        y, tau, activation = self._given(x, u)
+        rates = self.field.text(t[0], y, tau)[: self.states - len(activation)]
+        return [[*rates, *activation]]
+
+    def _outputs(
+        self, t: Sequence[Scalar], x: Sequence[Scalar], u: Sequence[Scalar]
+    ) -> list[list[Scalar]]:
+        y, tau, _ = self._given(x, u)
+        q, v, _ = self._parts(x)
+        out = list(self.field.observe(t[0], y, tau)[1])
+        if self.frames:
+            places = Places(self.field.model, q)
+            for name in self.frames:
+                pose = places.pose(name)
+                out += flatten([pose.r, *pose.R.rows])
+        if self.field.contact is not None:
+            for reaction in self.field.contact.reactions(q, v)[1]:
+                out += flatten(reaction.force)
+        return [out]
+
+    def _closed(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
+        """The state with its loops closed and its quaternions of length one."""
+        robot = self.field.model
+        q, v, z = self._parts(x)
+        if robot.loops:
+            q, v = projection(robot)(q, v)
+        return [[*moved(robot, q, [0.0] * robot.nv), *v, *z]]
+
+    def _indicators(self, x: Sequence[Scalar]) -> list[list[Scalar]]:
+        assert self.field.contact is not None
+        q, v, _ = self._parts(x)
+        return [[reaction.depth for reaction in self.field.contact.reactions(q, v)[1]]]

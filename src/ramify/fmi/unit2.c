@@ -1,0 +1,304 @@
+/* The functions of FMI 2.0 around a machine. */
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+#include "solver.h"
+
+typedef void *Component;
+typedef void *State;
+typedef const char *String;
+typedef unsigned int Reference;
+typedef int Boolean;
+typedef enum { OK, WARNING, DISCARD, ERROR, FATAL, PENDING } Status;
+typedef struct {
+    void (*logger)(void *, String, Status, String, String, ...);
+    void *(*allocate)(size_t, size_t);
+    void (*release)(void *);
+    void (*finished)(void *, Status);
+    void *environment;
+} Callbacks;
+typedef struct {
+    Boolean newDiscreteStatesNeeded, terminateSimulation, nominalsChanged, valuesChanged;
+    Boolean nextEventTimeDefined;
+    double nextEventTime;
+} EventInfo;
+typedef struct {
+    Machine machine;
+    const Callbacks *callbacks;
+    char name[128];
+} Unit;
+
+static Status fail(Unit *unit, const char *why)
+{
+    if (unit->callbacks && unit->callbacks->logger)
+        unit->callbacks->logger(unit->callbacks->environment, unit->name, ERROR, "logStatusError",
+                                "%s", why);
+    return ERROR;
+}
+
+EXPORT String fmi2GetTypesPlatform(void) { return "default"; }
+EXPORT String fmi2GetVersion(void) { return "2.0"; }
+
+EXPORT Status fmi2SetDebugLogging(Component c, Boolean on, size_t n, const String categories[])
+{
+    (void)c, (void)on, (void)n, (void)categories;
+    return OK;
+}
+
+EXPORT Component fmi2Instantiate(String name, int type, String token, String resources,
+                                 const Callbacks *callbacks, Boolean visible, Boolean logging)
+{
+    Unit *unit;
+    (void)type, (void)resources, (void)visible, (void)logging;
+    if (!token || strcmp(token, TOKEN) != 0)
+        return NULL;
+    unit = calloc(1, sizeof *unit);
+    if (!unit)
+        return NULL;
+    unit->callbacks = callbacks;
+    if (name)
+        strncpy(unit->name, name, sizeof unit->name - 1);
+    machine_start(&unit->machine);
+    return unit;
+}
+
+EXPORT void fmi2FreeInstance(Component c) { free(c); }
+
+EXPORT Status fmi2SetupExperiment(Component c, Boolean tolerant, double tolerance, double start,
+                                  Boolean bounded, double stop)
+{
+    Machine *m = &((Unit *)c)->machine;
+    (void)bounded, (void)stop;
+    m->t = start;
+    m->known = 0;
+    if (tolerant)
+        set(m, TOLERANCE, tolerance);
+    return OK;
+}
+
+EXPORT Status fmi2EnterInitializationMode(Component c) { return c ? OK : ERROR; }
+EXPORT Status fmi2ExitInitializationMode(Component c) { return c ? OK : ERROR; }
+EXPORT Status fmi2Terminate(Component c) { return c ? OK : ERROR; }
+
+EXPORT Status fmi2Reset(Component c)
+{
+    machine_start(&((Unit *)c)->machine);
+    return OK;
+}
+
+EXPORT Status fmi2GetReal(Component c, const Reference r[], size_t n, double value[])
+{
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (get(&((Unit *)c)->machine, r[i], &value[i]))
+            return fail(c, "there is no variable with this reference");
+    return OK;
+}
+
+EXPORT Status fmi2SetReal(Component c, const Reference r[], size_t n, const double value[])
+{
+    size_t i;
+    for (i = 0; i < n; i++)
+        if (set(&((Unit *)c)->machine, r[i], value[i]))
+            return fail(c, "this variable cannot be set, or not to this value");
+    return OK;
+}
+
+#define NONE(name, type)                                                                          \
+    EXPORT Status fmi2Get##name(Component c, const Reference r[], size_t n, type value[])         \
+    {                                                                                             \
+        (void)r, (void)value;                                                                     \
+        return n ? fail(c, "all variables are real numbers") : OK;                                \
+    }                                                                                             \
+    EXPORT Status fmi2Set##name(Component c, const Reference r[], size_t n, const type value[])   \
+    {                                                                                             \
+        (void)r, (void)value;                                                                     \
+        return n ? fail(c, "all variables are real numbers") : OK;                                \
+    }
+NONE(Integer, int)
+NONE(Boolean, Boolean)
+NONE(String, String)
+
+/* ---- saved states ---- */
+
+EXPORT Status fmi2GetFMUstate(Component c, State *state)
+{
+    if (!*state)
+        *state = malloc(sizeof(Machine));
+    if (!*state)
+        return fail(c, "not enough memory");
+    memcpy(*state, &((Unit *)c)->machine, sizeof(Machine));
+    return OK;
+}
+
+EXPORT Status fmi2SetFMUstate(Component c, State state)
+{
+    memcpy(&((Unit *)c)->machine, state, sizeof(Machine));
+    return OK;
+}
+
+EXPORT Status fmi2FreeFMUstate(Component c, State *state)
+{
+    (void)c;
+    free(*state);
+    *state = NULL;
+    return OK;
+}
+
+EXPORT Status fmi2SerializedFMUstateSize(Component c, State state, size_t *size)
+{
+    (void)c, (void)state;
+    *size = sizeof(Machine);
+    return OK;
+}
+
+EXPORT Status fmi2SerializeFMUstate(Component c, State state, char bytes[], size_t size)
+{
+    if (size < sizeof(Machine))
+        return fail(c, "the array is too small for a state");
+    memcpy(bytes, state, sizeof(Machine));
+    return OK;
+}
+
+EXPORT Status fmi2DeSerializeFMUstate(Component c, const char bytes[], size_t size, State *state)
+{
+    if (size != sizeof(Machine))
+        return fail(c, "these bytes are not a state of this unit");
+    if (!*state)
+        *state = malloc(sizeof(Machine));
+    if (!*state)
+        return fail(c, "not enough memory");
+    memcpy(*state, bytes, sizeof(Machine));
+    return OK;
+}
+
+EXPORT Status fmi2GetDirectionalDerivative(Component c, const Reference unknown[], size_t n,
+                                           const Reference known[], size_t k, const double seed[],
+                                           double value[])
+{
+    (void)unknown, (void)n, (void)known, (void)k, (void)seed, (void)value;
+    return fail(c, "this unit gives no directional derivatives");
+}
+
+/* ---- model exchange ---- */
+
+EXPORT Status fmi2EnterEventMode(Component c) { return c ? OK : ERROR; }
+EXPORT Status fmi2EnterContinuousTimeMode(Component c) { return c ? OK : ERROR; }
+
+EXPORT Status fmi2NewDiscreteStates(Component c, EventInfo *info)
+{
+    (void)c;
+    memset(info, 0, sizeof *info);
+    return OK;
+}
+
+EXPORT Status fmi2CompletedIntegratorStep(Component c, Boolean settled, Boolean *event,
+                                          Boolean *terminate)
+{
+    (void)c, (void)settled;
+    *event = *terminate = 0;
+    return OK;
+}
+
+EXPORT Status fmi2SetTime(Component c, double t)
+{
+    ((Unit *)c)->machine.t = t;
+    ((Unit *)c)->machine.known = 0;
+    return OK;
+}
+
+EXPORT Status fmi2SetContinuousStates(Component c, const double x[], size_t n)
+{
+    if (n != NX)
+        return fail(c, "the number of states does not fit");
+    memcpy(((Unit *)c)->machine.x, x, n * sizeof *x);
+    ((Unit *)c)->machine.known = 0;
+    return OK;
+}
+
+EXPORT Status fmi2GetDerivatives(Component c, double rate[], size_t n)
+{
+    if (n != NX)
+        return fail(c, "the number of states does not fit");
+    refresh(&((Unit *)c)->machine);
+    memcpy(rate, ((Unit *)c)->machine.rate, n * sizeof *rate);
+    return OK;
+}
+
+EXPORT Status fmi2GetEventIndicators(Component c, double value[], size_t n)
+{
+    if (n != NE)
+        return fail(c, "the number of event indicators does not fit");
+    refresh(&((Unit *)c)->machine);
+    memcpy(value, ((Unit *)c)->machine.depth, n * sizeof *value);
+    return OK;
+}
+
+EXPORT Status fmi2GetContinuousStates(Component c, double x[], size_t n)
+{
+    if (n != NX)
+        return fail(c, "the number of states does not fit");
+    memcpy(x, ((Unit *)c)->machine.x, n * sizeof *x);
+    return OK;
+}
+
+EXPORT Status fmi2GetNominalsOfContinuousStates(Component c, double x[], size_t n)
+{
+    size_t i;
+    (void)c;
+    for (i = 0; i < n; i++)
+        x[i] = 1.0;
+    return OK;
+}
+
+/* ---- co-simulation ---- */
+
+EXPORT Status fmi2SetRealInputDerivatives(Component c, const Reference r[], size_t n,
+                                          const int order[], const double value[])
+{
+    (void)r, (void)order, (void)value;
+    return n ? fail(c, "inputs are held during a step; their derivatives are not used") : OK;
+}
+
+EXPORT Status fmi2GetRealOutputDerivatives(Component c, const Reference r[], size_t n,
+                                           const int order[], double value[])
+{
+    (void)r, (void)order, (void)value;
+    return n ? fail(c, "this unit gives no derivatives of outputs") : OK;
+}
+
+EXPORT Status fmi2DoStep(Component c, double t, double step, Boolean settled)
+{
+    Unit *unit = c;
+    (void)settled;
+    if (fabs(t - unit->machine.t) > 1e-9 * (1.0 + fabs(t)))
+        return fail(c, "a step must start where the last one ended");
+    if (advance(&unit->machine, t + step))
+        return fail(c, "the motion cannot be followed: the step of the integrator became too small");
+    return OK;
+}
+
+EXPORT Status fmi2CancelStep(Component c) { return fail(c, "no step is pending"); }
+
+#define NO_STATUS(name, type)                                                                     \
+    EXPORT Status fmi2Get##name(Component c, int kind, type *value)                               \
+    {                                                                                             \
+        (void)c, (void)kind, (void)value;                                                         \
+        return DISCARD;                                                                           \
+    }
+NO_STATUS(Status, Status)
+NO_STATUS(IntegerStatus, int)
+NO_STATUS(BooleanStatus, Boolean)
+NO_STATUS(StringStatus, String)
+
+EXPORT Status fmi2GetRealStatus(Component c, int kind, double *value)
+{
+    if (kind != 2)
+        return DISCARD;
+    *value = ((Unit *)c)->machine.t; /* the time that the last step reached */
+    return OK;
+}

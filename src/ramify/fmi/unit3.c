@@ -1,0 +1,407 @@
+/* The functions of FMI 3.0 around a machine. */
+
+#if defined(_WIN32)
+#define EXPORT __declspec(dllexport)
+#else
+#define EXPORT __attribute__((visibility("default")))
+#endif
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "solver.h"
+
+typedef void *Instance;
+typedef void *State;
+typedef const char *String;
+typedef const uint8_t *Binary;
+typedef uint32_t Reference;
+typedef enum { OK, WARNING, DISCARD, ERROR, FATAL } Status;
+typedef void (*Logger)(void *, Status, String, String);
+typedef struct {
+    Machine machine;
+    Logger log;
+    void *environment;
+} Unit;
+
+static Status fail(Unit *unit, const char *why)
+{
+    if (unit->log)
+        unit->log(unit->environment, ERROR, "logStatusError", why);
+    return ERROR;
+}
+
+static Instance instance(String token, void *environment, Logger log)
+{
+    Unit *unit;
+    if (!token || strcmp(token, TOKEN) != 0) {
+        if (log)
+            log(environment, ERROR, "logStatusError", "the instantiation token does not fit");
+        return NULL;
+    }
+    unit = calloc(1, sizeof *unit);
+    if (!unit)
+        return NULL;
+    unit->log = log;
+    unit->environment = environment;
+    machine_start(&unit->machine);
+    return unit;
+}
+
+EXPORT String fmi3GetVersion(void) { return "3.0"; }
+
+EXPORT Status fmi3SetDebugLogging(Instance c, bool on, size_t n, const String categories[])
+{
+    (void)c, (void)on, (void)n, (void)categories;
+    return OK;
+}
+
+EXPORT Instance fmi3InstantiateModelExchange(String name, String token, String resources,
+                                             bool visible, bool logging, void *environment,
+                                             Logger log)
+{
+    (void)name, (void)resources, (void)visible, (void)logging;
+    return instance(token, environment, log);
+}
+
+EXPORT Instance fmi3InstantiateCoSimulation(String name, String token, String resources,
+                                            bool visible, bool logging, bool events, bool early,
+                                            const Reference required[], size_t n,
+                                            void *environment, Logger log, void (*update)(void))
+{
+    (void)name, (void)resources, (void)visible, (void)logging, (void)events, (void)early;
+    (void)required, (void)n, (void)update;
+    return instance(token, environment, log);
+}
+
+EXPORT Instance fmi3InstantiateScheduledExecution(String name, String token, String resources,
+                                                  bool visible, bool logging, void *environment,
+                                                  Logger log, void (*clock)(void),
+                                                  void (*lock)(void), void (*unlock)(void))
+{
+    (void)name, (void)token, (void)resources, (void)visible, (void)logging, (void)clock;
+    (void)lock, (void)unlock;
+    if (log)
+        log(environment, ERROR, "logStatusError", "this unit has no scheduled execution");
+    return NULL;
+}
+
+EXPORT void fmi3FreeInstance(Instance c) { free(c); }
+
+EXPORT Status fmi3EnterInitializationMode(Instance c, bool tolerant, double tolerance,
+                                          double start, bool bounded, double stop)
+{
+    Machine *m = &((Unit *)c)->machine;
+    (void)bounded, (void)stop;
+    m->t = start;
+    m->known = 0;
+    if (tolerant)
+        set(m, TOLERANCE, tolerance);
+    return OK;
+}
+
+EXPORT Status fmi3ExitInitializationMode(Instance c) { return c ? OK : ERROR; }
+EXPORT Status fmi3EnterEventMode(Instance c) { return c ? OK : ERROR; }
+EXPORT Status fmi3EnterStepMode(Instance c) { return c ? OK : ERROR; }
+EXPORT Status fmi3EnterConfigurationMode(Instance c) { return c ? OK : ERROR; }
+EXPORT Status fmi3ExitConfigurationMode(Instance c) { return c ? OK : ERROR; }
+EXPORT Status fmi3Terminate(Instance c) { return c ? OK : ERROR; }
+
+EXPORT Status fmi3Reset(Instance c)
+{
+    machine_start(&((Unit *)c)->machine);
+    return OK;
+}
+
+EXPORT Status fmi3GetFloat64(Instance c, const Reference r[], size_t n, double value[], size_t k)
+{
+    size_t i;
+    for (i = 0; i < n && i < k; i++)
+        if (get(&((Unit *)c)->machine, r[i], &value[i]))
+            return fail(c, "there is no variable with this reference");
+    return OK;
+}
+
+EXPORT Status fmi3SetFloat64(Instance c, const Reference r[], size_t n, const double value[],
+                             size_t k)
+{
+    size_t i;
+    for (i = 0; i < n && i < k; i++)
+        if (set(&((Unit *)c)->machine, r[i], value[i]))
+            return fail(c, "this variable cannot be set, or not to this value");
+    return OK;
+}
+
+#define NONE(name, type)                                                                          \
+    EXPORT Status fmi3Get##name(Instance c, const Reference r[], size_t n, type value[],          \
+                                size_t k)                                                         \
+    {                                                                                             \
+        (void)r, (void)value, (void)k;                                                            \
+        return n ? fail(c, "all variables are Float64") : OK;                                     \
+    }                                                                                             \
+    EXPORT Status fmi3Set##name(Instance c, const Reference r[], size_t n, const type value[],    \
+                                size_t k)                                                         \
+    {                                                                                             \
+        (void)r, (void)value, (void)k;                                                            \
+        return n ? fail(c, "all variables are Float64") : OK;                                     \
+    }
+NONE(Float32, float)
+NONE(Int8, int8_t)
+NONE(UInt8, uint8_t)
+NONE(Int16, int16_t)
+NONE(UInt16, uint16_t)
+NONE(Int32, int32_t)
+NONE(UInt32, uint32_t)
+NONE(Int64, int64_t)
+NONE(UInt64, uint64_t)
+NONE(Boolean, bool)
+NONE(String, String)
+
+EXPORT Status fmi3GetBinary(Instance c, const Reference r[], size_t n, size_t size[],
+                            Binary value[], size_t k)
+{
+    (void)r, (void)size, (void)value, (void)k;
+    return n ? fail(c, "all variables are Float64") : OK;
+}
+
+EXPORT Status fmi3SetBinary(Instance c, const Reference r[], size_t n, const size_t size[],
+                            const Binary value[], size_t k)
+{
+    (void)r, (void)size, (void)value, (void)k;
+    return n ? fail(c, "all variables are Float64") : OK;
+}
+
+EXPORT Status fmi3GetClock(Instance c, const Reference r[], size_t n, bool value[])
+{
+    (void)r, (void)value;
+    return n ? fail(c, "this unit has no clocks") : OK;
+}
+
+EXPORT Status fmi3SetClock(Instance c, const Reference r[], size_t n, const bool value[])
+{
+    (void)r, (void)value;
+    return n ? fail(c, "this unit has no clocks") : OK;
+}
+
+#define NO_CLOCK(name, ...)                                                                       \
+    EXPORT Status fmi3##name(Instance c, const Reference r[], size_t n, __VA_ARGS__)              \
+    {                                                                                             \
+        (void)r, (void)x, (void)y;                                                                \
+        return n ? fail(c, "this unit has no clocks") : OK;                                       \
+    }
+NO_CLOCK(GetIntervalDecimal, double x[], int y[])
+NO_CLOCK(GetShiftFraction, uint64_t x[], uint64_t y[])
+NO_CLOCK(SetIntervalFraction, const uint64_t x[], const uint64_t y[])
+NO_CLOCK(SetShiftFraction, const uint64_t x[], const uint64_t y[])
+
+#define NO_CLOCKS(name, ...)                                                                      \
+    EXPORT Status fmi3##name(Instance c, const Reference r[], size_t n, __VA_ARGS__)              \
+    {                                                                                             \
+        (void)r, (void)x;                                                                         \
+        return n ? fail(c, "this unit has no clocks") : OK;                                       \
+    }
+NO_CLOCKS(GetShiftDecimal, double x[])
+NO_CLOCKS(SetIntervalDecimal, const double x[])
+NO_CLOCKS(SetShiftDecimal, const double x[])
+
+EXPORT Status fmi3GetIntervalFraction(Instance c, const Reference r[], size_t n, uint64_t x[],
+                                      uint64_t y[], int z[])
+{
+    (void)r, (void)x, (void)y, (void)z;
+    return n ? fail(c, "this unit has no clocks") : OK;
+}
+
+EXPORT Status fmi3GetNumberOfVariableDependencies(Instance c, Reference r, size_t *n)
+{
+    (void)r, (void)n;
+    return fail(c, "this unit does not list dependencies");
+}
+
+EXPORT Status fmi3GetVariableDependencies(Instance c, Reference r, size_t element[],
+                                          Reference independent[], size_t other[], int kind[],
+                                          size_t n)
+{
+    (void)r, (void)element, (void)independent, (void)other, (void)kind, (void)n;
+    return fail(c, "this unit does not list dependencies");
+}
+
+/* ---- saved states ---- */
+
+EXPORT Status fmi3GetFMUState(Instance c, State *state)
+{
+    if (!*state)
+        *state = malloc(sizeof(Machine));
+    if (!*state)
+        return fail(c, "not enough memory");
+    memcpy(*state, &((Unit *)c)->machine, sizeof(Machine));
+    return OK;
+}
+
+EXPORT Status fmi3SetFMUState(Instance c, State state)
+{
+    memcpy(&((Unit *)c)->machine, state, sizeof(Machine));
+    return OK;
+}
+
+EXPORT Status fmi3FreeFMUState(Instance c, State *state)
+{
+    (void)c;
+    free(*state);
+    *state = NULL;
+    return OK;
+}
+
+EXPORT Status fmi3SerializedFMUStateSize(Instance c, State state, size_t *size)
+{
+    (void)c, (void)state;
+    *size = sizeof(Machine);
+    return OK;
+}
+
+EXPORT Status fmi3SerializeFMUState(Instance c, State state, uint8_t bytes[], size_t size)
+{
+    if (size < sizeof(Machine))
+        return fail(c, "the array is too small for a state");
+    memcpy(bytes, state, sizeof(Machine));
+    return OK;
+}
+
+EXPORT Status fmi3DeserializeFMUState(Instance c, const uint8_t bytes[], size_t size, State *state)
+{
+    if (size != sizeof(Machine))
+        return fail(c, "these bytes are not a state of this unit");
+    if (!*state)
+        *state = malloc(sizeof(Machine));
+    if (!*state)
+        return fail(c, "not enough memory");
+    memcpy(*state, bytes, sizeof(Machine));
+    return OK;
+}
+
+#define NO_DERIVATIVE(name)                                                                       \
+    EXPORT Status fmi3##name(Instance c, const Reference unknown[], size_t n,                     \
+                             const Reference known[], size_t k, const double seed[], size_t s,    \
+                             double value[], size_t m)                                            \
+    {                                                                                             \
+        (void)unknown, (void)n, (void)known, (void)k, (void)seed, (void)s, (void)value, (void)m;  \
+        return fail(c, "this unit gives no derivatives");                                         \
+    }
+NO_DERIVATIVE(GetDirectionalDerivative)
+NO_DERIVATIVE(GetAdjointDerivative)
+
+/* ---- model exchange ---- */
+
+EXPORT Status fmi3EvaluateDiscreteStates(Instance c) { return c ? OK : ERROR; }
+EXPORT Status fmi3EnterContinuousTimeMode(Instance c) { return c ? OK : ERROR; }
+
+EXPORT Status fmi3UpdateDiscreteStates(Instance c, bool *needed, bool *terminate, bool *nominals,
+                                       bool *values, bool *defined, double *next)
+{
+    (void)c;
+    *needed = *terminate = *nominals = *values = *defined = false;
+    *next = 0.0;
+    return OK;
+}
+
+EXPORT Status fmi3CompletedIntegratorStep(Instance c, bool settled, bool *event, bool *terminate)
+{
+    (void)c, (void)settled;
+    *event = *terminate = false;
+    return OK;
+}
+
+EXPORT Status fmi3SetTime(Instance c, double t)
+{
+    ((Unit *)c)->machine.t = t;
+    ((Unit *)c)->machine.known = 0;
+    return OK;
+}
+
+EXPORT Status fmi3SetContinuousStates(Instance c, const double x[], size_t n)
+{
+    if (n != NX)
+        return fail(c, "the number of states does not fit");
+    memcpy(((Unit *)c)->machine.x, x, n * sizeof *x);
+    ((Unit *)c)->machine.known = 0;
+    return OK;
+}
+
+EXPORT Status fmi3GetContinuousStateDerivatives(Instance c, double rate[], size_t n)
+{
+    if (n != NX)
+        return fail(c, "the number of states does not fit");
+    refresh(&((Unit *)c)->machine);
+    memcpy(rate, ((Unit *)c)->machine.rate, n * sizeof *rate);
+    return OK;
+}
+
+EXPORT Status fmi3GetEventIndicators(Instance c, double value[], size_t n)
+{
+    if (n != NE)
+        return fail(c, "the number of event indicators does not fit");
+    refresh(&((Unit *)c)->machine);
+    memcpy(value, ((Unit *)c)->machine.depth, n * sizeof *value);
+    return OK;
+}
+
+EXPORT Status fmi3GetContinuousStates(Instance c, double x[], size_t n)
+{
+    if (n != NX)
+        return fail(c, "the number of states does not fit");
+    memcpy(x, ((Unit *)c)->machine.x, n * sizeof *x);
+    return OK;
+}
+
+EXPORT Status fmi3GetNominalsOfContinuousStates(Instance c, double x[], size_t n)
+{
+    size_t i;
+    (void)c;
+    for (i = 0; i < n; i++)
+        x[i] = 1.0;
+    return OK;
+}
+
+EXPORT Status fmi3GetNumberOfEventIndicators(Instance c, size_t *n)
+{
+    (void)c;
+    *n = NE;
+    return OK;
+}
+
+EXPORT Status fmi3GetNumberOfContinuousStates(Instance c, size_t *n)
+{
+    (void)c;
+    *n = NX;
+    return OK;
+}
+
+/* ---- co-simulation ---- */
+
+EXPORT Status fmi3GetOutputDerivatives(Instance c, const Reference r[], size_t n,
+                                       const int32_t order[], double value[], size_t k)
+{
+    (void)r, (void)order, (void)value, (void)k;
+    return n ? fail(c, "this unit gives no derivatives of outputs") : OK;
+}
+
+EXPORT Status fmi3DoStep(Instance c, double t, double step, bool settled, bool *event,
+                         bool *terminate, bool *early, double *reached)
+{
+    Unit *unit = c;
+    int failed;
+    (void)settled;
+    *event = *terminate = *early = false;
+    if (fabs(t - unit->machine.t) > 1e-9 * (1.0 + fabs(t)))
+        return fail(c, "a step must start where the last one ended");
+    failed = advance(&unit->machine, t + step);
+    *reached = unit->machine.t;
+    if (failed)
+        return fail(c, "the motion cannot be followed: the step of the integrator became too small");
+    return OK;
+}
+
+EXPORT Status fmi3ActivateModelPartition(Instance c, Reference clock, double t)
+{
+    (void)clock, (void)t;
+    return fail(c, "this unit has no scheduled execution");
+}
