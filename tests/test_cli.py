@@ -394,7 +394,7 @@ BAD = [
     (["count", "--general", "100000000"], "up to 200 joints"),
     (["count", "--general", "6", "kuka_kr5"], "leave out robots"),
     (["count", "--general", "6", "--how", "written"], "leave out --how"),
-    (["count", "--plot", "no/such/growth.svg"], "no/such/growth.svg cannot be written"),
+    (["count", "--plot", "no/such/growth.svg"], "no/such/growth.svg"),
     (
         ["equations", "planar_3r", "--steps", "inverse_dynamics", "--part", "M"],
         "leave out --part",
