@@ -17,8 +17,8 @@ from ramify.core.errors import ModelError, SimulationError
 from ramify.core.messages import near
 from ramify.core.records import flatten
 from ramify.core.scalar import Scalar
+from ramify.drives.machine_forces import actuator_text
 from ramify.drives.places import Places
-from ramify.drives.questions import actuator_text
 from ramify.loops.stabilise import moved, projection
 from ramify.sim.field import Field
 from ramify.trace.program import Port, Program, trace

@@ -20,12 +20,12 @@ from numpy.typing import ArrayLike
 
 from ramify.codegen.c99 import c_library, identifier
 from ramify.codegen.cache import directory
-from ramify.codegen.keys import digest
+from ramify.codegen.cache_keys import digest
 from ramify.core.errors import RamifyError
 from ramify.core.html import text as escape
 from ramify.core.messages import near
 from ramify.documents.writing import whole_file
-from ramify.drives.questions import actuator_text
+from ramify.drives.machine_forces import actuator_text
 from ramify.fmi.description import SOURCES, Version, build_description, model_description
 from ramify.fmi.machine_unit import Inputs, MachineUnit
 from ramify.model.configuration import checked
