@@ -7,7 +7,7 @@ from typing import Final, Literal
 from xml.sax.saxutils import quoteattr
 
 from ramify.core.version import __version__
-from ramify.fmi.machine_unit import MachineUnit, Variable
+from ramify.fmi.machine_unit import MachineUnit, UnitVariable
 
 Version = Literal["2.0", "3.0"]
 _UNITS: Final = {
@@ -75,14 +75,14 @@ def _attributes(values: dict[str, str]) -> str:
     return "".join(f" {name}={quoteattr(value)}" for name, value in values.items())
 
 
-def _initial(x: Variable) -> str | None:
+def _initial(x: UnitVariable) -> str | None:
     """How the start value is meant; None where the causality says it."""
     if x.causality in ("independent", "input"):
         return None
     return "calculated" if x.start is None else "exact"
 
 
-def _common(x: Variable) -> dict[str, str]:
+def _common(x: UnitVariable) -> dict[str, str]:
     fixed = x.causality == "parameter"
     out = {
         "name": x.name,
@@ -94,7 +94,7 @@ def _common(x: Variable) -> dict[str, str]:
     return out | ({"initial": initial} if initial else {}) | {"description": x.description}
 
 
-def _older(x: Variable) -> str:
+def _older(x: UnitVariable) -> str:
     real = {} if x.unit == "1" else {"unit": x.unit}
     if x.derivative is not None:
         real["derivative"] = str(x.derivative + 1)  # the place in the list, from 1
@@ -104,7 +104,7 @@ def _older(x: Variable) -> str:
     return f"    <ScalarVariable{_attributes(_common(x))}>{inner}</ScalarVariable>"
 
 
-def _newer(x: Variable) -> str:
+def _newer(x: UnitVariable) -> str:
     out = _common(x) | ({} if x.unit == "1" else {"unit": x.unit})
     if x.derivative is not None:
         out["derivative"] = str(x.derivative)
@@ -127,7 +127,7 @@ def _structure(unit: MachineUnit, newer: bool) -> list[str]:
             for x in variables
         ]
     unknown = sorted(unknown, key=lambda x: x.reference)
-    groups: list[tuple[str, Sequence[Variable]]] = [
+    groups: list[tuple[str, Sequence[UnitVariable]]] = [
         ("Outputs", outputs), ("Derivatives", rates), ("InitialUnknowns", unknown),
     ]  # fmt: skip
     lines: list[str] = []

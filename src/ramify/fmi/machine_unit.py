@@ -27,7 +27,7 @@ Inputs = Literal["forces", "commands", "none"]
 
 
 @dataclass(frozen=True)
-class Variable:
+class UnitVariable:
     """One scalar variable; ``derivative``: the reference of the state whose rate it is."""
 
     reference: int
@@ -74,12 +74,12 @@ class MachineUnit:
     # ---- variables ----
 
     @cached_property
-    def variables(self) -> list[Variable]:
+    def variables(self) -> list[UnitVariable]:
         """All variables; a reference is the place in this list."""
-        robot, out = self.field.model, [Variable(0, "time", "independent", "s", "Time")]
+        robot, out = self.field.model, [UnitVariable(0, "time", "independent", "s", "Time")]
 
         def add(causality: str, name: str, unit: str, text: str, **more: float | int) -> None:
-            made = Variable(len(out), name, causality, unit, text, **more)  # type: ignore[arg-type]
+            made = UnitVariable(len(out), name, causality, unit, text, **more)  # type: ignore[arg-type]
             out.append(made)
 
         steps = [step for joint in robot.joints for step in joint.steps]
