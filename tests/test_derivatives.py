@@ -241,14 +241,6 @@ def test_large_robots_run_as_loops() -> None:
         assert kernel.tier == "rolled"
 
 
-def test_loops_are_refused() -> None:
-    model = rf.load("four_bar")
-    q, v = model.tree.random(0)
-    for method in (model.inverse_dynamics_derivatives, model.forward_dynamics_derivatives):
-        with pytest.raises(rf.LoopError, match="four_bar"):
-            method(q, v, v)
-
-
 OTHERS = [
     "bias",
     "gravity_forces",
@@ -287,6 +279,34 @@ def test_every_algorithm_has_derivatives(name: str) -> None:
         assert worst(rate, wanted) < 1e-9
         added = [np.einsum("n...k,nk->n...", m, d) for m, d in zip(by, along, strict=True)]
         assert worst(sum(added), rate) < 1e-12
+
+
+def test_motion_of_a_frame_and_its_derivatives() -> None:
+    """The velocity is J v and the acceleration J a + dJ/dt v, of a point of a merged link too;
+    derivatives against differences.
+    """
+    model = random_model(3, ["revolute", "ball"], 3, root="free")
+    model = rf.with_tool(model, model.bodies[-1].name, "tip", (0.1, -0.2, 0.3))
+    q, v, a = states(model, 2, 3)
+    point = (0.2, 0.1, -0.3)
+    moving = model.frame_motion(q, v, a, "tip", point)
+    J, rest = model.jacobian(q, "tip", point), model.jacobian_rate(q, v, "tip", point)
+    assert worst(moving.velocity, np.einsum("nij,nj->ni", J, v)) < 1e-12
+    assert worst(moving.acceleration, np.einsum("nij,nj->ni", J, a) + rest) < 1e-12
+    found = model.frame_motion_derivatives(q, v, a, "tip", point)
+    assert worst(found.velocity_by_v, J) < 1e-12
+    assert worst(found.acceleration_by_a, J) < 1e-12
+    h = 1e-5
+    for k, e in enumerate(np.eye(model.nv) * h):
+        moved = [
+            model.frame_motion(model.integrate(q, s * e, 1.0), v, a, "tip", point) for s in (1, -1)
+        ]
+        faster = [model.frame_motion(q, v + s * e, a, "tip", point) for s in (1, -1)]
+        slopes = [(x - y) / (2 * h) for x, y in zip(*moved, strict=True)]
+        assert np.abs(found.velocity_by_q[..., k] - slopes[0]).max() < 1e-7
+        assert np.abs(found.acceleration_by_q[..., k] - slopes[1]).max() < 1e-6
+        slope = (faster[0].acceleration - faster[1].acceleration) / (2 * h)
+        assert np.abs(found.acceleration_by_v[..., k] - slope).max() < 1e-7
 
 
 def test_second_derivatives_along_a_direction() -> None:

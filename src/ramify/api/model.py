@@ -27,7 +27,7 @@ from ramify.loops.assemble import State, assemble
 from ramify.loops.constraints import Constraints, constraints
 from ramify.loops.mobility import degrees_of_freedom
 from ramify.model import locks
-from ramify.model.answers import UDU, Energy, FramePose, Hybrid, Kinematics, Momentum
+from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Hybrid, Kinematics, Momentum
 from ramify.model.explain import Explanation, explain
 from ramify.model.foreign_coordinates import Coordinates, converter
 from ramify.model.locks import Singularity
@@ -341,6 +341,19 @@ class Model(Robot):
         """
         return queries.jacobian_rate(self, q, v, body, point)
 
+    def frame_motion(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        name: str,
+        point: ArrayLike = queries.ORIGIN,
+    ) -> FrameMotion:
+        """FrameMotion(velocity, acceleration), each (..., 6), of a point of a link or frame:
+        J v and J a + dJ/dt v.
+        """
+        return queries.frame_motion(self, q, v, a, name, point)
+
     # ---- energy, momentum, reactions ----
 
     def energy(self, q: ArrayLike, v: ArrayLike, parameters: Named = None) -> Energy:
@@ -407,8 +420,11 @@ class Model(Robot):
         matrix.
 
         Beside a quaternion, a derivative by q is one by a rotation about the body's own axes
-        (``integrate``). out: three arrays to fill.
+        (``integrate``). out: three arrays to fill. With loops, directions that open them count like
+        others, and ``derivatives("inverse_dynamics", …)`` has those of the multipliers too.
         """
+        if self.loops:
+            return self._closed_derivatives("inverse_dynamics", out, q, v, a)
         if out is None:
             return self._inverse_dynamics_derivatives.call(q, v, a)
         return self._inverse_dynamics_derivatives.call(q, v, a, out=out)
@@ -417,11 +433,36 @@ class Model(Robot):
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, out: Sequence[Array] | None = None
     ) -> tuple[Array, Array, Array]:
         """Partial derivatives of a by q, v and tau, each (..., nv, nv); the last is the inverse of
-        the inertia matrix. out: three arrays to fill.
+        the inertia matrix. out: three arrays to fill. With loops,
+        ``derivatives("forward_dynamics_multipliers", …)`` has those of the multipliers too.
         """
+        if self.loops:
+            return self._closed_derivatives("forward_dynamics", out, q, v, tau)
         if out is None:
             return self._forward_dynamics_derivatives.call(q, v, tau)
         return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
+
+    def _closed_derivatives(
+        self, name: str, out: Sequence[Array] | None, *inputs: ArrayLike
+    ) -> tuple[Array, Array, Array]:
+        closed.refuse_open(self, inputs[0])
+        by_q, by_v, last = derivative_kernels.derivatives(self, name, inputs)[0]
+        for given, found in zip(out or (), (by_q, by_v, last), strict=out is not None):
+            given[...] = found
+        return by_q, by_v, last
+
+    def frame_motion_derivatives(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        a: ArrayLike,
+        name: str,
+        point: ArrayLike = queries.ORIGIN,
+    ) -> derivative_kernels.FrameDerivatives:
+        """FrameDerivatives: of the velocity of a link or frame by q and v, of its acceleration by
+        q, v and a, each (..., 6, nv).
+        """
+        return derivative_kernels.frame_motion_derivatives(self, q, v, a, name, point)
 
     def derivatives(
         self, name: str, *inputs: ArrayLike, parameters: Named = None

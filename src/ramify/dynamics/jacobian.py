@@ -38,13 +38,26 @@ def jacobian_rate(tree: Tree, q: Column, v: Column, target: Column, point: Vec3)
     """dJ/dt v (6): the acceleration [dw; dv] of the body at the point while all joint accelerations
     are zero.
     """
+    return point_motion(tree, q, v, tree.each(lambda link: 0.0), target, point)[1]
+
+
+def point_motion(
+    tree: Tree, q: Column, v: Column, a: Column, target: Column, point: Vec3
+) -> tuple[Twist, Twist]:
+    """(J v, J a + dJ/dt v): the twist [w; v] of the body at the point, and its rate [dw; dv]."""
     x = displacements(tree, q)
     o = Vec3(0.0, 0.0, 0.0)
-    moving = tree.outward(motion_step, at_rest(o), x, v, tree.each(lambda link: 0.0))
+    moving = tree.outward(motion_step, at_rest(o), x, v, a)
 
-    def rate(link: Link, at: Pose, motion: LinkMotion, here: Scalar) -> Twist:
-        dw, r = motion.dt.w, link.seat.point(point)
-        dv = motion.dt.v + acceleration_field(motion.t.w, dw) @ r
-        return Twist(at.R @ dw * here, at.R @ dv * here)
+    def seen(link: Link, at: Pose, motion: LinkMotion, here: Scalar) -> tuple[Twist, Twist]:
+        w, dw, r = motion.t.w, motion.dt.w, link.seat.point(point)
+        u = motion.t.v + w.cross(r)
+        du = motion.dt.v + acceleration_field(w, dw) @ r
+        return (
+            Twist(at.R @ w * here, at.R @ u * here),
+            Twist(at.R @ dw * here, at.R @ du * here),
+        )
 
-    return tree.total(rate, Twist(o, o), poses(tree, x), moving, target)
+    zero = (Twist(o, o), Twist(o, o))
+    found: tuple[Twist, Twist] = tree.total(seen, zero, poses(tree, x), moving, target)
+    return found

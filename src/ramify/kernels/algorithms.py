@@ -31,7 +31,7 @@ from ramify.dynamics import (
 )
 from ramify.kernels import layouts
 from ramify.kernels.layouts import LayoutOf
-from ramify.model.answers import UDU, Energy, Kinematics, Momentum
+from ramify.model.answers import UDU, Energy, FrameMotion, Kinematics, Momentum
 from ramify.trace.tangent import TangentTree
 from ramify.trace.traversals import Argument
 
@@ -286,6 +286,16 @@ _ROWS: Final = (
             jacobian.jacobian_rate(tree, q, v, target, Vec3(*point)),
         ),
         extras=("target", "support"),
+    ),
+    Algorithm(
+        "frame_motion",
+        (*_in("q", "v", "a"), _POINT),
+        (Argument("velocity", "state", 6), Argument("acceleration", "state", 6)),
+        lambda tree, q, v, a, point, target: jacobian.point_motion(
+            tree, q, v, a, target, Vec3(*point)
+        ),
+        extras=("target",),
+        answer=FrameMotion,
     ),
     Algorithm(
         "energy",

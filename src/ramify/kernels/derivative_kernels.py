@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +16,7 @@ from ramify.core.errors import StateError
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
+from ramify.kernels.queries import frame_motion, point_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.model.configuration import configuration, unit_rates
 from ramify.model.robot import Robot
@@ -25,6 +26,18 @@ from ramify.trace.program import Port, Program
 
 _COMPILED: Final = 30_000
 """Nodes up to which a program is compiled; a larger one is interpreted."""
+
+
+class FrameDerivatives(NamedTuple):
+    """Partial derivatives (..., 6, nv) of a frame's velocity by q and v, and of its acceleration by
+    q, v and a.
+    """
+
+    velocity_by_q: Array
+    velocity_by_v: Array
+    acceleration_by_q: Array
+    acceleration_by_v: Array
+    acceleration_by_a: Array
 
 
 class _Tangent:
@@ -106,6 +119,19 @@ def _slopes(
             by = np.moveaxis(rates.reshape(states, many, *out.shape), 1, -1)
             listed.append(np.ascontiguousarray(by).reshape(*lead, *out.shape, many))
     return tuple(tuple(listed) for listed in slopes)
+
+
+def frame_motion_derivatives(
+    robot: Robot, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, point: ArrayLike
+) -> FrameDerivatives:
+    """See Model.frame_motion_derivatives."""
+    body, at = point_of(robot, link, point)
+    if body < 0:
+        lead = frame_motion(robot, q, v, a, link).velocity.shape
+        return FrameDerivatives(*(np.zeros((*lead, robot.nv)) for _ in FrameDerivatives._fields))
+    found = derivatives(robot, "frame_motion", (q, v, a, at), body)
+    (by_q, by_v, _, _), (*by, _) = found
+    return FrameDerivatives(by_q, by_v, *by)
 
 
 def derivative_along(

@@ -13,7 +13,7 @@ from ramify.core.arrays import Array, numbers, real, together
 from ramify.core.errors import RamifyError, StateError
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.make import kernel
-from ramify.model.answers import UDU, Energy, FramePose, Kinematics, Momentum
+from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics, Momentum
 from ramify.model.configuration import checked, configuration
 from ramify.model.robot import Robot
 
@@ -27,7 +27,7 @@ class Jacobians(dict[str, tuple[Kernel, Array] | None]):
         self._robot = robot
 
     def __missing__(self, link: str) -> tuple[Kernel, Array] | None:
-        body, at = _point_of(self._robot, link, ORIGIN)
+        body, at = point_of(self._robot, link, ORIGIN)
         found = (kernel(self._robot, "jacobian", which=body), at) if body >= 0 else None
         self[link] = found
         return found
@@ -36,7 +36,7 @@ class Jacobians(dict[str, tuple[Kernel, Array] | None]):
 ORIGIN: Final = (0.0, 0.0, 0.0)
 
 
-def _point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
+def point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
     """Body and point in its frame for a point of a link, which may be merged into its body."""
     body, frame = model.attachment(link)
     at = real("point", point)
@@ -49,7 +49,7 @@ def _point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
 
 def jacobian(model: Robot, q: ArrayLike, link: str, point: ArrayLike = ORIGIN) -> Array:
     """See Model.jacobian."""
-    body, at = _point_of(model, link, point)
+    body, at = point_of(model, link, point)
     if body < 0:
         lead = together(q=configuration(model, "q", q).shape[:-1], point=at.shape[:-1])
         return np.zeros((*lead, 6, model.nv))
@@ -61,7 +61,7 @@ def jacobian_rate(
     model: Robot, q: ArrayLike, v: ArrayLike, link: str, point: ArrayLike = ORIGIN
 ) -> Array:
     """See Model.jacobian_rate."""
-    body, at = _point_of(model, link, point)
+    body, at = point_of(model, link, point)
     if body < 0:
         lead = together(
             q=configuration(model, "q", q).shape[:-1], v=checked(model, "v", v, model.nv).shape[:-1]
@@ -69,6 +69,23 @@ def jacobian_rate(
         return np.zeros((*lead, 6))
     found: Array = kernel(model, "jacobian_rate", which=body)(q, v, at)
     return found
+
+
+def frame_motion(
+    model: Robot,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    link: str,
+    point: ArrayLike = ORIGIN,
+) -> FrameMotion:
+    """See Model.frame_motion."""
+    body, at = point_of(model, link, point)
+    if body < 0:
+        found = inverse_dynamics(model, q, v, a, None)  # shapes and numbers are checked
+        return FrameMotion(*(np.zeros((*found.shape[:-1], 6)) for _ in range(2)))
+    moving: FrameMotion = kernel(model, "frame_motion", which=body)(q, v, a, at)
+    return moving
 
 
 def energy(model: Robot, q: ArrayLike, v: ArrayLike) -> Energy:

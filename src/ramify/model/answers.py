@@ -56,6 +56,15 @@ class FramePose(NamedTuple):
     position: Array
 
 
+class FrameMotion(NamedTuple):
+    """Twist of a frame, ``velocity`` (..., 6), and its rate, ``acceleration`` (..., 6): angular
+    first, in the axes of the world.
+    """
+
+    velocity: Array
+    acceleration: Array
+
+
 class UDU(NamedTuple):
     """I = U D U': U upper unit triangular (..., nv, nv) in blocks, D (block) diagonal (..., nv,
     nv).

@@ -108,7 +108,6 @@ class DifferentiableSteps:
 
     def tangent(
         self,
-        q: Array,
         q0: ArrayLike | None,
         v0: ArrayLike | None,
         tau: ArrayLike | None,
@@ -144,8 +143,8 @@ class DifferentiableSteps:
         du, strides = np.zeros(model.nv), (0, 0)
         if tau is not None:
             du, strides = self._table(numbers("tau", tau, model.nv, model.name))
-        found = steps.tangent(dx, du, strides)
-        _, dual = steps.units(q.reshape(*found.shape[:2], model.nq))
+        x, found = steps.tangent(dx, du, strides)
+        _, dual = steps.units(x[..., of_q])
         dq = np.einsum("nsi,nski->nsk", found[..., of_q], dual)
         shape = (*self.lead, *((steps.samples,) if steps.every else ()), model.nv)
         return dq.reshape(shape), found[..., of_v].reshape(shape)
@@ -160,8 +159,8 @@ class DifferentiableSteps:
         full = np.broadcast_to(tau, (*self.lead, steps, n))
         return np.ascontiguousarray(full).reshape(-1, steps, n), (steps * n, n)
 
-    def sensitivity(self, q: Array) -> Sensitivity:
-        """See Rollout.sensitivity; q (states, nq): the last."""
+    def sensitivity(self) -> Sensitivity:
+        """See Rollout.sensitivity."""
         steps, model = self.steps, self.steps.field.model
         n, sizes = model.nv, [p.size for p in self._varied]
         many, states = 3 * n + sum(sizes), len(steps.y)
@@ -179,10 +178,7 @@ class DifferentiableSteps:
             name: part[..., 0] if part.shape[-1] == 1 else part for name, part in names.items()
         }
         tau = eye[:, None, 2 * n : 3 * n]
-        rows = np.repeat(q.reshape(states, model.nq), many, axis=0)
-        dq, dv = whole.tangent(
-            rows[:, None], eye[:, :n], eye[:, n : 2 * n], tau, directions or None
-        )
+        dq, dv = whole.tangent(eye[:, :n], eye[:, n : 2 * n], tau, directions or None)
         found = np.swapaxes(np.concatenate([dq, dv], axis=-1), -1, -2)
         found = found.reshape(*self.lead, 2 * n, many)
         parts, start = {}, 3 * n

@@ -18,6 +18,7 @@ from ramify.model.robot import Robot
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
+from ramify.sim.sensitivity import StepSequence
 from ramify.trace.differentiate import tangent
 
 
@@ -67,29 +68,22 @@ def linearize(
         raise SimulationError(f"method {method!r} needs a step: give dt, in s")
     if dt is not None and not (np.isfinite(dt) and dt > 0.0):
         raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
-    field = make_field(model, control, 0.0, ground, passive=passive, stops=passive)
+    scheme = None if method is None else scheme_of(method)
+    implicit = float(dt) if scheme is not None and scheme.implicit and dt is not None else 0.0
+    field = make_field(
+        model, control, 0.0, ground, passive=passive, stops=passive, implicit=implicit
+    )
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(
             f"{type(field.control).__name__} cannot be differentiated: give a controller that is a "
             "continuous law over scalars (PD, ComputedTorque …), or none"
         )
-    if method is None:
+    if scheme is None:
         A, B = _continuous(field, *states)
         if dt is not None:
             A, B = _held(A, B, dt)
     else:
         assert dt is not None
-        if model.loops:
-            raise SimulationError(
-                "a step of a robot with loops ends with their projection, which is not "
-                "differentiated; leave out method"
-            )
-        scheme = scheme_of(method)
-        if scheme.implicit:
-            raise SimulationError(
-                f"the step of {method!r} solves for its accelerations, which is not "
-                "differentiated; choose an explicit scheme such as 'rk4', or leave out method"
-            )
         A, B = _step(field, scheme, dt, *states)
     return Linearization(A.reshape(*lead, *A.shape[1:]), B.reshape(*lead, *B.shape[1:]))
 
@@ -164,41 +158,19 @@ def _held(A: Array, B: Array, dt: float) -> tuple[Array, Array]:
 def _step(
     field: Field, scheme: Scheme, dt: float, q: Array, v: Array, tau: Array
 ) -> tuple[Array, Array]:
-    """One step and its derivatives, stage by stage."""
-    u, y = tau[:, None], field.start(q, v)[:, None]
+    """The derivatives of one step, all directions side by side."""
+    of_q, n, states = field.parts[0], field.model.nv, len(q)
     dy, du = _directions(field, q)
-    compiled = field.compiled()
-
-    def f(at: Array) -> Array:
-        rows = [np.zeros((len(q), 1)), np.ascontiguousarray(at[:, 0]), np.ascontiguousarray(tau)]
-        out = np.empty((len(q), field.size))
-        compiled.run(rows, [out], 0, len(q))
-        return out[:, None]
-
-    of_q, of_v = field.parts[:2]
-    if scheme.kick:
-        ahead, d_ahead = y + dt * f(y), dy + dt * _along(field, y, u, dy, du)
-        y, dy = ahead.copy(), d_ahead.copy()
-        start, d_start = field.start(q, v)[:, None], _directions(field, q)[0]
-        y[..., of_q], dy[..., of_q] = start[..., of_q], d_start[..., of_q]
-        k, dk = f(y), _along(field, y, u, dy, du)
-        y[..., of_q] += dt * k[..., of_q]
-        dy[..., of_q] += dt * dk[..., of_q]
-    else:
-        k_all: list[Array] = []
-        dk_all: list[Array] = []
-        for row in scheme.a:
-            at, d_at = y, dy
-            for a, k, dk in zip(row, k_all, dk_all, strict=False):
-                at, d_at = at + dt * a * k, d_at + dt * a * dk
-            k_all.append(f(at))
-            dk_all.append(_along(field, at, u, d_at, du))
-        y = y + sum(dt * b * k for b, k in zip(scheme.b, k_all, strict=True))
-        dy = dy + sum(dt * b * dk for b, dk in zip(scheme.b, dk_all, strict=True))
-    units = unit_rates(field.model, y[:, 0, of_q])
-    lengths = (units * units).sum(axis=-1)
-    moved = np.einsum("ndi,nki->ndk", dy[..., of_q], units) / lengths[:, None]
-    rest = slice(of_v.start, field.parts[2].stop)
-    found = np.swapaxes(np.concatenate([moved, dy[..., rest]], axis=-1), -1, -2)
-    nx = 2 * field.model.nv + field.states
-    return found[..., :nx], found[..., nx:]
+    many, nx = dy.shape[1], 2 * n + field.states
+    y, u = (np.repeat(x, many, axis=0) for x in (field.start(q, v), tau))
+    step = StepSequence(field, scheme, bool(field.model.loops), y, u, (n, 0), 1, dt, 0.0, 0)
+    kept = list(step.sensitivities.motion.kept)
+    along = dy[..., kept].reshape(-1, len(kept))
+    x, dx = (
+        a.reshape(states, many, len(kept))
+        for a in step.tangent(along, np.tile(du, (states, 1)), (n, 0))
+    )
+    _, dual = step.units(x[:, 0, of_q])
+    moved = np.einsum("ndi,nki->ndk", dx[..., of_q], dual)
+    rows = np.swapaxes(np.concatenate([moved, dx[..., of_q.stop :]], axis=-1), -1, -2)
+    return rows[..., :nx], rows[..., nx:]

@@ -116,14 +116,13 @@ class Rollout:
         """(dq, dv) of the samples, each (..., samples, nv), along directions of the start, q0 and
         v0 (..., nv), of tau, (nv,), (steps, nv) or (..., steps, nv), and of the parameters.
         """
-        return self._steps.tangent(self.q, q0, v0, tau, parameters)
+        return self._steps.tangent(q0, v0, tau, parameters)
 
     def sensitivity(self) -> Sensitivity:
         """Sensitivity(x0, tau, parameters): derivatives of the last state [q, v] by the first one,
         by held joint forces and by the parameters, a direction beside the other.
         """
-        last = self.q[..., -1, :] if self._steps.steps.every else self.q
-        return self._steps.sensitivity(last)
+        return self._steps.sensitivity()
 
     @property
     def _steps(self) -> DifferentiableSteps:

@@ -407,9 +407,9 @@ class StepSequence:
 
     # ---- along directions ----
 
-    def tangent(self, dx: Array, du: Array, strides: tuple[int, int]) -> Array:
-        """(states, samples, size): the rates of the samples along directions dx (states, size) of
-        the start and du of the table, at its own strides.
+    def tangent(self, dx: Array, du: Array, strides: tuple[int, int]) -> tuple[Array, Array]:
+        """(x, dx), each (states, samples, size): the samples and their rates along directions dx
+        (states, size) of the start and du of the table, at its own strides.
         """
         made = self.sensitivities
         n, states = made.size, len(self.y)
@@ -420,10 +420,10 @@ class StepSequence:
             x, table, self.steps, self.dt, self.t0, strides=both, history=history,
             every=self.every,
         )  # fmt: skip
-        found = history[..., n:] if self.every else last[:, None, n:]
+        found = history if self.every else last[:, None]
         if flags:
             _refuse(found)
-        return found
+        return found[..., :n], found[..., n:]
 
     def _doubled(self, du: Array, strides: tuple[int, int]) -> tuple[Array, tuple[int, int]]:
         """A table of [u, du] from two with their own strides."""
