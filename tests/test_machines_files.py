@@ -115,6 +115,12 @@ def test_a_dc_motor_has_its_torque_speed_line(tmp_path: Path) -> None:
         ("q: [0.1, 0.2]", "q: [0.1]", "q needs 2 numbers"),
         ("stiffness: 400", "stiffnes: 400", "unknown key"),
         ("time: 0.1", "time: 0", "time 0 s must be above 0"),
+        ("kind: motor, tendon", "kind: motor, kp: 3, tendon", "kp does not belong to a motor"),
+        ("kind: position, joint", "kind: velocity, joint", "kp does not belong.*takes kv"),
+        ("winch, kind: motor", "winch, kind: motor, voltage: 3", "voltage does not belong"),
+        ("rest: 0.5", "rest: [0.5, 0.2]", "lower end 0.5 of rest exceeds 0.2"),
+        ("upper: 0.1, fore", "upper: 0, fore", "the coefficient of 'upper' is 0"),
+        ("spring: {stiffness: 3}", "cone: 1", "it limits ball joints; a revolute joint has"),
     ],
 )
 def test_mistakes_are_named_with_file_and_line(
@@ -127,3 +133,44 @@ def test_mistakes_are_named_with_file_and_line(
         rf.load(file)
     (line,) = (i for i, text in enumerate(file.read_text().split("\n"), 1) if new in text)
     assert f"{file}:{line}:" in str(found.value)
+
+
+def test_names_that_do_not_exist_get_a_suggestion(tmp_path: Path) -> None:
+    (tmp_path / "arm.yaml").write_text(ARM)
+    m = rf.load(tmp_path / "arm.yaml")
+    for ask in (m.pose, m.jacobian):
+        with pytest.raises(rf.ModelError, match="no link or frame 'tol0'; did you mean 'tool0'"):
+            ask([0.0, 0.0], "tol0")
+    with pytest.raises(rf.StateError, match="no actuator 'elbo'; did you mean 'elbow'"):
+        rf.control.Commands.to(m, {"elbo": 1.0})
+    assert not [f for f in m.check() if f.code == "keyframe-outside"]
+
+
+def test_keyframes_and_starts_outside_limits_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "arm.yaml").write_text(
+        ARM.replace("stiffness: 3}}", "stiffness: 3}, limits: [-1, 0.15]}")
+    )
+    m = rf.load(tmp_path / "arm.yaml")
+    (found,) = [finding for finding in m.check() if finding.code == "keyframe-outside"]
+    assert "'home' puts fore at 0.2, outside the limits (-1, 0.15)" in found.message
+    with pytest.warns(RuntimeWarning, match=r"'fore' starts at 0.2, outside its limits"):
+        rf.simulate(m, 0.01, q0=m.keyframes[0].q)
+    again = rf.load(tmp_path / "arm.yaml")
+    with pytest.warns(RuntimeWarning, match="its stop throws it back"):
+        rf.rollout(again, np.tile([0.0, -1.2], (3, 1)), np.zeros(2), steps=1, dt=1e-4)
+    rf.simulate(again, 0.01, q0=[0.0, 0.2], stops=False)
+    rf.simulate(rf.load(tmp_path / "arm.yaml"), 0.01, q0=[0.0, 0.151])
+
+
+def test_the_gap_of_a_gear_has_the_unit_of_its_second_joint() -> None:
+    b = rf.Builder("jaws")
+    for name, joint in (("left", "prismatic"), ("right", "prismatic"), ("wheel", "revolute")):
+        b.link(name, joint=joint, mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.loop("jaw", "gear", joints=("left", "right"))
+    b.loop("spin", "gear", joints=("left", "wheel"), ratio=3.0)
+    m = b.model()
+    assert m.constraints(m.neutral()).units == ("m", "rad")
+    with pytest.raises(rf.LoopError, match=r"spin.gear is off by 0.25 rad"):
+        m.forward_dynamics([0.0, 0.0, 0.25], [0.0] * 3, [0.0] * 3)
+    with pytest.raises(rf.LoopError, match=r"jaw.gear is off by 0.5 m"):
+        m.forward_dynamics([0.0, 0.5, 0.0], [0.0] * 3, [0.0] * 3)

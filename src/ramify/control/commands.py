@@ -50,8 +50,12 @@ class Commands(Controller):
 
     @classmethod
     def to(cls, model: Robot, commands: Mapping[str, Command]) -> Commands:
-        """The commands to a robot's actuators, all activations starting at 0."""
-        return cls(commands, (0.0,) * actuator_text(model).states)
+        """The commands to a robot's actuators, all activations starting at 0. Raises StateError
+        for an unknown actuator.
+        """
+        made = cls(commands, (0.0,) * actuator_text(model).states)
+        made.check(model)
+        return made
 
     @property
     def states(self) -> int:

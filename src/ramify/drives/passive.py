@@ -26,7 +26,7 @@ from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
 from ramify.kernels.text import plain_text
-from ramify.model.elements import Element
+from ramify.model.elements import Element, Stop
 from ramify.model.robot import Robot, once
 from ramify.model.skeleton import rigid_inertia
 
@@ -37,6 +37,8 @@ LOSSES: Final = ("damping", "friction", "stop", "tendon")
 _SLIP_TIME: Final = 1e-3  # s in which dry friction alone would stop a joint at its slip speed
 _TOUCH_SPEED: Final = 0.1  # rad/s or m/s: a stop's damper is at work beyond the depth reached so
 _POSTURES: Final = 24
+_SAG: Final = 2e-3
+"""rad or m: how far a default stop yields at most under the weight that it may have to carry."""
 
 
 @once
@@ -52,6 +54,14 @@ def joint_inertia(robot: Robot) -> tuple[float, ...]:
     except RamifyError:  # a massless part: take the diagonal of I, all other joints held
         shown = np.diagonal(kernel(tree, "mass_matrix")(q), axis1=-2, axis2=-1).min(axis=0)
     return tuple(float(x) for x in np.maximum(shown, 1e-9))
+
+
+@once
+def joint_load(robot: Robot) -> tuple[float, ...]:
+    """The largest gravity force (nv) that each coordinate carries over the same postures."""
+    q = np.array([robot.tree.random(seed)[0] for seed in range(_POSTURES)])
+    found = np.abs(kernel(robot.tree, "gravity_forces")(q)).max(axis=0)
+    return tuple(float(x) for x in found)
 
 
 @dataclass
@@ -111,13 +121,14 @@ class PassiveText:
             return ""
         limits = [joint.limits for joint in self.robot.joints]
         inertia = joint_inertia(self.robot) if {"friction", "stop"} & set(self.parts) else ()
+        load = joint_load(self.robot) if "stop" in self.parts else ()
         frames = [
             (name, body, frame.rotation.tolist(), frame.position.tolist())
             for name, (body, frame) in self.robot.frames.items()
             if self.robot.tendons
         ]
         return digest(
-            repr((self.parts, self._elements, limits, inertia)),
+            repr((self.parts, self._elements, limits, inertia, load)),
             repr((self.robot.tendons, frames, [body.lift for body in self.robot.bodies])),
         )
 
@@ -145,7 +156,10 @@ class PassiveText:
         m, s = joint_inertia(self.robot)[j], self._elements[j].stop
         if s.stiffness is not None:
             return s.stiffness, s.damping or 0.0, _TOUCH_SPEED * math.sqrt(m / s.stiffness)
-        return m / s.time**2, 2.0 * s.ratio * m / s.time, _TOUCH_SPEED * s.time
+        k = m / s.time**2
+        if s == Stop():
+            k = max(k, joint_load(self.robot)[j] / _SAG)
+        return k, 2.0 * s.ratio * math.sqrt(m * k), _TOUCH_SPEED * math.sqrt(m / k)
 
     def slip(self, j: int) -> float:
         """The slip speed of dry friction at rate j."""

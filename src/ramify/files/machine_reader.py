@@ -121,6 +121,15 @@ _NEEDS: Final[Mapping[str, tuple[str, ...]]] = {
     "dc_motor": ("constant", "resistance", "voltage"),
     "general": (),
 }
+_TAKES: Final[Mapping[str, frozenset[str]]] = {
+    "motor": frozenset(),
+    "position": frozenset({"kp", "kv"}),
+    "velocity": frozenset({"kv"}),
+    "dc_motor": frozenset({"constant", "resistance", "voltage"}),
+    "general": frozenset({"gain", "bias"}),
+}
+"""The keys of a law that each kind of actuator takes."""
+_OF_KINDS: Final = frozenset().union(*_TAKES.values())
 P = TypeVar("P", bound=Part)
 
 
@@ -143,12 +152,21 @@ def read_machine(
             mistakes.add((*path, "name"), f"duplicate name {frame.name!r}; names must differ")
         local = frame_of(frame, (), lambda at, text, path=path: mistakes.add((*path, *at), text))  # type: ignore[misc]
         frames[frame.name] = Attachment(seat.body, seat.frame @ local)
-    tendons = [
-        _tendon(part, path, mistakes)
-        for _, part, path in _parts(TendonPart, "tendons", document, names, mistakes)
-    ]
+    tendons = []
+    for _, line, path in _parts(TendonPart, "tendons", document, names, mistakes):
+        try:
+            tendons.append(_tendon(line, path, mistakes))
+        except ModelError as error:
+            text = str(error).removeprefix(f"tendon {line.name!r}: ")
+            at = next((k for k in ("rest", "effort") if f" of {k} " in text), "joints")
+            mistakes.add((*path, at), text)
     actuators = []
     for _, part, path in _parts(ActuatorPart, "actuators", document, names, mistakes):
+        for odd in sorted((part.model_fields_set & _OF_KINDS) - _TAKES[part.kind]):
+            own = ", ".join(sorted(_TAKES[part.kind])) or "no gains"
+            mistakes.add(
+                (*path, odd), f"{odd} does not belong to a {part.kind} actuator, which takes {own}"
+            )
         try:
             actuators.append(_actuator(part))
         except ModelError as error:
@@ -230,8 +248,6 @@ def _actuator(part: ActuatorPart) -> Actuator:
         values = (part.constant or 0.0, part.resistance or 0.0, part.voltage or 0.0)
         servo = dc_motor(part.name, "-", *values)
     if servo is not None:
-        if part.gain or part.bias:
-            raise ModelError(f"gain and bias are those of kind general, not of {part.kind}")
         gain, bias, command = servo.gain, servo.bias, command or servo.command
     same = [
         "joint", "tendon", "site", "reference", "slider", "rod", "in_parent", "force",

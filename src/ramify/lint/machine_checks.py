@@ -9,21 +9,31 @@ import numpy as np
 
 from ramify.kernels.make import kernel
 from ramify.lint.finding import Finding
+from ramify.model.machine import ANY
 from ramify.model.robot import Robot
 
 _DWARFS = 100.0
 _SEEDS = range(6)
+_ROUNDED = 1e-4  # rad or m: a keyframe is often written with a few digits
 
 
 def machine_findings(model: Robot) -> Iterator[Finding]:
-    """Friction beyond the effort, rotors that dwarf their links, springs at rest outside limits."""
+    """Friction beyond the effort, rotors that dwarf their links, springs and keyframes outside
+    limits.
+    """
+    limits = [pair for joint in model.joints for pair in (joint.limits or [ANY] * joint.nq)]
+    for key in model.keyframes:
+        for name, x, (low, high) in zip(model.coordinates, key.q, limits, strict=True):
+            if not low - _ROUNDED <= x <= high + _ROUNDED:
+                text = f"keyframe {key.name!r} puts {name} at {x:g}, outside the limits ({low:g}, {high:g})"  # noqa: E501
+                yield Finding("warning", key.name, "keyframe-outside", text)
     if not any(joint.elements for joint in model.joints):
         return
     q = np.array([model.tree.random(seed)[0] for seed in _SEEDS])
     whole = np.diagonal(kernel(model.tree, "mass_matrix")(q), axis1=1, axis2=2).max(axis=0)
     start = 0
     for joint in model.joints:
-        limits = joint.limits if joint.nq == joint.dof else ()
+        own = joint.limits if joint.nq == joint.dof else ()
         for k, element in enumerate(joint.elements):
             name, inertia = joint.velocities[k], whole[start + k] - element.armature
             friction = element.friction
@@ -35,8 +45,8 @@ def machine_findings(model: Robot) -> Iterator[Finding]:
                 text = f"armature {element.armature:g} of {name} is {element.armature / max(inertia, 1e-300):.3g} times the inertia it moves, {inertia:.3g}; check gear and unit (kg m^2 at the joint)"  # noqa: E501
                 yield Finding("note", joint.name, "armature-large", text)
             spring = element.spring
-            if spring is not None and limits and len(spring.rest) == 1:
-                low, high = limits[k]
+            if spring is not None and own and len(spring.rest) == 1:
+                low, high = own[k]
                 if not low <= spring.rest[0] <= high:
                     text = f"the spring of {name} rests at {spring.rest[0]:g}, outside the limits ({low:g}, {high:g})"  # noqa: E501
                     yield Finding("warning", joint.name, "rest-outside", text)

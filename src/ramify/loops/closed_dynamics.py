@@ -17,7 +17,7 @@ from ramify.dynamics.closure import names, reach
 from ramify.kernels.closed import OPEN, SLIP, UNMET
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches
-from ramify.loops.constraints import RANK, column_sizes, constraints, row_sizes
+from ramify.loops.constraints import RANK, column_sizes, constraints, open_by, row_sizes
 from ramify.model.robot import Robot
 
 Wrenches = Mapping[str, ArrayLike] | None
@@ -147,11 +147,9 @@ def _refuse_open(model: Robot, gap: Array, most: float) -> None:
     """Refuse a posture at which the loops are open by more than ``most`` (m)."""
     size = np.abs(gap)
     if size.max(initial=0.0) > most:
-        worst = int(np.argmax(size.reshape(-1, size.shape[-1]).max(axis=0)))
         raise LoopError(
-            f"the loops of {model.name!r} are open at q: {names(model)[worst]} is off by "
-            f"{size.max():.3g} m; "
-            "model.assemble(…) closes them"
+            f"the loops of {model.name!r} are open at q: {open_by(model, gap)}; model.assemble(…) "
+            "closes them"
         )
 
 

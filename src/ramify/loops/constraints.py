@@ -97,9 +97,30 @@ def constraints(model: Robot, q: ArrayLike, v: ArrayLike | None = None) -> Const
     if single:
         rank, margin = int(rank), float(margin)
     return Constraints(
-        residual, J, bias, names(model), tuple(unit for loop in model.loops for unit in loop.units),
+        residual, J, bias, names(model), row_units(model),
         rank, model.nv - rank, margin, scaled, row_sizes(model),
     )  # fmt: skip
+
+
+@once
+def row_units(model: Robot) -> tuple[str, ...]:
+    """A unit per row of the residual; of a gear that of its second coordinate."""
+    steps = [step for joint in model.joints for step in joint.steps]
+    of = dict(zip(model.velocities, (step.unit for step in steps), strict=True))
+    return tuple(
+        of.get(loop.joints[1], "1") if loop.joints else unit
+        for loop in model.loops
+        for unit in loop.units
+    )
+
+
+def open_by(model: Robot, gaps: Array) -> str:
+    """The row that is open most, and by how much, of gaps (..., nc) whose rows are in m."""
+    size = np.abs(gaps).reshape(-1, gaps.shape[-1]).max(axis=0)
+    worst = int(np.argmax(size))
+    unit = row_units(model)[worst]
+    value = size[worst] / (row_sizes(model)[worst] if unit == "rad" else 1.0)
+    return f"{names(model)[worst]} is off by {value:.3g} {'rad' if unit == 'rad' else 'm'}"
 
 
 @once

@@ -131,6 +131,11 @@ class Joint:
         """
         out = list(self.elements)
         for j, (element, step) in enumerate(zip(out, self.steps, strict=True)):
+            if element.cone < math.inf and self.kind != "ball":
+                raise ModelError(
+                    f"cone of joint {self.name!r}: it limits ball joints; a {self.kind} joint has "
+                    "limits"
+                )
             if element.spring is None:
                 continue
             rest = element.spring.rest

@@ -37,6 +37,16 @@ class Tendon:
     rest: Range = (0.0, 0.0)
     effort: Range = ANY
 
+    def __post_init__(self) -> None:
+        for what, (low, high) in (("rest", self.rest), ("effort", self.effort)):
+            if not low <= high:
+                raise ModelError(
+                    f"tendon {self.name!r}: the lower end {low:g} of {what} exceeds {high:g}"
+                )
+        for rate, factor in self.joints:
+            if not factor:
+                raise ModelError(f"tendon {self.name!r}: the coefficient of {rate!r} is 0")
+
 
 @dataclass(frozen=True)
 class Actuator:
@@ -76,7 +86,8 @@ class Actuator:
             raise ModelError(f"actuator {self.name!r}: give one of joint, tendon, site")
         if not any(self.gear):
             raise ModelError(f"actuator {self.name!r}: gear is 0, so that it drives nothing")
-        for what, (low, high) in (("command", self.command), ("force", self.force)):
+        ranges = ("command", "force", "activations")
+        for what, (low, high) in ((key, getattr(self, key)) for key in ranges):
             if not low <= high:
                 raise ModelError(
                     f"actuator {self.name!r}: the lower end {low:g} of {what} exceeds {high:g}"

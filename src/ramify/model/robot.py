@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
+from ramify.core.messages import near, shown
 from ramify.model import configuration
 from ramify.model.answers import Attachment
 from ramify.model.body import Body
@@ -189,9 +190,9 @@ class Robot:
         try:
             return self.attached[link] if link in self.attached else self.machine.frames[link]
         except KeyError:
+            known = [*self.machine.frames, *self.attached]
             raise ModelError(
-                f"{self.name} has no link {link!r}; its links are "
-                f"{', '.join(list(self.attached)[:20])}"
+                f"{self.name} has no link or frame {shown(link)}{near(str(link), known)}"
             ) from None
 
     def joint(self, name: str) -> Joint:

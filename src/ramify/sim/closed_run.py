@@ -22,7 +22,7 @@ from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
 from ramify.loops.assemble import assemble
 from ramify.loops.closed_dynamics import multipliers, refuse_overdriven
-from ramify.loops.constraints import column_sizes, constraints, row_sizes, scaled_jacobian
+from ramify.loops.constraints import column_sizes, constraints, open_by, row_sizes, scaled_jacobian
 from ramify.loops.loop_record import Loops
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import SINGULAR, RankWatch, jacobians
@@ -228,11 +228,10 @@ class Closing:
     def _refuse_torn(self, t: float, residual: Array) -> None:
         gap = np.abs(residual * row_sizes(self.model))
         if not gap.max(initial=0.0) <= _TORN * reach(self.model):
-            name = names(self.model)[int(np.argmax(gap))]
             raise SimulationError(
-                f"the loops of {self.model.name!r} do not close any more at t = {t:.6g} s: {name} "
-                f"is off by {gap.max():.3g} m; the "
-                "steps are too long, or what is asked for is out of reach"
+                f"the loops of {self.model.name!r} do not close any more at t = {t:.6g} s: "
+                f"{open_by(self.model, gap)}; the steps are too long, or what is asked for is out "
+                "of reach"
             )
 
     def watch_step(self, piece: Piece, before: Array) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import warnings
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.drives.questions import passive_text
 from ramify.model.robot import Robot
+
+_FAR: Final = 0.02
+"""rad or m: a start this far beyond a stop is no contact but a mistake."""
 
 
 class Reached(NamedTuple):
@@ -48,6 +53,22 @@ def limits_reached(robot: Robot, t: Array, q: Array, v: Array, tau: Array) -> li
         if np.isfinite(element.velocity):
             found += _beyond(name, "velocity", t, np.abs(v[:, j]) - element.velocity)
     return found
+
+
+def warn_beyond_stops(robot: Robot, q: Array) -> None:
+    """Warn, once for a robot, of a start q (..., nq) beyond a stop, which throws the joint back."""
+    for i, _, low, high in passive_text(robot).limits:
+        x = q[..., i]
+        depth = np.maximum(x - high, low - x)
+        if depth.max(initial=0.0) > _FAR and "warned of start" not in robot.memo:
+            robot.memo["warned of start"] = True
+            at = x.reshape(-1)[int(np.argmax(depth))]
+            warnings.warn(
+                f"{robot.coordinates[i]!r} starts at {at:.4g}, outside its limits ({low:.4g}, "
+                f"{high:.4g}): its stop throws it back; start within them, or use stops=False",
+                RuntimeWarning,
+                stacklevel=4,
+            )
 
 
 def _beyond(name: str, what: str, t: Array, excess: Array, at: bool = False) -> list[Reached]:

@@ -31,6 +31,7 @@ from ramify.sim.field import Field
 from ramify.sim.gradient import DifferentiableSteps, Gradient, Sensitivity
 from ramify.sim.integrator import runge_kutta_step
 from ramify.sim.integrators import scheme_of
+from ramify.sim.limits_reached import warn_beyond_stops
 from ramify.sim.machine_steps import warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY
@@ -204,6 +205,8 @@ def rollout(
     y = y.reshape(-1, equation.size)
     if equation.contact is not None:
         _check_step(equation, y[:, : model.nq], method, scheme, dt)
+    if equation.stops and not model.loops:
+        warn_beyond_stops(model, q)
     if len(y):
         warn_of_stiff_joints(equation, y[0, : model.nq], method, float(dt), scheme.stability)
     if model.loops:

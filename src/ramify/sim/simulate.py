@@ -32,6 +32,7 @@ from ramify.sim.field import Field
 from ramify.sim.implicit_joints import IMPLICIT_JOINTS
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
+from ramify.sim.limits_reached import warn_beyond_stops
 from ramify.sim.machine_steps import too_stiff, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
@@ -106,6 +107,8 @@ def simulate(
     if step is not None and isinstance(integrator.method, Scheme) and integrator.method.implicit:
         field = shared(make_field(model, *parts, step))
     run = _Simulation(field, options)
+    if field.stops and not model.loops:
+        warn_beyond_stops(model, q)
     if model.loops:
         q, v, run.start_note = closed_start(model, q0, q, v)
         refuse_contradiction(field, q, t_end)

@@ -25,6 +25,7 @@ from ramify.core.errors import ModelError, SimulationError
 from ramify.documents.writing import whole_file
 from ramify.files.load import read_yaml
 from ramify.files.robot_writer import to_yaml
+from ramify.loops.constraints import row_units
 from ramify.loops.loop_record import Loops
 from ramify.model.robot import Robot
 from ramify.motion import Motion
@@ -321,10 +322,8 @@ def _loops(model: Robot, arrays: Mapping[str, Array]) -> Loops | None:
     if "loop_gap" not in arrays:
         return None
     names = tuple(name for loop in model.loops for name in loop.names)
-    units = tuple(unit for loop in model.loops for unit in loop.units)
-    return Loops(
-        names, units, arrays["loop_gap"], arrays["multipliers"], arrays["constraint_power"]
-    )
+    own = (arrays[name] for name in ("loop_gap", "multipliers", "constraint_power"))
+    return Loops(names, row_units(model), *own)
 
 
 def _sizes(model: Robot) -> dict[str, int]:
