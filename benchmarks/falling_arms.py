@@ -137,9 +137,7 @@ def _mujoco(m: rf.Model, damping: Array) -> mujoco.MjModel:
 
 
 def main() -> None:
-    print(
-        "arm                                      dof  stops  beyond     share  audit    rest  joints"
-    )
+    print(f"{'arm':32} dof  stops  beyond    share  audit    rest     joints")
     for file in files(*sys.argv[1:]):
         m = arm(file)
         found = fall(m)

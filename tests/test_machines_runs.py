@@ -275,6 +275,52 @@ def test_an_unstable_explicit_step_is_warned_of_and_not_the_default() -> None:
         rf.simulate(m, 0.01, method="euler", step=1e-3)
 
 
+STIFF = """
+name: two
+gravity: [0, 0, 0]
+links:
+  - {name: a, joint: {type: revolute, JOINT}, frame: {}, mass: 1, inertia: [1, 1, 2]}
+  - {name: b, joint: {type: revolute}, frame: {}, mass: 1, inertia: [1, 1, 0.5]}
+tendons: [{name: belt, joints: {a: 0.5, b: -1}, BELT}]
+actuators: [{name: servo, kind: position, joint: a, kp: KP}]
+"""
+FAST = 2.0 * 4000.0**2
+"""N m/rad at 2 kg m^2: 4000 rad/s."""
+
+
+@pytest.mark.parametrize(
+    ("joint", "belt", "kp"),
+    [
+        (f"spring: {{stiffness: {FAST}}}", "damping: 0", 1.0),
+        ("damping: 8000", "damping: 0", 1.0),
+        (f"limits: [-1, 1], stop: {{stiffness: {FAST}}}", "damping: 0", 1.0),
+        ("damping: 0", f"stiffness: {FAST / 4.25}", 1.0),
+        ("damping: 0", "damping: 0", FAST),
+        ("friction: {coulomb: 4, slip_speed: 5e-4}", "damping: 0", 1.0),
+    ],
+    ids=["spring", "damping", "stop", "tendon", "gain", "friction"],
+)
+def test_whatever_makes_a_step_unstable_is_warned_of(
+    joint: str, belt: str, kp: float, tmp_path: Path
+) -> None:
+    """Each acts at 4000 1/s (the belt on both wheels: 0.5² / 2 + 1 / 0.5 = 2.125 per kg m^2)."""
+    file = tmp_path / "two.yaml"
+    text = STIFF.replace("JOINT", joint).replace("BELT", belt).replace("KP", str(kp))
+    file.write_text(text)
+    m = rf.load(file)
+    control = rf.control.Commands.to(m, {})
+    start = {"steps": 1, "control": control}
+    rf.rollout(m, np.zeros(2), np.zeros(2), dt=0.5e-3, **start)  # 2.0 of 2.785
+    with pytest.warns(RuntimeWarning, match=r"at '[ab]' of 'two' act at up to 4e\+03 1/s"):
+        rf.rollout(m, np.zeros(2), np.zeros(2), dt=0.7e-3, **start)
+
+
+def test_servo_gains_that_make_a_step_unstable_are_warned_of() -> None:
+    servo = rf.control.PD(rf.motion.Hold([0.0]), kp=FAST, kd=0.0)
+    with pytest.warns(RuntimeWarning, match="too long for rk4"):
+        rf.rollout(wheel(), np.zeros(1), np.zeros(1), dt=0.7e-3, steps=1, control=servo)
+
+
 def test_implicit_joints_are_second_order_on_smooth_motion_too() -> None:
     m = rf.load("kuka_kr5")
     v0 = np.full(6, 0.5)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.drives.passive import PassiveText
+from ramify.core.jet import Jet, rate
+from ramify.core.scalar import Scalar
+from ramify.drives.passive import PassiveText, joint_inertia
+from ramify.model.configuration import coordinate_rates
+from ramify.model.robot import Robot
 
 
 def slopes(text: PassiveText, q: Array, v: Array) -> tuple[Array, Array]:
@@ -47,13 +52,43 @@ def slopes(text: PassiveText, q: Array, v: Array) -> tuple[Array, Array]:
     return np.maximum(d, 0.0), np.maximum(k, 0.0)
 
 
-def fastest_decay(text: PassiveText, viscous: Array, M: Array, q: Array) -> float:
-    """1/s: the largest rate at which damping and friction alone would slow the robot down at rest,
-    of the eigenvalues of I^-1 D.
+Law = Callable[[list[Scalar], list[Scalar]], Sequence[Scalar]]
+"""Joint forces (nv) of q (nq) and v (nv), over any scalar."""
+
+
+def force_slopes(robot: Robot, forces: Law, q: Array) -> tuple[Array, Array]:
+    """(K, D), each (nv, nv): -dF/dq and -dF/dv of joint forces at q at rest, all couplings
+    included.
     """
-    d = slopes(text, q, np.zeros(len(viscous)))[0] + viscous
-    if not d.any():
-        return 0.0
-    root = np.sqrt(d)
-    found = np.linalg.eigvalsh(root[:, None] * np.linalg.inv(M) * root)
-    return float(found[-1])
+    n = robot.nv
+    moves = np.zeros((robot.nq, 2 * n))
+    moves[:, :n] = np.array([coordinate_rates(robot, q.tolist(), e) for e in np.eye(n).tolist()]).T
+    at = [Jet(x, dx, None) for x, dx in zip(q.tolist(), moves, strict=True)]
+    still = [Jet(0.0, dx, None) for dx in np.eye(2 * n)[n:]]
+    found = np.zeros((n, 2 * n))
+    for j, force in enumerate(forces(at, still)):
+        found[j] = rate(force)
+    return -found[:, :n], -found[:, n:]
+
+
+def fastest_rate(M: Array, K: Array, D: Array) -> tuple[float, int]:
+    """(1/s, place in v): the largest absolute eigenvalue of I a + D v + K x = 0, and the joint that
+    moves most in it.
+    """
+    n = len(M)
+    A = np.zeros((2 * n, 2 * n))
+    A[:n, n:] = np.eye(n)
+    A[n:] = -np.linalg.solve(M, np.hstack([K, D]))
+    values, vectors = np.linalg.eig(A)
+    worst = int(np.argmax(np.abs(values)))
+    return float(np.abs(values[worst])), int(np.argmax(np.abs(vectors[n:, worst])))
+
+
+def fastest_stop(text: PassiveText) -> tuple[float, int]:
+    """The same of a single joint that touches its stop, with the least inertia it shows."""
+    rates = [(0.0, 0)]
+    for j in {j for _, j, _, _ in text.limits} if "stop" in text.parts else ():
+        k, c, _ = text.law_of_stop(j)
+        m = joint_inertia(text.robot)[j]
+        rates.append((float(np.abs(np.roots([m, c, k])).max()), j))
+    return max(rates)

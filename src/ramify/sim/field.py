@@ -40,7 +40,7 @@ from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
-from ramify.sim.joint_gains import machine_gains, servo_gains
+from ramify.sim.joint_gains import Gains, machine_gains, servo_gains
 from ramify.trace.program import Port, Program, trace
 
 
@@ -140,6 +140,11 @@ class Field:
         """Whether the controller's output is held between samples."""
         return self.control is not None and self.control.rate_hz is not None
 
+    @cached_property
+    def servo_gains(self) -> Gains:
+        """Stiffness and damping (nv) of a continuous controller that is springs and dampers."""
+        return servo_gains(None if self.sampled else self.control, self._robot)
+
     @property
     def traceable(self) -> bool:
         """Whether all of it can be compiled."""
@@ -223,7 +228,7 @@ class Field:
         of the joints, which act over the step h like rotors of inertia h d + h^2 k.
         """
         h = self.implicit
-        stiffness, damping = servo_gains(None if self.sampled else self.control, self._robot)
+        stiffness, damping = self.servo_gains
         damping = [a + b for a, b in zip(damping, self.damping, strict=True)]
         if self.machine:
             k, d = machine_gains(self.machine, self.model, q, v, z)

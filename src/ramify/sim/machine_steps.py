@@ -1,4 +1,6 @@
-"""Whether a fixed step is short enough for the damping and friction of a machine."""
+"""Whether a fixed step is short enough for a machine: its springs, damping, friction, stops and
+tendons, and the gains of its actuators and servos.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from ramify.control.commands import Commands
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.drives.machine_slopes import fastest_decay
+from ramify.core.scalar import Scalar
+from ramify.drives.machine_slopes import fastest_rate, fastest_stop, force_slopes
 from ramify.kernels.make import kernel
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator
@@ -18,16 +22,34 @@ MARGIN: Final = 0.9
 """Share of a method's limit from which a step counts as too long."""
 
 
-def step_times_decay(field: Field, q: Array, step: float) -> float:
-    """h λ: a step by the fastest decay of the machine at q; 0 where that is not known."""
-    viscous = np.array(field.damping)
-    if field.model.loops or not (field.machine or viscous.any()):
-        return 0.0
+def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
+    """(1/s, place in v): the fastest rate of the machine at q, and the joint that it moves most;
+    0 where that is not known.
+    """
+    servos: Array = np.array(field.servo_gains, dtype=np.float64)
+    viscous, own = np.array(field.damping) + servos[1], isinstance(field.control, Commands)
+    if field.model.loops or not (field.machine or viscous.any() or servos.any() or own):
+        return 0.0, 0
+
+    def forces(q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
+        net: list[Scalar] = [0.0] * field.model.nv
+        if field.machine:
+            z = [0.0] * len(field.machine.bristles)
+            net = field.machine(q, v, z).total
+        if own:
+            start = [] if field.control is None else list(field.control.start)
+            net = [a + b for a, b in zip(net, field.torque(0.0, q, v, start)[0], strict=True)]
+        return net
+
     try:
-        M = kernel(field.model, "mass_matrix")(q)
-        return step * fastest_decay(field.machine, viscous, M, q)
-    except (RamifyError, np.linalg.LinAlgError):
-        return 0.0
+        K, D = force_slopes(field.model, forces, q)
+        K, D = K + np.diag(servos[0]), D + np.diag(viscous)
+        for j in field.machine.bristles:
+            K[j, j] += field.machine.law_of_bristles(j)[0]
+        found = fastest_rate(kernel(field.model, "mass_matrix")(q), K, D)
+    except (RamifyError, np.linalg.LinAlgError, ZeroDivisionError):
+        return 0.0, 0
+    return max(found, fastest_stop(field.machine))
 
 
 def too_stiff(field: Field, q: Array, integrator: Integrator, step: float) -> bool:
@@ -35,27 +57,29 @@ def too_stiff(field: Field, q: Array, integrator: Integrator, step: float) -> bo
     limit = None if isinstance(integrator.method, Adaptive) else integrator.method.stability
     if limit is None or field.model.loops or field.prescribed is not None:
         return False
-    return step_times_decay(field, q, step) > MARGIN * limit
+    return step * fastest_joint(field, q)[0] > MARGIN * limit
 
 
 def warn_of_stiff_joints(
     field: Field, q: Array, method: str, step: float, limit: float | None
 ) -> None:
-    """Warn, once for a robot, of a step that the machine's damping makes unstable."""
-    if not limit or not (field.machine or any(field.damping)):
+    """Warn, once for a robot, of a step that the machine makes unstable."""
+    if not limit or not (field.machine or any(field.damping) or field.control is not None):
         return
     warned: set[object] = field.model.memo.setdefault("warned of stiff joints", set())
-    key = (field.machine.fingerprint, field.damping, method, float(step))
+    gains = tuple(map(tuple, field.servo_gains))
+    own = isinstance(field.control, Commands)
+    key = (field.machine.fingerprint, field.damping, gains, own, method, float(step))
     if key in warned:
         return
     warned.add(key)
-    product = step_times_decay(field, q, step)
-    if product > MARGIN * limit:
-        safe = step * MARGIN * limit / product
+    rate, j = fastest_joint(field, q)
+    if step * rate > MARGIN * limit:
         warnings.warn(
-            f"a step of {step:g} s is too long for {method}: damping and friction of "
-            f"{field.model.name!r} act at up to {product / step:.3g} 1/s; take at most {safe:.2g} "
-            "s, or method='implicit_joints' of rf.simulate",
+            f"a step of {step:g} s is too long for {method}: springs, damping, friction, stops or "
+            f"gains at {field.model.velocities[j]!r} of {field.model.name!r} act at up to "
+            f"{rate:.3g} 1/s; take at most {MARGIN * limit / rate:.2g} s, or "
+            "method='implicit_joints' of rf.simulate",
             RuntimeWarning,
             stacklevel=4,
         )
