@@ -66,6 +66,21 @@ def test_a_table_of_drives_in_closed_form() -> None:
     assert r.drives().to_dict()["rim"]["unit"] == "N m"
 
 
+def test_the_audit_has_a_line_for_rotors_and_each_drive() -> None:
+    """A constant torque on a wheel with a rotor of its own inertia, beside one that is braked."""
+    b = rf.Builder("wheels", gravity=(0, 0, 0))
+    solid = {"mass": 1.0, "inertia": (1.0, 1.0, 2.0)}
+    b.link("free", armature=2.0, **solid)
+    b.link("braked", armature=3.0, **solid)
+    r = rf.simulate(b.model(), 1.0, v0=[0.0, 2.0], control=rf.control.Torque([8.0, -1.0]))
+    figures = r.audit.to_dict()["machine"]
+    assert_allclose(figures["rotors"], [6.0, 0.5 * 2.0 * 2.0**2 + 0.5 * 3.0 * 1.8**2], rtol=1e-8)
+    assert_allclose([figures["work"][k] for k in ("free", "braked")], [8.0, -1.9], rtol=1e-6)
+    text = str(r.audit)
+    assert "kinetic energy of rotors 6 J at the start, 8.86 J at the end" in text
+    assert "work by drive: free 8 J, braked -1.9 J" in text
+
+
 def test_commands_drive_the_actuators(tmp_path: Path) -> None:
     (tmp_path / "arm.yaml").write_text(ARM)
     m = rf.load(tmp_path / "arm.yaml")

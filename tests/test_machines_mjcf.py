@@ -227,3 +227,48 @@ def test_switched_off_forces_stay_off(flag: str, tmp_path: Path) -> None:
     file = written(tmp_path, CHAIN, "", f'<option><flag {flag}="disable"/></option>')
     found = worst(rf.load(file), file)
     assert max(found.values()) < 1e-9, found
+
+
+FLAGGED = """
+<body name="a"><joint name="h" axis="0 1 0" range="-30 30" limited="true" frictionloss="0.4"/>
+  <geom size="0.1" pos="0.2 0 0"/><site name="a" pos="0.1 0 0"/>
+  <body name="b" pos="0.3 0 0"><joint name="ball" type="ball" range="0 40" limited="true"/>
+    <geom size="0.1"/></body></body>
+"""
+DRIVEN = """<tendon><fixed name="t" limited="true" range="-1 1" frictionloss="0.2">
+  <joint joint="h" coef="2"/></fixed></tendon>
+<actuator><motor joint="h" ctrlrange="-1 1" ctrllimited="true" group="2"/>
+  <motor joint="h" gear="3"/><motor tendon="t"/></actuator>"""
+
+
+@pytest.mark.parametrize("group", ["", 'actuatorgroupdisable="2"'])
+@pytest.mark.parametrize("clamp", ["enable", "disable"])
+def test_flags_of_actuators_are_honoured(group: str, clamp: str, tmp_path: Path) -> None:
+    options = f'<option {group}><flag clampctrl="{clamp}"/></option>'
+    file = written(tmp_path, FLAGGED, DRIVEN, options)
+    with pytest.warns(UserWarning, match="tendon 't': its limits; tendon 't': its dry friction"):
+        robot = rf.load(file)
+    m = mujoco.MjModel.from_xml_path(str(file))
+    d = mujoco.MjData(m)
+    d.ctrl[:] = 3.0, 0.5, 0.2
+    mujoco.mj_forward(m, d)
+    found = robot.actuator_forces(robot.neutral(), np.zeros(4), d.ctrl)
+    assert_allclose(found.tau, d.qfrc_actuator)
+    assert ("its group 2 is disabled" in str(robot.metadata["report"])) == bool(group)
+
+
+def test_the_flag_of_constraints_and_sites_named_like_bodies(tmp_path: Path) -> None:
+    options = '<option><flag constraint="disable"/></option>'
+    m = rf.load(written(tmp_path, FLAGGED, "", options))
+    assert not m.joints[0].limits
+    assert all(e.friction is None and e.cone == np.inf for j in m.joints for e in j.machine)
+    assert "switched off by the file: equality, frictionloss, limit" in str(m.metadata["report"])
+    (site,) = m.machine.frames
+    assert site != "a"
+    assert f"a body has this name; it is {site!r}" in str(m.metadata["report"])
+    assert_allclose(m.pose(m.neutral(), site).position, [0.1, 0.0, 0.0])
+    on = rf.load(written(tmp_path, FLAGGED, ""))
+    assert (on.joints[0].machine[0].friction.sliding, on.joints[1].machine[0].cone) == (
+        0.4,
+        pytest.approx(np.radians(40)),
+    )

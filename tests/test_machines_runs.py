@@ -294,7 +294,7 @@ FAST = 2.0 * 4000.0**2
         (f"spring: {{stiffness: {FAST}}}", "damping: 0", 1.0),
         ("damping: 8000", "damping: 0", 1.0),
         (f"limits: [-1, 1], stop: {{stiffness: {FAST}}}", "damping: 0", 1.0),
-        ("damping: 0", f"stiffness: {FAST / 4.25}", 1.0),
+        ("damping: 0", f"stiffness: {FAST / 4.25}, rest: [-1, 1]", 1.0),
         ("damping: 0", "damping: 0", FAST),
         ("friction: {coulomb: 4, slip_speed: 5e-4}", "damping: 0", 1.0),
     ],

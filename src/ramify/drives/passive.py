@@ -169,6 +169,15 @@ class PassiveText:
             return f.slip_speed
         return max(f.sliding, f.static) * _SLIP_TIME / joint_inertia(self.robot)[j]
 
+    @property
+    def taut(self) -> PassiveText:
+        """The same with tendons that have no slack."""
+        if not any(t.rest[0] < t.rest[1] for t in self.robot.tendons):
+            return self
+        tendons = tuple(replace(t, rest=(t.rest[1], t.rest[1])) for t in self.robot.tendons)
+        machine = replace(self.robot.machine, tendons=tendons)
+        return PassiveText(replace(self.robot, machine=machine), self.stops, self.rest)
+
     def law_of_bristles(self, j: int) -> tuple[float, float, float]:
         """(stiffness, damping, time) of the bristles at rate j."""
         f, m = self._elements[j].friction, joint_inertia(self.robot)[j]

@@ -46,6 +46,8 @@ def length(
 def pull(tendon: Tendon, L: Scalar, rate: Scalar) -> tuple[laws.Answer, laws.Answer]:
     """Spring beyond the slack range, and damping: forces along the length."""
     low, high = tendon.rest
-    over, under = L - high, L - low
-    x = select(over > 0.0, over, select(under < 0.0, under, 0.0))
-    return laws.spring(tendon.stiffness, x), laws.damping(tendon.damping, rate)
+    over = L - high
+    if low < high:
+        under = L - low
+        over = select(over > 0.0, over, select(under < 0.0, under, 0.0))
+    return laws.spring(tendon.stiffness, over), laws.damping(tendon.damping, rate)

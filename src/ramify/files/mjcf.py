@@ -154,7 +154,11 @@ class _MjcfReader:
                 )
         self.remarks()
         notes = {"source": f"MJCF file {PurePath(self.file).name}", "report": self.report}
-        loops = equalities(self.m, self.bodies, self.joints, self.report)
+        loops = (
+            []
+            if "equality" in self.off
+            else equalities(self.m, self.bodies, self.joints, self.report)
+        )
         try:
             gravity = [0.0 if self.weightless else float(g) for g in self.m.opt.gravity]
             made = build(self.name, specs, gravity, None, notes, loops)
@@ -173,7 +177,9 @@ class _MjcfReader:
         }
         attached = {b: robot.attached[self.bodies[b]] for b in range(1, m.nbody)}
         attached[0] = Attachment(-1, Frame())
-        found = MachineReader(m, joints, rates, attached, self.report).machine(self.off)
+        found = MachineReader(m, joints, rates, attached, self.report, robot.attached).machine(
+            self.off
+        )
         return found if robot.nq == m.nq else replace(found, keyframes=())
 
     def check_numbers(self) -> None:

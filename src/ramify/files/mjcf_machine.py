@@ -4,7 +4,8 @@ tendons, actuators, keyframes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -21,6 +22,11 @@ _RATES: Final = (6, 3, 1, 1)  # of mjtJoint free, ball, slide, hinge
 _JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE = range(5)  # mjtTrn
 _ACTIVATIONS: Final[tuple[Activation, ...]] = ("", "integrator", "filter", "filterexact")
 _DEFAULT_SOLREF: Final = (0.02, 1.0)
+_SEVERAL: Final = {
+    "passive": {"spring", "damper"},
+    "constraint": {"frictionloss", "limit", "equality"},
+}
+"""Flags that switch off several kinds of forces."""
 
 
 def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
@@ -41,7 +47,9 @@ def joint_elements(m: Any, j: int, off: frozenset[str]) -> tuple[Element, ...]:
                 Friction(loss, loss) if loss and "frictionloss" not in off else None,
                 stop,
                 high,
-                cone=float(m.jnt_range[j][1]) if kind == 1 and m.jnt_limited[j] else np.inf,
+                cone=float(m.jnt_range[j][1])
+                if kind == 1 and m.jnt_limited[j] and "limit" not in off
+                else np.inf,
                 lifts=bool(m.jnt_actgravcomp[j]),
                 backward_effort=None if low == -high else -low,
             )
@@ -101,10 +109,11 @@ def _range(limited: Any, ranges: Any, i: int) -> Range:
 def switched_off(m: Any, bits: Any) -> frozenset[str]:
     """The kinds of forces that the options of a file disable."""
     found = set()
-    for name in ("spring", "damper", "frictionloss", "limit", "actuation", "passive"):
+    names = ("spring", "damper", "frictionloss", "limit", "equality", "actuation", "clampctrl")
+    for name in (*names, *_SEVERAL):
         bit = getattr(bits, f"mjDSBL_{name.upper()}", None)
         if bit is not None and m.opt.disableflags & int(bit):
-            found |= {name} if name != "passive" else {"spring", "damper"}
+            found |= _SEVERAL.get(name, {name})
     return frozenset(found)
 
 
@@ -120,26 +129,29 @@ class MachineReader:
         rates: Mapping[int, str],
         attached: Mapping[int, Attachment],
         report: ImportReport,
+        links: Iterable[str] = (),
     ) -> None:
         self.m, self.joints, self.rates, self.report = m, joints, rates, report
         self.attached = attached
-        self.sites = self._names("site", m.nsite)
+        self.sites = self._names("site", m.nsite, links)
         self.tendon_names = self._names("tendon", m.ntendon)
         self.kept: set[int] = set()
 
-    def _names(self, kind: str, number: int) -> list[str]:
-        taken: set[str] = set()
+    def _names(self, kind: str, number: int, known: Iterable[str] = ()) -> list[str]:
+        taken = set(known)
         out = []
         for i in range(number):
             given = str(getattr(self.m, kind)(i).name)
             out.append(fresh(given if is_name(given) else f"{kind}{i}", taken))
             taken.add(out[-1])
+            if given in known:
+                self.report.note(f"{kind} {given!r}", f"a body has this name; it is {out[-1]!r}")
         return out
 
     def machine(self, off: frozenset[str]) -> Machine:
         frames = dict(self.frames())
         tendons = tuple(self.tendons(off))
-        actuators = () if "actuation" in off else tuple(self.actuators())
+        actuators = () if "actuation" in off else tuple(self.actuators(off))
         return Machine(frames, tendons, actuators, tuple(self.keyframes()))
 
     def frames(self) -> Iterator[tuple[str, Attachment]]:
@@ -161,9 +173,13 @@ class MachineReader:
                 )
                 continue
             for what, there in (
-                ("limits", m.tendon_limited[t]),
-                ("dry friction", m.tendon_frictionloss[t]),
-                ("armature", getattr(m, "tendon_armature", np.zeros(m.ntendon))[t]),
+                ("limits", m.tendon_limited[t] and "limit" not in off),
+                ("dry friction", m.tendon_frictionloss[t] and "frictionloss" not in off),
+                (
+                    "armature",
+                    getattr(m, "tendon_armature", np.zeros(m.ntendon))[t]
+                    or _of_actuators(m, "tendon", t, "actuator_armature"),
+                ),
             ):
                 if there:
                     self._leave_out(f"tendon {name!r}", f"its {what}")
@@ -189,7 +205,11 @@ class MachineReader:
         pieces = range(start, start + int(m.tendon_num[t]))
         kinds = {int(m.wrap_type[i]) for i in pieces}
         if kinds == {1}:
-            named = [(self.rates.get(int(m.wrap_objid[i])), float(m.wrap_prm[i])) for i in pieces]
+            named = [
+                (self.rates.get(int(m.wrap_objid[i])), float(m.wrap_prm[i]))
+                for i in pieces
+                if m.wrap_prm[i]
+            ]
             return None if any(name is None for name, _ in named) else (tuple(named), ())
         if not kinds <= {2, 3}:
             return None
@@ -202,17 +222,29 @@ class MachineReader:
                 branches[-1] = divisor, (*names, self.sites[int(m.wrap_objid[i])])
         return (), tuple(b for b in branches if len(b[1]) > 1)
 
-    def actuators(self) -> Iterator[Actuator]:
+    def actuators(self, off: frozenset[str]) -> Iterator[Actuator]:
         names = self._names("actuator", len(self.m.actuator_trntype))
         for i, name in enumerate(names):
             why = self._unusual(i)
             if not why:
                 try:
-                    yield self._actuator(i, name)
+                    made = self._actuator(i, name)
+                    if "clampctrl" in off:
+                        made = replace(made, command=ANY)
+                    if self._disabled(i):
+                        made = replace(made, force=(0.0, 0.0))
+                        group = f"its group {int(self.m.actuator_group[i])} is disabled"
+                        self.report.note(f"actuator {name!r}", f"{group}: it gives no force")
+                    yield made
                     continue
                 except ModelError as error:
                     why = str(error)
             self._leave_out(f"actuator {name!r}", why)
+
+    def _disabled(self, i: int) -> bool:
+        """Whether the options of the file switch off the group of an actuator."""
+        group = int(self.m.actuator_group[i])
+        return 0 <= group < 31 and bool(int(getattr(self.m.opt, "disableactuator", 0)) >> group & 1)
 
     def _unusual(self, i: int) -> str:
         """Why an actuator cannot be one of ours."""

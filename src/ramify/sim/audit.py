@@ -11,7 +11,7 @@ mass are conserved too; on an unforced planar joint their parts in the plane and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -29,17 +29,9 @@ from ramify.loops.closed_dynamics import reactions as closed_reactions
 from ramify.loops.constraints import constraints
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
+from ramify.sim.machine_account import machine_figures, machine_lines
 from ramify.sim.run_record import Run
 
-_PLURAL: Final = {
-    "spring": "springs", "damping": "damping", "friction": "friction", "stop": "stops",
-    "tendon": "tendons", "gravity_compensation": "gravity compensation",
-}  # fmt: skip
-_SWITCHES: Final = {
-    "passive": "passive forces of the machine",
-    "stops": "stops at joint limits",
-    "efforts": "effort limits of the drives",
-}
 CEILING: Final = 1e-3
 """The loosest default tolerance, and the one for methods without rtol: what the book accepts of its
 own simulations.
@@ -200,11 +192,7 @@ class Audit:
                 "stored": _ends(self.result.contacts.stored),
                 "dissipated": _number(self.result.contacts.dissipated[-1]),
             },
-            "machine": {
-                "stored": {part: _ends(x) for part, x in self.result.passive.stored.items()},
-                "dissipated": dict(self.result.stats.get("machine_losses", {})),
-                "limits_reached": [found._asdict() for found in self.result.limits_reached],
-            },
+            "machine": machine_figures(self.result),
             "loop_gap": None if loops is None else loops.largest_gap,
             "constraint_power": None if loops is None else _number(np.abs(loops.power).max()),
             "first_break": at._asdict() if at else None,
@@ -251,7 +239,7 @@ class Audit:
                 f"  in the ground {heat:.6g} J dissipated; {first:.6g} J stored at the start, "
                 f"{last:.6g} J at the end"
             )
-        lines += [f"  {line}" for line in self._machine_lines()]
+        lines += [f"  {line}" for line in machine_lines(self.result)]
         loops = self.result.loops
         if loops is not None:
             power = f"constraint forces have a power of {np.abs(loops.power).max():.2g} W at most"
@@ -262,21 +250,6 @@ class Audit:
                 f"  {at.quantity} first breaks at t = {at.time:.6g} s (row {at.row}): {at.reason}"
             )
         return "\n".join(lines)
-
-    def _machine_lines(self) -> Iterator[str]:
-        """What the machine stored and lost, by part, what was switched off, and which limits were
-        reached.
-        """
-        run = self.result
-        stored = {part: x for part, x in run.passive.stored.items() if np.any(x)}
-        for part, x in stored.items():
-            yield f"stored in {_PLURAL[part]} {x[0]:.6g} J at the start, {x[-1]:.6g} J at the end"
-        for part, lost in run.stats.get("machine_losses", {}).items():
-            yield f"dissipated by {_PLURAL[part]} {lost:.6g} J"
-        off = [word for key, word in _SWITCHES.items() if run.options.get(key) is False]
-        if off:
-            yield f"switched off: {', '.join(off)}"
-        yield from map(str, run.limits_reached)
 
     def _repr_html_(self) -> str:
         head = f"<b>audit of {escape(self.result.model.name)}: {escape(self.verdict)}</b>"
@@ -614,6 +587,8 @@ def audit_table(audit: Audit) -> str:
         "dissipated": f"{audit.dissipated[-1]:.6g} J",
         "tolerance": f"{audit.tolerance:.3g} ({audit.basis})",
     }
+    if lines := list(machine_lines(audit.result)):
+        moved["machine"] = "; ".join(lines)
     if not audit.momentum:
         moved["momentum"] = "not conserved in this run, not checked"
     if audit.first_break is not None:

@@ -31,11 +31,12 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
     if field.model.loops or not (field.machine or viscous.any() or servos.any() or own):
         return 0.0, 0
 
+    machine = field.machine.taut
+
     def forces(q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
         net: list[Scalar] = [0.0] * field.model.nv
-        if field.machine:
-            z = [0.0] * len(field.machine.bristles)
-            net = field.machine(q, v, z).total
+        if machine:
+            net = machine(q, v, [0.0] * len(machine.bristles)).total
         if own:
             start = [] if field.control is None else list(field.control.start)
             net = [a + b for a, b in zip(net, field.torque(0.0, q, v, start)[0], strict=True)]
