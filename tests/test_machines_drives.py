@@ -11,6 +11,8 @@ from test_machines_files import ARM
 
 import ramify as rf
 from ramify.drives.machine_forces import passive_forces
+from ramify.files.robot_writer import to_yaml
+from ramify.view.torque_speed import drive_charts
 
 QN = np.array([0.0, np.pi / 4, np.pi, 0.0, np.pi / 4, 0.0])
 """The Robotics Toolbox's posture qn."""
@@ -64,6 +66,60 @@ def test_a_table_of_drives_in_closed_form() -> None:
     assert_allclose([row.force_share, row.speed_share], [amplitude / 4.0, speed / 2.0])
     assert "peak force" in str(r.drives())
     assert r.drives().to_dict()["rim"]["unit"] == "N m"
+
+
+def swinging(**machine: object) -> rf.Model:
+    """A wheel of 2 kg m^2 that a rotor of its own drives."""
+    b = rf.Builder("wheel", gravity=(0, 0, 0))
+    b.link("rim", mass=1.0, inertia=(1, 1, 2.0), velocity=2.0, **machine)
+    return b.model()
+
+
+def test_drives_at_the_motor_in_closed_form(tmp_path: Path) -> None:
+    """Through a gear of -50 with a rotor of 4e-4 kg m^2: 1 kg m^2 of 3 at the joint."""
+    m = swinging(rotor={"inertia": 4e-4, "gear": -50.0}, effort=4.0)
+    file = tmp_path / "wheel.yaml"
+    data = "constant: 0.1, resistance: 2, voltage: 9"
+    motor = f"{{name: m, kind: dc_motor, joint: rim, gear: -50, {data}}}"
+    file.write_text(f"{to_yaml(m)}\nactuators: [{motor}]\n")
+    again = rf.load(file)
+    assert again.joints[0].machine[0].gear == -50.0
+    motion = rf.motion.Harmonic(offset=[0.0], amplitude=[1.0], frequency=[1.0 / (2.0 * np.pi)])
+    control = rf.control.Prescribed(motion)
+    for robot in (m, again):
+        r = rf.simulate(robot, 2 * np.pi, v0=[1.0], control=control, dt_out=0.002)
+        row, a, v = r.drives()["rim"], np.abs(r.a).max(), np.abs(r.v).max()
+        assert_allclose([row.force_peak, row.output_peak], [3.0 * a, 2.0 * a], rtol=1e-9)
+        assert_allclose([row.motor_peak, row.motor_speed], [3.0 * a / 50, 50 * v], rtol=1e-9)
+        assert_allclose(row.motor_rms, row.force_rms / 50)
+        assert_allclose(row.gear_load, 2.0 * a * 0.25 ** (1 / 3), rtol=1e-4)
+    current = 3.0 * a / 50 / 0.1
+    assert_allclose(row.current_peak, current, rtol=1e-9)
+    assert_allclose(row.copper_loss, 2.0 * current**2 / 2.0 * 2 * np.pi, rtol=1e-4)
+    assert_allclose(row.voltage_peak, np.hypot(2.0 * current, 0.1 * 50 * v), rtol=1e-4)
+    assert "peak current" in str(r.drives())
+    with pytest.raises(rf.RamifyError, match="no drive 'rin'; did you mean 'rim'"):
+        r.drives()["rin"]
+
+
+def test_force_over_speed_against_the_limits(tmp_path: Path) -> None:
+    m = swinging(rotor={"inertia": 4e-4, "gear": 50.0}, effort=4.0, backward_effort=3.0)
+    r = rf.simulate(m, 1.0, control=rf.control.Torque([3.5]), dt_out=0.01)
+    (axes,) = r.plot("drives").axes
+    limits, run = axes.get_lines()
+    assert_allclose(limits.get_xydata().min(axis=0), [-2.0, -3.0])
+    assert_allclose(limits.get_xydata().max(axis=0), [2.0, 4.0])
+    assert_allclose(run.get_xydata(), np.c_[r.v[:, 0], r.tau[:, 0]])
+    chart, power = drive_charts(r)
+    assert (chart.groups, chart.across) == (("Drives",), ("v", "rad/s"))
+    corners = {
+        (float(x), float(y)) for x, y in zip(chart.curves[1].x, chart.curves[1].y, strict=True)
+    }
+    assert corners == {(-2.0, -3.0), (2.0, -3.0), (2.0, 4.0), (-2.0, 4.0)}
+    assert_allclose(power.curves[0].y, r.tau[:, 0] * r.v[:, 0])
+    page = r.report(tmp_path / "r.html").read_text()
+    assert "<h2>Drives</h2>" in page
+    assert '"Drives"' in page
 
 
 def test_the_audit_has_a_line_for_rotors_and_each_drive() -> None:

@@ -100,7 +100,8 @@ class Result(Run):
         title: str | None = None,
     ) -> Figure:
         """A Matplotlib figure: "q", "v", "a", "tau", "energy", "momentum", "audit" over time,
-        "phase" (v over q), "contacts", "loops", "walk".
+        "phase" (v over q), "contacts", "loops", "walk", "drives" (force over speed within what each
+        can give).
 
         joints: names of the joints to draw, all by default. Where a motion was desired, it is
         drawn beside what was simulated.

@@ -70,6 +70,7 @@ _WRITERS: Final[dict[str, Callable[[Element], str]]] = {
     "stop": _stop,
     "effort": lambda e: number(e.effort),
     "velocity": lambda e: number(e.velocity),
+    "gear": lambda e: number(e.gear),
 }
 
 

@@ -85,7 +85,8 @@ class Element:
     ``damping`` (a, b, c): -(a + b |v| + c v^2) v. ``effort``, ``velocity``: what the drive can
     give, infinite where not given. ``cone``: the largest angle of a ball joint, rad. ``lifts``:
     gravity compensation comes through the drive, within its effort. ``backward_effort``: where it
-    differs from ``effort``.
+    differs from ``effort``. ``gear``: turns of the rotor per turn (or metre) of the joint; the
+    armature contains its square already.
     """
 
     armature: float = 0.0
@@ -98,6 +99,7 @@ class Element:
     cone: float = math.inf
     lifts: bool = False
     backward_effort: float | None = None
+    gear: float = 1.0
 
     @property
     def efforts(self) -> tuple[float, float]:
@@ -122,7 +124,7 @@ class Element:
 
 KEYS: Final[tuple[str, ...]] = (
     "armature", "rotor", "damping", "spring", "friction", "stop", "effort", "velocity", "cone",
-    "backward_effort", "lifts",
+    "backward_effort", "lifts", "gear",
 )  # fmt: skip
 """What a joint of a file, or of ``Builder.link``, may say about its elements."""
 
@@ -143,6 +145,8 @@ def elements(dof: int, given: Given) -> tuple[Element, ...]:
         return ()
     if "armature" in said and "rotor" in said:
         raise ModelError("rotor: armature and rotor exclude each other; give one of them")
+    if "gear" in said and "rotor" in said:
+        raise ModelError("gear: a rotor has its own gear; give one of them")
     return tuple(
         _element({key: _entry(key, value, i, dof) for key, value in said.items()})
         for i in range(dof)
@@ -165,9 +169,9 @@ def _entry(key: str, value: object, i: int, dof: int) -> object:
 
 def _element(given: Given) -> Element:
     said = {key: value for key, value in given.items() if value is not None}
-    armature = _number("armature", said.get("armature", 0.0))
+    armature, gear = _number("armature", said.get("armature", 0.0)), said.get("gear", 1.0)
     if "rotor" in said:
-        armature = _reflected(said["rotor"])
+        armature, gear = _reflected(said["rotor"])
     return Element(
         armature,
         _cubic("damping", said.get("damping", 0.0), ("linear", "quadratic", "cubic")),
@@ -179,16 +183,22 @@ def _element(given: Given) -> Element:
         _number("cone", said.get("cone", math.inf), True),
         bool(said.get("lifts", False)),
         _number("backward_effort", said["backward_effort"]) if "backward_effort" in said else None,
+        _gear("gear", gear),
     )
 
 
-def _reflected(value: object) -> float:
-    """inertia · gear^2 of a rotor."""
+def _reflected(value: object) -> tuple[float, float]:
+    """inertia · gear^2 of a rotor, and its gear."""
     part = _part("rotor", value, ("inertia", "gear"))
-    gear = _any("rotor.gear", part.get("gear", 1.0))
+    gear = _gear("rotor.gear", part.get("gear", 1.0))
+    return _number("rotor.inertia", part.get("inertia", 0.0)) * gear * gear, gear
+
+
+def _gear(key: str, value: object) -> float:
+    gear = _any(key, value)
     if not gear:
-        raise ModelError("rotor.gear is 0; it must be the turns of the rotor per turn of the joint")
-    return _number("rotor.inertia", part.get("inertia", 0.0)) * gear * gear
+        raise ModelError(f"{key} is 0; it must be the turns of the rotor per turn of the joint")
+    return gear
 
 
 def _spring(value: object) -> Spring | None:

@@ -18,6 +18,7 @@ from ramify.sim.run_record import Run, plain
 from ramify.view.controllers import controller_rows, ground_rows
 from ramify.view.named import model_table
 from ramify.view.scene import MODULES, Scene
+from ramify.view.torque_speed import drive_tables
 
 LONGEST: Final = 120_000
 """Characters of a robot's file that a report repeats."""
@@ -29,6 +30,7 @@ def cards(result: Run, scene: Scene, remarks: Sequence[str]) -> list[str]:
         card("Audit", audit_table(audited(result))),
         card("The run", facts(_run(result))),
         *_settings(result),
+        *(card("Drives", found, wide=True) for found in [drive_tables(result)] if found),
         card("Robot", _about(result.model) + model_table(result.model, MODULES), wide=True),
         card("Repeat it", _repeat(result), wide=True),
     ]

@@ -39,6 +39,7 @@ from ramify.view.scene import (
     make_scene,
 )
 from ramify.view.terrain_mesh import grounded
+from ramify.view.torque_speed import drive_charts
 
 MOST_FRAMES: Final = 2000
 MOST_ROWS: Final = 4000
@@ -102,7 +103,7 @@ def report_data(result: Run, scene: Scene) -> dict[str, Any]:
     """
     rows, shots = _picked(len(result), MOST_ROWS), _picked(len(result), _most_frames(result))
     arrays: dict[str, int] = {}
-    plots = [_chart(chart, rows, arrays) for chart in charts(result)]
+    plots = [_chart(chart, rows, arrays) for chart in [*charts(result), *drive_charts(result)]]
     R, r = scene.poses(result.q[shots])
     forces = contact_arrows(result, scene.up)
     low, high = scene.corners(R, r)

@@ -28,6 +28,7 @@ from ramify.view.figures import (
     unit_text,
 )
 from ramify.view.plots import PANELS
+from ramify.view.torque_speed import torque_speed
 from ramify.view.walking import walk
 
 TITLES: Final = {
@@ -39,8 +40,9 @@ TITLES: Final = {
 
 
 What = Literal[
-    "q", "v", "a", "tau", "energy", "momentum", "audit", "phase", "contacts", "loops", "walk"
-]
+    "q", "v", "a", "tau", "energy", "momentum", "audit", "phase", "contacts", "loops", "walk",
+    "drives",
+]  # fmt: skip
 """The plots that a run offers."""
 
 
@@ -63,6 +65,7 @@ def plot(
         "contacts": _contacts,
         "loops": _loops,
         "walk": walk,
+        "drives": torque_speed,
     }
     known = [*TITLES, *drawers]
     if what not in known:
@@ -90,6 +93,7 @@ _WORDS: Final = {
     "contacts": "contact with the ground",
     "loops": "closed loops",
     "walk": "walk",
+    "drives": "force over speed of the drives",
 }
 
 

@@ -1,0 +1,113 @@
+"""Force over speed of every drive of a run, against what the drive can give: the Drives tab of a
+report, and ``r.plot("drives")``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import RamifyError
+from ramify.core.html import table
+from ramify.core.messages import pretty
+from ramify.model.elements import Element
+from ramify.sim.drive_table import dc_motor_of, driven_rates, drives
+from ramify.sim.record import Run
+from ramify.view.curves import Chart, Curve
+from ramify.view.figures import Theme, legend, panels, short, unit_text
+from ramify.view.plots import PANELS
+
+MOST: Final = 12
+"""Drives that have a chart each; more share one per unit, without limits."""
+
+
+def envelope(run: Run, j: int, name: str, element: Element) -> Array | None:
+    """(corners, 2), speed and force: the border of what a drive can give, by effort and rated speed
+    or by the voltage of its DC motor; None where neither is known.
+    """
+    back, effort = element.efforts
+    motor = dc_motor_of(run.model, name)
+    if motor is not None and math.isfinite(motor[2].command[1]):
+        K, R, a = motor
+        gear, volts = abs(a.gear[0]), a.command[1]
+        fastest = max(volts / (K * gear), float(np.abs(run.v[:, j]).max()))
+        if math.isfinite(element.velocity):
+            fastest = min(fastest, element.velocity)
+        speed = np.linspace(-fastest, fastest, 41)
+        line = gear * K * (volts - K * gear * speed) / R
+        other = gear * K * (-volts - K * gear * speed) / R
+        upper = np.minimum(line, effort)
+        lower = np.maximum(other, back)
+        border = np.concatenate([np.c_[speed, upper], np.c_[speed, lower][::-1]])
+        return np.concatenate([border, border[:1]])
+    if not math.isfinite(effort):
+        return None
+    most = element.velocity
+    if not math.isfinite(most):
+        most = 1.1 * float(np.abs(run.v[:, j]).max()) or 1.0
+    corners = [(-most, back), (most, back), (most, effort), (-most, effort), (-most, back)]
+    return np.array(corners)
+
+
+def drive_charts(run: Run) -> list[Chart]:
+    """The charts of the Drives tab: force over speed, and power over time."""
+    if not np.any(run.tau):
+        return []
+    found, power = [], []
+    together: dict[str, list[Curve]] = {}
+    own = list(driven_rates(run.model))
+    for j, name, unit, element in own:
+        tau, v = run.tau[:, j], run.v[:, j]
+        power.append(Curve(name, tau * v))
+        curve = Curve(name, tau, x=v)
+        if len(own) > MOST:
+            together.setdefault(unit, []).append(curve)
+            continue
+        border = envelope(run, j, name, element)
+        curves = [curve]
+        if border is not None:
+            rows = np.minimum(np.arange(len(run)) * len(border) // len(run), len(border) - 1)
+            rows[-1] = len(border) - 1
+            limits = border[rows]
+            curves.append(Curve("what it can give", limits[:, 1], x=limits[:, 0], dashed=True))
+        found.append(_chart(f"{name}: force over speed", unit, curves))
+    found += [_chart("Force over speed", unit, curves) for unit, curves in together.items()]
+    return [*found, Chart("Power of the drives", "W", ("Drives",), tuple(power))]
+
+
+def _chart(title: str, unit: str, curves: list[Curve]) -> Chart:
+    force = pretty("N m" if unit == "rad" else "N")
+    return Chart(title, force, ("Drives",), tuple(curves), across=("v", f"{unit}/s"))
+
+
+def drive_tables(run: Run) -> str:
+    """The tables of drives in HTML; empty where nothing drives."""
+    if not np.any(run.tau):
+        return ""
+    return "".join(str(table(list(heads), cells)) for heads, cells in drives(run).tables)
+
+
+def torque_speed(run: Run, chosen: list[int], theme: Theme) -> Any:
+    """A panel per drive: its force over its speed, and dashed what it can give."""
+    own = [row for row in driven_rates(run.model) if row[0] in chosen]
+    if not own:
+        raise RamifyError("no drive is chosen: none of these joints is actuated")
+    if len(own) > PANELS:
+        raise RamifyError(
+            f"{len(own)} drives are too many for a figure; name up to {PANELS} joints: "
+            "plot('drives', joints=[…])"
+        )
+    figure, axes = panels(len(own))
+    for panel, (j, name, unit, element) in zip(axes, own, strict=True):
+        border = envelope(run, j, name, element)
+        if border is not None:
+            panel.plot(*border.T, color=theme.lines[1], linestyle=(0, (3, 2)), label="limits")
+        panel.plot(run.v[:, j], run.tau[:, j], color=theme.lines[0], linewidth=1.3, label="run")
+        panel.set_title(short(name), loc="left")
+        panel.set_xlabel(f"speed, {unit_text(f'{unit}/s')}")
+        panel.set_ylabel(f"force, {unit_text(run.units['tau'][j])}")
+    legend(axes[0])
+    return figure
