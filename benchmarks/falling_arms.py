@@ -19,8 +19,8 @@ from programs import to_mujoco
 
 import ramify as rf
 from ramify.core.arrays import Array
+from ramify.drives.machine_forces import passive_text
 from ramify.drives.passive import joint_inertia
-from ramify.drives.questions import passive_text
 from ramify.model.elements import Element, Stop
 
 FOLDERS: Final = (

@@ -201,7 +201,7 @@ class MachinePart(Part):
     cone: Positive | None = None
     backward_effort: Ratings | None = None
     lifts: Annotated[list[StrictBool], BeforeValidator(as_list)] | None = None
-    gear: Annotated[list[Number], BeforeValidator(as_list)] | None = None
+    gear: Annotated[list[Finite], BeforeValidator(as_list)] | None = None
 
     @property
     def machine(self) -> dict[str, object]:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.drives.questions import passive_text
+from ramify.drives.machine_forces import passive_text
 from ramify.model.robot import Robot
 
 _FAR: Final = 0.02

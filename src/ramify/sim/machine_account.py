@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 
 _PLURAL: Final = {
     "spring": "springs", "damping": "damping", "friction": "friction", "stop": "stops",

@@ -15,7 +15,7 @@ from ramify.core.html import table
 from ramify.core.messages import pretty
 from ramify.model.elements import Element
 from ramify.sim.drive_table import dc_motor_of, driven_rates, drives
-from ramify.sim.record import Run
+from ramify.sim.run_record import Run
 from ramify.view.curves import Chart, Curve
 from ramify.view.figures import Theme, legend, panels, short, unit_text
 from ramify.view.plots import PANELS
