@@ -98,8 +98,8 @@ def test_drives_at_the_motor_in_closed_form(tmp_path: Path) -> None:
     assert_allclose(row.copper_loss, 2.0 * current**2 / 2.0 * 2 * np.pi, rtol=1e-4)
     assert_allclose(row.voltage_peak, np.hypot(2.0 * current, 0.1 * 50 * v), rtol=1e-4)
     assert "peak current" in str(r.drives())
-    with pytest.raises(rf.RamifyError, match="no drive 'rin'; did you mean 'rim'"):
-        r.drives()["rin"]
+    with pytest.raises(rf.RamifyError, match="no drive 'rims'; did you mean 'rim'"):
+        r.drives()["rims"]
 
 
 def test_force_over_speed_against_the_limits(tmp_path: Path) -> None:
