@@ -52,11 +52,11 @@ def slopes(text: PassiveText, q: Array, v: Array) -> tuple[Array, Array]:
     return np.maximum(d, 0.0), np.maximum(k, 0.0)
 
 
-Law = Callable[[list[Scalar], list[Scalar]], Sequence[Scalar]]
+JointForces = Callable[[list[Scalar], list[Scalar]], Sequence[Scalar]]
 """Joint forces (nv) of q (nq) and v (nv), over any scalar."""
 
 
-def force_slopes(robot: Robot, forces: Law, q: Array) -> tuple[Array, Array]:
+def force_slopes(robot: Robot, forces: JointForces, q: Array) -> tuple[Array, Array]:
     """(K, D), each (nv, nv): -dF/dq and -dF/dv of joint forces at q at rest, all couplings
     included.
     """
