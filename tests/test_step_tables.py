@@ -13,7 +13,7 @@ from random_trees import random_case
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.formulations import denoc_matrices, step_table
+from ramify.formulations import denoc_matrices, floating_denoc, step_table
 from ramify.formulations.steps import StepTable
 
 TABLE_6_3 = (
@@ -99,6 +99,8 @@ def evaluate(equations: list[str], known: dict[str, Any]) -> dict[str, Any]:
         left, right = equation.split(" = ")
         assert left not in values, left
         signs = [1.0, *(1.0 if sign == "+" else -1.0 for sign in re.findall(r" ([+−]) ", right))]
+        if right.startswith("−"):
+            right, signs = right[1:], [-1.0]
         terms = [
             sign * term(text) for sign, text in zip(signs, re.split(r" [+−] ", right), strict=True)
         ]
@@ -151,7 +153,7 @@ def given(
 def _work_out(m: Model, q: Any, v: Any, a: Any, level: Any) -> None:
     within = level == "link"
     ddq = "θ̈" if within else "q̈"
-    table = step_table(m, "inverse_dynamics")
+    table = step_table(m, "inverse_dynamics", base="joint")
     values, groups = given(m, q, v, level, table)
     labels = [key[len(ddq) + 1 : -1] for key in values if key.startswith(f"{ddq}[")]
     for label, group in zip(labels, groups, strict=True):
@@ -168,7 +170,7 @@ def _work_out(m: Model, q: Any, v: Any, a: Any, level: Any) -> None:
     h = m.bias(q, v)
     for label, group in zip(labels, groups, strict=True):
         values[f"τ[{label}]"], values[f"h[{label}]"] = tau[group][:, None], h[group][:, None]
-    out = evaluate(step_table(m, "forward_dynamics").equations(within), values)
+    out = evaluate(step_table(m, "forward_dynamics", base="joint").equations(within), values)
     got = np.concatenate([out[f"{ddq}[{label}]"].ravel() for label in labels])
     assert np.abs(got - a[order]).max() < 1e-8 * np.abs(a).max()
 
@@ -189,6 +191,120 @@ def test_tables_of_random_trees(level: str) -> None:
         case = random_case(seed, 1 + seed % 6)
         m = Model("tree", case.bodies, tuple(case.gravity), {})
         _work_out(m, *map(np.array, (case.q, case.v, case.a)), level)
+
+
+# ---- tables 7.1 and 7.2 ----
+
+TABLE_7_1 = (
+    "t[0] = P[0] q̇[0]", "t′[0] = Ṗ[0] q̇[0] + ρ[0]", "w*[0] = M[0] t′[0] + Ω[0] M[0] E[0] t[0]",
+    "t[2¹] = A[2¹,1¹] t[1¹] + p[2¹] θ̇[2¹]", "A[2¹,0] = A[2¹,1¹] A[1¹,0]",
+    "w̃[1¹] = w*[1¹] + A[2¹,1¹]ᵀ w̃[2¹]", "M̃[1¹] = M[1¹] + A[2¹,1¹]ᵀ M̃[2¹] A[2¹,1¹]",
+    "h̃[1¹] = p[1¹]ᵀ w̃[1¹]", "κ[1¹] = M̃[1¹] p[1¹]", "κ̃[1¹] = A[1¹,0]ᵀ κ[1¹]",
+    "h̃[0] = P[0]ᵀ w̃[0]", "K[0] = M̃[0] P[0]", "I[0,0] = K[0]ᵀ P[0]",
+    "q̈[0] = −I[0,0]⁻¹ h̃[0]", "q̃[0] = P[0] q̈[0]", "τ[2¹] = κ̃[2¹]ᵀ q̃[0] + h̃[2¹]",
+)  # fmt: skip
+"""Rows of table 7.1 for the planar biped, with the sums of its second step put right."""
+
+
+def test_rows_of_the_floating_base() -> None:
+    ours = step_table(rf.load("planar_biped"), "inverse_dynamics").equations()
+    assert [row for row in TABLE_7_1 if row not in ours] == []
+
+
+def floating(m: Model, q: Any, v: Any, level: Any) -> tuple[dict[str, Any], list[str], Any]:
+    """The matrices that tables 7.1 and 7.2 name, from the DeNOC matrices with module M0."""
+    d, table = floating_denoc(m, q, v, level), step_table(m, "inverse_dynamics")
+    higher, lower = (floating_denoc(m, q + s * 1e-6 * v, v, level) for s in (1.0, -1.0))
+    if level == "module":
+        labels = [str(i) for i in range(len(d.groups))]
+    else:
+        by_link = [row.link for row in table.sweeps[0].rows]
+        order = [k for group in floating_denoc(m, q, v).groups for k in group]
+        labels = [by_link[order.index(k)] for k in range(len(d.groups))]
+    values: dict[str, Any] = {"τ[0]": np.zeros((6, 1))}
+    for g, label in enumerate(labels):
+        plain = level == "link" and g > 0
+        P, rate = ("p", "θ̇") if plain else ("N" if level == "module" else "P", "q̇")
+        for name, symbol in (("M", "M"), ("Omega", "Ω"), ("E", "E")):
+            values[f"{symbol}[{label}]"] = d.block(name, g, g)
+        values[f"{P}[{label}]"] = d.block("N_d", g, g)
+        slope = higher.block("N_d", g, g) - lower.block("N_d", g, g)
+        values[f"{'Ṅ' if P == 'N' else 'Ṗ'}[{label}]"] = slope / 2e-6
+        values[f"{rate}[{label}]"] = v[list(d.columns[g])][:, None]
+        rho = np.concatenate([np.zeros(3), -np.array(m.gravity)])
+        values[f"ρ[{label}]"] = np.tile(rho, len(d.groups[g]))[:, None]
+        if (h := d.parents[g]) >= 0:
+            values[f"A[{label},{labels[h]}]"] = d.block("N_l", g, h)
+            slope = higher.block("N_l", g, h) - lower.block("N_l", g, h)
+            values[f"Ȧ[{label},{labels[h]}]"] = slope / 2e-6
+    return values, labels, d
+
+
+@pytest.mark.parametrize("level", ["link", "module"])
+@pytest.mark.parametrize("name", ["planar_biped", "spatial_biped", "space_3_link", "dual_arm"])
+def test_tables_of_floating_robots(name: str, level: str) -> None:
+    """Table 7.1 ends at the answers of hybrid_dynamics, table 7.2 at those of forward_dynamics."""
+    m = rf.load(name)
+    q, v = m.random(5)
+    a = np.linspace(-1.0, 1.0, m.nv)
+    values, labels, d = floating(m, q, v, level)
+    joints = {
+        f"{'q̈' if level == 'module' else 'θ̈'}[{label}]": a[list(d.columns[g])][:, None]
+        for g, label in enumerate(labels)
+        if g
+    }
+    table = step_table(m, "inverse_dynamics")
+    out = evaluate(table.equations(level == "link"), values | joints)
+    base, tau = m.hybrid_dynamics(q, v, a[6:])
+    np.testing.assert_allclose(out["q̈[0]"].ravel(), base, atol=1e-5 * np.abs(base).max())
+    for g, label in enumerate(labels[1:], 1):
+        want = np.concatenate([np.zeros(6), tau])[list(d.columns[g])]
+        np.testing.assert_allclose(out[f"τ[{label}]"].ravel(), want, atol=1e-5 * np.abs(tau).max())
+        values[f"τ[{label}]"] = want[:, None]
+    out = evaluate(step_table(m, "forward_dynamics").equations(level == "link"), values)
+    found = [out[f"{'θ̈' if level == 'link' and g else 'q̈'}[{x}]"] for g, x in enumerate(labels)]
+    order = [k for group in d.columns for k in group]
+    expected = np.concatenate([base, a[6:]])[order]
+    got = np.concatenate([x.ravel() for x in found])
+    np.testing.assert_allclose(got, expected, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("name", ["gripper", "planar_biped", "spatial_biped", "space_3_link"])
+def test_block_factors(name: str) -> None:
+    """I = U D U' (5.32), zero where no module carries the other, B_1 ... B_s = U^-1 (5.39),
+    M^_i = M_i + sum A' Phi M^ A (5.36).
+    """
+    m = rf.load(name)
+    q, v = m.random(2)
+    d = (
+        floating_denoc(m, q, v)
+        if m.joints[0].kind == "free_euler"
+        else denoc_matrices(m, q, v, "module")
+    )
+    U, D = d.U.value, d.D.value
+    np.testing.assert_allclose(U @ D @ U.T, d.I, atol=1e-10 * np.abs(d.I).max())
+    product = np.eye(len(U))
+    for factor in d.B:
+        product = product @ factor.value
+    np.testing.assert_allclose(product @ U, np.eye(len(U)), atol=1e-9)
+    for g, own in enumerate(d.columns):
+        for h, other in enumerate(d.columns):
+            assert U[np.ix_(own, other)].any() == (g == h or carries(d, g, h))
+    for g, x in enumerate(d.articulated):
+        total = d.block("M", g, g)
+        for j, parent in enumerate(d.parents):
+            if parent == g:
+                A = d.block("N_l", j, g)
+                total = total + A.T @ d.Phi[j].value @ d.articulated[j].value @ A
+        np.testing.assert_allclose(x.value, total, atol=1e-10 * np.abs(total).max())
+    assert d.Psi[0].symbol == f"Psi_{d.first}"
+
+
+def carries(d: Any, i: int, j: int) -> bool:
+    while (j := d.parents[j]) >= 0:
+        if i == j:
+            return True
+    return False
 
 
 def test_print() -> None:

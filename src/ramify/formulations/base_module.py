@@ -15,7 +15,9 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.formulations.denoc import cross_tensor, denoc_matrices
+from ramify.formulations.denoc import Denoc, Groups, Level, assembled, cross_tensor
+from ramify.formulations.step_equations import module_bodies
+from ramify.formulations.steps import floats
 from ramify.kernels.queries import kinematics
 from ramify.model.robot import Robot
 
@@ -24,26 +26,23 @@ _BETWEEN = 5
 
 
 @dataclass(frozen=True, eq=False)
-class FloatingDenoc:
-    """The matrices at one state; l links, the base being the first, and n rates; all vectors
-    along the world's axes.
+class FloatingDenoc(Denoc):
+    """The matrices at one state, all vectors along the world's axes; l links, the base being the
+    first, with six of the n rates.
 
-    N_l, M, M_tilde (6 l, 6 l); N_d, N, N_dot (6 l, n); t (6 l); I, C (n, n). ``modules`` are the
-    links of each module, M0 = (0,) first. Columns are in the order of the robot's v, places of the
-    base before its angles; ``P_0`` has the book's order.
+    N_l, M, Omega, E, M_tilde (6 l, 6 l); N_d, N, N_dot (6 l, n); t (6 l); I, C (n, n). Columns are
+    in the order of the robot's v, places of the base before its angles; ``P_0`` has the book's
+    order.
     """
 
-    robot: str
-    modules: tuple[tuple[int, ...], ...]
-    N_l: Array
-    N_d: Array
-    N: Array
-    N_dot: Array
-    t: Array
-    M: Array
-    M_tilde: Array
-    I: Array  # noqa: E741 - the book's symbol
-    C: Array
+    @property
+    def first(self) -> int:
+        return 0
+
+    @property
+    def modules(self) -> Groups:
+        """The links of each module, M0 = (0,) first."""
+        return self.groups
 
     @property
     def P_0(self) -> Array:
@@ -56,21 +55,24 @@ class FloatingDenoc:
         return self.N_d[:3, 3:6]
 
 
-def floating_denoc(model: Robot, q: ArrayLike, v: ArrayLike) -> FloatingDenoc:
+def floating_denoc(
+    model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "module"
+) -> FloatingDenoc:
     """The matrices of a robot on one ``free_euler`` base at q (n), v (n).
 
     Raises ModelError for any other base, for quaternions and for closed loops; StateError for wrong
     shapes.
     """
-    root = model.bodies[0].joint
-    if root.kind != "free_euler" or sum(body.parent < 0 for body in model.bodies) > 1:
+    if not floats(model):
+        root = model.bodies[0].joint
         raise ModelError(
             f"{model.name}: joint {root.name!r} is {root.kind}; module M0 is a base on one "
             "free_euler joint: rf.load(robot, base='free_euler')"
         )
-    d = denoc_matrices(model, q, v, "module")
+    columns = _columns(model, level)
+    d = assembled(model, q, v, level, columns)
     rows = slice(6 * _BETWEEN, None)
-    groups = tuple(tuple(i - _BETWEEN for i in group if i >= _BETWEEN) for group in d.groups)
+    groups = tuple(tuple(k - _BETWEEN for k in group if k >= _BETWEEN) for group in columns)
     W = np.kron(np.eye(len(d.M) // 3 - 2 * _BETWEEN), model.skeleton.root.rotation)
     c = _offset(model, q)
     T, T_dot = np.eye(len(W)), np.zeros_like(W)  # twists of the base at its own origin
@@ -80,9 +82,40 @@ def floating_denoc(model: Robot, q: ArrayLike, v: ArrayLike) -> FloatingDenoc:
     N_l = T @ W @ d.N_l[rows, rows] @ W.T @ back
     M = back.T @ W @ d.M[rows, rows] @ W.T @ back
     N_d, N, t = (T @ W @ x[rows] for x in (d.N_d, d.N, d.t))
-    N_dot = T @ W @ d.N_dot[rows] + T_dot @ W @ d.N[rows]
-    M_tilde = N_l.T @ M @ N_l
-    return FloatingDenoc(d.robot, groups, N_l, N_d, N, N_dot, t, M, M_tilde, d.I, d.C)
+    return FloatingDenoc(
+        d.robot,
+        level,
+        groups,
+        columns,
+        d.parents,
+        d.names,
+        N_l,
+        N_d,
+        N,
+        T @ W @ d.N_dot[rows] + T_dot @ W @ d.N[rows],
+        t,
+        M,
+        W @ d.Omega[rows, rows] @ W.T,
+        d.E[rows, rows],
+        d.I,
+        d.C,
+        d.gravity,
+        N_l.T @ M @ N_l,
+        d.v,
+    )
+
+
+def _columns(model: Robot, level: Level) -> Groups:
+    """The links of the base, and those of the modules beyond or every one of them by itself."""
+    if level == "link":
+        return (tuple(range(6)), *((k,) for k in range(6, model.nv)))
+    if level != "module":
+        raise ModelError(f"level {level!r} must be 'link' or 'module'")
+    ends = np.cumsum([0] + [body.joint.dof for body in model.bodies]).tolist()
+    return tuple(
+        tuple(k for b in group for k in range(ends[b], ends[b + 1]))
+        for group in module_bodies(model, True)[0]
+    )
 
 
 def _offset(model: Robot, q: ArrayLike) -> Array:

@@ -80,13 +80,14 @@ class Denoc:
     axes.
 
     N_l, M, Omega, E, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n); gravity (n).
-    ``groups`` are the links of each link or module and ``parents`` the group that carries each.
-    ``print`` shows a table; ``d["N_l"]`` is one entry of it.
+    ``groups`` are the links of each link or module, ``columns`` its joint rates and ``parents`` the
+    group that carries each. ``print`` shows a table; ``d["N_l"]`` is one entry of it.
     """
 
     robot: str
     level: Level
     groups: Groups
+    columns: Groups
     parents: tuple[int, ...]
     names: tuple[str, ...]
     N_l: Array
@@ -117,10 +118,11 @@ class Denoc:
         """M~_i of every link or module, (6 k, 6 k) for one of k links: M~_i = M_i + sum of A-' M~_j
         A- over the children (5.19).
         """
-        out = self._hand_inward(lambda g, own: own)
-        meaning = f"composite mass matrix: {self.level} and all it carries, frozen"
-        return tuple(
-            Quantity(f"M~_{g + 1}", "5.18, 5.19", meaning, value) for g, value in enumerate(out)
+        return self._numbered(
+            "M~",
+            "5.18, 5.19",
+            f"composite mass matrix: {self.level} and all it carries, frozen",
+            self._hand_inward(lambda g, own: own),
         )
 
     @cached_property
@@ -133,22 +135,92 @@ class Denoc:
         """
 
         def without_free_motion(g: int, own: Array) -> Array:
-            P = self.N_d[np.ix_(_rows(self.groups[g]), self.groups[g])]
-            psi_hat = own @ P
-            try:
-                return own - psi_hat @ np.linalg.solve(P.T @ psi_hat, psi_hat.T)
-            except np.linalg.LinAlgError:
-                moved = ", ".join(self.names[k] for k in self.groups[g])
-                raise ModelError(
-                    f"{self.robot}: {moved} moves no inertia; no articulated mass matrix below it "
-                    "exists"
-                ) from None
+            psi_hat = own @ self._motion(g)
+            return own - psi_hat @ self._over_pivot(g, psi_hat).T
 
-        out = self._hand_inward(without_free_motion)
-        meaning = (
-            f"articulated mass matrix: {self.level} and all it carries, joints beyond free to move"
+        return self._numbered(
+            "M^",
+            "5.36",
+            f"articulated mass matrix: {self.level} and all it carries, joints beyond free to move",
+            self._hand_inward(without_free_motion),
         )
-        return tuple(Quantity(f"M^_{g + 1}", "5.36", meaning, value) for g, value in enumerate(out))
+
+    @cached_property
+    def Psi(self) -> tuple[Quantity, ...]:
+        """Psi_i = M^_i N-_i I^_i^-1 of every link or module."""
+        found = [
+            self._over_pivot(g, x.value @ self._motion(g)) for g, x in enumerate(self.articulated)
+        ]
+        return self._numbered("Psi", "5.35", "wrench per unit of joint force, joint free", found)
+
+    @cached_property
+    def Phi(self) -> tuple[Quantity, ...]:
+        """Phi_i = 1 - Psi_i N-_i' of every link or module."""
+        found = [np.eye(len(x.value)) - x.value @ self._motion(g).T for g, x in enumerate(self.Psi)]
+        return self._numbered(
+            "Phi", "5.37", "articulated transformation: what a joint lets by", found
+        )
+
+    @cached_property
+    def D(self) -> Quantity:
+        """(n, n): the pivots I^_i = N-_i' M^_i N-_i on the diagonal; I = U D U'."""
+        out = np.zeros_like(self.I)
+        for g, (own, x) in enumerate(zip(self.columns, self.articulated, strict=True)):
+            out[np.ix_(own, own)] = self._motion(g).T @ x.value @ self._motion(g)
+        return Quantity("D", "5.33, 5.34", "block pivots of the reverse elimination", out)
+
+    @cached_property
+    def U(self) -> Quantity:
+        """(n, n): U_ij = N-_i' A-_ji' Psi_j where module i carries j, zero where it does not."""
+        out = np.eye(len(self.I))
+        for j, psi in enumerate(self.Psi):
+            i = self.parents[j]
+            while i >= 0:
+                A = self.N_l[np.ix_(_rows(self.groups[j]), _rows(self.groups[i]))]
+                out[np.ix_(self.columns[i], self.columns[j])] = self._motion(i).T @ A.T @ psi.value
+                i = self.parents[i]
+        return Quantity("U", "5.30, 5.34", "block upper triangular factor", out)
+
+    @cached_property
+    def B(self) -> tuple[Quantity, ...]:
+        """B_i = 1 - U_i V_i' of every link or module, (n, n): B_1 ... B_s = U^-1."""
+        found = []
+        for own in self.columns:
+            factor = np.eye(len(self.I))
+            factor[:, own] = 2.0 * factor[:, own] - self.U.value[:, own]
+            found.append(factor)
+        return self._numbered("B", "5.25", "elementary block upper triangular matrix", found)
+
+    def _motion(self, g: int) -> Array:
+        """N-_i, (6 k, rates)."""
+        return self.N_d[np.ix_(_rows(self.groups[g]), self.columns[g])]
+
+    def _over_pivot(self, g: int, psi_hat: Array) -> Array:
+        """Psi^ I^^-1; ModelError where the pivot is singular."""
+        try:
+            return np.asarray(
+                np.linalg.solve((self._motion(g).T @ psi_hat).T, psi_hat.T).T, dtype=np.float64
+            )
+        except np.linalg.LinAlgError:
+            moved = ", ".join(self.names[k] for k in self.columns[g])
+            raise ModelError(
+                f"{self.robot}: {moved} moves no inertia; no articulated mass matrix below it "
+                "exists"
+            ) from None
+
+    def _numbered(
+        self, symbol: str, equation: str, meaning: str, values: Sequence[Array]
+    ) -> tuple[Quantity, ...]:
+        first = self.first
+        return tuple(
+            Quantity(f"{symbol}_{g + first}", equation, meaning, value)
+            for g, value in enumerate(values)
+        )
+
+    @property
+    def first(self) -> int:
+        """The number of the first link or module: 1, or 0 for a floating base as module M0."""
+        return 1
 
     def _hand_inward(self, handed: Callable[[int, Array], Array]) -> list[Array]:
         """M_i plus what the children hand over, moved by A-, from the leaves to the base."""
@@ -193,9 +265,14 @@ class Denoc:
                     f"{name} has no block {i}, {j}; {self.robot} has {self.level}s 0 to "
                     f"{len(self.groups) - 1}"
                 )
-        sides = zip((self.groups[i], self.groups[j]), matrix.shape, strict=True)
+        sides = zip((i, j), matrix.shape, strict=True)
         return matrix[
-            np.ix_(*(group if size == len(self.v) else _rows(group) for group, size in sides))
+            np.ix_(
+                *(
+                    self.columns[g] if size == len(self.v) else _rows(self.groups[g])
+                    for g, size in sides
+                )
+            )
         ]
 
     def forces(self, a: ArrayLike) -> Array:
@@ -222,6 +299,13 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
     ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for
     closed loops. StateError for wrong shapes and numbers that are not finite.
     """
+    if level not in ("link", "module"):
+        raise ModelError(f"level {level!r} must be 'link' or 'module'")
+    return assembled(model, q, v, level, _groups(model, level))
+
+
+def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Groups) -> Denoc:
+    """The same for any groups of links that each form a chain, in the order of their links."""
     refuse_machines(model)
     skeleton = model.skeleton
     if skeleton.balls:
@@ -229,17 +313,14 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
             f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
             "spherical joint"
         )
-    if level not in ("link", "module"):
-        raise ModelError(f"level {level!r} must be 'link' or 'module'")
     n = len(skeleton.links)
     rates = _state(v, n, "v")
     links = _sweep(skeleton.links, skeleton.parents, _state(q, n, "q"), rates)
-    groups = _groups(model, level)
     owner = {k: g for g, group in enumerate(groups) for k in group}
     above = tuple(owner.get(skeleton.parents[group[0]], -1) for group in groups)
 
     N_l, dN_l, N_d, dN_d = _link_level(skeleton.links, skeleton.parents, links)
-    if level == "module":
+    if any(len(group) > 1 for group in groups):
         N_l, dN_l, N_d, dN_d = _module_level(N_l, dN_l, N_d, dN_d, groups, above)
     N, N_dot = N_l @ N_d, dN_l @ N_d + N_l @ dN_d
     M = _diagonal([_mass(link, x.R) for link, x in zip(skeleton.links, links, strict=True)])
@@ -249,6 +330,7 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
     return Denoc(
         model.name,
         level,
+        groups,
         groups,
         above,
         tuple(model.velocities),

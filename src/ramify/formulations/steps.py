@@ -17,41 +17,32 @@ every matrix that is named here.
 | ψ̂, ψ; Î, m̂ | M̂ N or M̂ p; over the pivot; the pivot |
 | η, η̃, φ̂, φ̃ | wrenches and joint forces of the backward sweep |
 | μ, μ̃ | twist rates of the forward sweep |
+| t′, P, M̃, h̃ | on a floating base: twist rate while it does not accelerate; its motion propagation; composite mass matrix; forces then |
+| K, K̃; κ, κ̃ | M̃ N, seen from the base; of a link, M̃ p |
+| I[0,0], q̃[0] | inertia matrix of the base with all it carries; what its acceleration adds |
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ramify.core.errors import ModelError, RamifyError
+from ramify.core.errors import RamifyError
 from ramify.formulations.chain import refuse_machines
+from ramify.formulations.floating_steps import floating_forward_table, floating_inverse_table
+from ramify.formulations.step_equations import (
+    SUPERSCRIPT,
+    TableSweep,
+    forward_table,
+    inverse_table,
+    module_bodies,
+    named_modules,
+)
 from ramify.model.robot import Robot
 
-_SUPER = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _PLAIN = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
-
-
-@dataclass(frozen=True)
-class StepRow:
-    """The steps of one link within its module, beside those of the module, which only the first row
-    of a module has.
-    """
-
-    module: str
-    inter: tuple[str, ...]
-    link: str
-    intra: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class TableSweep:
-    """A recursion: its title with equation numbers, and its rows in the order of computation."""
-
-    title: str
-    rows: tuple[StepRow, ...]
 
 
 @dataclass(frozen=True)
@@ -136,7 +127,8 @@ _TEX: Final = {
     "θ̈": r"\ddot{\theta}", "w*": "w^*", "w̃": r"\tilde{w}", "M̂′": r"\hat{M}'", "M̂": r"\hat{M}", "Î": r"\hat{I}", "m̂": r"\hat{m}",
     "ψ̂": r"\hat{\psi}", "ψ": r"\psi",
     "φ̂": r"\hat{\varphi}", "φ̃": r"\tilde{\varphi}", "φ": r"\varphi", "η̃": r"\tilde{\eta}", "η": r"\eta", "μ̃": r"\tilde{\mu}",
-    "μ": r"\mu", "τ": r"\tau", "Ω": r"\Omega", "ρ": r"\rho",
+    "μ": r"\mu", "τ": r"\tau", "Ω": r"\Omega", "ρ": r"\rho", "t′": "t'", "M̃": r"\tilde{M}", "h̃": r"\tilde{h}",
+    "K̃": r"\tilde{K}", "κ̃": r"\tilde{\kappa}", "κ": r"\kappa", "q̃": r"\tilde{q}", "Ṗ": r"\dot{P}", "−I": "-I",
 }  # fmt: skip
 
 
@@ -158,281 +150,52 @@ def _tex(text: str) -> str:
     return f"${index(body)}$".replace("−", "-")
 
 
-# ---- the robot's links and modules, named ----
+_TABLES: Final = {
+    ("inverse_dynamics", False): inverse_table,
+    ("forward_dynamics", False): forward_table,
+    ("inverse_dynamics", True): floating_inverse_table,
+    ("forward_dynamics", True): floating_forward_table,
+}
+STEPPED: Final = ("inverse_dynamics", "forward_dynamics")
+"""Algorithms that have step tables."""
 
 
-@dataclass(frozen=True)
-class _StepLink:
-    """A link on one screw: its label, that of its carrier ('' for the base) and those it carries;
-    ``same`` where it shares its carrier's origin, so that A = 1; ``heavy`` where it is a body and
-    not between two freedoms of a joint.
-    """
+def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
+    """The steps of ``inverse_dynamics`` or ``forward_dynamics`` for a robot: tables 6.1 and 6.2 for
+    a fixed base, 7.1 and 7.2 for a floating one.
 
-    label: str
-    carrier: str
-    carried: tuple[str, ...]
-    same: bool
-    heavy: bool
-
-
-@dataclass(frozen=True)
-class _StepModule:
-    label: str
-    carrier: str
-    carried: tuple[str, ...]
-    links: tuple[_StepLink, ...]
-
-
-def _modules(model: Robot) -> list[_StepModule]:
-    if model.skeleton.balls:
-        raise ModelError(
-            f"{model.name} has a joint with a quaternion; load it with base='free_euler', or use a "
-            "spherical joint"
-        )
-    parents = model.skeleton.parents
-    label: dict[int, str] = {}
-    owner: dict[int, int] = {}
-    ends = [0]
-    for body in model.bodies:
-        ends.append(ends[-1] + body.joint.dof)
-    for i, module in enumerate(model.modules, start=1):
-        for k, b in enumerate(module.bodies, start=1):
-            links = range(ends[b], ends[b + 1])
-            for r, link in enumerate(links, start=1):
-                label[link] = f"{k}{str(i).translate(_SUPER)}" + (f".{r}" if len(links) > 1 else "")
-                owner[link] = i
-    carried = {k: tuple(label[c] for c, parent in enumerate(parents) if parent == k) for k in label}
-    last = set(model.skeleton.last)
-    out = []
-    for i, module in enumerate(model.modules, start=1):
-        rows = []
-        for b in module.bodies:
-            for r, k in enumerate(range(ends[b], ends[b + 1])):
-                screw, r0 = model.skeleton.links[k].p, model.skeleton.links[k].r0
-                same = r > 0 and screw.eta == 0.0 and (r0.x, r0.y, r0.z) == (0.0, 0.0, 0.0)
-                rows.append(
-                    _StepLink(label[k], label.get(parents[k], ""), carried[k], same, k in last)
-                )
-        children = tuple(
-            str(j) for j, other in enumerate(model.modules, start=1) if other.parent == i - 1
-        )
-        out.append(
-            _StepModule(
-                str(i), str(module.parent + 1) if module.parent >= 0 else "", children, tuple(rows)
-            )
-        )
-    return out
-
-
-# ---- equations ----
-
-
-def _sum(first: str, *more: str) -> str:
-    return " + ".join([x for x in (first, *more) if x])
-
-
-def _through(a: str, b: str, same: bool, transposed: bool = False) -> str:
-    """A of b's motion seen at a, followed by a space; nothing where A = 1."""
-    return "" if same else f"A[{a},{b}]{'ᵀ' if transposed else ''} "
-
-
-def _motion_of_module(m: _StepModule) -> list[str]:
-    """(6.2)."""
-    i, h = m.label, m.carrier
-    above = (
-        (f"A[{i},{h}] t[{h}]", f"A[{i},{h}] ṫ[{h}]", f"Ȧ[{i},{h}] t[{h}]") if h else ("", "", "")
-    )
-    return [
-        f"t[{i}] = {_sum(above[0], f'N[{i}] q̇[{i}]')}",
-        f"ṫ[{i}] = "
-        f"{_sum(above[1], above[2], f'Ṅ[{i}] q̇[{i}]', f'N[{i}] q̈[{i}]', '' if h else f'ρ[{i}]')}",
-        f"w*[{i}] = M[{i}] ṫ[{i}] + Ω[{i}] M[{i}] E[{i}] t[{i}]",
-    ]
-
-
-def _motion_of_link(x: _StepLink) -> list[str]:
-    """(6.3); a link that shares its carrier's origin needs no A."""
-    k, b = x.label, x.carrier
-    above = ("", "", "")
-    if b:
-        A = _through(k, b, x.same)
-        above = f"{A}t[{b}]", f"{A}ṫ[{b}]", "" if x.same else f"Ȧ[{k},{b}] t[{b}]"
-    out = [
-        f"t[{k}] = {_sum(above[0], f'p[{k}] θ̇[{k}]')}",
-        f"ṫ[{k}] = {_sum(above[1], above[2], f'Ω[{k}] p[{k}] θ̇[{k}]', f'p[{k}] θ̈[{k}]', '' if b else f'ρ[{k}]')}",
-    ]
-    return [*out, f"w*[{k}] = M[{k}] ṫ[{k}] + Ω[{k}] M[{k}] E[{k}] t[{k}]"] if x.heavy else out
-
-
-def _wrench_of_module(m: _StepModule) -> list[str]:
-    """(6.5)."""
-    i = m.label
-    handed = [f"A[{j},{i}]ᵀ w̃[{j}]" for j in m.carried]
-    return [f"w̃[{i}] = {_sum(f'w*[{i}]', *handed)}", f"τ[{i}] = N[{i}]ᵀ w̃[{i}]"]
-
-
-def _wrench_of_link(x: _StepLink, links: dict[str, _StepLink]) -> list[str]:
-    """(6.6)."""
-    k = x.label
-    handed = [f"{_through(j, k, links[j].same, True)}w̃[{j}]" for j in x.carried]
-    return [f"w̃[{k}] = {_sum(f'w*[{k}]' if x.heavy else '', *handed)}", f"τ[{k}] = p[{k}]ᵀ w̃[{k}]"]
-
-
-def _articulated_module(m: _StepModule) -> list[str]:
-    """(5.34)-(5.37)."""
-    i = m.label
-    handed = [f"A[{j},{i}]ᵀ M̂′[{j}] A[{j},{i}]" for j in m.carried]
-    out = [
-        f"M̂[{i}] = {_sum(f'M[{i}]', *handed)}", f"ψ̂[{i}] = M̂[{i}] N[{i}]", f"Î[{i}] = N[{i}]ᵀ ψ̂[{i}]", f"ψ[{i}] = ψ̂[{i}] Î[{i}]⁻¹",
-    ]  # fmt: skip
-    return [*out, f"M̂′[{i}] = M̂[{i}] − ψ̂[{i}] ψ[{i}]ᵀ"] if m.carrier else out
-
-
-def _articulated_link(x: _StepLink, links: dict[str, _StepLink]) -> list[str]:
-    k = x.label
-    handed = [
-        f"{_through(j, k, links[j].same, True)}M̂′[{j}]" + ("" if links[j].same else f" A[{j},{k}]")
-        for j in x.carried
-    ]
-    out = [
-        f"M̂[{k}] = {_sum(f'M[{k}]' if x.heavy else '', *handed)}", f"ψ̂[{k}] = M̂[{k}] p[{k}]", f"m̂[{k}] = p[{k}]ᵀ ψ̂[{k}]",
-        f"ψ[{k}] = ψ̂[{k}] / m̂[{k}]",
-    ]  # fmt: skip
-    return [*out, f"M̂′[{k}] = M̂[{k}] − ψ̂[{k}] ψ[{k}]ᵀ"] if x.carrier else out
-
-
-def _force_of_module(m: _StepModule, modules: dict[str, _StepModule]) -> list[str]:
-    """(6.10)."""
-    i = m.label
-    out = [
-        f"η[{j}] = {_sum(f'ψ[{j}] φ̂[{j}]', f'η̃[{j}]' if modules[j].carried else '')}"
-        for j in m.carried
-    ]
-    if m.carried:
-        out.append(f"η̃[{i}] = {_sum(*(f'A[{j},{i}]ᵀ η[{j}]' for j in m.carried))}")
-    return [
-        *out,
-        f"φ̂[{i}] = φ[{i}]" + (f" − N[{i}]ᵀ η̃[{i}]" if m.carried else ""),
-        f"φ̃[{i}] = Î[{i}]⁻¹ φ̂[{i}]",
-    ]
-
-
-def _force_of_link(x: _StepLink, links: dict[str, _StepLink]) -> list[str]:
-    """(6.11)."""
-    k = x.label
-    out = [
-        f"η[{j}] = {_sum(f'ψ[{j}] φ̂[{j}]', f'η̃[{j}]' if links[j].carried else '')}"
-        for j in x.carried
-    ]
-    if x.carried:
-        out.append(
-            f"η̃[{k}] = {_sum(*(f'{_through(j, k, links[j].same, True)}η[{j}]' for j in x.carried))}"
-        )
-    return [
-        *out,
-        f"φ̂[{k}] = φ[{k}]" + (f" − p[{k}]ᵀ η̃[{k}]" if x.carried else ""),
-        f"φ̃[{k}] = φ̂[{k}] / m̂[{k}]",
-    ]
-
-
-def _acceleration(label: str, carrier: str, carried: bool, A: str, P: str, q: str) -> list[str]:
-    """(6.12) and (6.13), which read alike: P is N or p, q the module's or the joint's
-    acceleration.
-    """
-    if not carrier:
-        out = [f"{q}[{label}] = φ̃[{label}]"]
-        return [*out, f"μ[{label}] = {P}[{label}] {q}[{label}]"] if carried else out
-    out = [f"μ̃[{label}] = {A}μ[{carrier}]", f"{q}[{label}] = φ̃[{label}] − ψ[{label}]ᵀ μ̃[{label}]"]
-    return [*out, f"μ[{label}] = {P}[{label}] {q}[{label}] + μ̃[{label}]"] if carried else out
-
-
-# ---- tables ----
-
-
-def _sweep(
-    title: str,
-    modules: Sequence[_StepModule],
-    inward: bool,
-    inter: Callable[[_StepModule], list[str]],
-    intra: Callable[[_StepLink], list[str]],
-) -> TableSweep:
-    rows = []
-    for m in reversed(modules) if inward else modules:
-        for position, x in enumerate(reversed(m.links) if inward else m.links):
-            first = position == 0
-            rows.append(
-                StepRow(
-                    m.label if first else "",
-                    tuple(inter(m)) if first else (),
-                    x.label,
-                    tuple(intra(x)),
-                )
-            )
-    return TableSweep(title, tuple(rows))
-
-
-def _inverse(modules: Sequence[_StepModule], links: dict[str, _StepLink]) -> tuple[TableSweep, ...]:
-    return (
-        _sweep("Forward recursion, eqs. (6.2) and (6.3)", modules, False, _motion_of_module, _motion_of_link),
-        _sweep(
-            "Backward recursion, eqs. (6.5) and (6.6)", modules, True, _wrench_of_module, lambda x: _wrench_of_link(x, links)
-        ),
-    )  # fmt: skip
-
-
-def _forward(modules: Sequence[_StepModule], links: dict[str, _StepLink]) -> tuple[TableSweep, ...]:
-    by_label = {m.label: m for m in modules}
-
-    def forces_left(x: _StepModule | _StepLink) -> list[str]:
-        return [f"φ[{x.label}] = τ[{x.label}] − h[{x.label}]"]
-
-    def modules_accelerate(m: _StepModule) -> list[str]:
-        return _acceleration(
-            m.label, m.carrier, bool(m.carried), f"A[{m.label},{m.carrier}] ", "N", "q̈"
-        )
-
-    def links_accelerate(x: _StepLink) -> list[str]:
-        return _acceleration(
-            x.label, x.carrier, bool(x.carried), _through(x.label, x.carrier, x.same), "p", "θ̈"
-        )
-
-    return (
-        _sweep("Joint forces left, eq. (6.8): h from the inverse dynamics at q̈ = 0", modules, False, forces_left, forces_left),
-        _sweep(
-            "Backward recursion: articulated mass matrices, eqs. (5.34) to (5.37)", modules, True, _articulated_module,
-            lambda x: _articulated_link(x, links),
-        ),
-        _sweep(
-            "Backward recursion: φ̂ and φ̃, eqs. (6.10) and (6.11)", modules, True, lambda m: _force_of_module(m, by_label),
-            lambda x: _force_of_link(x, links),
-        ),
-        _sweep("Forward recursion: accelerations, eqs. (6.12) and (6.13)", modules, False, modules_accelerate, links_accelerate),
-    )  # fmt: skip
-
-
-_TABLES: Final = {"inverse_dynamics": _inverse, "forward_dynamics": _forward}
-
-
-def step_table(model: Robot, name: str) -> StepTable:
-    """The steps of ``inverse_dynamics`` or ``forward_dynamics`` for a robot.
+    base: a floating base as "module" M0 with six rates, or as "joint", a run of six links like any
+    other joint of several degrees of freedom (then the tables are those of a fixed base).
 
     RamifyError for another name, ModelError for joints with quaternions and for loops.
     """
-    if name not in _TABLES:
-        raise RamifyError(f"there is no step table of {name!r}; choose one of {', '.join(_TABLES)}")
+    if name not in STEPPED:
+        raise RamifyError(f"there is no step table of {name!r}; choose one of {', '.join(STEPPED)}")
+    if base not in ("module", "joint"):
+        raise RamifyError(f"base {base!r} must be 'module' or 'joint'")
     refuse_machines(model)
-    modules = _modules(model)
+    floating = base == "module" and floats(model)
+    modules = named_modules(model, floating)
     links = {x.label: x for m in modules for x in m.links}
-    names = [model.bodies[b].name for module in model.modules for b in module.bodies]
-    labels = [
-        f"{k}{str(i).translate(_SUPER)}"
-        for i, m in enumerate(model.modules, start=1)
-        for k in range(1, len(m.bodies) + 1)
-    ]
+    groups, _ = module_bodies(model, floating)
+    named = {
+        f"{k}{str(i).translate(SUPERSCRIPT)}": model.bodies[b].name
+        for i, group in enumerate(groups, start=0 if floating else 1)
+        for k, b in enumerate(group, start=1)
+    }
+    if floating:
+        named = {"0": named.pop("1⁰"), **named}
     freedoms = ", kⁱ.r its r-th freedom" if any("." in x for x in links) else ""
-    legend = (
-        "links: "
-        + ", ".join(f"{label} = {body}" for label, body in zip(labels, names, strict=True)),
+    legend = [
+        "links: " + ", ".join(f"{label} = {body}" for label, body in named.items()),
         f"an index without superscript is a module, kⁱ is link k of module i{freedoms}",
-    )
-    return StepTable(model.name, name, legend, _TABLES[name](modules, links))
+    ]
+    if floating:
+        legend.append("0 is the floating base, module M₀ with six rates")
+    return StepTable(model.name, name, tuple(legend), _TABLES[name, floating](modules, links))
+
+
+def floats(model: Robot) -> bool:
+    """Whether a robot is one tree on a floating base with Euler angles."""
+    roots = [body for body in model.bodies if body.parent < 0]
+    return len(roots) == 1 and roots[0].joint.kind == "free_euler"
