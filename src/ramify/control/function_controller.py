@@ -56,10 +56,10 @@ class Function(Controller):
                 f"{self._name} is a Python function of numbers; it cannot run on a "
                 f"{type(strange).__name__}"
             )
-        batch = np.broadcast_shapes(*(np.shape(x) for x in (t, *q, *v)))
-        times, qs, vs = np.broadcast_to(t, batch), stacked(q, batch), stacked(v, batch)
+        batch = np.broadcast_shapes(*(np.shape(np.asarray(x)) for x in (t, *q, *v)))
+        times, qs, vs = np.broadcast_to(np.asarray(t), batch), stacked(q, batch), stacked(v, batch)
         if not batch or self.vectorized:
-            tau = self._call(t if np.ndim(t) == 0 else times, qs, vs, batch, robot, driven)
+            tau = self._call(times if np.ndim(np.asarray(t)) else t, qs, vs, batch, robot, driven)
         else:
             tau = np.empty((*batch, len(driven)))
             for i in np.ndindex(*batch):

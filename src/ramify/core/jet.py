@@ -6,6 +6,7 @@ The parts may be scalars of any kind: the derivatives of a traced text are trace
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ramify.core.lookup import LookupTable
@@ -139,6 +140,16 @@ class _Condition:
         a, b, c = self._of._constant(if_true), self._of._constant(if_false), self._holds
         bend = None if a.ddx is None or b.ddx is None else select(c, a.ddx, b.ddx)
         return Jet(select(c, a.x, b.x), select(c, a.dx, b.dx), bend)
+
+
+def parts(found: Iterable[Any]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
+    """Values, rates and accelerations of some numbers."""
+    jets = [jet(x) for x in found]
+    return (
+        [x.x for x in jets],
+        [x.dx for x in jets],
+        [0.0 if x.ddx is None else x.ddx for x in jets],
+    )
 
 
 def jet(x: Any) -> Jet:

@@ -11,12 +11,30 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, cast
 
 from ramify.core.lookup import LookupTable
 
-Scalar = Any
-"""Whatever supports ``+ - * /`` and the functions of this module."""
+
+class Scalar(Protocol):
+    """Whatever supports ``+ - * /``, comparison and the functions of this module. A comparison is a
+    condition for ``select``; only that of numbers is a bool.
+    """
+
+    def __neg__(self) -> Scalar: ...
+    def __add__(self, other: Any, /) -> Scalar: ...
+    def __radd__(self, other: Any, /) -> Scalar: ...
+    def __sub__(self, other: Any, /) -> Scalar: ...
+    def __rsub__(self, other: Any, /) -> Scalar: ...
+    def __mul__(self, other: Any, /) -> Scalar: ...
+    def __rmul__(self, other: Any, /) -> Scalar: ...
+    def __truediv__(self, other: Any, /) -> Scalar: ...
+    def __rtruediv__(self, other: Any, /) -> Scalar: ...
+    def __lt__(self, other: Any, /) -> Any: ...
+    def __le__(self, other: Any, /) -> Any: ...
+    def __gt__(self, other: Any, /) -> Any: ...
+    def __ge__(self, other: Any, /) -> Any: ...
+
 
 _LIBRARIES = {
     "numpy": "numpy",
@@ -53,6 +71,11 @@ def _apply(name: str, *args: Scalar) -> Scalar:
         library,
         "arctan2" if name == "atan2" and library.__name__ in ("numpy", "jax.numpy") else name,
     )(*args)
+
+
+def number(x: Scalar) -> float:
+    """A scalar that is known to be a number where it is used, unchanged."""
+    return cast(float, x)
 
 
 def given(x: Scalar) -> bool:

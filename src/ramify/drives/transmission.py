@@ -49,7 +49,7 @@ def _at_joint(robot: Robot, a: Actuator, q: Scalars) -> Reach:
     if joint.dof == 1:
         return Reach(a.gear[0] * own[0], {start: a.gear[0]})
     if joint.kind not in ("ball", "free"):
-        row = {start + k: float(g) for k, g in enumerate(a.gear[: joint.dof]) if g}
+        row: Row = {start + k: float(g) for k, g in enumerate(a.gear[: joint.dof]) if g}
         total: Scalar = 0.0
         for k, g in row.items():
             total = total + g * own[k - start]

@@ -104,7 +104,8 @@ def dense_factors(
     and L^-1 b as a function.
     """
     n = len(tree.links)
-    I, A = mass_matrix(tree, q), [[0.0 for _ in range(n)] for _ in range(n)]  # noqa: E741
+    I = mass_matrix(tree, q)  # noqa: E741
+    A: list[list[Scalar]] = [[0.0 for _ in range(n)] for _ in range(n)]
     for i in range(n):
         for j in range(i + 1):
             total = I.entries.get((i, j), 0.0)

@@ -62,7 +62,7 @@ def constraints(
 
 def _gear(closure: Closure, q: Column, index: int) -> list[Constraint]:
     loop, (i, j) = closure.loop, closure.geared
-    entries = dict(closure.moves)
+    entries: dict[int, Scalar] = dict(closure.moves)
     value = q[j] - q[i] * loop.ratio - loop.offset
     return [Constraint(value, value, entries, 0.0, closure.sizes[0], index, forces=dict(entries))]
 

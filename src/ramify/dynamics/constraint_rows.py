@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ramify.core.scalar import Scalar, select, sqrt
 from ramify.core.spatial import Mat3, Vec3
@@ -33,7 +34,7 @@ class ConstraintRow:
     n: Vec3
     f: Vec3
     rest: Callable[[Vec3, Vec3], Scalar]
-    gap: Scalar = None
+    gap: Any = None
 
     def __post_init__(self) -> None:
         if self.gap is None:
@@ -80,7 +81,9 @@ def _faced(sines: list[ConstraintRow], cosine: Scalar) -> list[ConstraintRow]:
 
     def turned(row: ConstraintRow) -> ConstraintRow:
         def rest(w: Vec3, v: Vec3) -> Scalar:
-            along, squares, bend = n.dot(w), 0.0, 0.0
+            along = n.dot(w)
+            squares: Scalar = 0.0
+            bend: Scalar = 0.0
             for other in sines:
                 rate = other.n.dot(w)
                 squares = squares + rate * rate

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, number
 from ramify.dynamics.block_order import Block, blocks
 from ramify.dynamics.closure import closures, names, reach
 from ramify.dynamics.constraint_kinematics import Constraint, constraints
@@ -120,8 +120,9 @@ def _pattern(model: Robot) -> tuple[frozenset[int], ...]:
         q = [float(x) for x in model.tree.random(seed)[0]]
         column = model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0))
         for k, row in enumerate(constraints(tree, loops, q, displacements(tree, column), None)):
-            most = max((abs(x) for x in row.entries.values()), default=0.0)
-            acting[k] |= {i for i, x in row.entries.items() if abs(x) > _NOTHING * max(most, 1e-3)}
+            size = {i: abs(number(x)) for i, x in row.entries.items()}
+            most = max(size.values(), default=0.0)
+            acting[k] |= {i for i, x in size.items() if x > _NOTHING * max(most, 1e-3)}
     return tuple(frozenset(links) for links in acting)
 
 

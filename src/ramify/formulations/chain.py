@@ -17,7 +17,7 @@ import numpy as np
 
 from ramify.core.errors import ModelError, StateError
 from ramify.core.records import flatten, rebuild
-from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.scalar import Scalar, cos, number, sin
 from ramify.core.spatial import Sym3, Vec3
 from ramify.formulations.counting.tally import stored
 from ramify.model.link import Link, Turn
@@ -168,7 +168,7 @@ def check_column(name: str, column: Sequence[Scalar], n: int, robot: str) -> Non
 
 def chain_link(link: Link) -> ChainLink:
     """A link of the skeleton as one of a chain: its moments taken about the mass centre."""
-    m, h, I = link.M.m, link.M.h, link.M.I  # noqa: E741
+    m, h, I = number(link.M.m), link.M.h, link.M.I  # noqa: E741
     c = h * (1.0 / m) if m > 0.0 else ORIGIN
     xx, yy, zz = h.x * c.x, h.y * c.y, h.z * c.z
     central = Sym3(

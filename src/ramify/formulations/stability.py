@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def _exact(robot: Robot, q: Array, tau: Array) -> list[Scalar]:
         return found
 
 
-def _error(a: Array, right: list[Scalar]) -> float:
+def _error(a: Array, right: list[Any]) -> float:
     """The largest difference by the largest entry."""
     import mpmath
 

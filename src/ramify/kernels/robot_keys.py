@@ -13,6 +13,7 @@ import numpy as np
 
 from ramify.codegen.cache_keys import digest
 from ramify.core.records import flatten
+from ramify.core.scalar import number
 from ramify.dynamics.closure import closures
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.layouts import Arranged
@@ -47,16 +48,16 @@ def robot_key(robot: Robot) -> str:
     """
     tree = tree_of(robot)
     parts: list[str | bytes] = [
-        _bytes(x for link in tree.links for x in flatten(link)),
+        _bytes(number(x) for link in tree.links for x in flatten(link)),
         " ".join(type(link).__name__ for link in tree.links),
         np.array(tree.parents, dtype=np.int64).tobytes(),
-        _bytes([*flatten(tree.root), *flatten(tree.gravity)]),
+        _bytes(number(x) for x in (*flatten(tree.root), *flatten(tree.gravity))),
     ]
     for closure in closures(robot):
         loop = closure.loop
         parts += [" ".join([loop.kind, *loop.rows]), _bytes([loop.ratio, loop.offset, loop.length])]
         for end in (closure.first, closure.second):
-            parts.append(_bytes([end.link, *flatten(end.frame)]))
+            parts.append(_bytes([end.link, *map(number, flatten(end.frame))]))
         parts += [
             _bytes(x for move in closure.moves for x in move),
             _bytes(closure.sizes),

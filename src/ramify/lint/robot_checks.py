@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.core.scalar import number
 from ramify.files.import_report import ImportReport
 from ramify.lint.finding import LEVELS, Finding, Level, vector
 from ramify.lint.loop_checks import carried_by_loops, loop_findings
@@ -22,6 +23,7 @@ from ramify.lint.unit_checks import angles, gravity, lengths
 from ramify.model.body import Body
 from ramify.model.euler import euler_joint
 from ramify.model.joint import SPHERICAL_SEQUENCES
+from ramify.model.link import Turn
 from ramify.model.pivots import SINGULAR, pivots
 from ramify.model.robot import Robot
 
@@ -137,15 +139,17 @@ def _turning_axes(model: Robot, index: int) -> list[Array]:
         if len(found) > 1:
             break
         gamma, alpha, theta = links[k].gamma, links[k].alpha, links[k].theta0
-        to_body = to_body @ _z(theta.c, theta.s).T @ _x(alpha.c, alpha.s).T @ _z(gamma.c, gamma.s).T
+        to_body = to_body @ _z(theta).T @ _x(alpha).T @ _z(gamma).T
     return found
 
 
-def _z(c: float, s: float) -> Array:
+def _z(turn: Turn) -> Array:
+    c, s = number(turn.c), number(turn.s)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
-def _x(c: float, s: float) -> Array:
+def _x(turn: Turn) -> Array:
+    c, s = number(turn.c), number(turn.s)
     return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
 

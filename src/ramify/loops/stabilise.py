@@ -83,5 +83,6 @@ def project_rows(model: Robot, q: Array, v: Array) -> tuple[Array, Array]:
     with np.errstate(all="ignore"):
         found = projection(model)(list(q.T), list(v.T))
     return tuple(
-        np.stack([np.broadcast_to(x, q.shape[:1]) for x in part], axis=1) for part in found
+        np.stack([np.broadcast_to(np.asarray(x), q.shape[:1]) for x in part], axis=1)
+        for part in found
     )  # type: ignore[return-value]

@@ -17,7 +17,7 @@ the first is turned by the joint's quaternion, the others stand still in it (``B
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 from ramify.core.scalar import Scalar, cos, sin
 from ramify.core.spatial import Mat3, RigidInertia, Twist, Vec3, Wrench, acceleration_field
@@ -220,7 +220,7 @@ class BallLink(Link):
     coupled: Scalar
     K: Mat3
 
-    def displacement(self, q: Scalar) -> BallDisplacement:
+    def displacement(self, q: Any) -> BallDisplacement:
         """Where the joint stands; a quaternion of any length turns like the unit one."""
         x = Link.displacement(self, q[0])
         w, u = q[1], self.K @ Vec3(*q[2:])

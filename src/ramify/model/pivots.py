@@ -6,6 +6,7 @@ from typing import Final
 
 from ramify.core.arrays import Array
 from ramify.core.records import add
+from ramify.core.scalar import number
 from ramify.core.spatial import ArticulatedInertia
 from ramify.model.robot import Robot
 
@@ -33,9 +34,9 @@ def pivots(model: Robot, q: Array) -> list[float]:
         link, size = links[k], whole[k]
         psi = free[k] @ link.p.column
         pivot = link.p.dot(psi) + link.rotor
-        scale = link.p.rho**2 * (size.I.xx + size.I.yy + size.I.zz) + link.p.eta**2 * size.m
-        scale += link.rotor
-        ratio[k] = pivot / scale if scale > 0.0 else 0.0
+        rho, eta = number(link.p.rho), number(link.p.eta)
+        scale = rho**2 * (size.I.xx + size.I.yy + size.I.zz) + eta**2 * size.m + link.rotor
+        ratio[k] = number(pivot / scale) if scale > 0.0 else 0.0
         handed: ArticulatedInertia = free[k]
         if ratio[k] > SINGULAR:
             handed = handed.minus_outer(psi, psi * (1.0 / pivot))

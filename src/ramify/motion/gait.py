@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
-from ramify.core.jet import Jet, jet
+from ramify.core.jet import Jet, parts, value
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar, cos, floor, select
+from ramify.core.scalar import Scalar, cos, floor, number, select
 from ramify.documents.forms import NameList, Number, Reading
 from ramify.documents.kinds import key
 from ramify.model.driven import driven
@@ -171,8 +171,7 @@ class Gait(Trajectory):
             found += leg.angles(
                 *(p - (b + h) for p, b, h in zip((x, y, z), trunk, leg.hip, strict=True))
             )
-        jets = [jet(x) for x in found]
-        return [x.x for x in jets], [x.dx for x in jets], [x.ddx for x in jets]
+        return parts(found)
 
     def _moved(self, t: Scalar) -> tuple[Coordinates3, list[Coordinates3]]:
         """Places of the trunk's origin and of all ankles in the world, m, as jets."""
@@ -227,7 +226,8 @@ class Gait(Trajectory):
             trunk, ankles = self._moved(t)
             for leg, ankle in zip(self.legs, ankles, strict=True):
                 place = [
-                    jet(a).x - (jet(b).x + h) for a, b, h in zip(ankle, trunk, leg.hip, strict=True)
+                    number(value(a) - (value(b) + h))
+                    for a, b, h in zip(ankle, trunk, leg.hip, strict=True)
                 ]
                 if not reaches(leg, *place):
                     far = math.sqrt(sum(x * x for x in place))
@@ -255,11 +255,7 @@ class Gait(Trajectory):
         (..., 3) each, in m and s.
         """
         times = real("t", t)
-        jets = [jet(x) for x in self._moved(times)[0]]
-        x, dx, ddx = (
-            stacked(part, times.shape)
-            for part in zip(*((one.x, one.dx, one.ddx) for one in jets), strict=True)
-        )
+        x, dx, ddx = (stacked(part, times.shape) for part in parts(self._moved(times)[0]))
         return x, dx, ddx
 
     def ankles(self, t: ArrayLike) -> Array:
@@ -267,7 +263,7 @@ class Gait(Trajectory):
         times = real("t", t)
         _, places = self._moved(times)
         return np.stack(
-            [stacked([jet(x).x for x in place], times.shape) for place in places], axis=-2
+            [stacked([value(x) for x in place], times.shape) for place in places], axis=-2
         )
 
     def standing(self, t: ArrayLike) -> np.ndarray[Any, np.dtype[np.bool_]]:
@@ -330,8 +326,8 @@ class WalkingGait:
 
 def _either(first: Scalar, standing: Scalar, swinging: Scalar, stands: bool) -> Jet:
     """The place of a foot of the group that stands first, or of the other, as a jet."""
-    a, b = (jet(standing), jet(swinging)) if stands else (jet(swinging), jet(standing))
-    return Jet(select(first, a.x, b.x), select(first, a.dx, b.dx), select(first, a.ddx, b.ddx))
+    pairs = parts((standing, swinging) if stands else (swinging, standing))
+    return Jet(*(select(first, a, b) for a, b in pairs))
 
 
 def _alternate(found: tuple[Leg, ...]) -> tuple[str, ...]:

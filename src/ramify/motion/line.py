@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.core.errors import StateError
-from ramify.core.jet import Jet, jet
+from ramify.core.jet import Jet, parts
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
 from ramify.documents.forms import Choice, Numbers
@@ -77,8 +77,7 @@ class PlanarLine(Trajectory):
             )
 
     def inside(self, t: Scalar) -> Texts:
-        jets = [jet(x) for x in self._angles((Jet(t, 1.0) - self.begin) / self.duration)]
-        return [x.x for x in jets], [x.dx for x in jets], [x.ddx for x in jets]
+        return parts(self._angles((Jet(t, 1.0) - self.begin) / self.duration))
 
     def _angles(self, s: Scalar) -> list[Scalar]:
         """(theta1, theta2) at a share s of the duration."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ramify.core.errors import StateError
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, number
 from ramify.documents.forms import Listed
 from ramify.documents.kinds import OneOf, key
 from ramify.motion.per_joint import trajectories
@@ -46,9 +46,9 @@ class Sequence(Trajectory):
                 )
             if not math.isfinite(one.duration):
                 raise StateError(f"part {i} of the sequence does not end; give it a duration")
-            for k, (a, b) in enumerate(
-                zip(one.text(one.until)[0], other.text(other.begin)[0], strict=True)
-            ):
+            ends = one.text(one.until)[0], other.text(other.begin)[0]
+            for k, (x, y) in enumerate(zip(*ends, strict=True)):
+                a, b = number(x), number(y)
                 if not abs(a - b) <= MEET * max(1.0, abs(a)):
                     raise StateError(
                         f"the sequence jumps: part {i} leaves coordinate {k} at {a:.9g}, the next "

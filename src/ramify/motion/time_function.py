@@ -11,7 +11,7 @@ from typing import Any
 
 from ramify.core.arrays import refuse_masked
 from ramify.core.errors import StateError
-from ramify.core.jet import Jet, jet
+from ramify.core.jet import Jet, parts
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.motion.trajectory import Texts, Trajectory, span
@@ -95,8 +95,7 @@ class TimeFunction(Trajectory):
     def inside(self, t: Scalar) -> Texts:
         if self.v is not None and self.a is not None:
             return _numbers(self.q(t)), _numbers(self.v(t)), _numbers(self.a(t))
-        jets = [jet(x) for x in _numbers(self.q(Jet(t, 1.0)))]
-        return [x.x for x in jets], [x.dx for x in jets], [x.ddx for x in jets]
+        return parts(_numbers(self.q(Jet(t, 1.0))))
 
 
 def _numbers(found: Any) -> list[Scalar]:

@@ -184,11 +184,10 @@ class Field:
         if self.prescribed is not None:
             a, tau = self._prescribed_motion(t, q, v, u, z)
             return a, tau, self.machine(q, v, z).rates, self._heat(q, v, z)
-        tau, rates = (
-            ([0.0] * self.model.nv, [0.0] * self.controlled)
-            if self.sampled
-            else self.torque(t, q, v, y[of_z])
-        )
+        rates: list[Scalar]
+        tau, rates = [0.0] * self.model.nv, [0.0] * self.controlled
+        if not self.sampled:
+            tau, rates = self.torque(t, q, v, y[of_z])
         tau = self.driven_within([a + b for a, b in zip(tau, u, strict=True)])
         net = [f - d * w for f, d, w in zip(tau, self.damping, v, strict=True)]
         a, heat, bent = self.accelerations(q, v, net, z)

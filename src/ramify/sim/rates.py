@@ -137,7 +137,7 @@ def accelerations(
         with np.errstate(all="ignore"):
             found = field.accelerations(*columns)
         a, heat, bent = (
-            np.stack([np.broadcast_to(x, lead) for x in part], axis=-1)
+            np.stack([np.broadcast_to(np.asarray(x), lead) for x in part], axis=-1)
             if part
             else np.zeros((*lead, 0))
             for part in found

@@ -128,7 +128,7 @@ def _with_numbers(part: Any, path: str, values: Values) -> Any:
     return made
 
 
-def _element(element: Element, slip: float, values: Mapping[str, Scalar]) -> Element:
+def _element(element: Element, slip: float, values: Mapping[str, Any]) -> Element:
     if "damping" in values:
         element = replace(element, damping=(values["damping"], *element.damping[1:]))
     if "friction" in values:

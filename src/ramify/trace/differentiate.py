@@ -122,7 +122,7 @@ def adjoint(program: Program, by: Sequence[int]) -> Program:
         for port, weight in zip(program.results, given[count:], strict=True):
             for node, w in zip(port, weight, strict=True):
                 add(node, w)
-        found = [[0.0] * program.inputs[i].size for i in by]
+        found: list[list[Scalar]] = [[0.0] * program.inputs[i].size for i in by]
         for node in reversed(program.order):
             if node not in bars:
                 continue

@@ -250,7 +250,7 @@ class Expr:
         return if_true if a == b else Expr(g, g._node("select", self.node, a, b))
 
 
-def as_node(graph: Graph, x: Expr | float) -> int:
+def as_node(graph: Graph, x: Any) -> int:
     """The node of an expression or of a known number."""
     return x.node if isinstance(x, Expr) else graph.number(x)
 

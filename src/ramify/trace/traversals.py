@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ramify.core.records import flatten, rebuild
+from ramify.core.scalar import number
 from ramify.trace.graph import Expr, Graph, as_node, symbols
 
 Source = tuple[Any, ...] | float
@@ -326,7 +327,7 @@ class RolledTree:
         sources: list[Source] = []
         for x in flatten(record):
             if not isinstance(x, Expr):
-                sources.append(float(x))
+                sources.append(float(number(x)))
                 continue
             name = self.graph.payload.get(x.node, ())
             if (

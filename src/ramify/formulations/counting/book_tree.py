@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from ramify.core.errors import ModelError, RamifyError
-from ramify.core.scalar import Scalar, cos, sin
+from ramify.core.scalar import Scalar, cos, number, sin
 from ramify.core.spatial import RigidInertia, Sym3, Twist, Vec3, Wrench
 from ramify.formulations.chain import ORIGIN, check_column, refuse_machines
 from ramify.formulations.counting.appendix import (
@@ -230,10 +230,11 @@ def _axis(link: Link, above: float, name: str) -> BookAxis:
     if (link.p.rho, link.p.eta) != (1.0, 0.0):
         raise ModelError(f"{name} does not turn about its axis only; {_KINDS}")
     u = link.r0.rotate_z(link.gamma.c, -link.gamma.s)
-    b = u.z * link.alpha.c if abs(link.alpha.s) < 1e-12 else -u.y / link.alpha.s
+    b = u.z * link.alpha.c if abs(number(link.alpha.s)) < 1e-12 else -u.y / link.alpha.s
     h = u.z - b * link.alpha.c + above
-    plain = link.gamma.s == 0.0 and link.gamma.c == 1.0 and abs(h) < 1e-14
-    return BookAxis(link.alpha, u.x, b, link.theta0, None if plain else (link.gamma, h))
+    plain = link.gamma.s == 0.0 and link.gamma.c == 1.0 and abs(number(h)) < 1e-14
+    side = None if plain else (link.gamma, number(h))
+    return BookAxis(link.alpha, number(u.x), number(b), link.theta0, side)
 
 
 def general_tree(

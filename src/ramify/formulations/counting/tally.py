@@ -25,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, number
 from ramify.trace.op_count import OpCount
 
 
@@ -77,7 +77,7 @@ class Counted:
     def __neg__(self) -> Counted:
         return Counted(-self.value, self.tally)
 
-    def __mul__(self, o: Scalar) -> Scalar:
+    def __mul__(self, o: Any) -> Scalar:
         if isinstance(o, Counted):
             return self._times(self.value * o.value)
         if o == 0.0:
@@ -88,28 +88,33 @@ class Counted:
 
     __rmul__ = __mul__
 
-    def __truediv__(self, o: Scalar) -> Scalar:
+    def __truediv__(self, o: Any) -> Scalar:
         if isinstance(o, Counted):
             return self._times(self.value / o.value)
         return self * (1.0 / o)
 
-    def __rtruediv__(self, o: float) -> Scalar:
+    def __rtruediv__(self, o: Any) -> Scalar:
         return 0.0 if o == 0.0 else self._times(o / self.value)
 
-    def __add__(self, o: Scalar) -> Counted:
+    def __add__(self, o: Any) -> Counted:
         if isinstance(o, Counted):
             return self._plus(self.value + o.value)
         return self if o == 0.0 else self._plus(self.value + o)
 
     __radd__ = __add__
 
-    def __sub__(self, o: Scalar) -> Counted:
+    def __sub__(self, o: Any) -> Counted:
         if isinstance(o, Counted):
             return self._plus(self.value - o.value)
         return self if o == 0.0 else self._plus(self.value - o)
 
-    def __rsub__(self, o: float) -> Counted:
+    def __rsub__(self, o: Any) -> Counted:
         return -self if o == 0.0 else self._plus(o - self.value)
+
+    def _compared(self, o: Any) -> Any:
+        raise TypeError("a counted number cannot be compared: a text must not branch on numbers")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compared
 
     def _angle(self, value: float) -> Counted:
         self.tally.angles[id(self)] = self
@@ -162,7 +167,7 @@ def stored(constant: Scalar, like: Scalar) -> Scalar:
     them.
     """
     if isinstance(like, Counted) and not isinstance(constant, Counted):
-        return Counted(constant, like.tally)
+        return Counted(number(constant), like.tally)
     return constant
 
 

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ramify.core.scalar import number
 from ramify.core.spatial import RigidInertia, Sym3, Vec3
 from ramify.dynamics.tree import Tree
 from ramify.formulations.chain import chain_link as central_moments
@@ -58,7 +59,7 @@ def named_tree(model: Robot, tree: Tree, space: Space) -> tuple[Tree, dict[str, 
     for k, link in enumerate(tree.links):
         r0 = _offset(names, k, link, skeleton.parents[k], lengths, body_of)
         M = _inertia(names, body_of[k] + 1, link, lengths.get(k)) if k in body_of else link.M
-        rotor = names.named(f"J{k + 1}", float(link.rotor))
+        rotor = names.named(f"J{k + 1}", number(link.rotor))
         links.append(replace(link, r0=r0, M=M, rotor=rotor))
     return replace(tree, links=tuple(links), gravity=_gravity(names, tree.gravity)), names.values
 
@@ -76,7 +77,7 @@ class _Length:
 
 def _items(u: Vec3) -> list[float]:
     """The coordinates of a vector, rounding dust swept away."""
-    items = [float(u.x), float(u.y), float(u.z)]
+    items = [float(number(x)) for x in (u.x, u.y, u.z)]
     return [x if abs(x) > _DUST * max(map(abs, items)) else 0.0 for x in items]
 
 
@@ -108,14 +109,11 @@ def _rod(link: Link) -> _Length | None:
     if axis is None or not central.m:
         return None
     length = 2.0 * _items(central.c)[axis]
-    right = central.m * length * length / 12.0
-    tensor = [central.I.xx, central.I.yy, central.I.zz]
+    right = number(central.m) * length * length / 12.0
+    tensor = [number(x) for x in (central.I.xx, central.I.yy, central.I.zz)]
     wanted = [0.0 if i == axis else right for i in range(3)]
-    apart = [abs(a - b) for a, b in zip(tensor, wanted, strict=True)] + [
-        abs(central.I.xy),
-        abs(central.I.xz),
-        abs(central.I.yz),
-    ]
+    apart = [abs(a - b) for a, b in zip(tensor, wanted, strict=True)]
+    apart += [abs(number(x)) for x in (central.I.xy, central.I.xz, central.I.yz)]
     return _Length(axis, length, True) if max(apart) < _CLOSE * right else None
 
 
