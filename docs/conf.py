@@ -36,7 +36,7 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {"Array": "Array"}
+autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Maybe", "Named", "Wrenches")}
 add_module_names = False
 python_maximum_signature_line_length = 100
 

@@ -52,7 +52,7 @@ def slopes(text: PassiveText, q: Array, v: Array) -> tuple[Array, Array]:
     return np.maximum(d, 0.0), np.maximum(k, 0.0)
 
 
-JointForces = Callable[[list[Scalar], list[Scalar]], Sequence[Scalar]]
+JointForces = Callable[[Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]]
 """Joint forces (nv) of q (nq) and v (nv), over any scalar."""
 
 
@@ -67,7 +67,7 @@ def force_slopes(robot: Robot, forces: JointForces, q: Array) -> tuple[Array, Ar
     still = [Jet(0.0, dx, None) for dx in np.eye(2 * n)[n:]]
     found = np.zeros((n, 2 * n))
     for j, force in enumerate(forces(at, still)):
-        found[j] = rate(force)
+        found[j] = np.asarray(rate(force))
     return -found[:, :n], -found[:, n:]
 
 
