@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,11 @@ autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
 autodoc_preserve_defaults = True
-autodoc_type_aliases = {name: name for name in ("Array", "ArrayLike", "Maybe", "Named", "Wrenches")}
+ALIASES = (
+    "Array ArrayLike ControlForces ControlLike Event Functions GroundLike Maybe Named Scalars "
+    "Texts Wrenches"
+)
+autodoc_type_aliases = {name: name for name in ALIASES.split()}
 add_module_names = False
 python_maximum_signature_line_length = 100
 
@@ -54,6 +59,17 @@ def setup(app: Any) -> None:
     """Draw the gallery before the pages are read; ``-D gallery=planar_3r`` draws one robot."""
     app.add_config_value("gallery", "", "env")
     app.connect("config-inited", _draw_gallery)
+    app.connect("autodoc-process-signature", _plain_names)
+
+
+def _plain_names(app: Any, what: str, name: str, *rest: Any) -> tuple[str, ...]:
+    """Names of aliases inside unions, and classes without their modules."""
+    _, _, signature, returns = rest
+    plain = r"TypeAliasForwardRef\('(\w+)'\)|\b(?:ramify|collections|numpy|typing)(?:\.\w+)*\.(\w+)"
+    return tuple(
+        text and re.sub(plain, lambda found: found[1] or found[2], text)
+        for text in (signature, returns)
+    )
 
 
 def _draw_gallery(app: Any, config: Any) -> None:

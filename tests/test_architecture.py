@@ -14,6 +14,7 @@ import pytest
 SRC = Path(__file__).resolve().parent.parent / "src"
 PACKAGE = SRC / "ramify"
 FILES = sorted(PACKAGE.rglob("*.py"))
+TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 LAYERS = (
     {"core"},
@@ -61,7 +62,8 @@ def imports_of(path: Path) -> Iterator[Import]:
     """All imports of a file, those inside functions and under TYPE_CHECKING too."""
     relative = path.relative_to(SRC).with_suffix("").parts
     by = relative[1] if len(relative) > 2 else relative[1].removeprefix("__init__")
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = TREES.get(path) or ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -121,20 +123,19 @@ def test_nobody_asks_the_top() -> None:
 def test_one_name_one_thing() -> None:
     """A module's name says what is inside wherever it is read, and so does a type's."""
     named: dict[str, list[str]] = {}
-    for path in FILES:
+    aliases: list[tuple[str, str]] = []
+    for path, tree in TREES.items():
         where = str(path.relative_to(SRC))
         if not path.stem.startswith("__"):
             named.setdefault(f"module {path.stem}", []).append(where)
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        for node in tree.body:
             if isinstance(node, ast.ClassDef):
                 named.setdefault(f"type {node.name.lstrip('_')}", []).append(where)
-    for path in FILES:  # an alias of a type may repeat, but not stand beside a class of its name
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-                key = f"type {node.targets[0].id.lstrip('_')}"
-                if key in named:
-                    named[key].append(f"{path.relative_to(SRC)} (alias)")
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                aliases.append((f"type {node.targets[0].id.lstrip('_')}", where))
+    for name, where in aliases:  # two aliases may share a name, but not an alias and a class
+        if name in named:
+            named[name].append(f"{where} (alias)")
     assert not {name: found for name, found in named.items() if len(found) > 1}
 
 

@@ -5,6 +5,7 @@ tendons, and the gains of its actuators and servos.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -33,7 +34,7 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
 
     machine = field.machine.taut
 
-    def forces(q: list[Scalar], v: list[Scalar]) -> list[Scalar]:
+    def forces(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         net: list[Scalar] = [0.0] * field.model.nv
         if machine:
             net = machine(q, v, [0.0] * len(machine.bristles)).total
