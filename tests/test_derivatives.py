@@ -5,6 +5,7 @@ Pinocchio's on real robots, in every tier.
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from test_machines_rotors import with_rotors
 from test_real_robots import Pair, State, pair, translate
 
 import ramify as rf
-from ramify.codegen import backend
+from ramify.codegen import backend, compile
 from ramify.core.arrays import Array
 from ramify.dynamics.derivatives import (
     Derivatives,
@@ -25,6 +26,7 @@ from ramify.dynamics.derivatives import (
 )
 from ramify.dynamics.inverse import inverse_dynamics, no_wrench
 from ramify.dynamics.tree import tree_of
+from ramify.kernels import rolled_tier
 from ramify.model.configuration import unit_rates
 
 KINDS = (
@@ -230,15 +232,31 @@ def test_pinocchio(name: str, base: str) -> None:
             assert worst(ours, -np.linalg.solve(wanted[2], theirs)) < limit
 
 
-def test_large_robots_run_as_loops() -> None:
-    """Straight-line code would be too long: it is not made, however often the kernel is used."""
-    model = rf.load("chain", n=24)
+def test_large_robots_run_as_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Straight-line code would be too long: it is not made, however often the kernel is used; no
+    object exceeds 100 kB.
+    """
+    sizes: list[int] = []
+    load = compile._load
+
+    def seen(payload: bytes, target: Any) -> Any:
+        sizes.append(len(payload))
+        return load(payload, target)
+
+    monkeypatch.setattr(compile, "_load", seen)
+    monkeypatch.setattr(
+        rolled_tier, "rolled_kernels", cache(rolled_tier.rolled_kernels.__wrapped__)
+    )
+    model = random_model(7, ["revolute"], 24, root="free")
     q, v, a = states(model, 600, 1)
-    for name in ("inverse_dynamics_derivatives", "forward_dynamics_derivatives"):
+    for name in ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "regressor"):
         kernel = model.kernel(name)
         kernel(q, v, a)
+        kernel(q[0], v[0], a[0])
         assert kernel._plan.better is None
         assert kernel.tier == "rolled"
+    assert len(sizes) >= 6
+    assert max(sizes) < 100_000
 
 
 OTHERS = [
