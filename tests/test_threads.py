@@ -14,6 +14,8 @@ import pytest
 
 import ramify as rf
 from ramify.codegen import threads
+from ramify.codegen.pool import Pool, available, pool
+from ramify.codegen.target import host
 from ramify.codegen.threads import WORTH_NS, Cost, in_parallel
 
 
@@ -150,6 +152,8 @@ def test_sharing_that_gains_nothing_is_tried_less_and_less() -> None:
 def test_a_child_has_workers_of_its_own() -> None:
     code = """
 import os, threading
+import numpy as np
+import ramify as rf
 from ramify.codegen.threads import in_parallel
 
 def together():
@@ -157,9 +161,17 @@ def together():
     in_parallel(lambda a, b: both.wait() and 0, 2, 2)
 
 together()
+model = rf.load("kuka_kr5")
+given = [np.ones((2000, 6))] * 3
+kernel = model.kernel("forward_dynamics", "unrolled")
+def shared():
+    kernel._cost.ns, kernel._cost._left = 1000.0, 0
+    assert (kernel(*given, threads=2) == kernel(*given, threads=1)).all()
+shared()
 pid = os.fork()
 if pid == 0:
     together()
+    shared()
     os._exit(0)
 print("child", os.waitpid(pid, 0)[1])
 """
@@ -172,3 +184,67 @@ print("child", os.waitpid(pid, 0)[1])
         check=True,
     )
     assert done.stdout.split() == ["child", "0"]
+
+
+# ---- the pool without Python ----
+
+
+@pytest.mark.parametrize(
+    ("name", "tier"),
+    [
+        ("inverse_dynamics", "unrolled"),
+        ("forward_dynamics", "rolled"),
+        ("forward_dynamics_derivatives", "rolled"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [40, 1000])
+def test_a_pool_gives_the_bits_of_one_thread(name: str, tier: str, chunk: int) -> None:
+    """Each thread has its own scratch memory, every state is done, the last piece is longer."""
+    model = rf.load("kuka_kr5")
+    kernel = model.kernel(name, tier)  # type: ignore[arg-type]
+    given = list(np.random.default_rng(0).normal(size=(3, 1003, model.nv)))
+    wanted = kernel(*given, threads=1)
+    wanted = wanted if isinstance(wanted, tuple) else (wanted,)
+    rows = [np.full((1003, x[0].size), np.nan) for x in wanted]
+    workers, function = Pool(), kernel._backend.function(host().width)  # type: ignore[attr-defined]
+    for _ in range(3):
+        found = workers.share(given, rows, chunk, 3, *function)
+        assert found is not None
+        assert found[0] == 0
+        assert 0 <= found[1] <= 1003
+        for x, y in zip(rows, wanted, strict=True):
+            assert np.array_equal(x.reshape(y.shape), y)
+            x.fill(np.nan)
+
+
+def test_a_pool_collects_the_flags_of_all_pieces() -> None:
+    model = rf.load("kuka_kr5")
+    q, v, a = np.random.default_rng(0).normal(size=(3, 1000, model.nv))
+    kernel = model.kernel("inverse_dynamics", "unrolled")
+    kernel(q, v, a)
+    a[777, 3] = np.inf
+    out = np.empty_like(a)
+    function = kernel._backend.function(host().width)  # type: ignore[attr-defined]
+    assert pool().share([q, v, a], [out], 20, 2, *function)[0] == 1  # type: ignore[index]
+    with pytest.raises(rf.StateError, match=r"a\[3\] of state 777"):
+        kernel(q, v, a, threads=2)
+
+
+def test_a_pool_that_is_taken_is_not_waited_for() -> None:
+    workers = Pool()
+    q = np.zeros((10, 1))
+    with workers._lock:
+        assert workers.share([q], [q.copy()], 4, 1, 0) is None
+
+
+def test_a_large_batch_goes_to_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert available()
+    model = rf.load("kuka_kr5")
+    given = np.random.default_rng(0).normal(size=(3, 2000, model.nv))
+    kernel = model.kernel("forward_dynamics", "unrolled")
+    wanted, shared = kernel(*given, threads=1), Pool.share
+    seen = []
+    monkeypatch.setattr(Pool, "share", lambda *a: seen.append(a[3:5]) or shared(*a))
+    kernel._cost.ns = 1000.0
+    assert np.array_equal(kernel(*given, threads=2), wanted)
+    assert seen == [(124, 1)] or host().width != 4

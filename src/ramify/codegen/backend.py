@@ -138,6 +138,12 @@ class Unrolled:
         made = self._functions.entry(width)[0]
         return Compute(made.address, (), made)
 
+    def function(self, width: int) -> tuple[int, int, int]:
+        """What threads share: the function's address, that of the robot's numbers, and the doubles
+        of scratch memory that each needs.
+        """
+        return self._functions.entry(width)[0].address, 0, 0
+
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         function = self._functions[width_for(stop - start)]
         return int(function(stop - start, pointers(inputs, start), pointers(outputs, start)))
@@ -249,6 +255,10 @@ class Rolled:
         memory = np.empty(self.scratch(width) + 8)
         found = Compute(made.address, (self.table, aligned(memory)), (made, self._robot, memory))
         return found if width == 1 else guarded(found)
+
+    def function(self, width: int) -> tuple[int, int, int] | None:
+        """What threads share (see ``Unrolled.function``); None where inputs are spread first."""
+        return None if self.spreads else (self.address(width), self.table, self.scratch(width))
 
     @property
     def spreads(self) -> bool:

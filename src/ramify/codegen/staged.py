@@ -163,6 +163,13 @@ class Staged:
         found = Compute(made.address, (table.ctypes.data, aligned(memory)), keep)
         return found if width == 1 else guarded(found)
 
+    def function(self, width: int) -> tuple[int, int, int] | None:
+        """What threads share (see ``Unrolled.function``); None where inputs are spread first."""
+        if self._inertia.spreads:
+            return None
+        table, size = self._table(width)
+        return _functions(self._family.n).address, int(table.ctypes.data), size
+
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         states = stop - start
         table, size = self._table(backend.width_for(min(states, _CHUNK)))

@@ -18,7 +18,7 @@ from weakref import WeakSet
 
 from ramify.core.errors import RamifyError
 
-WORTH_NS: Final = 300_000.0
+WORTH_NS: Final = 200_000.0
 """Work that is worth waking another thread for: less is done by the caller alone."""
 _PIECE_NS: Final = 100_000.0
 """Work of a piece, at least: handing one over takes some microseconds."""
