@@ -207,12 +207,13 @@ def test_a_fork_never_meets_llvm_at_work() -> None:
     """While another thread builds code and lets it go, LLVM's lock is never inherited locked."""
     code = """
 import os, signal, threading
-from ramify.codegen.compile import compile_text
+os.environ["RAMIFY_CACHE_DIR"] = "off"
+from ramify.codegen.compile import compiled
 from ramify.codegen.target import host
 
 def build():
     text = "define i64 @f() {\\n  ret i64 7\\n}\\n"
-    return compile_text(text, "f", host().with_width(1))
+    return compiled(lambda: text, "f", host().with_width(1), "f")
 
 done = threading.Event()
 

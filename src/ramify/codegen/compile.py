@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from ramify.codegen import cache as disk
@@ -26,6 +27,11 @@ class Compiled:
     def function(self, name: str) -> int:
         """The address of another function of the same object."""
         return int(self._engine.get_function_address(name))
+
+    def fill(self, name: str, words: Sequence[int]) -> None:
+        """Write whole numbers of 64 bits into a global array of the object."""
+        place = self._engine.get_global_value_address(name)
+        (ctypes.c_uint64 * len(words)).from_address(place)[:] = words
 
 
 def _retire(engine: Any) -> None:
@@ -63,12 +69,6 @@ def is_cached(name: str, target: CpuTarget, fingerprint: str, optimise: int = 2)
     """Whether the cache has a file for a function (which may still prove damaged)."""
     with LOCK:
         return disk.has(object_key(name, target, fingerprint, optimise))
-
-
-def compile_text(text: str, name: str, target: CpuTarget) -> Compiled:
-    """A function that is not worth keeping (it holds addresses of this process)."""
-    with LOCK:
-        return Compiled(_load(_build(text, target, 1), target), name)
 
 
 def _build(text: str, target: CpuTarget, optimise: int) -> bytes:

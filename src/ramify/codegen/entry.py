@@ -5,6 +5,9 @@ All inputs are vectors (one state), or all are matrices with as many rows (a bat
 Python's lock). Several results make a tuple, or the named tuple of the signature. Whatever else
 arrives, and whatever the kernel flags, is handed to the Python path: ``self``, called with the same
 arguments.
+
+Addresses are not part of the text: it finds them in the global ``@addresses``, which is filled when
+the entry is loaded. So one compiled text, kept in the cache, serves all kernels of a signature.
 """
 
 from __future__ import annotations
@@ -84,9 +87,11 @@ def entry_ir(
     signature: Signature,
     locks: Locks,
     python: Python,
-) -> str:
-    """LLVM text of ``@entry``."""
-    return _EntryWriter(signature, python).text(single, batch, locks)
+) -> tuple[str, list[int]]:
+    """LLVM text of ``@entry``, and what its ``@addresses`` must hold."""
+    entry = _EntryWriter(signature, python)
+    text = entry.text(single, batch, locks)
+    return text, list(entry.addresses.values())
 
 
 class _EntryWriter:
@@ -94,6 +99,7 @@ class _EntryWriter:
         self.sizes, self.shapes, self.answer = signature
         self.python = python
         self.lines: list[str] = []
+        self.addresses: dict[str, int] = {}
         self._count = 0
 
     # ---- writing ----
@@ -122,15 +128,23 @@ class _EntryWriter:
     def keep(self, table: str, index: int, kind: str, value: str) -> None:
         self.do(f"store {kind} {value}, ptr {self.at(table, 8 * index)}")
 
-    def call(self, kind: str, address: int, arguments: str) -> str:
-        call = f"call {kind} inttoptr (i64 {address} to ptr)({arguments})"
+    def known(self, name: str, address: int | None = None, kind: str = "ptr") -> str:
+        """An address, by default one of the interpreter's."""
+        value = int(getattr(self.python, name)) if address is None else address
+        place = list(self.addresses).index(name) if name in self.addresses else len(self.addresses)
+        self.addresses[name] = value
+        return self.field("@addresses", 8 * place, kind)
+
+    def call(self, kind: str, name: str, arguments: str, address: int | None = None) -> str:
+        call = f"call {kind} {self.known(name, address)}({arguments})"
         if kind == "void":
             self.do(call)
             return ""
         return self.put(call)
 
-    def is_type(self, thing: str, address: int) -> str:
-        return self.put(f"icmp eq i64 {self.field(thing, _TYPE, 'i64')}, {address}")
+    def is_type(self, thing: str, name: str, address: int | None = None) -> str:
+        kind = self.known(name, address)
+        return self.put(f"icmp eq ptr {self.field(thing, _TYPE, 'ptr')}, {kind}")
 
     def fork(self, condition: str, yes: str, no: str) -> None:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")
@@ -161,7 +175,7 @@ class _EntryWriter:
         self.label("options")
         only = self.put(f"icmp eq i64 {self.field('%kwnames', _SIZE, 'i64')}, 1")
         word = self.put(
-            f"icmp eq i64 {self.field('%kwnames', self.python.items, 'i64')}, {self.python.out}"
+            f"icmp eq ptr {self.field('%kwnames', self.python.items, 'ptr')}, {self.known('out')}"
         )
         given = self.field("%args", 8 * n, "ptr")  # there, as the names are not empty
         self.fork(self.put(f"and i1 {only}, {word}"), "look", "fallback")
@@ -189,15 +203,17 @@ class _EntryWriter:
             self._many(batch, dims)
         self.label("fallback")
         arguments = "ptr %self, ptr %args, i64 %nargs, ptr %kwnames"
-        self.do(f"ret ptr {self.call('ptr', self.python.vectorcall, arguments)}")
-        self.lines.append("}")
-        return "\n".join(self.lines)
+        self.do(f"ret ptr {self.call('ptr', 'vectorcall', arguments)}")
+        count = len(self.addresses)
+        head = f"@addresses = global [{count} x i64] zeroinitializer"
+        return "\n".join([head, *self.lines, "}"])
 
     def _array(self, array: str, flags: int) -> str:
         """The data of a plain float64 array; anything else goes to the Python path."""
-        self.need(self.is_type(array, self.python.array_type))
+        self.need(self.is_type(array, "array_type"))
         masked = self.put(f"and i32 {self.field(array, _FLAGS, 'i32')}, {flags}")
-        float64 = self.put(f"icmp eq i64 {self.field(array, _DESCR, 'i64')}, {self.python.float64}")
+        descr = self.field(array, _DESCR, "ptr")
+        float64 = self.put(f"icmp eq ptr {descr}, {self.known('float64')}")
         self.need(self.put(f"icmp eq i32 {masked}, {flags}"), float64)
         return self.field(array, _DATA, "ptr")
 
@@ -214,7 +230,7 @@ class _EntryWriter:
         states = self.field(dims[0], 0, "i64")
         conditions = [self._is(d, 1, size) for d, size in zip(dims, self.sizes, strict=True)]
         conditions += [self._is(d, 0, states) for d in dims[1:]]
-        most = self.put(f"load i64, ptr inttoptr (i64 {batch.most} to ptr)")
+        most = self.put(f"load i64, ptr {self.known('most', batch.most)}")
         conditions += [
             self.put(f"icmp sge i64 {states}, {batch.fewest}"),
             self.put(f"icmp sle i64 {states}, {most}"),
@@ -245,7 +261,7 @@ class _EntryWriter:
         """Places for the results, the kernel's numbers in them, and the return; a batch runs
         outside Python's lock.
         """
-        p, m = self.python, len(self.shapes)
+        m = len(self.shapes)
         for k in range(m):
             self.keep("%made", k, "ptr", "null")
         self.fork(self.put("icmp eq ptr %given, null"), f"{stem}.make", f"{stem}.take")
@@ -257,22 +273,22 @@ class _EntryWriter:
         self._take(states, lead)
         self.do(f"br label %{stem}.run")
         self.label(f"{stem}.run")
-        state = self.call("ptr", p.release, "") if lead else ""
-        further = "".join(f", ptr inttoptr (i64 {x} to ptr)" for x in compute.arguments)
-        arguments = f"i64 {states}, ptr %inputs, ptr %outputs{further}"
-        flags = self.call("i64", compute.address, arguments)
+        state = self.call("ptr", "release", "") if lead else ""
+        further = [self.known(f"{stem} {i}", x) for i, x in enumerate(compute.arguments)]
+        arguments = ", ptr ".join([f"i64 {states}", "%inputs", "%outputs", *further])
+        flags = self.call("i64", stem, arguments, compute.address)
         if lead:
-            self.call("void", p.acquire, f"ptr {state}")
+            self.call("void", "acquire", f"ptr {state}")
         self.fork(self.put(f"icmp eq i64 {flags}, 0"), f"{stem}.give", f"{stem}.drop")
         for name, then in (("drop", "br label %fallback"), ("fail", "ret ptr null")):
             self.label(f"{stem}.{name}")
             for k in range(m):
-                self.call("void", p.decref, f"ptr {self.field('%made', 8 * k, 'ptr')}")
+                self.call("void", "decref", f"ptr {self.field('%made', 8 * k, 'ptr')}")
             self.do(then)
         self.label(f"{stem}.give")
         self.fork(self.put("icmp eq ptr %given, null"), f"{stem}.new", f"{stem}.back")
         self.label(f"{stem}.back")
-        self.call("void", p.incref, "ptr %given")
+        self.call("void", "incref", "ptr %given")
         self.do("ret ptr %given")
         self.label(f"{stem}.new")
         self._give(bool(lead), f"{stem}.fail")
@@ -286,15 +302,14 @@ class _EntryWriter:
 
     def _make(self, k: int, extents: list[str], fail: str) -> None:
         """A fresh array for result k; a single number has its place in the frame."""
-        p = self.python
         if not extents:
             self.keep("%outputs", k, "ptr", self.at("%numbers", 8 * k))
             return
         for i, extent in enumerate(extents):
             self.keep("%shape", i, "i64", extent)
-        kind = f"ptr inttoptr (i64 {p.array_type} to ptr), i32 {len(extents)}, ptr %shape"
+        kind = f"ptr {self.known('array_type')}, i32 {len(extents)}, ptr %shape"
         rest = f"i32 {_DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
-        array = self.call("ptr", p.array_new, f"{kind}, {rest}")
+        array = self.call("ptr", "array_new", f"{kind}, {rest}")
         self._made(k, array, fail)
         self.keep("%outputs", k, "ptr", self.field(array, _DATA, "ptr"))
 
@@ -305,8 +320,8 @@ class _EntryWriter:
         p, m = self.python, len(self.shapes)
         arrays = ["%given"]
         if m > 1:
-            named = self.is_type("%given", id(self.answer))
-            self.need(self.put(f"or i1 {named}, {self.is_type('%given', p.tuple_type)}"))
+            named = self.is_type("%given", "answer", id(self.answer))
+            self.need(self.put(f"or i1 {named}, {self.is_type('%given', 'tuple_type')}"))
             self.need(self.put(f"icmp eq i64 {self.field('%given', _SIZE, 'i64')}, {m}"))
             arrays = [self.field("%given", p.items + 8 * k, "ptr") for k in range(m)]
         used = [
@@ -337,13 +352,13 @@ class _EntryWriter:
         for k, shape in enumerate(self.shapes):
             if not batch and not shape:
                 where = self.at("%numbers", 8 * k)
-                kind = f"ptr inttoptr (i64 {p.float64} to ptr)"
-                self._made(k, self.call("ptr", p.scalar, f"ptr {where}, {kind}, ptr null"), fail)
+                kind = f"ptr {self.known('float64')}"
+                self._made(k, self.call("ptr", "scalar", f"ptr {where}, {kind}, ptr null"), fail)
         if m == 1:
             self.do(f"ret ptr {self.field('%made', 0, 'ptr')}")
             return
-        kind = f"ptr inttoptr (i64 {id(self.answer)} to ptr), i64 {m}"
-        found = self.call("ptr", p.allocate, kind)
+        kind = f"ptr {self.known('answer', id(self.answer))}, i64 {m}"
+        found = self.call("ptr", "allocate", kind)
         then = self.fresh()[1:]
         self.fork(self.put(f"icmp eq ptr {found}, null"), fail, f"l{then}")
         self.label(f"l{then}")

@@ -11,6 +11,7 @@ for everything.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import sys
 import sysconfig
 from collections.abc import Callable, Sequence
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ramify.codegen.compile import compile_text
+from ramify.codegen.compile import compiled
 from ramify.codegen.entry import PLAIN, Batch, Compute, Locks, Python, Signature, entry_ir
 from ramify.codegen.target import host
 from ramify.trace.program import Port
@@ -88,8 +89,10 @@ def _builtin(
     fallback: Callable[..., Any],
     locks: Locks,
 ) -> Callable[..., Any]:
-    text = entry_ir(single, batch, signature, locks, _python())
-    entry = compile_text(text, "entry", host().with_width(1))
+    text, addresses = entry_ir(single, batch, signature, locks, _python())
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    entry = compiled(lambda: text, "entry", host().with_width(1), f"entry {digest}", 1)
+    entry.fill("addresses", addresses)
     definition = _MethodDef(b"kernel", entry.address, _METH_FASTCALL_KEYWORDS, None)
     _definitions.append(definition)  # a builtin may outlive everything else that knows it
     holder = _Holder(fallback, (single, batch, entry, signature))
@@ -145,7 +148,7 @@ def _trial() -> bool:
           ret i64 0
         }
     """
-    copy = compile_text(text, "copy", host().with_width(1))
+    copy = compiled(lambda: text, "copy", host().with_width(1), "copy of a trial", 1)
     compute = Compute(copy.address, (), copy)
     limit = ctypes.c_int64(1)
     batch = Batch(compute, 1, ctypes.addressof(limit))

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from ramify.codegen.compile import compile_text
+from ramify.codegen.compile import compiled
 from ramify.codegen.target import host
 from ramify.core.arrays import Array
 
@@ -29,6 +29,10 @@ _WORDS: Final = (
 )  # fmt: skip
 """What a pool's memory holds, 8 bytes each. ``takes`` and ``gives``: numbers of inputs and outputs;
 ``steps``: their bytes per state; ``room``: bytes of scratch memory per thread."""
+_SYSTEM: Final = (
+    "pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait", "pthread_cond_broadcast",
+    "sched_yield",
+)  # fmt: skip
 _OPEN: Final = 1 << 40  # of the gate, whose other bits count the workers inside
 
 
@@ -53,7 +57,15 @@ def pool_ir() -> str:
 
     def call(name: str, *arguments: str) -> str:
         given = ", ".join(f"ptr {a}" for a in arguments)
-        return f"call i32 inttoptr (i64 {_address(name)} to ptr)({given})"
+        return f"call i32 %{name}({given})"
+
+    def known(*names: str) -> str:
+        """The functions of the system that one of ours calls."""
+        return "\n".join(
+            f"  %{name}.at = getelementptr i64, ptr @system, i64 {_SYSTEM.index(name)}\n"
+            f"  %{name} = load ptr, ptr %{name}.at"
+            for name in names
+        )
 
     places = "\n".join(
         f"  %{word}.at = getelementptr i64, ptr %pool, i64 {i}" for i, word in enumerate(_WORDS)
@@ -90,6 +102,8 @@ def pool_ir() -> str:
 
     given = "i64 %count, ptr %inputs.own, ptr %outputs.own, ptr %robot, ptr %memory"
     return f"""
+@system = global [{len(_SYSTEM)} x i64] zeroinitializer
+
 define i64 @work(ptr %pool, i64 %who) {{
 entry:
 {places}
@@ -125,6 +139,7 @@ exit:
 define void @serve(ptr %pool, i64 %who) {{
 entry:
 {places}
+{known("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_wait")}
 {loads("mutex", "condition")}
   br label %rest
 rest:
@@ -161,6 +176,7 @@ leave:
 define i64 @share(ptr %pool) {{
 entry:
 {places}
+{known("pthread_mutex_lock", "pthread_mutex_unlock", "pthread_cond_broadcast", "sched_yield")}
 {loads("mutex", "condition")}
   %locked = {call("pthread_mutex_lock", "%mutex")}
   store atomic i64 {_OPEN}, ptr %gate.at release, align 8
@@ -196,7 +212,8 @@ class Pool:
     def __init__(self) -> None:
         self.process = os.getpid()
         self._lock = threading.Lock()
-        self._code = compile_text(pool_ir(), "share", host().with_width(1))
+        self._code = compiled(pool_ir, "share", host().with_width(1), "pool", 1)
+        self._code.fill("system", [_address(name) for name in _SYSTEM])
         share = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
         self._share = share(self._code.address)
         serve = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
