@@ -14,8 +14,8 @@ import pytest
 
 import ramify as rf
 from ramify.codegen import threads
-from ramify.codegen.pool import Pool, available, pool
 from ramify.codegen.target import host
+from ramify.codegen.thread_pool import ThreadPool, available, pool
 from ramify.codegen.threads import WORTH_NS, Cost, in_parallel
 
 
@@ -206,7 +206,7 @@ def test_a_pool_gives_the_bits_of_one_thread(name: str, tier: str, chunk: int) -
     wanted = kernel(*given, threads=1)
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
     rows = [np.full((1003, x[0].size), np.nan) for x in wanted]
-    workers, function = Pool(), kernel._backend.function(host().width)  # type: ignore[attr-defined]
+    workers, function = ThreadPool(), kernel._backend.function(host().width)  # type: ignore[attr-defined]
     for _ in range(3):
         found = workers.share(given, rows, chunk, 3, *function)
         assert found is not None
@@ -231,7 +231,7 @@ def test_a_pool_collects_the_flags_of_all_pieces() -> None:
 
 
 def test_a_pool_that_is_taken_is_not_waited_for() -> None:
-    workers = Pool()
+    workers = ThreadPool()
     q = np.zeros((10, 1))
     with workers._lock:
         assert workers.share([q], [q.copy()], 4, 1, 0) is None
@@ -242,9 +242,9 @@ def test_a_large_batch_goes_to_the_pool(monkeypatch: pytest.MonkeyPatch) -> None
     model = rf.load("kuka_kr5")
     given = np.random.default_rng(0).normal(size=(3, 2000, model.nv))
     kernel = model.kernel("forward_dynamics", "unrolled")
-    wanted, shared = kernel(*given, threads=1), Pool.share
+    wanted, shared = kernel(*given, threads=1), ThreadPool.share
     seen = []
-    monkeypatch.setattr(Pool, "share", lambda *a: seen.append(a[3:5]) or shared(*a))
+    monkeypatch.setattr(ThreadPool, "share", lambda *a: seen.append(a[3:5]) or shared(*a))
     kernel._cost.ns = 1000.0
     assert np.array_equal(kernel(*given, threads=2), wanted)
     assert seen == [(124, 1)] or host().width != 4

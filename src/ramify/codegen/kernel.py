@@ -26,10 +26,10 @@ from ramify.codegen.c99 import c_library, identifier
 from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.native import builtin_entry
-from ramify.codegen.pool import MOST_PORTS, available, pool
 from ramify.codegen.staged import Staged
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import LOCK, host
+from ramify.codegen.thread_pool import MOST_PORTS, available, pool
 from ramify.codegen.threads import Cost, in_parallel, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.core.arrays import Array, real

@@ -206,7 +206,7 @@ exit:
 """
 
 
-class Pool:
+class ThreadPool:
     """Workers of one process; they wait for jobs as long as it lives."""
 
     def __init__(self) -> None:
@@ -278,12 +278,12 @@ class Pool:
             self._lock.release()
 
 
-_current: Pool | None = None
+_current: ThreadPool | None = None
 
 
-def pool() -> Pool:
+def pool() -> ThreadPool:
     """The pool of this process: threads do not survive a fork."""
     global _current
     if _current is None or _current.process != os.getpid():
-        _current = Pool()
+        _current = ThreadPool()
     return _current
