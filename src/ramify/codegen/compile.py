@@ -31,7 +31,8 @@ class Compiled:
     def fill(self, name: str, words: Sequence[int]) -> None:
         """Write whole numbers of 64 bits into a global array of the object."""
         place = self._engine.get_global_value_address(name)
-        (ctypes.c_uint64 * len(words)).from_address(place)[:] = words
+        for i, word in enumerate(words):
+            ctypes.c_uint64.from_address(place + 8 * i).value = word
 
 
 def _retire(engine: Any) -> None:
@@ -69,6 +70,12 @@ def is_cached(name: str, target: CpuTarget, fingerprint: str, optimise: int = 2)
     """Whether the cache has a file for a function (which may still prove damaged)."""
     with LOCK:
         return disk.has(object_key(name, target, fingerprint, optimise))
+
+
+def compile_text(text: str, name: str, target: CpuTarget) -> Compiled:
+    """A function that is not worth keeping (it holds addresses of this process)."""
+    with LOCK:
+        return Compiled(_load(_build(text, target, 1), target), name)
 
 
 def _build(text: str, target: CpuTarget, optimise: int) -> bytes:
