@@ -61,7 +61,7 @@ def test_the_caller_does_not_wait_for_a_worker_that_has_not_begun(
         return 0
 
     workers = threads._Workers()
-    job = threads._Work(hold, threads.SimpleQueue(), threads.SimpleQueue())
+    job = threads._Pieces(hold, threads.SimpleQueue(), threads.SimpleQueue())
     job.pieces.put((0, 1))
     workers.call(job, 1)
     assert begun.wait(30)
