@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,8 @@ QN = np.array([0.0, np.pi / 4, np.pi, 0.0, np.pi / 4, 0.0])
 
 
 def test_the_puma_has_its_published_inertia_and_gravity_torques() -> None:
-    """As in P. Corke, Robotics, Vision and Control: gravload(qn), inertia(qn). The figures have not
-    been compared with the printed page again.
+    """gravload(qn) and inertia(qn) as printed in P. Corke, Robotics, Vision and Control, and in the
+    tests of his Robotics Toolbox for Python (tests/test_DHRobot.py).
     """
     m = rf.load("puma_560")
     assert_allclose(m.gravity_forces(QN), [0.0, 31.6399, 6.0351, 0.0, 0.0283, 0.0], atol=6e-5)
@@ -35,16 +36,61 @@ def test_the_puma_has_its_published_inertia_and_gravity_torques() -> None:
     assert_allclose(m.mass_matrix(QN), wanted, atol=6e-5)
 
 
-def test_the_puma_has_its_published_friction() -> None:
-    """rne(qn, [1 0 0 0 0 0], 0) without gravity: 30.5332 N m, most of it friction; ours is smooth
-    at standstill, and so 7e-5 of the dry part below.
+ONES, NONE = np.ones(6), np.zeros(6)
+PUBLISHED = [
+    (NONE, NONE, 9.81, [0.0, 31.6399, 6.0351, 0.0, 0.0283, 0.0]),
+    (NONE, ONES, 9.81, [3.35311, 36.0025, 7.42596, 0.190043, 0.203441, 0.194133]),
+    (ONES, ONES, 9.81, [32.4952, 60.867, 17.7436, 1.45452, 1.29911, 0.713781]),
+    (ONES, NONE, 9.81, [29.1421, 56.5044, 16.3528, 1.26448, 1.12392, 0.519648]),
+    (ONES, ONES, 0.0, [32.4952, 29.2271, 11.7085, 1.45452, 1.27086, 0.713781]),
+    (NONE, [1, 2, 3, 1, 2, 3], 0.0, [3.1500, 9.4805, 3.6189, 0.1901, 0.3519, 0.5823]),
+]
+"""v, a, gravity and tau: rne and itorque at qn in tests/test_DHRobot.py of the Robotics Toolbox for
+Python."""
+
+
+def sharp_puma() -> rf.Model:
+    """The Puma with dry friction that is hardly smoothed at standstill, as the Toolbox has it."""
+    m, bodies = rf.load("puma_560"), []
+    for body in m.bodies:
+        (own,) = body.joint.elements
+        assert own.friction is not None
+        own = replace(own, friction=replace(own.friction, slip_speed=1e-5))
+        bodies.append(replace(body, joint=replace(body.joint, elements=(own,))))
+    return replace(m, bodies=tuple(bodies))
+
+
+@pytest.mark.parametrize(("v", "a", "gravity", "tau"), PUBLISHED)
+def test_the_puma_has_its_published_torques(
+    v: np.ndarray, a: np.ndarray, gravity: float, tau: list[float]
+) -> None:
+    """Rotors, gears, viscous and dry friction by direction included. qn is beyond a limit: without
+    stops.
     """
-    m = rf.load("puma_560")
-    v = np.eye(6)[0]
-    tau = m.bias(QN, v) - m.gravity_forces(QN) - passive_forces(m, QN, v, stops=False).total
-    assert_allclose(tau, [30.5332, 0.6280, -0.3607, -0.0003, 0.0, 0.0], atol=2e-3)
-    back = passive_forces(m, QN, -v, stops=False).parts["friction"][0]
+    m = rf.with_gravity(sharp_puma(), (0.0, 0.0, -gravity))
+    found = m.inverse_dynamics(QN, v, a) - passive_forces(m, QN, v, stops=False).total
+    assert_allclose(found, tau, atol=6e-5)
+    back = passive_forces(m, QN, -ONES, stops=False).parts["friction"][0]
     assert_allclose(back, 62.6111 * 0.435, rtol=1e-4)
+
+
+def test_the_puma_has_its_published_accelerations_and_coriolis_forces() -> None:
+    """accel and coriolis at qn in tests/test_DHRobot.py of the Robotics Toolbox for Python."""
+    m, v = sharp_puma(), np.array([0.1, 0.2, 0.8, 0.2, 0.5, 1.0])
+    tau = np.array([1.0, 3.2, 1.8, 0.1, 0.7, 4.6])
+    passive = passive_forces(m, QN, v, stops=False).total
+    wanted = [-7.4102, -9.8432, -10.9694, -4.4314, -0.9881, 21.0228]
+    assert_allclose(m.forward_dynamics(QN, v, tau + passive), wanted, atol=6e-5)
+    v = np.array([1.0, 2.0, 3.0, 1.0, 2.0, 3.0])
+    C = [
+        [-0.1735, -2.0494, -0.1178, -0.0002, -0.0045, 0.0001],
+        [0.6274, 1.1572, 1.9287, -0.0015, -0.0003, -0.0000],
+        [-0.3608, -0.7734, -0.0018, -0.0009, -0.0064, -0.0000],
+        [0.0011, 0.0005, -0.0001, 0.0002, 0.0002, -0.0001],
+        [-0.0002, 0.0028, 0.0046, -0.0002, -0.0000, -0.0000],
+        [0.0001, 0.0000, 0.0000, 0.0000, 0.0000, 0.0],
+    ]
+    assert_allclose(m.bias(QN, v) - m.gravity_forces(QN), np.array(C) @ v, atol=1e-3)
 
 
 def test_a_table_of_drives_in_closed_form() -> None:
