@@ -87,7 +87,7 @@ def fall(m: rf.Model, seed: int = 2) -> Fall:
     return Fall(beyond, float(share), r.audit.energy.relative, stops)
 
 
-def rest(m: rf.Model, seed: int = 2) -> tuple[float, int]:
+def rest(m: rf.Model, seed: int = 2, seconds: float = 60.0) -> tuple[float, int]:
     """(largest difference, joints): where an arm whose joints are damped alike comes to rest here
     and in MuJoCo, over the joints that gravity loads; rad or m.
     """
@@ -102,7 +102,6 @@ def rest(m: rf.Model, seed: int = 2) -> tuple[float, int]:
         start += body.joint.dof
     damped = replace(m, bodies=tuple(bodies))
     q0 = np.clip(m.random(seed)[0], *_ends(m))
-    seconds = 60.0
     r = rf.simulate(damped, seconds, q0=q0, method="lsoda", rtol=1e-7, atol=1e-9, dt_out=0.5)
     theirs = _mujoco(damped, damping)
     data = mujoco.MjData(theirs)
