@@ -12,6 +12,7 @@ from test_machines_passive import arm
 
 import ramify as rf
 from ramify.files.robot_writer import to_yaml
+from ramify.kernels.make import kernel
 
 ARM = """
 name: arm
@@ -90,6 +91,29 @@ def test_a_file_gives_the_machine_it_says(tmp_path: Path) -> None:
     stretch = length - 0.5
     belt = -(400 * (0.1 * q[0] - 0.1 * q[1]) + 2 * (0.1 * v[0] - 0.1 * v[1]))
     assert_allclose(parts["tendon"], np.array([0.1, -0.1]) * belt - 50 * stretch * row)
+
+
+def test_poses_and_jacobians_of_any_frame_agree_in_every_tier(tmp_path: Path) -> None:
+    """Against the poses of the bodies and small motions, with a ball and a free joint on the way."""
+    m = rf.load(written(tmp_path, CHAIN, ROWS))
+    q = np.array([m.random(i)[0] for i in range(9)])
+    bodies, h = m.kinematics(q), 1e-6
+    for name in ("s3", "s4", "b", "origin"):
+        b, local = m.attachment(name)
+        at = m.pose(q, name)
+        if b >= 0:
+            R, p = bodies.rotation[:, b], bodies.position[:, b]
+            assert_allclose(at.rotation, R @ local.rotation, atol=1e-13)
+            assert_allclose(at.position, R @ local.position + p, atol=1e-13)
+            given = np.concatenate([local.rotation.ravel(), local.position])
+            for tier in ("unrolled", "rolled", "numpy"):
+                R, p = kernel(m, "frame_pose", tier, which=b)(q, given)
+                assert_allclose(R, at.rotation, atol=1e-13)
+                assert_allclose(p, at.position, atol=1e-13)
+        J = m.jacobian(q[0], name)
+        for k, e in enumerate(np.eye(m.nv)):
+            back, ahead = (m.pose(m.integrate(q[0], e, x), name).position for x in (-h, h))
+            assert_allclose(J[3:, k], (ahead - back) / (2.0 * h), atol=1e-8)
 
 
 def test_a_dc_motor_has_its_torque_speed_line(tmp_path: Path) -> None:

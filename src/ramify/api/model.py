@@ -322,6 +322,9 @@ class Model(Robot):
         """FramePose(rotation, position) in the world of a link, a merged link or a named frame
         (``frames``).
         """
+        if (found := self._frame_poses[name]) is not None:
+            kernel, frame = found
+            return kernel.call(q, frame)
         return queries.pose(self, q, name)
 
     def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = queries.ORIGIN) -> Array:
@@ -577,6 +580,10 @@ class Model(Robot):
         return functions(self, "casadi", name, options, horizon=horizon)
 
     # ---- kernels and checks ----
+
+    @cached_property
+    def _frame_poses(self) -> queries.FramePoses:
+        return queries.FramePoses(self)
 
     @cached_property
     def _jacobians(self) -> queries.Jacobians:

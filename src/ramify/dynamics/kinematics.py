@@ -45,3 +45,20 @@ def body_poses(tree: Tree, q: Column) -> Column:
     frame is the link's own.
     """
     return tree.each(seat, poses(tree, displacements(tree, q)))
+
+
+def frame_pose(tree: Tree, q: Column, target: Column, frame: Pose) -> Pose:
+    """Pose in the world of a frame of the body whose (last) link is the target."""
+    column = body_poses(tree, q)
+    o = Vec3(0.0, 0.0, 0.0)
+    rows = (
+        tree.total(
+            lambda link, at, here, i=i: frame.R.transposed_times(at.R.rows[i]) * here,
+            o,
+            column,
+            target,
+        )
+        for i in range(3)
+    )
+    place = tree.total(lambda link, at, here: at.point(frame.r) * here, o, column, target)
+    return Pose(Mat3.from_rows(*rows), place)

@@ -31,7 +31,7 @@ from ramify.dynamics import (
 )
 from ramify.kernels import layouts
 from ramify.kernels.layouts import LayoutOf
-from ramify.model.answers import UDU, Energy, FrameMotion, Kinematics, Momentum
+from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics, Momentum
 from ramify.trace.tangent import TangentTree
 from ramify.trace.traversals import Argument
 
@@ -267,6 +267,17 @@ _ROWS: Final = (
         lambda tree, q: (kinematics.body_poses(tree, q),),
         layout=layouts.body_poses,
         answer=Kinematics,
+    ),
+    Algorithm(
+        "frame_pose",
+        (*_in("q"), Argument("frame", "state", 12)),
+        (Argument("pose", "state", 12),),
+        lambda tree, q, frame, target: (
+            kinematics.frame_pose(tree, q, target, layouts.as_pose(frame)),
+        ),
+        extras=("target",),
+        layout=layouts.frame_pose,
+        answer=FramePose,
     ),
     Algorithm(
         "jacobian",

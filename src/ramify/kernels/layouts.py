@@ -6,9 +6,12 @@ A straight-line kernel writes its results in this order at once; the loops' resu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import Mat3, Vec3
+from ramify.model.link import Pose
 from ramify.model.robot import Robot
 from ramify.trace.program import Port
 
@@ -38,6 +41,20 @@ def body_poses(robot: Robot) -> tuple[Arranged, ...]:
             Port("position", (bodies, 3)), 0, tuple(12 * k + i for k in last for i in range(9, 12))
         ),
     )
+
+
+def frame_pose(robot: Robot) -> tuple[Arranged, ...]:
+    """A rotation and a position from twelve numbers."""
+    return (
+        Arranged(Port("rotation", (3, 3)), 0, tuple(range(9))),
+        Arranged(Port("position", (3,)), 0, (9, 10, 11)),
+    )
+
+
+def as_pose(numbers: Sequence[Scalar]) -> Pose:
+    """Nine numbers of a rotation, row by row, and three of a place."""
+    a, b, c, r = (Vec3(*numbers[i : i + 3]) for i in (0, 3, 6, 9))
+    return Pose(Mat3.from_rows(a, b, c), r)
 
 
 def of_bodies(name: str, count: int) -> LayoutOf:

@@ -18,6 +18,22 @@ from ramify.model.configuration import checked, configuration
 from ramify.model.robot import Robot
 
 
+class FramePoses(dict[str, tuple[Kernel, Array] | None]):
+    """By the name of a link or frame: the kernel of poses on its body, and the frame there; None on
+    the base.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self._robot = robot
+
+    def __missing__(self, name: str) -> tuple[Kernel, Array] | None:
+        body, frame = self._robot.attachment(name)
+        at = np.concatenate([frame.rotation.ravel(), frame.position])
+        found = (kernel(self._robot, "frame_pose", which=body), at) if body >= 0 else None
+        self[name] = found
+        return found
+
+
 class Jacobians(dict[str, tuple[Kernel, Array] | None]):
     """By the name of a link: the kernel of its body's Jacobian, and the link's origin in the body;
     None for links of the base.
@@ -108,14 +124,13 @@ def kinematics(model: Robot, q: ArrayLike) -> Kinematics:
 
 def pose(model: Robot, q: ArrayLike, name: str) -> FramePose:
     """See Model.pose."""
-    body, frame = model.attachment(name)
-    if body < 0:
-        lead = configuration(model, "q", q).shape[:-1]
+    found = FramePoses(model)[name]
+    if found is None:
+        frame, lead = model.attachment(name).frame, configuration(model, "q", q).shape[:-1]
         R, p = (np.broadcast_to(x, (*lead, *x.shape)) for x in (frame.rotation, frame.position))
         return FramePose(np.array(R), np.array(p))
-    poses = kinematics(model, q)
-    R, p = poses.rotation[..., body, :, :], poses.position[..., body, :]
-    return FramePose(R @ frame.rotation, R @ frame.position + p)
+    at: FramePose = found[0](q, found[1])
+    return at
 
 
 def varied(model: Robot, name: str, parameters: Mapping[str, ArrayLike], *inputs: ArrayLike) -> Any:
