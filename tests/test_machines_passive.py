@@ -132,6 +132,25 @@ def test_dynamics_take_passive_forces_on_request() -> None:
     assert_allclose(m.forward_dynamics(q, v, tau, passive=True), a, atol=1e-8)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_derivatives_are_those_of_small_motions(seed: int) -> None:
+    m, h = arm(), 1e-6
+    q, v = m.random(seed)
+    ((by_q, by_v),) = m.derivatives("passive_forces", q, v)
+    for k, e in enumerate(np.eye(m.nv)):
+        for found, states in (
+            (by_q, [(m.integrate(q, e, x), v) for x in (-h, h)]),
+            (by_v, [(q, v - h * e), (q, v + h * e)]),
+        ):
+            back, ahead = (m.passive_forces(*state).total for state in states)
+            wanted = (ahead - back) / (2.0 * h)
+            assert_allclose(found[:, k], wanted, rtol=1e-5, atol=1e-6 * np.abs(found).max())
+    ideal = rf.load("planar_3r")
+    assert not np.any(ideal.derivatives("passive_forces", np.zeros(3), np.zeros(3)))
+    with pytest.raises(rf.ModelError, match="has no actuators"):
+        ideal.derivatives("actuator_forces", np.zeros(3), np.zeros(3), np.zeros(0))
+
+
 def test_an_ideal_robot_has_none() -> None:
     m = rf.load("kuka_kr5")
     found = m.passive_forces(np.zeros((3, 6)), np.zeros(6))

@@ -17,7 +17,13 @@ from numpy.typing import ArrayLike
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, real
 from ramify.core.errors import LoopError
-from ramify.drives.machine_forces import ActuatorForces, Passive, actuator_forces, passive_forces
+from ramify.drives.machine_forces import (
+    ActuatorForces,
+    Passive,
+    actuator_forces,
+    machine_derivatives,
+    passive_forces,
+)
 from ramify.interop.libraries import functions
 from ramify.kernels import derivative_kernels, floating, identification, make, queries
 from ramify.lint.finding import Finding
@@ -475,8 +481,11 @@ class Model(Robot):
 
         By q there is a column per velocity, as in ``inverse_dynamics_derivatives``. With
         ``parameters`` the last item is a mapping: the derivatives by each of them. Large programs
-        are interpreted, not compiled.
+        are interpreted, not compiled. ``"passive_forces"`` (their total, by q, v and bristles where
+        given) and ``"actuator_forces"`` are names, too.
         """
+        if name in ("passive_forces", "actuator_forces") and parameters is None:
+            return machine_derivatives(self, name, inputs)
         return derivative_kernels.derivatives(self, name, inputs, parameters=parameters)
 
     def derivative_along(

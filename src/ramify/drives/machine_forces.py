@@ -4,7 +4,7 @@ dynamics.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +17,12 @@ from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import ActuatorText
 from ramify.drives.passive import PassiveText
+from ramify.kernels.derivative_kernels import text_derivatives
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, once
-from ramify.trace.program import Port
+from ramify.trace.program import Port, Program, trace
 
 
 class Passive(NamedTuple):
@@ -149,12 +150,16 @@ def actuator_kernel(robot: Robot) -> Kernel:
     )  # fmt: skip
 
 
+def _refuse_none(robot: Robot) -> None:
+    if not robot.actuators:
+        raise ModelError(f"{robot.name} has no actuators; joint forces act as they are given")
+
+
 def actuator_forces(
     robot: Robot, q: ArrayLike, v: ArrayLike, command: ArrayLike, activation: ArrayLike | None
 ) -> ActuatorForces:
     """See Model.actuator_forces."""
-    if not robot.actuators:
-        raise ModelError(f"{robot.name} has no actuators; joint forces act as they are given")
+    _refuse_none(robot)
     text = actuator_text(robot)
     u = numbers("command", command, len(robot.actuators), "one entry per actuator")
     if not text.states:
@@ -165,3 +170,30 @@ def actuator_forces(
     given = np.zeros(text.states) if activation is None else activation
     w = numbers("activation", given, text.states, "one entry per actuator that has one")
     return ActuatorForces(*actuator_kernel(robot)(q, v, u, w))
+
+
+def machine_derivatives(
+    robot: Robot, name: str, inputs: Sequence[ArrayLike]
+) -> tuple[tuple[Array, ...], ...]:
+    """Derivatives of ``passive_forces`` (of its total, by q, v and bristles where given) or of
+    ``actuator_forces`` (of tau, force and the rates, by q, v, command and activation): see
+    Model.derivatives.
+    """
+    if name == "actuator_forces":
+        _refuse_none(robot)
+        made = actuator_kernel(robot)
+        key = actuator_text(robot).fingerprint
+        return text_derivatives(robot, name, lambda: made.program, key, inputs)
+    text, bristles = passive_text(robot), len(inputs) > 2
+
+    def of() -> Program:
+        sizes = {"q": robot.nq, "v": robot.nv, "bristles": len(text.bristles)}
+        ports = [Port(key, (n,)) for key, n in list(sizes.items())[: 3 if bristles else 2]]
+        return trace(
+            name,
+            lambda *x: [text(*x).total if text else [0.0] * robot.nv],
+            ports,
+            [Port("total", (robot.nv,))],
+        )
+
+    return text_derivatives(robot, name, of, f"{text.fingerprint} {bristles}", inputs)

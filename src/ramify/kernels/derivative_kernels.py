@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -41,15 +41,15 @@ class FrameDerivatives(NamedTuple):
 
 
 class _Tangent:
-    """The derivative of an algorithm along a direction in all its inputs."""
+    """The derivative of a program along a direction in all its inputs; ``key`` says all that the
+    program depends on.
+    """
 
-    def __init__(
-        self, robot: Robot, name: str, which: Which, parameters: tuple[str, ...] = ()
-    ) -> None:
-        self.of: Program = kernel(robot, name, which=which, parameters=parameters).program
-        self.program = tangent(self.of, range(len(self.of.inputs)))
-        key = digest("tangent", name, robot_key(robot), repr(which), *parameters)
-        self._code = Unrolled(lambda: self.program, lambda: key, f"{name}_tangent")
+    def __init__(self, of: Program, name: str, *key: str) -> None:
+        self.of = of
+        self.program = tangent(of, range(len(of.inputs)))
+        whole = digest("tangent", name, *key)
+        self._code = Unrolled(lambda: self.program, lambda: whole, f"{name}_tangent")
         self._compiles = llvm_available() and len(self.program.order) <= _COMPILED
 
     def __call__(self, inputs: Sequence[Array], directions: Sequence[Array]) -> list[Array]:
@@ -67,8 +67,20 @@ def _tangent(robot: Robot, name: str, which: Which, parameters: tuple[str, ...] 
     key = f"tangent of {name}:{which}{parameters or ''}"
     found: _Tangent | None = robot.memo.get(key)
     if found is None:
-        found = robot.memo.setdefault(key, _Tangent(robot, name, which, parameters))
+        of = kernel(robot, name, which=which, parameters=parameters).program
+        made = _Tangent(of, name, robot_key(robot), repr(which), *parameters)
+        found = robot.memo.setdefault(key, made)
     return found
+
+
+def text_derivatives(
+    robot: Robot, name: str, of: Callable[[], Program], key: str, inputs: Sequence[ArrayLike]
+) -> tuple[tuple[Array, ...], ...]:
+    """The derivatives of a program of a layer above, whose code depends on ``key``."""
+    kept = f"tangent of {name} {key}"
+    if kept not in robot.memo:
+        robot.memo[kept] = _Tangent(of(), name, robot_key(robot), key)
+    return _slopes(robot, name, robot.memo[kept], inputs)
 
 
 def derivatives(
