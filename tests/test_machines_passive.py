@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import ctypes
+import subprocess
 from importlib.metadata import distribution
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from test_machines_mjcf import CHAIN, ROWS, written
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.drives.machine_forces import passive_kernel, passive_text
+from ramify.codegen import backend
+from ramify.codegen.kernel import Kernel
+from ramify.drives.machine_forces import (
+    actuator_kernel,
+    actuator_text,
+    passive_kernel,
+    passive_text,
+)
 from ramify.drives.passive import joint_inertia
 from ramify.files.urdf_writer import to_urdf
+from ramify.trace.interpret import interpret
 
 
-def arm() -> Model:
+def arm(**friction: object) -> Model:
     """Every element at once: on a hinge, a slide, a ball and a free joint."""
     b = rf.Builder("arm")
     solid = {"mass": 1.3, "com": (0.2, 0.1, 0.05), "inertia": (0.03, 0.04, 0.05)}
@@ -31,6 +42,7 @@ def arm() -> Model:
             "coulomb": {"forward": 1.0, "backward": 2.0},
             "static": 4.0,
             "stribeck_speed": 0.2,
+            **friction,
         },
         spring={"stiffness": [3.0, 0.4, 0.5], "rest": 0.2},
         **solid,
@@ -111,15 +123,50 @@ def test_a_ball_springs_back_along_the_shortest_way() -> None:
         )
 
 
-def test_tiers_agree() -> None:
-    m = arm()
-    q = np.array([m.random(i)[0] for i in range(11)])
-    v = np.array([m.random(i)[1] for i in range(11)])
-    text = passive_text(m)
-    for x, y in zip(
-        passive_kernel(text, "unrolled")(q, v), passive_kernel(text, "numpy")(q, v), strict=True
+def in_c(kernel: Kernel, inputs: list[np.ndarray], folder: Path) -> list[np.ndarray]:
+    """What the C code of a kernel gives for one state."""
+    header, text = kernel.c_source()
+    name = text.split('#include "')[1].split(".h")[0]
+    (folder / f"{name}.h").write_text(header)
+    (folder / "k.c").write_text(text)
+    library = folder / f"{name}.so"
+    subprocess.run(
+        ["cc", "-O1", "-shared", "-fPIC", folder / "k.c", "-o", library, "-lm"], check=True
+    )
+    out = [np.zeros(port.shape) for port in kernel.program.outputs]
+    arrays = [np.ascontiguousarray(x) for x in inputs] + out
+    getattr(ctypes.CDLL(str(library)), name)(*(ctypes.c_void_p(x.ctypes.data) for x in arrays))
+    return out
+
+
+def test_all_forms_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Floats = interpreter = NumPy = kernels of 1 to 8 lanes = C, with every element at once."""
+    m, rng = arm(lugre={"time": 0.01}), np.random.default_rng(5)
+    q, v = (np.array([m.random(i)[k] for i in range(11)]) for k in (0, 1))
+    z = rng.normal(size=(11, 1)) * 1e-3
+    driven = rf.load(written(tmp_path, CHAIN, ROWS))
+    states = [driven.random(i) for i in range(11)]
+    u = rng.normal(size=(11, len(driven.actuators)))
+    w = rng.normal(size=(11, actuator_text(driven).states))
+    for made, inputs in (
+        (lambda tier: passive_kernel(passive_text(m), tier, True), [q, v, z]),
+        (
+            lambda tier: actuator_kernel(driven, tier),
+            [*(np.array(x) for x in zip(*states, strict=True)), u, w],
+        ),
     ):
-        assert_allclose(x, y, rtol=1e-12, atol=1e-10)
+        plain, fast = made("numpy"), made("unrolled")
+        wanted = plain(*inputs)
+        for found, want in zip(interpret(fast.program, inputs), wanted, strict=True):
+            assert_allclose(found, want, rtol=1e-12, atol=1e-10)
+        for found, want in zip(in_c(fast, [x[0] for x in inputs], tmp_path), wanted, strict=True):
+            assert_allclose(found, want[0], rtol=1e-11, atol=1e-9)
+        first = fast(*inputs)
+        for width in (1, 2, 4, 8):
+            monkeypatch.setattr(backend, "width_for", lambda states, width=width: width)
+            for found, same, want in zip(fast(*inputs), first, wanted, strict=True):
+                assert_array_equal(found, same)
+                assert_allclose(found, want, rtol=1e-12, atol=1e-10)
 
 
 def test_dynamics_take_passive_forces_on_request() -> None:

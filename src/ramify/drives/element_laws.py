@@ -5,7 +5,8 @@ A law gives the force on the joint, what it stores in J, and the power it loses 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 from ramify.core.scalar import Scalar, given, select, sqrt
 from ramify.model.elements import Cubic, Friction
@@ -97,3 +98,18 @@ def stop(stiffness: float, damping: float, ramp: float, depth: Scalar, rate: Sca
     push = stiffness * d + damping * (x * x * (3.0 - 2.0 * x)) * rate
     force = select(push > 0.0, push, 0.0)
     return Answer(force, 0.5 * stiffness * (d * d), (force - stiffness * d) * rate)
+
+
+def limit(
+    law: tuple[float, float, float], ends: tuple[float, float], q: Scalar, v: Scalar
+) -> Answer:
+    """The stops at both ends of a range: only one can be touched, so that one law serves them."""
+    low, high = ends
+    over, under = q - high, low - q
+    if high == math.inf or low == -math.inf:
+        way = 1.0 if low == -math.inf else -1.0
+        found = stop(*law, over if way > 0.0 else under, v * way)
+        return replace(found, force=found.force * -way)
+    up = over > under
+    found = stop(*law, select(up, over, under), select(up, v, -v))
+    return replace(found, force=select(up, -found.force, found.force))

@@ -125,11 +125,14 @@ def actuator_text(robot: Robot) -> ActuatorText:
     return ActuatorText(robot)
 
 
-@once
-def actuator_kernel(robot: Robot) -> Kernel:
+def actuator_kernel(robot: Robot, tier: str | None = None) -> Kernel:
     """(q, v, command, activation) -> (tau, force, rates); without activations there is no such
     port.
     """
+    kept_as = f"actuator_forces/{tier}"
+    known: Kernel | None = robot.memo.get(kept_as)
+    if known is not None:
+        return known
     text, n = actuator_text(robot), len(robot.actuators)
 
     def run(
@@ -144,10 +147,12 @@ def actuator_kernel(robot: Robot) -> Kernel:
         inputs.append(Port("activation", (text.states,)))
         outputs.append(Port("rates", (text.states,)))
     name = "actuator_forces"
-    return text_kernel(
+    made = text_kernel(
         robot, name, run, inputs, outputs,
-        lambda _: digest(robot_key(robot), text.fingerprint, name),
+        lambda _: digest(robot_key(robot), text.fingerprint, name), tier,
     )  # fmt: skip
+    kept: Kernel = robot.memo.setdefault(kept_as, made)
+    return kept
 
 
 def _refuse_none(robot: Robot) -> None:

@@ -231,11 +231,8 @@ class PassiveText:
         self._vector_joints(out, q, v)
         if "stop" in self.parts:
             for i, j, low, high in self.limits:
-                law = self.law_of_stop(j)
-                for end, way in ((high, 1.0), (low, -1.0)):
-                    if math.isfinite(end):
-                        found = laws.stop(*law, (q[i] - end) * way, v[j] * way)
-                        self._add(out, "stop", j, replace(found, force=found.force * -way))
+                found = laws.limit(self.law_of_stop(j), (low, high), q[i], v[j])
+                self._add(out, "stop", j, found)
         if "tendon" in self.parts:
             self._tendons(out, q, v)
         if "gravity_compensation" in self.parts:

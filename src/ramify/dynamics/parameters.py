@@ -63,8 +63,8 @@ def rigid_parameters(model: Robot) -> Mapping[str, Parameter]:
         if not model.loops:
             at = tuple(body.joint.placement.position.tolist())
             found.append(Parameter(f"{body.joint.name}.position", at, "m"))
-    for link, seat in model.attached.items():
-        if seat.body >= 0:
+    for link, (b, _) in model.attached.items():
+        if b >= 0:
             found.append(Parameter(f"{link}.payload", (0.0,), "kg", 0.0))
     return {parameter.name: parameter for parameter in found}
 
