@@ -45,11 +45,11 @@ class Vec3:
             self.y * o.z - self.z * o.y, self.z * o.x - self.x * o.z, self.x * o.y - self.y * o.x
         )
 
-    def rotate_x(self, c: Scalar, s: Scalar) -> Vec3:
+    def rotate_x(self, c: Scalar, s: Scalar, fixed: bool = False) -> Vec3:
         """``Rx @ self`` for the rotation with cosine c and sine s."""
         return Vec3(self.x, c * self.y - s * self.z, s * self.y + c * self.z)
 
-    def rotate_z(self, c: Scalar, s: Scalar) -> Vec3:
+    def rotate_z(self, c: Scalar, s: Scalar, fixed: bool = False) -> Vec3:
         """``Rz @ self``."""
         return Vec3(c * self.x - s * self.y, s * self.x + c * self.y, self.z)
 
@@ -59,15 +59,23 @@ class Vec3:
 
 
 def _turn_block(
-    c: Scalar, s: Scalar, aa: Scalar, ab: Scalar, ba: Scalar, bb: Scalar
+    c: Scalar, s: Scalar, fixed: bool, aa: Scalar, ab: Scalar, ba: Scalar, bb: Scalar
 ) -> tuple[Scalar, Scalar, Scalar, Scalar]:
     """R B R' of a 2 x 2 block B = [[aa, ab], [ba, bb]] for R = [[c, -s], [s, c]]; quarter turns
-    only permute.
+    only permute. ``fixed``: so do those of constants that are not known yet (of a loop over
+    robots), where the shorter form would round a small entry to the digits of a large one.
     """
     if isinstance(s, float) and s == 0.0:
         return aa, ab, ba, bb
     if isinstance(c, float) and c == 0.0:
         return bb, -ba, -ab, aa
+    if fixed and not isinstance(c, float):
+        cc, cs, ss = c * c, c * s, s * s
+        t, d = cs * (ab + ba), cs * (aa - bb)
+        return (
+            cc * aa + (ss * bb - t), cc * ab + (d - ss * ba),
+            cc * ba + (d - ss * ab), ss * aa + (cc * bb + t),
+        )  # fmt: skip
     u = c * (aa - bb) - s * (ab + ba)
     cu, su = c * u, s * u
     return bb + cu, ab + su, ba + su, aa - cu
@@ -116,14 +124,14 @@ class Sym3:
             self.zz - half,
         )
 
-    def rotate_z(self, c: Scalar, s: Scalar) -> Sym3:
+    def rotate_z(self, c: Scalar, s: Scalar, fixed: bool = False) -> Sym3:
         """``Rz @ self @ Rz.T``."""
-        xx, xy, _, yy = _turn_block(c, s, self.xx, self.xy, self.xy, self.yy)
+        xx, xy, _, yy = _turn_block(c, s, fixed, self.xx, self.xy, self.xy, self.yy)
         return Sym3(xx, yy, self.zz, xy, c * self.xz - s * self.yz, s * self.xz + c * self.yz)
 
-    def rotate_x(self, c: Scalar, s: Scalar) -> Sym3:
+    def rotate_x(self, c: Scalar, s: Scalar, fixed: bool = False) -> Sym3:
         """``Rx @ self @ Rx.T``."""
-        yy, yz, _, zz = _turn_block(c, s, self.yy, self.yz, self.yz, self.zz)
+        yy, yz, _, zz = _turn_block(c, s, fixed, self.yy, self.yz, self.yz, self.zz)
         return Sym3(self.xx, yy, zz, c * self.xy - s * self.xz, s * self.xy + c * self.xz, yz)
 
     def rotate(self, R: Mat3) -> Sym3:
@@ -214,18 +222,18 @@ class Mat3:
         a, b, c = self.columns
         return Mat3.from_columns(r.cross(a), r.cross(b), r.cross(c))
 
-    def rotate_z(self, c: Scalar, s: Scalar) -> Mat3:
+    def rotate_z(self, c: Scalar, s: Scalar, fixed: bool = False) -> Mat3:
         """``Rz @ self @ Rz.T``."""
-        xx, xy, yx, yy = _turn_block(c, s, self.xx, self.xy, self.yx, self.yy)
+        xx, xy, yx, yy = _turn_block(c, s, fixed, self.xx, self.xy, self.yx, self.yy)
         return Mat3(
             xx, xy, c * self.xz - s * self.yz,
             yx, yy, s * self.xz + c * self.yz,
             c * self.zx - s * self.zy, s * self.zx + c * self.zy, self.zz,
         )  # fmt: skip
 
-    def rotate_x(self, c: Scalar, s: Scalar) -> Mat3:
+    def rotate_x(self, c: Scalar, s: Scalar, fixed: bool = False) -> Mat3:
         """``Rx @ self @ Rx.T``."""
-        yy, yz, zy, zz = _turn_block(c, s, self.yy, self.yz, self.zy, self.zz)
+        yy, yz, zy, zz = _turn_block(c, s, fixed, self.yy, self.yz, self.zy, self.zz)
         return Mat3(
             self.xx, c * self.xy - s * self.xz, s * self.xy + c * self.xz,
             c * self.yx - s * self.zx, yy, yz,
@@ -311,11 +319,11 @@ class RigidInertia:
         f = dt.v * self.m + acceleration_field(t.w, dt.w) @ self.h
         return Wrench(n, f)
 
-    def rotate_z(self, c: Scalar, s: Scalar) -> RigidInertia:
-        return RigidInertia(self.m, self.h.rotate_z(c, s), self.I.rotate_z(c, s))
+    def rotate_z(self, c: Scalar, s: Scalar, fixed: bool = False) -> RigidInertia:
+        return RigidInertia(self.m, self.h.rotate_z(c, s, fixed), self.I.rotate_z(c, s, fixed))
 
-    def rotate_x(self, c: Scalar, s: Scalar) -> RigidInertia:
-        return RigidInertia(self.m, self.h.rotate_x(c, s), self.I.rotate_x(c, s))
+    def rotate_x(self, c: Scalar, s: Scalar, fixed: bool = False) -> RigidInertia:
+        return RigidInertia(self.m, self.h.rotate_x(c, s, fixed), self.I.rotate_x(c, s, fixed))
 
     def rotate(self, R: Mat3) -> RigidInertia:
         return RigidInertia(self.m, self.h.rotate(R), self.I.rotate(R))
@@ -375,14 +383,14 @@ class ArticulatedInertia:
             ),
         )  # fmt: skip
 
-    def rotate_z(self, c: Scalar, s: Scalar) -> ArticulatedInertia:
+    def rotate_z(self, c: Scalar, s: Scalar, fixed: bool = False) -> ArticulatedInertia:
         return ArticulatedInertia(
-            self.A.rotate_z(c, s), self.B.rotate_z(c, s), self.C.rotate_z(c, s)
+            self.A.rotate_z(c, s, fixed), self.B.rotate_z(c, s, fixed), self.C.rotate_z(c, s, fixed)
         )
 
-    def rotate_x(self, c: Scalar, s: Scalar) -> ArticulatedInertia:
+    def rotate_x(self, c: Scalar, s: Scalar, fixed: bool = False) -> ArticulatedInertia:
         return ArticulatedInertia(
-            self.A.rotate_x(c, s), self.B.rotate_x(c, s), self.C.rotate_x(c, s)
+            self.A.rotate_x(c, s, fixed), self.B.rotate_x(c, s, fixed), self.C.rotate_x(c, s, fixed)
         )
 
     def rotate(self, R: Mat3) -> ArticulatedInertia:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramify.core.scalar import Scalar
-from ramify.core.spatial import ArticulatedInertia, Twist, Vec3, Wrench
+from ramify.core.scalar import Scalar, select
+from ramify.core.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
 from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.trunk import FREE, Trunk, axes
-from ramify.model.link import Displacement, Link
+from ramify.model.link import Displacement, Link, Screw
 
 
 @dataclass(slots=True)
@@ -46,6 +46,36 @@ def pivot(M: ArticulatedInertia, link: Link) -> tuple[Wrench, Wrench, Scalar, Sc
     return psi_hat, psi_hat * inverse, m, inverse
 
 
+def freed(
+    M: ArticulatedInertia, p: Screw, psi_hat: Wrench, psi: Wrench, column: Wrench
+) -> ArticulatedInertia:
+    """M^ - psi^ psi' (eq. 5.36): the inertia that is felt through a joint.
+
+    Along a joint that only turns or only slides the result is known, ``column`` (psi times the
+    rotor's inertia, zero without one), and is set. Left to the subtraction it would be the rounding
+    of M^: an inertia that is not there, large beside a light link that carries heavy ones.
+    """
+    found = M.minus_outer(psi_hat, psi)
+    turns, slides = p.eta * p.eta <= 0.0, p.rho * p.rho <= 0.0
+    A, B, C, n, f = found.A, found.B, found.C, column.n, column.f
+    return ArticulatedInertia(
+        Sym3(
+            A.xx, A.yy, select(turns, n.z, A.zz),
+            A.xy, select(turns, n.x, A.xz), select(turns, n.y, A.yz),
+        ),
+        Mat3(
+            B.xx, B.xy, select(slides, n.x, B.xz),
+            B.yx, B.yy, select(slides, n.y, B.yz),
+            select(turns, f.x, B.zx), select(turns, f.y, B.zy),
+            select(turns, f.z, select(slides, n.z, B.zz)),
+        ),
+        Sym3(
+            C.xx, C.yy, select(slides, f.z, C.zz),
+            C.xy, select(slides, f.x, C.xz), select(slides, f.y, C.yz),
+        ),
+    )  # fmt: skip
+
+
 def inward(
     link: Link, children: Articulated, x: Displacement, bias: Wrench, tau: Scalar
 ) -> tuple[Pivot, Articulated]:
@@ -55,7 +85,8 @@ def inward(
     psi_hat, psi, _, inverse = pivot(M, link)
     phi_hat = tau - link.p.dot(w)
     A = link.propagation(x)
-    handed = Articulated(A.congruence(M.minus_outer(psi_hat, psi)), A.transposed(w + psi * phi_hat))
+    felt = freed(M, link.p, psi_hat, psi, psi * link.rotor)
+    handed = Articulated(A.congruence(felt), A.transposed(w + psi * phi_hat))
     return Pivot(psi, phi_hat * inverse), handed
 
 

@@ -132,8 +132,8 @@ class Propagation:
     def inward(self, x: R) -> R:
         """A vector, tensor or inertia of the link's frame, seen from the parent's."""
         x = x if self.Q is None else x.rotate(self.Q)
-        x = x.rotate_z(self.theta.c, self.theta.s).rotate_x(self.alpha.c, self.alpha.s)
-        return x.rotate_z(self.gamma.c, self.gamma.s)
+        x = x.rotate_z(self.theta.c, self.theta.s).rotate_x(self.alpha.c, self.alpha.s, True)
+        return x.rotate_z(self.gamma.c, self.gamma.s, True)
 
     def __matmul__(self, t: Twist) -> Twist:
         """A t."""
