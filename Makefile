@@ -5,6 +5,7 @@
 #   make lint    only the linters, types and spelling
 #   make bench   ramify against its peers, on this machine
 #   make lowest  the tests of the dependencies, with the lowest versions that pyproject.toml declares
+#   make accuracy  digits on real robots beside Pinocchio's, against extended precision
 #   make fuzz    damaged files and odd arrays for HOURS (1 by default)
 #   make format  let the formatter rewrite the code
 #   make clean   remove what the targets above have made
@@ -16,7 +17,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CODE := src tests examples benchmarks docs/conf.py docs/gallery.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs lint bench lowest fuzz format clean browser
+.PHONY: help demo test docs lint bench lowest accuracy fuzz format clean browser
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -74,6 +75,9 @@ lowest:
 	VIRTUAL_ENV=$(LOWEST) $(LOWEST_BIN)/uv pip install --quiet --resolution lowest-direct --editable ".[$(EXTRAS)]"
 	VIRTUAL_ENV=$(LOWEST) $(LOWEST_BIN)/uv pip install --quiet pytest pytest-xdist hypothesis casadi pin example-robot-data
 	$(LOWEST_BIN)/python -m pytest -W ignore::DeprecationWarning $(LOWEST_TESTS) --deselect tests/test_viewer.py::test_browsers_come_and_go
+
+accuracy: $(VENV)/.dev
+	PYTHONPATH=tests $(BIN)/python tests/accuracy.py
 
 HOURS ?= 1
 fuzz: $(VENV)/.dev

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
-from ramify.dynamics.forward import Articulated, Pivot, accelerations, outward
+from ramify.dynamics.forward import Articulated, Pivot, accelerations, freed, outward
 from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.kinematics import poses, twists
 from ramify.dynamics.motion import displacements, motions
@@ -95,10 +95,12 @@ def yielding(
     M = link.M.articulated() + own + children.M
     w = bias + children.w
     psi_hat = M @ link.p.column
-    inverse = 1.0 / (link.p.dot(psi_hat) + link.rotor + rotor)
+    rotor = link.rotor + rotor
+    inverse = 1.0 / (link.p.dot(psi_hat) + rotor)
     psi, phi_hat = psi_hat * inverse, tau - link.p.dot(w)
     A = link.propagation(x)
-    handed = Articulated(A.congruence(M.minus_outer(psi_hat, psi)), A.transposed(w + psi * phi_hat))
+    felt = freed(M, link.p, psi_hat, psi, psi * rotor)
+    handed = Articulated(A.congruence(felt), A.transposed(w + psi * phi_hat))
     return Pivot(psi, phi_hat * inverse), handed
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import ArticulatedInertia, Twist, Vec3, Wrench
-from ramify.dynamics.forward import Articulated
+from ramify.dynamics.forward import Articulated, freed
 from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.motion import displacements, motions
 from ramify.dynamics.tree import Column, Tree
@@ -50,7 +50,8 @@ def inward(
     psi = psi_hat * inverse
     phi_hat = given * (free - s * link.rotor) - link.p.dot(w)
     A = link.propagation(x)
-    handed = Articulated(A.congruence(M.minus_outer(psi_hat, psi)), A.transposed(w + psi * phi_hat))
+    felt = freed(M, link.p, psi_hat, psi, psi * link.rotor + psi_hat * s)
+    handed = Articulated(A.congruence(felt), A.transposed(w + psi * phi_hat))
     return HybridRow(psi_hat * (inverse - s), phi_hat * (inverse - s)), handed
 
 
