@@ -507,3 +507,8 @@ def test_messages_about_files_hold_no_control_characters(tmp_path: Path) -> None
     with pytest.raises(rf.ModelError, match=r"k\\u202e\\x1b.*unknown key") as caught:
         rf.load(path)
     assert str(caught.value).isprintable()
+
+
+def test_an_axis_by_its_letter_is_refused_with_what_to_write() -> None:
+    with pytest.raises(rf.ModelError, match=r"link 'a': axis 'y' .* \(0\.0, 1\.0, 0\.0\)"):
+        rf.Builder("r").link("a", axis="y")  # type: ignore[arg-type]

@@ -19,7 +19,8 @@ from ramify.dynamics.inertia_matrix import mass_matrix
 from ramify.lint.finding import LEVELS, Finding
 from ramify.lint.robot_checks import check
 from ramify.lint.unit_checks import degrees_as_radians
-from ramify.model.body import Body
+from ramify.model.answers import Attachment
+from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import Joint
 
@@ -487,7 +488,7 @@ def test_degrees_in_files(tmp_path: Path) -> None:
 def test_degrees_in_a_guess() -> None:
     model = rf.load("four_bar")
     name = next(iter(model.guess))
-    wrong = replace(model, guess={**model.guess, name: 57.0})
+    wrong = replace(model, guess={**model.guess, name: 56.4})
     assert [f.code for f in check(wrong) if f.code == "guess-degrees"] == ["guess-degrees"]
 
 
@@ -508,3 +509,12 @@ def test_a_massless_leaf_is_blamed_itself(states: tuple[int, ...], base: str) ->
     q, v = (np.broadcast_to(x, (*states, x.size)) for x in model.random(0))
     with pytest.raises(rf.StateError, match="'c' moves no inertia; give its links mass"):
         model.forward_dynamics(q, v, v)
+
+
+def test_degrees_in_shapes_and_named_frames() -> None:
+    arm = kuka()
+    turned = Frame(from_rpy(0.0, 90.0, 0.0))
+    shape = Shape("box", (0.1, 0.1, 0.1), turned)
+    expect(changed(arm, 1, shapes=(shape,)), "warning", "a shape of link2", "frame-degrees")
+    machine = replace(arm.machine, frames={"tip": Attachment(2, turned)})
+    expect(replace(arm, machine=machine), "warning", "tip", "frame-degrees")

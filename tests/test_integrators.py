@@ -20,7 +20,7 @@ from ramify.cli import main
 from ramify.sim import run_pieces
 from ramify.sim.compiled_dop853 import CompiledDop853
 from ramify.sim.dop853 import Dop853
-from ramify.sim.integrators import forget, integrators, names, register, scheme_of, tableau
+from ramify.sim.integrators import find, forget, integrators, names, register, scheme_of, tableau
 from ramify.sim.make_field import make_field
 from ramify.sim.rates import Rates
 
@@ -413,6 +413,20 @@ def test_stages_stay_within_their_step() -> None:
     rf.simulate(pendulum(), 0.3, control=law, method="rk4", step=0.1, dt_out=0.3)
     assert max(seen) <= 0.3  # 3 * 0.1 is more
     assert min(seen[4:12]) >= 0.1  # the second and the third step
+
+
+@pytest.mark.parametrize("method", sorted(set(names()) - {"energy", "implicit_euler"}))
+def test_no_method_asks_a_controller_after_the_end(method: str) -> None:
+    """Also where the last steps are long."""
+    seen: list[float] = []
+
+    def law(t: float, q: Any, v: Any) -> Any:
+        seen.append(t)
+        return -2.0 * v - 5.0 * q
+
+    step = {"step": 0.013} if method != "auto" and find(method).fixed else {}
+    rf.simulate(pendulum(), 0.7, [0.3], control=law, method=method, dt_out=0.3, **step)
+    assert max(seen) <= 0.7
 
 
 def test_a_run_that_gets_nowhere_is_stopped_with_what_was_computed(

@@ -231,3 +231,9 @@ def test_a_floating_base_stays_though_its_legs_have_loops() -> None:
     found = inverse_kinematics(model, {"coupler": place})
     np.testing.assert_array_equal(found.q[:7], model.neutral()[:7])
     assert model.constraints(found.q).gap < 1e-9
+
+
+def test_a_reflection_is_no_rotation() -> None:
+    target = Target("link6", rotation=np.diag([1.0, 1.0, -1.0]))
+    with pytest.raises(rf.StateError, match="no reflection"):
+        inverse_kinematics(rf.load("kuka_kr5"), [target])

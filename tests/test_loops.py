@@ -492,3 +492,24 @@ def test_a_reflection_is_no_orientation() -> None:
     place = {"platform.x": 0.0, "platform.y": 0.0, "platform.z": 0.6}
     with pytest.raises(rf.StateError, match="must be a unit quaternion"):
         stewart.assemble({**place, "platform": np.diag([1.0, 1.0, -1.0])})
+
+
+@pytest.mark.parametrize("angle", [np.pi, np.pi - 1e-9, 3.0, 1.0])
+def test_an_open_orientation_is_named_with_its_angle(angle: float) -> None:
+    """The same at half a turn, where no row of it is the culprit, and next to it."""
+    arm = rf.Builder("arm").link("a", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    turned = Frame(rotation_about((0, 0, 1), angle))
+    model = arm.loop("weld", "fixed", ("a", (0, 0, 0)), (None, turned)).model()
+    says = f"weld.turn is off by {np.degrees(angle):.3g} degrees"
+    with pytest.raises(rf.LoopError, match=says):
+        model.forward_dynamics([0.0], [0.0], [0.0])
+
+
+@pytest.mark.parametrize("ratio", [2.0, 0.5])
+def test_an_open_gear_is_reported_in_its_unit(ratio: float) -> None:
+    arm = rf.Builder("arm").link("a", mass=1.0, inertia=(1, 1, 1), com=(0.1, 0, 0))
+    arm.link("b", mass=1.0, inertia=(1, 1, 1)).link("c", joint="prismatic", mass=1.0)
+    for follower, unit in (("b", "rad"), ("c", "m")):
+        model = rf.with_loop(arm.model(), "g", "gear", joints=("a", follower), ratio=ratio)
+        with pytest.raises(rf.LoopError, match=f"g.gear is off by 0.1 {unit};"):
+            model.forward_dynamics([0.1 / ratio, 0.0, 0.0], [0.0] * 3, [0.0] * 3)

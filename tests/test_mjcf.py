@@ -629,5 +629,13 @@ def test_constraints_have_numbers_that_a_robot_file_can_hold(tmp_path: Path) -> 
     gear = '<equality><joint joint1="a" joint2="b" polycoef="{} 1 0 0 0"/></equality>'
     text = f"<mujoco><worldbody>{bodies}</worldbody>{gear}</mujoco>"
     assert rf.load(written(tmp_path, text.format(0.5))).loops[0].offset == 0.5
-    with pytest.raises(rf.ModelError, match=r"equality 0: data .* cannot be used"):
+    with pytest.raises(rf.ModelError, match=r"equality 0: data .* must be"):
         rf.load(written(tmp_path, text.format(1e40)))
+
+
+def test_numbers_beyond_the_bound_are_named_with_it(tmp_path: Path) -> None:
+    body = '<body name="b"><joint/><inertial pos="0 0 0" mass="1e12" diaginertia="1 1 1"/></body>'
+    (tmp_path / "r.xml").write_text(f"<mujoco><worldbody>{body}</worldbody></mujoco>")
+    says = r"body 'b': mass 1000000000000.0 must be finite and below 1e\+12"
+    with pytest.raises(rf.ModelError, match=says):
+        rf.load(tmp_path / "r.xml")

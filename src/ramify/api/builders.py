@@ -15,7 +15,9 @@ from ramify.core.errors import ModelError
 from ramify.files import load as files
 from ramify.model import build as trees
 from ramify.model.body import Shape
-from ramify.model.build import EARTH, LinkSpec, build, loop_between, point_of, understood
+from ramify.model.build import (
+    EARTH, LinkSpec, axis_of, build, loop_between, point_of, understood,
+)
 from ramify.model.elements import KEYS, elements
 from ramify.model.frame import as_frame
 from ramify.model.joint import Joint
@@ -105,7 +107,7 @@ class Builder(_Guessing):
                 joint,
                 as_frame(at),
                 as_frame(outlet),
-                point_of(axis),
+                axis_of(name, axis),
                 sequence,
                 pitch,
                 tuple(limits),

@@ -84,6 +84,8 @@ def _frames_in_degrees(model: Robot) -> Iterator[Finding]:
     frames = [
         *((joint.name, f) for joint in model.joints for f in (joint.placement, joint.outlet)),
         *((link, at.frame) for link, at in model.attached.items()),
+        *((name, at.frame) for name, at in model.machine.frames.items()),
+        *((f"a shape of {body.name}", x.frame) for body in model.bodies for x in body.shapes),
         *((loop.name, end.frame) for loop in model.loops for end in (loop.first, loop.second)),
     ]
     found: dict[str, int] = {}
@@ -100,6 +102,7 @@ def _frames_in_degrees(model: Robot) -> Iterator[Finding]:
 
 
 def _guesses_in_degrees(model: Robot) -> Iterator[Finding]:
+    """Guesses of angles beyond a whole turn, which nobody needs in radians."""
     turning = {
         name
         for joint in model.joints
@@ -107,7 +110,7 @@ def _guesses_in_degrees(model: Robot) -> Iterator[Finding]:
         if step.rho and not step.ball
     }
     for name, value in model.guess.items():
-        if name in turning and abs(value) > 7.0 and _whole_degrees(value):
+        if name in turning and 7.0 < abs(value) <= 720.0:
             text = (
                 f"the guess {name} = {value:g} looks like degrees; in rad it would be "
                 f"{math.radians(value):.4g}"

@@ -115,12 +115,19 @@ def row_units(model: Robot) -> tuple[str, ...]:
 
 
 def open_by(model: Robot, gaps: Array) -> str:
-    """The row that is open most, and by how much, of gaps (..., nc) whose rows are in m."""
+    """The row that is open most, and by how much, of gaps (..., nc) whose rows are in m.
+    Orientations are named as a whole, with their angle: at half a turn no row of them is the
+    culprit.
+    """
     size = np.abs(gaps).reshape(-1, gaps.shape[-1]).max(axis=0)
     worst = int(np.argmax(size))
+    name, sine = names(model)[worst], size[worst] / row_sizes(model)[worst]
+    if name.rpartition(".")[2].startswith(("turn_", "tilt_")):  # beyond a quarter turn 2 - sine
+        angle = np.arcsin(min(1.0, sine)) if sine <= 1.0 else np.pi - np.arcsin(max(0.0, 2 - sine))
+        return f"{name[:-2]} is off by {np.degrees(angle):.3g} degrees"
     unit = row_units(model)[worst]
     value = size[worst] / (row_sizes(model)[worst] if unit == "rad" else 1.0)
-    return f"{names(model)[worst]} is off by {value:.3g} {'rad' if unit == 'rad' else 'm'}"
+    return f"{name} is off by {value:.3g} {'rad' if unit == 'rad' else 'm'}"
 
 
 @once

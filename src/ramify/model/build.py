@@ -17,7 +17,7 @@ from ramify.model.answers import Attachment
 from ramify.model.body import Body, Shape
 from ramify.model.elements import elements
 from ramify.model.frame import Frame, as_frame, classical_dh, modified_dh
-from ramify.model.joint import Joint
+from ramify.model.joint import AXES, Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.machine import Machine
 from ramify.model.robot import Robot
@@ -299,9 +299,19 @@ def _lifted(own: Lift, added: Lift, frame: Frame) -> Lift:
 
 
 def point_of(values: Iterable[float]) -> tuple[float, float, float]:
-    refuse_masked("a point or axis", values, ModelError)
-    x, y, z = (float(v) for v in values)
+    found = real("a point or axis", values, ModelError)
+    if found.shape != (3,):
+        raise ModelError(f"a point or axis must be three numbers; its shape is {found.shape}")
+    x, y, z = found.tolist()
     return x, y, z
+
+
+def axis_of(link: str, given: Any) -> tuple[float, float, float]:
+    """An axis as three numbers; a letter is refused with what to write in its place."""
+    if isinstance(given, str):
+        numbers = AXES.get(given.upper(), (0.0, 0.0, 1.0))
+        raise ModelError(f"link {link!r}: axis {given!r} must be three numbers, e.g. {numbers}")
+    return point_of(given)
 
 
 def combine(*parts: tuple[float, Array, Array]) -> tuple[float, Array, Array]:

@@ -90,9 +90,11 @@ def _wanted(model: Robot, i: int, target: Any) -> Wanted:
         R.ndim < 2
         or R.shape[-2] != 3
         or np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max() > 1e-6
+        or (np.linalg.det(R) < 0.0).any()
     ):
         raise StateError(
-            f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles"
+            f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles, and "
+            "no reflection (determinant +1)"
         )
     for what, weight in (("weight", target.weight), ("rotation_weight", target.rotation_weight)):
         if not (np.isfinite(weight) and weight > 0.0):
