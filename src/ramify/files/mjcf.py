@@ -210,7 +210,8 @@ class _MjcfReader:
                 if not sound.all():
                     i = int(np.flatnonzero(~sound)[0])
                     name = repr(names[i]) if names else str(i)
-                    given = f"{array.partition('_')[2] or array} {rows[i].tolist() if len(rows[i]) > 1 else rows[i, 0]}"
+                    row = rows[i].tolist()
+                    given = f"{array.partition('_')[2] or array} {row if row[1:] else row[0]}"
                     must = "a quaternion, " if array.endswith("quat") else ""
                     raise ModelError(
                         f"{self.file}: {what} {name}: {given} must be {must}finite and below "
