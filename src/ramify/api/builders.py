@@ -16,7 +16,13 @@ from ramify.files import load as files
 from ramify.model import build as trees
 from ramify.model.body import Shape
 from ramify.model.build import (
-    EARTH, LinkSpec, axis_of, build, loop_between, point_of, understood,
+    EARTH,
+    LinkSpec,
+    axis_of,
+    build,
+    loop_between,
+    point_of,
+    understood,
 )
 from ramify.model.elements import KEYS, elements
 from ramify.model.frame import as_frame
