@@ -119,7 +119,7 @@ ENTRIES: dict[str, Callable[[Any], Any]] = {
     "Spline": lambda m: M.Spline(np.arange(4.0), m(4, 2)),
     "Table": lambda m: M.Table(np.arange(4.0), m(4, 2)),
     "motion at": lambda m: HOLD.at(m(3)),
-    "motion by functions": lambda m: M.Function(lambda s: m(2), lambda s: m(2), lambda s: m(2)),
+    "motion by functions": lambda m: M.TimeFunction(lambda s: m(2), lambda s: m(2), lambda s: m(2)),
     "support_polygon": lambda m: M.support_polygon(m(4, 2)),
     "support_polygon up": lambda m: M.support_polygon(np.eye(3), m(3)),
     "support_margin": lambda m: M.support_margin(np.eye(3)[:, :2], m(2)),

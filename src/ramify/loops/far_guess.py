@@ -28,7 +28,7 @@ def nearer(model: Robot, q: Array, free: Sequence[int]) -> Array:
     velocities; the rest of the way is Newton's.
     """
     scale = column_sizes(model)[list(free)]
-    error = _errors(model, q)
+    error = pose_errors(model, q)
     damping = 1e-3
     for _ in range(_MOST):
         J = _slopes(model, q, free, error) / scale
@@ -39,7 +39,7 @@ def nearer(model: Robot, q: Array, free: Sequence[int]) -> Array:
             push = np.linalg.solve(square + damping * size * np.eye(len(scale)), -gradient)
             step[list(free)] = push / scale
             moved = model.integrate(q, step, 1.0)
-            found = _errors(model, moved)
+            found = pose_errors(model, moved)
             if found @ found < error @ error:
                 break
             damping *= 10.0
@@ -58,12 +58,12 @@ def _slopes(model: Robot, q: Array, free: Sequence[int], error: Array) -> Array:
     for k in free:
         step = np.zeros(model.nv)
         step[k] = _NUDGE
-        columns.append((_errors(model, model.integrate(q, step, 1.0)) - error) / _NUDGE)
+        columns.append((pose_errors(model, model.integrate(q, step, 1.0)) - error) / _NUDGE)
     return np.stack(columns, axis=1)
 
 
-def _errors(model: Robot, q: Array) -> Array:
-    """The errors (nc), in m, angles times the robot's size."""
+def pose_errors(model: Robot, q: Array) -> Array:
+    """The errors (nc) of the closing joints, in m, angles times the robot's size."""
     value = np.array(kernel(model, "constraints")(q, np.zeros(model.nv))[0])
     at = kinematics(model.tree, q)
     start = 0
