@@ -145,7 +145,7 @@ def test_unknown_names_list_the_choices() -> None:
     for ask, message in (
         (model.body, "robot has no moving body 'x'; its bodies are a, b"),
         (model.joint, "robot has no joint 'x'; its joints are a_joint, b_joint"),
-        (model.attachment, "robot has no link 'x'; its links are a, b, tip"),
+        (model.attachment, "robot has no link or frame 'x'; there are a, b, tip"),
     ):
         with pytest.raises(rf.ModelError, match=message):
             ask("x")

@@ -524,6 +524,12 @@ def test_macros_are_expanded(name: str, tmp_path: Path) -> None:
         rf.load(path)
 
 
+def test_a_left_over_macro_tag_gets_the_right_advice(tmp_path: Path) -> None:
+    (tmp_path / "arm.urdf").write_text('<robot name="r"><xacro:property name="x"/></robot>')
+    with pytest.raises(rf.ModelError, match="declare xmlns:xacro="):
+        rf.load(tmp_path / "arm.urdf")
+
+
 def test_without_xacro_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "arm.urdf"
     path.write_text(XACRO, encoding="utf-8")

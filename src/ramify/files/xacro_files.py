@@ -40,5 +40,11 @@ def expanded(path: str | os.PathLike[str]) -> bytes:
         text: str = xacro.process_file(file).toxml()
     except (Exception, SystemExit) as error:  # a file's own expressions raise what they like
         said = " ".join(str(error).split())[:300] or type(error).__name__
-        raise ModelError(f"{file}: xacro refuses it: {said}") from None
+        hint = (
+            '; declare xmlns:xacro="http://www.ros.org/wiki/xacro" in <robot>, or take the left-over '
+            "tags out"
+            if "unbound prefix" in said
+            else ""
+        )
+        raise ModelError(f"{file}: xacro refuses it: {said}{hint}") from None
     return text.encode()
