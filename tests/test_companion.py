@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,11 +23,11 @@ def test_commands_run(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Simulations for a tenth of a second only: their scenarios have tests elsewhere."""
+    """Simulations for a fiftieth of a second only: their scenarios have tests elsewhere."""
     monkeypatch.chdir(tmp_path)
     words = shlex.split(command)[1:]
-    words += ["--t-end", "0.1"] if words[0] == "simulate" else []
-    words += ["--n", "4"] if words[0] == "stability" else []
+    words += ["--t-end", "0.02"] if words[0] == "simulate" else []
+    words += ["--n", "3"] if words[0] == "stability" else []
     with pytest.raises(SystemExit) as stop:
         main(words)
     shown = capsys.readouterr()
@@ -37,25 +38,54 @@ def test_commands_run(
 def listed(text: str, kind: str) -> set[str]:
     """Numbers of the figures or of the tables that a text names; 6.7–6.9 are three of them."""
     found = set()
-    for word, numbers in re.findall(r"(figure|table)s? ((?:[\d.–]+(?:, )?)+)", text):
-        for chapter, first, last in re.findall(r"(\d+\.)(\d+)(?:–\d+\.(\d+))?", numbers):
-            if word == kind:
-                found |= {f"{chapter}{k}" for k in range(int(first), int(last or first) + 1)}
+    number = r"(?:[A-D\d]+\.)?(?:\d+|[IVX]+|A1)"
+    for word, numbers in re.findall(
+        rf"(figure|table)s? ({number}(?:–{number})?(?:, {number}(?:–{number})?)*)", text
+    ):
+        for one in numbers.split(", ") if word == kind else ():
+            first, _, last = one.partition("–")
+            chapter, _, k = first.rpartition(".")
+            if last:
+                upto = int(last.rpartition(".")[2])
+                found |= {f"{chapter}.{i}".lstrip(".") for i in range(int(k), upto + 1)}
+            else:
+                found.add(first)
     return found
 
 
-@pytest.mark.parametrize(
-    ("kind", "last"),
-    [
-        ("figure", {3: 13, 4: 10, 5: 3, 6: 16, 7: 31, 8: 16, 9: 12, 10: 5}),
-        ("table", {3: 8, 6: 12, 7: 7, 8: 4, 10: 12}),
-    ],
-)
-def test_nothing_of_the_book_is_left_out(kind: str, last: dict[int, int]) -> None:
-    """Of chapters 3 to 10; 1 and 2 show robots of others."""
-    named = listed(PAGES["book"], kind)
-    every = {f"{chapter}.{k}" for chapter, most in last.items() for k in range(1, most + 1)}
+NUMBERED = [
+    ("book", "figure", {1: 2, 2: 6, 3: 13, 4: 10, 5: 3, 6: 16, 7: 31, 8: 16, 9: 12, 10: 5, "B": 6, "C": 4, "D": 3}),
+    ("book", "table", {3: 8, 6: 12, 7: 7, 8: 4, 10: 12, "B": 2}),
+    ("saha-serial", "figure", {"": 10}),
+    ("saha-serial", "table", {"": 3}),
+    ("saha-inverse", "figure", {"": 3}),
+    ("lin", "figure", {"": 3}),
+    ("quinn-chang", "figure", {"": 2}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("page", "kind", "last"), NUMBERED)
+def test_nothing_is_left_out(page: str, kind: str, last: dict[Any, int]) -> None:
+    """Every numbered figure and table of the documents has a row."""
+    named = listed(PAGES[page], kind)
+    every = {f"{c}.{k}".lstrip(".") for c, most in last.items() for k in range(1, most + 1)}
     assert sorted(every - named) == []
+
+
+def test_tables_and_figures_with_other_numbers() -> None:
+    assert {"I", "II"} <= listed(PAGES["lin"], "table")
+    assert "A1" in listed(PAGES["lin"], "figure")
+
+
+def test_every_erratum_names_a_check_that_exists() -> None:
+    text = PAGES["errata"]
+    shown = re.findall(r"`(test_\w+\.py)::(test_\w+)`", text)
+    assert len(shown) > 30
+    folder = Path(__file__).resolve().parent
+    for file, name in shown:
+        assert f"def {name}(" in (folder / file).read_text(encoding="utf-8"), (file, name)
+    letters = set(re.findall(r"\| \(([a-z])\) \|", text))
+    assert letters == set(re.findall(r"# \(([a-z])\)", text))
 
 
 def test_nothing_is_to_do() -> None:

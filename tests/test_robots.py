@@ -38,6 +38,7 @@ FACTS: dict[str, tuple[int, int, float]] = {  # bodies, degrees of freedom, kg
     "spatial_biped_fixed": (10, 12, 9.2),
     "spatial_double_pendulum": (2, 4, 2.0),
     "spatial_four_bar": (3, 4, 3.0),
+    "standing_biped": (6, 12, 9.2),
     "stanford_arm": (6, 6, 21.1),
     "stewart_platform": (13, 24, 28.0),
     "three_rrr": (7, 7, 29.0),

@@ -257,6 +257,41 @@ def test_prescribed_motions_without_a_compiler_and_in_rollouts() -> None:
     )
 
 
+def test_a_step_on_a_fixed_foot_is_that_of_the_floating_robot() -> None:
+    """Section 7.2.2 against 6.2.3: the ground's wrench on the standing foot is what the base lacks,
+    and the joints take the torques of the robot that is fixed at that foot.
+    """
+    floating, standing = rf.load("spatial_biped"), rf.load("standing_biped")
+    gait = rf.motion.Gait.of(
+        floating,
+        height=0.92,
+        period=0.5,
+        stride=0.3,
+        lift=0.1,
+        sway=0.08,
+        support="right_hip",
+        steps=1,
+    )
+    m = gait.samples(21)
+    order, sign = [11, 10, 9, 8, 7, 6, *range(12, 18)], np.repeat([-1.0, 1.0], 6)
+    q, v, a = (x[:, order] * sign for x in (m.q, m.v, m.a))
+    tau = standing.inverse_dynamics(q, v, a)
+    whole = floating.inverse_dynamics(m.q, m.v, m.a)
+    J = floating.jacobian(m.q, "right_foot")
+    ground = np.linalg.solve(np.swapaxes(J[:, :, :6], 1, 2), whole[:, :6, None])
+    felt = whole - np.einsum("tij,ti->tj", J, ground[..., 0])
+    np.testing.assert_allclose(felt[:, order] * sign, tau, atol=1e-12 * np.abs(tau).max())
+    assert ground[:, 5].min() > 80.0  # it stands: no pull
+    step = rf.scenario("biped_step").run(t_end=0.1)
+    assert step.audit.passed
+    now = gait.at(step.t)
+    assert (
+        np.abs(step.q - now.q[:, order] * sign).max() < 3e-5
+    )  # a spline through points every 25 ms
+    top = np.linalg.eigvals(rf.linearize(standing, q[10], v[10], tau[10]).A).real.max()
+    assert 29.0 < top < 30.5  # unstable, not indifferent
+
+
 def test_what_a_prescribed_motion_refuses() -> None:
     model = rf.load("planar_3r")
     with pytest.raises(rf.StateError, match="limits"):
