@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     )
     from ramify.model.euler import euler_joint, euler_joints
     from ramify.model.frame import Frame
+    from ramify.motion.differential import differential_ik
+    from ramify.motion.inverse_kinematics import ik
     from ramify.scenario_files.scenario import Scenario, scenario
     from ramify.scenario_files.shipped import scenarios
     from ramify.sim.linearize import linearize
@@ -49,6 +51,8 @@ _LAZY = {
     "from_dh": "ramify.api.builders",
     "load": "ramify.api.builders",
     "robots": "ramify.files.load",
+    "differential_ik": "ramify.motion.differential",
+    "ik": "ramify.motion.inverse_kinematics",
     "linearize": "ramify.sim.linearize",
     "parameters": "ramify.sim.varied_field",
     "rollout": "ramify.sim.rollout",
@@ -72,7 +76,8 @@ _MODULES = ("contact", "control", "formulations", "motion", "view")
 __all__ = [
     "Builder", "Frame", "LoopError", "Mechanism", "Model", "ModelError", "RamifyError", "Result",
     "Rollout", "Scenario", "SimulationError", "StateError", "Study", "contact", "control",
-    "euler_joint", "euler_joints", "formulations", "from_dh", "linearize", "load", "motion",
+    "differential_ik", "euler_joint", "euler_joints", "formulations", "from_dh", "ik", "linearize",
+    "load", "motion",
     "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads",
     "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked", "with_loop",
     "with_payload", "with_tool",

@@ -4,6 +4,7 @@ from typing import Any
 
 from ramify.motion.coordinate_reader import CoordinateReader
 from ramify.motion.cycloid import Cycloid, cycloid, example_ends
+from ramify.motion.differential import differential_ik
 from ramify.motion.gait import Gait
 from ramify.motion.harmonic import Harmonic
 from ramify.motion.hold import Hold
@@ -24,24 +25,28 @@ from ramify.motion.support import (
 )
 from ramify.motion.table import Table
 from ramify.motion.targets import Target
+from ramify.motion.tasks import CenterOfMass, KeepPosture, RelativePose
 from ramify.motion.time_function import TimeFunction
 from ramify.motion.trajectory import MOTIONS, Motion, Trajectory
 
 __all__ = [
     "MOTIONS",
     "Balance",
+    "CenterOfMass",
     "CoordinateReader",
     "Cycloid",
     "Gait",
     "Harmonic",
     "Hold",
     "InvertedPendulum",
+    "KeepPosture",
     "Leg",
     "Motion",
     "PerJoint",
     "PlanarLine",
     "Posture",
     "Quintic",
+    "RelativePose",
     "Sequence",
     "Spline",
     "Table",
@@ -49,6 +54,7 @@ __all__ = [
     "TimeFunction",
     "Trajectory",
     "cycloid",
+    "differential_ik",
     "example_ends",
     "inverse_kinematics",
     "legs",

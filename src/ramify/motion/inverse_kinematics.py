@@ -7,7 +7,7 @@ have a closed form (``leg``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -17,17 +17,11 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, together
 from ramify.core.errors import StateError
 from ramify.kernels.make import kernel
-from ramify.kernels.queries import jacobian, kinematics
+from ramify.kernels.queries import kinematics
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
-from ramify.motion.targets import (
-    RowIndices,
-    Target,
-    Wanted,
-    bounds,
-    moving_entries,
-    wanted_targets,
-)
+from ramify.motion.targets import RowIndices, bounds, moving_entries
+from ramify.motion.tasks import ReadyTask, Tasks, ready_tasks
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _SOFTEST: Final = 1e-12
@@ -36,6 +30,8 @@ _GAIN: Final = 1e-7
 """Share of the squared error that an iteration must win: one that wins less has come as near as it
 gets.
 """
+_AGAIN: Final = 40
+"""Iterations of a search from a random posture: another posture helps more than further ones."""
 _LOOPS: Final = 30.0
 """Weight of the loops beside targets of weight one: where not all can be met, loops come first."""
 
@@ -58,14 +54,14 @@ class Posture:
 
 def inverse_kinematics(
     model: Robot,
-    targets: Target | Iterable[Target] | Mapping[str, ArrayLike],
+    targets: Tasks | Iterable[Tasks] | Mapping[str, ArrayLike],
     guess: ArrayLike | None = None,
     *,
     joints: Iterable[str] | None = None,
     limits: bool | ArrayLike = True,
     tolerance: float = 1e-10,
     max_iterations: int = 100,
-    restarts: int = 8,
+    restarts: int = 16,
     strict: bool = True,
 ) -> Posture:
     """Configurations at which a robot meets its targets, by Levenberg and Marquardt's damped least
@@ -76,7 +72,9 @@ def inverse_kinematics(
     targets like the others: they are closed at the answer, also at the nearest posture to a target
     out of reach.
 
-    targets: a ``Target``, several, or {link: position (..., 3)}; a batch of them is solved at once.
+    targets: a ``Target`` or another task (``CenterOfMass``, ``RelativePose``, ``KeepPosture``),
+    several, or {link: position (..., 3)}; a batch of them is solved at once. A posture is kept as
+    far as the others allow.
     guess (..., nq): where the search starts, by default neutral and near the loops' own guess.
     joints: those that may move, by default all but a floating base. limits: True for the joints'
     own, False for none, or (nq, 2).
@@ -86,36 +84,44 @@ def inverse_kinematics(
     Raises StateError for shapes that do not fit, and where a target is not met: which, how far it
     is, and for which state.
     """
-    wanted = wanted_targets(model, targets)
+    wanted = ready_tasks(model, targets)
     start = configuration(model, "guess", _near_loops(model) if guess is None else guess)
     lead = together(
         **{f"target {i}": shape for i, one in enumerate(wanted) for shape in [one.lead]},
         guess=start.shape[:-1],
     )
     rows = int(np.prod(lead, dtype=np.int64))
-    problem = _Problem(
+    problem = IkProblem(
         model,
         [one.spread(lead, rows) for one in wanted],
         moving_entries(model, joints),
         bounds(model, limits),
         tolerance,
     )
+    whole = problem
     q = problem.inside(np.broadcast_to(start, (*lead, model.nq)).reshape(rows, model.nq).copy())
-    q, error, iterations = problem.search(q, np.arange(rows), max_iterations)
+    every = np.arange(rows)
+    q, error, iterations = problem.search(q, every, max_iterations)
+    if any(one.soft for one in problem.targets):
+        problem = problem.without(lambda one: one.soft)
+        q, error, count = problem.search(q, every, max_iterations)
+        iterations += count
     rng = np.random.default_rng(0)
     for _ in range(restarts):
         left = np.flatnonzero(error > tolerance)
         if not left.size:
             break
-        tried, far, count = problem.search(problem.elsewhere(q[left], rng), left, max_iterations)
+        again = min(max_iterations, _AGAIN)
+        tried, far, count = problem.search(problem.elsewhere(q[left], rng), left, again)
         iterations[left] += count
         better = far < error[left]
         q[left[better]], error[left[better]] = tried[better], far[better]
     left = np.flatnonzero(error > tolerance)
     if left.size and model.loops:  # as near as loops that are closed let it come
-        q[left], _, count = problem.without_targets().search(q[left], left, max_iterations)
+        closed = problem.without(lambda one: True)
+        q[left], _, count = closed.search(q[left], left, max_iterations)
         iterations[left] += count
-    away, turned = problem.remaining(q, np.arange(rows))
+    away, turned = whole.remaining(q, every)
     found = Posture(
         q.reshape(*lead, model.nq),
         (error <= tolerance).reshape(lead),
@@ -125,8 +131,12 @@ def inverse_kinematics(
         problem.gaps(q).reshape(lead),
     )
     if strict and not found.converged.all():
-        _refuse(problem, away, turned, error, lead, tolerance)
+        _refuse(whole, away, turned, error, lead, tolerance)
     return found
+
+
+ik = inverse_kinematics
+"""The same under the name that users of other programs look for."""
 
 
 def _near_loops(model: Robot) -> Array:
@@ -138,7 +148,7 @@ def _near_loops(model: Robot) -> Array:
 
 
 def _refuse(
-    problem: _Problem,
+    problem: IkProblem,
     away: Array,
     turned: Array,
     error: Array,
@@ -146,7 +156,8 @@ def _refuse(
     tolerance: float,
 ) -> None:
     row = int(np.flatnonzero(error > tolerance)[0])
-    worst = int(np.argmax(away[row] + turned[row]))
+    hard = [not one.soft for one in problem.targets]
+    worst = int(np.argmax((away[row] + turned[row]) * hard))
     parts = [
         f"{x:.4g} {unit}"
         for x, unit in ((away[row, worst], "m"), (turned[row, worst], "rad"))
@@ -171,7 +182,7 @@ def _refuse(
     )
     loops = " with the loops closed" if problem.model.loops else ""
     raise StateError(
-        f"inverse kinematics: target {worst} ({problem.targets[worst].body!r}){state} is not met"
+        f"inverse kinematics: target {worst} ({problem.targets[worst].name}){state} is not met"
         f"{loops}, {' and '.join(parts)} remain; it "
         f"may be out of reach of the {len(problem.moving)} coordinates that move and their limits. "
         f"{base}Try another guess, or "
@@ -182,13 +193,13 @@ def _refuse(
 # ---- one problem ----
 
 
-class _Problem:
+class IkProblem:
     """Errors, Jacobians and steps of rows of configurations."""
 
     def __init__(
         self,
         model: Robot,
-        targets: list[Wanted],
+        targets: Sequence[ReadyTask],
         moving: RowIndices,
         bounds: tuple[Array, Array],
         tolerance: float,
@@ -199,9 +210,10 @@ class _Problem:
         plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
         self.places = [plain.get(int(j), -1) for j in moving]
 
-    def without_targets(self) -> _Problem:
-        """The loops alone."""
-        return _Problem(self.model, [], self.moving, (self.low, self.high), self.tolerance)
+    def without(self, left_out: Callable[[ReadyTask], bool]) -> IkProblem:
+        """The same with fewer targets; loops stay."""
+        kept = [one for one in self.targets if not left_out(one)]
+        return IkProblem(self.model, kept, self.moving, (self.low, self.high), self.tolerance)
 
     def residual(self, q: Array) -> tuple[Array, Array]:
         """Residuals (rows, nc) of the loops, and their Jacobian (rows, nc, moving)."""
@@ -237,20 +249,8 @@ class _Problem:
         """For every target: what is missing in position (rows, 3) and as a rotation vector of the
         world (rows, 3).
         """
-        R, r = kinematics(self.model, q)
-        out: list[tuple[Array | None, Array | None]] = []
-        for one in self.targets:
-            at, turned = r[:, one.index] + R[:, one.index] @ one.point, R[:, one.index] @ one.turn
-            p = None if one.position is None else one.position[rows] - at
-            out.append(
-                (
-                    p,
-                    None
-                    if one.rotation is None
-                    else _rotation_vector(one.rotation[rows] @ turned.transpose(0, 2, 1)),
-                )
-            )
-        return out
+        poses = kinematics(self.model, q)
+        return [one.errors(self.model, q, poses, rows) for one in self.targets]
 
     def remaining(self, q: Array, rows: RowIndices) -> tuple[Array, Array]:
         """Sizes (rows, targets) of position and rotation errors."""
@@ -276,13 +276,14 @@ class _Problem:
 
     def jacobian(self, q: Array) -> Array:
         """(rows, m, moving)."""
+        poses = kinematics(self.model, q)
+        missing = self.errors(q[:1], np.zeros(1, dtype=np.int64))  # which parts are asked for
         parts: list[Array] = []
-        for one in self.targets:
-            J = jacobian(self.model, q, self.model.bodies[one.index].name, one.point)[
-                :, :, self.moving
-            ]
-            parts += [one.weights[0] * J[:, 3:]] if one.position is not None else []
-            parts += [one.weights[1] * J[:, :3]] if one.rotation is not None else []
+        for one, asked in zip(self.targets, missing, strict=True):
+            found = one.jacobians(self.model, q, poses)
+            for weight, J, part in zip(one.weights, found, asked, strict=True):
+                if part is not None and J is not None:
+                    parts.append(weight * J[:, :, self.moving])
         return np.concatenate([*parts, _LOOPS * self.residual(q)[1]], axis=1)
 
     def search(self, q: Array, rows: RowIndices, most: int) -> tuple[Array, Array, Any]:
@@ -324,10 +325,3 @@ class _Problem:
         return out * np.minimum(
             1.0, 1.0 / np.maximum(size, 1e-300)
         )  # no joint further than a radian or a metre at once
-
-
-def _rotation_vector(R: Array) -> Array:
-    from scipy.spatial.transform import Rotation
-
-    found: Array = Rotation.from_matrix(R).as_rotvec()
-    return found

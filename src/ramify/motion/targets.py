@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, real, together
 from ramify.core.errors import ModelError, StateError
+from ramify.kernels.queries import jacobian
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
 
@@ -46,6 +47,36 @@ class Wanted:
     position: Array | None
     rotation: Array | None
     weights: tuple[float, float]
+    soft: bool = False
+
+    @property
+    def name(self) -> str:
+        return repr(self.body)
+
+    def pose(self, poses: Any) -> tuple[Array, Array]:
+        """Rotation (rows, 3, 3) and place (rows, 3) in the world."""
+        R, r = poses
+        turned, place = R[:, self.index] @ self.turn, R[:, self.index] @ self.point
+        return turned, r[:, self.index] + place
+
+    def jacobian(self, model: Robot, q: Array) -> Array:
+        """(rows, 6, nv), angular first."""
+        return jacobian(model, q, model.bodies[self.index].name, self.point)
+
+    def errors(
+        self, model: Robot, q: Array, poses: Any, rows: RowIndices
+    ) -> tuple[Array | None, Array | None]:
+        """What is missing in position (rows, 3) and as a rotation vector of the world (rows, 3)."""
+        turned, at = self.pose(poses)
+        p = None if self.position is None else self.position[rows] - at
+        if self.rotation is None:
+            return p, None
+        return p, rotation_vector(self.rotation[rows] @ turned.transpose(0, 2, 1))
+
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> tuple[Array, Array]:
+        """How position and rotation change, each (rows, 3, nv)."""
+        J = self.jacobian(model, q)
+        return J[:, 3:], J[:, :3]
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -57,22 +88,30 @@ class Wanted:
         p, R = self.position, self.rotation
         p = None if p is None else np.broadcast_to(p, (*lead, 3)).reshape(rows, 3)
         R = None if R is None else np.broadcast_to(R, (*lead, 3, 3)).reshape(rows, 3, 3)
-        return Wanted(self.body, self.index, self.point, self.turn, p, R, self.weights)
+        return replace(self, position=p, rotation=R)
 
 
-def wanted_targets(model: Robot, targets: Any) -> list[Wanted]:
-    if isinstance(targets, Mapping):
-        targets = [Target(body, position) for body, position in targets.items()]
-    given = [targets] if isinstance(targets, Target) else list(targets)
-    if not given:
-        raise StateError("inverse kinematics needs at least one target")
-    return [_wanted(model, i, one) for i, one in enumerate(given)]
+def rotation_vector(R: Array) -> Array:
+    """Rotation vectors (rows, 3) of matrices (rows, 3, 3)."""
+    from scipy.spatial.transform import Rotation
+
+    found: Array = Rotation.from_matrix(R).as_rotvec()
+    return found
 
 
-def _wanted(model: Robot, i: int, target: Any) -> Wanted:
+def positive_weight(name: str, what: str, weight: Any) -> float:
+    """A weight. Raises StateError unless it is finite and positive."""
+    if not (np.isfinite(weight) and weight > 0.0):
+        raise StateError(f"{name}: {what} {weight} must be finite and positive")
+    return float(weight)
+
+
+def wanted_target(model: Robot, i: int, target: Any) -> Wanted:
+    """A target with arrays. Raises StateError naming it and what does not fit."""
     if not isinstance(target, Target):
         raise StateError(
-            f"target {i} is a {type(target).__name__}; give a Target, or {{link: position}}"
+            f"target {i} is a {type(target).__name__}; give a Target or another task of "
+            "rf.motion, or {link: position}"
         )
     if target.position is None and target.rotation is None:
         raise StateError(
@@ -96,9 +135,10 @@ def _wanted(model: Robot, i: int, target: Any) -> Wanted:
             f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles, and "
             "no reflection (determinant +1)"
         )
-    for what, weight in (("weight", target.weight), ("rotation_weight", target.rotation_weight)):
-        if not (np.isfinite(weight) and weight > 0.0):
-            raise StateError(f"{name}: {what} {weight} must be finite and positive")
+    weights = (
+        positive_weight(name, "weight", target.weight),
+        positive_weight(name, "rotation_weight", target.rotation_weight),
+    )
     point = (
         body.frame.rotation @ checked(model, f"{name}: point", target.point, 3)
         + body.frame.position
@@ -110,7 +150,7 @@ def _wanted(model: Robot, i: int, target: Any) -> Wanted:
         body.frame.rotation,
         p,
         R,
-        (target.weight, target.rotation_weight),
+        weights,
     )
 
 

@@ -1,0 +1,126 @@
+"""Joint velocities that follow tasks from one moment to the next, within limits: the differential
+inverse kinematics of a control loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array, together
+from ramify.core.errors import StateError
+from ramify.model.configuration import configuration
+from ramify.model.robot import Robot
+from ramify.motion.inverse_kinematics import IkProblem
+from ramify.motion.targets import bounds, moving_entries
+from ramify.motion.tasks import Tasks, ready_tasks
+
+_ROUNDS: Final = 30
+"""Changes of the active set before the slow, sure method is asked."""
+
+
+def differential_ik(
+    model: Robot,
+    q: ArrayLike,
+    tasks: Tasks | Iterable[Tasks] | Mapping[str, ArrayLike],
+    dt: float,
+    *,
+    gain: float = 1.0,
+    damping: float = 1e-6,
+    joints: Iterable[str] | None = None,
+    limits: bool | ArrayLike = True,
+    speeds: bool | ArrayLike = True,
+) -> Array:
+    """Joint velocities (..., nv) that take a robot towards its tasks: the least squares
+
+        sum of weight^2 |J v - gain e / dt|^2 + damping |v|^2
+
+    within the speeds of the joints and such that no joint passes its limits within dt. Loops stay
+    closed. ``model.integrate(q, v, dt)`` is the next posture.
+
+    q (..., nq); tasks: as for rf.ik, of the moment. dt: the period of the loop, s. gain: share of
+    the error that a step is to remove, in (0, 1]. damping: keeps v small near singular postures.
+    joints: those that move. limits: True for the joints' own, False, or (nq, 2). speeds: True for
+    the joints' own, False, or (nv). One state or a batch. Raises StateError for what does not fit.
+    """
+    for name, x in (("dt", dt), ("gain", gain), ("damping", damping)):
+        if not (np.isfinite(x) and x > 0.0):
+            raise StateError(f"{name} must be finite and positive; got {x}")
+    ready = ready_tasks(model, tasks, soft_alone=True)
+    start = configuration(model, "q", q)
+    shapes = {f"task {i}": one.lead for i, one in enumerate(ready)}
+    lead = together(**shapes, q=start.shape[:-1])
+    rows = int(np.prod(lead, dtype=np.int64))
+    moving = moving_entries(model, joints)
+    problem = IkProblem(
+        model, [one.spread(lead, rows) for one in ready], moving, bounds(model, limits), 0.0
+    )
+    at = np.broadcast_to(start, (*lead, model.nq)).reshape(rows, model.nq)
+    e, _ = problem.weighted(at, np.arange(rows))
+    J = problem.jacobian(at)
+    H = np.einsum("rmn,rmk->rnk", J, J) + damping * np.eye(len(moving))
+    g = np.einsum("rmn,rm->rn", J, e) * (gain / dt)
+    low, high = _box(model, problem, at, dt, speeds)
+    out = np.zeros((rows, model.nv))
+    out[:, moving] = _within(H, g, low, high)
+    return out.reshape(*lead, model.nv)
+
+
+def _box(
+    model: Robot, problem: IkProblem, q: Array, dt: float, speeds: bool | ArrayLike
+) -> tuple[Array, Array]:
+    """The least and largest velocities (rows, moving). A joint beyond its limits is let back."""
+    if speeds is True:
+        own = [element.velocity for joint in model.joints for element in joint.machine]
+        fastest = np.array(own)
+    elif speeds is False:
+        fastest = np.full(model.nv, np.inf)
+    else:
+        fastest = np.asarray(speeds, dtype=np.float64)
+        if fastest.shape != (model.nv,) or not (fastest >= 0.0).all():
+            raise StateError(f"speeds must be ({model.nv},), none negative")
+    high = np.broadcast_to(fastest[problem.moving], (len(q), len(problem.moving))).copy()
+    low = -high
+    for k, i in enumerate(problem.places):
+        if i >= 0:
+            low[:, k] = np.maximum(low[:, k], np.minimum((problem.low[i] - q[:, i]) / dt, 0.0))
+            high[:, k] = np.minimum(high[:, k], np.maximum((problem.high[i] - q[:, i]) / dt, 0.0))
+    return low, high
+
+
+def _within(H: Array, g: Array, low: Array, high: Array) -> Array:
+    """Minima of v' H v / 2 - g' v with low <= v <= high, row by row: primal-dual active sets, all
+    rows at once, and bounded least squares for a row on which these go round in circles.
+    """
+    v = np.clip(np.linalg.solve(H, g[..., None])[..., 0], low, high)
+    pull = g - np.einsum("rnk,rk->rn", H, v)
+    scale = np.einsum("rnn->rn", H)
+    left = np.arange(len(v))
+    held = np.full(v.shape, 0)
+    for _ in range(_ROUNDS):
+        target = v[left] + pull[left] / scale[left]
+        now = np.where(target > high[left], 1, np.where(target < low[left], -1, 0))
+        same = (now == held[left]).all(axis=1)
+        held[left] = now
+        left = left[~same]
+        if not left.size:
+            return v
+        now = now[~same]
+        fixed = np.where(now > 0, high[left], np.where(now < 0, low[left], 0.0))
+        free = now == 0
+        A = np.where(free[:, :, None] & free[:, None, :], H[left], 0.0)
+        A[:, range(v.shape[1]), range(v.shape[1])] += np.where(free, 0.0, 1.0)
+        b = np.where(free, g[left] - np.einsum("rnk,rk->rn", H[left], fixed), fixed)
+        v[left] = np.linalg.solve(A, b[..., None])[..., 0]
+        pull[left] = g[left] - np.einsum("rnk,rk->rn", H[left], v[left])
+    from scipy.optimize import lsq_linear
+
+    for row in left:
+        L = np.linalg.cholesky(H[row])
+        y = np.linalg.solve(L, g[row])
+        room = np.maximum(high[row] - low[row], 1e-12)
+        v[row] = lsq_linear(L.T, y, (low[row], low[row] + room), method="bvls").x
+    return v
