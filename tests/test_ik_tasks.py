@@ -1,4 +1,4 @@
-"""Tasks of inverse kinematics, and the velocities that follow them within limits."""
+"""IkTask of inverse kinematics, and the velocities that follow them within limits."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def test_a_body_as_seen_from_another() -> None:
 
 @pytest.mark.parametrize("name", ["dual_arm", "quadruped"])
 def test_jacobians_of_tasks_are_the_slopes_of_their_errors(name: str) -> None:
+    from ramify.motion.ik_tasks import ready_tasks
     from ramify.motion.inverse_kinematics import IkProblem
     from ramify.motion.targets import bounds
-    from ramify.motion.tasks import ready_tasks
 
     m = rf.load(name)
     rng = np.random.default_rng(2)

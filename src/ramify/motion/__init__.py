@@ -8,6 +8,7 @@ from ramify.motion.differential import differential_ik
 from ramify.motion.gait import Gait
 from ramify.motion.harmonic import Harmonic
 from ramify.motion.hold import Hold
+from ramify.motion.ik_tasks import CenterOfMass, KeepPosture, RelativePose
 from ramify.motion.inverse_kinematics import Posture, inverse_kinematics
 from ramify.motion.leg import Leg, legs
 from ramify.motion.line import PlanarLine
@@ -25,7 +26,6 @@ from ramify.motion.support import (
 )
 from ramify.motion.table import Table
 from ramify.motion.targets import Target
-from ramify.motion.tasks import CenterOfMass, KeepPosture, RelativePose
 from ramify.motion.time_function import TimeFunction
 from ramify.motion.trajectory import MOTIONS, Motion, Trajectory
 

@@ -14,9 +14,9 @@ from ramify.core.arrays import Array, together
 from ramify.core.errors import StateError
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
+from ramify.motion.ik_tasks import IkTask, ready_tasks
 from ramify.motion.inverse_kinematics import IkProblem
 from ramify.motion.targets import bounds, moving_entries
-from ramify.motion.tasks import Tasks, ready_tasks
 
 _ROUNDS: Final = 30
 """Changes of the active set before the slow, sure method is asked."""
@@ -25,7 +25,7 @@ _ROUNDS: Final = 30
 def differential_ik(
     model: Robot,
     q: ArrayLike,
-    tasks: Tasks | Iterable[Tasks] | Mapping[str, ArrayLike],
+    tasks: IkTask | Iterable[IkTask] | Mapping[str, ArrayLike],
     dt: float,
     *,
     gain: float = 1.0,

@@ -20,8 +20,8 @@ from ramify.kernels.make import kernel
 from ramify.kernels.queries import kinematics
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
+from ramify.motion.ik_tasks import IkTask, ReadyTask, ready_tasks
 from ramify.motion.targets import RowIndices, bounds, moving_entries
-from ramify.motion.tasks import ReadyTask, Tasks, ready_tasks
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _SOFTEST: Final = 1e-12
@@ -54,7 +54,7 @@ class Posture:
 
 def inverse_kinematics(
     model: Robot,
-    targets: Tasks | Iterable[Tasks] | Mapping[str, ArrayLike],
+    targets: IkTask | Iterable[IkTask] | Mapping[str, ArrayLike],
     guess: ArrayLike | None = None,
     *,
     joints: Iterable[str] | None = None,

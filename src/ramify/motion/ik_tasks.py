@@ -28,7 +28,7 @@ from ramify.motion.targets import (
     wanted_target,
 )
 
-Pair = tuple[Array | None, Array | None]
+PositionAndRotation = tuple[Array | None, Array | None]
 """What belongs to a position and what belongs to a rotation."""
 
 
@@ -74,7 +74,7 @@ class KeepPosture:
     weight: float = 1e-3
 
 
-Tasks = Target | CenterOfMass | RelativePose | KeepPosture
+IkTask = Target | CenterOfMass | RelativePose | KeepPosture
 
 
 class ReadyTask(Protocol):
@@ -89,8 +89,10 @@ class ReadyTask(Protocol):
     @property
     def lead(self) -> tuple[int, ...]: ...
     def spread(self, lead: tuple[int, ...], rows: int) -> ReadyTask: ...
-    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> Pair: ...
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> Pair: ...
+    def errors(
+        self, model: Robot, q: Array, poses: Any, rows: RowIndices
+    ) -> PositionAndRotation: ...
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> PositionAndRotation: ...
 
 
 def ready_task(model: Robot, i: int, task: Any) -> ReadyTask:
@@ -108,7 +110,7 @@ def ready_tasks(model: Robot, given: Any, soft_alone: bool = False) -> list[Read
     """Tasks made ready: one, several, or {link: position}."""
     if isinstance(given, Mapping):
         given = [Target(body, position) for body, position in given.items()]
-    tasks = [given] if isinstance(given, Tasks) else list(given)
+    tasks = [given] if isinstance(given, IkTask) else list(given)
     ready = [ready_task(model, i, one) for i, one in enumerate(tasks)]
     if not ready or (not soft_alone and all(one.soft for one in ready)):
         raise StateError("inverse kinematics needs at least one target that must be met")
@@ -136,11 +138,11 @@ class MassTask:
         wide = np.broadcast_to(self.position, (*lead, 3)).reshape(rows, 3)
         return replace(self, position=wide)
 
-    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> Pair:
+    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PositionAndRotation:
         at: Array = kernel(model, "center_of_mass")(q)
         return (self.position[rows] - at)[:, self.axes], None
 
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> Pair:
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> PositionAndRotation:
         centroidal: Array = kernel(model, "centroidal_momentum_matrix")(q)
         return centroidal[:, 3:][:, self.axes] / model.mass, None
 
@@ -183,7 +185,7 @@ class RelativeTask:
         wide = self._wish.spread(lead, rows)
         return replace(self, position=wide.position, rotation=wide.rotation)
 
-    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> Pair:
+    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PositionAndRotation:
         (R, r), (Q, s) = self.first.pose(poses), self.second.pose(poses)
         back = Q.transpose(0, 2, 1)
         seen = np.einsum("rij,rj->ri", back, r - s)
@@ -193,7 +195,7 @@ class RelativeTask:
         )  # fmt: skip
         return p, turn
 
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> Pair:
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> PositionAndRotation:
         (_, r), (Q, s) = self.first.pose(poses), self.second.pose(poses)
         back = Q.transpose(0, 2, 1)
         J, K = (one.jacobian(model, q) for one in (self.first, self.second))
@@ -235,10 +237,10 @@ class PostureTask:
         wide = np.broadcast_to(self.q, (*lead, self.q.shape[-1])).reshape(rows, -1)
         return replace(self, q=wide)
 
-    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> Pair:
+    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PositionAndRotation:
         return None, model.difference(q, self.q[rows])[:, self.entries]
 
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> Pair:
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> PositionAndRotation:
         return None, np.broadcast_to(
             np.eye(model.nv)[self.entries], (len(q), len(self.entries), model.nv)
         )
