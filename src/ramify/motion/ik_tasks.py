@@ -28,7 +28,7 @@ from ramify.motion.targets import (
     wanted_target,
 )
 
-PositionAndRotation = tuple[Array | None, Array | None]
+PartErrors = tuple[Array | None, Array | None]
 """What belongs to a position and what belongs to a rotation."""
 
 
@@ -89,10 +89,8 @@ class ReadyTask(Protocol):
     @property
     def lead(self) -> tuple[int, ...]: ...
     def spread(self, lead: tuple[int, ...], rows: int) -> ReadyTask: ...
-    def errors(
-        self, model: Robot, q: Array, poses: Any, rows: RowIndices
-    ) -> PositionAndRotation: ...
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> PositionAndRotation: ...
+    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PartErrors: ...
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> PartErrors: ...
 
 
 def ready_task(model: Robot, i: int, task: Any) -> ReadyTask:
@@ -138,11 +136,11 @@ class MassTask:
         wide = np.broadcast_to(self.position, (*lead, 3)).reshape(rows, 3)
         return replace(self, position=wide)
 
-    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PositionAndRotation:
+    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PartErrors:
         at: Array = kernel(model, "center_of_mass")(q)
         return (self.position[rows] - at)[:, self.axes], None
 
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> PositionAndRotation:
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> PartErrors:
         centroidal: Array = kernel(model, "centroidal_momentum_matrix")(q)
         return centroidal[:, 3:][:, self.axes] / model.mass, None
 
@@ -185,7 +183,7 @@ class RelativeTask:
         wide = self._wish.spread(lead, rows)
         return replace(self, position=wide.position, rotation=wide.rotation)
 
-    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PositionAndRotation:
+    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PartErrors:
         (R, r), (Q, s) = self.first.pose(poses), self.second.pose(poses)
         back = Q.transpose(0, 2, 1)
         seen = np.einsum("rij,rj->ri", back, r - s)
@@ -195,7 +193,7 @@ class RelativeTask:
         )  # fmt: skip
         return p, turn
 
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> PositionAndRotation:
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> PartErrors:
         (_, r), (Q, s) = self.first.pose(poses), self.second.pose(poses)
         back = Q.transpose(0, 2, 1)
         J, K = (one.jacobian(model, q) for one in (self.first, self.second))
@@ -237,10 +235,10 @@ class PostureTask:
         wide = np.broadcast_to(self.q, (*lead, self.q.shape[-1])).reshape(rows, -1)
         return replace(self, q=wide)
 
-    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PositionAndRotation:
+    def errors(self, model: Robot, q: Array, poses: Any, rows: RowIndices) -> PartErrors:
         return None, model.difference(q, self.q[rows])[:, self.entries]
 
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> PositionAndRotation:
+    def jacobians(self, model: Robot, q: Array, poses: Any) -> PartErrors:
         return None, np.broadcast_to(
             np.eye(model.nv)[self.entries], (len(q), len(self.entries), model.nv)
         )
