@@ -41,8 +41,8 @@ def expanded(path: str | os.PathLike[str]) -> bytes:
     except (Exception, SystemExit) as error:  # a file's own expressions raise what they like
         said = " ".join(str(error).split())[:300] or type(error).__name__
         hint = (
-            '; declare xmlns:xacro="http://www.ros.org/wiki/xacro" in <robot>, or take the left-over '
-            "tags out"
+            '; declare xmlns:xacro="http://www.ros.org/wiki/xacro" in <robot>, or take the '
+            "left-over tags out"
             if "unbound prefix" in said
             else ""
         )
