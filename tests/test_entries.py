@@ -35,6 +35,7 @@ def made(name: str, base: str = "quadruped") -> tuple[Kernel, list[np.ndarray]]:
     kernel(*(x[0] for x in given))
     kernel(*given)
     assert type(kernel.call) is type(len), "no builtin entry on this interpreter"
+    assert type(kernel.__call__) is type(len)
     return kernel, given
 
 
@@ -55,9 +56,12 @@ def test_an_entry_gives_what_python_gives(name: str) -> None:
             assert_array_equal(a, b)
         room = tuple(np.full(np.shape(x), np.nan) for x in tuple_of(wanted))
         out = room if len(room) > 1 else room[0]
-        assert kernel.call(*xs, out=out) is out
-        for a, b in zip(room, tuple_of(wanted), strict=True):
-            assert_array_equal(a, b)
+        for call in (kernel.call, kernel):
+            assert call(*xs, out=out) is out
+            for a, b in zip(room, tuple_of(wanted), strict=True):
+                assert_array_equal(a, b)
+                a.fill(np.nan)
+            assert_array_equal(tuple_of(call(*xs))[0], tuple_of(wanted)[0])
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -135,7 +139,24 @@ def test_results_must_be_apart_from_each_other() -> None:
 
 def test_unknown_options_are_refused() -> None:
     kernel, given = made("bias", "planar_3r")
-    with pytest.raises(TypeError, match="further"):
-        kernel.call(given[0], given[1], further=1)
-    with pytest.raises(rf.StateError, match="takes 2 arrays"):
-        kernel.call(given[0])
+    for call in (kernel.call, kernel):
+        for further in ({"further": 1}, {"further": 1, "out": given[0]}):
+            with pytest.raises(TypeError, match="further"):
+                call(given[0], given[1], **further)
+        with pytest.raises(rf.StateError, match="takes 2 arrays"):
+            call(given[0])
+        with pytest.raises(rf.StateError, match="takes 2 arrays"):
+            call(given[0], out=given[0])
+
+
+def test_a_float_stands_for_an_array_of_one_number() -> None:
+    """In the Python path and in the entry alike; whole numbers and batches do not."""
+    kernel = rf.load("chain", n=1).kernel("inverse_dynamics", "unrolled")
+    one = np.array([0.3])
+    for _ in range(3):
+        assert_array_equal(kernel(0.3, one, 0.3), kernel(one, one, one))
+        with pytest.raises(rf.StateError, match="inverse_dynamics: q has shape"):
+            kernel(3, one, one)
+        with pytest.raises(rf.StateError, match=r"q\[0\].*is nan"):
+            kernel(float("nan"), one, one)
+    assert kernel(np.full((20, 1), 0.3), 0.3, one).shape == (20, 1)

@@ -1,5 +1,5 @@
 """LLVM text of a kernel's CPython entry: METH_FASTCALL | METH_KEYWORDS, plain float64 arrays in,
-fresh arrays (or those given as ``out``) out.
+fresh arrays (or those given as ``out``) out; and of a second one for calls of an object.
 
 All inputs are vectors (one state), or all are matrices with as many rows (a batch, computed outside
 Python's lock). Several results make a tuple, or the named tuple of the signature. Whatever else
@@ -22,9 +22,9 @@ from ramify.codegen.vector import number
 PLAIN: Final = 0x0001 | 0x0100  # NumPy's flags: C-contiguous, aligned
 _WRITABLE: Final = PLAIN | 0x0400
 LOCK_TOLERANCE: Final = 4e-5  # half turns from a lock; within it the Python path looks closer
-_DOUBLE: Final = 12  # NumPy's number for float64
 _ROUND: Final = 1.5 * 2.0**52  # added and taken away again, it rounds to a whole number
 _TYPE, _SIZE = 8, 16  # offsets in any object, in a tuple
+_NUMBER: Final = 16  # in a float
 _DATA, _ND, _DIMS, _DESCR, _FLAGS = 16, 24, 32, 56, 64  # offsets in NumPy's array object
 
 
@@ -79,6 +79,10 @@ class Python(NamedTuple):
     tuple_type: int
     items: int
     out: int
+    names: int
+    float_type: int
+    dict_item: int
+    call: int
 
 
 def entry_ir(
@@ -181,12 +185,9 @@ class _EntryWriter:
         self.fork(self.put(f"and i1 {only}, {word}"), "look", "fallback")
         self.label("look")
         self.do(f"%given = phi ptr [null, %named], [{given}, %options]")
-        arrays = [self._input(i) for i in range(n)]
-        rank = self.field(arrays[0], _ND, "i32")
-        dims = [self.field(array, _DIMS, "ptr") for array in arrays]
-        self.need(
-            *(self.put(f"icmp eq i32 {self.field(array, _ND, 'i32')}, {rank}") for array in arrays)
-        )
+        given = [self._input(i) for i in range(n)]
+        rank, dims = given[0][0], [d for _, d in given]
+        self.need(*(self.put(f"icmp eq i32 {r}, {rank}") for r, _ in given))
         cases = [
             f"i32 {i}, label %{name}"
             for i, name, there in ((1, "one", single), (2, "many", batch))
@@ -204,9 +205,39 @@ class _EntryWriter:
         self.label("fallback")
         arguments = "ptr %self, ptr %args, i64 %nargs, ptr %kwnames"
         self.do(f"ret ptr {self.call('ptr', 'vectorcall', arguments)}")
-        count = len(self.addresses)
-        head = f"@addresses = global [{count} x i64] zeroinitializer"
-        return "\n".join([head, *self.lines, "}"])
+        self.lines.append("}")
+        self._object(n)
+        head = f"@addresses = global [{len(self.addresses)} x i64] zeroinitializer"
+        return "\n".join([head, "@one = constant i64 1", *self.lines])
+
+    def _object(self, n: int) -> None:
+        """``@object(self, args, kwargs)``: the same for a call that arrives with a tuple and a
+        dictionary, as calls of objects do; an ``out`` alone is found without unpacking.
+        """
+        self.lines.append("define ptr @object(ptr %self, ptr %args, ptr %kwargs) {")
+        self.label("start")
+        self.do(f"%all = alloca [{n + 1} x ptr]")
+        count, items = self.field("%args", _SIZE, "i64"), self.at("%args", self.python.items)
+        self.fork(self.put("icmp eq ptr %kwargs, null"), "plain", "named")
+        self.label("plain")
+        given = f"ptr %self, ptr {items}, i64 {count}, ptr null"
+        self.do(f"ret ptr {self.put(f'call ptr @entry({given})')}")
+        self.label("named")
+        only = self.put(f"icmp eq i64 {self.field('%kwargs', _SIZE, 'i64')}, 1")
+        full = self.put(f"icmp eq i64 {count}, {n}")
+        self.fork(self.put(f"and i1 {only}, {full}"), "find", "other")
+        self.label("find")
+        out = self.call("ptr", "dict_item", f"ptr %kwargs, ptr {self.known('out')}")
+        self.fork(self.put(f"icmp eq ptr {out}, null"), "other", "found")
+        self.label("found")
+        for i in range(n):
+            self.keep("%all", i, "ptr", self.field(items, 8 * i, "ptr"))
+        self.keep("%all", n, "ptr", out)
+        given = f"ptr %self, ptr %all, i64 {n}, ptr {self.known('names')}"
+        self.do(f"ret ptr {self.put(f'call ptr @entry({given})')}")
+        self.label("other")
+        self.do(f"ret ptr {self.call('ptr', 'call', 'ptr %self, ptr %args, ptr %kwargs')}")
+        self.lines.append("}")
 
     def _array(self, array: str, flags: int) -> str:
         """The data of a plain float64 array; anything else goes to the Python path."""
@@ -217,11 +248,35 @@ class _EntryWriter:
         self.need(self.put(f"icmp eq i32 {masked}, {flags}"), float64)
         return self.field(array, _DATA, "ptr")
 
-    def _input(self, i: int) -> str:
-        """Argument i; its data go into the table of inputs."""
-        array = self.field("%args", 8 * i, "ptr")
-        self.keep("%inputs", i, "ptr", self._array(array, PLAIN))
-        return array
+    def _input(self, i: int) -> tuple[str, str]:
+        """Rank and extents of argument i, whose data go into the table of inputs; a float stands
+        for an array of one number.
+        """
+        thing = self.field("%args", 8 * i, "ptr")
+        if self.sizes[i] != 1:
+            self.keep("%inputs", i, "ptr", self._array(thing, PLAIN))
+            return self.field(thing, _ND, "i32"), self.field(thing, _DIMS, "ptr")
+        self.fork(self.is_type(thing, "float_type"), f"float{i}", f"array{i}")
+        self.label(f"float{i}")
+        number = self.at(thing, _NUMBER)
+        self.do(f"br label %input{i}")
+        self.label(f"array{i}")
+        data = self._array(thing, PLAIN)
+        rank, dims = self.field(thing, _ND, "i32"), self.field(thing, _DIMS, "ptr")
+        self.do(f"br label %last{i}")
+        self.label(f"last{i}")
+        self.do(f"br label %input{i}")
+        self.label(f"input{i}")
+        joined = [
+            self.put(f"phi {kind} [{one}, %float{i}], [{other}, %last{i}]")
+            for kind, one, other in (
+                ("ptr", number, data),
+                ("i32", "1", rank),
+                ("ptr", "@one", dims),
+            )
+        ]
+        self.keep("%inputs", i, "ptr", joined[0])
+        return joined[1], joined[2]
 
     def _is(self, dims: str, axis: int, extent: int | str) -> str:
         return self.put(f"icmp eq i64 {self.field(dims, 8 * axis, 'i64')}, {extent}")
@@ -307,8 +362,10 @@ class _EntryWriter:
             return
         for i, extent in enumerate(extents):
             self.keep("%shape", i, "i64", extent)
-        kind = f"ptr {self.known('array_type')}, i32 {len(extents)}, ptr %shape"
-        rest = f"i32 {_DOUBLE}, ptr null, ptr null, i32 0, i32 0, ptr null"
+        descr = self.known("float64")
+        self.call("void", "incref", f"ptr {descr}")  # which the new array takes
+        kind = f"ptr {self.known('array_type')}, ptr {descr}, i32 {len(extents)}, ptr %shape"
+        rest = "ptr null, ptr null, i32 0, ptr null"
         array = self.call("ptr", "array_new", f"{kind}, {rest}")
         self._made(k, array, fail)
         self.keep("%outputs", k, "ptr", self.field(array, _DATA, "ptr"))

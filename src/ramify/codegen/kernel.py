@@ -14,9 +14,8 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from time import perf_counter_ns
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,7 +24,7 @@ from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
 from ramify.codegen.c99 import c_library, identifier
 from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
-from ramify.codegen.native import builtin_entry
+from ramify.codegen.native import Calls, builtin_calls
 from ramify.codegen.staged import Staged
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import LOCK, host
@@ -37,6 +36,7 @@ from ramify.core.errors import RamifyError, StateError
 from ramify.trace.op_count import OpCount, op_count
 from ramify.trace.program import Port, Program
 
+_CALL: Final = "__call__"
 Out = Array | Sequence[Array] | None
 """Arrays to fill: one for one result, several for several."""
 
@@ -85,7 +85,8 @@ class Kernel:
         self._calls = 0
         self._states = 0
         self._compiling = False
-        self.call: Callable[..., Any] = self._general
+        self.call: Callable[..., Any]
+        self._answer_by(Calls(self._general, self._general))
         self._native_of: tuple[Backend | None, frozenset[int]] = (None, frozenset())
 
     if TYPE_CHECKING:
@@ -94,7 +95,11 @@ class Kernel:
             self, *inputs: ArrayLike, out: Out = None, threads: int | None = None
         ) -> Any: ...
     else:
-        __call__ = property(attrgetter("call"))  # found and called without Python in between
+        __slots__ = ("__call__", "__dict__", "__weakref__")  # without Python in between
+
+    def _answer_by(self, calls: Calls) -> None:
+        self.call = calls.call
+        setattr(self, _CALL, calls.as_object)
 
     def __repr__(self) -> str:
         ports = ", ".join(f"{p.name}{list(p.shape)}" for p in self._plan.inputs)
@@ -172,7 +177,8 @@ class Kernel:
         return found[0] if len(found) == 1 else tuple.__new__(self._plan.answer, found)
 
     def _checked(self, port: Port, x: ArrayLike) -> Array:
-        a = real(f"{self.name}: {port.name}", x)
+        one = type(x) is float and port.shape == (1,)  # stands for an array of one number
+        a = real(f"{self.name}: {port.name}", (x,) if one else x)
         if a.ndim < len(port.shape) or a.shape[a.ndim - len(port.shape) :] != port.shape:
             want = ", ".join(["...", *map(str, port.shape)])
             raise StateError(
@@ -332,7 +338,8 @@ class Kernel:
         """As if the kernel had never been in demand."""
         self._calls = self._states = 0
         self._compiling = False
-        self.call, self._native_of = self._general, (None, frozenset())
+        self._answer_by(Calls(self._general, self._general))
+        self._native_of = (None, frozenset())
 
     def _improve(self) -> None:
         better = self._plan.better
@@ -367,8 +374,10 @@ class Kernel:
         wide = backend.compute(width) if 2 in ranks else None
         batch = None if wide is None else Batch(wide, width, self._cost.address)
         if single is not None or batch is not None:
-            self.call = builtin_entry(
-                single, batch, plan.inputs, plan.outputs, self._general, plan.locks, plan.answer
+            self._answer_by(
+                builtin_calls(
+                    single, batch, plan.inputs, plan.outputs, self._general, plan.locks, plan.answer
+                )
             )
 
 

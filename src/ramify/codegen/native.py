@@ -26,9 +26,11 @@ from ramify.codegen.target import host
 from ramify.trace.program import Port
 
 _METH_FASTCALL_KEYWORDS = 0x0080 | 0x0002
-_SCALAR, _ARRAY_NEW = 60, 93  # PyArray_Scalar, PyArray_New in NumPy's table of functions
+_METH_VARARGS_KEYWORDS = 0x0001 | 0x0002
+_SCALAR, _ARRAY_NEW = 60, 94  # PyArray_Scalar, PyArray_NewFromDescr in NumPy's table
 
 _OUT = sys.intern("out")  # the name of an option, as calls hold it
+_NAMES = (_OUT,)
 _definitions: list[Any] = []
 
 
@@ -68,6 +70,10 @@ def _python() -> Python:
         tuple_type=id(tuple),
         items=tuple.__basicsize__,
         out=id(_OUT),
+        names=id(_NAMES),
+        float_type=id(float),
+        dict_item=_address(api.PyDict_GetItem),
+        call=_address(api.PyObject_Call),
     )
 
 
@@ -82,27 +88,39 @@ class _Holder:
         return self._fallback(*args, **options)
 
 
+class Calls(NamedTuple):
+    """Two ways to call a kernel: by itself, and as ``__call__`` of an object."""
+
+    call: Callable[..., Any]
+    as_object: Callable[..., Any]
+
+
 def _builtin(
     single: Compute | None,
     batch: Batch | None,
     signature: Signature,
     fallback: Callable[..., Any],
     locks: Locks,
-) -> Callable[..., Any]:
+) -> Calls:
     text, addresses = entry_ir(single, batch, signature, locks, _python())
     digest = hashlib.sha256(text.encode()).hexdigest()
     entry = compiled(lambda: text, "entry", host().with_width(1), f"entry {digest}", 1)
     entry.fill("addresses", addresses)
-    definition = _MethodDef(b"kernel", entry.address, _METH_FASTCALL_KEYWORDS, None)
-    _definitions.append(definition)  # a builtin may outlive everything else that knows it
     holder = _Holder(fallback, (single, batch, entry, signature))
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = (
         ctypes.py_object,
         [ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p],
     )
-    found: Callable[..., Any] = make(ctypes.addressof(definition), holder, None)
-    return found
+    made: list[Callable[..., Any]] = []
+    for address, flags in (
+        (entry.address, _METH_FASTCALL_KEYWORDS),
+        (entry.function("object"), _METH_VARARGS_KEYWORDS),
+    ):
+        definition = _MethodDef(b"kernel", address, flags, None)
+        _definitions.append(definition)  # a builtin may outlive everything else that knows it
+        made.append(make(ctypes.addressof(definition), holder, None))
+    return Calls(*made)
 
 
 @cache
@@ -143,47 +161,78 @@ def _trial() -> bool:
           %c = load ptr, ptr %q
           %v = load <2 x double>, ptr %a, align 8
           store <2 x double> %v, ptr %b, align 8
-          %x = extractelement <2 x double> %v, i64 0
+          %r = getelementptr ptr, ptr %i, i64 1
+          %d = load ptr, ptr %r
+          %x = load double, ptr %d
           store double %x, ptr %c
           ret i64 0
         }
     """
-    copy = compiled(lambda: text, "copy", host().with_width(1), "copy of a trial", 1)
+    copy = compiled(lambda: text, "copy", host().with_width(1), f"trial {text}", 1)
     compute = Compute(copy.address, (), copy)
     limit = ctypes.c_int64(1)
     batch = Batch(compute, 1, ctypes.addressof(limit))
-    signature = Signature((2,), ((2,), ()), _Pair)
-    entry = _builtin(compute, batch, signature, lambda *args, **options: [args, options], ())
-    before = sys.getrefcount(x)
+    signature = Signature((2, 1), ((2,), ()), _Pair)
+    both = _builtin(compute, batch, signature, lambda *args, **options: [args, options], ())
+    return all(_sound(entry) for entry in both)
+
+
+def _sound(entry: Callable[..., Any]) -> bool:
+    x, one, half = np.array([1.5, -2.5]), np.array([0.25]), 0.25
+    before = sys.getrefcount(x), sys.getrefcount(half)
     room = np.zeros(2), np.zeros(())
-    answers = [entry(x), entry(x[None]), entry(x, out=room)]
-    sound = [type(answer) for answer in answers] == [_Pair, _Pair, tuple]
-    for (numbers, first), lead in zip(answers, ((), (1,), ()), strict=True):
+    answers = [entry(x, one), entry(x, half), entry(x[None], one[None]), entry(x, half, out=room)]
+    sound = [type(answer) for answer in answers] == [_Pair, _Pair, _Pair, tuple]
+    for (numbers, last), lead in zip(answers, ((), (), (1,), ()), strict=True):
         sound = sound and type(numbers) is np.ndarray and numbers.dtype == np.float64
         sound = sound and numbers.shape == (*lead, 2) and bool((numbers == x).all())
-        sound = sound and np.shape(first) == lead and bool(np.all(first == x[0]))
-    sound = sound and type(answers[0][1]) is np.float64 and answers[2] is room
-    sound = sound and hash((answers[0][1],)) == hash((1.5,))
+        sound = sound and np.shape(last) == lead and bool(np.all(last == 0.25))
+    sound = sound and type(answers[0][1]) is np.float64 and answers[3] is room
+    sound = sound and hash((answers[0][1],)) == hash((0.25,))
     refused = [
-        entry(x[None, None]),
-        entry(np.stack([x, x])),
-        entry(x.astype(np.float32)),
-        entry([1.5, -2.5]),
-        entry(x, x),
-        entry(x[::-1]),
-        entry(np.empty((0, 2))),
-        entry(x, out=(x, room[1])),
-        entry(x, out=1),
-        entry(x, further=room),
+        entry(x[None, None], one),
+        entry(np.stack([x, x]), one),
+        entry(x[None], half),
+        entry(x.astype(np.float32), one),
+        entry([1.5, -2.5], one),
+        entry(x, 1),
+        entry(x),
+        entry(x[::-1], one),
+        entry(np.empty((0, 2)), np.empty((0, 1))),
+        entry(x, one, out=(x, room[1])),
+        entry(x, one, out=1),
+        entry(x, one, further=room),
     ]
     sound = sound and all(isinstance(r, list) for r in refused) and refused[-2][1] == {"out": 1}
-    del answers, refused, numbers, first
-    return sound and sys.getrefcount(x) == before and sys.getrefcount(room) == 2
+    del answers, refused, numbers, last
+    kept = sys.getrefcount(x), sys.getrefcount(half)
+    return sound and kept == before and sys.getrefcount(room) == 2
 
 
 class _Pair(NamedTuple):
     numbers: Any
-    first: Any
+    last: Any
+
+
+def builtin_calls(
+    single: Compute | None,
+    batch: Batch | None,
+    inputs: Sequence[Port],
+    outputs: Port | Sequence[Port],
+    fallback: Callable[..., Any],
+    locks: Locks,
+    answer: type[tuple[Any, ...]] = tuple,
+) -> Calls:
+    """The fastest ways to call a kernel with plain arrays, one state or a batch; ``fallback`` takes
+    what they do not. ``answer`` is the tuple that several results make.
+    """
+    if any(len(p.shape) != 1 for p in inputs) or not layout_is_known():
+        return Calls(fallback, fallback)
+    if locks:
+        batch = None  # their check is written for one state
+    results = [outputs] if isinstance(outputs, Port) else outputs
+    signature = Signature(tuple(p.size for p in inputs), tuple(p.shape for p in results), answer)
+    return _builtin(single, batch, signature, fallback, locks)
 
 
 def builtin_entry(
@@ -193,15 +242,6 @@ def builtin_entry(
     outputs: Port | Sequence[Port],
     fallback: Callable[..., Any],
     locks: Locks,
-    answer: type[tuple[Any, ...]] = tuple,
 ) -> Callable[..., Any]:
-    """The fastest way to call a kernel with plain arrays, one state or a batch; ``fallback`` takes
-    what it does not. ``answer`` is the tuple that several results make.
-    """
-    if any(len(p.shape) != 1 for p in inputs) or not layout_is_known():
-        return fallback
-    if locks:
-        batch = None  # their check is written for one state
-    results = [outputs] if isinstance(outputs, Port) else outputs
-    signature = Signature(tuple(p.size for p in inputs), tuple(p.shape for p in results), answer)
-    return _builtin(single, batch, signature, fallback, locks)
+    """The first of ``builtin_calls``."""
+    return builtin_calls(single, batch, inputs, outputs, fallback, locks).call

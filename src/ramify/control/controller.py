@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
-from numpy import array
 from numpy.typing import ArrayLike
 
 from ramify.contact.grounds import as_ground
@@ -151,7 +150,7 @@ class Controller(ABC):
         known = model.memo.get(COMPILED)
         asked = known.get(id(self)) if known is not None else None
         if ground is None and asked is not None and asked.kernel is not None:
-            time = array((t,)) if type(t) is float else real("t", t)[..., None]
+            time = t if type(t) is float else real("t", t)[..., None]
             try:
                 if asked.start is not None:
                     return asked.kernel.call(q, v, time, asked.start if z is None else z)
