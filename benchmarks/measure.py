@@ -35,7 +35,7 @@ from tables import (
     STATES,
     UNROLLED_LINKS,
 )
-from timing import Call, fastest, relative_error
+from timing import Call, fastest, fma_lanes, relative_error
 
 import ramify as rf
 from ramify.contact import Firm, Flat, HuntCrossley
@@ -44,22 +44,20 @@ AGREEMENT = 1e-8  # relative, of forces and accelerations
 SAME_SCHEME = 1e-10  # relative, of states after the same steps
 ROLLOUT_DT = 1e-3  # seconds, of the timed rollouts
 
-# How many times faster than Pinocchio's batch functions (one thread); which part of the time of its
-# single call.
-BATCH_FLOORS = {
-    "forward_dynamics": {
-        "kuka_kr5": 35.0,
-        "quadruped": 16.0,
-        "humanoid": 12.0,
-        "free_quadruped": 14.0,
-        "free_humanoid": 10.0,
-    },
-    "inverse_dynamics": {"kuka_kr5": 30.0, "quadruped": 15.0, "humanoid": 9.0},
+# The part of Pinocchio's time that one call may take; how many times faster than its batch
+# functions, with one thread.
+SINGLE_FLOOR = 0.3
+BATCH_FLOORS = {"UR5": 40.0, "solo12": 26.0, "G1": 22.0}
+# The part of the FMA lanes that counted operations fill.
+LANES_FLOORS = {
+    "forward_dynamics": {"solo12": 0.75, "G1": 0.80, "Talos": 0.80},
+    "inverse_dynamics": {"solo12": 0.65, "G1": 0.70, "Talos": 0.70},
 }
-SINGLE_FLOORS = {"kuka_kr5": 0.4, "quadruped": 0.6, "humanoid": 0.7}
+# How much longer loops may take than straight-line code, on free bases.
+ROLLED_FLOORS = {"forward_dynamics": 2.5, "inverse_dynamics": 1.6}
 # How many times faster than MuJoCo's rollouts; the order at which the two ways to turn a quaternion
 # come together.
-ROLLOUT_FLOORS = {"kuka_kr5": 15.0, "free_quadruped": 8.0, "free_humanoid": 6.0}
+ROLLOUT_FLOORS = {"UR5": 15.0, "solo12": 8.0, "G1": 6.0}
 ROLLOUT_ORDERS = {"rk4": 4, "semi_implicit_euler": 2}
 # On the ground: laws, schemes and steps that are stable for the walker.
 _ROUND = Flat(
@@ -73,7 +71,7 @@ GROUNDS = (
 SAME_HEIGHT = 0.02  # m, of the trunks
 GROUND_FLOOR = 10.0
 FLAT = 1.3  # most that the cost per link may vary
-FIRST_CHAIN, COMPILE, LOAD = 2.0, 3.0, 0.05  # seconds
+FIRST_CHAIN, COMPILE, LOAD, TABLE = 2.0, 2.0, 0.05, 1.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -85,17 +83,24 @@ class Effort:
     chains: tuple[int, ...]
     threads: tuple[int, ...]
     rollouts: int  # states
+    robots: tuple[str, ...]
 
 
 WHOLE = Effort(
-    seconds=2.5,
+    seconds=1.5,
     repeats=4,
     chains=tuple(2**k for k in range(1, 11)),
     threads=(1, 2),
     rollouts=STATES,
+    robots=tuple(models.FILES),
 )
 QUICK = Effort(
-    seconds=0.15, repeats=1, chains=(2, 16, 64, 256, 1024), threads=(1,), rollouts=STATES // 8
+    seconds=0.15,
+    repeats=1,
+    chains=(2, 16, 64, 256, 1024),
+    threads=(1,),
+    rollouts=STATES // 8,
+    robots=models.CHOSEN,
 )
 
 
@@ -110,20 +115,25 @@ class Bench:
             ("what", "measured", "floor", "verdict"),
             "What ramify holds itself to, in this run.",
         )
+        self.gains: dict[str, list[tuple[str, float]]] = {}
         self.wrong = 0
 
-    def _show(self, table: Table) -> None:
+    def gain(self, group: str, title: str, times: float) -> None:
+        """Remember how many times faster than a peer, for the picture."""
+        self.gains.setdefault(group, []).append((title, times))
+
+    def show(self, table: Table) -> None:
         table.show(self.console)
         self.tables.append(table)
 
-    def _at_least(self, what: str, measured: float, floor: float | None) -> None:
+    def at_least(self, what: str, measured: float, floor: float | None) -> None:
         if floor is None:
             return
         self.floors.add(
             what, ratio(measured), f"≥ {ratio(floor)}", "ok" if measured >= floor else "below"
         )
 
-    def _at_most(
+    def at_most(
         self, what: str, measured: float, bound: float | None, text: Callable[[float], str] = ratio
     ) -> None:
         if bound is None:
@@ -132,55 +142,61 @@ class Bench:
             what, text(measured), f"≤ {text(bound)}", "ok" if measured <= bound else "below"
         )
 
-    def _verdict(self, error: float) -> str:
+    def verdict(self, error: float, most: float = AGREEMENT) -> str:
         """The error as text; one that is too large is remembered."""
-        agree = error < AGREEMENT
+        agree = error < most
         self.wrong += not agree
         return f"{error:.0e}" if agree else f"{error:.0e} WRONG"
 
-    def _compare(self, calls: Mapping[str, Call | None]) -> tuple[dict[str, float], str]:
+    def compare(self, calls: Mapping[str, Call | None]) -> tuple[dict[str, float], str]:
         """Seconds of each program, and the largest error of any against Pinocchio."""
         real = {name: call for name, call in calls.items() if call is not None}
         expected = real[Pinocchio.name].run()
         error = max(relative_error(call.run(), expected) for call in real.values())
-        return fastest(real, self.effort.seconds), self._verdict(error)
+        return fastest(real, self.effort.seconds), self.verdict(error)
 
     # ---- robots ----
 
     def questions(self) -> None:
         """What else a model answers, one state per call."""
         table = tables.question_table()
-        for make in models.ROBOTS:
-            asked = questions.asked(make())
+        for robot in self.effort.robots:
+            asked = questions.asked(models.real(robot))
             for name, question in questions.of(asked.robot).items():
                 questions.settle(asked, question)
-                times, error = self._compare(question.calls(asked))
+                times, error = self.compare(question.calls(asked))
                 share = times["ramify"] / times[Pinocchio.name]
-                title = f"{asked.robot.name} ({asked.robot.nv}), {name}"
+                title = f"{robot} ({asked.robot.nv}), {name}"
                 shown = [duration(times[program]) for program in ("ramify", Pinocchio.name)]
                 table.add(title, *shown, ratio(share), error)
-                self._at_most(f"one state, {title}: part of Pinocchio's time", share, question.most)
-        self._show(table)
+                self.at_most(f"one state, {title}: part of Pinocchio's time", share, question.most)
+        self.show(table)
 
     def robots(self) -> None:
         """Forward and inverse dynamics, one state per call and in batches."""
         single, work = tables.single_table(), tables.work_table()
         batches = {count: tables.batch_table(count) for count in self.effort.threads}
-        for make in models.ROBOTS:
-            model = make()
+        lanes = fma_lanes()
+        for robot in self.effort.robots:
+            model = models.real(robot)
             peers = [peer(model) for peer in PEERS]
             states = random_states(model, STATES)
             for algorithm in ALGORITHMS:
-                title = f"{model.name} ({model.nv}), {algorithm.split('_')[0]}"
+                title = f"{robot} ({model.nv}), {algorithm.split('_')[0]}"
                 self._single(
                     single, title, model, peers, algorithm, tuple(a[0].copy() for a in states)
                 )
                 for count, table in batches.items():
                     seconds = self._batch(table, title, model, peers, algorithm, states, count)
                     if count == 1:
-                        tables.add_work(work, title, model, algorithm, seconds)
+                        part = tables.add_work(work, title, model, algorithm, seconds, lanes)
+                        self.at_least(
+                            f"batch, {title}: operations as a part of the FMA lanes",
+                            part,
+                            LANES_FLOORS[algorithm].get(robot),
+                        )
         for table in (single, *batches.values(), work):
-            self._show(table)
+            self.show(table)
 
     def _single(
         self,
@@ -196,7 +212,7 @@ class Bench:
             "method": Ramify(model).single(algorithm, state),
             "kernel": Ramify(model, "unrolled").single(algorithm, state),
         }
-        times, error = self._compare(
+        times, error = self.compare(
             calls | {peer.name: peer.single(algorithm, state) for peer in peers}
         )
         shares = [times["method"] / times[peer.name] for peer in peers]
@@ -204,11 +220,12 @@ class Bench:
             duration(times[name]) for name in ("method", "kernel", Pinocchio.name, MuJoCo.name)
         ]
         table.add(title, *shown, *map(ratio, shares), error)
-        self._at_most(
+        self.at_most(
             f"one state, {title}: part of Pinocchio's time",
             shares[0],
-            SINGLE_FLOORS.get(model.name),
+            SINGLE_FLOOR,
         )
+        self.gain("one call, against Pinocchio", title, 1.0 / shares[0])
 
     def _batch(
         self,
@@ -223,7 +240,7 @@ class Bench:
         """A row; gives the seconds per state of the straight-line code."""
         tiers = {"unrolled": Ramify(model, "unrolled"), "rolled": Ramify(model, "rolled")}
         calls = {name: program.batch(algorithm, states, count) for name, program in tiers.items()}
-        times, error = self._compare(
+        times, error = self.compare(
             calls | {peer.name: peer.batch(algorithm, states, count) for peer in peers}
         )
         ours = times["unrolled"]
@@ -232,8 +249,13 @@ class Bench:
         gains = [times[peer.name] / ours if peer.name in times else None for peer in peers]
         table.add(title, *shown, *map(ratio, gains), error)
         if count == 1:
-            floor = BATCH_FLOORS[algorithm].get(model.name)
-            self._at_least(f"batch, {title}: times faster than Pinocchio", gains[0] or 0.0, floor)
+            floor = BATCH_FLOORS.get(title.split()[0])
+            self.at_least(f"batch, {title}: times faster than Pinocchio", gains[0] or 0.0, floor)
+            self.gain("4096 states, one thread, against Pinocchio", title, gains[0] or 0.0)
+            if model.layout.balls:
+                loops = times["rolled"] / ours
+                bound = ROLLED_FLOORS[algorithm]
+                self.at_most(f"batch, {title}: rolled / unrolled", loops, bound)
         return ours / STATES
 
     # ---- rollouts ----
@@ -241,14 +263,16 @@ class Bench:
     def rollouts(self) -> None:
         """Fixed steps of many states, against MuJoCo's with the same integrator."""
         table = tables.rollout_table(self.effort.rollouts)
-        for make in models.ROLLED_OUT:
-            model = make()
+        for robot in models.CHOSEN:
+            model = models.real(robot)
             q, v, _ = random_states(model, self.effort.rollouts)
             for method in ROLLOUT_ORDERS:
-                self._rollout(table, model, method, (q, v))
-        self._show(table)
+                self._rollout(table, robot, model, method, (q, v))
+        self.show(table)
 
-    def _rollout(self, table: Table, model: rf.Model, method: str, start: Start) -> None:
+    def _rollout(
+        self, table: Table, robot: str, model: rf.Model, method: str, start: Start
+    ) -> None:
         ours, peer = Ramify(model), MuJoCo(model)
         few: Start = (start[0][::PEER_SHARE], start[1][::PEER_SHARE])
         found = self._rollout_verdict(model, method, ours, peer, few)
@@ -263,13 +287,14 @@ class Bench:
             for k, t in fastest(calls, self.effort.seconds).items()
         }
         gains = [times[MuJoCo.name] / times[name] for name in ("last", "history")]
-        title = f"{model.name} ({model.nv}), {method.replace('_', ' ')}"
+        title = f"{robot} ({model.nv}), {method.replace('_', ' ')}"
         table.add(title, *map(duration, times.values()), *map(ratio, gains), *found)
-        self._at_least(
+        self.at_least(
             f"rollout with history, {title}: times faster than MuJoCo",
             gains[1],
-            ROLLOUT_FLOORS[model.name],
+            ROLLOUT_FLOORS[robot],
         )
+        self.gain("rollouts, one thread, against MuJoCo", title, gains[0])
 
     def _rollout_verdict(
         self, model: rf.Model, method: str, ours: Ramify, peer: MuJoCo, start: Start
@@ -326,12 +351,12 @@ class Bench:
                 ratio(gain * dt / MUJOCO_STEP),
                 shown,
             )
-            self._at_least(
+            self.at_least(
                 f"rollout on the ground, {title}: times faster than MuJoCo, per step",
                 gain,
                 GROUND_FLOOR,
             )
-        self._show(table)
+        self.show(table)
 
     # ---- chains ----
 
@@ -348,9 +373,9 @@ class Bench:
             if n >= 64:
                 long["in a batch"].append(batch["rolled"])
                 long["alone"].append(one["rolled"])
-        self._show(table)
+        self.show(table)
         for where, costs in long.items():
-            self._at_most(
+            self.at_most(
                 f"cost per link {where}, 64 to 1024 links: largest / smallest",
                 max(costs) / min(costs),
                 FLAT,
@@ -387,7 +412,7 @@ class Bench:
             }
             for calls, count in ((batch, CHAIN_STATES), (one, 1))
         )
-        return *per_link, self._verdict(max(errors))
+        return *per_link, self.verdict(max(errors))
 
     # ---- the first seconds ----
 
@@ -396,7 +421,7 @@ class Bench:
         table, repeats = tables.first_table(), self.effort.repeats
         for name, seconds in startup.import_times(2 * repeats + 1).items():
             table.add(f"import {name}", duration(seconds), "", "")
-        for robot in ("kuka", "humanoid", "chain1000"):
+        for robot in ("UR5", "G1", "chain1000"):
             cold, warm = startup.cold_and_warm("first", robot, repeats)
             peak = f"{cold['peak']:.0f} MB"
             table.add(
@@ -408,37 +433,31 @@ class Bench:
             table.add(
                 "… of which the call itself", duration(cold["answer"]), duration(warm["answer"]), ""
             )
-        self._at_most(
+        self.at_most(
             "1000-link chain: start to first answer, cold cache",
             cold["total"],
             FIRST_CHAIN,
             duration,
         )
-        cold, warm = startup.cold_and_warm("compile", "humanoid", repeats)
-        table.add(
-            "humanoid: unrolled kernel for one state",
-            duration(cold["single"]),
-            duration(warm["single"]),
-            "",
-        )
-        peak = f"{cold['peak']:.0f} MB"
-        table.add(
-            "humanoid: unrolled kernel for batches",
-            duration(cold["batch"]),
-            duration(warm["batch"]),
-            peak,
-        )
-        self._show(table)
-        for what, runs, bound in (
-            ("compiled", cold, COMPILE),
-            ("loaded from the cache", warm, LOAD),
-        ):
-            self._at_most(
-                f"36-body unrolled kernel, for one state and for batches: {what}",
-                runs["single"] + runs["batch"],
-                bound,
-                duration,
-            )
+        for robot in ("G1", "Talos"):
+            cold, warm = startup.cold_and_warm("compile", robot, repeats)
+            for what, key in (
+                ("forward dynamics, one state", "single"),
+                ("forward dynamics, batches", "batch"),
+                ("inverse dynamics, batches", "inverse_dynamics"),
+                ("M, batches", "mass_matrix"),
+                ("M⁻¹, batches", "mass_matrix_inverse"),
+            ):
+                title = f"{robot}: unrolled kernel, {what}"
+                table.add(title, duration(cold[key]), duration(warm[key]), "")
+                self.at_most(f"{title}: compiled", cold[key], COMPILE, duration)
+                self.at_most(f"{title}: loaded from the cache", warm[key], LOAD, duration)
+        few, many = (startup.cold_and_warm("table", n, repeats)[0]["run"] for n in ("10", "100000"))
+        table.add("UR5: first run under a table of 10 rows", duration(few), "", "")
+        table.add("UR5: first run under a table of 100,000 rows", duration(many), "", "")
+        longer = max(0.0, many - few)
+        self.at_most("first run: 100,000 rows of torques beyond 10", longer, TABLE, duration)
+        self.show(table)
 
 
 def _mean_height(call: Call) -> float:

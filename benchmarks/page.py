@@ -13,7 +13,9 @@ HEAD = """# Benchmarks
 Written by `make bench` (`python benchmarks/run.py`). The figures belong to the machine named below;
 the ratios travel better. Times are minima of many short samples, taken in turn between the
 programs. Every compared pair is checked in the same run: the column *error* is the largest relative
-difference of any state.
+difference of any state. Rows below their goal are marked so.
+
+![How many times faster than its peers ramify is](pictures/benchmarks.svg)
 """
 
 LIMITS = """## What limits

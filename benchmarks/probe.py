@@ -1,8 +1,10 @@
 """One process's life, timed from inside: run by ``startup`` in fresh interpreters, prints one line
 of JSON.
 
-python probe.py first ROBOT     import, load, the first forward dynamics of one state python
-probe.py compile ROBOT   straight-line code of the forward dynamics: for one state, then for batches
+    python probe.py first ROBOT      import, load, the first forward dynamics of one state
+    python probe.py compile ROBOT    straight-line code of the forward dynamics: for one state, for
+                                     batches; of the inertia matrix and its inverse for batches
+    python probe.py table ROWS       the first run of a UR5 under a table of so many rows
 """
 
 import json
@@ -30,7 +32,7 @@ def peak_megabytes() -> float:
 def load(robot: str) -> Any:
     import models
 
-    return models.chain(int(robot[5:])) if robot.startswith("chain") else getattr(models, robot)()
+    return models.chain(int(robot[5:])) if robot.startswith("chain") else models.real(robot)
 
 
 def first(robot: str) -> dict[str, float]:
@@ -61,9 +63,30 @@ def compile_unrolled(robot: str) -> dict[str, float]:
     kernel(q, v, v)
     single = perf_counter()
     kernel(*many, threads=1)
-    return {"single": single - start, "batch": perf_counter() - single}
+    found = {"single": single - start, "batch": perf_counter() - single}
+    for name in ("inverse_dynamics", "mass_matrix", "mass_matrix_inverse"):
+        start, kernel = perf_counter(), model.kernel(name, "unrolled")
+        kernel(*(many if name == "inverse_dynamics" else many[:1]), threads=1)
+        found[name] = perf_counter() - start
+    return found
+
+
+def run_with_table(rows: str) -> dict[str, float]:
+    import numpy as np
+
+    import ramify as rf
+
+    model = load("UR5")
+    rf.simulate(model, 0.01)
+    times = np.linspace(0.0, 1.0, int(rows))
+    table = rf.control.TorqueTable(times, np.sin(times)[:, None] * np.ones(model.nv))
+    start = perf_counter()
+    rf.simulate(model, 0.01, control=table)
+    return {"run": perf_counter() - start}
 
 
 if __name__ == "__main__":
-    found = {"first": first, "compile": compile_unrolled}[sys.argv[1]](sys.argv[2])
+    found = {"first": first, "compile": compile_unrolled, "table": run_with_table}[sys.argv[1]](
+        sys.argv[2]
+    )
     print(json.dumps({**found, "peak": peak_megabytes()}))

@@ -84,8 +84,8 @@ class Ramify:
         every: int | None = None,
         ground: Ground | None = None,
     ) -> Call:
-        """Fixed steps, on a ground with the walker's springs, else without joint forces; the answer
-        is the last state, ``every=1`` also keeps the way there.
+        """Fixed steps, on a ground with the walker's springs, else without joint forces, also those
+        of friction and stops; the answer is the last state, ``every=1`` also keeps the way there.
         """
         q, v = start
         control = models.held() if ground is not None else None
@@ -97,12 +97,16 @@ class Ramify:
             "ground": ground,
             "control": control,
         }
-        options = f"steps={steps}, dt={dt!r}, method={method!r}, ground=ground, control=control"
+        options = (
+            f"steps={steps}, dt={dt!r}, method={method!r}, ground=ground, control=control, "
+            "passive=False, stops=False"
+        )
 
         def last() -> Array:
             found = rf.rollout(
-                self.model, q, v, steps=steps, dt=dt, method=method, ground=ground, control=control
-            )
+                self.model, q, v, steps=steps, dt=dt, method=method, ground=ground, control=control,
+                passive=False, stops=False,
+            )  # fmt: skip
             return np.hstack([found.q, found.v])
 
         return Call(f"rollout(model, q, v, {options}, every={every})", names, last)

@@ -1,6 +1,6 @@
 """ramify against Pinocchio and MuJoCo, in one run on this machine.
 
-    python benchmarks/run.py            the whole run, about five minutes; writes docs/benchmarks.md
+    python benchmarks/run.py            the whole run, about ten minutes; writes docs/benchmarks.md
     python benchmarks/run.py --quick    about forty seconds; only prints
 
 Every ratio compares two figures of the same run, and every compared pair is checked to give the
@@ -15,13 +15,17 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
+import calls
+import runs
 from measure import QUICK, WHOLE, Bench
 from page import page
+from picture import svg
 from rich.console import Console
 
 import ramify as rf
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+PICTURE = DOCUMENT.parent / "pictures" / "benchmarks.svg"
 
 
 def main() -> int:
@@ -46,6 +50,10 @@ def main() -> int:
         rf.threads(1)
         bench.robots()
         bench.questions()
+        for part in (calls.controllers, calls.filled, calls.loops, calls.matrices, calls.shared):
+            part(bench)
+        for part in (runs.fixed_steps, runs.adaptive, runs.fixed_costs, runs.policies):
+            part(bench)
         bench.rollouts()
         bench.ground()
         bench.chains()
@@ -54,6 +62,7 @@ def main() -> int:
     seconds = perf_counter() - start
     if output:
         output.write_text(page([bench.floors, *bench.tables], seconds), encoding="utf-8")
+        PICTURE.write_text(svg(bench.gains), encoding="utf-8")
     console.print(f"{seconds:.0f} s{f', written to {output.name}' if output else ''}")
     return 1 if bench.wrong else 0
 

@@ -69,3 +69,38 @@ def relative_error(found: Array, expected: Array) -> float:
     """Largest difference of a state in units of that state's largest number, over all states."""
     found, expected = np.atleast_2d(found), np.atleast_2d(expected)
     return float((np.abs(found - expected).max(axis=1) / np.abs(expected).max(axis=1)).max())
+
+
+def fma_lanes() -> float:
+    """Fused multiply-adds per ns and core, lanes counted: independent ones in a compiled loop."""
+    import ctypes
+
+    from ramify.codegen.compile import compiled
+    from ramify.codegen.target import host
+
+    width, chains, turns = host().width, 12, 20_000
+    kind = f"<{width} x double>" if width > 1 else "double"
+    fma = f"@llvm.fma.{f'v{width}f64' if width > 1 else 'f64'}"
+    half = f"<{', '.join(['double 0.5'] * width)}>" if width > 1 else "0.5"
+    lines = [f"declare {kind} {fma}({kind}, {kind}, {kind})", "define i64 @spin(ptr %out) {"]
+    lines += ["entry:", "  br label %loop", "loop:"]
+    lines += ["  %i = phi i64 [0, %entry], [%j, %loop]"]
+    lines += [f"  %x{k} = phi {kind} [{half}, %entry], [%y{k}, %loop]" for k in range(chains)]
+    operands = f"{kind} {half}, {kind} {half}"
+    lines += [f"  %y{k} = call {kind} {fma}({kind} %x{k}, {operands})" for k in range(chains)]
+    lines += ["  %j = add i64 %i, 1", f"  %more = icmp slt i64 %j, {turns}"]
+    lines += ["  br i1 %more, label %loop, label %exit", "exit:"]
+    lines += [
+        f"  %p{k} = getelementptr {kind}, ptr %out, i64 {k}\n"
+        f"  store {kind} %y{k}, ptr %p{k}, align 8"
+        for k in range(chains)
+    ]
+    text = "\n".join([*lines, "  ret i64 0", "}", ""])
+    made = compiled(lambda: text, "spin", host(), "fused multiply-adds of a benchmark")
+    spin = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(made.address)
+    room, best = np.zeros(chains * width), float("inf")
+    for _ in range(200):
+        start = perf_counter()
+        spin(room.ctypes.data)
+        best = min(best, perf_counter() - start)
+    return chains * width * turns / (best * 1e9)

@@ -1,0 +1,202 @@
+"""Calls beside the dynamics of trees: controllers, arrays to fill, closed loops, matrices in
+batches, threads.
+"""
+
+from __future__ import annotations
+
+from time import perf_counter, sleep
+from typing import Any
+
+import models
+import numpy as np
+import pinocchio as pin
+from measure import Bench
+from programs import Pinocchio, random_states
+from report import Table, duration, ratio
+from timing import Array, Call, fastest, relative_error
+
+import ramify as rf
+from ramify.codegen import kernel
+
+CONTROL_FLOOR = 1.5  # of one inverse dynamics
+MATRIX_FLOORS = {
+    "mass_matrix": {"UR5": 45.0, "solo12": 8.0, "G1": 7.0},
+    "mass_matrix_inverse": {"UR5": 40.0, "solo12": 9.0, "G1": 8.0},
+}
+LOOPS_FLOOR, LOOPS_MORE = 3.0, 2e-6  # times the opened tree, and seconds
+ALONE_FLOOR, SHARED_FLOOR, SHARED_FROM = 0.97, 1.7, 5e-4
+MATRIX_STATES = 1024
+
+
+def settled(text: str, names: dict[str, Any], patience: float = 60.0) -> None:
+    """Run a statement until no kernel waits for straight-line code any more."""
+    code, start = compile(text, "statement", "exec"), perf_counter()
+    for _ in range(20):
+        exec(code, names)
+    while kernel._queue and perf_counter() - start < patience:
+        sleep(0.02)
+    for _ in range(20):
+        exec(code, names)
+
+
+def timed(texts: dict[str, str], names: dict[str, Any], seconds: float) -> dict[str, float]:
+    """Seconds of some statements."""
+    nothing = np.zeros(1)
+    return fastest({k: Call(text, names, lambda: nothing) for k, text in texts.items()}, seconds)
+
+
+def controllers(bench: Bench) -> None:
+    """What a controller gives by hand, beside one inverse dynamics."""
+    table = Table(
+        "Controllers, one state per call",
+        ("robot, controller", "torque", "inverse dynamics", "torque / inverse dynamics"),
+        "`control.torque(m, t, q, v)` beside `m.inverse_dynamics(q, v, v)`.",
+    )
+    for robot in models.CHOSEN:
+        model = models.real(robot)
+        q, v = (rows[0].copy() for rows in random_states(model, 1)[:2])
+        rest = rf.motion.Hold(tuple(np.zeros(models.driven(model))))
+        for control in (
+            rf.control.PD(rest, kp=10.0, kd=1.0),
+            rf.control.ComputedTorque(rest, kp=10.0, kd=1.0),
+            rf.control.GravityCompensation(),
+        ):
+            names = {"control": control, "m": model, "t": 0.1, "q": q, "v": v}
+            texts = {
+                "torque": "control.torque(m, t, q, v)",
+                "inverse": "m.inverse_dynamics(q, v, v)",
+            }
+            for text in texts.values():
+                settled(text, names)
+            times = timed(texts, names, bench.effort.seconds)
+            share = times["torque"] / times["inverse"]
+            title = f"{robot} ({model.nv}), {type(control).__name__}"
+            table.add(title, duration(times["torque"]), duration(times["inverse"]), ratio(share))
+            bench.at_most(f"one state, {title}: times one inverse dynamics", share, CONTROL_FLOOR)
+    bench.show(table)
+
+
+def filled(bench: Bench) -> None:
+    """Arrays to fill beside fresh ones."""
+    table = Table(
+        "Arrays to fill, one state per call",
+        ("robot, algorithm", "fresh", "out=", "out= / fresh"),
+        "`kernel(q, v, a)` beside `kernel(q, v, a, out=out)`.",
+    )
+    for robot in models.CHOSEN:
+        model = models.real(robot)
+        q, v, x = (rows[0].copy() for rows in random_states(model, 1))
+        for algorithm in ("inverse_dynamics", "forward_dynamics", "mass_matrix", "kinematics"):
+            asked = model.kernel(algorithm, "unrolled")
+            names = {"kernel": asked, "q": q, "v": v, "x": x}
+            given = "q, v, x" if "dynamics" in algorithm else "q"
+            found = eval(f"kernel({given})", names)
+            names["out"] = (
+                tuple(map(np.empty_like, found)) if isinstance(found, tuple) else found.copy()
+            )
+            texts = {"fresh": f"kernel({given})", "out": f"kernel({given}, out=out)"}
+            times = timed(texts, names, bench.effort.seconds)
+            share = times["out"] / times["fresh"]
+            title = f"{robot} ({model.nv}), {algorithm.replace('_', ' ')}"
+            table.add(title, duration(times["fresh"]), duration(times["out"]), ratio(share))
+            bench.at_most(f"one state, {title}: out= / fresh", share, 1.02)
+    bench.show(table)
+
+
+def loops(bench: Bench) -> None:
+    """Closed loops beside the trees they become when opened."""
+    table = Table(
+        "Closed loops, one state per call",
+        ("robot, algorithm", "closed", "tree", "closed / tree", "error"),
+        "The loops' posture is checked in each call. *Error*: of the closed inverse dynamics put "
+        "back into the forward dynamics.",
+    )
+    for robot in ("four_bar", "stewart_platform", "robotic_leg"):
+        model = rf.load(robot)
+        q = model.assemble().q
+        v, x = np.zeros(model.nv), 0.1 * np.ones(model.nv)
+        names = {"m": model, "tree": model.tree, "q": q, "v": v, "x": x}
+        a = model.forward_dynamics(q, v, 0.0 * x)
+        back = model.forward_dynamics(q, v, model.inverse_dynamics(q, v, a))
+        error = float(np.abs(back - a).max() / (1.0 + np.abs(a).max()))
+        shown = bench.verdict(error)
+        for algorithm in ("forward_dynamics", "inverse_dynamics"):
+            given = "x" if algorithm == "forward_dynamics" else "a"
+            names["a"] = a
+            texts = {
+                "closed": f"m.{algorithm}(q, v, {given})",
+                "tree": f"tree.{algorithm}(q, v, {given})",
+            }
+            settled(texts["closed"], names)
+            settled(texts["tree"], names)
+            times = timed(texts, names, bench.effort.seconds)
+            title = f"{robot} ({model.nv}), {algorithm.split('_')[0]}"
+            share = times["closed"] / times["tree"]
+            bound = LOOPS_FLOOR * times["tree"] + LOOPS_MORE
+            table.add(title, *map(duration, times.values()), ratio(share), shown)
+            bench.at_most(f"one state, {title}, closed", times["closed"], bound, duration)
+    bench.show(table)
+
+
+def _symmetric(upper: Array) -> Array:
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def matrices(bench: Bench) -> None:
+    """Inertia matrices and their inverses in batches; Pinocchio has no batch function for them."""
+    table = Table(
+        f"Inertia matrices, batch of {MATRIX_STATES} states, one thread",
+        ("robot, matrix", "ramify", "Pinocchio", "Pinocchio / ramify", "error"),
+        "Time per state, into a ready array. Pinocchio: one call of `crba` or `computeMinverse`, "
+        "which fill one triangle.",
+    )
+    peers = {"mass_matrix": pin.crba, "mass_matrix_inverse": pin.computeMinverse}
+    for robot in bench.effort.robots:
+        model = models.real(robot)
+        peer = Pinocchio(model)
+        q, v, _ = random_states(model, MATRIX_STATES)
+        there = model.to_pinocchio(q[0], v[0]).q
+        axes = model.to_pinocchio(np.tile(q[0], (model.nv, 1)), np.eye(model.nv)).v.T
+        for name, function in peers.items():
+            asked = model.kernel(name, "unrolled")
+            found = asked(q)
+            B = axes if name == "mass_matrix" else np.linalg.inv(axes).T
+            wanted = B.T @ _symmetric(function(peer.model, peer.data, there)) @ B
+            shown = bench.verdict(relative_error(found[0].ravel(), wanted.ravel()))
+            names = {"kernel": asked, "q": q, "out": np.empty_like(found), "function": function}
+            names |= {"model": peer.model, "data": peer.data, "there": there}
+            texts = {"ours": "kernel(q, out=out)", "peer": "function(model, data, there)"}
+            times = timed(texts, names, bench.effort.seconds)
+            ours = times["ours"] / MATRIX_STATES
+            gain = times["peer"] / ours
+            title = f"{robot} ({model.nv}), {'M' if name == 'mass_matrix' else 'M⁻¹'}"
+            table.add(title, duration(ours), duration(times["peer"]), ratio(gain), shown)
+            floor = MATRIX_FLOORS[name].get(robot)
+            bench.at_least(f"batch, {title}: times faster than Pinocchio", gain, floor)
+    bench.show(table)
+
+
+def shared(bench: Bench) -> None:
+    """Two threads beside one, by the work of a batch."""
+    table = Table(
+        "Two threads",
+        ("robot, states", "one thread", "two threads", "gain"),
+        "Forward dynamics, straight-line code, with `rf.threads(1)` and `rf.threads(2)`. Below a "
+        "fifth of a millisecond of work the caller works alone.",
+    )
+    for robot in models.CHOSEN:
+        model = models.real(robot)
+        asked = model.kernel("forward_dynamics", "unrolled")
+        for states in (256, 1024, 4096, 16384):
+            q, v, x = random_states(model, states)
+            names = {"kernel": asked, "q": q, "v": v, "x": x, "out": np.empty_like(x)}
+            names |= {"threads": rf.threads}
+            texts = {str(n): f"threads({n}); kernel(q, v, x, out=out)" for n in (1, 2)}
+            times = timed(texts, names, bench.effort.seconds)
+            one, two = times["1"], times["2"]
+            title = f"{robot} ({model.nv}), {states} states"
+            table.add(title, duration(one), duration(two), ratio(one / two))
+            floor = SHARED_FLOOR if one >= SHARED_FROM else ALONE_FLOOR
+            bench.at_least(f"two threads, {title}: gain", one / two, floor)
+    rf.threads(1)
+    bench.show(table)
