@@ -431,7 +431,9 @@ class _RolloutStates:
 
     def _runs_away(self, y: Array) -> bool:
         """Whether some state is not finite, or moves faster than any machine."""
-        fast = np.abs(y[:, self.field.parts[1]]) < RUNAWAY  # False for NaN
+        if np.abs(y).max(initial=0.0) < RUNAWAY:  # False for NaN
+            return False
+        fast = np.abs(y[:, self.field.parts[1]]) < RUNAWAY
         return not (fast.all() and np.isfinite(y[:, self.field.parts[0]]).all())
 
     def _failing(self, y: Array) -> dict[int, str]:
