@@ -12,11 +12,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Required, TypedDict, Unpack, overload
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ramify.codegen.kernel import Kernel
+from ramify.codegen.single_kernel import SingleKernel
 from ramify.core.arrays import Array, real
-from ramify.core.errors import LoopError
+from ramify.core.errors import LoopError, RamifyError
 from ramify.drives.machine_forces import (
     ActuatorForces,
     Passive,
@@ -598,11 +600,26 @@ class Model(Robot):
     def _jacobians(self) -> queries.Jacobians:
         return queries.Jacobians(self)
 
-    def kernel(self, name: str, tier: make.Tier | None = None) -> Kernel:
+    @overload
+    def kernel(self, name: str, tier: make.Tier | None = None) -> Kernel: ...
+
+    @overload
+    def kernel(
+        self, name: str, *, dtype: Literal["float32"] | type[np.float32]
+    ) -> SingleKernel: ...
+
+    def kernel(
+        self, name: str, tier: make.Tier | None = None, *, dtype: DTypeLike = np.float64
+    ) -> Kernel | SingleKernel:
         """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a
-        tier pins it.
+        tier pins it. ``dtype="float32"``: in single precision, for batches.
         """
-        return make.kernel(self, name, tier)
+        wanted = np.dtype(dtype)
+        if wanted == np.float64:
+            return make.kernel(self, name, tier)
+        if wanted != np.float32 or tier is not None:
+            raise RamifyError(f"dtype {wanted} must be float64, or float32 without a tier")
+        return make.single_kernel(self, name)
 
     def op_count(self, name: str, how: Literal["compiled", "written"] = "compiled") -> OpCount:
         """Operations of an algorithm: after folding and sharing for this robot, or as its text has

@@ -39,9 +39,14 @@ class Backend(Protocol):
     ) -> int: ...
 
 
-def pointers(arrays: Sequence[Array], start: int) -> Any:
+def pointers(arrays: Sequence[NDArray[Any]], start: int) -> Any:
     """A table of the addresses of rows."""
     return (ctypes.c_void_p * len(arrays))(*(a.ctypes.data + a.strides[0] * start for a in arrays))
+
+
+def function_of(address: int, arguments: int) -> Any:
+    """A kernel's function: the number of states, then so many pointers."""
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments)(address)
 
 
 def aligned(memory: Array) -> int:

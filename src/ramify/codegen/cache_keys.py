@@ -26,7 +26,7 @@ def object_key(name: str, target: CpuTarget, fingerprint: str, optimise: int) ->
     computes.
     """
     version = ".".join(map(str, llvm().llvm_version_info))
-    numbers = str((target.width, target.fma, optimise))
+    numbers = str((target.width, target.bits, target.fma, optimise))
     return digest(fingerprint, name, sources(), version, target.cpu, target.features, numbers)
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ramify.codegen.vector import ANGLE_LIMIT, Writer
+from ramify.codegen.vector import Writer
 
 NOT_FINITE: Final = 1
 HUGE_ANGLE: Final = 2
@@ -117,7 +117,9 @@ def flags(w: Writer, total: str, largest: str) -> str:
     """The kernel's result: NOT_FINITE and HUGE_ANGLE as bits."""
     found = _any(w, w.put(f"fcmp uno {w.vector} {total}, {total}"), NOT_FINITE)
     if largest:
-        huge = _any(w, w.put(f"fcmp ogt {w.vector} {largest}, {w.const(ANGLE_LIMIT)}"), HUGE_ANGLE)
+        huge = _any(
+            w, w.put(f"fcmp ogt {w.vector} {largest}, {w.const(w.angle_limit)}"), HUGE_ANGLE
+        )
         found = w.put(f"or i64 {found}, {huge}")
     return found
 

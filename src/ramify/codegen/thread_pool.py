@@ -13,13 +13,13 @@ import sys
 import threading
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.codegen.compile import compiled
 from ramify.codegen.target import host
-from ramify.core.arrays import Array
 
 MOST_PORTS: Final = 16
 """Inputs, and outputs, of a function that can be shared."""
@@ -243,8 +243,8 @@ class ThreadPool:
 
     def share(
         self,
-        inputs: Sequence[Array],
-        outputs: Sequence[Array],
+        inputs: Sequence[NDArray[Any]],
+        outputs: Sequence[NDArray[Any]],
         chunk: int,
         others: int,
         function: int,

@@ -95,9 +95,9 @@ def store_block(w: Writer, rows: list[str], start: int, block: list[str]) -> Non
 
 def row_pointers(w: Writer, base: str, stride: int | str) -> list[str]:
     """Where each lane's row begins, from row %row on."""
-    rows = [w.put(f"getelementptr double, ptr {base}, i64 {w.put(f'mul i64 %row, {stride}')}")]
+    rows = [w.put(f"getelementptr {w.number}, ptr {base}, i64 {w.put(f'mul i64 %row, {stride}')}")]
     for _ in range(1, w.width):
-        rows.append(w.put(f"getelementptr double, ptr {rows[-1]}, i64 {stride}"))
+        rows.append(w.put(f"getelementptr {w.number}, ptr {rows[-1]}, i64 {stride}"))
     return rows
 
 
@@ -106,27 +106,27 @@ def _mask(width: int, take: int) -> str:
 
 
 def _load_piece(w: Writer, row: str, start: int, take: int) -> str:
-    address = w.put(f"getelementptr double, ptr {row}, i64 {start}") if start else row
+    address = w.put(f"getelementptr {w.number}, ptr {row}, i64 {start}") if start else row
     if take == w.width:
-        return w.put(f"load {w.vector}, ptr {address}, align 8")
+        return w.put(f"load {w.vector}, ptr {address}, align {w.bytes}")
     kind = f"<{w.width} x i1>"
     w.intrinsics.add(
         f"declare {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr, i32, {kind}, {w.vector})"
     )
-    call = f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 8, {kind}"
+    call = f"call {w.vector} @llvm.masked.load.{w.suffix}.p0(ptr {address}, i32 {w.bytes}, {kind}"
     return w.put(f"{call} {_mask(w.width, take)}, {w.vector} zeroinitializer)")
 
 
 def _store_piece(w: Writer, row: str, start: int, take: int, value: str) -> None:
-    address = w.put(f"getelementptr double, ptr {row}, i64 {start}") if start else row
+    address = w.put(f"getelementptr {w.number}, ptr {row}, i64 {start}") if start else row
     if take == w.width:
-        w.do(f"store {w.vector} {value}, ptr {address}, align 8")
+        w.do(f"store {w.vector} {value}, ptr {address}, align {w.bytes}")
         return
     kind = f"<{w.width} x i1>"
     w.intrinsics.add(f"declare void @llvm.masked.store.{w.suffix}.p0({w.vector}, ptr, i32, {kind})")
     w.do(
-        f"call void @llvm.masked.store.{w.suffix}.p0({w.vector} {value}, ptr {address}, i32 8, "
-        f"{kind} {_mask(w.width, take)})"
+        f"call void @llvm.masked.store.{w.suffix}.p0({w.vector} {value}, ptr {address}, "
+        f"i32 {w.bytes}, {kind} {_mask(w.width, take)})"
     )
 
 

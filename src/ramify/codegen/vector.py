@@ -24,6 +24,8 @@ ANGLE_LIMIT: Final = 1.0e6
 """Largest angle (rad) the kernels' own sine and cosine take; beyond it the caller reduces the angle
 first.
 """
+_SINGLE_LIMIT: Final = 1.0e3
+"""The same in single precision."""
 
 # pi/2 in three parts of 33 bits (the products with a whole number below 2^20 are exact), and the
 # minimax polynomials of sine and cosine on [-pi/4, pi/4], and of (x - arctangent of x) / x^3 up to
@@ -44,8 +46,13 @@ _ATAN = (
     -5.83357013379057348645e-02,
     4.97687799461593236017e-02, -3.65315727442169155270e-02, 1.62858201153657823623e-02,
 )  # fmt: skip
+# The same in single precision: parts of 8 and 11 bits, polynomials of Moshier's Cephes.
+_SINGLE_PI_2 = (1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8)
+_SINGLE_SIN = (-1.6666654611e-1, 8.3321608736e-3, -1.9515295891e-4)
+_SINGLE_COS = (4.166664568298827e-2, -1.388731625493765e-3, 2.443315711809948e-5)
 _TAN_22 = 0.41421356237309503
-_ROUND = 6755399441055744.0  # 1.5 * 2^52: adding it leaves the nearest whole number in the low bits
+# 1.5 * 2^52 and 1.5 * 2^23: adding it leaves the nearest whole number in the low bits
+_ROUND, _SINGLE_ROUND = 6755399441055744.0, 12582912.0
 
 
 def number(x: float) -> str:
@@ -63,9 +70,14 @@ class Writer:
         self._count = 0
         self.intrinsics: set[str] = set()
         self._tables: set[str] = set()
-        self.vector = "double" if self.width == 1 else f"<{self.width} x double>"
-        self.integer = "i64" if self.width == 1 else f"<{self.width} x i64>"
-        self.suffix = "f64" if self.width == 1 else f"v{self.width}f64"
+        bits = target.bits
+        self.single = bits == 32
+        self.number = "float" if self.single else "double"
+        self.bytes = bits // 8
+        self.angle_limit = _SINGLE_LIMIT if self.single else ANGLE_LIMIT
+        self.vector = self.number if self.width == 1 else f"<{self.width} x {self.number}>"
+        self.integer = f"i{bits}" if self.width == 1 else f"<{self.width} x i{bits}>"
+        self.suffix = f"f{bits}" if self.width == 1 else f"v{self.width}f{bits}"
 
     def name(self) -> str:
         self._count += 1
@@ -86,12 +98,14 @@ class Writer:
 
     def const(self, x: float) -> str:
         """A known number in all lanes."""
-        return (
-            number(x) if self.width == 1 else f"<{', '.join([f'double {number(x)}'] * self.width)}>"
-        )
+        text = number(float(np.float32(x)) if self.single else x)
+        if self.width == 1:
+            return text
+        return f"<{', '.join([f'{self.number} {text}'] * self.width)}>"
 
     def whole(self, x: int) -> str:
-        return str(x) if self.width == 1 else f"<{', '.join([f'i64 {x}'] * self.width)}>"
+        one = f"i{8 * self.bytes} {x}"
+        return str(x) if self.width == 1 else f"<{', '.join([one] * self.width)}>"
 
     def binary(self, op: str, a: str, b: str) -> str:
         return self.put(f"{op} {self.vector} {a}, {b}")
@@ -115,28 +129,33 @@ class Writer:
         return self.put(f"fneg {self.vector} {a}")
 
     def splat(self, scalar: str) -> str:
-        """A double in all lanes."""
+        """A number in all lanes."""
         if self.width == 1:
             return scalar
-        first = self.put(f"insertelement {self.vector} poison, double {scalar}, i64 0")
+        first = self.put(f"insertelement {self.vector} poison, {self.number} {scalar}, i64 0")
         return self.put(
             f"shufflevector {self.vector} {first}, {self.vector} poison, <{self.width} x i32> "
             "zeroinitializer"
         )
 
     def sine_cosine(self, x: str) -> tuple[str, str]:
-        """Sine and cosine of |x| < ANGLE_LIMIT: reduced by multiples of pi/2, two polynomials."""
-        shifted = self.multiply_add(x, self.const(0.63661977236758134308), self.const(_ROUND))
-        k = self.binary("fsub", shifted, self.const(_ROUND))
+        """Sine and cosine of |x| < angle_limit: reduced by multiples of pi/2, two polynomials."""
+        parts, of_sine, of_cosine, up = (
+            (_SINGLE_PI_2, _SINGLE_SIN, _SINGLE_COS, _SINGLE_ROUND)
+            if self.single
+            else (_PI_2, _SIN, _COS, _ROUND)
+        )
+        shifted = self.multiply_add(x, self.const(0.63661977236758134308), self.const(up))
+        k = self.binary("fsub", shifted, self.const(up))
         bits = self.put(f"bitcast {self.vector} {shifted} to {self.integer}")
         minus_k = self.negated(k)
         r = x
-        for part in _PI_2:
+        for part in parts:
             r = self.multiply_add(minus_k, self.const(part), r)
         z = self.binary("fmul", r, r)
-        s = self._polynomial(z, _SIN)
+        s = self._polynomial(z, of_sine)
         s = self.multiply_add(self.binary("fmul", z, r), s, r)
-        c = self.multiply_add(z, self._polynomial(z, _COS), self.const(-0.5))
+        c = self.multiply_add(z, self._polynomial(z, of_cosine), self.const(-0.5))
         c = self.multiply_add(z, c, self.const(1.0))
         odd = self.put(
             f"trunc {self.integer} {bits} to {'i1' if self.width == 1 else f'<{self.width} x i1>'}"
@@ -184,7 +203,7 @@ class Writer:
         if ahead:
             quadrant = self.put(f"add {self.integer} {quadrant}, {self.whole(ahead)}")
         bit = self.put(f"and {self.integer} {quadrant}, {self.whole(2)}")
-        sign = self.put(f"shl {self.integer} {bit}, {self.whole(62)}")
+        sign = self.put(f"shl {self.integer} {bit}, {self.whole(8 * self.bytes - 2)}")
         bits = self.put(f"bitcast {self.vector} {x} to {self.integer}")
         turned = self.put(f"xor {self.integer} {bits}, {sign}")
         return self.put(f"bitcast {self.integer} {turned} to {self.vector}")
@@ -198,6 +217,7 @@ class Writer:
         """The entries of a table, which is part of the code's own memory, at whole numbers; what is
         beyond its ends, or no number, takes the end.
         """
+        assert not self.single, "tables are made of doubles"
         name, size = f"@table.{table.digest}", len(table)
         if name not in self._tables:
             self._tables.add(name)

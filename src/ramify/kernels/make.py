@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Unrolled
 from ramify.codegen.kernel import Kernel, KernelPlan
+from ramify.codegen.single_kernel import SingleKernel
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
@@ -57,6 +58,29 @@ def kernel(
         if found is not None
         else robot.memo.setdefault(key, make_kernel(robot, name, tier, which, parameters))
     )
+
+
+def single_kernel(robot: Robot, name: str) -> SingleKernel:
+    """The kernel of an algorithm in single precision."""
+    key = f"{name}/single"
+    found: SingleKernel | None = robot.memo.get(key)
+    if found is not None:
+        return found
+    exact = kernel(robot, name)
+    algorithm = algorithm_of(robot, name)
+    reasons = {
+        "the robot has loops; ask model.tree, its loops opened": bool(robot.loops),
+        "the robot is too large, or there is no compiler": not unrolls(
+            robot, any(p.per == "pair" for p in algorithm.outputs)
+        ),
+    }
+    for reason, holds in reasons.items():
+        if holds:
+            raise RamifyError(f"{name} has no kernel in single precision: {reason}")
+    layout = algorithm.layout(robot) if algorithm.layout else ()
+    starts = tuple(i for i, _ in robot.layout.balls)
+    made = SingleKernel(exact, kernel_key(robot, name, (), layout), starts)
+    return robot.memo.setdefault(key, made)
 
 
 def algorithm_of(model: Robot, name: str) -> Algorithm:

@@ -1,0 +1,137 @@
+"""Kernels in single precision, for batches: twice the lanes and half the memory.
+
+The same text, straight-line, in 32-bit numbers. What it flags (a number that is not finite, an
+angle beyond its sine's range of a thousand radians, a quaternion that is not of unit length) is
+computed again in double precision, which also finds the words for an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ramify.codegen.backend import function_of, pointers
+from ramify.codegen.compile import compiled
+from ramify.codegen.kernel import Kernel
+from ramify.codegen.target import CpuTarget, host
+from ramify.codegen.thread_pool import available, pool
+from ramify.codegen.threads import Cost, threads, whole
+from ramify.codegen.unrolled import unrolled_ir
+from ramify.core.arrays import real
+from ramify.core.errors import StateError
+
+Singles = NDArray[np.float32]
+_NAME: Final = "single"
+
+
+class SingleKernel:
+    """``k(*inputs, out=None, threads=None)``: inputs (..., size) broadcast against each other and
+    become float32, results are float32. Use batches: fewer states than lanes take as long as all.
+    """
+
+    def __init__(self, exact: Kernel, fingerprint: str, quaternions: Sequence[int]) -> None:
+        self.exact, self.name = exact, exact.name
+        self._fingerprint, self._quaternions = fingerprint, quaternions
+        self._target = host().in_single()
+        self._made = compiled(lambda: self.llvm_ir, _NAME, self._target, f"single {fingerprint}")
+        self._run: Callable[..., int] = function_of(self._made.address, 2)
+        self._cost = Cost(exact._plan.cost_ns)
+
+    @property
+    def llvm_ir(self) -> str:
+        """LLVM text for this machine's vector width."""
+        target: CpuTarget = self._target
+        program = self.exact.program
+        body, declarations = unrolled_ir(program, target, _NAME, self._quaternions)
+        return "\n".join([*sorted(declarations), body, ""])
+
+    def __repr__(self) -> str:
+        return f"{self.exact!r}, in single precision"
+
+    def __call__(self, *inputs: ArrayLike, out: Any = None, threads: int | None = None) -> Any:
+        plan, lanes = self.exact._plan, self._target.width
+        if len(inputs) != len(plan.inputs):
+            return self.exact(*inputs)  # which says what is missing
+        arrays = [
+            x if isinstance(x, np.ndarray) and x.dtype == np.float32 else _single(p.name, x)
+            for x, p in zip(inputs, plan.inputs, strict=True)
+        ]
+        for x, p in zip(arrays, plan.inputs, strict=True):
+            if x.shape[x.ndim - len(p.shape) :] != p.shape:
+                return self.exact(*inputs)
+        ranks = [x.shape[: x.ndim - len(p.shape)] for x, p in zip(arrays, plan.inputs, strict=True)]
+        lead = self.exact._batch(ranks)
+        states = math.prod(lead)
+        rows: list[Singles] = [
+            np.ascontiguousarray(np.broadcast_to(x, lead + p.shape)).reshape(states, p.size)
+            for x, p in zip(arrays, plan.inputs, strict=True)
+        ]
+        if plan.locks:
+            plan.check(rows[0].astype(np.float64))
+        results = self._room(out, lead)
+        if any(np.may_share_memory(a, b) for a in results for b in rows):
+            raise StateError(f"{self.name}: out shares memory with an input; give a separate array")
+        flat = [r.reshape(states, p.size) for r, p in zip(results, plan.outputs, strict=True)]
+        if 0 < states < lanes:  # repeat the first state in the lanes that are left
+            padded = [np.concatenate([r, np.repeat(r[:1], lanes - states, axis=0)]) for r in rows]
+            found = [np.empty((lanes, f.shape[1]), dtype=np.float32) for f in flat]
+            flags = self._run(lanes, pointers(padded, 0), pointers(found, 0))
+            for f, part in zip(flat, found, strict=True):
+                f[:] = part[:states]
+        else:
+            flags = self._shared(rows, flat, threads) if states else 0
+        if flags:
+            self._exactly(rows, flat)
+        if out is not None:
+            return out
+        scalars = [r if r.ndim else r[()] for r in results]
+        return scalars[0] if len(scalars) == 1 else tuple.__new__(plan.answer, scalars)
+
+    def _room(self, out: Any, lead: tuple[int, ...]) -> list[Singles]:
+        ports = self.exact._plan.outputs
+        shapes = [lead + p.shape for p in ports]
+        if out is None:
+            return [np.empty(shape, dtype=np.float32) for shape in shapes]
+        given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
+        fit = len(given) == len(ports) and all(
+            isinstance(a, np.ndarray)
+            and a.dtype == np.float32
+            and a.shape == shape
+            and a.flags.carray
+            for a, shape in zip(given, shapes, strict=False)
+        )
+        if not fit:
+            wanted = ", ".join(map(str, shapes))
+            raise StateError(
+                f"{self.name}: out must be writable C-contiguous float32 arrays of shape {wanted}"
+            )
+        return given
+
+    def _shared(self, rows: list[Singles], flat: list[Singles], count: int | None) -> int:
+        """The flags of a batch, which threads share where it pays."""
+        states, lanes = len(rows[0]), self._target.width
+        count = threads() if count is None else whole(count, "threads=")
+        if self._cost.pieces(states, count) > 1 and available():
+            chunk = max(2, min(256, states // (8 * count)) // lanes) * lanes
+            found = pool().share(rows, flat, chunk, count - 1, self._made.address)
+            if found is not None:
+                return found[0]
+        return int(self._run(states, pointers(rows, 0), pointers(flat, 0)))
+
+    def _exactly(self, rows: list[Singles], flat: list[Singles]) -> None:
+        """In double precision, or an error that names the number."""
+        given = [
+            r.astype(np.float64).reshape(-1, *p.shape)
+            for r, p in zip(rows, self.exact._plan.inputs, strict=True)
+        ]
+        found = self.exact(*given)
+        for f, x in zip(flat, found if isinstance(found, tuple) else (found,), strict=True):
+            f[:] = np.reshape(x, f.shape)
+
+
+def _single(name: str, x: ArrayLike) -> Singles:
+    return np.asarray(real(name, x), dtype=np.float32)
