@@ -13,6 +13,7 @@ import pinocchio as pin
 from measure import Bench
 from programs import Pinocchio, random_states
 from report import Table, duration, ratio
+from tables import STATES
 from timing import Array, Call, fastest, relative_error
 
 import ramify as rf
@@ -173,6 +174,41 @@ def matrices(bench: Bench) -> None:
             table.add(title, duration(ours), duration(times["peer"]), ratio(gain), shown)
             floor = MATRIX_FLOORS[name].get(robot)
             bench.at_least(f"batch, {title}: times faster than Pinocchio", gain, floor)
+    bench.show(table)
+
+
+def lighter(bench: Bench) -> None:
+    """Batches with fewer bytes: single precision, and the inertia matrix as a triangle."""
+    table = Table(
+        f"Fewer bytes, batch of {STATES} states, one thread",
+        ("robot, algorithm", "double", "lighter", "gain", "error"),
+        "Time per state. Forward and inverse dynamics in single precision (*error*: of a column, "
+        "in units of its largest number); M as a packed triangle, in double precision.",
+    )
+    for robot in models.CHOSEN:
+        model = models.real(robot)
+        q, v, x = random_states(model, STATES)
+        for name in ("forward_dynamics", "inverse_dynamics", "mass_matrix"):
+            given = (q,) if name == "mass_matrix" else (q, v, x)
+            full, single = model.kernel(name, "unrolled"), name != "mass_matrix"
+            light = (
+                model.kernel(name, dtype="float32")
+                if single
+                else model.kernel("mass_matrix_packed", "unrolled")
+            )
+            few = [a.astype(np.float32) for a in given] if single else list(given)
+            exact, found = full(*(a.astype(np.float64) for a in few)), light(*few)
+            low = np.tril_indices(model.nv)
+            wanted = exact if single else exact[:, *low]
+            error = float((np.abs(found - wanted).max(0) / np.abs(wanted).max(0).clip(1e-9)).max())
+            names = {"full": full, "light": light, "given": given, "few": few}
+            names |= {"a": np.empty_like(exact), "b": np.empty_like(found)}
+            texts = {"full": "full(*given, out=a)", "light": "light(*few, out=b)"}
+            times = timed(texts, names, bench.effort.seconds)
+            title = f"{robot} ({model.nv}), {name.replace('_', ' ')}"
+            shown = [duration(times[k] / STATES) for k in texts]
+            gain = times["full"] / times["light"]
+            table.add(title, *shown, ratio(gain), bench.verdict(error, 1e-3))
     bench.show(table)
 
 

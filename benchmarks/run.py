@@ -50,7 +50,9 @@ def main() -> int:
         rf.threads(1)
         bench.robots()
         bench.questions()
-        for part in (calls.controllers, calls.filled, calls.loops, calls.matrices, calls.shared):
+        for part in (calls.controllers, calls.filled, calls.loops, calls.matrices):
+            part(bench)
+        for part in (calls.lighter, calls.shared):
             part(bench)
         for part in (runs.fixed_steps, runs.adaptive, runs.fixed_costs, runs.policies):
             part(bench)

@@ -296,3 +296,12 @@ def test_without_llvm_numpy_answers_and_says_so_once(no_llvm: str) -> None:
         check=True,
     )
     assert run.stdout.split() == (["numpy", "1"] if no_llvm else ["rolled", "0"])
+
+
+def test_the_packed_triangle_is_that_of_the_matrix() -> None:
+    model = rf.load("planar_biped")
+    q = np.stack([model.random(seed)[0] for seed in range(9)])
+    low = np.tril_indices(model.nv)
+    for tier in ("unrolled", "rolled", "numpy"):
+        M = model.kernel("mass_matrix", tier)(q)
+        assert np.array_equal(model.kernel("mass_matrix_packed", tier)(q), M[:, *low])

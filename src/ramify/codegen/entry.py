@@ -185,9 +185,9 @@ class _EntryWriter:
         self.fork(self.put(f"and i1 {only}, {word}"), "look", "fallback")
         self.label("look")
         self.do(f"%given = phi ptr [null, %named], [{given}, %options]")
-        given = [self._input(i) for i in range(n)]
-        rank, dims = given[0][0], [d for _, d in given]
-        self.need(*(self.put(f"icmp eq i32 {r}, {rank}") for r, _ in given))
+        looked = [self._input(i) for i in range(n)]
+        rank, dims = looked[0][0], [d for _, d in looked]
+        self.need(*(self.put(f"icmp eq i32 {r}, {rank}") for r, _ in looked))
         cases = [
             f"i32 {i}, label %{name}"
             for i, name, there in ((1, "one", single), (2, "many", batch))

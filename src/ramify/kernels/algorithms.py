@@ -229,6 +229,13 @@ _ROWS: Final = (
         lambda tree, q: (inertia_matrix.mass_matrix(tree, q),),
     ),
     Algorithm(
+        "mass_matrix_packed",
+        _in("q"),
+        (Argument("I", "pair", 1),),
+        lambda tree, q: (inertia_matrix.mass_matrix(tree, q),),
+        layout=layouts.triangle("I"),
+    ),
+    Algorithm(
         "udu",
         _in("q"),
         (Argument("U", "pair", 1), Argument("D", "link", 1)),

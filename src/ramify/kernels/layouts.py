@@ -79,6 +79,17 @@ def columns(name: str, count: int) -> LayoutOf:
     return layout
 
 
+def triangle(name: str) -> LayoutOf:
+    """The lower triangle of a matrix, row by row."""
+
+    def layout(robot: Robot) -> tuple[Arranged, ...]:
+        n = robot.nv
+        places = tuple(n * i + j for i in range(n) for j in range(i + 1))
+        return (Arranged(Port(name, (len(places),)), 0, places),)
+
+    return layout
+
+
 def factors(U: str, D: str) -> LayoutOf:
     """A triangular and a diagonal matrix from a matrix and a list."""
 
