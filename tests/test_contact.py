@@ -474,7 +474,9 @@ def test_the_centre_of_pressure_is_the_zero_moment_point(quadruped: rf.Model) ->
 def test_a_function_as_controller_meets_the_same_ground(quadruped: rf.Model) -> None:
     """Without compiled right-hand side, alone and in batches."""
     q, v = near_ground(quadruped, 5)
-    options: dict[str, Any] = {"steps": 20, "dt": 1e-4, "ground": HuntCrossley()}
+    options: dict[str, Any] = {
+        "steps": 20, "dt": 1e-4, "ground": HuntCrossley(), "method": "rk4",
+    }  # fmt: skip
     compiled = rf.rollout(quadruped, q, v, **options)
     called = rf.rollout(quadruped, q, v, **options, control=lambda t, q, v: np.zeros_like(v))
     assert np.allclose(called.v, compiled.v, rtol=0.0, atol=1e-8)
@@ -503,7 +505,7 @@ def test_4096_quadrupeds_roll_out_compiled(
     q[:, 6:] += 0.2 * rng.normal(size=(4096, 12))
     found = rf.rollout(quadruped, q, np.zeros((4096, 18)), steps=50, dt=1e-3, ground=ground)
     assert np.isfinite(found.q).all()
-    one = rf.simulate(quadruped, 0.05, q[17], ground=ground, method="rk4", step=1e-3, dt_out=0.05)
+    one = rf.simulate(quadruped, 0.05, q[17], ground=ground, step=1e-3, dt_out=0.05)
     assert np.allclose(found.q[17], one.q[-1], rtol=0.0, atol=1e-9)
 
 
@@ -551,10 +553,11 @@ def test_steps_too_long_for_the_ground_are_warned_of() -> None:
         points=["leg1_toe", "leg1_heel", "leg2_toe", "leg2_heel"],
     )
     q = raised(model, 1.251)
-    fine = rf.rollout(model, q, np.zeros(12), steps=2000, dt=2.5e-5, ground=ground, damping=0.02)
+    options: dict[str, Any] = {"ground": ground, "damping": 0.02, "method": "rk4"}
+    fine = rf.rollout(model, q, np.zeros(12), steps=2000, dt=2.5e-5, **options)
     assert np.abs(fine.v).max() < 0.02
     with pytest.warns(RuntimeWarning, match="needs steps below 3.*e-05 s"):
-        coarse = rf.rollout(model, q, np.zeros(12), steps=500, dt=1e-4, ground=ground, damping=0.02)
+        coarse = rf.rollout(model, q, np.zeros(12), steps=500, dt=1e-4, **options)
     assert np.abs(coarse.v).max() > 0.5
     with pytest.warns(RuntimeWarning, match="semi_implicit_euler in steps of 0.0002 s"):
         rf.simulate(model, 0.0002, q, ground=ground, method="semi_implicit_euler", step=2e-4)

@@ -172,7 +172,7 @@ def test_accelerations_of_machines(name: str) -> None:
     ("name", "method"),
     [
         *((name, method) for name in MACHINES[:3] for method in ("rk4", "semi_implicit_euler")),
-        ("ground", "implicit_euler"),
+        ("ground", "implicit_extrapolation"),
     ],
 )
 def test_steps_are_those_of_a_rollout(name: str, method: str) -> None:

@@ -68,7 +68,8 @@ def test_momentum_is_conserved_in_the_air(rhombus: rf.Model, start: np.ndarray) 
 def test_a_rollout_takes_the_same_way(rhombus: rf.Model, start: np.ndarray) -> None:
     r = rf.simulate(rhombus, 0.4, start, ground="firm", rtol=1e-10, atol=1e-12)
     end = rf.rollout(
-        rhombus, np.stack([start] * 3), np.zeros(rhombus.nv), steps=1600, dt=2.5e-4, ground="firm"
-    )
+        rhombus, np.stack([start] * 3), np.zeros(rhombus.nv), steps=1600, dt=2.5e-4, ground="firm",
+        method="rk4",
+    )  # fmt: skip
     assert np.abs(end.q - r.q[-1]).max() < 1e-4
     assert np.asarray(rhombus.constraints(end.q).gap).max() < 1e-12

@@ -249,28 +249,15 @@ def stiff() -> Model:
     return b.model()
 
 
-def test_implicit_joints_have_second_order_and_survive_stiff_damping() -> None:
-    m = stiff()
-    start = {"q0": [-0.1, 0.3, 0.2], "v0": [0.5, 0.0, 0.0]}
-    exact = rf.simulate(m, 0.5, method="radau", rtol=1e-10, atol=1e-12, **start)
-    errors = []
-    for step in (4e-3, 2e-3, 1e-3):
-        r = rf.simulate(m, 0.5, method="implicit_joints", step=step, dt_out=0.02, **start)
-        errors.append(np.abs(r.q[-1] - exact.q[-1]).max())
-    assert errors[0] < 2e-3
-    assert errors[1] < errors[0] / 2.5
-    assert errors[2] < errors[1] / 2.5
-
-
 def test_an_unstable_explicit_step_is_warned_of_and_not_the_default() -> None:
     m = stiff()
     r = rf.simulate(m, 0.05, step=1e-3)
-    assert r.options["method"] == "implicit_joints"
+    assert r.options["method"] == "implicit_extrapolation"
     assert rf.simulate(m, 0.01, step=1e-5).options["method"] == "rk4"
     with pytest.warns(
-        RuntimeWarning, match="a step of 0.001 s is too long for rk4.*implicit_joints"
+        RuntimeWarning, match="a step of 0.001 s is too long for rk4.*implicit_extrapolation"
     ):
-        rf.rollout(m, np.zeros(3), np.zeros(3), steps=1, dt=1e-3)
+        rf.rollout(m, np.zeros(3), np.zeros(3), steps=1, dt=1e-3, method="rk4")
     with pytest.warns(RuntimeWarning, match="too long for euler"):
         rf.simulate(m, 0.01, method="euler", step=1e-3)
 
@@ -319,17 +306,6 @@ def test_servo_gains_that_make_a_step_unstable_are_warned_of() -> None:
     servo = rf.control.PD(rf.motion.Hold([0.0]), kp=FAST, kd=0.0)
     with pytest.warns(RuntimeWarning, match="too long for rk4"):
         rf.rollout(wheel(), np.zeros(1), np.zeros(1), dt=0.7e-3, steps=1, control=servo)
-
-
-def test_implicit_joints_are_second_order_on_smooth_motion_too() -> None:
-    m = rf.load("kuka_kr5")
-    v0 = np.full(6, 0.5)
-    exact = rf.simulate(m, 0.5, v0=v0, **TIGHT).q[-1]
-    errors = [
-        np.abs(rf.simulate(m, 0.5, v0=v0, method="implicit_joints", step=h).q[-1] - exact).max()
-        for h in (4e-3, 2e-3)
-    ]
-    assert 3.4 < errors[0] / errors[1] < 4.6
 
 
 def test_scenarios_carry_the_switches(tmp_path: Path) -> None:

@@ -54,6 +54,10 @@ def export(
             help="With fmu: compile for these, such as x86_64-windows; by default for this one.",
         ),
     ] = None,
+    step: Annotated[
+        str | None,
+        Parameter(help="With C: also a step of this fixed-step method, on the ground if given."),
+    ] = None,
     out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("."),
     force: Annotated[bool, Parameter(negative="", help="Replace files that exist.")] = False,
     settings: Settings = None,
@@ -76,6 +80,8 @@ def export(
         return
     if format == "yaml" and ground is not None:
         raise SimulationError("--ground belongs to --format c: a robot file has no ground")
+    if format != "c" and step is not None:
+        raise SimulationError("--step belongs to --format c")
     if format == "yaml":
         from ramify.files.robot_writer import to_yaml
 
@@ -92,6 +98,14 @@ def export(
                 kernel(m, ground, "contact_forces").program,
                 kernel(m, ground, "contact_dynamics").program,
             ]
+        if step is not None:
+            from ramify.interop.step_text import step_program
+            from ramify.sim.integrators import scheme_of
+            from ramify.sim.make_field import make_field
+
+            scheme = scheme_of(step)
+            field = make_field(m, ground=ground, implicit=scheme.implicit, counted=False)
+            programs.append(step_program(field, scheme))
         header, source = c_library(programs, m.name, stem)
         texts |= {out / f"{stem}.h": header, out / f"{stem}.c": source}
     _refuse_present(list(texts), force)

@@ -228,7 +228,9 @@ class _Backward(StepWriter):
             port, position = name
             if port == 1:
                 return self._load(at, str(position))
-            return weights[position] if port == last else other(name[1] if port == 2 else -1)
+            return (
+                weights[position] if port == last else other(position if port == 2 else ~position)
+            )
 
         values = emit(self.w, program.graph, nodes, symbol, self.audit.angle)
         return [values[node] for node in nodes]
@@ -244,8 +246,13 @@ class _Backward(StepWriter):
         now = w.splat(self._within(time, self._coefficient("c", stage)))
         weights = [self._load("rates", str(i), stage) for i in range(n)]
 
+        length = self._length(stage)
+
         def other(position: int) -> str:
-            return now if position < 0 else self._table(step, position)
+            """An entry of u, or of the times: ~0 now, ~1 the length of an implicit step."""
+            if position >= 0:
+                return self._table(step, position)
+            return now if position == ~0 else length
 
         found = self._run(self.programs.field_adjoint, other, what, weights)
         for i, value in enumerate(found[:n]):

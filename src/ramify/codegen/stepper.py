@@ -28,8 +28,8 @@ from ramify.trace.program import Program
 @dataclass(frozen=True)
 class Scheme:
     """An explicit Runge-Kutta scheme (rows of a, weights b, nodes c), or with ``kick``
-    semi-implicit Euler: velocities first. ``implicit``: the accelerations it is given are those of
-    an implicit step.
+    semi-implicit Euler: velocities first. ``lengths``: of an implicit scheme, whose rates are those
+    of a linearly implicit step, the length of the step of each stage, as a share of the whole.
     """
 
     name: str
@@ -37,7 +37,11 @@ class Scheme:
     b: tuple[float, ...]
     c: tuple[float, ...]
     kick: bool = False
-    implicit: bool = False
+    lengths: tuple[float, ...] = ()
+
+    @property
+    def implicit(self) -> bool:
+        return bool(self.lengths)
 
     @property
     def stages(self) -> int:
@@ -48,8 +52,10 @@ class Scheme:
         """The largest step times rate of decay at which the scheme damps (along the negative real
         axis): where |R(-x)| = 1, R(z) = 1 + z b'(1 - z A)^-1 1.
         """
+        if self.implicit:
+            return math.inf
         if self.kick:
-            return math.inf if self.implicit else 2.0
+            return 2.0
 
         def grows(x: float) -> bool:
             k: list[float] = []
@@ -90,8 +96,9 @@ def stepper_ir(
     name: str,
     closing: Program | None = None,
 ) -> tuple[str, set[str]]:
-    """LLVM text. ``program``: (t, y, u) -> y'; ``position`` (for semi-implicit Euler): y with new
-    velocities -> rates of the coordinates; ``closing``: (t, y) -> y, done after each step.
+    """LLVM text. ``program``: (t, y, u) -> y', t being [t, h] for an implicit scheme; ``position``
+    (for semi-implicit Euler): y with new velocities -> rates of the coordinates; ``closing``:
+    (t, y) -> y, done after each step.
     """
     return StepWriter(program, position, layout, scheme, target, closing).function(name)
 
@@ -168,11 +175,13 @@ class StepWriter:
             "a": [x for row in rows for x in row],
             "b": list(self.scheme.b),
             "c": list(self.scheme.c),
+            "lengths": list(self.scheme.lengths),
         }
         return [
             f"@scheme.{key} = private constant [{len(xs)} x double] "
             f"[{', '.join(f'double {number(x)}' for x in xs)}]"
             for key, xs in flat.items()
+            if xs
         ]
 
     # ---- memory ----
@@ -273,16 +282,24 @@ class StepWriter:
             )
         what = "stage" if self.scheme.stages > 1 else "y"
         now = w.splat(self._within(time, self._coefficient("c", stage)))
+        length = self._length(stage)
 
         def symbol(name: tuple[int, int]) -> str:
             port, position = name
             if port == 0:
-                return now
+                return length if position else now
             return self._load(what, str(position)) if port == 1 else self._table(step, position)
 
         values = emit(w, self.program.graph, self.program.results[0], symbol, self.audit.angle)
         for i, node in enumerate(self.program.results[0]):
             self._store("rate", str(i), values[node], stage)
+
+    def _length(self, stage: str) -> str:
+        """The length of the step that a stage of an implicit scheme takes."""
+        if not self.scheme.implicit:
+            return ""
+        w = self.w
+        return w.splat(w.put(f"fmul double %dt, {self._coefficient('lengths', stage)}"))
 
     def _within(self, time: str, node: str) -> str:
         """The time of a stage that is ``node`` steps after the step's start, inside the step."""

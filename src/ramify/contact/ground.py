@@ -23,7 +23,7 @@ from ramify.core.scalar import Scalar, atan2, select, sqrt
 from ramify.core.spatial import Vec3
 from ramify.documents.forms import NameList
 from ramify.documents.kinds import OneOf, Registry, check_numbers, key
-from ramify.dynamics.contact_points import Resistance
+from ramify.dynamics.implicit import Resistance
 from ramify.model.robot import Robot
 
 LAWS: Final[Registry[Ground]] = Registry("ground", key="law", optional=True, besides=("chosen",))

@@ -14,7 +14,7 @@ from ramify.core.messages import near
 from ramify.core.records import flatten, ships_with_ramify
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Vec3
-from ramify.dynamics.contact_points import contact_dynamics, contact_wrenches, implicit_dynamics
+from ramify.dynamics.contact_points import contact_dynamics, contact_wrenches
 from ramify.dynamics.tree import tree_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
@@ -28,8 +28,8 @@ What = Literal["contact_forces", "contact_dynamics"]
 class ContactText:
     """The contact of a model with a ground that is fitted to it.
 
-    ``names`` and ``bodies`` say which points touch, in the order of the bodies. q has ``nq``
-    entries, v and tau ``nv``.
+    ``names`` and ``bodies`` say which points touch, in the order of the bodies; ``points`` has for
+    every link those in its frame. q has ``nq`` entries, v and tau ``nv``.
     """
 
     def __init__(self, model: Robot, ground: Ground) -> None:
@@ -42,7 +42,7 @@ class ContactText:
         for _, b, place in chosen:
             k = model.skeleton.last[b]
             links[k].append(model.skeleton.links[k].seat.point(Vec3(*place)))
-        self._points = [tuple(points) for points in links]
+        self.points = [tuple(points) for points in links]
         self._tree = tree_of(model)
 
     @property
@@ -53,7 +53,7 @@ class ContactText:
     @cached_property
     def fingerprint(self) -> str:
         """All that the contact adds to what the robot's own fingerprint says."""
-        return digest(repr(self.ground), repr(self._points))
+        return digest(repr(self.ground), repr(self.points))
 
     def _law_print(self, program: Callable[[], Program]) -> str:
         """The fingerprint; of a law written elsewhere, which may change while its repr does not,
@@ -72,21 +72,8 @@ class ContactText:
         """
         own_q, own_v = self._columns(q, v)
         a, felt = contact_dynamics(
-            self._tree, own_q, own_v, list(tau), self._points, self.ground.reaction
+            self._tree, own_q, own_v, list(tau), self.points, self.ground.reaction
         )
-        return list(a), [r for rs in felt for r in rs]
-
-    def implicit_dynamics(
-        self, q: Scalars, v: Scalars, tau: Scalars, rotors: Scalars, h: float
-    ) -> tuple[list[Scalar], list[Reaction]]:
-        """The same for a linearly implicit step of h seconds; rotors (nv): inertia that the step
-        adds to the joints.
-        """
-        own_q, own_v = self._columns(q, v)
-        a, felt = implicit_dynamics(
-            self._tree, own_q, own_v, list(tau), self._points, self.ground.reaction,
-            self.ground.resistance, list(rotors), h,
-        )  # fmt: skip
         return list(a), [r for rs in felt for r in rs]
 
     def reactions(self, q: Scalars, v: Scalars) -> tuple[list[Vec3], list[Reaction], list[Scalar]]:
@@ -96,7 +83,7 @@ class ContactText:
         """
         own_q, own_v = self._columns(q, v)
         moving, felt, wrenches = contact_wrenches(
-            self._tree, own_q, own_v, self._points, self.ground.reaction
+            self._tree, own_q, own_v, self.points, self.ground.reaction
         )
         return (
             [p for items in moving for p, _ in items],

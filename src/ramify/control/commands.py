@@ -14,6 +14,7 @@ from ramify.core.errors import StateError
 from ramify.core.messages import near
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
+from ramify.drives.actuators import Driving
 from ramify.drives.machine_forces import actuator_text
 from ramify.model.driven import Driven
 from ramify.model.robot import Robot
@@ -87,11 +88,15 @@ class Commands(Controller):
         self, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars
     ) -> ControlForces:
         """(tau, dz/dt): joint forces (nv) of the actuators, and the rates of their activations."""
-        given = dict(self.commands)
-        u = [given.get(a.name, 0.0) for a in robot.model.actuators]
-        u = [x.text(t)[0][0] if isinstance(x, Trajectory) else x for x in u]
-        found = actuator_text(robot.model)(q, v, u, z)
+        found = self.driving(robot.model, t, q, v, z)
         return found.tau, found.rates
+
+    def driving(self, model: Robot, t: Scalar, q: Scalars, v: Scalars, z: Scalars) -> Driving:
+        """What the actuators do under their commands."""
+        given = dict(self.commands)
+        u = [given.get(a.name, 0.0) for a in model.actuators]
+        u = [x.text(t)[0][0] if isinstance(x, Trajectory) else x for x in u]
+        return actuator_text(model)(q, v, u, z)
 
     def law(
         self, robot: RobotText, driven: Driven, t: Scalar, q: Scalars, v: Scalars, z: Scalars

@@ -10,7 +10,7 @@ from functools import cached_property
 from ramify.codegen.cache_keys import digest
 from ramify.core.scalar import Scalar, floor, given, select
 from ramify.drives.passive import PassiveText
-from ramify.drives.places import Places, times
+from ramify.drives.places import Places, Row, times
 from ramify.drives.transmission import reach
 from ramify.model.machine import ANY, Actuator, Range
 from ramify.model.robot import Robot
@@ -20,11 +20,16 @@ Scalars = Sequence[Scalar]
 
 @dataclass
 class Driving:
-    """Joint forces tau (nv), the force of each actuator, and the rates of the activations."""
+    """Joint forces tau (nv), the force of each actuator, and the rates of the activations; of each
+    actuator the row of its transmission, and the stiffness and damping of its force along it.
+    """
 
     tau: list[Scalar]
     force: list[Scalar]
     rates: list[Scalar]
+    rows: list[Row]
+    stiffness: list[Scalar]
+    damping: list[Scalar]
 
 
 class ActuatorText:
@@ -54,7 +59,9 @@ class ActuatorText:
         places = Places(self.robot, q) if spatial else None
         forces: list[Scalar] = []
         rates: list[Scalar] = []
-        rows = []
+        rows: list[Row] = []
+        stiffness: list[Scalar] = []
+        damping: list[Scalar] = []
         waiting = iter(activation)
         for a, u in zip(self.actuators, command, strict=True):
             u = clamped(u, a.command)
@@ -70,14 +77,19 @@ class ActuatorText:
             speed = times(found.row, v)
             gain = _affine(a.gain, found.length, speed)
             forces.append(gain * x + _affine(a.bias, found.length, speed))
+            stiffness.append(-(a.gain[1] * x + a.bias[1]))
+            damping.append(-(a.gain[2] * x + a.bias[2]))
             rows.append(found.row)
         self._tendon_limits(forces)
+        free = [within(f, a.force) for f, a in zip(forces, self.actuators, strict=True)]
         forces = [clamped(f, a.force) for f, a in zip(forces, self.actuators, strict=True)]
         tau: list[Scalar] = [0.0] * self.robot.nv
         for f, row in zip(forces, rows, strict=True):
             for k, x in row.items():
                 tau[k] = tau[k] + x * f
-        return Driving(self.limited(self._lifted(tau, q)), forces, rates)
+        stiffness = [x * k for x, k in zip(free, stiffness, strict=True)]
+        damping = [x * d for x, d in zip(free, damping, strict=True)]
+        return Driving(self.limited(self._lifted(tau, q)), forces, rates, rows, stiffness, damping)
 
     def _next(self, a: Actuator, w: Scalar, u: Scalar, rate: Scalar) -> Scalar:
         if a.activation == "filterexact":
@@ -127,6 +139,13 @@ def clamped(x: Scalar, bounds: Range) -> Scalar:
     low, high = bounds
     x = x if high == math.inf else select(x > high, high, x)
     return x if low == -math.inf else select(x < low, low, x)
+
+
+def within(x: Scalar, bounds: Range) -> Scalar:
+    """1 where x is within the bounds, else 0: a force at its limit does not change."""
+    low, high = bounds
+    inside: Scalar = 1.0 if high == math.inf else select(x < high, 1.0, 0.0)
+    return inside if low == -math.inf else select(x > low, inside, 0.0)
 
 
 def _affine(law: tuple[float, float, float], length: Scalar, speed: Scalar) -> Scalar:

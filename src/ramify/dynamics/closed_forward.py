@@ -184,13 +184,14 @@ def forward_dynamics(
     rate: float = 0.0,
     weight: float = 0.0,
     drives: Mapping[int, Scalar] | None = None,
+    laden: Tree | None = None,
 ) -> tuple[list[Scalar], list[Scalar]]:
     """(a, lambda): accelerations under joint forces tau and external wrenches in the links' frames,
     and the multipliers.
 
     rate (1/s): Baumgarte's stabilisation, c = J' v + 2 rate J v + rate^2 phi. weight (kg): not zero
     where I is singular. drives: links whose accelerations are given; each is one more constraint,
-    whose multiplier is the force that drives it.
+    whose multiplier is the force that drives it. laden: the tree with inertia that a step adds.
     """
     x = displacements(tree, q)
     moving = motions(tree, x, v, tree.each(lambda link: 0.0))
@@ -202,14 +203,14 @@ def forward_dynamics(
         rows.append(Constraint(0.0, 0.0, {k: 1.0}, -a, 1.0, len(loops) + i, forces={k: 1.0}))
     c = [row.bias + _stabilised(row, v, rate) for row in rows]
     if weight:
-        factors, lower = dense_factors(tree, q, rows, weight)
+        factors, lower = dense_factors(laden or tree, q, rows, weight)
         free = _joint_forces(tree, x, bias, tau)
         for row, ck in zip(rows, c, strict=True):
             for k, entry in row.entries.items():
                 free[k] = free[k] - entry * ck * (weight * row.size * row.size)
         phi_hat = lower(free)
     else:
-        factors, eliminated = tree_factors(tree, x)
+        factors, eliminated = tree_factors(laden or tree, x)
         phi_hat = list(tree.inward(inward, no_wrench(), x, eliminated, bias, tau))
     phi = [p * d for p, d in zip(phi_hat, factors.inverse, strict=True)]
     Z = [factors.reduce(row) for row in rows]

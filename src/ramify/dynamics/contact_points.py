@@ -10,17 +10,16 @@ every link a tuple of points in its frame.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from ramify.core.scalar import Scalar
-from ramify.core.spatial import ArticulatedInertia, Mat3, Sym3, Twist, Vec3, Wrench
-from ramify.dynamics.forward import Articulated, Pivot, accelerations, freed, outward
+from ramify.core.spatial import Twist, Vec3, Wrench
+from ramify.dynamics.forward import accelerations
 from ramify.dynamics.inverse import no_wrench
 from ramify.dynamics.kinematics import poses, twists
-from ramify.dynamics.motion import displacements, motions
+from ramify.dynamics.motion import displacements
 from ramify.dynamics.tree import Column, Tree
 from ramify.dynamics.wrenches import to_world
-from ramify.model.link import Displacement, Link, Pose
+from ramify.model.link import Link, Pose
 
 GroundText = Callable[[Vec3, Vec3], Any]
 
@@ -68,102 +67,6 @@ def contact_wrenches(
     x = displacements(tree, q)
     moving, felt, applied = touches(tree, x, v, points, ground)
     return moving, felt, tree.each(to_world, poses(tree, x), applied)
-
-
-# ---- taken implicitly ----
-
-
-class Resistance(NamedTuple):
-    """What a ground opposes to a small motion of a point: along its ``normal`` (in the world)
-    ``stiffness`` (N/m) and ``damping``, across it ``grip`` (N s/m).
-    """
-
-    normal: Vec3
-    stiffness: Scalar
-    damping: Scalar
-    grip: Scalar
-
-
-def yielding(
-    link: Link, children: Articulated, x: Displacement, bias: Wrench, tau: Scalar,
-    more: tuple[ArticulatedInertia, Scalar],
-) -> tuple[Pivot, Articulated]:  # fmt: skip
-    """The backward recursion of forward dynamics with inertia that the step adds to the link and to
-    its joint.
-    """
-    own, rotor = more
-    M = link.M.articulated() + own + children.M
-    w = bias + children.w
-    psi_hat = M @ link.p.column
-    rotor = link.rotor + rotor
-    inverse = 1.0 / (link.p.dot(psi_hat) + rotor)
-    psi, phi_hat = psi_hat * inverse, tau - link.p.dot(w)
-    A = link.propagation(x)
-    felt = freed(M, link.p, psi_hat, psi, psi * rotor)
-    handed = Articulated(A.congruence(felt), A.transposed(w + psi * phi_hat))
-    return Pivot(psi, phi_hat * inverse), handed
-
-
-def grounded(
-    link: Link, at: Pose, items: Sequence[tuple[Vec3, Vec3]], points: Sequence[Vec3],
-    found: Sequence[Resistance], h: float,
-) -> tuple[ArticulatedInertia, Wrench]:  # fmt: skip
-    """Over a step h a point with stiffness K and damping D acts like inertia, W = h^2 K + h D at
-    its place s, and the force -h K u of its velocity u.
-    """
-    total, wrench = ArticulatedInertia.zero(), no_wrench()
-    for (_, u), s, r in zip(items, points, found, strict=True):
-        n = at.R.transposed_times(r.normal)
-        across = h * r.grip
-        along = h * (h * r.stiffness + r.damping)
-        k = along - across / n.dot(n)
-        C = Sym3(
-            across + k * n.x * n.x, across + k * n.y * n.y, across + k * n.z * n.z,
-            k * n.x * n.y, k * n.x * n.z, k * n.y * n.z,
-        )  # fmt: skip
-        columns = [
-            s.cross(Vec3(*row))
-            for row in ((C.xx, C.xy, C.xz), (C.xy, C.yy, C.yz), (C.xz, C.yz, C.zz))
-        ]
-        B = Mat3.from_columns(*columns)
-        rows = [s.cross(Vec3(*row)) for row in
-                ((B.xx, B.xy, B.xz), (B.yx, B.yy, B.yz), (B.zx, B.zy, B.zz))]  # fmt: skip
-        A = Sym3(rows[0].x, rows[1].y, rows[2].z, rows[0].y, rows[0].z, rows[1].z)
-        total = total + ArticulatedInertia(A, B, C)
-        pull = n * (-h * r.stiffness * r.normal.dot(u))
-        wrench = wrench + Wrench(s.cross(pull), pull)
-    return total, wrench
-
-
-def implicit_dynamics(
-    tree: Tree, q: Column, v: Column, tau: Column, points: Column, ground: GroundText,
-    resistance: Callable[[Vec3, Vec3], Resistance], rotors: Column, h: float,
-) -> tuple[Column, Column]:  # fmt: skip
-    """(a, felt): the accelerations of a linearly implicit step of h seconds. The ground's stiffness
-    and damping at the points act at the end of the step, to first order; O(n), for they enter the
-    articulated inertias. ``rotors``: inertia that the step adds to the joints likewise.
-    """
-    x = displacements(tree, q)
-    moving, felt, applied = touches(tree, x, v, points, ground)
-    at = poses(tree, x)
-    found = tree.each(lambda link, items: [resistance(*item) for item in items], moving)
-    more = tree.each(
-        lambda link, pose, items, own, rs: grounded(link, pose, items, own, rs, h),
-        at,
-        moving,
-        points,
-        found,
-    )
-    motion = motions(tree, x, v, tree.each(lambda link: 0.0))
-    bias = tree.each(
-        lambda link, m, w, extra: link.M.wrench(m.t, m.dt) - w - extra[1], motion, applied, more
-    )
-    inertia = tree.each(lambda link, extra, rotor: (extra[0], rotor), more, rotors)
-    nothing = Articulated(ArticulatedInertia.zero(), no_wrench())
-    rows = tree.inward(yielding, nothing, x, bias, tau, inertia)
-    o = Vec3(0.0, 0.0, 0.0)
-    pairs = tree.outward(outward, (0.0, Twist(o, o)), x, rows)
-    return tree.each(lambda link, pair: pair[0], pairs), felt
 
 
 def contact_dynamics(

@@ -87,6 +87,11 @@ def hybrid_dynamics(
     bias = tree.each(
         lambda link, motion, w: link.M.wrench(motion.t, motion.dt) - w, moving, outside
     )
+    return solve(tree, x, bias, given, prescribed)
+
+
+def solve(tree: Tree, x: Column, bias: Column, given: Column, prescribed: Column) -> Column:
+    """y while the wrenches ``bias``, prescribed accelerations included, hold the links."""
     rows = tree.inward(
         inward, Articulated(ArticulatedInertia.zero(), no_wrench()), x, bias, given, prescribed
     )

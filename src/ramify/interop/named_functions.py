@@ -194,7 +194,7 @@ def _step(robot: Robot, dt: float, method: str = "rk4", **options: Any) -> Diffe
     if not (isinstance(dt, (int, float)) and np.isfinite(dt) and dt > 0.0):
         raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
     scheme = scheme_of(method)
-    field = _field(robot, "step", implicit=float(dt) if scheme.implicit else 0.0, **options)
+    field = _field(robot, "step", implicit=scheme.implicit, **options)
     step = step_text(field, scheme, float(dt))
     of_q, of_v, of_z, _ = field.parts
 
@@ -205,7 +205,7 @@ def _step(robot: Robot, dt: float, method: str = "rk4", **options: Any) -> Diffe
     return _of_field(field, "step", text, ("q", "v", "z"), repr((dt, scheme)))
 
 
-def _field(robot: Robot, name: str, implicit: float = 0.0, **options: Any) -> Field:
+def _field(robot: Robot, name: str, implicit: bool = False, **options: Any) -> Field:
     field = make_field(robot, implicit=implicit, **options)
     if field.control is not None and (field.sampled or not field.traceable or field.prescribed):
         raise SimulationError(

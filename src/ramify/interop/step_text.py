@@ -10,11 +10,12 @@ from ramify.interop.quaternion_inputs import normalised
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.sim.field import Field
+from ramify.trace.program import Port, Program, trace
 
 Row = list[Scalar]
 
 
-def step_text(field: Field, scheme: Scheme, dt: float) -> Callable[[Scalar, Row, Row], Row]:
+def step_text(field: Field, scheme: Scheme, dt: Scalar) -> Callable[[Scalar, Row, Row], Row]:
     """(t, y, u) -> y after a step of ``dt`` seconds that begins at t, joint forces u held; y is the
     state of the field.
     """
@@ -26,8 +27,10 @@ def step_text(field: Field, scheme: Scheme, dt: float) -> Callable[[Scalar, Row,
             turning = coordinate_rates(model, y[of_q], y[of_v])
             return finished([x + dt * w for x, w in zip(y, turning, strict=False)] + y[of_q.stop :])
         stages: list[Row] = []
-        for row, c in zip(scheme.a, scheme.c, strict=True):
-            stages.append(field.text(t + c * dt, _moved(y, dt, row, stages), u))
+        lengths = scheme.lengths or (0.0,) * scheme.stages
+        for row, c, length in zip(scheme.a, scheme.c, lengths, strict=True):
+            at = _moved(y, dt, row, stages)
+            stages.append(field.text(t + c * dt, at, u, length * dt))
         return finished(_moved(y, dt, scheme.b, stages))
 
     def finished(y: Row) -> Row:
@@ -39,7 +42,27 @@ def step_text(field: Field, scheme: Scheme, dt: float) -> Callable[[Scalar, Row,
     return step
 
 
-def _moved(y: Row, dt: float, weights: Sequence[float], rates: Sequence[Row]) -> Row:
+def step_program(field: Field, scheme: Scheme) -> Program:
+    """A step for other programs: inputs t (2) = [t, h], q, v, the states z of controllers and
+    bristles where there are any, u (nv); outputs q, v and z after it.
+    """
+    model, parts = field.model, field.parts[:3]
+    sizes = {"q": model.nq, "v": model.nv, "z": field.states}
+    ports = [Port(name, (n,)) for name, n in sizes.items() if n]
+
+    def text(t: Row, *given: Row) -> list[Row]:
+        y = [x for part in given[:-1] for x in part]
+        y += [0.0] * (field.size - len(y))
+        after = step_text(field, scheme, t[1])(t[0], y, given[-1])
+        return [after[part] for part in parts][: len(ports)]
+
+    outputs = [Port(f"{port.name}_next", port.shape) for port in ports]
+    return trace(
+        f"{scheme.name}_step", text, [Port("t", (2,)), *ports, Port("u", (model.nv,))], outputs
+    )
+
+
+def _moved(y: Row, dt: Scalar, weights: Sequence[float], rates: Sequence[Row]) -> Row:
     """y + dt times the weighted sum of some rates."""
     used = [(dt * w, k) for w, k in zip(weights, rates, strict=False) if w]
     return [sum((w * k[i] for w, k in used), x) for i, x in enumerate(y)]

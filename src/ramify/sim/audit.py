@@ -31,6 +31,7 @@ from ramify.model.frame import align_z
 from ramify.model.robot import Robot
 from ramify.sim.machine_account import machine_figures, machine_lines
 from ramify.sim.run_record import Run
+from ramify.sim.schemes import IMPLICIT
 
 CEILING: Final = 1e-3
 """The loosest default tolerance, and the one for methods without rtol: what the book accepts of its
@@ -128,6 +129,14 @@ class Audit:
         return self.result.work.dissipated
 
     @property
+    def own_dissipation(self) -> float | None:
+        """J that implicit steps have taken by themselves, at the end of the run; negative where
+        they gave some; None for other methods.
+        """
+        method = str(self.result.options.get("method", ""))
+        return -float(self.error[-1]) if method in IMPLICIT else None
+
+    @property
     def error(self) -> Array:
         """e (T,) of the energy balance, J."""
         return self.energy.error
@@ -186,6 +195,9 @@ class Audit:
             "potential": _ends(self.potential),
             "actuator_work": _number(self.actuator[-1]),
             "dissipated": _number(self.dissipated[-1]),
+            "dissipated_by_steps": None
+            if self.own_dissipation is None
+            else _number(self.own_dissipation),
             "ground": None
             if self.result.contacts is None
             else {
@@ -232,6 +244,11 @@ class Audit:
             f"  work of the actuators {self.actuator[-1]:.6g} J, dissipated "
             f"{self.dissipated[-1]:.6g} J"
         )
+        if self.own_dissipation is not None:
+            lines.append(
+                f"  the implicit steps themselves dissipated {self.own_dissipation:.6g} J, "
+                "which the balance lacks"
+            )
         contacts = self.result.contacts
         if contacts is not None:
             first, last, heat = contacts.stored[0], contacts.stored[-1], contacts.dissipated[-1]

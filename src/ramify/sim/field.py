@@ -11,7 +11,7 @@ included, is compiled as one kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -40,7 +40,8 @@ from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
-from ramify.sim.joint_gains import Gains, machine_gains, servo_gains
+from ramify.sim.implicit_rates import implicit_rates
+from ramify.sim.joint_gains import Gains, servo_gains
 from ramify.trace.program import Port, Program, trace
 
 
@@ -79,8 +80,8 @@ class Field:
     ``baumgarte``: the rate in 1/s with which loops that have opened are drawn together, 0 for none.
     ``passive``: springs, damping, friction, tendons and gravity compensation of the machine act;
     ``stops``: its joints stop at their limits; ``efforts``: its drives give no more than they can.
-    ``implicit``: not zero for accelerations of a linearly implicit step of so many seconds, in
-    which the ground and ``damping`` act at its end.
+    ``implicit``: its rates are those of a linearly implicit step, whose length follows the time.
+    ``counted``: work and losses are integrated with the rest, for the audit.
     """
 
     model: Robot
@@ -91,7 +92,8 @@ class Field:
     passive: bool = True
     stops: bool = True
     efforts: bool = True
-    implicit: float = 0.0
+    implicit: bool = False
+    counted: bool = True
 
     @cached_property
     def controlled(self) -> int:
@@ -110,7 +112,7 @@ class Field:
     @cached_property
     def size(self) -> int:
         counters = 2 + (self.ground is not None) + len(self.machine.losses)
-        return self.model.nq + self.model.nv + self.states + counters
+        return self.model.nq + self.model.nv + self.states + self.counted * counters
 
     @cached_property
     def parts(self) -> tuple[slice, slice, slice, slice]:
@@ -143,7 +145,7 @@ class Field:
     @cached_property
     def servo_gains(self) -> Gains:
         """Stiffness and damping (nv) of a continuous controller that is springs and dampers."""
-        return servo_gains(None if self.sampled else self.control, self._robot)
+        return servo_gains(None if self.sampled else self.control, self.robot_text)
 
     @property
     def traceable(self) -> bool:
@@ -157,11 +159,12 @@ class Field:
         if self.control is None:
             return [0.0] * self.model.nv, []
         own = list(z)[: self.controlled]
-        tau, rates = self.control.text(self._robot, t, list(q), list(v), own)
+        tau, rates = self.control.text(self.robot_text, t, list(q), list(v), own)
         return list(tau), list(rates)
 
     @cached_property
-    def _robot(self) -> RobotText:
+    def robot_text(self) -> RobotText:
+        """The robot as its controller sees it."""
         return RobotText(self.model, self.contact)
 
     @cached_property
@@ -209,33 +212,9 @@ class Field:
         if self.model.loops:
             _, felt, wrenches = self.contact.reactions(q, v)
             (a,) = self._dynamics(q, v, net, wrenches)
-        elif self.implicit:
-            a, felt = self._implicit_step(self.contact, q, v, net, z)
         else:
             a, felt = self.contact.forward_dynamics(q, v, net)
         return a, [_losses(felt), *lost], own.rates
-
-    def _implicit_step(
-        self,
-        contact: ContactText,
-        q: list[Scalar],
-        v: list[Scalar],
-        net: list[Scalar],
-        z: list[Scalar],
-    ) -> tuple[list[Scalar], list[Reaction]]:
-        """Accelerations of a linearly implicit step: the ground, and the stiffness k and damping d
-        of the joints, which act over the step h like rotors of inertia h d + h^2 k.
-        """
-        h = self.implicit
-        stiffness, damping = self.servo_gains
-        damping = [a + b for a, b in zip(damping, self.damping, strict=True)]
-        if self.machine:
-            k, d = machine_gains(self.machine, self.model, q, v, z)
-            stiffness = [a + b for a, b in zip(stiffness, k, strict=True)]
-            damping = [a + b for a, b in zip(damping, d, strict=True)]
-        rotors = [h * (d + h * k) for d, k in zip(damping, stiffness, strict=True)]
-        ahead = [f - h * k * w for f, k, w in zip(net, stiffness, v, strict=True)]
-        return contact.implicit_dynamics(q, v, ahead, rotors, h)
 
     @cached_property
     def _dynamics(self) -> Callable[..., list[list[Scalar]]]:
@@ -253,10 +232,14 @@ class Field:
         """What each drive can give, backward and forward."""
         return [element.efforts for joint in self.model.joints for element in joint.machine]
 
-    def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
-        """y' over any scalar."""
+    def text(
+        self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], h: Scalar = 0.0
+    ) -> list[Scalar]:
+        """y' over any scalar; h: the length of an implicit step, s."""
         of_q, of_v, _, _ = self.parts
         try:
+            if self.implicit:
+                return implicit_rates(self, t, y, u, h)
             a, tau, rates, heat = self.observe(t, y, u)
         except ZeroDivisionError:  # as where a base of no mass floats
             who = self.model.name
@@ -268,7 +251,7 @@ class Field:
         loss: Scalar = 0.0
         for f, d, w in zip(tau, self.damping, v, strict=True):
             work, loss = work + f * w, loss + d * (w * w)
-        return [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *heat]
+        return [*coordinate_rates(self.model, q, v), *a, *rates, work, loss, *heat][: self.size]
 
     # ---- motions that are prescribed ----
 
@@ -283,7 +266,7 @@ class Field:
         """(q, v), with the coordinates that are prescribed where their motion has them."""
         if self.prescribed is None:
             return list(q), list(v)
-        return self.prescribed.placed(self._robot, t, q, v)[:2]
+        return self.prescribed.placed(self.robot_text, t, q, v)[:2]
 
     def _prescribed_motion(
         self,
@@ -298,7 +281,7 @@ class Field:
         own = self.machine(q, v, z).total if self.machine else [0.0] * self.model.nv
         held = [p - d * w for p, d, w in zip(own, self.damping, v, strict=True)]
         outside = [f + p for f, p in zip(u, held, strict=True)]
-        solved = self.prescribed.solve(self._robot, t, q, v, outside)
+        solved = self.prescribed.solve(self.robot_text, t, q, v, outside)
         return solved.a, [f - p for f, p in zip(solved.tau, held, strict=True)]
 
     def _heat(self, q: list[Scalar], v: list[Scalar], z: list[Scalar]) -> list[Scalar]:
@@ -309,7 +292,7 @@ class Field:
     @property
     def inputs(self) -> tuple[Port, ...]:
         """What ``program`` takes; known without tracing it."""
-        return Port("t", (1,)), Port("y", (self.size,)), Port("u", (self.model.nv,))
+        return Port("t", (1 + self.implicit,)), Port("y", (self.size,)), Port("u", (self.model.nv,))
 
     @property
     def output(self) -> Port:
@@ -318,8 +301,12 @@ class Field:
 
     @cached_property
     def program(self) -> Program:
-        """The traced right-hand side: inputs t (1), y, u (nv); output y'."""
-        return trace("field", lambda t, y, u: [self.text(t[0], y, u)], self.inputs, (self.output,))
+        """The traced right-hand side: inputs t (1), implicit [t, h], y, u (nv); output y'."""
+
+        def text(t: Sequence[Scalar], *rest: Sequence[Scalar]) -> list[list[Scalar]]:
+            return [self.text(t[0], *rest, *t[1:])]
+
+        return trace("field", text, self.inputs, (self.output,))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -334,7 +321,9 @@ class Field:
             robot_key(self.model),
             law,
             repr(self.damping),
-            repr((self.baumgarte, self.efforts and self.effort_ranges, self.implicit)),
+            repr(
+                (self.baumgarte, self.efforts and self.effort_ranges, self.implicit, self.counted)
+            ),
             self.machine.fingerprint,
             actuator_text(self.model).fingerprint if self.model.actuators else "",
             *filter(None, [ground]),
@@ -372,6 +361,21 @@ class Field:
     def stepped(self) -> Stepped:
         """What the compiled steppers run."""
         return self
+
+    @property
+    def numbers(self) -> Array:
+        """What follows the forces in u."""
+        return np.empty(0)
+
+    @cached_property
+    def implicitly(self) -> Field:
+        """The same for implicit schemes."""
+        return replace(self, implicit=True)
+
+    @cached_property
+    def bare(self) -> Field:
+        """The same without its controller, whose forces come from outside."""
+        return replace(self, control=None)
 
     def accelerated(self, t: Array, y: Array, held: Array) -> Array | None:
         """dv/dt (T, nv) at rows of t (T), y and the forces held from outside, by code of its own;

@@ -12,8 +12,8 @@ from ramify.codegen.stepper import Scheme, explicit
 from ramify.core.arrays import Array
 from ramify.sim.field import Field
 
-RatesLike = Callable[[float, Array], Array]
-"""(t, y) -> y'."""
+RatesLike = Callable[..., Array]
+"""(t, y) -> y', of an implicit scheme (t, y, h) -> y'."""
 Settle = Callable[[Array], Array]
 """A correction of a state, which puts it back on the loops."""
 
@@ -107,11 +107,12 @@ def runge_kutta_step(rates: RatesLike, scheme: Scheme, t: float, y: Array, dt: f
     """y (..., size) after one step. Stages are evaluated within the step: see ``slack``."""
     inside = slack(t, t + dt)
     stages: list[Array] = []
-    for row, c in zip(scheme.a, scheme.c, strict=True):
+    for row, c, length in zip(scheme.a, scheme.c, scheme.lengths or scheme.c, strict=True):
         at = y.copy()
         for k, a in zip(stages, row, strict=False):
             at += dt * a * k
-        stages.append(rates(max(t + inside, min(t + c * dt, t + dt - inside)), at))
+        own = (length * dt,) if scheme.implicit else ()
+        stages.append(rates(max(t + inside, min(t + c * dt, t + dt - inside)), at, *own))
     out = y.copy()
     for k, b in zip(stages, scheme.b, strict=True):
         out += dt * b * k

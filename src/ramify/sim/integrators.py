@@ -21,7 +21,6 @@ from ramify.sim.adams_bashforth import AB4
 from ramify.sim.compiled_dop853 import DOP853
 from ramify.sim.cvode import CVODE
 from ramify.sim.energy_preserving import ENERGY
-from ramify.sim.implicit_joints import IMPLICIT_JOINTS
 from ramify.sim.integrator import Adaptive, Integrator, Marching, tableau
 from ramify.sim.schemes import SCHEMES
 from ramify.sim.scipy_solvers import SOLVERS
@@ -80,7 +79,7 @@ def scheme_of(method: str) -> Scheme:
     return found.method
 
 
-for _one in (DOP853, *SOLVERS, CVODE, *SCHEMES, AB4, ENERGY, IMPLICIT_JOINTS):
+for _one in (DOP853, *SOLVERS, CVODE, *SCHEMES, AB4, ENERGY):
     register(_one)
 
 __all__ = [

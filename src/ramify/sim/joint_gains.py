@@ -1,54 +1,146 @@
 """How the joints resist small motions: stiffness and damping of servos and of the machine, joint by
 joint, for steps that take them implicitly.
+
+What couples joints (a tendon with row J and stiffness k) counts with |J_i| sum |J_j| k at joint i,
+which resists any motion at least as much as J' k J does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ramify.contact.ground import positive
+from ramify.control.commands import Commands
 from ramify.control.controller import Controller, spread
 from ramify.control.feedforward import Feedforward
 from ramify.control.pd import PD, PID
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.jet import Jet, rate
-from ramify.core.scalar import Scalar
-from ramify.drives.passive import PassiveText
+from ramify.core.scalar import Scalar, select
+from ramify.drives.actuators import within
+from ramify.drives.passive import PARTS, PassiveText
+from ramify.drives.places import Places, Row, times
+from ramify.drives.tendons import length, pull
+from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 
+Scalars = Sequence[Scalar]
 Gains = tuple[list[Scalar], list[Scalar]]
 """Stiffness, N m/rad or N/m, and damping, N m s/rad or N s/m, of each velocity (nv)."""
 
 
+def no_gains(n: int) -> Gains:
+    return [0.0] * n, [0.0] * n
+
+
+def together(*gains: Gains) -> Gains:
+    """The sum of some gains."""
+    k, d = ([sum(column[1:], column[0]) for column in zip(*part, strict=True)]
+            for part in zip(*gains, strict=True))  # fmt: skip
+    return k, d
+
+
+def parts_of(control: Controller | None) -> tuple[Controller, ...]:
+    """A controller's parts, or itself."""
+    if control is None:
+        return ()
+    return control.parts if isinstance(control, Sum) else (control,)
+
+
 def servo_gains(control: Controller | None, robot: RobotText) -> Gains:
     """kp and kd of the controllers that are springs and dampers at their joints."""
-    stiffness: list[Scalar] = [0.0] * robot.nv
-    damping: list[Scalar] = [0.0] * robot.nv
-    for part in control.parts if isinstance(control, Sum) else (control,):
-        if not isinstance(part, (PD, PID, Feedforward)):
-            continue
-        driven = part.driven(robot)
-        for name, gains, out in (("kp", part.kp, stiffness), ("kd", part.kd, damping)):
-            for j, gain in zip(driven.v, spread(name, gains, driven, robot), strict=True):
-                out[j] = out[j] + gain
-    return stiffness, damping
+    return together(no_gains(robot.nv), *(_pd_gains(part, robot) for part in parts_of(control)))
 
 
-def machine_gains(
-    machine: PassiveText,
-    model: Robot,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    z: Sequence[Scalar] | None = None,
+def _pd_gains(part: Controller, robot: RobotText, tau: Scalars | None = None) -> Gains:
+    """kp and kd, but not of a servo whose force tau (nv) is at its limit."""
+    found = no_gains(robot.nv)
+    if not isinstance(part, (PD, PID, Feedforward)):
+        return found
+    driven = part.driven(robot)
+    free: list[Scalar] = [1.0] * len(driven)
+    if tau is not None and part.limits is not None:
+        limits = part.limits_of(robot, driven)
+        free = [within(tau[j], (-x, x)) for j, x in zip(driven.v, limits, strict=True)]
+    for name, gains, out in (("kp", part.kp, found[0]), ("kd", part.kd, found[1])):
+        each = zip(driven.v, free, spread(name, gains, driven, robot), strict=True)
+        for j, share, gain in each:
+            out[j] = share * gain
+    return found
+
+
+def drive_gains(
+    control: Controller | None, robot: RobotText, t: Scalar, q: Scalars, v: Scalars, z: Scalars
 ) -> Gains:
-    """Derivatives of the machine's passive forces by the joint's own coordinate and velocity, where
-    they resist; forces between joints (tendons) count as if all moved alike.
+    """The same now, saturation seen, and of actuators."""
+    found, first = [no_gains(robot.nv)], 0
+    for part in parts_of(control):
+        own = z[first : first + part.states]
+        first += part.states
+        if isinstance(part, Commands):
+            driving = part.driving(robot.model, t, q, v, own)
+            rows = zip(driving.rows, driving.stiffness, driving.damping, strict=True)
+            found += [along(row, positive(k), positive(d), robot.nv) for row, k, d in rows]
+        else:
+            tau = None if part.limits is None else part.text(robot, t, q, v, own)[0]
+            found.append(_pd_gains(part, robot, tau))
+    return together(*found)
+
+
+def machine_gains(machine: PassiveText, q: Scalars, v: Scalars, z: Scalars) -> Gains:
+    """Of the machine's passive forces, z being the deflections of its bristles."""
+    model = machine.robot
+    if not machine:
+        return no_gains(model.nv)
+
+    def own(x: Scalars, w: Scalars) -> list[Scalar]:
+        parts = [f for part, f in machine(x, w, z).force.items() if part not in PARTS[-2:]]
+        return [sum(column) for column in zip(*parts, strict=True)] if parts else [0.0] * model.nv
+
+    found = [own_slopes(model, q, v, own)]
+    if machine.bristles:  # they bend as the joint moves
+        forces = machine(q, v, [Jet(x, 1.0, None) for x in z]).force["friction"]
+        rates = machine(q, [Jet(x, 1.0, None) for x in v], z).rates
+        bent = no_gains(model.nv)
+        for j, r in zip(machine.bristles, rates, strict=True):
+            bent[0][j] = positive(-rate(forces[j])) * positive(rate(r))
+        found.append(bent)
+    spatial = any(tendon.branches for tendon in model.tendons)
+    places = Places(model, q) if spatial else None
+    for tendon in model.tendons if "tendon" in machine.parts else ():
+        L, row = length(model, tendon, q, places)
+        speed = times(row, v)
+        k = positive(-rate(pull(tendon, Jet(L, 1.0, None), speed)[0].force))
+        d = positive(-rate(pull(tendon, L, Jet(speed, 1.0, None))[1].force))
+        found.append(along(row, k, d, model.nv))
+    return together(*found)
+
+
+def along(row: Row, stiffness: Scalar, damping: Scalar, n: int) -> Gains:
+    """Of a force along a length with this row of derivatives, at the joints."""
+    size = {j: select(x < 0.0, -x, x) for j, x in row.items()}
+    total: Scalar = sum(size.values())
+    k, d = no_gains(n)
+    for j, x in size.items():
+        k[j], d[j] = stiffness * (x * total), damping * (x * total)
+    return k, d
+
+
+def own_slopes(
+    model: Robot, q: Scalars, v: Scalars, force: Callable[[Scalars, Scalars], Sequence[Scalar]]
+) -> Gains:
+    """Derivatives of a force at each joint by its own coordinates and velocities, where it resists;
+    the joints' first coordinates at once, then their second …
     """
-    plain = set(model.layout.plain_q)
-    out: list[list[Scalar]] = []
-    for moved, faster in ((1.0, 0.0), (0.0, 1.0)):
-        at = [Jet(x, moved if i in plain else 0.0, None) for i, x in enumerate(q)]
-        found = machine(at, [Jet(x, faster, None) for x in v], z).total
-        out.append([positive(-rate(force)) for force in found])
-    return out[0], out[1]
+    k, d = no_gains(model.nv)
+    starts = [model.joint_slice(joint.name) for joint in model.joints]
+    for i in range(max((own.stop - own.start for own in starts), default=0)):
+        chosen = [own.start + i for own in starts if own.start + i < own.stop]
+        unit = [float(j in chosen) for j in range(model.nv)]
+        moved = coordinate_rates(model, q, unit)
+        by_q = force([Jet(x, dx, None) for x, dx in zip(q, moved, strict=True)], v)
+        by_v = force(q, [Jet(x, dx, None) for x, dx in zip(v, unit, strict=True)])
+        for j in chosen:
+            k[j], d[j] = positive(-rate(by_q[j])), positive(-rate(by_v[j]))
+    return k, d

@@ -69,7 +69,7 @@ def linearize(
     if dt is not None and not (np.isfinite(dt) and dt > 0.0):
         raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
     scheme = None if method is None else scheme_of(method)
-    implicit = float(dt) if scheme is not None and scheme.implicit and dt is not None else 0.0
+    implicit = scheme is not None and scheme.implicit
     field = make_field(
         model, control, 0.0, ground, passive=passive, stops=passive, implicit=implicit
     )

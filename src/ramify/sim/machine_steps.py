@@ -12,12 +12,14 @@ import numpy as np
 
 from ramify.control.commands import Commands
 from ramify.core.arrays import Array
-from ramify.core.errors import RamifyError
+from ramify.core.errors import RamifyError, SimulationError
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_slopes import fastest_rate, fastest_stop, force_slopes
+from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import kernel
 from ramify.sim.field import Field
 from ramify.sim.integrator import Adaptive, Integrator
+from ramify.sim.integrators import find
 
 MARGIN: Final = 0.9
 """Share of a method's limit from which a step counts as too long."""
@@ -62,6 +64,25 @@ def too_stiff(field: Field, q: Array, integrator: Integrator, step: float) -> bo
     return step * fastest_joint(field, q)[0] > MARGIN * limit
 
 
+def refuse_implicit(field: Field) -> None:
+    """Refuse what implicit steps do not take."""
+    if field.contact is not None and field.model.loops and inertia_weight(field.model):
+        raise SimulationError(
+            f"{field.model.name!r} has links without mass in its loops, which implicit steps do "
+            "not take on a ground: use rk4 or dop853, or give the links some mass"
+        )
+
+
+def fixed_method(field: Field, q: Array, step: float) -> Integrator:
+    """The fixed-step method: an implicit one on a ground, and where rk4 would be unstable."""
+    try:
+        refuse_implicit(field)
+    except SimulationError:
+        return find("rk4")
+    stiff = field.contact is not None or too_stiff(field, q, find("rk4"), step)
+    return find("implicit_extrapolation" if stiff else "rk4")
+
+
 def warn_of_stiff_joints(
     field: Field, q: Array, method: str, step: float, limit: float | None
 ) -> None:
@@ -81,7 +102,7 @@ def warn_of_stiff_joints(
             f"a step of {step:g} s is too long for {method}: springs, damping, friction, stops or "
             f"gains at {field.model.velocities[j]!r} of {field.model.name!r} act at up to "
             f"{rate:.3g} 1/s; take at most {MARGIN * limit / rate:.2g} s, or "
-            "method='implicit_joints' of rf.simulate",
+            "method='implicit_extrapolation'",
             RuntimeWarning,
             stacklevel=4,
         )

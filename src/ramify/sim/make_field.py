@@ -15,7 +15,7 @@ from ramify.contact.grounds import as_ground
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array, refuse_masked
-from ramify.core.errors import SimulationError, StateError
+from ramify.core.errors import StateError
 from ramify.core.records import ships_with_ramify
 from ramify.model.robot import Robot
 from ramify.sim.closed_run import stabilisation_rate
@@ -38,7 +38,8 @@ def make_field(
     passive: bool = True,
     stops: bool = True,
     efforts: bool = True,
-    implicit: float = 0.0,
+    implicit: bool = False,
+    counted: bool = True,
 ) -> Field:
     """The right-hand side; StateError and others name what does not fit. damping: (nv) as it
     stands, or one number for all joints but floating bases.
@@ -46,14 +47,10 @@ def make_field(
     The same parts give the same object: its compiled code is found without a search.
     """
     rate = stabilisation_rate(stabilisation) if model.loops else 0.0
-    if implicit and (model.loops or ground is None):
-        raise SimulationError(
-            "implicit_euler is for trees on a ground; for others use rk4, or an adaptive method"
-        )
     friction = _friction(model, damping)
     known: dict[Any, Field] = model.memo.setdefault("fields", {})
     key = (id(control), ground if isinstance(ground, str) else id(ground), friction, rate,
-           bool(passive), bool(stops), bool(efforts), implicit)  # fmt: skip
+           bool(passive), bool(stops), bool(efforts), implicit, counted)  # fmt: skip
     found = known.get(key)
     if found is not None:
         return found
@@ -67,7 +64,8 @@ def make_field(
         bool(passive),
         bool(stops),
         bool(efforts),
-        float(implicit),
+        implicit,
+        counted,
     )
     _ = made.contact  # says what does not fit
     own = law is control and (made.ground is ground or isinstance(ground, str))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,8 +40,8 @@ def placed(field: Field, t: Array, y: Array) -> Array:
     if field.prescribed is None:
         return y
     of_q, of_v, _, _ = field.parts
-    columns = [[y[..., i] for i in range(part.start, part.stop)] for part in (of_q, of_v)]
-    q, v = field.placed(np.broadcast_to(t, y.shape[:-1]), *columns)
+    parts = [[y[..., i] for i in range(part.start, part.stop)] for part in (of_q, of_v)]
+    q, v = field.placed(np.broadcast_to(t, y.shape[:-1]), *parts)
     y = np.array(y)
     y[..., of_q], y[..., of_v] = stacked(q, y.shape[:-1]), stacked(v, y.shape[:-1])
     return y
@@ -85,7 +84,7 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     if y.ndim == 1 and not np.isfinite(y).all():
         _not_finite(field, t, y)
     if field.prescribed is not None:
-        return _rows(field.text(t, _columns(unit(model, y)), _columns(u)), y.shape[:-1])
+        return rows(field.text(t, columns(unit(model, y)), columns(u)), y.shape[:-1])
     q, v = np.ascontiguousarray(unit(model, y)[..., of_q]), np.ascontiguousarray(y[..., of_v])
     own: Sequence[Scalar] = [0.0] * field.controlled
     z = field.bristles(y[..., of_z])
@@ -98,19 +97,21 @@ def rates_of(field: Field, t: float, y: Array, u: Array) -> Array:
     friction = np.array(field.damping) * v
     a, heat, bent = accelerations(field, q, v, tau - friction, z)
     lead = y.shape[:-1]
-    moved = _rows(coordinate_rates(model, _columns(y[..., of_q]), _columns(v)), lead)
+    moved = rows(coordinate_rates(model, columns(y[..., of_q]), columns(v)), lead)
     work, loss = ((f * v).sum(axis=-1, keepdims=True) for f in (tau, friction))
-    return np.concatenate([moved, a, _rows(own, lead), bent, work, loss, heat], axis=-1)
+    return np.concatenate([moved, a, rows(own, lead), bent, work, loss, heat], axis=-1)[
+        ..., : field.size
+    ]
 
 
-def _rows(columns: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
-    """The reverse of ``_columns``."""
-    return stacked(columns, lead) if lead else np.array(columns, dtype=np.float64)
+def rows(found: Sequence[Scalar], lead: tuple[int, ...]) -> Array:
+    """The reverse of ``columns``."""
+    return stacked(found, lead) if lead else np.array(found, dtype=np.float64)
 
 
-def _columns(rows: Array) -> list[Any]:
+def columns(y: Array) -> list[Any]:
     """An entry per column: numbers for one state, arrays for a batch."""
-    return rows.tolist() if rows.ndim == 1 else list(np.moveaxis(rows, -1, 0))
+    return y.tolist() if y.ndim == 1 else list(np.moveaxis(y, -1, 0))
 
 
 def _refuse_unknown(field: Field, t: float, tau: Array) -> None:
@@ -132,10 +133,10 @@ def accelerations(
     ones; the power (..., 1) lost in the ground, if there is one, and that of the machine's losses;
     the rates of the bristles z (..., bristles).
     """
-    if field.baumgarte or field.implicit:
-        lead, columns = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z))
+    if field.baumgarte:
+        lead, each = q.shape[:-1], ([*np.moveaxis(x, -1, 0)] for x in (q, v, net, z))
         with np.errstate(all="ignore"):
-            found = field.accelerations(*columns)
+            found = field.accelerations(*each)
         a, heat, bent = (
             np.stack([np.broadcast_to(np.asarray(x), lead) for x in part], axis=-1)
             if part
@@ -172,14 +173,14 @@ def asked_for(
     reported with the time.
     """
     try:
-        tau, own = field.torque(t, _columns(q), _columns(v), _columns(z))
+        tau, own = field.torque(t, columns(q), columns(v), columns(z))
     except SimulationError:
         raise
     except RamifyError as error:
         raise SimulationError(f"{error} (at t = {t:g} s)") from error
     except Exception as error:
         raise SimulationError(f"the controller raised {error!r} at t = {t:g} s") from error
-    return _rows(tau, q.shape[:-1]), own
+    return rows(tau, q.shape[:-1]), own
 
 
 def _refused(field: Field, t: float, y: Array, u: Array) -> Array:
@@ -243,7 +244,6 @@ def felt(field: Field, y: Array) -> Contacts | None:
 
 def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Array]:
     """Accelerations and joint forces at the samples; NaN where the controller gives none."""
-    field = replace(field, implicit=0.0) if field.implicit else field
     of_q, of_v, of_z, _ = field.parts
     if field.prescribed is not None:
         found = field.observe(t, list(y.T), list(held.T))[:2]
@@ -266,14 +266,14 @@ def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Arra
 def _forces(field: Field, control: Controller, t: Array, y: Array) -> Array:
     """The controller's joint forces (T, nv): all rows at once where that works, else one by one."""
     of_q, of_v, of_z, _ = field.parts
-    rows = y[:, of_q], y[:, of_v], y[:, of_z][:, : field.controlled]
+    states = y[:, of_q], y[:, of_v], y[:, of_z][:, : field.controlled]
     if control.traceable:
         try:
-            return control.torque(field.model, t, *rows, ground=field.contact)
+            return control.torque(field.model, t, *states, ground=field.contact)
         except RamifyError:
             pass
     out = np.full((len(t), field.model.nv), np.nan)
-    for i, (q, v, z) in enumerate(zip(*rows, strict=True)):
+    for i, (q, v, z) in enumerate(zip(*states, strict=True)):
         try:
             out[i] = control.torque(field.model, float(t[i]), q, v, z, field.contact)
         except (

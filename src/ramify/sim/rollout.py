@@ -23,22 +23,21 @@ from ramify.core.arrays import Array, real, together
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.dynamics.parameters import packed
 from ramify.loops.stabilise import project_rows
-from ramify.model.configuration import check_quaternions, checked, coordinate_rates
+from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot
-from ramify.motion.trajectory import stacked
 from ramify.sim.closed_run import decided, refuse_contradiction, refuse_open, refuse_torn
 from ramify.sim.field import Field
 from ramify.sim.gradient import DifferentiableSteps, Gradient, Sensitivity
-from ramify.sim.integrator import runge_kutta_step
-from ramify.sim.integrators import scheme_of
+from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.limits_reached import warn_beyond_stops
-from ramify.sim.machine_steps import warn_of_stiff_joints
+from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY
-from ramify.sim.rates import entry_name, placed, rates_of, sample, unit
+from ramify.sim.rates import entry_name, placed, rates_of, sample
 from ramify.sim.sensitivity import MEMORY, StepSequence
 from ramify.sim.singular_postures import Watch
 from ramify.sim.stepping import Stepper, stepper
+from ramify.sim.text_steps import text_step
 from ramify.sim.varied_field import known_parameters, varied_start
 
 Policy = Callable[[float, Array, Array], ArrayLike]
@@ -145,7 +144,7 @@ def rollout(
     tau: ArrayLike | None = None,
     control: ControlLike = None,
     ground: GroundLike = None,
-    method: str = "rk4",
+    method: str = "auto",
     damping: ArrayLike = 0.0,
     every: int | None = None,
     t0: float = 0.0,
@@ -163,10 +162,12 @@ def rollout(
     function (t, q, v) -> tau, called once a step with the whole batch, q (..., nq) and v (..., nv),
     whose forces (..., nv) are held during the step; ground: a law of rf.contact, a word such as
     "firm", or a mapping; method: a fixed-step scheme ("rk4", "rk5", "euler", "semi_implicit_euler",
-    …); damping as in ``simulate``; every: keep every so many steps (by default only the last
-    state); stabilisation of loops, passive, stops and efforts as in ``simulate``; parameters:
-    constants of the machine by name (``rf.parameters``) with a value for every state, e.g.
-    {"link3.mass": (N,)}: each state then has a robot of its own, which its controller knows.
+    "implicit_euler", "implicit_extrapolation", …) or "auto": rk4, but an implicit scheme on a
+    ground and where stiff joints make rk4 unstable; damping as in ``simulate``; every: keep every
+    so many steps (by default only the last state); stabilisation of loops, passive, stops and
+    efforts as in ``simulate``; parameters: constants of the machine by name
+    (``rf.parameters``) with a value for every state, e.g. {"link3.mass": (N,)}: each state then has
+    a robot of its own, which its controller knows.
 
     A state that diverges is marked in ``status``, with its index, time and reason, and reported in
     a RuntimeWarning; the others go on. on_failure="raise" makes it an error, as it is where all
@@ -176,7 +177,8 @@ def rollout(
 
     Raises StateError or SimulationError naming what is wrong.
     """
-    scheme = scheme_of(method)
+    auto = str(method).lower() == AUTO
+    scheme = scheme_of("rk4" if auto else method)
     steps = _whole("steps", steps, 0)
     every = 0 if every is None else _whole("every", every, 1)
     _check_time("dt", dt, positive=True)
@@ -188,10 +190,17 @@ def rollout(
         starts = [i for i, _ in model.layout.balls]
         check_quaternions(starts, model.coordinates, q.reshape(-1, model.nq))
     policy = control if callable(control) and not isinstance(control, Controller) else None
+    law = None if policy else control
     equation = make_field(
-        model, None if policy else control, damping, ground, stabilisation, passive, stops, efforts,
-        float(dt) if scheme.implicit else 0.0,
-    )  # fmt: skip
+        model, law, damping, ground, stabilisation, passive, stops, efforts, counted=False
+    )
+    if auto:
+        at = q.reshape(-1, model.nq)
+        method = fixed_method(equation, at[0] if len(at) else model.neutral(), float(dt)).name
+        scheme = scheme_of(method)
+    if scheme.implicit:
+        refuse_implicit(equation)
+        equation = equation.implicitly
     project = bool(model.loops) and stabilisation == "projection"
     lead = q.shape[:-1]
     if v.shape[:-1] != lead:
@@ -408,17 +417,11 @@ class _RolloutStates:
         return tau
 
     def _in_python(self, t: float, u: Array) -> Array:
-        field, model, y = self.field, self.field.model, self.y
+        field, model = self.field, self.field.model
         of_q, of_v, _, _ = field.parts
-        with np.errstate(all="ignore"):
-            moved = runge_kutta_step(
-                lambda now, at: rates_of(field, now, at, u), self.scheme, t, y, self.dt
-            )
-            if self.scheme.kick:
-                columns = [list(x.T) for x in (y[:, of_q], moved[:, of_v])]
-                rates = stacked(coordinate_rates(model, *columns), (len(y),))
-                moved[:, of_q] = y[:, of_q] + self.dt * rates
-            moved = unit(model, moved)
+        moved = text_step(
+            field, self.scheme, lambda now, at: rates_of(field, now, at, u), t, self.y, u, self.dt
+        )
         if self.project:
             moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
         return moved

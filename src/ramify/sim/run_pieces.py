@@ -12,13 +12,13 @@ import numpy as np
 from ramify.codegen.stepper import Scheme
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
-from ramify.model.configuration import coordinate_rates
 from ramify.sim.compiled_dop853 import CompiledDop853
 from ramify.sim.dop853 import Dop853
-from ramify.sim.integrator import Adaptive, Integrator, Settle, runge_kutta_step
+from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.options import RUNAWAY, Options
 from ramify.sim.rates import Rates, unit
 from ramify.sim.stepping import stepper
+from ramify.sim.text_steps import text_step
 
 _SURE = 15
 """Steps in a row at the boundary of stability after which a motion is called stiff."""
@@ -176,11 +176,12 @@ class Stretch:
 
     def _compiled(self, scheme: Scheme, y: Array, t: float, dt: float, many: int) -> Array | None:
         """The states after each of so many steps; None where the kernel refuses one of them."""
-        field = self.rates.field
+        field = self.rates.field.implicitly if scheme.implicit else self.rates.field
         history = np.empty((1, many, field.size))
         steps = stepper(field.stepped, scheme, self.settle is not None)
         start = np.ascontiguousarray(y).reshape(1, -1)
-        _, flags = steps.run(start, self.rates.given, many, dt, t, history=history, every=1)
+        given = np.concatenate([self.rates.u, field.numbers])
+        _, flags = steps.run(start, given, many, dt, t, history=history, every=1)
         return None if flags else history[0]
 
     def _one_by_one(self, y: Array, first: int, count: int, dt: float) -> Iterator[Piece]:
@@ -208,15 +209,9 @@ class Stretch:
     def _explicit(
         self, scheme: Scheme, t: float, y: Array, dt: float, count: int
     ) -> Iterator[Array]:
-        model = self.rates.field.model
-        of_q, of_v, _, _ = self.rates.field.parts
+        field, u = self.rates.field, self.rates.u
         for i in range(count):
-            moved = runge_kutta_step(self.rates, scheme, t + i * dt, y, dt)
-            if scheme.kick:
-                moved[of_q] = y[of_q] + dt * np.array(
-                    coordinate_rates(model, y[of_q].tolist(), moved[of_v].tolist())
-                )
-            y = unit(model, moved)
+            y = text_step(field, scheme, self.rates, t + i * dt, y, u, dt)
             if self.settle is not None and np.isfinite(y).all():
                 y = self.settle(y)
             yield y

@@ -18,9 +18,21 @@ SCHEMES: Final = (
     ),
     Integrator(
         "implicit_euler",
-        "linearly implicit in the ground and in joint damping: for long steps on stiff ground",
+        "stiff ground, joints and servos act at the end of a step: for steps of milliseconds",
         1,
-        Scheme("implicit_euler", ((),), (1.0,), (0.0,), kick=True, implicit=True),
+        Scheme("implicit_euler", ((),), (1.0,), (0.0,), lengths=(1.0,)),
+    ),
+    Integrator(
+        "implicit_extrapolation",
+        "a whole and two half steps of implicit_euler, extrapolated to second order",
+        2,
+        Scheme(
+            "implicit_extrapolation",
+            ((), (0.0,), (0.0, 0.5)),
+            (-1.0, 1.0, 1.0),
+            (0.0, 0.0, 0.5),
+            lengths=(1.0, 0.5, 0.5),
+        ),
     ),
     tableau("euler", [[]], [1.0], order=1, doc="Euler's explicit steps"),
     Integrator("rk4", "the classical Runge-Kutta scheme", 4, RK4),
@@ -40,3 +52,7 @@ SCHEMES: Final = (
         aliases=("ode5",),
     ),
 )
+IMPLICIT: Final = frozenset(
+    i.name for i in SCHEMES if isinstance(i.method, Scheme) and i.method.implicit
+)
+"""The names of those that are linearly implicit."""

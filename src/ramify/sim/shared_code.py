@@ -165,6 +165,10 @@ class SharedField(Field):
     def stepped(self) -> Stepped:
         return _SharedSteps(self)
 
+    @property
+    def numbers(self) -> Array:
+        return self.shared[1]
+
     def accelerated(self, t: Array, y: Array, held: Array) -> Array:
         structure, numbers = self.shared
         u = np.concatenate([held, np.broadcast_to(numbers, (len(t), len(numbers)))], axis=1)

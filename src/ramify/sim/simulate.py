@@ -29,11 +29,10 @@ from ramify.sim.closed_run import (
     refuse_contradiction,
 )
 from ramify.sim.field import Field
-from ramify.sim.implicit_joints import IMPLICIT_JOINTS
 from ramify.sim.integrator import Adaptive, Integrator, Settle
 from ramify.sim.integrators import AUTO, find
 from ramify.sim.limits_reached import warn_beyond_stops
-from ramify.sim.machine_steps import too_stiff, warn_of_stiff_joints
+from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY, Event, Options
 from ramify.sim.progress_bar import ProgressBar
@@ -77,11 +76,12 @@ def simulate(
     "hunt_crossley"), a mapping as in scenario files, or None. method: "auto" (dop853, and lsoda
     from where the motion proves stiff), adaptive ("dop853", "rk45" = "ode45", "radau", "bdf" =
     "ode15s", "lsoda", …; rtol, atol) or with a fixed ``step`` ("rk4", "rk5" = "ode5", "ab4",
-    "semi_implicit_euler", "energy", "implicit_joints", which "auto" takes for a step that stiff
-    joints make unstable for rk4). Output every ``dt_out`` seconds. damping: (nv) in the joints,
-    or a number for all of them but floating bases. events: {name: function of (t, q, v)}; the run
-    ends where one changes its sign. max_step: the longest step, s; over a ground 0.01 by default.
-    Ctrl-C ends the run and keeps what was computed. stabilisation of loops: "projection" (after
+    "semi_implicit_euler", "energy", "implicit_euler", "implicit_extrapolation"; "auto" takes an
+    implicit one on a ground and where stiff joints make rk4 unstable, else rk4). Output every
+    ``dt_out`` seconds. damping: (nv) in the joints, or a number for all but floating bases.
+    events: {name: function of (t, q, v)}; the run ends where one changes its sign. max_step: the
+    longest step, s; over a ground 0.01 by default. Ctrl-C ends the run and keeps what was
+    computed. stabilisation of loops: "projection" (after
     each step, in position and velocity), a rate in 1/s (Baumgarte's), or "none". at_singularity:
     "stop" where loops pass a singular posture (a dead centre), or "pass": go on with the velocity
     there, and note the time in ``stats``. passive: springs, damping, friction, tendons and gravity
@@ -96,16 +96,17 @@ def simulate(
     if ground is not None and max_step == np.inf:
         max_step = CONTACT_STEP
     q, v = _state(model, q0, v0)
-    parts = (control, damping, ground, stabilisation, passive, stops, efforts)
-    field = shared(make_field(model, *parts))
-    if auto and step is not None and too_stiff(field, q, integrator, step):
-        integrator = IMPLICIT_JOINTS
+    field = shared(
+        make_field(model, control, damping, ground, stabilisation, passive, stops, efforts)
+    )
+    if auto and step is not None:
+        integrator = fixed_method(field, q, step)
+    elif isinstance(integrator.method, Scheme) and integrator.method.implicit:
+        refuse_implicit(field)
     options = Options(
         integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
         progress, auto and step is None,
     )  # fmt: skip
-    if step is not None and isinstance(integrator.method, Scheme) and integrator.method.implicit:
-        field = shared(make_field(model, *parts, step))
     run = _Simulation(field, options)
     if field.stops and not model.loops:
         warn_beyond_stops(model, q)

@@ -222,10 +222,12 @@ class VariedField(Field):
             made.__dict__["contact"] = contact
         return made
 
-    def text(self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar]) -> list[Scalar]:
+    def text(
+        self, t: Scalar, y: Sequence[Scalar], u: Sequence[Scalar], h: Scalar = 0.0
+    ) -> list[Scalar]:
         field = self.at(by_name(self.varied, y[self.own :]))
         try:
-            rates = field.text(t, y[: self.own], u)
+            rates = field.text(t, y[: self.own], u, h)
         except TypeError as error:
             names = ", ".join(p.name for p in self.varied)
             raise SimulationError(

@@ -49,7 +49,7 @@ def steps_of(scenario: Scenario) -> Steps | None:
     if step is None or not unrolls(scenario.robot):
         return None
     scheme = find("rk4" if method == AUTO else method).method
-    if not isinstance(scheme, Scheme):
+    if not isinstance(scheme, Scheme) or scheme.implicit:
         return None
     if control is not None and (
         not control.traceable or control.rate_hz is not None or control.prescribes

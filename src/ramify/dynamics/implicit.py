@@ -1,0 +1,171 @@
+"""Accelerations of a step that takes stiff forces at its end: stiffness and damping act over the
+step like inertia.
+
+A force with stiffness K and damping D that acts at the end of a step of h seconds is, to first
+order, f(x + h u, u) - W a with W = h^2 K + h D. At a joint W is rotor inertia, at a point of a link
+it is inertia of that link, so the recursions of forward dynamics solve for the step in O(n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from ramify.core.scalar import Scalar
+from ramify.core.spatial import (
+    ArticulatedInertia,
+    Mat3,
+    RigidInertia,
+    Sym3,
+    Vec3,
+    Wrench,
+    acceleration_field,
+)
+from ramify.dynamics import hybrid
+from ramify.dynamics.closed_forward import forward_dynamics as closed_dynamics
+from ramify.dynamics.closure import Closure
+from ramify.dynamics.contact_points import GroundText, at_points, gathered
+from ramify.dynamics.inverse import no_wrench
+from ramify.dynamics.kinematics import poses, twists
+from ramify.dynamics.motion import LinkMotion, displacements, motions
+from ramify.dynamics.tree import Column, Tree
+from ramify.model.link import Link, Pose
+
+
+class Resistance(NamedTuple):
+    """What a ground opposes to a small motion of a point: along its ``normal`` (in the world)
+    ``stiffness`` (N/m) and ``damping``, across it ``grip`` (N s/m).
+    """
+
+    normal: Vec3
+    stiffness: Scalar
+    damping: Scalar
+    grip: Scalar
+
+
+class LoopTerms(NamedTuple):
+    """The loops of a robot, and how forward dynamics takes them: see ``closed_forward``."""
+
+    closures: Sequence[Closure]
+    rate: float
+    weight: float
+
+
+@dataclass(slots=True)
+class Laden(RigidInertia):
+    """A rigid inertia and what a step adds to it."""
+
+    more: ArticulatedInertia
+
+    def articulated(self) -> ArticulatedInertia:
+        return RigidInertia.articulated(self) + self.more
+
+
+def laden(link: Link, more: ArticulatedInertia | None, rotor: Scalar) -> Link:
+    """A link with what a step adds to it and to its joint."""
+    M = link.M if more is None else Laden(link.M.m, link.M.h, link.M.I, more)
+    return replace(link, M=M, rotor=link.rotor + rotor)
+
+
+def point_inertia(s: Vec3, n: Vec3, along: Scalar, across: Scalar) -> ArticulatedInertia:
+    """J' W J of a point s with W = across 1 + along n n', J = [-s x, 1], in the link's axes: with
+    m = s x n the sum of along [m; n] [m; n]' and of a point mass.
+    """
+    m = s.cross(n)
+    km, kn = m * along, n * along
+    x, y, z = s.x, s.y, s.z
+    return ArticulatedInertia(
+        Sym3(
+            km.x * m.x + across * (y * y + z * z), km.y * m.y + across * (x * x + z * z),
+            km.z * m.z + across * (x * x + y * y), km.x * m.y - across * (x * y),
+            km.x * m.z - across * (x * z), km.y * m.z - across * (y * z),
+        ),
+        Mat3(
+            km.x * n.x, km.x * n.y - across * z, km.x * n.z + across * y,
+            km.y * n.x + across * z, km.y * n.y, km.y * n.z - across * x,
+            km.z * n.x - across * y, km.z * n.y + across * x, km.z * n.z,
+        ),
+        Sym3(
+            kn.x * n.x + across, kn.y * n.y + across, kn.z * n.z + across,
+            kn.x * n.y, kn.x * n.z, kn.y * n.z,
+        ),
+    )  # fmt: skip
+
+
+def resisted(
+    link: Link, at: Pose, motion: LinkMotion, points: Sequence[Vec3], found: Sequence[Resistance],
+    h: Scalar, gravity: Vec3,
+) -> tuple[ArticulatedInertia, Wrench] | None:  # fmt: skip
+    """What the points of a link add to its inertia, and the wrench of W on the accelerations they
+    have without those of the joints.
+    """
+    if not points:
+        return None
+    total, wrench = ArticulatedInertia.zero(), no_wrench()
+    field = acceleration_field(motion.t.w, motion.dt.w)
+    origin = motion.dt.v + at.R.transposed_times(gravity)
+    for s, r in zip(points, found, strict=True):
+        n, across = at.R.transposed_times(r.normal), h * r.grip
+        along = h * (h * r.stiffness + r.damping) - across / r.normal.dot(r.normal)
+        total = total + point_inertia(s, n, along, across)
+        a = origin + field @ s
+        f = n * (along * n.dot(a)) + a * across
+        wrench = wrench + Wrench(s.cross(f), f)
+    return total, wrench
+
+
+def implicit_dynamics(
+    tree: Tree, q: Column, v: Column, tau: Column, rotors: Column, h: Scalar, points: Column,
+    ground: GroundText, resistance: Callable[[Vec3, Vec3], Resistance],
+    driven: Mapping[int, Scalar], loops: LoopTerms | None = None,
+) -> tuple[list[Scalar], dict[int, Scalar], Callable[[], list[Any]]]:  # fmt: skip
+    """(a, forces, felt): accelerations (nv) of a linearly implicit step of h seconds, the forces of
+    the driven joints, and the ground's answers at the end of the step, as a function.
+
+    tau: joint forces; rotors: inertia W that the step adds to the joints; driven: joints whose
+    accelerations are prescribed. The ground acts on the ``points`` of each link where they would be
+    at the end of the step.
+    """
+    x = displacements(tree, q)
+    at, t = poses(tree, x), twists(tree, x, v)
+    moving = tree.each(at_points, at, t, points)
+    ahead = tree.each(lambda link, items: [(p + u * h, u) for p, u in items], moving)
+    pushed = tree.each(lambda link, items: [ground(*item).force for item in items], ahead)
+    found = tree.each(lambda link, items: [resistance(*item) for item in items], ahead)
+    known = range(0) if loops else driven  # loops take driven joints as constraints
+    motion = motions(tree, x, v, [driven[k] if k in known else 0.0 for k in range(len(tau))])
+    g = tree.root.R @ tree.gravity
+    extra = tree.each(
+        lambda link, pose, m, own, rs: resisted(link, pose, m, own, rs, h, g),
+        at, motion, points, found,
+    )  # fmt: skip
+    applied = tree.each(
+        lambda link, pose, own, forces, more: gathered(link, pose, own, forces)
+        - (no_wrench() if more is None else more[1]),
+        at, points, pushed, extra,
+    )  # fmt: skip
+    links = tree.each(lambda link, more, rotor: laden(link, more and more[0], rotor), extra, rotors)
+    stiff = replace(tree, links=links)
+    if loops:
+        a, lam = closed_dynamics(
+            tree, loops.closures, q, v, [0.0 if k in driven else f for k, f in enumerate(tau)],
+            applied, loops.rate, loops.weight, driven, stiff,
+        )  # fmt: skip
+        forces = dict(zip(driven, lam[len(lam) - len(driven) :], strict=True))
+    else:
+        bias = tree.each(lambda link, m, w: link.M.wrench(m.t, m.dt) - w, motion, applied)
+        given = [driven.get(k, f) for k, f in enumerate(tau)]
+        y = hybrid.solve(stiff, x, bias, given, [float(k in driven) for k in range(len(tau))])
+        forces = {k: y[k] for k in driven}
+        a = [driven.get(k, b) for k, b in enumerate(y)]
+
+    def felt() -> list[Any]:
+        ends = twists(tree, x, [w + h * b for w, b in zip(v, a, strict=True)])
+        return [
+            ground(place + u * h, u)
+            for items in tree.each(at_points, at, ends, points)
+            for place, u in items
+        ]
+
+    return a, forces, felt

@@ -1,0 +1,48 @@
+"""Fixed steps with Python between them: for functions of the user's and for very large robots."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ramify.codegen.stepper import Scheme
+from ramify.core.arrays import Array
+from ramify.model.configuration import coordinate_rates
+from ramify.sim.field import Field
+from ramify.sim.integrator import RatesLike, runge_kutta_step
+from ramify.sim.rates import asked_for, columns, rows, unit
+from ramify.sim.stepping import stepper
+
+
+def text_step(
+    field: Field, scheme: Scheme, rates: RatesLike, t: float, y: Array, u: Array, dt: float
+) -> Array:
+    """y (..., size) after one step under forces u (..., nv) from outside; rates: y' of explicit
+    schemes.
+    """
+    of_q, of_v, _, _ = field.parts
+    with np.errstate(all="ignore"):
+        if scheme.implicit:
+            return unit(field.model, _implicit(field, scheme, t, y, u, dt))
+        moved = runge_kutta_step(rates, scheme, t, y, dt)
+        if scheme.kick:
+            ends = columns(y[..., of_q]), columns(moved[..., of_v])
+            turning = rows(coordinate_rates(field.model, *ends), y.shape[:-1])
+            moved[..., of_q] = y[..., of_q] + dt * turning
+        return unit(field.model, moved)
+
+
+def _implicit(field: Field, scheme: Scheme, t: float, y: Array, u: Array, dt: float) -> Array:
+    field = field if field.implicit else field.implicitly
+    of_q, of_v, of_z, _ = field.parts
+    if not field.traceable and field.bare.compiles and not field.controlled:
+        forces = u  # all but the user's function is compiled
+        if not field.sampled:
+            forces = u + asked_for(field, t, y[..., of_q], y[..., of_v], y[..., of_z])[0]
+        states, given = (np.atleast_2d(np.ascontiguousarray(x)) for x in (y, forces))
+        steps = stepper(field.bare.stepped, scheme)
+        return steps.run(states, given, 1, dt, t, strides=(field.model.nv, 0))[0].reshape(y.shape)
+
+    def rates(now: float, at: Array, h: float) -> Array:
+        return rows(field.text(now, columns(at), columns(u), h), at.shape[:-1])
+
+    return runge_kutta_step(rates, scheme, t, y, dt)
