@@ -303,8 +303,10 @@ class Field:
     def program(self) -> Program:
         """The traced right-hand side: inputs t (1), implicit [t, h], y, u (nv); output y'."""
 
-        def text(t: Sequence[Scalar], *rest: Sequence[Scalar]) -> list[list[Scalar]]:
-            return [self.text(t[0], *rest, *t[1:])]
+        def text(
+            t: Sequence[Scalar], y: Sequence[Scalar], u: Sequence[Scalar]
+        ) -> list[list[Scalar]]:
+            return [self.text(t[0], y, u, *t[1:])]
 
         return trace("field", text, self.inputs, (self.output,))
 

@@ -8,7 +8,7 @@ the step, linearised once; everything else at its start. A step is stable howeve
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ramify.contact.ground import positive
 from ramify.contact.robot_on_ground import ContactText
@@ -34,68 +34,80 @@ Scalars = Sequence[Scalar]
 def implicit_rates(field: Field, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> list[Scalar]:
     """(y+ - y) / h of a step of h seconds from t, under forces u (nv) from outside."""
     model, (of_q, of_v, of_z, _) = field.model, field.parts
-    q, v = list(y[of_q]), list(y[of_v])
-    z, bristles = list(y[of_z])[: field.controlled], list(y[of_z])[field.controlled :]
-    n, driven, control = model.nv, dict[int, Scalar](), None if field.sampled else field.control
-    asked, tau = [0.0] * n, list(u)
+    q, v, z = list(y[of_q]), list(y[of_v]), list(y[of_z])
+    z, bristles = z[: field.controlled], z[field.controlled :]
+    driven: dict[int, Scalar] = {}
     if field.prescribed is not None:
         q, v, given = field.prescribed.placed(field.robot_text, t, q, v)
         driven = dict(zip(field.prescribed.driven(field.robot_text).v, given, strict=True))
+        drive = Terms(list(u), *no_gains(model.nv))
     else:
-        if control is not None:
-            asked = field.torque(t, q, v, z)[0]
-        asked = [a + b for a, b in zip(asked, u, strict=True)]
-        tau = field.driven_within(asked)
-    servo, servo_d = drive_gains(control, field.robot_text, t, q, v, z)
-    if field.efforts:  # a drive at its limit is no spring
-        free = [within(f, e) for f, e in zip(asked, field.effort_ranges, strict=True)]
-        servo = [k * x for k, x in zip(servo, free, strict=True)]
-        servo_d = [d * x for d, x in zip(servo_d, free, strict=True)]
-    ahead = moved(field, q, v, h)
-    net = [f - d * w - h * k * w for f, d, k, w in zip(tau, field.damping, servo, v, strict=True)]
-    own_k, own_d = no_gains(n)
-    if field.machine:
-        lifted = PARTS[-1]
-        rates = bristle_rates(field.machine, q, v, bristles, h)
-        bent = [x + h * r for x, r in zip(bristles, rates, strict=True)]
-        found = field.machine(ahead, v, bent).force
-        if lifted in found:
-            found[lifted] = field.machine(q, v, bristles).force[lifted]
-        for part in found.values():
-            net = [f + p for f, p in zip(net, part, strict=True)]
-        own_k, own_d = machine_gains(field.machine, ahead, v, bent)
-    drive_W = [h * (d + h * k) for k, d in zip(servo, servo_d, strict=True)]
-    rotors = [
-        W + h * (d + c + h * k)
-        for W, k, d, c in zip(drive_W, own_k, own_d, field.damping, strict=True)
-    ]
-    rotors = [0.0 if j in driven else W for j, W in enumerate(rotors)]
-    contact = field.contact
-    loops = (
-        LoopTerms(closures(model), field.baumgarte, inertia_weight(model)) if model.loops else None
-    )
+        drive = _drives(field, t, q, v, z, u)
+    own = _passive(field, q, v, bristles, h)
+    net = [f - h * k * x + p for f, k, x, p in zip(drive.force, drive.k, v, own.force, strict=True)]
+    servo, rest = ([h * (d + h * k) for k, d in zip(x.k, x.d, strict=True)] for x in (drive, own))
+    rotors = [0.0 if j in driven else servo[j] + rest[j] for j in range(model.nv)]
+    contact, loops = field.contact, None
+    if model.loops:
+        loops = LoopTerms(closures(model), field.baumgarte, inertia_weight(model))
     a, forces, felt = implicit_dynamics(
         tree_of(model), model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0)), v, net, rotors, h,
-        [()] * n if contact is None else contact.points, *_ground(contact), driven, loops,
+        [()] * model.nv if contact is None else contact.points, *_ground(contact), driven, loops,
     )  # fmt: skip
     w = [x + h * b for x, b in zip(v, a, strict=True)]
     bent = bristle_rates(field.machine, q, w, bristles, h)
     out = [*coordinate_rates(model, q, w), *a, *_own_rates(field, t, q, v, z, h), *bent]
     if not field.counted:
         return out
-    # work and losses, by the powers at the end of the step
-    each = zip(tau, servo, v, drive_W, a, strict=True)
-    given = [f - h * k * x - W * b for f, k, x, W, b in each]
-    for j, force in forces.items():
-        given[j] = force - (net[j] - tau[j])
     work: Scalar = 0.0
     loss: Scalar = 0.0
-    for f, d, x in zip(given, field.damping, w, strict=True):
+    for j, (x, d) in enumerate(zip(w, field.damping, strict=True)):  # powers at the step's end
+        f = drive.force[j] - h * drive.k[j] * v[j] - servo[j] * a[j]
+        f = forces[j] - own.force[j] if j in driven else f
         work, loss = work + f * x, loss + d * (x * x)
     heat: list[Scalar] = [] if contact is None else [sum(r.loss for r in felt())]
     bristles = [x + h * r for x, r in zip(bristles, bent, strict=True)]
     heat += list(field.machine(moved(field, q, w, h), w, bristles).loss.values())
     return [*out, work, loss, *heat]
+
+
+class Terms(NamedTuple):
+    """Forces at the joints with their stiffness and damping there, each (nv)."""
+
+    force: list[Scalar]
+    k: list[Scalar]
+    d: list[Scalar]
+
+
+def _drives(field: Field, t: Scalar, q: Scalars, v: Scalars, z: Scalars, u: Scalars) -> Terms:
+    """Controller and forces from outside, now; a drive at its limit is no spring."""
+    asked, control = list(u), None if field.sampled else field.control
+    if control is not None:
+        asked = [a + b for a, b in zip(field.torque(t, q, v, z)[0], u, strict=True)]
+    k, d = drive_gains(control, field.robot_text, t, q, v, z)
+    if field.efforts:
+        free = [within(f, e) for f, e in zip(asked, field.effort_ranges, strict=True)]
+        k, d = ([x * g for x, g in zip(free, gains, strict=True)] for gains in (k, d))
+    return Terms(field.driven_within(asked), k, d)
+
+
+def _passive(field: Field, q: Scalars, v: Scalars, bristles: Scalars, h: Scalar) -> Terms:
+    """The machine's own forces where the joints would be at the end of the step, gravity
+    compensation where they are.
+    """
+    net = [-d * w for d, w in zip(field.damping, v, strict=True)]
+    if not field.machine:
+        return Terms(net, [0.0] * len(net), list(field.damping))
+    ahead, rates = moved(field, q, v, h), bristle_rates(field.machine, q, v, bristles, h)
+    bent = [x + h * r for x, r in zip(bristles, rates, strict=True)]
+    found = field.machine(ahead, v, bent).force
+    lifted = PARTS[-1]
+    if lifted in found:
+        found[lifted] = field.machine(q, v, bristles).force[lifted]
+    for part in found.values():
+        net = [f + p for f, p in zip(net, part, strict=True)]
+    k, d = machine_gains(field.machine, ahead, v, bent)
+    return Terms(net, k, [a + b for a, b in zip(d, field.damping, strict=True)])
 
 
 def _ground(contact: ContactText | None) -> tuple[GroundText, Callable[..., Resistance]]:
