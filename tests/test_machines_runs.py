@@ -296,7 +296,7 @@ def test_whatever_makes_a_step_unstable_is_warned_of(
     file.write_text(text)
     m = rf.load(file)
     control = rf.control.Commands.to(m, {})
-    start = {"steps": 1, "control": control}
+    start = {"steps": 1, "control": control, "method": "rk4"}
     rf.rollout(m, np.zeros(2), np.zeros(2), dt=0.5e-3, **start)  # 2.0 of 2.785
     with pytest.warns(RuntimeWarning, match=r"at '[ab]' of 'two' act at up to 4e\+03 1/s"):
         rf.rollout(m, np.zeros(2), np.zeros(2), dt=0.7e-3, **start)
@@ -305,7 +305,9 @@ def test_whatever_makes_a_step_unstable_is_warned_of(
 def test_servo_gains_that_make_a_step_unstable_are_warned_of() -> None:
     servo = rf.control.PD(rf.motion.Hold([0.0]), kp=FAST, kd=0.0)
     with pytest.warns(RuntimeWarning, match="too long for rk4"):
-        rf.rollout(wheel(), np.zeros(1), np.zeros(1), dt=0.7e-3, steps=1, control=servo)
+        rf.rollout(
+            wheel(), np.zeros(1), np.zeros(1), dt=0.7e-3, steps=1, control=servo, method="rk4"
+        )
 
 
 def test_scenarios_carry_the_switches(tmp_path: Path) -> None:
