@@ -100,8 +100,9 @@ def machine_gains(machine: PassiveText, q: Scalars, v: Scalars, z: Scalars) -> G
 
     found = [own_slopes(model, q, v, own)]
     if machine.bristles:  # they bend as the joint moves
-        forces = machine(q, v, [Jet(x, 1.0, None) for x in z]).force["friction"]
-        rates = machine(q, [Jet(x, 1.0, None) for x in v], z).rates
+        o, one = [0.0] * len(z), [1.0] * len(z)
+        forces = machine(q, _jets(v, [0.0] * len(v)), _jets(z, one)).force["friction"]
+        rates = machine(q, _jets(v, [1.0] * len(v)), _jets(z, o)).rates
         bent = no_gains(model.nv)
         for j, r in zip(machine.bristles, rates, strict=True):
             bent[0][j] = positive(-rate(forces[j])) * positive(rate(r))
@@ -134,13 +135,18 @@ def own_slopes(
     the joints' first coordinates at once, then their second …
     """
     k, d = no_gains(model.nv)
+    still = [0.0] * model.nv
     starts = [model.joint_slice(joint.name) for joint in model.joints]
     for i in range(max((own.stop - own.start for own in starts), default=0)):
         chosen = [own.start + i for own in starts if own.start + i < own.stop]
         unit = [float(j in chosen) for j in range(model.nv)]
         moved = coordinate_rates(model, q, unit)
-        by_q = force([Jet(x, dx, None) for x, dx in zip(q, moved, strict=True)], v)
-        by_v = force(q, [Jet(x, dx, None) for x, dx in zip(v, unit, strict=True)])
+        by_q = force(_jets(q, moved), _jets(v, still))
+        by_v = force(_jets(q, [0.0] * len(q)), _jets(v, unit))
         for j in chosen:
             k[j], d[j] = positive(-rate(by_q[j])), positive(-rate(by_v[j]))
     return k, d
+
+
+def _jets(x: Scalars, rates: Scalars) -> list[Scalar]:
+    return [Jet(a, da, None) for a, da in zip(x, rates, strict=True)]
