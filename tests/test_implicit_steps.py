@@ -185,6 +185,19 @@ def test_activations_decay_by_themselves(tmp_path: Path) -> None:
     assert r.v[-1, 0] == pytest.approx(0.3, rel=0.06)  # 6 N on 2 kg, but for the first step
 
 
+def test_bristles_stick_and_slide() -> None:
+    """LuGre friction of 4 N on a block in steps of 4 ms, where its bristles act at 200 1/s: below
+    4 N it stays, above it slides as Coulomb says.
+    """
+    model = block(friction={"coulomb": 4.0, "lugre": {}})
+    for force, speed in ((3.0, 0.0), (8.0, 1.0)):
+        tau = np.array([force])
+        for method in IMPLICIT:
+            end = rf.rollout(model, [0.0], [0.0], steps=125, dt=4e-3, tau=tau, method=method)
+            assert end.v[0] == pytest.approx(speed, abs=0.02)
+            assert speed or abs(end.q[0]) < 2e-4
+
+
 # ---- stops ----
 
 

@@ -132,7 +132,8 @@ def bristle_rates(
     """Of the deflections of bristles, over h seconds at the velocities v."""
     if not z:
         return []
-    return decaying(machine(q, v, [Jet(x, 1.0, None) for x in z]).rates, h)
+    still = [Jet(x, 0.0, None) for x in v]
+    return decaying(machine(q, still, [Jet(x, 1.0, None) for x in z]).rates, h)
 
 
 def _own_rates(
