@@ -28,7 +28,10 @@ if hasattr(os, "register_at_fork"):
 def llvm() -> ModuleType:
     """llvmlite's binding layer, initialised for this machine."""
     with LOCK:  # also while it is imported: a child would wait for ever for an import half done
-        import llvmlite.binding as binding
+        try:
+            import llvmlite.binding as binding
+        except ImportError as error:
+            raise RamifyError(f"this needs llvmlite, which cannot be imported: {error}") from None
 
         binding.initialize_native_target()
         binding.initialize_native_asmprinter()
@@ -65,7 +68,11 @@ class CpuTarget:
 
 @cache
 def host() -> CpuTarget:
-    """This machine; ``RAMIFY_WIDTH`` (1, 2, 4, 8) forces the number of lanes."""
+    """This machine; ``RAMIFY_WIDTH`` (1, 2, 4, 8) forces the number of lanes. Without a compiler it
+    has one lane.
+    """
+    if not llvm_available():
+        return CpuTarget(1, False, "", "")
     binding = llvm()
     with LOCK:
         features, cpu = binding.get_host_cpu_features(), binding.get_host_cpu_name()

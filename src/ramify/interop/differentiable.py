@@ -24,7 +24,7 @@ from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
 from ramify.trace.differentiate import adjoint, replay, tangent
 from ramify.trace.interpret import interpret
-from ramify.trace.jacobian_program import JacobianBlock, jacobian_program
+from ramify.trace.jacobian_program import Blocks, jacobian_program
 from ramify.trace.program import Port, Program, trace
 
 TOO_LARGE: Final = "an angle is beyond 1e6 rad; bring angles into a range of some turns"
@@ -52,10 +52,7 @@ class Differentiable:
         self.answer = answer
         self.tangent_of: tuple[Differentiable, tuple[int, ...]] | None = None
         self._derived: dict[tuple[object, ...], Differentiable] = {}
-        self._jacobians: dict[
-            tuple[int, ...], tuple[Differentiable, tuple[tuple[JacobianBlock, ...], ...]]
-        ]
-        self._jacobians = {}
+        self._jacobians: dict[tuple[int, ...], tuple[Differentiable, Blocks]] = {}
         self._cost = Cost(1000.0)
 
     def __repr__(self) -> str:
@@ -121,9 +118,7 @@ class Differentiable:
         slopes = [Port(f"by_{self.inputs[i].name}", self.inputs[i].shape) for i in by]
         return self._derive("adjoint", adjoint, by, (*self.inputs, *weights), slopes)
 
-    def jacobian(
-        self, by: tuple[int, ...]
-    ) -> tuple[Differentiable, tuple[tuple[JacobianBlock, ...], ...]]:
+    def jacobian(self, by: tuple[int, ...]) -> tuple[Differentiable, Blocks]:
         """All partial derivatives by some inputs that are not always zero, and where they stand."""
         found = self._jacobians.get(by)
         if found is None:

@@ -26,8 +26,8 @@ from ramify.trace.program import Port, trace
 
 _call: Final = Primitive("ramify")
 _call.multiple_results = True
-_handlers: Final[dict[Differentiable, XlaHandler]] = {}
-"""Handlers that XLA may call, kept as long as the process lives."""
+_handlers: Final[dict[str, XlaHandler]] = {}
+"""Handlers by the names under which XLA knows them, kept as long as the process lives."""
 
 
 def make(function: Differentiable, trace: bool = False) -> Callable[..., Any]:
@@ -156,10 +156,10 @@ def _lower_on_cpu(context: Any, *operands: Any, function: Differentiable) -> Any
 def _target(function: Differentiable) -> str:
     """The name under which XLA knows the handler of a function."""
     name = f"ramify_{function.name}_{function.key}"
-    if function not in _handlers:
+    if name not in _handlers:
         handler = XlaHandler(function)
         jax.ffi.register_ffi_target(name, handler.capsule, platform="cpu", api_version=1)
-        _handlers[function] = handler
+        _handlers[name] = handler
     return name
 
 

@@ -26,12 +26,12 @@ class JacobianBlock:
         return sum(map(len, self.pattern))
 
 
-def jacobian_program(
-    program: Program, by: Sequence[int]
-) -> tuple[Program, tuple[tuple[JacobianBlock, ...], ...]]:
-    """The program, with the inputs of the given one, and its blocks: a tuple for every output, a
-    block for every input of ``by``.
-    """
+Blocks = tuple[tuple[JacobianBlock, ...], ...]
+"""A tuple for every output, with a block for every input."""
+
+
+def jacobian_program(program: Program, by: Sequence[int]) -> tuple[Program, Blocks]:
+    """The program, with the inputs of the given one, and its blocks, by the inputs ``by``."""
     columns = [(i, j) for i in by for j in range(program.inputs[i].size)]
     blocks: list[tuple[JacobianBlock, ...]] = []
     ports: list[Port] = []
