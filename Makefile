@@ -1,6 +1,7 @@
 # Needs Python 3.11 or newer and make; everything else goes into .venv.
 #   make demo    a page of results in out/index.html
 #   make test    linters, types, spelling and the whole test suite
+#   make test-jax, make test-torch   the functions for JAX and PyTorch, each in an environment of its own
 #   make docs    the documentation in out/docs/index.html
 #   make lint    only the linters, types and spelling
 #   make bench   ramify against its peers, on this machine
@@ -17,7 +18,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 CODE := src tests examples benchmarks docs/conf.py docs/gallery.py
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test docs lint bench lowest accuracy fuzz format clean browser
+.PHONY: help demo test test-jax test-torch docs lint bench lowest accuracy fuzz format clean browser
 
 help:
 	@sed -n 's/^#   //p' $(firstword $(MAKEFILE_LIST))
@@ -45,6 +46,12 @@ lint: $(VENV)/.dev
 
 test: lint browser
 	$(BIN)/python -m pytest
+
+# What these libraries bring is too large for the environment of all tests.
+test-jax test-torch: test-%:
+	$(PYTHON) -m venv .venv-$*
+	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable ".[$*]" pytest pytest-xdist casadi
+	.venv-$*/bin/python -m pytest -n 0 -W ignore::FutureWarning -W ignore::DeprecationWarning tests/extras/test_$*.py
 
 # The tests of pages need Chromium: one that is there, named in RAMIFY_BROWSER or found, or Debian's where we may install it.
 # Without one they fail and say so; they are never skipped.
@@ -88,4 +95,4 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format $(CODE)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) out .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(LOWEST) .venv-jax .venv-torch out .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -14,7 +14,9 @@ from pages import PAGES, ROOT, Page
 from test_architecture import LAYERS
 
 CONTRIBUTING = next(page for page in PAGES if page.name == "CONTRIBUTING.md")
-WITH_CODE = [page for page in PAGES if page.blocks("python") and page is not CONTRIBUTING]
+ELSEWHERE = {CONTRIBUTING.name, "docs/jax.md", "docs/pytorch.md"}
+"""Pages that run in a process or an environment of their own: see below, and tests/extras."""
+WITH_CODE = [page for page in PAGES if page.blocks("python") and page.name not in ELSEWHERE]
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: page.name)

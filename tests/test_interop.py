@@ -8,11 +8,15 @@ import ctypes
 from typing import Any
 
 import casadi
+import mpmath
 import numpy as np
 import pytest
+import sympy
 
 import ramify as rf
 from ramify.api.model import Model
+from ramify.core.lookup import LookupTable
+from ramify.core.scalar import atan2, cos, floor, lookup, select, sin, sqrt
 from ramify.interop import libraries
 from ramify.interop.differentiable import Differentiable
 from ramify.interop.named_functions import named_function
@@ -360,3 +364,44 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_makes_no_sense_is_refused(name: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(rf.RamifyError, match=message):
         rf.load("two_link").casadi(name, **options)
+
+
+# ---- other scalars ----
+
+
+def test_mpmath_and_sympy_and_object_arrays_are_scalars() -> None:
+    """All give what floats give: sines, roots, branches, quaternions."""
+    m = floating()
+    text = m.kernel("forward_dynamics").text
+    q, v, tau = (x[:2] for x in rows_of(named_function(m, "forward_dynamics", {}), m, 2))
+    own = m.forward_dynamics(q, v, tau)
+    with mpmath.workdps(40):
+        many = [
+            [np.array([mpmath.mpf(x) for x in column]) for column in rows.T] for rows in (q, v, tau)
+        ]
+        (found,) = text(*many)
+        (one,) = text(*([column[0] for column in columns] for columns in many))
+    assert found[0].dtype == object
+    assert np.allclose(np.array(found, dtype=float).T, own, rtol=1e-12)
+    assert [float(x) for x in one] == [float(x[0]) for x in found]
+    names = sympy.symbols(f"v:{m.nv}")
+    (symbols,) = text(q[0].tolist(), names, tau[0].tolist())
+    values = [float(x.subs(dict(zip(names, v[0], strict=True)))) for x in symbols]
+    assert np.allclose(values, own[0], rtol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["mpmath", "sympy", "object"])
+def test_elementary_functions_of_other_scalars(kind: str) -> None:
+    make: Any = {
+        "mpmath": mpmath.mpf,
+        "sympy": sympy.Float,
+        "object": lambda x: np.array([sympy.Float(x), mpmath.mpf(x), x], dtype=object),
+    }[kind]
+    x, y, table = make(0.7), make(-1.2), LookupTable(np.array([2.0, 5.0, 7.0]))
+    for got, want in (
+        (sin(x), np.sin(0.7)), (cos(x), np.cos(0.7)), (sqrt(x), np.sqrt(0.7)),
+        (floor(y), -2.0), (atan2(y, x), np.arctan2(-1.2, 0.7)), (atan2(y, 1.0), np.arctan2(-1.2, 1)),
+        (select(x < y, x, y), -1.2), (select(y <= x, x, y), 0.7), (lookup(table, x + 0.3), 5.0),
+    ):  # fmt: skip
+        for number in np.atleast_1d(np.asarray(got, dtype=object)):
+            assert abs(float(number) - want) < 1e-14

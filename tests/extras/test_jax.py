@@ -109,7 +109,9 @@ def test_a_batch_is_one_call() -> None:
     """vmap of vmap makes one call of the kernel, whatever is mapped."""
     m = rf.load("two_link")
     f = m.jax("bias")
-    text = str(jax.make_jaxpr(jax.vmap(jax.vmap(f, (0, None)), (0, None)))(np.zeros((5, 3, 2)), np.ones(2)))
+    text = str(
+        jax.make_jaxpr(jax.vmap(jax.vmap(f, (0, None)), (0, None)))(np.zeros((5, 3, 2)), np.ones(2))
+    )
     assert text.count("ramify[") == 1
     assert "f64[5,3,2]" in text
     q = np.random.default_rng(0).normal(size=(5, 3, 2))

@@ -350,7 +350,7 @@ class PlainNumpy:
     tier = "numpy"
 
     def __init__(self, text: Callable[..., list[list[Any]]]) -> None:
-        self._text = text
+        self.text = text
 
     def llvm_ir(self, width: int) -> str:
         """There is none."""
@@ -359,7 +359,7 @@ class PlainNumpy:
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         columns = [[a[start:stop, j] for j in range(a.shape[1])] for a in inputs]
         with np.errstate(all="ignore"):
-            results = self._text(*columns)
+            results = self.text(*columns)
         for out, result in zip(outputs, results, strict=True):
             for j, value in enumerate(result):
                 out[start:stop, j] = value

@@ -126,6 +126,13 @@ class Kernel:
         return self._plan.outputs
 
     @property
+    def text(self) -> Callable[..., list[list[Any]]]:
+        """The algorithm over scalars of any kind: a flat list for each input, a flat list for each
+        result.
+        """
+        return self._plan.plain.text
+
+    @property
     def op_count(self) -> OpCount:
         """Operations of the unrolled kernel, after folding and sharing."""
         return op_count(self.program)

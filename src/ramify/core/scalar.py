@@ -60,6 +60,11 @@ def _library(x: Scalar) -> str:
         raise TypeError(f"{type(x).__qualname__} is not a scalar that ramify knows") from None
 
 
+def _holds_objects(x: Scalar) -> bool:
+    """Whether x is an array of scalars of another kind."""
+    return getattr(getattr(x, "dtype", None), "kind", "") == "O"
+
+
 def _apply(name: str, *args: Scalar) -> Scalar:
     lead = next((x for x in args if not isinstance(x, (float, int))), None)
     if lead is None:
@@ -67,6 +72,8 @@ def _apply(name: str, *args: Scalar) -> Scalar:
     if hasattr(lead, f"_{name}_"):
         return getattr(lead, f"_{name}_")(*args)
     library = import_module(_library(lead))
+    if _holds_objects(lead):
+        return library.frompyfunc(lambda *xs: _apply(name, *xs), len(args), 1)(*args)
     return getattr(
         library,
         "arctan2" if name == "atan2" and library.__name__ in ("numpy", "jax.numpy") else name,
@@ -115,6 +122,8 @@ def lookup(table: LookupTable, place: Scalar) -> Scalar:
     if hasattr(place, "_lookup_"):
         return place._lookup_(table)
     name = _library(place)
+    if _holds_objects(place):
+        return import_module("numpy").frompyfunc(lambda x: lookup(table, x), 1, 1)(place)
     if name in ("numpy", "jax.numpy"):
         library = import_module(name)
         at = library.clip(place, 0.0, len(table) - 1.0).astype(int)
@@ -138,6 +147,8 @@ def select(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
     """``if_true`` where ``condition`` holds, else ``if_false``; both are evaluated."""
     if isinstance(condition, (bool, int)):
         return if_true if condition else if_false
+    if _holds_objects(condition):
+        return import_module("numpy").frompyfunc(select, 3, 1)(condition, if_true, if_false)
     if hasattr(condition, "_select_"):
         return condition._select_(if_true, if_false)
     name = _library(condition)
