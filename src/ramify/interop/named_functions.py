@@ -14,7 +14,6 @@ from ramify.codegen.cache_keys import digest
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.messages import near
 from ramify.core.scalar import Scalar
-from ramify.core.spatial import Vec3
 from ramify.drives.machine_forces import actuator_text, passive_text
 from ramify.interop.differentiable import Differentiable
 from ramify.interop.quaternion_inputs import normalised
@@ -24,7 +23,6 @@ from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.columns import Which
 from ramify.kernels.make import algorithm_of, kernel
 from ramify.kernels.robot_keys import robot_key
-from ramify.model.answers import FramePose
 from ramify.model.robot import Robot
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
@@ -111,40 +109,32 @@ def _of_point(
     robot: Robot, name: str, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)
 ) -> Differentiable:
     """The Jacobian, or its rate times v, of a point of a link: a function of q, and v."""
-    index, frame = robot.attachment(body)
+    _, frame = robot.attachment(body)
     at = np.asarray(point, dtype=np.float64)
     if at.shape != (3,) or not np.isfinite(at).all():
         raise StateError(f"point must be three finite numbers in m, in the frame of {body!r}")
-    place = (frame.rotation @ at + frame.position).tolist()
-    if index < 0:
-        raise RamifyError(f"{body!r} belongs to the base, which does not move: its {name} is zero")
-    whole = kernel(robot, name, which=index)
-
-    def text(*given: Row) -> list[Row]:
-        return _replayed(whole.program, (*given, place))
-
-    parts = repr((index, place))
-    return _made(robot, name, text, whole.inputs[:-1], whole.outputs, parts)
+    return _of_link(robot, name, name, body, (frame.rotation @ at + frame.position).tolist())
 
 
 def _pose(robot: Robot, body: str) -> Differentiable:
     """The world pose of a link, a merged link or a frame."""
-    index, frame = robot.attachment(body)
+    _, frame = robot.attachment(body)
+    place = [*frame.rotation.ravel().tolist(), *frame.position.tolist()]
+    return _of_link(robot, "pose", "frame_pose", body, place)
+
+
+def _of_link(
+    robot: Robot, name: str, algorithm: str, body: str, place: list[float]
+) -> Differentiable:
+    """An algorithm that belongs to one body, its last input known."""
+    index, _ = robot.attachment(body)
     if index < 0:
-        raise RamifyError(f"{body!r} belongs to the base, which does not move: ask model.pose")
-    poses = kernel(robot, "kinematics")
-    R0, p0 = frame.rotation.tolist(), frame.position.tolist()
-
-    def text(q: Row) -> list[Row]:
-        R_all, p_all = _replayed(poses.program, (q,))
-        R = [Vec3(*R_all[9 * index + 3 * i : 9 * index + 3 * i + 3]) for i in range(3)]
-        turned = [row.dot(Vec3(*(R0[k][j] for k in range(3)))) for row in R for j in range(3)]
-        moved = [row.dot(Vec3(*p0)) + p_all[3 * index + i] for i, row in enumerate(R)]
-        return [turned, moved]
-
-    outputs = Port("rotation", (3, 3)), Port("position", (3,))
-    parts = repr((index, R0, p0))
-    return _made(robot, "pose", text, [Port("q", (robot.nq,))], outputs, parts, answer=FramePose)
+        raise RamifyError(f"{body!r} belongs to the base, which does not move; ask model.{name}")
+    whole = kernel(robot, algorithm, which=index)
+    return _made(
+        robot, name, lambda *given: _replayed(whole.program, (*given, place)), whole.inputs[:-1],
+        whole.outputs, repr((index, place)), answer=algorithm_of(robot, algorithm).answer,
+    )  # fmt: skip
 
 
 def _passive(robot: Robot) -> Differentiable:
