@@ -83,7 +83,7 @@ def _made(
     return Differentiable(name, program, key, inputs, outputs, answer)
 
 
-def _replayed(program: Program, inputs: Sequence[Row]) -> list[Row]:
+def _replayed(program: Program, inputs: Sequence[Sequence[Scalar]]) -> list[Row]:
     values = replay(program, inputs)
     return [[values[node] for node in nodes] for nodes in program.results]
 
