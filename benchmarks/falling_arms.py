@@ -109,10 +109,8 @@ def rest(m: rf.Model, seed: int = 2, seconds: float = 60.0) -> tuple[float, int]
     while data.time < seconds:
         mujoco.mj_step(theirs, data)
     still = np.maximum(np.abs(r.v[-1]), np.abs(data.qvel)) < 1e-3
-    weight = np.abs(
-        np.stack([m.gravity_forces(r.q).max(axis=0), m.gravity_forces(r.q).min(axis=0)])
-    )
-    loaded = (weight.max(axis=0) > LOADED * weight.max()) & still
+    weight = np.abs(m.gravity_forces(r.q)).max(axis=0)
+    loaded = (weight > LOADED * weight.max()) & still
     apart = np.abs(r.q[-1] - data.qpos)[loaded]
     return float(apart.max(initial=0.0)), int(loaded.sum())
 
