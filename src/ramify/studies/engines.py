@@ -130,9 +130,9 @@ class Joblib:
 
         calls = (delayed(work)(recipe, task) for task in tasks)
         try:
-            with self._config():
+            with self._config(), Parallel(n_jobs=self.lanes) as workers:
                 while wave := list(islice(calls, 2 * self.lanes)):
-                    yield from Parallel(n_jobs=self.lanes)(wave)
+                    yield from workers(wave)
         except GeneratorExit:
             raise
         except Exception as error:
