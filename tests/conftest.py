@@ -18,7 +18,7 @@ settings.register_profile(
     "ramify",
     deadline=None,
     derandomize=True,
-    max_examples=60,
+    max_examples=40,
     database=None,
     suppress_health_check=[HealthCheck.too_slow],
 )

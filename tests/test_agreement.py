@@ -127,8 +127,8 @@ def kernels(m: Model, q: Any, v: Any, a: Any) -> Answer:
 
 @pytest.mark.parametrize("block", range(4))
 def test_serial_robots(block: int) -> None:
-    """120 arms of 1 to 8 turning and sliding joints; where all turn, the book's tables too."""
-    for seed in range(30 * block, 30 * block + 30):
+    """60 arms of 1 to 8 turning and sliding joints; where all turn, the book's tables too."""
+    for seed in range(15 * block, 15 * block + 15):
         m, q, v, a = serial_robot(seed)
         right = kernels(m, q, v, a)
         ways = dict(SERIAL)
@@ -140,11 +140,11 @@ def test_serial_robots(block: int) -> None:
 
 @pytest.mark.parametrize("block", range(4))
 def test_trees(block: int) -> None:
-    """100 trees of all joints without quaternions, links and modules; accelerations where M is
+    """48 trees of all joints without quaternions, links and modules; accelerations where M is
     well-conditioned.
     """
     judged = 0
-    for seed in range(25 * block, 25 * block + 25):
+    for seed in range(12 * block, 12 * block + 12):
         case = random_case(seed, 1 + seed % 7)
         m = Model("tree", case.bodies, tuple(case.gravity), {})
         q, v, a = map(np.array, (case.q, case.v, case.a))
@@ -154,7 +154,7 @@ def test_trees(block: int) -> None:
         for level in ("link", "module"):
             got = _denoc(m, q, v, a, right["tau"], level)
             check(level, got if well else {k: x for k, x in got.items() if k != "a"}, right)
-    assert judged >= 18
+    assert judged >= 8
 
 
 def test_closed_forms() -> None:

@@ -110,6 +110,25 @@ def decode(data: bytes, file: str, size: int) -> str:
         ) from None
 
 
+_EVENTS: Final[dict[str, list[Event]]] = {}
+_MOST_KEPT, _SHORT = 64, 1 << 15
+"""Events of short correct texts: robots and scenarios are loaded again and again, and the parser is
+slow.
+"""
+
+
+def _build(text: str, builder: _DataBuilder) -> None:
+    """Hand the events of a text to the builder, one by one, so that it can stop at its limits."""
+    events = []
+    for event in _EVENTS.get(text) or YAML(typ="safe", pure=True).parse(text):
+        builder.take(event)
+        events.append(event)
+    if len(text) <= _SHORT and text not in _EVENTS:
+        if len(_EVENTS) >= _MOST_KEPT:
+            _EVENTS.pop(next(iter(_EVENTS)))
+        _EVENTS[text] = events
+
+
 def parse(
     text: str,
     mistakes: Mistakes,
@@ -125,8 +144,7 @@ def parse(
     """
     builder = _DataBuilder(mistakes)
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
-            builder.take(event)
+        _build(text, builder)
     except ModelError:
         raise
     except MarkedYAMLError as error:

@@ -16,7 +16,7 @@ from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
 from ramify.core.jet import Jet, parts, value
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar, cos, floor, number, select
+from ramify.core.scalar import Scalar, cos, floor, select
 from ramify.documents.forms import NameList, Number, Reading
 from ramify.documents.kinds import key
 from ramify.model.driven import driven
@@ -222,13 +222,9 @@ class Gait(Trajectory):
             )
         p = self.pendulum
         times = self.begin + np.linspace(0.0, 2.0 if self.steps > 1 else 1.0, 201) * p.period
-        for t in times.tolist():
-            trunk, ankles = self._moved(t)
-            for leg, ankle in zip(self.legs, ankles, strict=True):
-                place = [
-                    number(value(a) - (value(b) + h))
-                    for a, b, h in zip(ankle, trunk, leg.hip, strict=True)
-                ]
+        hips = self.trunk(times)[0][:, None] + np.array([leg.hip for leg in self.legs])
+        for t, row in zip(times.tolist(), (self.ankles(times) - hips).tolist(), strict=True):
+            for leg, place in zip(self.legs, row, strict=True):
                 if not reaches(leg, *place):
                     far = math.sqrt(sum(x * x for x in place))
                     if far < leg.reach:
