@@ -208,15 +208,15 @@ def c_code(rng: Rng) -> None:
 
 
 TARGETS: Final[dict[str, tuple[Callable[[Rng], None], int]]] = {
-    "yaml": (robot_file(FULL, ".yaml"), 200),
-    "urdf": (robot_file(URDF, ".urdf"), 400),
-    "mjcf": (robot_file(MJCF, ".xml"), 300),
-    "sdf": (robot_file(SDF, ".sdf"), 400),
-    "scenario": (scenario, 100),
-    "study": (study, 80),
+    "yaml": (robot_file(FULL, ".yaml"), 80),
+    "urdf": (robot_file(URDF, ".urdf"), 150),
+    "mjcf": (robot_file(MJCF, ".xml"), 120),
+    "sdf": (robot_file(SDF, ".sdf"), 150),
+    "scenario": (scenario, 50),
+    "study": (study, 40),
     "result": (result, 200),
     "ledger": (ledger, 100),
-    "arrays": (arrays, 4000),
+    "arrays": (arrays, 1500),
     "c": (c_code, 2),
 }
 """What is fuzzed, and how many cases the test suite runs."""

@@ -191,7 +191,7 @@ def test_the_seed_of_the_fuzz_is_good() -> None:
     assert accepts(GOOD)
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.data())
 def test_fuzzed_bytes(data: st.DataObject) -> None:
     text = bytearray(GOOD.encode())
@@ -211,7 +211,7 @@ WORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=300)
+@settings(max_examples=120)
 @given(st.data())
 def test_fuzzed_structure(data: st.DataObject) -> None:
     root = etree.fromstring(GOOD.encode())

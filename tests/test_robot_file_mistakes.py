@@ -363,7 +363,7 @@ def loads_or_refuses(text: str | bytes) -> None:
         assert all(np.isfinite(link.M.m) for link in model.skeleton.links)
 
 
-@settings(max_examples=400)
+@settings(max_examples=150)
 @given(st.data())
 def test_random_changes_of_bytes(data: st.DataObject) -> None:
     raw = bytearray(FULL.encode())
@@ -441,7 +441,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return [place for key, entry in entries for place in [(value, key), *places(entry)]]
 
 
-@settings(max_examples=600)
+@settings(max_examples=200)
 @given(st.data())
 def test_random_changes_of_structure(data: st.DataObject) -> None:
     document = copy.deepcopy(DOCUMENT)

@@ -140,6 +140,7 @@ class _UrdfReader:
         self.unlimited: list[str] = []
         self.continuous: list[str] = []
         self.outside: list[str] = []
+        self.link_lines: dict[str, int] = {}
         self.joint_lines: dict[str, int] = {}
         self.mimics: list[tuple[str, str, float, float]] = []
 
@@ -237,10 +238,8 @@ class _UrdfReader:
             found.setdefault(str(child.tag), child)
         return found
 
-    def own_name(self, element: etree._Element, what: str, lines: Mapping[str, int]) -> str:
-        """The name of a link or a joint; empty where it is wrong, or one of those before it has it:
-        ``lines`` are theirs.
-        """
+    def own_name(self, element: etree._Element, what: str, lines: dict[str, int]) -> str:
+        """The name of a link or a joint, noted in ``lines``; empty where it is wrong or taken."""
         name = element.get("name", "")
         if not name:
             self.wrong(element, f"a {what} has no name; give every {what} a non-empty one")
@@ -250,14 +249,14 @@ class _UrdfReader:
             text = f"two {what}s are named {name!r}, the first in line {lines[name]}"
             self.wrong(element, f"{text}; names must differ")
         else:
+            lines[name] = element.sourceline or 1
             return name
         return ""
 
     # ---- links ----
 
     def read_link(self, element: etree._Element) -> None:
-        lines = {name: link.line for name, link in self.links.items()}
-        name = self.own_name(element, "link", lines)
+        name = self.own_name(element, "link", self.link_lines)
         if not name:
             return
         who = f"link {name!r}"
@@ -364,7 +363,6 @@ class _UrdfReader:
         if not name:
             return
         who = f"joint {name!r}"
-        self.joint_lines[name] = element.sourceline or 1
         parts = self.children(element, who)
         ends = [parts[tag].get("link", "") if tag in parts else "" for tag in ("parent", "child")]
         for tag, end in zip(("parent", "child"), ends, strict=True):
