@@ -150,6 +150,37 @@ def test_arrays_to_fill() -> None:
             assert np.array_equal(filled, fresh)
 
 
+@pytest.mark.parametrize(
+    ("name", "tier", "root"),
+    [
+        ("regressor", "unrolled", ""),
+        ("regressor", "rolled", "free"),
+        ("inverse_dynamics_derivatives", "rolled", "free"),
+    ],
+)
+def test_arrays_whose_states_stand_apart(name: str, tier: Any, root: str) -> None:
+    """Nothing between the states is touched, and with preset zeros no block of zeros is."""
+    model = random_model(4, ["revolute"], 3 if tier == "unrolled" else 6, root)
+    q, v, a = states(model, 37, 2)
+    kernel = model.kernel(name, tier)
+    found = kernel(q, v, a)
+    wanted = found if isinstance(found, tuple) else (found,)
+    memory = [np.full((37, x[0].size + 5), 7.0) for x in wanted]
+    out = [m[:, :-5].reshape(x.shape) for m, x in zip(memory, wanted, strict=True)]
+    kernel.fill(q, v, a, out=out)
+    for m, x, y in zip(memory, out, wanted, strict=True):
+        assert np.array_equal(x, y)
+        assert (m[:, -5:] == 7.0).all()
+        x[y == 0.0] = 7.0
+    kernel.fill(q[::-1], v[::-1], a[::-1], out=out, preset=True)
+    for x, y in zip(out, wanted, strict=True):
+        assert np.array_equal(x[::-1][y != 0.0], y[y != 0.0])
+    assert name != "regressor" or (out[0] == 7.0).any()
+    turned = [np.zeros((37, *x.shape[:0:-1])).swapaxes(1, 2) for x in out]
+    with pytest.raises(rf.StateError, match="side by side"):
+        kernel.fill(q, v, a, out=turned)
+
+
 def test_far_away() -> None:
     """A free robot 10 km from the origin and at 100 m/s keeps its digits: forces do not depend on
     either.

@@ -49,6 +49,16 @@ def function_of(address: int, arguments: int) -> Any:
     return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * arguments)(address)
 
 
+def apart(arrays: Sequence[Array], start: int, lists: Sequence[NDArray[np.int64]] = ()) -> Any:
+    """A table of the addresses of rows, how far they stand apart, and of lists of whole numbers."""
+    addresses = [a.ctypes.data + a.strides[0] * start for a in arrays]
+    numbers = [a.strides[0] // 8 for a in arrays]
+    lists_at = [x.ctypes.data for x in lists]
+    return (ctypes.c_int64 * (len(addresses) + len(numbers) + len(lists_at)))(
+        *addresses, *numbers, *lists_at
+    )
+
+
 def aligned(memory: Array) -> int:
     """The first address of a piece of memory on a 64-byte boundary."""
     return int(memory.ctypes.data + 63) // 64 * 64
@@ -103,6 +113,7 @@ class Unrolled:
         self._print = fingerprint
         self._name = f"kernel_{name}"
         self._functions = _Widths(self._compile, 2)
+        self._fills: dict[tuple[int, ...], _Widths] = {}
 
     @cached_property
     def program(self) -> Program:
@@ -152,6 +163,35 @@ class Unrolled:
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int) -> int:
         function = self._functions[width_for(stop - start)]
         return int(function(stop - start, pointers(inputs, start), pointers(outputs, start)))
+
+    def fills(self, states: int) -> bool:
+        """Whether ``fill`` takes so many states."""
+        return states >= host().width
+
+    def fill(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int,
+        blocks: Sequence[NDArray[np.int64]] | None,
+    ) -> int:  # fmt: skip
+        """As ``run``, into rows that may stand further apart; with ``blocks`` (see ``Rolled``) into
+        rows whose zeros are there already.
+        """
+        preset, strides = blocks is not None, tuple(a.strides[0] // 8 for a in outputs)
+        key = (preset, *strides)
+        if key not in self._fills:
+            self._fills[key] = _Widths(lambda width: self._compile_fill(width, preset, strides), 2)
+        function = self._fills[key][host().width]
+        return int(function(stop - start, pointers(inputs, start), pointers(outputs, start)))
+
+    def _compile_fill(self, width: int, preset: bool, strides: Sequence[int]) -> Compiled:
+        target, name = host().with_width(width), f"{self._name}_fill"
+
+        def text() -> str:
+            body, declarations = unrolled_ir(
+                self.program, target, name, self._quaternions, strides, preset
+            )
+            return "\n".join([*sorted(declarations), body, ""])
+
+        return compiled(text, name, target, f"fill {preset} {strides} {self._fingerprint}")
 
 
 class RobotTable:
@@ -214,6 +254,16 @@ class RolledKernels:
         self.name = name
         self._variant = variant
         self.functions = _Widths(self._compile, 4)
+        self.fills = _Widths(self._compile_fill, 4)
+
+    def _compile_fill(self, width: int) -> Compiled:
+        target, name = host().with_width(width), f"{self.name}_fill"
+
+        def text() -> str:
+            body, declarations = rolled_ir(self.program, target, name, True)
+            return "\n".join([*sorted(declarations), body, ""])
+
+        return compiled(text, name, target, f"rolled fill {self.name} {self._variant}")
 
     @cached_property
     def program(self) -> RolledProgram:
@@ -306,6 +356,28 @@ class Rolled:
                 stop - start, pointers(inputs, start), pointers(outputs, start), robot, scratch
             )
         )
+
+    def fills(self, states: int) -> bool:
+        """Whether ``fill`` takes so many states of this algorithm."""
+        matrices = all(port.per == "pair" for port in self._kernels.program.outputs)
+        return states >= host().width > 1 and matrices and not self.spreads
+
+    def fill(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], start: int, stop: int,
+        blocks: Sequence[NDArray[np.int64]] | None,
+    ) -> int:  # fmt: skip
+        """As ``run``, into rows that may stand further apart. ``blocks``: for each output how many
+        blocks of as many numbers as there are lanes are written, and where these begin; the rest
+        holds its zeros already. None: all.
+        """
+        width = host().width
+        if blocks is None:
+            blocks = [np.arange(-1, a.shape[1] // width) * width for a in outputs]
+            for listed in blocks:
+                listed[0] = len(listed) - 1
+        table = apart(outputs, start, blocks)
+        function, scratch = self._kernels.fills[width], self._scratch(width)
+        return int(function(stop - start, pointers(inputs, start), table, self.table, scratch))
 
 
 class Rearranged:

@@ -18,7 +18,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
 from ramify.codegen.c99 import c_library, identifier
@@ -49,7 +49,8 @@ class KernelPlan:
     in demand. ``explain`` turns a position in a port into words for errors. ``quaternions`` are
     their places in the first input, ``locks`` angles there that must stay away from some value
     (place, half turns); ``check`` looks over both. ``suspect`` says what in a first input may make
-    an answer infinite. ``answer`` is the tuple that several results make.
+    an answer infinite. ``answer`` is the tuple that several results make. ``pattern`` says for
+    each output which numbers are not zero whatever the state.
     """
 
     name: str
@@ -67,6 +68,7 @@ class KernelPlan:
     check: Callable[[Array], None] = lambda q: None
     suspect: Callable[[Array], str] = lambda q: ""
     answer: type[tuple[Any, ...]] = tuple
+    pattern: Callable[[], list[NDArray[np.bool_]]] = lambda: []
 
 
 class Kernel:
@@ -183,6 +185,73 @@ class Kernel:
         found = [r if r.ndim else r[()] for r in results]
         return found[0] if len(found) == 1 else tuple.__new__(self._plan.answer, found)
 
+    def fill(
+        self,
+        *inputs: ArrayLike,
+        out: Array | Sequence[Array],
+        preset: bool = False,
+        threads: int | None = None,
+    ) -> Array | Sequence[Array]:
+        """As a call, for a batch (N,) and arrays ``out`` whose states may stand further apart than
+        they are long: rows that begin on cache lines are written faster. ``preset``: entries that
+        are zero whatever the state hold zeros already, as after an earlier call, and are not
+        written again.
+        """
+        given = [out] if isinstance(out, np.ndarray) else list(out)
+        ports, backend = self._plan.outputs, self._backend
+        if len(given) != len(ports) or not all(np.ndim(a) for a in given):
+            raise StateError(
+                f"{self.name}: out must hold {len(ports)} arrays for a batch of states"
+            )
+        states = len(given[0])
+        rows = [self._apart(port, a, states) for port, a in zip(ports, given, strict=True)]
+        if isinstance(backend, (Unrolled, Rolled)) and backend.fills(states):
+            taken = [
+                self._rows(self._checked(p, x), (states, *p.shape), (states, p.size))
+                for p, x in zip(self._plan.inputs, inputs, strict=True)
+            ]
+            blocks = self._blocks if preset else None
+            pieces = self._cost.pieces(states, _count(threads))
+            self._note(states)
+            if self._plan.locks or (isinstance(backend, Rolled) and self._plan.quaternions):
+                self._plan.check(taken[0])
+            if not in_parallel(
+                lambda a, b: backend.fill(taken, rows, a, b, blocks), states, pieces
+            )[0]:
+                return out
+        found = self._general(*inputs, threads=threads)  # it says what is wrong
+        for a, x in zip(given, found if len(ports) > 1 else (found,), strict=True):
+            a[...] = x
+        return out
+
+    def _apart(self, port: Port, a: Array, states: int) -> Array:
+        """An array to fill as rows (states, size)."""
+        wanted = (states, *port.shape)
+        fits = a.dtype == np.float64 and a.shape == wanted and states > 0
+        if not (
+            fits and a[0].flags.carray and a.strides[0] % 8 == 0 and a.strides[0] >= 8 * port.size
+        ):
+            raise StateError(
+                f"{self.name}: out must hold writable float64 arrays {wanted}, the numbers of each "
+                "state side by side"
+            )
+        if a.flags.carray:
+            return a.reshape(states, port.size)
+        return np.lib.stride_tricks.as_strided(a, (states, port.size), (a.strides[0], 8))
+
+    @cached_property
+    def _blocks(self) -> list[NDArray[np.int64]]:
+        """For each output the number of blocks that are not zero whatever the state, and their
+        beginnings.
+        """
+        width, out = host().width, []
+        for port, pattern in zip(self._plan.outputs, self._plan.pattern(), strict=True):
+            whole = port.size // width * width
+            filled = pattern.reshape(-1)[:whole].reshape(-1, width).any(axis=1)
+            starts = np.flatnonzero(filled) * width
+            out.append(np.array([len(starts), *starts], dtype=np.int64))
+        return out
+
     def _checked(self, port: Port, x: ArrayLike) -> Array:
         one = type(x) is float and port.shape == (1,)  # stands for an array of one number
         a = real(f"{self.name}: {port.name}", (x,) if one else x)
@@ -246,7 +315,7 @@ class Kernel:
         if not looked and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         self._note(states)
-        count = threads() if count is None else whole(count, "threads=")
+        count = _count(count)
         pieces, begin = self._cost.pieces(states, count), perf_counter_ns()
         flags, ns = self._in_pool(rows, results, count if pieces > 1 else 1) or in_parallel(
             lambda a, b: backend.run(rows, results, a, b), states, pieces, count
@@ -386,6 +455,11 @@ class Kernel:
                     single, batch, plan.inputs, plan.outputs, self._general, plan.locks, plan.answer
                 )
             )
+
+
+def _count(given: int | None) -> int:
+    """How many threads a call may use."""
+    return threads() if given is None else whole(given, "threads=")
 
 
 _queue: list[Kernel] = []

@@ -15,7 +15,7 @@ from typing import Any, Final
 from ramify.codegen.guards import MemoryGuard
 from ramify.codegen.row_blocks import begin_blocks, count, end_blocks, function
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.unrolled import row_pointers, transpose
+from ramify.codegen.unrolled import load_number, row_pointers, transpose
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.graph import symbols
 from ramify.trace.traversals import Argument, Climb, Once, RolledProgram, Sweep
@@ -33,9 +33,15 @@ _ROBOT = (
 )
 
 
-def rolled_ir(program: RolledProgram, target: CpuTarget, name: str) -> tuple[str, set[str]]:
-    """LLVM text of one function, and the declarations it needs."""
-    return _RolledWriter(program, target).function(name)
+def rolled_ir(
+    program: RolledProgram, target: CpuTarget, name: str, apart: bool = False
+) -> tuple[str, set[str]]:
+    """LLVM text of one function, and the declarations it needs. ``apart``, for programs whose
+    results are all matrices: behind the outputs' addresses stand the distances between their
+    states, in numbers, and then for each a list of the blocks to be written, preceded by its
+    length.
+    """
+    return _RolledWriter(program, target, apart).function(name)
 
 
 def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
@@ -56,8 +62,8 @@ def _size(fields: dict[int, int]) -> int:
 class _RolledWriter:
     """Writes one function, loop after loop."""
 
-    def __init__(self, program: RolledProgram, target: CpuTarget) -> None:
-        self.program = program
+    def __init__(self, program: RolledProgram, target: CpuTarget, apart: bool) -> None:
+        self.program, self.apart = program, apart
         self.w = Writer(target)
         self.fields, self.brief = _size(program.fields), _size(program.brief)
         # addresses of brief and lasting records, by slot, in the loop being written
@@ -155,7 +161,9 @@ class _RolledWriter:
         w.intrinsics.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for port, base in self.matrices.items():
             out, size = self.outputs[port]
-            rows = row_pointers(w, out, size)
+            many = len(self.outputs)
+            stride = load_number(w, "%outputs", many + port) if self.apart else size
+            rows = row_pointers(w, out, stride)
             whole = w.put(f"sub i64 {size}, {w.width - 1}")
 
             def block(at: str, base: str = base, rows: list[str] = rows) -> None:
@@ -181,7 +189,18 @@ class _RolledWriter:
                     one = w.put(f"extractelement {w.vector} {value}, i64 {lane}")
                     w.do(f"store double {one}, ptr {to}")
 
-            count(w, block, "0", whole, w.width)
+            if self.apart:
+                listed = load_number(w, "%outputs", 2 * many + port)
+                blocks = w.put(f"inttoptr i64 {listed} to ptr")
+
+                def chosen(i: str, block: Any = block, blocks: str = blocks) -> None:
+                    place = w.put(f"getelementptr i64, ptr {blocks}, i64 {i}")
+                    block(w.put(f"load i64, ptr {place}"))
+
+                last = w.put(f"add i64 {w.put(f'load i64, ptr {blocks}')}, 1")
+                count(w, chosen, "1", last, 1)
+            else:
+                count(w, block, "0", whole, w.width)
             odd = w.put(f"urem i64 {size}, {w.width}")
             count(w, single, w.put(f"sub i64 {size}, {odd}"), size, 1)
 

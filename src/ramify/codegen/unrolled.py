@@ -21,14 +21,21 @@ _AT_ONCE: Final = 64
 
 
 def unrolled_ir(
-    program: Program, target: CpuTarget, name: str, quaternions: Sequence[int] = ()
+    program: Program,
+    target: CpuTarget,
+    name: str,
+    quaternions: Sequence[int] = (),
+    apart: Sequence[int] | None = None,
+    preset: bool = False,
 ) -> tuple[str, set[str]]:
     """LLVM text of one function, and the declarations it needs. ``quaternions`` are places in the
-    first input.
+    first input. ``apart``: how many numbers the states of each output stand apart, by default as
+    many as they have; ``preset``: blocks of zeros are not written.
     """
     w = Writer(target)
     bases_in = [_load_pointer(w, "%inputs", i) for i in range(len(program.inputs))]
     bases_out = [_load_pointer(w, "%outputs", i) for i in range(len(program.outputs))]
+    strides = apart or [port.size for port in program.outputs]
     begin_blocks(w)
     audit = Guard(w)
     symbols: dict[tuple[int, int], str] = {}
@@ -43,10 +50,14 @@ def unrolled_ir(
     if len(roots) <= _AT_ONCE:
         emission.need(roots)
     checked: set[int] = set()
-    for port, base, nodes in zip(program.outputs, bases_out, program.results, strict=True):
-        rows = row_pointers(w, base, port.size)
+    for port, base, nodes, stride in zip(
+        program.outputs, bases_out, program.results, strides, strict=True
+    ):
+        rows = row_pointers(w, base, stride)
         for start in range(0, port.size, w.width):
             block = nodes[start : start + w.width]
+            if preset and all(program.graph.payload.get(node) == 0.0 for node in block):
+                continue
             values = emission.need(block)
             for node in dict.fromkeys(block):
                 if program.graph.ops[node] != "const" and node not in checked:
@@ -59,6 +70,11 @@ def unrolled_ir(
 
 def _load_pointer(w: Writer, table: str, index: int) -> str:
     return w.put(f"load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {index}')}")
+
+
+def load_number(w: Writer, table: str, index: int) -> str:
+    """A whole number of a table of addresses and numbers."""
+    return w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr {table}, i64 {index}')}")
 
 
 # ---- rows of memory to lanes and back ----

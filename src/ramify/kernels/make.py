@@ -9,6 +9,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Unrolled
 from ramify.codegen.kernel import Kernel, KernelPlan
 from ramify.codegen.single_kernel import SingleKernel
@@ -215,13 +218,26 @@ def make_kernel(
         check_quaternions(list(starts), model.coordinates, q)
         check_locks(watched, model.coordinates, q)
 
+    def pattern() -> list[NDArray[np.bool_]]:
+        related = _related(tree)
+        found = [
+            np.repeat(related, port.count, axis=1).reshape(-1)
+            if port.per == "pair"
+            else np.ones(made.size, dtype=bool)
+            for port, made in zip(algorithm.outputs, written, strict=True)
+        ]
+        return [
+            found[result.source][np.array(result.places)] & (np.array(result.places) >= 0)
+            for result in layout
+        ] or found
+
     return Kernel(
         KernelPlan(
             name, model.name, inputs, outputs, program, plain, first, better,
             lambda port, i: _explain(model, algorithm, port, i), 5.0 * links,
             starts, tuple((lock.place, lock.half_turns) for lock in watched), check,
             lambda q: suspect(watched, model.coordinates, q) or without_inertia(model, q),
-            algorithm.answer,
+            algorithm.answer, pattern,
         )
     )  # fmt: skip
 
@@ -248,6 +264,15 @@ def _shape(port: Argument, model: Robot) -> tuple[int, ...]:
     if port.per == "row":
         return (port.count,)
     return () if port.count == 1 else (port.count,)
+
+
+def _related(tree: Tree) -> NDArray[np.bool_]:
+    """(links, links): whether one of two links carries the other."""
+    carries = np.eye(len(tree.links), dtype=bool)
+    for k, parent in enumerate(tree.parents):
+        if parent >= 0:
+            carries[k] |= carries[parent]
+    return carries | carries.T
 
 
 def _pairs(tree: Tree) -> int:
