@@ -56,13 +56,14 @@ def test_every_kind_of_parameter_acts_like_the_changed_robot(robot: str) -> None
     fails.
     """
     m = rf.load(robot)
+    m = rf.with_tool(m, m.bodies[2].name, "tip", (0.1, -0.2, 0.3))
     rng = np.random.default_rng(5)
     q, v = m.random(2)
     a = rng.normal(size=m.nv)
     known, body = rf.parameters(m), m.bodies[2]
     joint = body.joint.name
-    names = [f"{body.name}.{kind}" for kind in ("mass", "com", "inertia", "payload")]
-    for name in [*names, f"{joint}.armature", f"{joint}.position", "gravity"]:
+    names = [f"{body.name}.{kind}" for kind in ("mass", "com", "inertia")]
+    for name in [*names, "tip.payload", f"{joint}.armature", f"{joint}.position", "gravity"]:
         nominal = np.array(known[name].nominal)
         value = nominal + rng.uniform(0.1, 0.4, nominal.size) * (np.abs(nominal) + 0.1)
         if name.endswith("inertia"):

@@ -63,6 +63,7 @@ def _moved(given: Any, along: Any, step: float) -> Any:
         (_top, "rk4", None),
         (_top, "semi_implicit_euler", 8),
         (_hopper, "rk4", 5),
+        (_hopper, "implicit_extrapolation", None),
     ],
 )
 def test_adjoint_tangent_and_differences_agree(case: Any, method: str, every: int | None) -> None:
