@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from redysim_data import variables
 from test_contact import body as block
 
 import ramify as rf
+from ramify.api.model import Model
 from ramify.codegen.backend import Unrolled
 from ramify.codegen.cache_keys import digest
+from ramify.files.redysim.redysim_robot import from_variables
 from ramify.motion import (
     Gait,
     InvertedPendulum,
@@ -246,6 +249,41 @@ def test_a_start_on_any_base(base: str) -> None:
             assert r[b, 0] == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("name", "twin"),
+    [
+        ("legged_biped", "planar_biped"),
+        ("legged_quadruped", "quadruped"),
+        ("legged_hexapod", "hexapod"),
+    ],
+)
+def test_legs_of_redysim_walk(name: str, twin: str) -> None:
+    """Y up, legs along X at zero, hips of a quadruped about Z before X: the gait of the built-in
+    robot, foot by foot, and the torques of its joints where the masses are the same.
+    """
+    model = Model.of(from_variables(variables(name)))
+    gait = Gait.of(model, **BOOK[twin])
+    t = step_times(gait, 2, 9)
+    m = gait.whole(model, t)
+    R, r = model.kinematics(m.q)
+    ankles = gait.ankles(t)
+    assert np.abs(ankles[..., 1]).max() == pytest.approx(BOOK[twin]["lift"], rel=0.1)  # up is Y
+    for leg, b, point in soles(model, gait.legs):
+        end = r[:, b] if gait.legs[leg].ankle else r[:, b] + R[:, b] @ point
+        np.testing.assert_allclose(end, ankles[:, leg], atol=1e-10)
+        foot = r[:, b] + R[:, b] @ point
+        assert foot[:, 1].min() > -1e-12
+    h = 1e-6
+    ahead, behind = gait.whole(model, t + h), gait.whole(model, t - h)
+    np.testing.assert_allclose(m.v, (ahead.q - behind.q) / (2 * h), atol=1e-6)
+    if twin != "planar_biped":
+        return
+    q, v = gait.start(model)
+    ground = rf.contact.Firm.of_redysim(model)
+    run = rf.simulate(model, 0.02, q, v, control=rf.control.Prescribed(gait), ground=ground)
+    assert run.audit.passed
+
+
 # ---- what is refused ----
 
 
@@ -304,8 +342,10 @@ def test_robots_that_have_no_such_legs() -> None:
     numbers = {"height": 0.5, "period": 1.0, "stride": 0.1, "lift": 0.1}
     with pytest.raises(rf.ModelError, match="inverse_kinematics"):
         Gait.of(rf.load("kuka_kr5"), **numbers)
-    with pytest.raises(rf.StateError, match="-Z"):
+    with pytest.raises(rf.StateError, match="hips are 3 different heights"):
         Gait.of(rf.with_gravity(rf.load("hexapod"), [9.81, 0.0, 0.0]), **numbers)
+    with pytest.raises(rf.StateError, match="no gravity"):
+        Gait.of(rf.with_gravity(rf.load("hexapod"), [0.0, 0.0, 0.0]), **numbers)
     with pytest.raises(rf.StateError, match="do not turn about X"):
         gait_of("planar_biped", sway=0.1)
 

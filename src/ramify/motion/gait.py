@@ -22,7 +22,7 @@ from ramify.documents.kinds import key
 from ramify.model.driven import driven
 from ramify.model.robot import Robot
 from ramify.motion.coordinate_reader import about_robot
-from ramify.motion.leg import Leg, legs, reaches
+from ramify.motion.leg import Leg, reaches, walking_legs
 from ramify.motion.pendulum import InvertedPendulum
 from ramify.motion.trajectory import (
     BEGIN,
@@ -35,6 +35,8 @@ from ramify.motion.trajectory import (
 )
 
 Coordinates3 = tuple[Scalar, Scalar, Scalar]
+LEVEL = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+"""Axes of a world whose X is ahead and whose Z is up."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,10 @@ class Gait(Trajectory):
 
     legs: see ``Leg``; support: the names of those that stand first; steps: how many steps, without
     end by default (the motion is then held); base: whether the six coordinates [x y z, three
-    angles] of a free_euler base come first. The base starts stride/2 behind the feet that stand
-    first, whose place is x = 0. With a ``pendulum.sway`` the two feet of a biped keep that distance
-    from the middle and the hips sway between them; without, each foot stands below its hip.
+    angles] of a free_euler base come first; axes: ahead, left and up in the world. The base starts
+    stride/2 behind the feet that stand first, whose place is x = 0. With a ``pendulum.sway`` the
+    two feet of a biped keep that distance from the middle and the hips sway between them; without,
+    each foot stands below its hip.
 
     Rates and accelerations are exact derivatives. ``Gait.of`` reads the legs from a robot. Raises
     StateError where names do not fit or a foot cannot be reached.
@@ -71,6 +74,7 @@ class Gait(Trajectory):
     steps: float = math.inf
     begin: float = 0.0
     base: bool = True
+    axes: tuple[tuple[float, ...], ...] = LEVEL
 
     def __post_init__(self) -> None:
         settle(self, legs=tuple(self.legs), support=tuple(self.support))
@@ -134,13 +138,9 @@ class Gait(Trajectory):
         Raises ModelError where the robot's legs are of another kind, StateError where a number does
         not fit.
         """
-        found = legs(model)
+        found, frame = walking_legs(model)
+        axes = tuple(tuple(map(float, column)) for column in frame.T)
         size = float(np.linalg.norm(model.gravity))
-        if size == 0.0 or abs(model.gravity[2] + size) > 1e-9 * size:
-            raise StateError(
-                f"{model.name} has gravity {list(model.gravity)}; a gait needs one that points "
-                "along -Z"
-            )
         given = [support] if isinstance(support, str) else support
         standing = _alternate(found) if given is None else _named(model, found, given)
         base = model.joints[0].kind == "free_euler"
@@ -152,6 +152,7 @@ class Gait(Trajectory):
             steps,
             begin,
             base,
+            axes,
         )
 
     # ---- a trajectory ----
@@ -166,15 +167,25 @@ class Gait(Trajectory):
 
     def inside(self, t: Scalar) -> Texts:
         trunk, ankles = self._moved(t)
-        found = [*trunk, 0.0, 0.0, 0.0] if self.base else []
+        found = [*self._world(trunk), 0.0, 0.0, 0.0] if self.base else []
         for leg, (x, y, z) in zip(self.legs, ankles, strict=True):
             found += leg.angles(
                 *(p - (b + h) for p, b, h in zip((x, y, z), trunk, leg.hip, strict=True))
             )
         return parts(found)
 
+    def _world(self, place: Coordinates3) -> Coordinates3:
+        """A place in level axes, in the world's."""
+        if self.axes == LEVEL:
+            return place
+        x, y, z = (
+            sum((c * p for c, p in zip(row, place, strict=True) if c), start=0.0)
+            for row in zip(*self.axes, strict=True)
+        )
+        return x, y, z
+
     def _moved(self, t: Scalar) -> tuple[Coordinates3, list[Coordinates3]]:
-        """Places of the trunk's origin and of all ankles in the world, m, as jets."""
+        """Places of the trunk's origin and of all ankles in level axes, m, as jets."""
         p = self.pendulum
         step, first = self._step(t)
         u = (t - self.begin) - step * p.period
@@ -213,12 +224,14 @@ class Gait(Trajectory):
 
     def _check_reach(self) -> None:
         lateral = {
-            leg.name: abs(self._aside(leg) - leg.hip[1]) for leg in self.legs if "X" not in leg.hips
+            leg.name: abs(self._aside(leg) - leg.hip[1])
+            for leg in self.legs
+            if "XY" not in leg.hips
         }
         if any(lateral.values()):
             raise StateError(
-                f"sway {self.pendulum.sway} m: the hips {', '.join(lateral)} do not turn about X; "
-                "leave it out"
+                f"sway {self.pendulum.sway} m: the hips {', '.join(lateral)} do not turn about X "
+                "before Y; leave it out"
             )
         p = self.pendulum
         times = self.begin + np.linspace(0.0, 2.0 if self.steps > 1 else 1.0, 201) * p.period
@@ -251,7 +264,9 @@ class Gait(Trajectory):
         (..., 3) each, in m and s.
         """
         times = real("t", t)
-        x, dx, ddx = (stacked(part, times.shape) for part in parts(self._moved(times)[0]))
+        x, dx, ddx = (
+            stacked(part, times.shape) for part in parts(self._world(self._moved(times)[0]))
+        )
         return x, dx, ddx
 
     def ankles(self, t: ArrayLike) -> Array:
@@ -259,7 +274,7 @@ class Gait(Trajectory):
         times = real("t", t)
         _, places = self._moved(times)
         return np.stack(
-            [stacked([value(x) for x in place], times.shape) for place in places], axis=-2
+            [stacked([value(x) for x in self._world(p)], times.shape) for p in places], axis=-2
         )
 
     def standing(self, t: ArrayLike) -> np.ndarray[Any, np.dtype[np.bool_]]:

@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NoReturn
 
 import numpy as np
 
+from ramify.contact.terrain import level_axes
 from ramify.core.arrays import Array
-from ramify.core.errors import ModelError
+from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar, atan2, cos, sin, sqrt
 from ramify.model.body import Body
+from ramify.model.frame import rotation_about
 from ramify.model.robot import Robot
 
-HIPS: Final = ("Y", "XY", "ZXY")
+HIPS: Final = ("Y", "XY", "ZXY", "YX")
 ANKLES: Final = ("", "Y", "YX")
 CLEARANCE: Final = 0.01
 """Part of its length by which an ankle stays below its hip: level with the hip, the angles of the
@@ -25,12 +27,14 @@ leg jump by half a turn.
 
 @dataclass(frozen=True)
 class Leg:
-    """A thigh and a shank that hang straight down at zero, and perhaps a foot that is kept level.
+    """A thigh, a shank, and perhaps a foot that is kept level.
 
-    hip: the hip's place in the trunk, (x, y, z) in m. hips, ankle: the axes about which hip and
-    ankle turn, in order; a hip turns about Y, about X and Y, or about Z, X and Y, a knee about Y,
-    an ankle about Y, about Y and X, or there is none. thigh, shank: m. sole: height of the ankle
-    above the ground when the foot stands, m.
+    Axes are X ahead, Y to the left, Z up. hip: the hip's place in the trunk, (x, y, z) in m. hips,
+    ankle: the axes about which hip and ankle turn, in order; a hip turns about Y, about X and Y,
+    about Z, X and Y, or about Y and X, a knee about Y, an ankle about Y, about Y and X, or there is
+    none. thigh, shank: m. sole: height of the ankle above the ground when the foot stands, m.
+    signs, zeros: where given, a coordinate is sign (angle - zero), the angles being zero where the
+    leg hangs straight down with a level foot; down: that direction in the frame of the last body.
     """
 
     name: str
@@ -40,6 +44,9 @@ class Leg:
     hips: str = "Y"
     ankle: str = ""
     sole: float = 0.0
+    signs: tuple[float, ...] = ()
+    zeros: tuple[float, ...] = ()
+    down: tuple[float, float, float] = (0.0, 0.0, -1.0)
 
     @property
     def dof(self) -> int:
@@ -54,10 +61,11 @@ class Leg:
         trunk (B.11), over any scalar.
 
         The foot stays level, the knee bends backwards, the leg does not turn about Z. A hip about Y
-        alone has y = 0.
+        alone, or about Y before X, has y = 0.
         """
-        aside = atan2(y, -z) if "X" in self.hips else 0.0
-        down = sqrt(y * y + z * z) if "X" in self.hips else -z
+        sideways = "XY" in self.hips
+        aside = atan2(y, -z) if sideways else 0.0
+        down = sqrt(y * y + z * z) if sideways else -z
         bend = (x * x + down * down - (self.thigh**2 + self.shank**2)) * (
             0.5 / (self.thigh * self.shank)
         )
@@ -65,7 +73,39 @@ class Leg:
         swing = atan2(-x, down) - atan2(self.shank * sin(knee), self.thigh + self.shank * cos(knee))
         hip = {"Z": 0.0, "X": aside, "Y": swing}
         ankle = {"Y": -(swing + knee), "X": -aside}
-        return [*(hip[axis] for axis in self.hips), knee, *(ankle[axis] for axis in self.ankle)]
+        found = [*(hip[axis] for axis in self.hips), knee, *(ankle[axis] for axis in self.ankle)]
+        if not self.signs:
+            return found
+        shifts = zip(found, self.signs, self.zeros, strict=True)
+        return [sign * (angle - zero) for angle, sign, zero in shifts]
+
+
+def level_frames(model: Robot) -> tuple[Array, Array]:
+    """Two frames (3, 3) with the columns ahead, left and up in the world: up is against gravity,
+    ahead along x (y where x points up), or along the other level axis. Raises StateError for a
+    robot without gravity.
+    """
+    size = float(np.linalg.norm(model.gravity))
+    if size == 0.0:
+        raise StateError(f"{model.name} has no gravity; a gait needs one to know what is up")
+    ahead, left, up = (np.array(x) for x in level_axes(tuple(-np.array(model.gravity) / size)))
+    other = left * (1.0 if left.sum() > 0.0 else -1.0)
+    return np.column_stack([ahead, left, up]), np.column_stack([other, np.cross(up, other), up])
+
+
+def walking_legs(model: Robot) -> tuple[tuple[Leg, ...], Array]:
+    """The legs of a robot and the frame in which they are: that of the first level axis along
+    which its knees bend.
+    """
+    first, other = level_frames(model)
+    try:
+        return _legs(model, first), first
+    except ModelError:
+        try:
+            return _legs(model, other), other
+        except ModelError:
+            pass
+        raise
 
 
 def legs(model: Robot) -> tuple[Leg, ...]:
@@ -73,6 +113,10 @@ def legs(model: Robot) -> tuple[Leg, ...]:
 
     Raises ModelError, naming the body, where a chain on the first body is no such leg.
     """
+    return walking_legs(model)[0]
+
+
+def _legs(model: Robot, frame: Array) -> tuple[Leg, ...]:
     children = [
         [i for i, body in enumerate(model.bodies) if body.parent == j]
         for j in range(len(model.bodies))
@@ -100,65 +144,131 @@ def legs(model: Robot) -> tuple[Leg, ...]:
                 model.bodies[first], "is numbered among other legs; number the links leg by leg"
             )
         expected += len(chain)
-        found.append(_leg([model.bodies[i] for i in chain]))
+        found.append(_leg([model.bodies[i] for i in chain], frame))
     return tuple(found)
 
 
-def _leg(chain: list[Body]) -> Leg:
-    turns = []
+def _leg(chain: list[Body], level: Array) -> Leg:
+    """The leg that a chain is, from its joints at zero, seen from the level axes of the trunk."""
+    R, r = level.T, np.zeros(3)
+    places, turned, axes = [], [], []
     for body in chain:
         joint = body.joint
-        frames = (joint.placement.rotation, joint.outlet.rotation)
-        if (
-            any(np.abs(R - np.eye(3)).max() > 1e-12 for R in frames)
-            or np.abs(joint.outlet.position).max() > 1e-12
-        ):
-            _refuse(body, "has a frame that is turned at zero; its axes must be the trunk's")
-        turns.append("".join(_letter(body, step.axis, step.rho) for step in joint.steps))
-    hips, knee, *ankle = turns
+        if np.abs(joint.outlet.position).max() > 1e-12:
+            _refuse(body, "has its frame beside its joint; it must lie on it")
+        r = r + R @ joint.placement.position
+        R = R @ joint.placement.rotation
+        axes.append([(R @ step.axis, step.rho) for step in joint.steps])
+        R = R @ joint.outlet.rotation
+        places.append(r)
+        turned.append(R)
+    foot = len(chain) == 3
+    end = places[2] if foot else places[1] + turned[1] @ _farthest(chain[1])
+    roll, (first, rho) = 0.0, axes[0][0]
+    aside = places[1][1] - places[0][1]
+    if abs(aside) > 1e-9 and rho and abs(abs(first[0]) - 1.0) < 1e-9:
+        roll = float(np.arctan2(aside, places[0][2] - places[1][2]))  # about X, from down
+        back = _about(0, -roll)
+        end = places[0] + back @ (end - places[0])
+        places = [places[0] + back @ (place - places[0]) for place in places]
+        turned = [back @ one for one in turned]
+        axes = [[(back @ axis, rho) for axis, rho in own] for own in axes]
+    thigh, shank = places[1] - places[0], end - places[1]
+    for body, way in zip(chain, (thigh, shank), strict=False):
+        if abs(way[1]) > 1e-9 or np.hypot(way[0], way[2]) < 1e-9:
+            shown = [round(float(x), 6) for x in way]
+            _refuse(body, f"leads along {shown} at zero; it must lie in the plane of its swing")
+    turn = [float(np.arctan2(-way[0], -way[2])) for way in (thigh, shank)]  # about Y, from down
+    last = _tilt(chain[2], turned[2]) if foot else turn[1]
+    before = [0.0, turn[0], turn[1]]  # turns about Y at zero of what carries each joint
+    letters: list[str] = []
+    signs: list[float] = []
+    zeros: list[float] = []
+    for i, (body, own) in enumerate(zip(chain, axes, strict=True)):
+        through = before[i]
+        word = ""
+        for axis, rho in own:
+            letter, sign = _letter(body, _about(1, -through) @ axis, rho)
+            after = (turn[0], turn[1], last)[i]
+            zeros.append(after - before[i] if letter == "Y" else roll if not zeros else 0.0)
+            through = after if letter == "Y" else through
+            word += letter
+            signs.append(sign)
+        letters.append(word)
+    hips, knee, *ankle = letters
+    if roll and (foot or hips[0] != "X"):
+        _refuse(chain[0], "lies beside the plane of its swing at zero, which a foot does not allow")
     if hips not in HIPS or knee != "Y" or (ankle and ankle[0] not in ANKLES[1:]):
-        axes = ", ".join(axes or "nothing" for axes in turns)
+        found = ", ".join(word or "nothing" for word in letters)
         _refuse(
             chain[0],
-            f"turns about {axes}; hips turn about {' or '.join(HIPS)}, knees about Y, ankles about "
-            "Y or YX",
+            f"turns about {found}; hips turn about {' or '.join(HIPS)}, knees about Y, ankles "
+            "about Y or YX",
         )
-    knee_at = chain[1].joint.placement.position
-    end = chain[2].joint.placement.position if ankle else _lowest(chain[1])
-    for body, place in zip(chain, (knee_at, end), strict=False):
-        if abs(place[0]) > 1e-12 or abs(place[1]) > 1e-12 or place[2] >= 0.0:
-            _refuse(
-                body, f"ends at {[float(x) for x in place]}; it must hang straight down at zero"
-            )
-    hip = chain[0].joint.placement.position
-    sole = max(0.0, -float(_lowest(chain[2])[2])) if ankle else 0.0
-    at = float(hip[0]), float(hip[1]), float(hip[2])
+    down = turned[-1].T @ _about(1, last) @ np.array([0.0, 0.0, -1.0])
+    down = np.round(down, 15) + 0.0
+    sole = max(0.0, _depth(chain[2], down)) if foot else 0.0
+    plain = all(sign == 1.0 for sign in signs) and not any(abs(zero) > 1e-12 for zero in zeros)
     return Leg(
-        chain[0].joint.name, at, -float(knee_at[2]), -float(end[2]), hips, "".join(ankle), sole
+        chain[0].joint.name,
+        _triple(places[0]),
+        float(np.hypot(thigh[0], thigh[2])),
+        float(np.hypot(shank[0], shank[2])),
+        hips,
+        "".join(ankle),
+        sole,
+        () if plain else tuple(signs),
+        () if plain else tuple(zeros),
+        _triple(down),
     )
 
 
-def _lowest(body: Body) -> Array:
-    """The lowest point of contact of a body, in its frame."""
+def _triple(u: Array) -> tuple[float, float, float]:
+    return float(u[0]), float(u[1]), float(u[2])
+
+
+def _about(axis: int, angle: float) -> Array:
+    return rotation_about(np.eye(3)[axis].tolist(), angle)
+
+
+def _points(body: Body) -> Array:
+    """(n, 3): the points of contact of a body, in its frame."""
     if not body.points:
         _refuse(body, "has no points of contact; give it the points that touch the ground")
-    return np.array(min((point for _, point in body.points), key=lambda p: p[2]))
+    return np.array([point for _, point in body.points])
 
 
-def _letter(body: Body, axis: tuple[float, float, float], rho: float) -> str:
-    found = (
-        "".join(letter for letter, x in zip("XYZ", axis, strict=True) if abs(x - 1.0) < 1e-12)
-        if rho
-        else ""
-    )
-    if not found:
-        _refuse(
-            body, f"moves along or about {list(axis)}; the joints of a leg turn about X, Y or Z"
-        )
+def _farthest(body: Body) -> Array:
+    points = _points(body)
+    found: Array = points[np.linalg.norm(points, axis=1).argmax()]
     return found
 
 
-def _refuse(body: Body, why: str) -> None:
+def _tilt(foot: Body, R: Array) -> float:
+    """The turn about Y of a foot at zero, from level, by the longest way between its points."""
+    points = _points(foot) @ R.T
+    ways = (points[:, None] - points[None])[..., (0, 2)].reshape(-1, 2)
+    x, z = ways[np.linalg.norm(ways, axis=1).argmax()]
+    return float(np.arctan2(-z, x)) if x > 0.0 else float(np.arctan2(z, -x))
+
+
+def _depth(body: Body, down: Array) -> float:
+    """How far down the points of contact of a body reach."""
+    return float((_points(body) @ down).max())
+
+
+def _letter(body: Body, axis: Array, rho: float) -> tuple[str, float]:
+    for letter, x in zip("XYZ", axis, strict=True):
+        if rho and abs(abs(x) - 1.0) < 1e-9:
+            return letter, float(np.sign(x))
+    _refuse(
+        body,
+        f"moves along or about {[round(float(x), 6) for x in axis]}; the joints of a leg turn "
+        "about X, Y or Z",
+    )
+
+
+def _refuse(body: Body, why: str) -> NoReturn:
     raise ModelError(
         f"leg at {body.name!r}: it {why}. For other legs use ramify.motion.inverse_kinematics and "
         "a Spline"
@@ -178,11 +288,12 @@ def soles(model: Robot, found: Sequence[Leg]) -> list[tuple[int, int, Array]]:
         if leg >= 0:
             ends[leg] = b
     for leg, b in ends.items():
-        low = _lowest(model.bodies[b])[2]
+        down = np.array(found[leg].down)
+        low = _depth(model.bodies[b], down)
         out += [
             (leg, b, np.array(point))
             for _, point in model.bodies[b].points
-            if point[2] < low + 1e-9
+            if np.dot(point, down) > low - 1e-9
         ]
     return out
 
