@@ -249,7 +249,15 @@ def test_prescribed_motions_without_a_compiler_and_in_rollouts() -> None:
     starts = np.tile(q, (9, 1))
     starts[:, 2] -= np.linspace(0.0, 1e-3, 9)
     many = rf.rollout(
-        model, starts, v, steps=20, dt=5e-4, control=Prescribed(plain), ground=ground, every=10
+        model,
+        starts,
+        v,
+        steps=20,
+        dt=5e-4,
+        control=Prescribed(plain),
+        ground=ground,
+        every=10,
+        method="rk4",
     )
     np.testing.assert_allclose(many.q[0, -1], one.q[-1], atol=1e-12)
     np.testing.assert_array_equal(
