@@ -36,6 +36,7 @@ CONTENTS = {
     "api": "Model, Result, load, simulate",
     "scenario_files": "scenarios",
     "studies": "many runs",
+    "envs": "Gymnasium environments",
     "cli": "the command ramify",
 }
 """What each package contains."""

@@ -28,7 +28,7 @@ LAYERS = (
     {"view", "interop", "fmi"},
     {"api"},
     {"scenario_files"},
-    {"studies"},
+    {"studies", "envs"},
     {"cli"},
 )
 """Packages from the bottom up. One may use those of lower layers and no other: see

@@ -1,0 +1,238 @@
+"""Many robots as one vectorised environment of Gymnasium."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array
+from ramify.core.errors import StateError
+from ramify.dynamics.parameters import packed
+from ramify.envs.servo import ServoField
+from ramify.model.driven import driven
+from ramify.model.robot import Robot
+from ramify.sim.field import Field
+from ramify.sim.integrators import scheme_of
+from ramify.sim.make_field import GroundLike, make_field
+from ramify.sim.stepping import stepper
+from ramify.sim.varied_field import known_parameters, varied_start
+from ramify.view.film import Studio, still
+
+_FAR = 1e6
+"""rad, m, rad/s or m/s beyond which a state counts as failed."""
+
+
+class States(NamedTuple):
+    """All environments at one moment: coordinates q (N, nq), velocities v (N, nv), the time t (N)
+    since their start in s, and the last actions (N, actions).
+    """
+
+    q: Array
+    v: Array
+    t: Array
+    action: Array
+
+
+class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """``num_envs`` robots that step together in compiled code.
+
+    reward(before, after) -> (N) and terminated(after) -> (N,) bool are functions of ``States``;
+    observation(states) -> (N, k), by default [q, v]. start(rng, n) -> (q (n, nq), v (n, nv)).
+
+    Actions in [-1, 1], one per driven joint of the model. By default they are joint forces, scaled
+    by ``scale``, or by the efforts of the drives; with ``kp`` and ``kd`` they are targets of
+    position servos, at ``home`` + scale × action.
+
+    An environment step is ``substeps`` steps of dt seconds by ``method``. An episode ends by
+    ``terminated``, where the motion diverges, or after ``max_steps`` steps (truncated); its
+    environment then starts anew within the same step, and the last observation is in
+    ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the machine
+    (``rf.parameters``) that each episode draws anew.
+    """
+
+    metadata = {  # noqa: RUF012
+        "autoreset_mode": AutoresetMode.SAME_STEP,
+        "render_modes": ["rgb_array"],
+    }
+
+    def __init__(
+        self,
+        model: Robot,
+        num_envs: int,
+        *,
+        reward: Callable[[States, States], Array],
+        terminated: Callable[[States], Any] | None = None,
+        observation: Callable[[States], Array] | None = None,
+        start: Callable[[np.random.Generator, int], tuple[Array, Array]] | None = None,
+        dt: float = 0.002,
+        substeps: int = 10,
+        method: str = "semi_implicit_euler",
+        ground: GroundLike = None,
+        damping: ArrayLike = 0.0,
+        scale: ArrayLike | None = None,
+        kp: float | None = None,
+        kd: float = 0.0,
+        home: ArrayLike | None = None,
+        max_steps: int = 1000,
+        parameters: Mapping[str, tuple[ArrayLike, ArrayLike]] | None = None,
+        render_mode: str | None = None,
+        size: tuple[int, int] = (480, 270),
+    ) -> None:
+        self.model, self.num_envs, self.render_mode = model, int(num_envs), render_mode
+        if self.num_envs < 1 or substeps < 1 or max_steps < 1:
+            raise StateError("num_envs, substeps and max_steps must be at least 1")
+        self.dt, self.substeps, self.max_steps, self.size = dt, substeps, max_steps, size
+        self.metadata = {**self.metadata, "render_fps": max(1, round(1.0 / (dt * substeps)))}
+        self._reward, self._terminated = reward, terminated or (lambda after: False)
+        self._observe = observation or (lambda s: np.concatenate([s.q, s.v], axis=1))
+        self._start = start or self._at_rest
+        self._ranges = {
+            name: (np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
+            for name, (low, high) in (parameters or {}).items()
+        }
+        self._servo = kp is not None
+        scheme = scheme_of(method)
+        field = make_field(model, None, damping, ground, implicit=dt if scheme.implicit else 0.0)
+        self._driven = _driven(model)
+        self._scale = _scales(model, self._driven, scale, self._servo)
+        self._home = np.zeros(model.nv)
+        if self._servo:
+            field = _with_servos(field, self._driven, float(kp or 0.0), kd)
+            rest = model.neutral() if home is None else np.asarray(home, dtype=np.float64)
+            plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
+            self._home[self._driven] = [rest[plain[j]] for j in self._driven]
+        self._field, self._names = field, ()
+        self._steps: Any = None
+        self._scheme = scheme
+        self._project = bool(model.loops)
+        self._rng = np.random.default_rng()
+        self._y = self._begin(self.num_envs)
+        self._count = np.zeros(self.num_envs, dtype=np.int64)
+        self._action = np.zeros((self.num_envs, len(self._driven)))
+        shape = self._observe(self.states).shape[1:]
+        self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float64)
+        self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._driven),), np.float64)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    @property
+    def states(self) -> States:
+        """The states of all environments."""
+        nq, n = self.model.nq, self.model.nq + self.model.nv
+        time = np.asarray(self._count * (self.dt * self.substeps), dtype=np.float64)
+        return States(self._y[:, :nq], self._y[:, nq:n], time, self._action)
+
+    def _at_rest(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+        return np.tile(self.model.neutral(), (n, 1)), np.zeros((n, self.model.nv))
+
+    def _begin(self, n: int) -> Array:
+        """Rows of y (n, size) at the start of episodes."""
+        q, v = (np.asarray(x, dtype=np.float64) for x in self._start(self._rng, n))
+        if q.shape != (n, self.model.nq) or v.shape != (n, self.model.nv):
+            raise StateError(
+                f"start must give q ({n}, {self.model.nq}) and v ({n}, {self.model.nv}); it gave "
+                f"{q.shape} and {v.shape}"
+            )
+        made: Field = self._field
+        if self._ranges:
+            drawn = {
+                name: self._rng.uniform(low, high, (n, *low.shape))
+                for name, (low, high) in self._ranges.items()
+            }
+            names, values = packed(known_parameters(self._field), drawn, self.model.name)
+            made, y = varied_start(self._field, names, q, v, values)
+        else:
+            y = made.start(q, v)
+        if self._steps is None:
+            self._steps = stepper(made, self._scheme, self._project)
+        return y
+
+    def reset(
+        self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        """Start all environments anew."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
+        self._y = self._begin(self.num_envs)
+        self._count[:] = 0
+        self._action[:] = 0.0
+        return self._observe(self.states), {}
+
+    def step(self, actions: Any) -> tuple[Array, Array, Any, Any, dict[str, Any]]:
+        """(observation, reward, terminated, truncated, info) after ``substeps`` steps of all."""
+        action = np.clip(np.asarray(actions, dtype=np.float64), -1.0, 1.0)
+        if action.shape != self._action.shape:
+            raise StateError(f"actions have shape {action.shape}, not {self._action.shape}")
+        if not np.isfinite(action).all():
+            raise StateError("actions must be finite")
+        before = self.states
+        u = np.tile(self._home, (self.num_envs, 1))
+        u[:, self._driven] += self._scale * action
+        self._y, _ = self._steps.run(
+            self._y, u, self.substeps, self.dt, 0.0, strides=(self.model.nv, 0)
+        )
+        self._count, self._action = self._count + 1, action
+        after = self.states
+        n = self.model.nq + self.model.nv
+        with np.errstate(invalid="ignore"):
+            failed = ~(np.abs(self._y[:, :n]) < _FAR).all(axis=1)
+        if failed.any():
+            self._y[failed] = self._begin(int(failed.sum()))
+            after = self.states
+        reward = np.where(failed, 0.0, self._reward(before, after))
+        ended = failed | np.broadcast_to(self._terminated(after), (self.num_envs,))
+        truncated = (self._count >= self.max_steps) & ~ended
+        observation, info = self._observe(after), {}
+        done = ended | truncated
+        if done.any():
+            info = {"final_obs": observation.copy(), "_final_obs": done, "failed": failed}
+            self._y = self._y.copy()
+            self._y[done] = self._begin(int(done.sum()))
+            self._count[done] = 0
+            self._action = np.where(done[:, None], 0.0, self._action)
+            observation = self._observe(self.states)
+        return observation, reward, ended, truncated, info
+
+    def render(self) -> tuple[Any, ...] | None:
+        """Pictures (height, width, 3) of up to 16 environments."""
+        if self.render_mode is None:
+            return None
+        q = self.states.q[:16]
+        return tuple(Studio(still(self.model, row), *self.size).shoot(0, words=False) for row in q)
+
+
+def _driven(model: Robot) -> Array:
+    """The rates that actions drive: those of actuated joints with one coordinate per rate."""
+    found = driven(model)
+    rates = [j for j, place in zip(found.v, found.q, strict=True) if place >= 0]
+    if not rates:
+        raise StateError(f"{model.name} has no driven joint for actions to move")
+    return np.array(rates)
+
+
+def _scales(model: Robot, driven: Array, scale: ArrayLike | None, servo: bool) -> Array:
+    if scale is not None:
+        return np.broadcast_to(np.asarray(scale, dtype=np.float64), (len(driven),)).copy()
+    if servo:
+        return np.ones(len(driven))
+    efforts = [element.effort for joint in model.joints for element in joint.machine]
+    found = np.array(efforts)[driven]
+    if not np.isfinite(found).all():
+        raise StateError(
+            f"some drives of {model.name} have no effort to scale actions by; give scale="
+        )
+    return found
+
+
+def _with_servos(field: Field, driven: Array, kp: float, kd: float) -> ServoField:
+    gains = np.zeros((2, field.model.nv))
+    gains[:, driven] = np.array([[kp], [kd]])
+    own = {one.name: getattr(field, one.name) for one in fields(Field)}
+    return ServoField(**own, kp=tuple(gains[0].tolist()), kd=tuple(gains[1].tolist()))

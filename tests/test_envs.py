@@ -1,0 +1,138 @@
+"""Environments of Gymnasium: what they promise, and that they step as rollouts do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import ramify as rf
+from ramify import envs
+
+
+@pytest.mark.filterwarnings("ignore:.*infinity")
+@pytest.mark.parametrize("name", ["Pendulum", "CartPole", "Reacher", "Quadruped"])
+def test_the_examples_pass_gymnasiums_own_check(name: str) -> None:
+    env = gymnasium.make(f"ramify/{name}-v0").unwrapped
+    check_env(env, skip_render_check=True)
+    many = gymnasium.make_vec(f"ramify/{name}-v0", num_envs=5)
+    observation, _ = many.reset(seed=3)
+    again, _ = many.reset(seed=3)
+    np.testing.assert_array_equal(observation, again)
+    assert many.observation_space.contains(observation)
+    action = many.action_space.sample() * 0.1
+    observation, reward, ended, cut, _ = many.step(action)
+    assert many.observation_space.contains(observation)
+    assert reward.shape == ended.shape == cut.shape == (5,)
+
+
+def test_a_step_is_a_rollout() -> None:
+    env = envs.EXAMPLES["CartPole"](7)
+    env.reset(seed=1)
+    before = env.states
+    action = np.linspace(-1.0, 1.0, 7)[:, None]
+    env.step(action)
+    tau = np.zeros((7, 5, 2))
+    tau[:, :, 0] = 10.0 * action
+    wanted = rf.rollout(
+        env.model, before.q, before.v, steps=5, dt=0.004, tau=tau, method="semi_implicit_euler"
+    )
+    np.testing.assert_allclose(env.states.q, wanted.q, rtol=0, atol=1e-15)
+    np.testing.assert_allclose(env.states.v, wanted.v, rtol=0, atol=1e-15)
+
+
+def test_servos_hold_their_targets() -> None:
+    def flat(before: envs.States, after: envs.States) -> Any:
+        return np.zeros(len(after.q))
+
+    m = rf.with_gravity(rf.load("planar_3r"), (0.0, 0.0, 0.0))
+    env = envs.RobotVectorEnv(
+        m, 2, reward=flat, dt=0.001, substeps=20, kp=60.0, kd=15.0, scale=0.5
+    )
+    env.reset(seed=0)
+    action = np.array([[0.2, -0.4, 0.6], [0.0, 0.0, 0.0]])
+    for _ in range(500):
+        env.step(action)
+    np.testing.assert_allclose(env.states.q, 0.5 * action, atol=1e-3)
+    np.testing.assert_allclose(env.states.v, 0.0, atol=1e-2)
+
+
+def test_episodes_end_and_start_anew_within_the_step() -> None:
+    env = envs.EXAMPLES["Pendulum"](3, max_steps=4)
+    env.reset(seed=0)
+    for k in range(4):
+        observation, _, ended, cut, info = env.step(np.zeros((3, 1)))
+        assert cut.all() == (k == 3)
+        assert not ended.any()
+    assert info["_final_obs"].all()
+    assert not np.allclose(info["final_obs"], observation)
+    assert (env.states.t == 0.0).all()
+
+
+def test_a_robot_that_diverges_ends_its_episode_alone() -> None:
+    def start(rng: np.random.Generator, n: int) -> tuple[Any, Any]:
+        v = np.zeros((n, 2))
+        v[0, 0] = 1e9 if n == 3 else 0.0
+        return np.zeros((n, 2)), v
+
+    env = envs.RobotVectorEnv(
+        envs.examples.cart_pole_model(), 3, reward=lambda a, b: np.ones(3), start=start, scale=1.0
+    )
+    env.reset(seed=0)
+    _, reward, ended, _, info = env.step(np.zeros((3, 1)))
+    assert ended.tolist() == [True, False, False]
+    assert info["failed"].tolist() == [True, False, False]
+    assert np.isfinite(env.states.v).all()
+    assert reward.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_every_episode_has_a_robot_of_its_own() -> None:
+    ranges = {"pole.mass": (0.05, 0.5)}
+    env = envs.EXAMPLES["CartPole"](64, parameters=ranges)
+    env.reset(seed=0)
+    env._y[:, :4] = [0.0, 1.0, 0.0, 0.0]
+    env.step(np.ones((64, 1)))
+    cart = env.states.v[:, 0]
+    assert np.ptp(cart) > 1e-3  # the cart feels the mass of its pole
+    mass = env._y[:, -1]
+    assert (mass >= 0.05).all()
+    assert (mass <= 0.5).all()
+    assert (
+        np.diff(cart[np.argsort(mass)]) * np.sign(cart[np.argmax(mass)] - cart[np.argmin(mass)])
+        >= 0
+    ).all()
+
+
+def test_pictures() -> None:
+    env = gymnasium.make("ramify/CartPole-v0", render_mode="rgb_array")
+    env.reset(seed=0)
+    picture: Any = env.render()
+    assert picture.shape == (270, 480, 3)
+    assert picture.std() > 5.0
+
+
+def test_what_does_not_fit_is_named() -> None:
+    env = envs.EXAMPLES["Pendulum"](2)
+    env.reset()
+    with pytest.raises(rf.StateError, match=r"actions have shape \(2, 2\), not \(2, 1\)"):
+        env.step(np.zeros((2, 2)))
+    with pytest.raises(rf.StateError, match="must be finite"):
+        env.step(np.full((2, 1), np.nan))
+    with pytest.raises(rf.StateError, match="no effort to scale actions by"):
+        envs.RobotVectorEnv(rf.load("planar_3r"), 1, reward=lambda a, b: np.zeros(1))
+
+
+def test_without_gymnasium_there_is_one_clear_line() -> None:
+    code = (
+        "import sys; sys.modules['gymnasium'] = None\n"
+        "try:\n    import ramify.envs\nexcept Exception as e:\n    print(e)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == (
+        "ramify.envs needs Gymnasium; install it with: pip install 'ramify[gym]'"
+    )
