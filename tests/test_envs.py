@@ -51,9 +51,7 @@ def test_servos_hold_their_targets() -> None:
         return np.zeros(len(after.q))
 
     m = rf.with_gravity(rf.load("planar_3r"), (0.0, 0.0, 0.0))
-    env = envs.RobotVectorEnv(
-        m, 2, reward=flat, dt=0.001, substeps=20, kp=60.0, kd=15.0, scale=0.5
-    )
+    env = envs.RobotVectorEnv(m, 2, reward=flat, dt=0.001, substeps=20, kp=60.0, kd=15.0, scale=0.5)
     env.reset(seed=0)
     action = np.array([[0.2, -0.4, 0.6], [0.0, 0.0, 0.0]])
     for _ in range(500):
