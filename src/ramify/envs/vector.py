@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -12,12 +11,14 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
+from ramify.control.pd import PD
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.dynamics.parameters import packed
-from ramify.envs.servo import ServoField
-from ramify.model.driven import driven
+from ramify.model.configuration import checked
+from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
+from ramify.motion.hold import Hold
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import GroundLike, make_field
@@ -97,18 +98,14 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             name: (np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
             for name, (low, high) in (parameters or {}).items()
         }
-        self._servo = kp is not None
+        found = driven(model)
+        self._driven = _plain_rates(model, found)
+        self._scale = _scales(model, self._driven, scale, kp)
         scheme = scheme_of(method)
-        field = make_field(model, None, damping, ground, implicit=dt if scheme.implicit else 0.0)
-        self._driven = _driven(model)
-        self._scale = _scales(model, self._driven, scale, self._servo)
-        self._home = np.zeros(model.nv)
-        if self._servo:
-            field = _with_servos(field, self._driven, float(kp or 0.0), kd)
-            rest = model.neutral() if home is None else np.asarray(home, dtype=np.float64)
-            plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
-            self._home[self._driven] = [rest[plain[j]] for j in self._driven]
-        self._field, self._names = field, ()
+        control = None if kp is None else PD(Hold(_home(model, found, home)), kp, kd)
+        self._field = make_field(
+            model, control, damping, ground, implicit=scheme.implicit, counted=False
+        )
         self._steps: Any = None
         self._scheme = scheme
         self._project = bool(model.loops)
@@ -173,8 +170,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if not np.isfinite(action).all():
             raise StateError("actions must be finite")
         before = self.states
-        u = np.tile(self._home, (self.num_envs, 1))
-        u[:, self._driven] += self._scale * action
+        u = np.zeros((self.num_envs, self.model.nv))
+        u[:, self._driven] = self._scale * action
         self._y, _ = self._steps.run(
             self._y, u, self.substeps, self.dt, 0.0, strides=(self.model.nv, 0)
         )
@@ -208,31 +205,30 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         return tuple(Studio(still(self.model, row), *self.size).shoot(0, words=False) for row in q)
 
 
-def _driven(model: Robot) -> Array:
+def _plain_rates(model: Robot, found: Driven) -> Array:
     """The rates that actions drive: those of actuated joints with one coordinate per rate."""
-    found = driven(model)
-    rates = [j for j, place in zip(found.v, found.q, strict=True) if place >= 0]
-    if not rates:
-        raise StateError(f"{model.name} has no driven joint for actions to move")
-    return np.array(rates)
+    if not len(found) or min(found.q) < 0:
+        raise StateError(f"actions need driven joints of single coordinates; {model.name} has none")
+    return np.array(found.v)
 
 
-def _scales(model: Robot, driven: Array, scale: ArrayLike | None, servo: bool) -> Array:
-    if scale is not None:
-        return np.broadcast_to(np.asarray(scale, dtype=np.float64), (len(driven),)).copy()
-    if servo:
-        return np.ones(len(driven))
-    efforts = [element.effort for joint in model.joints for element in joint.machine]
-    found = np.array(efforts)[driven]
-    if not np.isfinite(found).all():
-        raise StateError(
-            f"some drives of {model.name} have no effort to scale actions by; give scale="
-        )
+def _home(model: Robot, found: Driven, home: ArrayLike | None) -> Array:
+    """Where servos hold the driven joints without an action."""
+    q = checked(model, "home", model.neutral() if home is None else home, model.nq)
+    return q[list(found.q)]
+
+
+def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: float | None) -> Array:
+    """Joint forces of actions of one; a servo turns targets into forces by its stiffness."""
+    if scale is None and kp is None:
+        efforts = [element.effort for joint in model.joints for element in joint.machine]
+        found = np.array(efforts)[rates]
+        if not np.isfinite(found).all():
+            raise StateError(
+                f"some drives of {model.name} have no effort to scale actions by; give scale="
+            )
+        return found
+    given = np.asarray(1.0 if scale is None else scale, dtype=np.float64)
+    stiffness = 1.0 if kp is None else kp
+    found = np.broadcast_to(given * stiffness, (len(rates),)).copy()
     return found
-
-
-def _with_servos(field: Field, driven: Array, kp: float, kd: float) -> ServoField:
-    gains = np.zeros((2, field.model.nv))
-    gains[:, driven] = np.array([[kp], [kd]])
-    own = {one.name: getattr(field, one.name) for one in fields(Field)}
-    return ServoField(**own, kp=tuple(gains[0].tolist()), kd=tuple(gains[1].tolist()))
