@@ -15,9 +15,9 @@ except ImportError:
         "ramify.envs needs Gymnasium; install it with: pip install 'ramify[gym]'"
     ) from None
 
-from ramify.envs.examples import EXAMPLES, single
-from ramify.envs.single import RobotEnv
-from ramify.envs.vector import RobotVectorEnv, States
+from ramify.envs.example_envs import EXAMPLES, single
+from ramify.envs.single_env import RobotEnv
+from ramify.envs.vector_env import RobotVectorEnv, States
 
 __all__ = ["EXAMPLES", "RobotEnv", "RobotVectorEnv", "States"]
 

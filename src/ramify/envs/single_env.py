@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 
 from ramify.core.arrays import Array
-from ramify.envs.vector import RobotVectorEnv
+from ramify.envs.vector_env import RobotVectorEnv
 
 
 class RobotEnv(gymnasium.Env[Any, Any]):

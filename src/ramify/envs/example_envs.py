@@ -9,8 +9,8 @@ import numpy as np
 from ramify.api.builders import Builder, load
 from ramify.api.model import Model
 from ramify.core.arrays import Array
-from ramify.envs.single import RobotEnv
-from ramify.envs.vector import RobotVectorEnv, States
+from ramify.envs.single_env import RobotEnv
+from ramify.envs.vector_env import RobotVectorEnv, States
 
 
 def _rod(length: float, mass: float) -> dict[str, Any]:
