@@ -79,7 +79,11 @@ def test_a_robot_that_diverges_ends_its_episode_alone() -> None:
         return np.zeros((n, 2)), v
 
     env = envs.RobotVectorEnv(
-        envs.example_envs.cart_pole_model(), 3, reward=lambda a, b: np.ones(3), start=start, scale=1.0
+        envs.example_envs.cart_pole_model(),
+        3,
+        reward=lambda a, b: np.ones(3),
+        start=start,
+        scale=1.0,
     )
     env.reset(seed=0)
     _, reward, ended, _, info = env.step(np.zeros((3, 1)))
