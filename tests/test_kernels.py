@@ -157,7 +157,7 @@ def test_all_forms_agree(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) 
     rows = [x.reshape(BATCH, -1) for x in xs]
     for found, want in zip(interpret(plain.program, rows), wanted, strict=True):
         assert worst(found.reshape(want.shape), want) < 1e-11
-    floats = plain._plan.plain._text(*[[float(c) for c in r[0]] for r in rows])
+    floats = plain._plan.plain.text(*[[float(c) for c in r[0]] for r in rows])
     for found, want in zip(floats, wanted, strict=True):
         assert worst(np.array(found), want[0].ravel()) < 1e-11
     for tier in ("unrolled", "rolled"):
