@@ -145,7 +145,7 @@ def test_what_is_out_of_reach_is_said() -> None:
     ("targets", "said"),
     [
         ([], "at least one"),
-        ([Target(TIP)], "wants nothing"),
+        ([Target(TIP)], "has no goal"),
         ([Target("elbow", [0.0, 0.0, 0.0])], "no link 'elbow'"),
         ([Target(TIP, [0.0, np.nan, 0.0])], "finite"),
         ([Target(TIP, [0.0, 0.0])], "needs"),

@@ -400,7 +400,7 @@ def test_desires_that_contradict_the_loops_are_refused(law: str) -> None:
     apart = follow(
         rf.motion.Cycloid([0.3, rocker], [0.8, rocker], 0.5), actuated=["crank", "rocker"]
     )
-    told = r"1 degrees of freedom: the 2 driven coordinates depend on each other .* contradicts them: at t = 0\.\d+ s it wants"
+    told = r"1 degrees of freedom: the 2 driven coordinates depend on each other .* contradicts them: at t = 0\.\d+ s it asks for"
     with pytest.raises(rf.LoopError, match=told):
         rf.simulate(model, 0.5, start.q, control=apart)
     with pytest.raises(rf.LoopError, match="contradicts them"):

@@ -248,7 +248,7 @@ def test_bases(tmp_path: Path) -> None:
         rf.load(path, base="flying")
     with pytest.raises(
         rf.ModelError,
-        match="base='free' needs one body that is free or stands still on the world; there are 0",
+        match="base='free' needs one body that is free or fixed to the world; there are 0",
     ):
         rf.load(written(tmp_path, ARM), base="free")
 

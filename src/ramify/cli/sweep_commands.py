@@ -44,7 +44,7 @@ def run(
     engine: EngineName = "processes",
     scheduler: Scheduler = None,
     check: Annotated[
-        bool, Parameter(negative="", help="Only read the study and tell how many runs it has.")
+        bool, Parameter(negative="", help="Only read the study and report its number of runs.")
     ] = False,
     json: AsJson = False,
 ) -> int:

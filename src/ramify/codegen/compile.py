@@ -13,7 +13,7 @@ from ramify.codegen.cache_keys import object_key
 from ramify.codegen.target import LOCK, CpuTarget, generator, llvm, new_generator
 
 _retired: Final[deque[Any]] = deque()
-"""Engines whose functions nobody can call any more, until LLVM is free to dispose of them."""
+"""Engines whose functions can no longer be called, until LLVM is free to dispose of them."""
 
 
 class Compiled:

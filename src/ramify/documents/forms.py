@@ -1,7 +1,7 @@
 """Forms: how a file writes a value, and which values are right.
 
-A form reads what stands in a document and notes every mistake with its place. Numbers may be
-arithmetic. Forms stand in the metadata of dataclass fields: see ``ramify.documents.kinds``.
+A form reads a value of a document and notes every mistake with its place. Numbers may be
+arithmetic. Forms are kept in the metadata of dataclass fields: see ``ramify.documents.kinds``.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Form(ABC):
 @dataclass(frozen=True)
 class Number(Form):
     """A number, finite unless ``endless``: ``above`` or at ``least`` a bound, ``whole``; with
-    ``degrees`` an angle that may also stand in degrees under the key with ``_deg`` behind it.
+    ``degrees`` an angle that may also be given in degrees under the key with ``_deg`` behind it.
     """
 
     above: float | None = None

@@ -184,7 +184,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     what: how messages call the thing; key: the key that holds the word; guessed: whether a part
     without that key is of the kind that has most of its keys; optional: whether the word "none"
-    stands for none; besides: keys that are let pass.
+    means none; besides: keys that are ignored.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Reading files that nobody vouches for: regular ones only, up to a size, every failure a
+"""Reading untrusted files: regular ones only, up to a size, every failure a
 ModelError.
 """
 

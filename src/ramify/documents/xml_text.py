@@ -1,4 +1,4 @@
-"""XML from files that nobody vouches for: UTF-8 text without a DTD, so there are no entities to
+"""XML from untrusted files: UTF-8 text without a DTD, so there are no entities to
 expand and nothing to fetch.
 
 libxml2's own guards stay on: nesting below 256 levels, texts below 10 MB, no network, damaged

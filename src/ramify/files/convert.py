@@ -13,7 +13,7 @@ from ramify.model.robot import Robot
 def convert(
     source: str | os.PathLike[str], target: str | os.PathLike[str], *, base: str | None = None
 ) -> Robot:
-    """Read a robot (a file or a built-in name) and write it as ``target``, whose suffix tells the
+    """Read a robot (a file or a built-in name) and write it as ``target``, whose suffix gives the
     format: ``.yaml`` or ``.urdf``. Returns the robot.
 
     Raises ModelError where the source cannot be read, or the target's format cannot say what the

@@ -169,7 +169,7 @@ def _tensor(link: LinkPart, note: Note) -> Array:
     principal moments.
 
     A tensor about the mass centre given by all its elements is taken as it is, as in URDF:
-    Model.check tells what no matter has.
+    Model.check reports inertias that no body can have.
     """
     given = link.inertia
     if isinstance(given, Moments):

@@ -34,7 +34,7 @@ def _built_in() -> tuple[str, ...]:
 def load(
     name_or_path: str | os.PathLike[str], *, base: str | None = None, **parameters: float
 ) -> Robot:
-    """A robot: a built-in one by its name, or one from the path of a file, whose suffix tells its
+    """A robot: a built-in one by its name, or one from the path of a file, whose suffix gives its
     format: ``.yaml`` (a robot file), ``.urdf``, ``.xml`` (MJCF), ``.sdf``, ``.mat`` and ``.m``
     (ReDySim).
 

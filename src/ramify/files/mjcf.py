@@ -144,7 +144,7 @@ class _MjcfReader:
         specs = self.with_base(specs, base)
         if all(spec.joint.kind == "fixed" for spec in specs):
             raise ModelError(
-                f"{self.file}: no body moves; give one a joint, or a robot that stands still "
+                f"{self.file}: no body moves; give one a joint, or a robot with a fixed base "
                 'base="free"'
             )
         for name in (self.name, *(name for spec in specs for name in (spec.name, spec.joint.name))):
@@ -316,7 +316,7 @@ class _MjcfReader:
         return tuple(found)
 
     def fresh(self, name: str) -> str:
-        """A name that nobody has."""
+        """A name that is not taken."""
         found = fresh(name, self.taken)
         self.taken.add(found)
         return found
@@ -339,7 +339,7 @@ class _MjcfReader:
             not chosen or (len(chosen) > 1 and specs[chosen[0]].joint.kind == "fixed")
         ):
             raise ModelError(
-                f"{self.file}: base={base!r} needs one body that is free or stands still on the "
+                f"{self.file}: base={base!r} needs one body that is free or fixed to the "
                 f"world; there are {len(roots)}"
             )
         for i in chosen:

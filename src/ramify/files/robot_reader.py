@@ -59,7 +59,7 @@ class _Scope:
 
 @dataclass(frozen=True)
 class _Grown:
-    """A link, where it stands in the file, and where its parent is named."""
+    """A link, its place in the file, and the place where its parent is named."""
 
     spec: LinkSpec
     path: Path
@@ -159,7 +159,7 @@ class _RobotReader:
     # ---- links and templates ----
 
     def read(self, names: Mapping[str, float]) -> list[_Grown]:
-        """All links of the file, templates written out. Templates that nobody uses are read as
+        """All links of the file, templates written out. Unused templates are read as
         well, for their mistakes.
         """
         self.shared = names

@@ -102,7 +102,7 @@ def _frames_in_degrees(model: Robot) -> Iterator[Finding]:
 
 
 def _guesses_in_degrees(model: Robot) -> Iterator[Finding]:
-    """Guesses of angles beyond a whole turn, which nobody needs in radians."""
+    """Guesses of angles beyond a whole turn, which make no sense in radians."""
     turning = {
         name
         for joint in model.joints

@@ -27,7 +27,7 @@ EARTH = (0.0, 0.0, -9.81)
 
 @contextmanager
 def understood(what: str) -> Iterator[None]:
-    """Turn the complaints of NumPy and Python about strange values into a ModelError that names
+    """Turn errors of NumPy and Python about unsuitable values into a ModelError that names
     them.
     """
     try:

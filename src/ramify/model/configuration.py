@@ -1,4 +1,4 @@
-"""The configuration manifold: where unit quaternions stand in q, and how to move on it.
+"""The configuration manifold: the places of unit quaternions in q, and how to move on it.
 
 A ball joint's velocity is the angular velocity in the body's frame; moving with it for a time dt
 multiplies the quaternion from the right by the rotation exp(v dt). Everything else is a vector

@@ -15,7 +15,7 @@ Actuated = Iterable[str | int] | str | int | None
 
 @dataclass(frozen=True)
 class Driven:
-    """The driven entries of v, in order, with their names; ``q`` is where each stands in q, -1 for
+    """The driven entries of v, in order, with their names; ``q`` is the place of each in q, -1 for
     a rate of a quaternion.
     """
 

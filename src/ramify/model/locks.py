@@ -87,7 +87,7 @@ def singularities(model: Robot, q: ArrayLike, tolerance: float = 1e-3) -> list[S
 
 
 def check_locks(watched: tuple[Lock, ...], names: tuple[str, ...], q: Array) -> None:
-    """Refuse rows of q that stand in gimbal lock, and warn of those near one."""
+    """Refuse rows of q in gimbal lock, and warn of those near one."""
     for lock in watched:
         distance = lock.distance(q[:, lock.place])
         state = int(np.argmin(distance)) if len(distance) else 0

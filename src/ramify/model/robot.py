@@ -101,7 +101,7 @@ class Robot:
 
     @cached_property
     def layout(self) -> configuration.Layout:
-        """Where plain entries and quaternions stand in q and v."""
+        """The places of plain entries and of quaternions in q and v."""
         return configuration.layout(self)
 
     @cached_property
@@ -206,7 +206,7 @@ class Robot:
         )
 
     def joint_slice(self, name: str, of: Literal["q", "v"] = "v") -> slice:
-        """Where a joint's entries stand in v (or in q)."""
+        """The places of a joint's entries in v (or in q)."""
         if of not in ("q", "v"):
             raise ModelError(f"of {of!r} must be 'q' or 'v'")
         start = 0

@@ -171,7 +171,7 @@ def _split_bodies(bodies: tuple[Body, ...]) -> tuple[list[_Axis], list[int], lis
 
 
 def _clean(place: _Place) -> _Place:
-    """Rounding dust swept away, so that right angles fold."""
+    """Rounding errors removed, so that right angles fold."""
     R, p = place.R.copy(), place.p.copy()
     R[np.abs(R) < _TINY] = 0.0
     for row in R:

@@ -59,7 +59,7 @@ def about_robot(reading: Reading) -> RobotReading:
 class CoordinateReader(Form):
     """Numbers of the driven coordinates. Joints that a mapping does not name take ``others``: the
     start of the run ("rest"), zero, or what another field has. ``needed``: the key cannot be left
-    out; ``degrees``: it may also stand in degrees under the key with ``_deg`` behind it.
+    out; ``degrees``: it may also be given in degrees under the key with ``_deg`` behind it.
     """
 
     others: str = "zero"

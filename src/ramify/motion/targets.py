@@ -115,7 +115,7 @@ def wanted_target(model: Robot, i: int, target: Any) -> Wanted:
         )
     if target.position is None and target.rotation is None:
         raise StateError(
-            f"target {i} ({target.body!r}) wants nothing; give it a position or a rotation"
+            f"target {i} ({target.body!r}) has no goal; give it a position or a rotation"
         )
     body = model.attachment(target.body)
     if body.body < 0:

@@ -327,7 +327,7 @@ def _energy(result: Run, tolerance: float, absolute: float) -> Check:
     error = total - total[0] + (stored - stored[0]) - work + lost
     error = np.where(
         np.isfinite(result.tau).all(axis=1), error, np.nan
-    )  # forces that nobody knows cannot be vouched for
+    )  # unknown forces cannot be checked
     with np.errstate(invalid="ignore"):
         scale = float(
             np.nanmax(

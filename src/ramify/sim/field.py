@@ -116,7 +116,7 @@ class Field:
 
     @cached_property
     def parts(self) -> tuple[slice, slice, slice, slice]:
-        """Where q, v, z and [work, loss] stand in y."""
+        """The places of q, v, z and [work, loss] in y."""
         a, b = self.model.nq, self.model.nq + self.model.nv
         c = b + self.states
         return slice(0, a), slice(a, b), slice(b, c), slice(c, c + 2)

@@ -123,7 +123,7 @@ class Stretch:
             self._refuse_crawl(float(solver.t))
 
     def _refuse_crawl(self, t: float) -> None:
-        """End a run that gets nowhere."""
+        """End a run that makes no progress."""
         steps, then = self.done.looked
         made = self.done.steps - steps
         if made < _WINDOW:
@@ -132,7 +132,7 @@ class Stretch:
         left = (self.options.t_end - t) * made / max(t - then, 1e-300)
         if left > _HOPELESS:
             raise SimulationError(
-                f"the run gets nowhere: its last {made} steps led from t = {then:.6g} s to "
+                f"the run makes no progress: its last {made} steps led from t = {then:.6g} s to "
                 f"{t:.6g} s, and the rest would take {left:.2g} more; some stiffness or damping is "
                 "out of proportion, or rtol and atol are too small; a stiff method (radau, lsoda) "
                 "or a fixed step may help"

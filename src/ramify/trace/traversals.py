@@ -419,7 +419,7 @@ class RolledTree:
     def program(
         self, name: str, inputs: Sequence[Argument], outputs: Sequence[Argument], extras: int
     ) -> RolledProgram:
-        """The recorded loops, without what nobody reads."""
+        """The recorded loops, without values that are never read."""
         needed = self._needed_fields()
         for loop in self.loops:
             if isinstance(loop, Sweep):

@@ -81,7 +81,7 @@ def _torques(
 
 
 def _keep_zero(axes: Any, values: Any, largest: float) -> None:
-    """A torque that is only rounding dust beside the others is drawn as the flat line it is."""
+    """A torque that is mere rounding error beside the others is drawn as a flat line."""
     if np.abs(values).max(initial=0.0) <= 1e-12 * largest or not np.ptp(values):
         middle = float(values[0]) if largest and abs(values[0]) > 1e-12 * largest else 0.0
         axes.set_ylim(middle - 1.0, middle + 1.0)

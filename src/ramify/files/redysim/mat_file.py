@@ -89,7 +89,7 @@ def _variables(data: bytes, order: str, file: str) -> dict[str, Array]:
         for variable in inner:
             if variable.kind != _MATRIX:
                 raise ValueError(
-                    f"an element of type {variable.kind} stands where a variable belongs"
+                    f"an element of type {variable.kind} found where a variable was expected"
                 )
             name, value = _array(variable.data, order)
             if value is not None:
