@@ -155,7 +155,8 @@ def _refuse_impossible(model: Robot, control: object, q: Array, t_end: float) ->
             raise LoopError(
                 f"{model.name!r} has {model.nv - rank} degrees of freedom: the {len(driven)} "
                 "driven coordinates depend on each other by the loops, and the motion contradicts "
-                f"them: at t = {t:.4g} s it asks for {driven.names[i]!r} at {wanted[i]:.4g}, which is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a "
+                f"them: at t = {t:.4g} s it asks for {driven.names[i]!r} at {wanted[i]:.4g}, which "
+                f"is at {q[driven.q[i]]:.4g}; drive fewer joints, or take a "
                 "motion from model.assemble(…)"
             )
 
