@@ -17,6 +17,7 @@ import numpy as np
 import pinocchio as pin
 
 import ramify as rf
+from ramify.kernels import make
 
 ROBOTS = {
     "UR5": ("ur_description/urdf/ur5_robot.urdf", "fixed"),
@@ -78,7 +79,69 @@ def measure(name: str) -> None:
         )
 
 
+def in_turn(*functions: Callable[[], Any], rounds: int = 7) -> list[float]:
+    """Seconds of each, the least of some rounds."""
+    found = [np.inf] * len(functions)
+    for _ in range(rounds):
+        for i, function in enumerate(functions):
+            start = perf_counter()
+            function()
+            found[i] = min(found[i], perf_counter() - start)
+    return found
+
+
+def robots_of_their_own(name: str, states: int = 4096) -> None:
+    """Forward dynamics of a batch with a payload for each state beside that of equal robots."""
+    model = rf.load(name)
+    rng = np.random.default_rng(0)
+    q = np.stack([model.random(seed)[0] for seed in range(64)])[rng.integers(0, 64, states)]
+    v, tau = rng.normal(size=(2, states, model.nv))
+    payload = {f"{model.bodies[-1].name}.payload": rng.uniform(0.0, 3.0, states)}
+    plain = model.kernel("forward_dynamics", "unrolled")
+    varied = make.kernel(model, "forward_dynamics", "unrolled", None, tuple(payload))
+    mass = next(iter(payload.values()))[:, None]
+    equal, own = in_turn(lambda: plain(q, v, tau), lambda: varied(q, v, tau, mass), rounds=200)
+    print(f"{name:9} {states} payloads: {own / equal:.2f} of the time of equal robots", flush=True)
+
+
+def adjoint(name: str, ground: str | None, states: int, steps: int) -> None:
+    """The gradient of a rollout beside the rollout, and beside differences along a direction."""
+    model = rf.load(name)
+    rng = np.random.default_rng(1)
+    q = np.tile(model.neutral(), (states, 1))
+    options: dict[str, Any] = {"steps": steps, "dt": 1e-3, "ground": ground}
+    if ground is not None:
+        q[:, 2] = 0.6 * np.cos(0.4) - 1e-3
+        q[:, 7::3], q[:, 8::3] = -0.4, 0.8
+        options["control"] = rf.control.PD(rf.motion.Hold(q[0, 6:]), kp=300.0, kd=10.0)
+    v = 0.02 * rng.normal(size=(states, model.nv))
+    run = rf.rollout(model, q, v, **options)
+    by_q, by_v, dq, dv = rng.normal(size=(4, states, model.nv))
+    found = run.gradient(by_q, by_v)
+    forth, back = in_turn(
+        lambda: rf.rollout(model, q, v, **options), lambda: run.gradient(by_q, by_v)
+    )
+    step = 1e-7
+    ends = [rf.rollout(model, q + s * dq, v + s * dv, **options) for s in (step, -step)]
+    change = (by_q * (ends[0].q - ends[1].q) + by_v * (ends[0].v - ends[1].v)).sum(axis=-1)
+    along = (found.q0 * dq + found.v0 * dv).sum(axis=-1)
+    off = np.abs(along - change / (2 * step)) / np.abs(along)
+    where = f"on {ground}" if ground else "in the air"
+    print(
+        f"{name:9} {where}, {states} states, {steps} steps: gradient {back / forth:.2f} of the "
+        f"rollout's time; off by {np.median(off):.1e} of differences (median), "
+        f"{(off < 1e-4).mean():.2%} of the states within 1e-4",
+        flush=True,
+    )
+
+
 if __name__ == "__main__":
     rf.threads(1)
     for robot in ROBOTS:
         measure(robot)
+    for robot in ("kuka_kr5", "quadruped"):
+        robots_of_their_own(robot)
+    adjoint("kuka_kr5", None, 64, 1000)
+    adjoint("quadruped", None, 64, 1000)
+    adjoint("quadruped", "hunt_crossley", 64, 1000)
+    adjoint("quadruped", "hunt_crossley", 4096, 20)
