@@ -11,6 +11,7 @@ import numpy as np
 import questions
 import startup
 import tables
+from ground_accuracy import at_equal_error
 from programs import (
     ALGORITHMS,
     PEERS,
@@ -357,6 +358,13 @@ class Bench:
                 GROUND_FLOOR,
             )
         self.show(table)
+        equal, gains = at_equal_error(self.effort.rollouts, self.effort.seconds)
+        for law, gain in gains.items():
+            title = f"rollout on the ground, {law.replace('_', ' ')}, at 5 mm"
+            self.at_least(
+                f"{title}: times faster than MuJoCo, per simulated second", gain, GROUND_FLOOR
+            )
+        self.show(equal)
 
     # ---- chains ----
 

@@ -193,6 +193,7 @@ class MuJoCo:
     name = "MuJoCo"
     _INTEGRATORS: Final = {
         "rk4": int(mujoco.mjtIntegrator.mjINT_RK4),
+        "implicitfast": int(mujoco.mjtIntegrator.mjINT_IMPLICITFAST),
         "semi_implicit_euler": int(
             mujoco.mjtIntegrator.mjINT_EULER
         ),  # velocities first; EULERDAMP is off

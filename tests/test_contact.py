@@ -496,7 +496,7 @@ def _nothing(t: float, q: Any, v: Any) -> Any:
 def test_4096_quadrupeds_roll_out_compiled(
     quadruped: rf.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rollouts._Batch, "_in_python", _refuse)
+    monkeypatch.setattr(rollouts._RolloutStates, "_in_python", _refuse)
     feet = [f"{leg}_foot" for leg in ("rear_right", "rear_left", "front_right", "front_left")]
     ground = HuntCrossley(points=feet)
     rng = np.random.default_rng(0)
