@@ -16,7 +16,7 @@ from rich.console import Console
 from timing import Call, fastest
 
 import ramify as rf
-from ramify.contact import Dusty, Firm, Flat, Ground, HuntCrossley
+from ramify.contact import LAWS, Dusty, Firm, Flat, Ground, HuntCrossley
 
 ERROR, SECONDS = 5e-3, 1.0  # m, s
 STEPS = (1e-2, 5e-3, 4e-3, 2e-3, 1e-3, 5e-4, 2.5e-4, 1.25e-4)  # s, longest first
@@ -24,7 +24,11 @@ FINE = 5e-5  # s, of the fine solutions
 FEW = 8  # states whose errors are looked at: the worst counts
 PEERS_STATES = 32  # that MuJoCo is timed on
 _ROUND = Flat(height=models.FOOT)
-LAWS = (HuntCrossley(slip_speed=0.05, terrain=_ROUND), Firm(terrain=_ROUND), Dusty(terrain=_ROUND))
+GROUNDS = (
+    HuntCrossley(slip_speed=0.05, terrain=_ROUND),
+    Firm(terrain=_ROUND),
+    Dusty(terrain=_ROUND),
+)
 
 Steps = Callable[[str, Start, int, float], Call]
 
@@ -86,7 +90,8 @@ def at_equal_error(states: int, seconds: float) -> tuple[Table, dict[str, float]
     slow, their = min((timed(peer.rollout, choice, some, seconds), choice) for choice in choices)
     table.note += f"; here {their.method} in steps of {their.dt * 1e3:g} ms."
     gains: dict[str, float] = {}
-    for law in LAWS:
+    for law in GROUNDS:
+        word = LAWS.word_of(type(law))
 
         def steps(method: str, given: Start, count: int, dt: float, law: Ground = law) -> Call:
             return ours.rollout(method, given, count, dt, ground=law)
@@ -94,9 +99,9 @@ def at_equal_error(states: int, seconds: float) -> tuple[Table, dict[str, float]
         methods = ("semi_implicit_euler", "implicit_euler", "implicit_extrapolation")
         for choice in chosen(steps, methods, few):
             own = timed(steps, choice, start, seconds)
-            gains[law.word] = max(gains.get(law.word, 0.0), slow / own)
+            gains[word] = max(gains.get(word, 0.0), slow / own)
             table.add(
-                f"{law.word}, {choice.method}".replace("_", " "), f"{choice.dt * 1e3:g} ms",
+                f"{word}, {choice.method}".replace("_", " "), f"{choice.dt * 1e3:g} ms",
                 f"{choice.error * 1e3:.1f} mm", duration(own), duration(slow), ratio(slow / own),
             )  # fmt: skip
     return table, gains

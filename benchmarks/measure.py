@@ -39,7 +39,7 @@ from tables import (
 from timing import Call, fastest, fma_lanes, relative_error
 
 import ramify as rf
-from ramify.contact import Firm, Flat, HuntCrossley
+from ramify.contact import LAWS, Firm, Flat, HuntCrossley
 
 AGREEMENT = 1e-8  # relative, of forces and accelerations
 SAME_SCHEME = 1e-10  # relative, of states after the same steps
@@ -343,7 +343,8 @@ class Bench:
                 for k, t in fastest(calls, self.effort.seconds).items()
             }
             gain = times[MuJoCo.name] / times["ramify"]
-            title = f"{law.word.replace('_', ' ')}, {method.replace('_', ' ')}, {dt * 1e3:g} ms"
+            word = LAWS.word_of(type(law))
+            title = f"{word}, {method}, {dt * 1e3:g} ms".replace("_", " ")
             shown = f"{off * 1e3:+.1f} mm{'' if agree else ' WRONG'}"
             table.add(
                 title,
