@@ -629,7 +629,7 @@ def test_constraints_have_numbers_that_a_robot_file_can_hold(tmp_path: Path) -> 
     gear = '<equality><joint joint1="a" joint2="b" polycoef="{} 1 0 0 0"/></equality>'
     text = f"<mujoco><worldbody>{bodies}</worldbody>{gear}</mujoco>"
     assert rf.load(written(tmp_path, text.format(0.5))).loops[0].offset == 0.5
-    with pytest.raises(rf.ModelError, match=r"equality 0: data .* must be"):
+    with pytest.raises(rf.ModelError, match=r"equality 0: data .* must be|huge value"):
         rf.load(written(tmp_path, text.format(1e40)))
 
 
