@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from random_trees import random_bodies, tree_of
+from test_urdf import ARM as URDF
 
 import ramify as rf
 from ramify.api.model import Model
@@ -518,3 +519,11 @@ def test_degrees_in_shapes_and_named_frames() -> None:
     expect(changed(arm, 1, shapes=(shape,)), "warning", "a shape of link2", "frame-degrees")
     machine = replace(arm.machine, frames={"tip": Attachment(2, turned)})
     expect(replace(arm, machine=machine), "warning", "tip", "frame-degrees")
+
+
+def test_angles_of_files_that_are_more_than_a_turn(tmp_path: Path) -> None:
+    """Also those that are no whole degrees; quarter turns are left alone, however many."""
+    for angle, doubted in (("56.4", True), ("7.853981634", False), ("-1.2", False)):
+        path = tmp_path / "arm.urdf"
+        path.write_text(URDF.replace('rpy="0 1.5707963267948966', f'rpy="0 {angle}', 1))
+        assert ("file-doubt" in [f.code for f in rf.load(path).check()]) is doubted

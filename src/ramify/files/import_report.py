@@ -20,13 +20,14 @@ class Remark:
 
     ``ignored``: the file says it, the model does not have it. ``assumed``: the file does not say
     it, the model needs it. ``note``: all is as the file says, but may surprise. ``moves``: the
-    robot moves otherwise without it.
+    robot moves otherwise without it. ``doubt``: the file is probably wrong there.
     """
 
     level: Level
     where: str
     message: str
     moves: bool = False
+    doubt: bool = False
 
     def __str__(self) -> str:
         return (
@@ -70,9 +71,9 @@ class ImportReport:
         """The file does not say something that the model needs."""
         self.entries.append(Remark("assumed", where, message))
 
-    def note(self, where: str, message: str) -> None:
-        """Something as the file says it that may surprise."""
-        self.entries.append(Remark("note", where, message))
+    def note(self, where: str, message: str, doubt: bool = False) -> None:
+        """Something as the file says it that may surprise; ``doubt``: it is probably wrong."""
+        self.entries.append(Remark("note", where, message, doubt=doubt))
 
     def __iter__(self) -> Iterator[Remark]:
         return iter(sorted(self.entries, key=lambda entry: LEVELS.index(entry.level)))

@@ -29,7 +29,7 @@ from ramify.files.urdf_values import NumberTuple, UrdfValues, shown, some
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build, point_of
 from ramify.model.elements import Element, elements
-from ramify.model.frame import Frame, from_rpy
+from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.robot import Robot
@@ -107,7 +107,7 @@ class _SdfReader:
     def __init__(self, root: etree._Element, file: str, report: ImportReport) -> None:
         self.root, self.file, self.report = root, file, report
         self.mistakes = Mistakes(file)
-        self.values = UrdfValues(self.mistakes)
+        self.values = UrdfValues(self.mistakes, report)
         self.bodies: dict[str, _SdfLink] = {}
         self.places: dict[str, tuple[etree._Element, str]] = {}
         self.poses: dict[str, Frame] = {_MODEL: Frame()}
@@ -208,7 +208,7 @@ class _SdfReader:
         if not all(map(math.isfinite, (x, y, z, *rpy))):
             self.wrong(element, f"{who}: <pose> must be finite")
             return Frame()
-        return Frame(from_rpy(*rpy) if any(rpy) else np.eye(3), np.array([x, y, z]))
+        return self.values.turned((x, y, z), rpy, who)
 
     def pose(self, name: str, who: str, within: tuple[str, ...] = ()) -> Frame:
         """The pose of a link, joint or frame in the model."""

@@ -131,7 +131,7 @@ class _UrdfReader:
     def __init__(self, root: etree._Element, file: str, report: ImportReport) -> None:
         self.root, self.file = root, file
         self.mistakes = Mistakes(file)
-        self.values = UrdfValues(self.mistakes)
+        self.values = UrdfValues(self.mistakes, report)
         self.report = report
         self.links: dict[str, _UrdfLink] = {}
         self.edges: list[_UrdfEdge] = []
@@ -321,7 +321,7 @@ class _UrdfReader:
         and left out.
         """
         doubts = Mistakes(self.file)
-        values = UrdfValues(doubts)
+        values = UrdfValues(doubts, self.report)
         frame = values.frame(element.find("origin"), who)
         for shape in element.iterfind("geometry/*"):
             match shape.tag:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -12,6 +13,7 @@ from lxml import etree
 
 from ramify.documents.expression import LARGEST
 from ramify.documents.mistakes import Mistakes, Position
+from ramify.files.import_report import ImportReport
 from ramify.model.frame import Frame, from_rpy
 
 _NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
@@ -26,8 +28,8 @@ class UrdfValues:
     place.
     """
 
-    def __init__(self, mistakes: Mistakes) -> None:
-        self.mistakes = mistakes
+    def __init__(self, mistakes: Mistakes, report: ImportReport) -> None:
+        self.mistakes, self.report = mistakes, report
 
     def note(self, element: etree._Element, text: str) -> None:
         """A mistake at an element."""
@@ -120,6 +122,20 @@ class UrdfValues:
             self.numbers(origin, "xyz", 3, who, zero),
             self.numbers(origin, "rpy", 3, who, zero),
         )
+        return self.turned(xyz, rpy, who)
+
+    def turned(self, xyz: Sequence[float], rpy: Sequence[float], who: str) -> Frame:
+        """A frame from its position and angles; angles of more than a turn are doubted, unless
+        they are quarter turns.
+        """
+        quarter = 0.5 * math.pi
+        if any(abs(x) > 7.0 and abs(math.remainder(x, quarter)) > 1e-3 for x in rpy):
+            given = " ".join(f"{x:g}" for x in rpy)
+            self.report.note(
+                who,
+                f"angles of {given} rad are more than a turn; if they are degrees, convert them",
+                doubt=True,
+            )
         return Frame(from_rpy(*rpy) if any(rpy) else np.eye(3), np.array(xyz))
 
 

@@ -247,12 +247,14 @@ def _frames(model: Robot) -> Iterator[Finding]:
 
 
 def _left_out(model: Robot) -> Iterator[Finding]:
-    """What an importer left out although it changes the motion."""
+    """What an importer left out although it changes the motion, and what it doubts."""
     report = model.metadata.get("report")
     for entry in report if isinstance(report, ImportReport) else ():
         if entry.moves:
             text = f"left out on import, which changes the motion: {entry.where}: {entry.message}"
             yield Finding("warning", model.name, "left-out", text)
+        elif entry.doubt:
+            yield Finding("warning", model.name, "file-doubt", f"{entry.where}: {entry.message}")
 
 
 def _loops(model: Robot) -> Iterator[Finding]:
