@@ -130,6 +130,9 @@ ENTRIES: dict[str, Callable[[Any], Any]] = {
         ARM, [M.Target("link3", rotation=m(3, 3))]
     ),
     "limits": lambda m: M.inverse_kinematics(ARM, {"link3": Z3}, limits=m(3, 2)),
+    "differential_ik": lambda m: rf.differential_ik(ARM, m(3), {"link3": Z3}, 0.01),
+    "parameters": lambda m: ARM.inverse_dynamics(Z3, Z3, Z3, parameters={"link1.mass": m(2)}),
+    "differential_ik speeds": lambda m: rf.differential_ik(ARM, Z3, {"link3": Z3}, 0.01, speeds=m(3)),
     # controllers
     "PD kp": lambda m: C.PD(HOLD, kp=m(3)),
     "PD kd": lambda m: C.PD(HOLD, kd=m(3)),

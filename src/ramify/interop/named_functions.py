@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ramify.codegen.cache_keys import digest
+from ramify.core.arrays import real
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.messages import near
 from ramify.core.scalar import Scalar
@@ -110,7 +111,7 @@ def _of_point(
 ) -> Differentiable:
     """The Jacobian, or its rate times v, of a point of a link: a function of q, and v."""
     _, frame = robot.attachment(body)
-    at = np.asarray(point, dtype=np.float64)
+    at = real("point", point)
     if at.shape != (3,) or not np.isfinite(at).all():
         raise StateError(f"point must be three finite numbers in m, in the frame of {body!r}")
     return _of_link(robot, name, name, body, (frame.rotation @ at + frame.position).tolist())

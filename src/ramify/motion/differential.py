@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, together
+from ramify.core.arrays import Array, real, together
 from ramify.core.errors import StateError
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
@@ -79,7 +79,7 @@ def _box(
     elif speeds is False:
         fastest = np.full(model.nv, np.inf)
     else:
-        fastest = np.asarray(speeds, dtype=np.float64)
+        fastest = real("speeds", speeds)
         if fastest.shape != (model.nv,) or not (fastest >= 0.0).all():
             raise StateError(f"speeds must be ({model.nv},), none negative")
     high = np.broadcast_to(fastest[problem.moving], (len(q), len(problem.moving))).copy()
