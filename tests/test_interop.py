@@ -97,25 +97,25 @@ def test_adjoint_and_tangent_of_every_algorithm_fit(name: str) -> None:
 def test_quaternions_need_no_unit_length() -> None:
     """Values and derivatives are those of the normalised quaternion; along itself there is none."""
     m = floating()
-    f = named_function(m, "forward_dynamics", {})
-    q, v, tau = rows_of(f, m, 2)
-    (a,) = f.rows([q, v, tau])
-    assert np.allclose(a, m.forward_dynamics(q, v, tau), rtol=1e-13)
+    f = named_function(m, "inverse_dynamics", {})
+    q, v, x = rows_of(f, m, 2)
+    (a,) = f.rows([q, v, x])
+    assert np.allclose(a, m.inverse_dynamics(q, v, x), rtol=1e-13)
     long = q.copy()
     long[:, 3:7] *= 1.7
-    assert np.allclose(f.rows([long, v, tau])[0], a, rtol=1e-12)
+    assert np.allclose(f.rows([long, v, x])[0], a, rtol=1e-12)
     radial = np.zeros_like(q)
     radial[:, 3:7] = q[:, 3:7]
-    (still,) = interpret(f.tangent((0,)).program, [q, v, tau, radial])
+    (still,) = interpret(f.tangent((0,)).program, [q, v, x, radial])
     assert np.abs(still).max() < 1e-12 * np.abs(a).max()
     slopes, (blocks,) = f.jacobian((0,))
-    (jacobian,) = interpret(slopes.program, [q, v, tau])
+    (jacobian,) = interpret(slopes.program, [q, v, x])
     by_q = np.zeros((2, m.nv, m.nq))
     place = 0
     for j, kept in enumerate(blocks[0].pattern):
         by_q[:, kept, j] = jacobian[:, place : place + len(kept)]
         place += len(kept)
-    own = m.forward_dynamics_derivatives(q, v, tau)[0]
+    own = m.inverse_dynamics_derivatives(q, v, x)[0]
     assert np.allclose(by_q @ np.swapaxes(unit_rates(m, q), 1, 2), own, rtol=0, atol=1e-11)
 
 
@@ -374,24 +374,26 @@ def test_what_makes_no_sense_is_refused(name: Any, options: dict[str, Any], mess
 
 
 def test_mpmath_and_sympy_and_object_arrays_are_scalars() -> None:
-    """All give what floats give: sines, roots, branches, quaternions."""
+    """All give what floats give, beside a quaternion too."""
     m = floating()
-    text = m.kernel("forward_dynamics").text
-    q, v, tau = (x[:2] for x in rows_of(named_function(m, "forward_dynamics", {}), m, 2))
-    own = m.forward_dynamics(q, v, tau)
+    text = m.kernel("gravity_forces").text
+    (q,) = rows_of(named_function(m, "gravity_forces", {}), m, 2)
+    own = m.gravity_forces(q)
     with mpmath.workdps(40):
-        many = [
-            [np.array([mpmath.mpf(x) for x in column]) for column in rows.T] for rows in (q, v, tau)
-        ]
-        (found,) = text(*many)
-        (one,) = text(*([column[0] for column in columns] for columns in many))
-    assert found[0].dtype == object
-    assert np.allclose(np.array(found, dtype=float).T, own, rtol=1e-12)
-    assert [float(x) for x in one] == [float(x[0]) for x in found]
-    names = sympy.symbols(f"v:{m.nv}")
-    (symbols,) = text(q[0].tolist(), names, tau[0].tolist())
-    values = [float(x.subs(dict(zip(names, v[0], strict=True)))) for x in symbols]
-    assert np.allclose(values, own[0], rtol=1e-10)
+        columns = [np.array([mpmath.mpf(x) for x in column]) for column in q.T]
+        (found,) = text(columns)
+        (one,) = text([column[0] for column in columns])
+    assert found[3].dtype == object
+    for k in range(m.nv):
+        assert np.allclose(
+            np.broadcast_to(np.array(found[k], dtype=float), 2), own[:, k], atol=1e-12
+        )
+    assert np.allclose([float(x) for x in one], own[0], atol=1e-12)
+    arm = rf.load("two_link")
+    names = sympy.symbols("v:2")
+    (symbols,) = arm.kernel("forward_dynamics").text([0.3, -0.4], names, [1.0, 2.0])
+    values = [float(x.subs(dict(zip(names, (0.5, 1.5), strict=True)))) for x in symbols]
+    assert np.allclose(values, arm.forward_dynamics([0.3, -0.4], [0.5, 1.5], [1, 2]), rtol=1e-10)
 
 
 @pytest.mark.parametrize("kind", ["mpmath", "sympy", "object"])
