@@ -17,7 +17,6 @@ from ramify.core.messages import near
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text, passive_text
 from ramify.interop.differentiable import Differentiable
-from ramify.interop.quaternion_inputs import normalised
 from ramify.interop.step_text import step_text
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.closed import closed_algorithms
@@ -71,12 +70,10 @@ def _made(
     *parts: str,
     answer: type[tuple[Any, ...]] = tuple,
 ) -> Differentiable:
-    """A function of a text whose first input is q, with quaternions of any length but zero: they
-    are normalised first. ``parts``: what its code depends on beside the robot.
-    """
+    """A function of a text; ``parts``: what its code depends on beside the robot."""
 
     def program() -> Program:
-        return trace(name, lambda q, *rest: text(normalised(robot, q), *rest), inputs, outputs)
+        return trace(name, text, inputs, outputs)
 
     def key() -> str:
         return digest("function", name, robot_key(robot), *parts)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ramify.codegen.stepper import Scheme
-from ramify.core.scalar import Scalar
-from ramify.interop.quaternion_inputs import normalised
+from ramify.core.scalar import Scalar, sqrt
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
 from ramify.sim.field import Field
@@ -34,7 +33,10 @@ def step_text(field: Field, scheme: Scheme, dt: Scalar) -> Callable[[Scalar, Row
         return finished(_moved(y, dt, scheme.b, stages))
 
     def finished(y: Row) -> Row:
-        q, v = normalised(model, y[of_q]), y[of_v]
+        q, v = y[of_q], y[of_v]
+        for i, _ in model.layout.balls:
+            shorter = 1.0 / sqrt(sum((x * x for x in q[i + 1 : i + 4]), q[i] * q[i]))
+            q[i : i + 4] = [x * shorter for x in q[i : i + 4]]
         if model.loops:
             q, v = projection(model)(q, v)
         return [*q, *v, *y[of_v.stop :]]
