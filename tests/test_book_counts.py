@@ -5,6 +5,7 @@ additions of its tables.
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,17 @@ from random_trees import random_body, random_joint
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.core.spatial import Vec3, Wrench
+from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3, Wrench
 from ramify.formulations import FORMULATIONS, general_count
 from ramify.formulations.counting import book_fixed, book_floating
-from ramify.formulations.counting.appendix import solve_symmetric
+from ramify.formulations.counting.appendix import (
+    Hat,
+    articulated_x,
+    articulated_z,
+    composite_x,
+    composite_z,
+    solve_symmetric,
+)
 from ramify.formulations.counting.book import run, step_table
 from ramify.formulations.counting.book_tree import general_tree, tree_of
 from ramify.formulations.counting.literature import (
@@ -27,8 +35,10 @@ from ramify.formulations.counting.literature import (
     compare,
     why_not_comparable,
 )
+from ramify.formulations.counting.tally import Tally
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.model.joint import Joint
+from ramify.model.link import Turn
 
 KINDS = ("revolute", "universal", "spherical")
 
@@ -167,6 +177,45 @@ def test_counts_per_joint() -> None:
         for more in ([1, 2, 1, 1], [1, 1, 1, 2]):
             assert tuple(cost(more, name) - chain) == axis
         assert tuple(cost([1, 1, 3, 1], name) - chain) == tuple(2 * np.array(axis))
+
+
+@pytest.mark.parametrize(
+    ("slides", "composite", "articulated"),
+    [(False, (34, 31), (64, 63)), (True, (31, 30), (60, 62))],
+)
+def test_mass_matrices_seen_from_the_carrier(
+    slides: bool, composite: tuple[int, int], articulated: tuple[int, int]
+) -> None:
+    """A.6 and A.7 for a joint that turns, and for one that slides: theta is a constant then, m b is
+    not, and what the free joint leaves of the articulated mass matrix has other zeros.
+    """
+
+    def numbers() -> tuple[Tally, Any]:
+        tally = Tally()
+        return tally, lambda: tally.number(0.37)
+
+    def symmetric(n: Any, flat: bool = False) -> Sym3:
+        return Sym3(
+            n(), n(), *((0.0,) if flat else (n(),)), n(), *((0.0,) * 2 if flat else (n(), n()))
+        )
+
+    alpha, still = Turn(math.cos(0.7), math.sin(0.7)), Turn(math.cos(0.4), math.sin(0.4))
+    tally, n = numbers()
+    joint = (still, n()) if slides else (Turn(n(), n()), 0.3)
+    body = RigidInertia(2.0, Vec3(n(), n(), n()), symmetric(n))
+    composite_x(composite_z(body, *joint), alpha, 0.25)
+    assert (tally.mul, tally.add) == composite
+    tally, n = numbers()
+    joint = (still, n()) if slides else (Turn(n(), n()), 0.3)
+    rows = [n() for _ in range(6)]
+    F = (
+        Mat3(*rows, 0.0, 0.0, 0.0)
+        if slides
+        else Mat3(*rows[:2], 0.0, *rows[2:4], 0.0, *rows[4:], 0.0)
+    )
+    left = Hat(symmetric(n, not slides), F, symmetric(n, slides))
+    articulated_x(articulated_z(left, *joint), alpha, 0.25)
+    assert (tally.mul, tally.add) == articulated
 
 
 def test_the_steps_add_up_and_differences_have_reasons() -> None:
