@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from ramify.contact.ground import Ground, Reaction
 from ramify.core.errors import ModelError, RamifyError
 from ramify.core.messages import near
 from ramify.core.records import flatten, ships_with_ramify
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.core.spatial import Vec3
 from ramify.dynamics.contact_points import contact_dynamics, contact_wrenches
 from ramify.dynamics.tree import tree_of
@@ -21,7 +21,6 @@ from ramify.kernels.text_kernel import text_kernel
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program
 
-Scalars = Sequence[Scalar]
 What = Literal["contact_forces", "contact_dynamics"]
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ramify.control.controller import ControlForces, Controller
-from ramify.control.robot_text import RobotText, Scalars
+from ramify.control.robot_text import RobotText
 from ramify.core.errors import StateError
 from ramify.core.messages import near
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.drives.actuators import Driving
 from ramify.drives.machine_forces import actuator_text
 from ramify.model.driven import Driven

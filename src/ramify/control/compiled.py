@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -13,7 +12,7 @@ from ramify.codegen.kernel import Kernel
 from ramify.codegen.target import llvm_available
 from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.kernels.make import MOST_LINKS
 from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text_kernel import text_kernel
@@ -24,8 +23,6 @@ FEW: Final = 3
 """Calls for one robot that run on NumPy: compiling pays if you ask more often."""
 COMPILED: Final = "ramify.control.compiled"
 """Where a robot keeps them, by the identity of the controller."""
-
-Scalars = Sequence[Scalar]
 
 
 class Law(Protocol):

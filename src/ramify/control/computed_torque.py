@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ramify.control.controller import CONTROLLERS, ControlForces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
-from ramify.control.robot_text import RobotText, Scalars
-from ramify.core.scalar import Scalar
+from ramify.control.robot_text import RobotText
+from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
 
 

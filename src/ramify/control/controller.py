@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike
 from ramify.contact.grounds import as_ground
 from ramify.contact.robot_on_ground import ContactText
 from ramify.control.compiled import COMPILED, note
-from ramify.control.robot_text import RobotText, Scalars, StillRobot
+from ramify.control.robot_text import RobotText, StillRobot
 from ramify.core.arrays import Array, real
 from ramify.core.errors import RamifyError, SimulationError, StateError
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar, select
+from ramify.core.scalar import Scalar, Scalars, select
 from ramify.documents.forms import NameList, Number, Numbers, Reading
 from ramify.documents.kinds import Registry, key
 from ramify.documents.mistakes import Path

@@ -8,8 +8,8 @@ from typing import ClassVar
 from ramify.control.computed_torque import driving_forces
 from ramify.control.controller import CONTROLLERS, ControlForces
 from ramify.control.follow import Follower, desired, errors, sums, weighted
-from ramify.control.robot_text import RobotText, Scalars
-from ramify.core.scalar import Scalar
+from ramify.control.robot_text import RobotText
+from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from ramify.control.controller import GAINS, Controller, gains, spread
-from ramify.control.robot_text import RobotText, Scalars
+from ramify.control.robot_text import RobotText
 from ramify.core.errors import StateError
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.documents.forms import Surrounding
 from ramify.documents.kinds import key
 from ramify.model.driven import Driven

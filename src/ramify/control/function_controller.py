@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ramify.control.controller import ControlForces, Controller
-from ramify.control.robot_text import RobotText, Scalars
+from ramify.control.robot_text import RobotText
 from ramify.core.arrays import Array, real
 from ramify.core.errors import StateError
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
 from ramify.model.robot import Robot
 from ramify.motion.trajectory import stacked

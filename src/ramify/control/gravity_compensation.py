@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ramify.control.controller import CONTROLLERS, GAINS, ControlForces, Controller, gains, spread
-from ramify.control.robot_text import RobotText, Scalars
+from ramify.control.robot_text import RobotText
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.documents.kinds import key
 from ramify.model.driven import Driven
 

@@ -15,9 +15,9 @@ from ramify.control.follow import (
     sums,
     weighted,
 )
-from ramify.control.robot_text import RobotText, Scalars
+from ramify.control.robot_text import RobotText
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.documents.kinds import key
 from ramify.model.driven import Driven
 from ramify.motion.trajectory import Trajectory

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from ramify.control.controller import CONTROLLERS, ControlForces, Controller
 from ramify.control.follow import FOLLOWED, desired
-from ramify.control.robot_text import RobotText, Scalars
+from ramify.control.robot_text import RobotText
 from ramify.core.errors import StateError
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.model.driven import Driven
 from ramify.motion.trajectory import Trajectory
 

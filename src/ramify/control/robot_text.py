@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 from ramify.contact.robot_on_ground import ContactText
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.kernels.make import algorithm_of
 from ramify.kernels.text import plain_text
 from ramify.model.driven import Actuated, Driven, driven
 from ramify.model.robot import Robot
 
-Scalars = Sequence[Scalar]
 RobotFunction = Callable[..., list[list[Any]]]
 
 

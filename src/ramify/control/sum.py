@@ -7,10 +7,10 @@ from typing import Any
 
 from ramify.control.controller import CONTROLLERS, ControlForces, Controller
 from ramify.control.follow import sums
-from ramify.control.robot_text import RobotText, Scalars
+from ramify.control.robot_text import RobotText
 from ramify.core.errors import StateError
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.documents.forms import Listed
 from ramify.documents.kinds import OneOf, key
 from ramify.model.driven import Driven

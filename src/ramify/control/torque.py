@@ -11,11 +11,11 @@ import numpy as np
 
 from ramify.control.controller import CONTROLLERS, ControlForces, Controller, spread
 from ramify.control.function_controller import refuse_undriven
-from ramify.control.robot_text import RobotText, Scalars
+from ramify.control.robot_text import RobotText
 from ramify.core.errors import StateError
 from ramify.core.lookup import shown
 from ramify.core.records import settle
-from ramify.core.scalar import Scalar, select
+from ramify.core.scalar import Scalar, Scalars, select
 from ramify.documents.forms import Choice, Numbers, Rows
 from ramify.documents.kinds import key
 from ramify.model.driven import Driven

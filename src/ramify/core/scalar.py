@@ -9,9 +9,9 @@ carries the functions as methods (``x.sin()``); for the others the table names t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from ramify.core.lookup import LookupTable
 
@@ -35,6 +35,8 @@ class Scalar(Protocol):
     def __gt__(self, other: Any, /) -> Any: ...
     def __ge__(self, other: Any, /) -> Any: ...
 
+
+Scalars: TypeAlias = Sequence[Scalar]
 
 _LIBRARIES = {
     "numpy": "numpy",

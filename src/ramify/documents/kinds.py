@@ -86,11 +86,6 @@ def key(form: Form, *, unit: str = "", name: str = "") -> dict[str, Any]:
     return {_METADATA: (form, unit, name)}
 
 
-def no_key() -> dict[str, Any]:
-    """Metadata of a field that files cannot give."""
-    return {_METADATA: None}
-
-
 def keys_of(kind: type) -> Mapping[str, Key]:
     """The keys of a dataclass by the names of its fields."""
     return _keys_of(kind)

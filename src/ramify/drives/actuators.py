@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from ramify.codegen.cache_keys import digest
-from ramify.core.scalar import Scalar, floor, given, select
+from ramify.core.scalar import Scalar, Scalars, floor, given, select
 from ramify.drives.passive import PassiveText
 from ramify.drives.places import Places, Row, times
 from ramify.drives.transmission import reach
 from ramify.model.machine import ANY, Actuator, Range
 from ramify.model.robot import Robot
-
-Scalars = Sequence[Scalar]
 
 
 @dataclass

@@ -5,7 +5,6 @@ compensation, over any scalar.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
@@ -15,7 +14,7 @@ import numpy as np
 from ramify.codegen.cache_keys import digest
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.core.scalar import Scalar, given
+from ramify.core.scalar import Scalar, Scalars, given
 from ramify.core.spatial import Vec3
 from ramify.drives import element_laws as laws
 from ramify.drives.places import Places, times
@@ -30,7 +29,6 @@ from ramify.model.elements import Element, Stop
 from ramify.model.robot import Robot, once
 from ramify.model.skeleton import rigid_inertia
 
-Scalars = Sequence[Scalar]
 PARTS: Final = ("spring", "damping", "friction", "stop", "tendon", "gravity_compensation")
 LOSSES: Final = ("damping", "friction", "stop", "tendon")
 """Parts that turn energy to heat."""

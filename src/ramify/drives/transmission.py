@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ramify.core.scalar import Scalar, atan2, select, sqrt
+from ramify.core.scalar import Scalar, Scalars, atan2, select, sqrt
 from ramify.core.spatial import Mat3, Vec3
 from ramify.drives.places import Places, Row, plus
 from ramify.drives.rotation import log
 from ramify.drives.tendons import length as tendon_length
 from ramify.model.machine import Actuator
 from ramify.model.robot import Robot
-
-Scalars = Sequence[Scalar]
 
 
 @dataclass

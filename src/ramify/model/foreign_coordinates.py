@@ -31,7 +31,6 @@ from ramify.model.joint import Joint
 from ramify.model.robot import Robot
 
 PeerProgram = Literal["pinocchio", "mujoco"]
-CoordinateForm = Literal["plain", "cos_sin", "quaternion", "free", "ball", "planar"]
 
 
 class Coordinates(NamedTuple):

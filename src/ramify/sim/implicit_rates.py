@@ -7,13 +7,13 @@ the step, linearised once; everything else at its start. A step is stable howeve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ramify.contact.ground import positive
 from ramify.contact.robot_on_ground import ContactText
 from ramify.core.jet import Jet, rate, value
-from ramify.core.scalar import Scalar
+from ramify.core.scalar import Scalar, Scalars
 from ramify.core.spatial import Vec3
 from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
@@ -27,8 +27,6 @@ from ramify.sim.joint_gains import drive_gains, machine_gains, no_gains
 
 if TYPE_CHECKING:
     from ramify.sim.field import Field
-
-Scalars = Sequence[Scalar]
 
 
 def implicit_rates(field: Field, t: Scalar, y: Scalars, u: Scalars, h: Scalar) -> list[Scalar]:

@@ -17,7 +17,7 @@ from ramify.control.pd import PD, PID
 from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.jet import Jet, rate
-from ramify.core.scalar import Scalar, select
+from ramify.core.scalar import Scalar, Scalars, select
 from ramify.drives.actuators import within
 from ramify.drives.passive import PARTS, PassiveText
 from ramify.drives.places import Places, Row, times
@@ -25,7 +25,6 @@ from ramify.drives.tendons import length, pull
 from ramify.model.configuration import coordinate_rates
 from ramify.model.robot import Robot
 
-Scalars = Sequence[Scalar]
 Gains = tuple[list[Scalar], list[Scalar]]
 """Stiffness, N m/rad or N/m, and damping, N m s/rad or N s/m, of each velocity (nv)."""
 
