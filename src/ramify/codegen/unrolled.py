@@ -18,6 +18,8 @@ from ramify.trace.program import Program
 
 _AT_ONCE: Final = 64
 """Results up to which all are computed before any is stored; more are computed block by block."""
+_PART: Final = 1500
+"""Lines of a part of such code: the compiler's time grows with the square of a part's length."""
 
 
 def unrolled_ir(
@@ -36,6 +38,7 @@ def unrolled_ir(
     bases_in = [_load_pointer(w, "%inputs", i) for i in range(len(program.inputs))]
     bases_out = [_load_pointer(w, "%outputs", i) for i in range(len(program.outputs))]
     strides = apart or [port.size for port in program.outputs]
+    w.do("%some = icmp sgt i64 %states, 0")
     begin_blocks(w)
     audit = Guard(w)
     symbols: dict[tuple[int, int], str] = {}
@@ -50,6 +53,7 @@ def unrolled_ir(
     if len(roots) <= _AT_ONCE:
         emission.need(roots)
     checked: set[int] = set()
+    begun = len(w.lines)
     for port, base, nodes, stride in zip(
         program.outputs, bases_out, program.results, strides, strict=True
     ):
@@ -64,7 +68,13 @@ def unrolled_ir(
                     checked.add(node)
                     audit.finite(values[node])
             store_block(w, rows, start, [values[node] for node in block])
+            if len(roots) > _AT_ONCE and len(w.lines) - begun > _PART:
+                begun = len(w.lines)  # a branch that is always taken keeps the parts apart
+                w.do(f"br i1 %some, label %part{begun}, label %never")
+                w.label(f"part{begun}")
     end_blocks(w, audit.flags())
+    w.label("never")
+    w.do("ret i64 0")
     return function(name, "inputs outputs", w), w.intrinsics
 
 
