@@ -21,7 +21,7 @@ from random_trees import random_bodies, to_pinocchio
 
 import ramify as rf
 from ramify.api.model import Model
-from ramify.codegen import backend
+from ramify.codegen import backend, unrolled
 from ramify.codegen.c99 import c_library, identifier
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import make_kernel
@@ -305,3 +305,17 @@ def test_the_packed_triangle_is_that_of_the_matrix() -> None:
     for tier in ("unrolled", "rolled", "numpy"):
         M = model.kernel("mass_matrix", tier)(q)
         assert np.array_equal(model.kernel("mass_matrix_packed", tier)(q), M[:, *low])
+
+
+def test_parts_of_long_code_change_no_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAMIFY_CACHE_DIR", "off")
+    found = []
+    for length in (10**9, 100):
+        monkeypatch.setattr(unrolled, "_PART", length)
+        model = rf.load("planar_biped")
+        q = np.stack([model.random(seed)[0] for seed in range(9)])
+        kernel = model.kernel("mass_matrix", "unrolled")
+        assert (kernel.llvm_ir.count("label %part") > 3) == (length == 100)
+        found.append(kernel(q))
+        assert np.array_equal(kernel(q[0]), found[-1][0])
+    assert np.array_equal(*found)
