@@ -30,15 +30,16 @@ WINDOW, SECONDS = 3e-4, 1.0
 
 def least(function: Callable[..., Any], *inputs: Any, **options: Any) -> float:
     """Seconds of a call."""
-    function(*inputs, **options)
+    run = (lambda: function(*inputs, **options)) if options else (lambda: function(*inputs))
+    run()
     start = perf_counter()
-    function(*inputs, **options)
+    run()
     calls = max(1, int(WINDOW / (perf_counter() - start)))
     found, end = np.inf, perf_counter() + SECONDS
     while perf_counter() < end:
         start = perf_counter()
         for _ in range(calls):
-            function(*inputs, **options)
+            run()
         found = min(found, (perf_counter() - start) / calls)
     return float(found)
 
