@@ -411,3 +411,6 @@ def test_elementary_functions_of_other_scalars(kind: str) -> None:
     ):  # fmt: skip
         for number in np.atleast_1d(np.asarray(got, dtype=object)):
             assert abs(float(number) - want) < 1e-14
+    s = sympy.Symbol("s")
+    (chosen,) = select(np.array([s < 1], dtype=object), 2.0, 3.0)
+    assert (chosen.subs(s, 0), chosen.subs(s, 5)) == (2.0, 3.0)
