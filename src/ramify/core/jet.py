@@ -122,6 +122,14 @@ class Jet:
         return _Condition(self, self.x >= value(o))
 
 
+    def _selected_(self, condition: Any, if_true: Any, if_false: Any) -> Jet:
+        """What a condition chooses where this jet is one of the two; the condition may be one of
+        numbers that do not change.
+        """
+        holds = condition._holds if isinstance(condition, _Condition) else condition
+        return _Condition(self, holds)._select_(if_true, if_false)
+
+
 class _Condition:
     """A comparison of jets; it has no truth value, as it may not be known yet: branch with
     ``select``.

@@ -151,6 +151,9 @@ def select(condition: Scalar, if_true: Scalar, if_false: Scalar) -> Scalar:
         return if_true if condition else if_false
     if _holds_objects(condition):
         return import_module("numpy").frompyfunc(select, 3, 1)(condition, if_true, if_false)
+    for branch in (if_true, if_false):
+        if hasattr(branch, "_selected_"):
+            return branch._selected_(condition, if_true, if_false)
     if hasattr(condition, "_select_"):
         return condition._select_(if_true, if_false)
     name = _library(condition)
