@@ -121,7 +121,6 @@ class Jet:
     def __ge__(self, o: Any) -> _Condition:
         return _Condition(self, self.x >= value(o))
 
-
     def _selected_(self, condition: Any, if_true: Any, if_false: Any) -> Jet:
         """What a condition chooses where this jet is one of the two; the condition may be one of
         numbers that do not change.
