@@ -111,17 +111,11 @@ class Model(Robot):
     # ---- dynamics ----
 
     @overload
-    def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None,
-        **how: Unpack[_Alone],
-    ) -> Array: ...  # fmt: skip
-
+    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Named = None,
+        **how: Unpack[_Alone]) -> Array: ...  # fmt: skip
     @overload
-    def inverse_dynamics(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None,
-        **how: Unpack[_Paired],
-    ) -> tuple[Array, Array]: ...  # fmt: skip
-
+    def inverse_dynamics(self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Named = None,
+        **how: Unpack[_Paired]) -> tuple[Array, Array]: ...  # fmt: skip
     def inverse_dynamics(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, wrenches: Wrenches = None, *,
         multipliers: bool = False, passive: bool = False, parameters: Named = None,
@@ -153,17 +147,11 @@ class Model(Robot):
         )
 
     @overload
-    def forward_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None,
-        **how: Unpack[_Alone],
-    ) -> Array: ...  # fmt: skip
-
+    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Named = None,
+        **how: Unpack[_Alone]) -> Array: ...  # fmt: skip
     @overload
-    def forward_dynamics(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None,
-        **how: Unpack[_Paired],
-    ) -> tuple[Array, Array]: ...  # fmt: skip
-
+    def forward_dynamics(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Named = None,
+        **how: Unpack[_Paired]) -> tuple[Array, Array]: ...  # fmt: skip
     def forward_dynamics(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, wrenches: Wrenches = None, *,
         multipliers: bool = False, passive: bool = False, parameters: Named = None,
