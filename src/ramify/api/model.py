@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Required, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -42,6 +42,9 @@ from ramify.model.locks import Singularity
 from ramify.model.robot import Robot
 from ramify.trace.op_count import OpCount
 from ramify.view.named import NamedArray, model_html, model_text, named
+
+if TYPE_CHECKING:
+    import casadi as ca
 
 Named = Mapping[str, ArrayLike] | None
 Wrenches = Named
@@ -556,7 +559,7 @@ class Model(Robot):
 
     # ---- other libraries ----
 
-    def jax(self, name: str, *, trace: bool = False, **options: Any) -> Callable[..., Any]:
+    def jax(self, name: str, *, trace: bool = False, **options: object) -> Callable[..., Any]:
         """A function for JAX (``jit``, ``vmap``, ``grad``, ``jvp`` …) of any algorithm (a name as
         in ``kernel``), or of "jacobian", "pose", "passive_forces", "actuator_forces",
         "acceleration", "step"; options: see ``ramify.interop.named_functions.named_function``.
@@ -565,13 +568,13 @@ class Model(Robot):
         """
         return functions(self, "jax", name, options, trace=trace)
 
-    def torch(self, name: str, **options: Any) -> Callable[..., Any]:
+    def torch(self, name: str, **options: object) -> Callable[..., Any]:
         """A function for PyTorch (``autograd``, ``torch.func``, ``torch.compile``); names and
         options as in ``jax``. It reads CPU tensors without copies.
         """
         return functions(self, "torch", name, options)
 
-    def casadi(self, name: str, *, horizon: int | None = None, **options: Any) -> Any:
+    def casadi(self, name: str, *, horizon: int | None = None, **options: object) -> ca.Function:
         """A casadi.Function; names and options as in ``jax``. By default an SX function that CasADi
         differentiates; with ``horizon`` one that calls the kernel for so many states at once, a
         column each, with exact sparse Jacobians.

@@ -36,7 +36,7 @@ def differential_ik(
 ) -> Array:
     """Joint velocities (..., nv) that take a robot towards its tasks: the least squares
 
-        sum of weight^2 |J v - gain e / dt|^2 + damping |v|^2
+        sum of weight^2 norm(J v - gain e / dt)^2 + damping norm(v)^2
 
     within the speeds of the joints and such that no joint passes its limits within dt. Loops stay
     closed. ``model.integrate(q, v, dt)`` is the next posture.
