@@ -9,7 +9,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.drives.machine_forces import passive_text
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, once
 
 _FAR: Final = 0.02
 """rad or m: a start this far beyond a stop is no contact but a mistake."""
@@ -57,18 +57,30 @@ def limits_reached(robot: Robot, t: Array, q: Array, v: Array, tau: Array) -> li
 
 def warn_beyond_stops(robot: Robot, q: Array) -> None:
     """Warn, once for a robot, of a start q (..., nq) beyond a stop, which throws the joint back."""
-    for i, _, low, high in passive_text(robot).limits:
-        x = q[..., i]
-        depth = np.maximum(x - high, low - x)
-        if depth.max(initial=0.0) > _FAR and "warned of start" not in robot.memo:
-            robot.memo["warned of start"] = True
-            at = x.reshape(-1)[int(np.argmax(depth))]
-            warnings.warn(
-                f"{robot.coordinates[i]!r} starts at {at:.4g}, outside its limits ({low:.4g}, "
-                f"{high:.4g}): its stop throws it back; start within them, or use stops=False",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+    if "warned of start" in robot.memo:
+        return
+    low, high = _start_limits(robot)
+    if ((q >= low) & (q <= high)).all():
+        return
+    robot.memo["warned of start"] = True
+    depth = np.maximum(q - high, low - q).reshape(-1, robot.nq)
+    row, i = np.unravel_index(int(np.argmax(depth)), depth.shape)
+    warnings.warn(
+        f"{robot.coordinates[i]!r} starts at {q.reshape(-1, robot.nq)[row, i]:.4g}, outside its "
+        f"limits ({low[i] + _FAR:.4g}, {high[i] - _FAR:.4g}): its stop throws it back; start "
+        "within them, or use stops=False",
+        RuntimeWarning,
+        stacklevel=4,
+    )
+
+
+@once
+def _start_limits(robot: Robot) -> tuple[Array, Array]:
+    """Where a run may start without a word: the limits of stops, widened a little."""
+    low, high = np.full(robot.nq, -np.inf), np.full(robot.nq, np.inf)
+    for i, _, lower, upper in passive_text(robot).limits:
+        low[i], high[i] = lower - _FAR, upper + _FAR
+    return low, high
 
 
 def _beyond(name: str, what: str, t: Array, excess: Array, at: bool = False) -> list[Reached]:

@@ -83,6 +83,19 @@ def fixed_method(field: Field, q: Array, step: float) -> Integrator:
     return find("implicit_extrapolation" if stiff else "rk4")
 
 
+def batch_method(field: Field, step: float) -> Integrator:
+    """The same for a batch, decided at the neutral posture, so that it does not depend on the
+    states; known again at the next call.
+    """
+    known: dict[tuple[str, float], Integrator] = field.model.memo.setdefault("batch methods", {})
+    key = (field.fingerprint, step)
+    if key not in known:
+        while len(known) >= 64:
+            known.pop(next(iter(known)))
+        known[key] = fixed_method(field, field.model.neutral(), step)
+    return known[key]
+
+
 def warn_of_stiff_joints(
     field: Field, q: Array, method: str, step: float, limit: float | None
 ) -> None:

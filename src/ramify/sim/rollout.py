@@ -30,7 +30,7 @@ from ramify.sim.field import Field
 from ramify.sim.gradient import DifferentiableSteps, Gradient, Sensitivity
 from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.limits_reached import warn_beyond_stops
-from ramify.sim.machine_steps import fixed_method, refuse_implicit, warn_of_stiff_joints
+from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.options import RUNAWAY
 from ramify.sim.rates import entry_name, placed, rates_of, sample
@@ -195,8 +195,7 @@ def rollout(
         model, law, damping, ground, stabilisation, passive, stops, efforts, counted=False
     )
     if auto:
-        at = q.reshape(-1, model.nq)
-        method = fixed_method(equation, at[0] if len(at) else model.neutral(), float(dt)).name
+        method = batch_method(equation, float(dt)).name
         scheme = scheme_of(method)
     if scheme.implicit:
         refuse_implicit(equation)
