@@ -131,6 +131,7 @@ def _sources(unit: MachineUnit, version: Version) -> dict[str, str]:
         "machine.c": source,
         "sizes.h": sizes,
         "solver.h": here.joinpath("solver.h").read_text("utf-8"),
+        "shared.h": here.joinpath("shared.h").read_text("utf-8"),
         "unit.c": here.joinpath(f"unit{version[0]}.c").read_text("utf-8"),
     }
 

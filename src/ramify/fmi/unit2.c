@@ -9,7 +9,6 @@
 #include "solver.h"
 
 typedef void *Component;
-typedef void *State;
 typedef const char *String;
 typedef unsigned int Reference;
 typedef int Boolean;
@@ -39,6 +38,14 @@ static Status fail(Unit *unit, const char *why)
                                 "%s", why);
     return ERROR;
 }
+
+#define NAME(verb) fmi2##verb
+#define SAVED(verb) fmi2##verb##FMUstate
+#define SAVED_SIZE fmi2SerializedFMUstateSize
+#define SAVED_AGAIN fmi2DeSerializeFMUstate
+#define GET_RATES fmi2GetDerivatives
+typedef char Byte;
+#include "shared.h"
 
 EXPORT String fmi2GetTypesPlatform(void) { return "default"; }
 EXPORT String fmi2GetVersion(void) { return "2.0"; }
@@ -84,12 +91,6 @@ EXPORT Status fmi2EnterInitializationMode(Component c) { return c ? OK : ERROR; 
 EXPORT Status fmi2ExitInitializationMode(Component c) { return c ? OK : ERROR; }
 EXPORT Status fmi2Terminate(Component c) { return c ? OK : ERROR; }
 
-EXPORT Status fmi2Reset(Component c)
-{
-    machine_start(&((Unit *)c)->machine);
-    return OK;
-}
-
 EXPORT Status fmi2GetReal(Component c, const Reference r[], size_t n, double value[])
 {
     size_t i;
@@ -123,59 +124,6 @@ NONE(Integer, int)
 NONE(Boolean, Boolean)
 NONE(String, String)
 
-/* ---- saved states ---- */
-
-EXPORT Status fmi2GetFMUstate(Component c, State *state)
-{
-    if (!*state)
-        *state = malloc(sizeof(Machine));
-    if (!*state)
-        return fail(c, "not enough memory");
-    memcpy(*state, &((Unit *)c)->machine, sizeof(Machine));
-    return OK;
-}
-
-EXPORT Status fmi2SetFMUstate(Component c, State state)
-{
-    memcpy(&((Unit *)c)->machine, state, sizeof(Machine));
-    return OK;
-}
-
-EXPORT Status fmi2FreeFMUstate(Component c, State *state)
-{
-    (void)c;
-    free(*state);
-    *state = NULL;
-    return OK;
-}
-
-EXPORT Status fmi2SerializedFMUstateSize(Component c, State state, size_t *size)
-{
-    (void)c, (void)state;
-    *size = sizeof(Machine);
-    return OK;
-}
-
-EXPORT Status fmi2SerializeFMUstate(Component c, State state, char bytes[], size_t size)
-{
-    if (size < sizeof(Machine))
-        return fail(c, "the array is too small for a state");
-    memcpy(bytes, state, sizeof(Machine));
-    return OK;
-}
-
-EXPORT Status fmi2DeSerializeFMUstate(Component c, const char bytes[], size_t size, State *state)
-{
-    if (size != sizeof(Machine))
-        return fail(c, "these bytes are not a state of this unit");
-    if (!*state)
-        *state = malloc(sizeof(Machine));
-    if (!*state)
-        return fail(c, "not enough memory");
-    memcpy(*state, bytes, sizeof(Machine));
-    return OK;
-}
-
 EXPORT Status fmi2GetDirectionalDerivative(Component c, const Reference unknown[], size_t n,
                                            const Reference known[], size_t k, const double seed[],
                                            double value[])
@@ -201,57 +149,6 @@ EXPORT Status fmi2CompletedIntegratorStep(Component c, Boolean settled, Boolean 
 {
     (void)c, (void)settled;
     *event = *terminate = 0;
-    return OK;
-}
-
-EXPORT Status fmi2SetTime(Component c, double t)
-{
-    ((Unit *)c)->machine.t = t;
-    ((Unit *)c)->machine.known = 0;
-    return OK;
-}
-
-EXPORT Status fmi2SetContinuousStates(Component c, const double x[], size_t n)
-{
-    if (n != NX)
-        return fail(c, "the number of states does not fit");
-    memcpy(((Unit *)c)->machine.x, x, n * sizeof *x);
-    ((Unit *)c)->machine.known = 0;
-    return OK;
-}
-
-EXPORT Status fmi2GetDerivatives(Component c, double rate[], size_t n)
-{
-    if (n != NX)
-        return fail(c, "the number of states does not fit");
-    refresh(&((Unit *)c)->machine);
-    memcpy(rate, ((Unit *)c)->machine.rate, n * sizeof *rate);
-    return OK;
-}
-
-EXPORT Status fmi2GetEventIndicators(Component c, double value[], size_t n)
-{
-    if (n != NE)
-        return fail(c, "the number of event indicators does not fit");
-    refresh(&((Unit *)c)->machine);
-    memcpy(value, ((Unit *)c)->machine.depth, n * sizeof *value);
-    return OK;
-}
-
-EXPORT Status fmi2GetContinuousStates(Component c, double x[], size_t n)
-{
-    if (n != NX)
-        return fail(c, "the number of states does not fit");
-    memcpy(x, ((Unit *)c)->machine.x, n * sizeof *x);
-    return OK;
-}
-
-EXPORT Status fmi2GetNominalsOfContinuousStates(Component c, double x[], size_t n)
-{
-    size_t i;
-    (void)c;
-    for (i = 0; i < n; i++)
-        x[i] = 1.0;
     return OK;
 }
 

@@ -12,7 +12,6 @@
 #include "solver.h"
 
 typedef void *Instance;
-typedef void *State;
 typedef const char *String;
 typedef const uint8_t *Binary;
 typedef uint32_t Reference;
@@ -47,6 +46,14 @@ static Instance instance(String token, void *environment, Logger log)
     machine_start(&unit->machine);
     return unit;
 }
+
+#define NAME(verb) fmi3##verb
+#define SAVED(verb) fmi3##verb##FMUState
+#define SAVED_SIZE fmi3SerializedFMUStateSize
+#define SAVED_AGAIN fmi3DeserializeFMUState
+#define GET_RATES fmi3GetContinuousStateDerivatives
+typedef uint8_t Byte;
+#include "shared.h"
 
 EXPORT String fmi3GetVersion(void) { return "3.0"; }
 
@@ -106,12 +113,6 @@ EXPORT Status fmi3EnterStepMode(Instance c) { return c ? OK : ERROR; }
 EXPORT Status fmi3EnterConfigurationMode(Instance c) { return c ? OK : ERROR; }
 EXPORT Status fmi3ExitConfigurationMode(Instance c) { return c ? OK : ERROR; }
 EXPORT Status fmi3Terminate(Instance c) { return c ? OK : ERROR; }
-
-EXPORT Status fmi3Reset(Instance c)
-{
-    machine_start(&((Unit *)c)->machine);
-    return OK;
-}
 
 EXPORT Status fmi3GetFloat64(Instance c, const Reference r[], size_t n, double value[], size_t k)
 {
@@ -225,59 +226,6 @@ EXPORT Status fmi3GetVariableDependencies(Instance c, Reference r, size_t elemen
     return fail(c, "this unit does not list dependencies");
 }
 
-/* ---- saved states ---- */
-
-EXPORT Status fmi3GetFMUState(Instance c, State *state)
-{
-    if (!*state)
-        *state = malloc(sizeof(Machine));
-    if (!*state)
-        return fail(c, "not enough memory");
-    memcpy(*state, &((Unit *)c)->machine, sizeof(Machine));
-    return OK;
-}
-
-EXPORT Status fmi3SetFMUState(Instance c, State state)
-{
-    memcpy(&((Unit *)c)->machine, state, sizeof(Machine));
-    return OK;
-}
-
-EXPORT Status fmi3FreeFMUState(Instance c, State *state)
-{
-    (void)c;
-    free(*state);
-    *state = NULL;
-    return OK;
-}
-
-EXPORT Status fmi3SerializedFMUStateSize(Instance c, State state, size_t *size)
-{
-    (void)c, (void)state;
-    *size = sizeof(Machine);
-    return OK;
-}
-
-EXPORT Status fmi3SerializeFMUState(Instance c, State state, uint8_t bytes[], size_t size)
-{
-    if (size < sizeof(Machine))
-        return fail(c, "the array is too small for a state");
-    memcpy(bytes, state, sizeof(Machine));
-    return OK;
-}
-
-EXPORT Status fmi3DeserializeFMUState(Instance c, const uint8_t bytes[], size_t size, State *state)
-{
-    if (size != sizeof(Machine))
-        return fail(c, "these bytes are not a state of this unit");
-    if (!*state)
-        *state = malloc(sizeof(Machine));
-    if (!*state)
-        return fail(c, "not enough memory");
-    memcpy(*state, bytes, sizeof(Machine));
-    return OK;
-}
-
 #define NO_DERIVATIVE(name)                                                                       \
     EXPORT Status fmi3##name(Instance c, const Reference unknown[], size_t n,                     \
                              const Reference known[], size_t k, const double seed[], size_t s,    \
@@ -307,57 +255,6 @@ EXPORT Status fmi3CompletedIntegratorStep(Instance c, bool settled, bool *event,
 {
     (void)c, (void)settled;
     *event = *terminate = false;
-    return OK;
-}
-
-EXPORT Status fmi3SetTime(Instance c, double t)
-{
-    ((Unit *)c)->machine.t = t;
-    ((Unit *)c)->machine.known = 0;
-    return OK;
-}
-
-EXPORT Status fmi3SetContinuousStates(Instance c, const double x[], size_t n)
-{
-    if (n != NX)
-        return fail(c, "the number of states does not fit");
-    memcpy(((Unit *)c)->machine.x, x, n * sizeof *x);
-    ((Unit *)c)->machine.known = 0;
-    return OK;
-}
-
-EXPORT Status fmi3GetContinuousStateDerivatives(Instance c, double rate[], size_t n)
-{
-    if (n != NX)
-        return fail(c, "the number of states does not fit");
-    refresh(&((Unit *)c)->machine);
-    memcpy(rate, ((Unit *)c)->machine.rate, n * sizeof *rate);
-    return OK;
-}
-
-EXPORT Status fmi3GetEventIndicators(Instance c, double value[], size_t n)
-{
-    if (n != NE)
-        return fail(c, "the number of event indicators does not fit");
-    refresh(&((Unit *)c)->machine);
-    memcpy(value, ((Unit *)c)->machine.depth, n * sizeof *value);
-    return OK;
-}
-
-EXPORT Status fmi3GetContinuousStates(Instance c, double x[], size_t n)
-{
-    if (n != NX)
-        return fail(c, "the number of states does not fit");
-    memcpy(x, ((Unit *)c)->machine.x, n * sizeof *x);
-    return OK;
-}
-
-EXPORT Status fmi3GetNominalsOfContinuousStates(Instance c, double x[], size_t n)
-{
-    size_t i;
-    (void)c;
-    for (i = 0; i < n; i++)
-        x[i] = 1.0;
     return OK;
 }
 
