@@ -20,17 +20,20 @@ class Compiled:
     """A loaded object; its functions live as long as it does."""
 
     def __init__(self, engine: Any, name: str) -> None:
-        self.address: int = engine.get_function_address(name)
+        with LOCK:
+            self.address: int = engine.get_function_address(name)
         self._engine = engine
         weakref.finalize(self, _retire, engine).atexit = False
 
     def function(self, name: str) -> int:
         """The address of another function of the same object."""
-        return int(self._engine.get_function_address(name))
+        with LOCK:
+            return int(self._engine.get_function_address(name))
 
     def fill(self, name: str, words: Sequence[int]) -> None:
         """Write whole numbers of 64 bits into a global array of the object."""
-        place = self._engine.get_global_value_address(name)
+        with LOCK:  # asking for the first address finishes the object
+            place = self._engine.get_global_value_address(name)
         for i, word in enumerate(words):
             ctypes.c_uint64.from_address(place + 8 * i).value = word
 
