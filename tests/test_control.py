@@ -592,7 +592,7 @@ def test_numbers_are_kept_exactly_in_the_repr() -> None:
         (lambda: PD(3.0), "motion must be a trajectory"),
         (lambda: PD(Hold(0.0), kp=-1.0), r"kp\[0\] is -1.0; a gain must not be negative"),
         (lambda: PID(Hold(0.0), ki=np.nan), r"ki\[0\] is nan"),
-        (lambda: GravityCompensation("much"), "kd must be real numbers"),
+        (lambda: GravityCompensation("much"), "kd must be an array of real numbers"),
         (lambda: Torque(np.inf), r"tau\[0\] is inf"),
         (lambda: Torque(1.0, limits=[1.0, -1.0]), r"limits\[1\] is -1.0"),
         (lambda: Torque(1.0, limits=np.nan), r"limits\[0\] is nan"),
