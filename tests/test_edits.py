@@ -275,14 +275,16 @@ def test_bad_payloads_and_tools(what: dict[str, Any], message: str) -> None:
 
 def test_bad_places() -> None:
     model, _ = random_model(0)
-    with pytest.raises(rf.ModelError, match="robot has no link 'hand'; its links are body0, body1"):
+    with pytest.raises(
+        rf.ModelError, match="robot has no link or frame 'hand'; there are body0, body1"
+    ):
         rf.with_payload(model, "hand", 1.0)
     with pytest.raises(
         rf.ModelError,
         match=r"link 'tip-1' is part of the base, .* choose a moving link: body0, .*tip5",
     ):
         rf.with_payload(model, "tip-1", 1.0)
-    with pytest.raises(rf.ModelError, match="robot has no link 'hand'"):
+    with pytest.raises(rf.ModelError, match="robot has no link or frame 'hand'"):
         rf.with_tool(model, "hand", "drill")
     with pytest.raises(rf.ModelError, match="already has a link 'tip1'"):
         rf.with_tool(model, "body0", "tip1")

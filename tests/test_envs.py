@@ -138,3 +138,26 @@ def test_without_gymnasium_there_is_one_clear_line() -> None:
     assert done.stdout.strip() == (
         "ramify.envs needs Gymnasium; install it with: pip install 'ramify[gym]'"
     )
+
+
+def test_loops_must_be_closed_and_rewards_of_one_number_each() -> None:
+    four_bar = rf.load("four_bar")
+
+    def flat(before: envs.States, after: envs.States) -> Any:
+        return np.zeros(len(after.q))
+
+    env = envs.RobotVectorEnv(four_bar, 2, reward=flat, scale=0.1, dt=0.001)
+    env.step(np.ones(env.action_space.shape))
+    assert abs(four_bar.constraints(env.states.q).residual).max() < 1e-9
+    with pytest.raises(rf.LoopError):
+        envs.RobotVectorEnv(
+            four_bar, 2, reward=flat, scale=0.1, start=lambda rng, n: (np.ones((n, 3)),) * 2
+        )
+    wide = envs.EXAMPLES["Pendulum"](2)
+    wide._reward = lambda before, after: after.q
+    with pytest.raises(rf.StateError, match=r"reward gave shape \(2, 1\); it must give \(2,\)"):
+        wide.step(np.zeros((2, 1)))
+    with pytest.raises(ValueError, match="read-only"):
+        wide.states.q[0] = 1.0
+    with pytest.raises(rf.StateError, match="dt must be finite and positive"):
+        envs.EXAMPLES["Pendulum"](2, dt=-1.0)

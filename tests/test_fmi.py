@@ -159,3 +159,17 @@ def test_what_a_unit_cannot_hold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(rf.RamifyError, match="no platform is named 'riscv'"):
         rf.to_fmu(m, target, platforms=["riscv"])
     assert not target.exists()
+
+
+def test_units_stop_where_simulate_would(tmp_path: Path) -> None:
+    arm = rf.to_fmu(rf.load("kuka_kr5"), tmp_path / "arm.fmu", version="2.0")
+    with pytest.raises(fmpy.fmi1.FMICallException):  # 100 N m on a wrist run away within ms
+        fmpy.simulate_fmu(
+            str(arm), stop_time=0.1, fmi_type="CoSimulation", start_values={"force.joint6": 100.0}
+        )
+    crank = rf.to_fmu(rf.load("slider_crank"), tmp_path / "crank.fmu", version="2.0")
+    name = next(x for x in rf.load("slider_crank").coordinates if "rod" in x)
+    with pytest.raises(fmpy.fmi1.FMICallException):  # open loops
+        fmpy.simulate_fmu(
+            str(crank), stop_time=0.1, fmi_type="CoSimulation", start_values={f"q.{name}": 2.0}
+        )

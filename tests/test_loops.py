@@ -388,7 +388,9 @@ def test_what_does_not_fit_is_refused() -> None:
     np.testing.assert_allclose(
         idle.model().inverse_dynamics(q, v, falling), 0.0, atol=1e-9
     )  # a motion that needs no drive
-    with pytest.raises(rf.LoopError, match="open"):  # derivatives, too, are those of closed postures
+    with pytest.raises(
+        rf.LoopError, match="open"
+    ):  # derivatives, too, are those of closed postures
         model.forward_dynamics_derivatives(q + 0.1, v, np.zeros(3))
     with pytest.raises(rf.LoopError, match="has no loops, and so no multipliers"):
         model.tree.forward_dynamics(q, v, np.zeros(3), multipliers=True)

@@ -738,7 +738,7 @@ def test_the_page_for_its_users_runs(root: Path) -> None:
     code = next(
         code
         for block in page.split("```python\n")
-        if "rf.simulate(" in (code := block.split("```")[0])
+        if "r = rf.simulate(" in (code := block.split("```")[0])
     )
     names: dict[str, Any] = {"rf": rf}
     exec(code, names)

@@ -12,15 +12,18 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from ramify.control.pd import PD
-from ramify.core.arrays import Array
-from ramify.core.errors import StateError
+from ramify.core.arrays import Array, real
+from ramify.core.errors import SimulationError, StateError
 from ramify.dynamics.parameters import packed
+from ramify.loops.assemble import assemble
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 from ramify.motion.hold import Hold
+from ramify.sim.closed_run import refuse_open
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
+from ramify.sim.machine_steps import batch_method
 from ramify.sim.make_field import GroundLike, make_field
 from ramify.sim.stepping import stepper
 from ramify.sim.varied_field import known_parameters, varied_start
@@ -51,7 +54,9 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     by ``scale``, or by the efforts of the drives; with ``kp`` and ``kd`` they are targets of
     position servos, at ``home`` + scale × action.
 
-    An environment step is ``substeps`` steps of dt seconds by ``method``. An episode ends by
+    An environment step is ``substeps`` steps of dt seconds by ``method``: by default
+    "semi_implicit_euler", or "implicit_euler" on a ground and where joints are too stiff for
+    explicit steps. An episode ends by
     ``terminated``, where the motion diverges, or after ``max_steps`` steps (truncated); its
     environment then starts anew within the same step, and the last observation is in
     ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the machine
@@ -74,7 +79,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         start: Callable[[np.random.Generator, int], tuple[Array, Array]] | None = None,
         dt: float = 0.002,
         substeps: int = 10,
-        method: str = "semi_implicit_euler",
+        method: str | None = None,
         ground: GroundLike = None,
         damping: ArrayLike = 0.0,
         scale: ArrayLike | None = None,
@@ -89,6 +94,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.model, self.num_envs, self.render_mode = model, int(num_envs), render_mode
         if self.num_envs < 1 or substeps < 1 or max_steps < 1:
             raise StateError("num_envs, substeps and max_steps must be at least 1")
+        if not (np.isfinite(dt) and dt > 0.0):
+            raise StateError(f"dt must be finite and positive; got {dt}")
+        if render_mode not in (None, "rgb_array"):
+            raise StateError(f"render_mode must be None or 'rgb_array'; got {render_mode!r}")
         self.dt, self.substeps, self.max_steps, self.size = dt, substeps, max_steps, size
         self.metadata = {**self.metadata, "render_fps": max(1, round(1.0 / (dt * substeps)))}
         self._reward, self._terminated = reward, terminated or (lambda after: False)
@@ -101,11 +110,13 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         found = driven(model)
         self._driven = _plain_rates(model, found)
         self._scale = _scales(model, self._driven, scale, kp)
-        scheme = scheme_of(method)
         control = None if kp is None else PD(Hold(_home(model, found, home)), kp, kd)
-        self._field = make_field(
-            model, control, damping, ground, implicit=scheme.implicit, counted=False
-        )
+        field = make_field(model, control, damping, ground, counted=False)
+        if method is None:
+            stiff = batch_method(field, dt).name != "rk4"
+            method = "implicit_euler" if stiff else "semi_implicit_euler"
+        scheme = scheme_of(method)
+        self._field = field.implicitly if scheme.implicit else field
         self._steps: Any = None
         self._scheme = scheme
         self._project = bool(model.loops)
@@ -123,11 +134,14 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def states(self) -> States:
         """The states of all environments."""
         nq, n = self.model.nq, self.model.nq + self.model.nv
+        seen = self._y.view()
+        seen.flags.writeable = False
         time = np.asarray(self._count * (self.dt * self.substeps), dtype=np.float64)
-        return States(self._y[:, :nq], self._y[:, nq:n], time, self._action)
+        return States(seen[:, :nq], seen[:, nq:n], time, self._action)
 
     def _at_rest(self, rng: np.random.Generator, n: int) -> tuple[Array, Array]:
-        return np.tile(self.model.neutral(), (n, 1)), np.zeros((n, self.model.nv))
+        q = assemble(self.model).q if self.model.loops else self.model.neutral()
+        return np.tile(q, (n, 1)), np.zeros((n, self.model.nv))
 
     def _begin(self, n: int) -> Array:
         """Rows of y (n, size) at the start of episodes."""
@@ -138,6 +152,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
                 f"{q.shape} and {v.shape}"
             )
         made: Field = self._field
+        if not (np.isfinite(q).all() and np.isfinite(v).all()):
+            raise StateError("start must give finite numbers")
+        if self.model.loops:
+            refuse_open(self.model, q, v)
         if self._ranges:
             drawn = {
                 name: self._rng.uniform(low, high, (n, *low.shape))
@@ -160,11 +178,11 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._y = self._begin(self.num_envs)
         self._count[:] = 0
         self._action[:] = 0.0
-        return self._observe(self.states), {}
+        return np.array(self._observe(self.states)), {}
 
     def step(self, actions: Any) -> tuple[Array, Array, Any, Any, dict[str, Any]]:
         """(observation, reward, terminated, truncated, info) after ``substeps`` steps of all."""
-        action = np.clip(np.asarray(actions, dtype=np.float64), -1.0, 1.0)
+        action = np.clip(real("actions", actions), -1.0, 1.0)
         if action.shape != self._action.shape:
             raise StateError(f"actions have shape {action.shape}, not {self._action.shape}")
         if not np.isfinite(action).all():
@@ -183,10 +201,15 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         if failed.any():
             self._y[failed] = self._begin(int(failed.sum()))
             after = self.states
-        reward = np.where(failed, 0.0, self._reward(before, after))
-        ended = failed | np.broadcast_to(self._terminated(after), (self.num_envs,))
+        if failed.all() and self._count.max() <= 1:
+            raise SimulationError(
+                "every robot diverged in its first step; take a shorter dt, smaller actions or "
+                "method='implicit_euler'"
+            )
+        reward = np.where(failed, 0.0, self._of_each("reward", self._reward(before, after)))
+        ended = failed | (self._of_each("terminated", self._terminated(after)) != 0.0)
         truncated = (self._count >= self.max_steps) & ~ended
-        observation, info = self._observe(after), {}
+        observation, info = np.array(self._observe(after)), {}
         done = ended | truncated
         if done.any():
             info = {"final_obs": observation.copy(), "_final_obs": done, "failed": failed}
@@ -194,8 +217,15 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             self._y[done] = self._begin(int(done.sum()))
             self._count[done] = 0
             self._action = np.where(done[:, None], 0.0, self._action)
-            observation = self._observe(self.states)
+            observation = np.array(self._observe(self.states))
         return observation, reward, ended, truncated, info
+
+    def _of_each(self, name: str, given: Any) -> Array:
+        """One number for every environment, from such or from a single one."""
+        found = real(name, np.asarray(given, dtype=np.float64))
+        if found.shape not in ((), (self.num_envs,)):
+            raise StateError(f"{name} gave shape {found.shape}; it must give ({self.num_envs},)")
+        return np.broadcast_to(found, (self.num_envs,))
 
     def render(self) -> tuple[Any, ...] | None:
         """Pictures (height, width, 3) of up to 16 environments."""

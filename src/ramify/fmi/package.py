@@ -122,6 +122,7 @@ def _sources(unit: MachineUnit, version: Version) -> dict[str, str]:
     header, source = c_library(unit.programs, "machine", "machine")
     start = ", ".join(repr(float(x)) for x in unit.start)
     sizes = (
+        f"#define NQ {unit.field.model.nq}\n#define NV {unit.field.model.nv}\n"
         f"#define NX {unit.states}\n#define NU {unit.inputs}\n#define NW {unit.shown}\n"
         f"#define NE {len(unit.points)}\n#define START {{{start}}}\n"
     )

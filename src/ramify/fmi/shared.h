@@ -11,6 +11,11 @@ EXPORT Status NAME(Reset)(void *c)
     return OK;
 }
 
+EXPORT Status NAME(ExitInitializationMode)(void *c)
+{
+    return settle(machine(c)) ? fail(c, "the loops of the machine are open at the start") : OK;
+}
+
 EXPORT Status SAVED(Get)(void *c, void **state)
 {
     if (!*state)

@@ -9,6 +9,8 @@
 #include "machine.h"
 #include "sizes.h"
 
+#define MOST_STEPS 1000000 /* of one communication step */
+#define FASTEST 1e5         /* rad/s or m/s beyond which a motion has run away */
 #define RATES (1 + NX)
 #define INPUTS (1 + 2 * NX)
 #define OUTPUTS (INPUTS + NU)
@@ -88,6 +90,21 @@ static int set(Machine *m, unsigned int reference, double value)
     return 0;
 }
 
+/* 0, or 1 where loops are not nearly closed, as after an importer has set states. Quaternions get
+   length one. */
+static int settle(Machine *m)
+{
+    double y[NX];
+    int i;
+    machine_closed(m->x, y);
+    for (i = 0; i < NQ; i++)
+        if (!(fabs(y[i] - m->x[i]) <= 1e-2))
+            return 1;
+    memcpy(m->x, y, sizeof y);
+    m->known = 0;
+    return 0;
+}
+
 /* From m->t to end with the inputs held. 0, or 1 where the motion cannot be followed. */
 static int advance(Machine *m, double end)
 {
@@ -104,6 +121,7 @@ static int advance(Machine *m, double end)
                                 -17253.0 / 339200.0, 22.0 / 525.0, -1.0 / 40.0};
     double k[7][NX], y[NX], z[NX];
     const double start = m->t;
+    long steps = 0;
     int i, j, s;
 
     if (!(end > start))
@@ -115,6 +133,8 @@ static int advance(Machine *m, double end)
         const int last = m->h >= end - m->t;
         const double h = last ? end - m->t : m->h;
         double error = 0.0, factor;
+        if (++steps > MOST_STEPS)
+            return 1;
         if (!(h > 1e-14 * (1.0 + fabs(m->t))) && !last)
             return 1;
         for (s = 1; s < 7; s++) {
@@ -140,6 +160,9 @@ static int advance(Machine *m, double end)
                 return 1;
             continue;
         }
+        for (i = NQ; i < NQ + NV; i++)
+            if (!(fabs(y[i]) < FASTEST))
+                return 1;
         m->t = last ? end : m->t + h;
         machine_closed(y, z);
         memcpy(m->x, z, sizeof z);

@@ -88,7 +88,6 @@ EXPORT Status fmi2SetupExperiment(Component c, Boolean tolerant, double toleranc
 }
 
 EXPORT Status fmi2EnterInitializationMode(Component c) { return c ? OK : ERROR; }
-EXPORT Status fmi2ExitInitializationMode(Component c) { return c ? OK : ERROR; }
 EXPORT Status fmi2Terminate(Component c) { return c ? OK : ERROR; }
 
 EXPORT Status fmi2GetReal(Component c, const Reference r[], size_t n, double value[])

@@ -107,7 +107,6 @@ EXPORT Status fmi3EnterInitializationMode(Instance c, bool tolerant, double tole
     return OK;
 }
 
-EXPORT Status fmi3ExitInitializationMode(Instance c) { return c ? OK : ERROR; }
 EXPORT Status fmi3EnterEventMode(Instance c) { return c ? OK : ERROR; }
 EXPORT Status fmi3EnterStepMode(Instance c) { return c ? OK : ERROR; }
 EXPORT Status fmi3EnterConfigurationMode(Instance c) { return c ? OK : ERROR; }
