@@ -235,8 +235,13 @@ class Gait(Trajectory):
             )
         p = self.pendulum
         times = self.begin + np.linspace(0.0, 2.0 if self.steps > 1 else 1.0, 201) * p.period
-        hips = self.trunk(times)[0][:, None] + np.array([leg.hip for leg in self.legs])
-        for t, row in zip(times.tolist(), (self.ankles(times) - hips).tolist(), strict=True):
+        trunk, *ankles = (  # in level axes
+            stacked([value(x) for x in place], times.shape)
+            for place in (self._moved(times)[0], *self._moved(times)[1])
+        )
+        hips = trunk[:, None] + np.array([leg.hip for leg in self.legs])
+        away = np.stack(ankles, axis=-2) - hips
+        for t, row in zip(times.tolist(), away.tolist(), strict=True):
             for leg, place in zip(self.legs, row, strict=True):
                 if not reaches(leg, *place):
                     far = math.sqrt(sum(x * x for x in place))

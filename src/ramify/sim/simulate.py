@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -95,18 +96,19 @@ def simulate(
     integrator = find(("dop853" if step is None else "rk4") if auto else method)
     if ground is not None and max_step == np.inf:
         max_step = CONTACT_STEP
+    options = Options(
+        integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
+        progress, auto and step is None,
+    )  # fmt: skip
     q, v = _state(model, q0, v0)
     field = shared(
         make_field(model, control, damping, ground, stabilisation, passive, stops, efforts)
     )
     if auto and step is not None:
         integrator = fixed_method(field, q, step)
+        options = replace(options, integrator=integrator)
     elif isinstance(integrator.method, Scheme) and integrator.method.implicit:
         refuse_implicit(field)
-    options = Options(
-        integrator, t_end, dt_out, rtol, atol, step, max_step, {} if events is None else events,
-        progress, auto and step is None,
-    )  # fmt: skip
     run = _Simulation(field, options)
     if field.stops and not model.loops:
         warn_beyond_stops(model, q)
