@@ -146,7 +146,7 @@ def test_what_is_out_of_reach_is_said() -> None:
     [
         ([], "at least one"),
         ([Target(TIP)], "has no goal"),
-        ([Target("elbow", [0.0, 0.0, 0.0])], "no link 'elbow'"),
+        ([Target("elbow", [0.0, 0.0, 0.0])], "no link or frame 'elbow'"),
         ([Target(TIP, [0.0, np.nan, 0.0])], "finite"),
         ([Target(TIP, [0.0, 0.0])], "needs"),
         ([Target(TIP, rotation=np.ones((3, 3)))], "right angles"),
