@@ -267,7 +267,7 @@ def test_as_frame() -> None:
 
 @pytest.mark.parametrize("bad", [(1.0, 2.0), np.eye(3), "here", 2 * np.eye(4), None])
 def test_what_is_not_a_frame(bad: Any) -> None:
-    with pytest.raises(rf.ModelError, match=r"frame.* a Frame, a 4 x 4 matrix"):
+    with pytest.raises(rf.ModelError, match=r"a Frame, a 4 x 4 matrix"):
         as_frame(bad)
 
 
