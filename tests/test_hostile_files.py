@@ -104,10 +104,10 @@ BROKEN = {
 
 def refused(data: bytes | str) -> str:
     """The message of a file that is not accepted, and in time."""
-    start = time.process_time()
+    start = time.thread_time()
     with pytest.raises(rf.ModelError) as caught:
         parse_urdf(data, "evil.urdf")
-    assert time.process_time() - start < SECOND
+    assert time.thread_time() - start < SECOND
     return str(caught.value)
 
 
@@ -130,16 +130,16 @@ def test_large_files_are_refused_unread(tmp_path: Path) -> None:
     with open(path, "wb") as file:
         file.write(b"<robot>")
         file.truncate(50_000_000)
-    start = time.process_time()
+    start = time.thread_time()
     with pytest.raises(rf.ModelError, match=r"50\.0 MB"):
         rf.load(path)
-    assert time.process_time() - start < SECOND
+    assert time.thread_time() - start < SECOND
 
 
 def test_a_long_chain_loads() -> None:
-    start = time.process_time()
+    start = time.thread_time()
     model = parse_urdf(chain(5001))
-    assert time.process_time() - start < 2.0 * SECOND
+    assert time.thread_time() - start < 2.0 * SECOND
     assert model.nv == 5000
 
 
