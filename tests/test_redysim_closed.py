@@ -120,6 +120,13 @@ def test_closed_models_are_closed(
         np.testing.assert_allclose(a, b, rtol=2e-2, atol=1e-6 * np.abs(b).max())
 
 
+def test_loops_whose_hinges_nobody_tells_stay_open_with_a_warning(tmp_path: Path) -> None:
+    """With several loops, th does not tell which hinge is off: no mechanism is invented."""
+    with pytest.warns(UserWarning, match=r"for_kine\.m, which tells where link2.* hang"):
+        m = rf.load(folder(tmp_path, "robotic_leg", LEG))
+    assert not m.loops
+
+
 def from_start(name: str) -> list[float]:
     data = variables(name)
     return [t if r else b for t, r, b in zip(data["th"], data["r"], data["b"], strict=True)]

@@ -269,6 +269,10 @@ def _closed(
     except ModelError as error:
         report.ignored("jacobian.m", f"{OPEN} ({error})", moves=True)
         return (), hinges
+    if moved and "for_kine.m" in beside:
+        report.ignored(
+            "for_kine.m", "its hinges are not understood; they are assumed from th", moves=True
+        )
     for k, place in moved.items():
         where = ", ".join(f"{x:.6g}" for x in place)
         report.assumed(
