@@ -41,9 +41,11 @@ def llvm() -> ModuleType:
 @cache
 def llvm_available() -> bool:
     """Whether llvmlite can be imported."""
-    from importlib.util import find_spec
+    with LOCK:  # see llvm()
+        from importlib.util import find_spec
 
-    return find_spec("llvmlite") is not None and os.environ.get("RAMIFY_NO_LLVM", "") in ("", "0")
+        found = find_spec("llvmlite") is not None
+    return found and os.environ.get("RAMIFY_NO_LLVM", "") in ("", "0")
 
 
 @dataclass(frozen=True)
