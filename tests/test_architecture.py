@@ -115,6 +115,18 @@ def test_packages_use_only_lower_layers() -> None:
     )
 
 
+def test_no_two_modules_need_each_other() -> None:
+    """Inside a package, too: whoever reads a module need not read those that use it first."""
+    names = {".".join(path.relative_to(SRC).with_suffix("").parts): path for path in FILES}
+    needs: dict[str, set[str]] = {
+        module: {i.module for i in IMPORTS if i.path == path and i.module in names}
+        for module, path in names.items()
+    }
+    while leaves := {module for module, used in needs.items() if not used}:
+        needs = {m: used - leaves for m, used in needs.items() if m not in leaves}
+    assert not needs
+
+
 def test_nobody_asks_the_top() -> None:
     """``import ramify`` inside a package would make it depend on everything; the command line does."""
     assert not broken(i for i in IMPORTS if i.by not in {*TOP, "cli"} and i.package == "")
