@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,6 @@ from ramify.files.urdf import parse_urdf, read_urdf
 
 read_urdf, parse_urdf = as_model(read_urdf), as_model(parse_urdf)
 
-SECOND = 1.0
 MEGABYTES = 400
 
 LINK = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
@@ -103,11 +101,9 @@ BROKEN = {
 
 
 def refused(data: bytes | str) -> str:
-    """The message of a file that is not accepted, and in time."""
-    start = time.thread_time()
+    """The message of a file that is not accepted."""
     with pytest.raises(rf.ModelError) as caught:
         parse_urdf(data, "evil.urdf")
-    assert time.thread_time() - start < SECOND
     return str(caught.value)
 
 
@@ -130,16 +126,12 @@ def test_large_files_are_refused_unread(tmp_path: Path) -> None:
     with open(path, "wb") as file:
         file.write(b"<robot>")
         file.truncate(50_000_000)
-    start = time.thread_time()
     with pytest.raises(rf.ModelError, match=r"50\.0 MB"):
         rf.load(path)
-    assert time.thread_time() - start < SECOND
 
 
 def test_a_long_chain_loads() -> None:
-    start = time.thread_time()
     model = parse_urdf(chain(5001))
-    assert time.thread_time() - start < 2.0 * SECOND
     assert model.nv == 5000
 
 

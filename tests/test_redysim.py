@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import io
 import struct
-import time
 import zlib
 from contextlib import suppress
 from pathlib import Path
@@ -344,10 +343,8 @@ def test_numbers_of_any_type(packed: bool) -> None:
 
 
 def refused(path: Path, *words: str) -> None:
-    start = time.thread_time()
     with pytest.raises(rf.ModelError) as caught:
         rf.load(path)
-    assert time.thread_time() - start < 1.0
     assert path.name in str(caught.value)
     assert all(word in str(caught.value) for word in words), caught.value
 
@@ -670,10 +667,8 @@ PIECES = st.sampled_from(
     | st.lists(PIECES, max_size=30).map(lambda p: FIXED + "".join(p))
 )
 def test_any_text_is_a_model_or_a_model_error(text: str) -> None:
-    start = time.thread_time()
     with suppress(rf.ModelError):
         read_m(text)
-    assert time.thread_time() - start < 1.0
 
 
 # ---- bases and conversion ----

@@ -122,7 +122,7 @@ def test_closed_models_are_closed(
 
 def test_loops_whose_hinges_nobody_tells_stay_open_with_a_warning(tmp_path: Path) -> None:
     """With several loops, th does not tell which hinge is off: no mechanism is invented."""
-    with pytest.warns(UserWarning, match=r"for_kine\.m, which tells where link2.* hang"):
+    with pytest.warns(UserWarning, match=r"for_kine\.m, which says where link2.* is hinged"):
         m = rf.load(folder(tmp_path, "robotic_leg", LEG))
     assert not m.loops
 

@@ -225,14 +225,12 @@ def test_damage_is_noticed(result: Result, tmp_path: Path) -> None:
     noticed = 0
     for data in broken:
         path.write_bytes(data)
-        start = time.perf_counter()
         try:
             back = Result.open(path)
         except rf.RamifyError:
             noticed += 1
         else:
             assert same(back, result)  # a letter of a label or of a unit, nothing that counts
-        assert time.perf_counter() - start < 1.0
     assert noticed > 0.6 * len(broken)
 
 

@@ -56,8 +56,8 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     An environment step is ``substeps`` steps of dt seconds by ``method``: by default
     "semi_implicit_euler", or "implicit_euler" on a ground and where joints are too stiff for
-    explicit steps. An episode ends by
-    ``terminated``, where the motion diverges, or after ``max_steps`` steps (truncated); its
+    explicit steps. An episode ends by ``terminated``, where the motion diverges, or after
+    ``max_steps`` steps (truncated); its
     environment then starts anew within the same step, and the last observation is in
     ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the machine
     (``rf.parameters``) that each episode draws anew.
@@ -145,15 +145,15 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _begin(self, n: int) -> Array:
         """Rows of y (n, size) at the start of episodes."""
-        q, v = (np.asarray(x, dtype=np.float64) for x in self._start(self._rng, n))
+        q, v = self._start(self._rng, n)
+        q = checked(self.model, "q of start", q, self.model.nq)
+        v = checked(self.model, "v of start", v, self.model.nv)
         if q.shape != (n, self.model.nq) or v.shape != (n, self.model.nv):
             raise StateError(
                 f"start must give q ({n}, {self.model.nq}) and v ({n}, {self.model.nv}); it gave "
                 f"{q.shape} and {v.shape}"
             )
         made: Field = self._field
-        if not (np.isfinite(q).all() and np.isfinite(v).all()):
-            raise StateError("start must give finite numbers")
         if self.model.loops:
             refuse_open(self.model, q, v)
         if self._ranges:

@@ -220,10 +220,10 @@ def loops(
                 if free and len(found) == 1 and len(set(roots)) == 2:
                     moved[free[0]] = frames[free[0]].position + gap
                 elif free:
-                    hang = ", ".join(names[r] for r in sorted(set(free)))
+                    links = ", ".join(names[r] for r in sorted(set(free)))
                     raise ModelError(
-                        f"for_kine.m, which tells where {hang} hang on the ground, is missing or "
-                        "not understood"
+                        f"for_kine.m, which says where {links} is hinged to the ground, is "
+                        "missing or not understood"
                     )
         first, second = (_end(k, at, frames, names) for k, at in ends)
         out.append(Loop(f"pin{i + 1}", "revolute", first, second, planar=True))
