@@ -15,6 +15,7 @@ from typing import Any
 import ramify as rf
 from ramify.cli import (  # noqa: F401  each registers its commands
     bench_command,
+    completion_command,
     count_command,
     dynamics_commands,
     equations_command,
@@ -27,10 +28,13 @@ from ramify.cli import (  # noqa: F401  each registers its commands
     sweep_commands,
 )
 from ramify.cli.common import app
+from ramify.cli.examples import show_examples
 from ramify.cli.output import printable
 from ramify.core.errors import shortened
 
 __all__ = ["app", "main"]
+
+show_examples(app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

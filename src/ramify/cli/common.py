@@ -13,6 +13,8 @@ from cyclopts import App, Parameter
 import ramify as rf
 
 if TYPE_CHECKING:
+    from cyclopts.completion import CompletionContext
+
     from ramify.api.model import Model
 
 app = App(
@@ -21,7 +23,35 @@ app = App(
     help="Dynamics of tree-type robots, compiled for the robot at hand.",
 )
 
-RobotName = Annotated[str, Parameter(help="A built-in robot's name, or the path of a robot file.")]
+
+def _robots(typed: CompletionContext) -> list[str]:
+    """What the shell may complete: built-in robots, files and folders."""
+    from glob import escape, glob
+
+    from ramify.files.load import robots
+
+    files = (Path(path) for path in sorted(glob(f"{escape(typed.incomplete)}*")))
+    return [*robots(), *(f"{path}/" if path.is_dir() else str(path) for path in files)]
+
+
+def _robots_and_scenarios(typed: CompletionContext) -> list[str]:
+    from ramify.scenario_files.shipped import scenarios
+
+    return [*scenarios(), *_robots(typed)]
+
+
+RobotName = Annotated[
+    str,
+    Parameter(help="A built-in robot's name, or the path of a robot file.", completer=_robots),
+]
+RobotOrScenario = Annotated[
+    str,
+    Parameter(
+        name="ROBOT|SCENARIO",
+        help="A robot or a scenario: a built-in name, or the path of a file.",
+        completer=_robots_and_scenarios,
+    ),
+]
 Settings = Annotated[
     list[str] | None,
     Parameter(

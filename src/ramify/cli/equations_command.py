@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -10,6 +11,7 @@ from cyclopts import Parameter
 import ramify as rf
 from ramify.cli.common import AsJson, RobotName, Settings, app, load
 from ramify.cli.output import print_json, print_line
+from ramify.documents.writing import write_whole
 
 _EquationPart = Literal["M", "C", "g", "U", "D", "inverse"]
 _LARGE = 8
@@ -41,6 +43,9 @@ def equations(
         float | None,
         Parameter(help="Seconds for each part, by default 20; a part that needs more is left out."),
     ] = None,
+    out: Annotated[
+        Path | None, Parameter(help="File to write; by default they are printed.")
+    ] = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> int:
@@ -49,6 +54,8 @@ def equations(
 
     Exit code 1 where a part has been left out.
     """
+    if json and out is not None:
+        raise rf.RamifyError("--json prints, --out writes a file; leave one out")
     if steps is not None:
         for option, given in (
             ("--part", part),
@@ -68,7 +75,7 @@ def equations(
         )
         m = m.tree
     if steps is not None:
-        _print_steps(m, steps, format, json)
+        _write_steps(m, steps, format, out, json)
         return 0
     if m.nv > _LARGE and part is None:
         raise rf.RamifyError(
@@ -109,11 +116,20 @@ def equations(
                 }
             )
         else:
-            print_line(text)
+            _write(text, out)
     return int(len(done) < len(part or _PARTS))
 
 
-def _print_steps(m: rf.Model, name: str, format: str, json: bool) -> None:
+def _write(text: str, out: Path | None) -> None:
+    """Print a text, or write it to a file."""
+    if out is None:
+        print_line(text)
+        return
+    write_whole(out, text if text.endswith("\n") else f"{text}\n")
+    print_line(f"written: {out}")
+
+
+def _write_steps(m: rf.Model, name: str, format: str, out: Path | None, json: bool) -> None:
     if format in ("python", "sympy"):
         raise rf.RamifyError(
             "step tables are written as text or LaTeX: --format text, --format latex"
@@ -132,4 +148,4 @@ def _print_steps(m: rf.Model, name: str, format: str, json: bool) -> None:
         ]
         print_json({"robot": m.name, "algorithm": name, "legend": table.legend, "steps": sweeps})
     else:
-        print_line(table.latex() if format == "latex" else str(table))
+        _write(table.latex() if format == "latex" else str(table), out)

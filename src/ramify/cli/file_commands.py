@@ -139,7 +139,11 @@ def _say(m: Model, paths: Sequence[Path], json: bool) -> None:
 def convert(
     source: RobotName,
     target: Annotated[
-        Path, Parameter(help="The file to write: .yaml, or .urdf where it can express the robot.")
+        Path,
+        Parameter(
+            alias="--out",
+            help="The file to write: .yaml, or .urdf where it can express the robot.",
+        ),
     ],
     *,
     base: Annotated[

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, Settings, app, file_name, load, settings_of
+from ramify.cli.common import (
+    AsJson,
+    RobotOrScenario,
+    Settings,
+    app,
+    file_name,
+    load,
+    settings_of,
+)
 from ramify.cli.output import print_json, print_line, print_table, printable
 
 if TYPE_CHECKING:
@@ -40,13 +48,7 @@ def scenarios(*, json: AsJson = False) -> None:
 
 @app.command
 def simulate(
-    what: Annotated[
-        str,
-        Parameter(
-            name="ROBOT|SCENARIO",
-            help="A robot or a scenario: a built-in name, or the path of a file.",
-        ),
-    ],
+    what: RobotOrScenario,
     /,
     *,
     trajectory: Annotated[

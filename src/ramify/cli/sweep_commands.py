@@ -116,7 +116,7 @@ def status(
 
 @sweep.command
 def export(
-    ledger: LedgerFile, out: Annotated[Path, Parameter(help=".csv, .parquet, .zarr or .nc")], /
+    ledger: LedgerFile, /, out: Annotated[Path, Parameter(help=".csv, .parquet, .zarr or .nc")]
 ) -> None:
     """Write all runs as one table."""
     rf.Study.open(ledger).export(out)
@@ -126,8 +126,8 @@ def export(
 @sweep.command
 def plot(
     ledger: LedgerFile,
-    out: Annotated[Path, Parameter(help=".html (summary in one file), .svg, .png or .pdf")],
     /,
+    out: Annotated[Path, Parameter(help=".html (summary in one file), .svg, .png or .pdf")],
     *,
     columns: Annotated[
         list[str] | None,
@@ -155,11 +155,11 @@ def plot(
 def report(
     ledger: LedgerFile,
     number: Annotated[int, Parameter(name="RUN", help="The number of a run.")],
+    /,
     out: Annotated[
         Path | None,
         Parameter(help=".html, .nc, .csv, .svg or .png; the page that the summary links to."),
     ] = None,
-    /,
 ) -> None:
     """Make one run once more from its row, bit for bit, and write its report."""
     from ramify.studies.page import report_path, write_report
