@@ -359,6 +359,31 @@ def test_dh_tables_of_other_books(tmp_path: Path) -> None:
             rf.from_dh([row | wrong], *more)
 
 
+def test_a_table_without_masses_has_kinematics_only() -> None:
+    rows = [(0.0, 0.0, 0.0, 0.0), (0.4, 0.0, 0.0, 0.0), {"a": 0.3, "alpha": 0, "d": 0, "theta": 0}]
+    arm = rf.from_dh(rows, convention="standard")
+    q = np.array([0.3, 0.5, 0.2])
+    angles = np.cumsum(q)[1:]
+    tip = np.array([0.4, 0.3]) @ np.c_[np.cos(angles), np.sin(angles)]
+    assert_allclose(arm.pose(q, "link3").position[:2], tip, atol=1e-15)
+    assert arm.jacobian(q, "link3").shape == (6, 3)
+    for asked in (
+        lambda: arm.inverse_dynamics(q, q, q),
+        lambda: arm.mass_matrix(q),
+        lambda: arm.center_of_mass(q),
+        lambda: rf.simulate(arm, 0.1),
+        lambda: rf.rollout(arm, q, q, steps=2, dt=0.01),
+    ):
+        with pytest.raises(rf.ModelError, match="'arm' has no mass, so it has kinematics only"):
+            asked()
+    pulled = arm.inverse_dynamics(q, q, q, {"link3": [0, 0, 0, 0, 1.0, 0]})  # statics needs none
+    assert_allclose(pulled, -arm.jacobian(q, "link3")[4], atol=1e-15)
+    heavy = {f"link{k}.mass": 1.0 for k in (1, 2, 3)}
+    assert np.isfinite(arm.inverse_dynamics(q, q, q, parameters=heavy)).all()
+    with pytest.raises(rf.ModelError, match="com and inertia missing; give mass, com and inertia"):
+        rf.from_dh(rows, [1.0, 1.0, 1.0])
+
+
 def test_prismatic_joints_slide_along_z() -> None:
     model = rf.from_dh([(0.0, 0.0, 0.5, 0.0)], [1.0], [(0, 0, 0)], [(0, 0, 0)], joints="P")
     assert_allclose(pose_of(model, "link1", [0.25]).position, [0.0, 0.0, 0.75], atol=1e-15)

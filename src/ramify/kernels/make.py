@@ -30,7 +30,7 @@ from ramify.kernels.rolled_tier import arranged, rolled
 from ramify.kernels.text import QUATERNION, plain_text
 from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
-from ramify.model.pivots import without_inertia
+from ramify.model.pivots import refuse_massless, without_inertia
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
 from ramify.trace.traversals import Argument
@@ -117,6 +117,11 @@ _OPEN_ONLY = (
     "forward_dynamics_derivatives",
 )
 """Algorithms of trees that would give wrong numbers for a closed system."""
+_WITHOUT_MASS = (
+    "kinematics", "frame_pose", "jacobian", "jacobian_rate", "frame_motion", "regressor",
+    "inverse_dynamics_wrenches",
+)  # fmt: skip
+"""Algorithms with a meaning for robots without mass: statics is one."""
 
 
 def make_kernel(
@@ -133,6 +138,8 @@ def make_kernel(
     joints their names. ``parameters`` as in ``kernel``; loops know none.
     """
     algorithm = algorithm_of(model, name)
+    if not parameters and algorithm is ALGORITHMS.get(name) and name not in _WITHOUT_MASS:
+        refuse_massless(model, name)
     if tier not in (None, "unrolled", "rolled", "numpy"):
         raise RamifyError(f"tier {tier!r} must be 'unrolled', 'rolled' or 'numpy'")
     tree = tree_of(model)

@@ -344,9 +344,9 @@ CONVENTIONS = {"modified": "modified", "classical": "classical", "standard": "cl
 
 def from_dh(
     rows: Sequence[Sequence[float] | Mapping[str, float]],
-    mass: Sequence[float],
-    com: Sequence[Sequence[float]],
-    inertia: Sequence[Any],
+    mass: Sequence[float] | None = None,
+    com: Sequence[Sequence[float]] | None = None,
+    inertia: Sequence[Any] | None = None,
     *,
     joints: str | Sequence[str] = "",
     convention: str = "modified",
@@ -362,6 +362,7 @@ def from_dh(
     default all revolute. convention: "modified" (the book: frame k on link k at joint k) or
     "classical", also called "standard" (frame k on link k at joint k + 1). mass (n) in kg; com (n,
     3) in m and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
+    Without the three, the arm has kinematics only.
 
     machine: per link what its joint has besides, by the keys of robot files, such as
     {"rotor": {"inertia": 2e-4, "gear": 100}, "damping": 0.1}.
@@ -370,6 +371,14 @@ def from_dh(
     """
     with understood("from_dh"):
         n = len(rows)
+        bare = [key for key, x in (("mass", mass), ("com", com), ("inertia", inertia)) if x is None]
+        if 0 < len(bare) < 3:
+            raise ModelError(
+                f"from_dh: {' and '.join(bare)} missing; give mass, com and inertia together, or "
+                "none of them for kinematics only"
+            )
+        if mass is None or com is None or inertia is None:
+            mass, com, inertia = [0.0] * n, [(0.0, 0.0, 0.0)] * n, [(0.0, 0.0, 0.0)] * n
         kinds = {"R": "revolute", "P": "prismatic"}
         letters = list(joints) or ["R"] * n
         if convention not in CONVENTIONS:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+
 from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
 from ramify.core.records import add
 from ramify.core.scalar import number
 from ramify.core.spatial import ArticulatedInertia
@@ -45,6 +48,18 @@ def pivots(model: Robot, q: Array) -> list[float]:
             free[parents[k]] = add(free[parents[k]], A.congruence(handed))
             whole[parents[k]] = add(whole[parents[k]], A.congruence(size))
     return ratio
+
+
+def refuse_massless(model: Robot, what: str) -> None:
+    """Raise ModelError where nothing that moves has mass, inertia or a rotor: the answer to
+    ``what`` would be zero or undefined.
+    """
+    if np.any(model.armature) or any(b.mass > 0.0 or b.inertia.any() for b in model.bodies):
+        return
+    raise ModelError(
+        f"{what}: {model.name!r} has no mass, so it has kinematics only; give its links mass, com "
+        "and inertia"
+    )
 
 
 def without_inertia(model: Robot, q: Array) -> str:

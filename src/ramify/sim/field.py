@@ -39,6 +39,7 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
+from ramify.model.pivots import refuse_massless
 from ramify.model.robot import Robot
 from ramify.sim.implicit_rates import implicit_rates
 from ramify.sim.joint_gains import Gains, servo_gains
@@ -242,6 +243,7 @@ class Field:
                 return implicit_rates(self, t, y, u, h)
             a, tau, rates, heat = self.observe(t, y, u)
         except ZeroDivisionError:  # as where a base of no mass floats
+            refuse_massless(self.model, "simulation")
             who = self.model.name
             raise SimulationError(
                 f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()"
