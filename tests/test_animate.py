@@ -61,53 +61,85 @@ def test_the_arrow_has_unit_length() -> None:
     assert volume(arrow()) > 0.0
 
 
-def test_a_ball_covers_its_disc() -> None:
+def drawn(lens: raster.Lens, *facets: raster.Facets, compile: bool = True) -> Any:
+    """The picture (h, w, 3) before the light sky alone."""
+    settings = raster.settings_of(lens, raster.LOOKS["light"], np.zeros(3), 1.0, -1e6, 1.0)
+    canvas = raster.Canvas(lens.width, lens.height, compile)
+    found = canvas.picture(settings, facets)[..., :3].astype(int)
+    assert np.ptp(canvas.picture(settings, []), axis=(0, 1)).max() == 0  # nothing is left behind
+    return found
+
+
+@pytest.mark.parametrize("compile", [True, False], ids=["compiled", "NumPy"])
+def test_a_ball_covers_its_disc(compile: bool) -> None:
     """Seen from a distance d, a ball of radius r is a disc of the angular radius asin(r / d)."""
-    lens = raster.Lens.around(np.zeros(3), 1.0, 0.3, 0.4, 400, 400)
-    ball = shape_triangles(Shape("sphere", (0.25,)), around=64)
-    at, colours = raster.shaded(
-        lens, ball.points, ball.normals, ball.faces, np.full((len(ball.faces), 3), 0.5)
-    )
+    lens = raster.Lens.around(np.zeros(3), 1.0, 0.3, 0.4, 203, 201)
+    ball = shape_triangles(Shape("sphere", (0.25,)), around=24 if compile else 16)
+    seen, faces = lens.seen(ball.points), ball.faces
+    black = drawn(lens, raster.facets(lens, seen, faces, (0.0, 0.0, 0.0)), compile=compile)
+    sky = black[0, 0, 0]
+    share = 1.0 - black[..., 0] / sky
     radius = lens.focus * math.tan(math.asin(0.25 / raster.DISTANCE))
-    assert len(at) == pytest.approx(math.pi * radius**2, rel=0.01)
-    x, y = at % 400 + 0.5 - 200, at // 400 + 0.5 - 200
-    assert np.hypot(x, y).max() < radius + 0.5
+    assert share.sum() == pytest.approx(math.pi * radius**2, rel=0.04)
+    y, x = np.nonzero(share)
+    x, y = x + 0.5 - 101.5, y + 0.5 - 100.5
+    assert np.hypot(x, y).max() < radius + 1.0
     assert abs(x.mean()) < 0.5
     assert abs(y.mean()) < 0.5
-    top, bottom = colours[y < -0.6 * radius].mean(), colours[y > 0.6 * radius].mean()
-    assert top > bottom + 0.1  # lit from above
+    assert 0.1 < (share > 0.01).sum() / radius - (share > 0.99).sum() / radius < 12.0  # soft rim
+    half = np.full((len(faces), 3), 0.5)
+    lit = drawn(lens, raster.facets(lens, seen, faces, half, ball.normals), compile=compile)
+    rows = np.arange(201) - 100.5
+    whole = share > 0.99
+    top, bottom = (
+        lit[whole & side[:, None]].mean() for side in (rows < -0.6 * radius, rows > 0.6 * radius)
+    )
+    assert top > bottom + 25.0  # lit from above
 
 
-def test_nearer_triangles_hide_farther_ones() -> None:
+def test_compiled_pictures_are_those_of_numpy() -> None:
+    """Shadow, floor, arrows, trail and robot."""
+    run = rf.scenario("biped_step").run()
+    studio = Studio(run, 150, 90, "dark", trail="trunk")
+    fast = studio.shoot(len(run) // 2).astype(int)
+    studio.canvas = raster.Canvas(150, 90, compile=False)
+    slow = studio.shoot(len(run) // 2).astype(int)
+    assert (np.abs(fast - slow) > 1).mean() < 1e-3  # samples on an edge may go either way
+    assert len(np.unique(fast.reshape(-1, 3), axis=0)) > 300
+
+
+@pytest.mark.parametrize("compile", [True, False], ids=["compiled", "NumPy"])
+def test_nearer_triangles_hide_farther_ones(compile: bool) -> None:
     lens = raster.Lens.around(np.zeros(3), 1.0, 0.0, 0.0, 200, 200)  # looks along -x
     square = np.array([[0.0, -0.2, -0.2], [0.0, 0.2, -0.2], [0.0, 0.2, 0.2], [0.0, -0.2, 0.2]])
     ahead = np.array([0.3, 0.0, 0.0])
-    points = np.concatenate([square - ahead, 0.5 * square + ahead])
+    seen = lens.seen(np.concatenate([square - ahead, 0.5 * square + ahead]))
     faces = np.array([[4, 5, 6], [4, 6, 7], [0, 1, 2], [0, 2, 3]])  # the nearer one is given first
     red, blue = [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]
-    at, colours = raster.shaded(
-        lens, points, np.tile([1.0, 0.0, 0.0], (8, 1)), faces, np.array([red, red, blue, blue])
+    found = drawn(
+        lens, raster.facets(lens, seen, faces, np.array([red, red, blue, blue])), compile=compile
     )
-    middle = at == 100 * 200 + 100
-    assert colours[middle, 0] > 0.4
-    assert colours[middle, 2] < 0.3
-    assert (colours[:, 2] > 0.4).any()
+    assert (found[100, 100] == [255, 0, 0]).all()
+    assert (found == [0, 0, 255]).all(axis=2).sum() > 1000
+    behind = raster.facets(lens, lens.seen(square + 8.0 * ahead), faces[2:], (0.0, 0.0, 0.0))
+    assert len(behind.edges) == 0
 
 
-def test_triangles_that_share_an_edge_leave_no_gap() -> None:
+@pytest.mark.parametrize("compile", [True, False], ids=["compiled", "NumPy"])
+def test_triangles_that_share_an_edge_leave_no_gap(compile: bool) -> None:
+    lens = raster.Lens.around(np.zeros(3), 1.0, 0.0, 0.0, 110, 110)
     rng = np.random.default_rng(1)
-    nodes = (
-        np.stack(np.meshgrid(np.arange(12), np.arange(12), indexing="ij"), axis=-1).astype(float)
-        * 10.0
-    )
+    nodes = np.stack(np.meshgrid(*[10.0 * np.arange(12)] * 2, indexing="ij"), axis=-1)
     nodes[1:-1, 1:-1] += rng.uniform(-3, 3, (10, 10, 2))
-    corners = [
-        [nodes[i, j], nodes[i + 1, j], nodes[i + 1, j + 1]] for i in range(11) for j in range(11)
-    ] + [[nodes[i, j], nodes[i + 1, j + 1], nodes[i, j + 1]] for i in range(11) for j in range(11)]  # fmt: skip
-    _, x, y = raster.covered(np.array(corners), 110, 110)
-    count = np.zeros((110, 110), dtype=int)
-    np.add.at(count, (y, x), 1)
-    assert (count == 1).all()
+    seen = np.concatenate([nodes.reshape(-1, 2).T, np.ones((1, 144))])
+    corner = (12 * np.arange(11)[:, None] + np.arange(11)).ravel()
+    faces = np.concatenate(
+        [np.stack([corner, corner + 12, corner + 13], axis=1),
+         np.stack([corner, corner + 13, corner + 1], axis=1)]
+    )  # fmt: skip
+    assert (
+        drawn(lens, raster.facets(lens, seen, faces, (0.0, 0.0, 0.0)), compile=compile) == 0
+    ).all()
 
 
 # ---- scenes ----

@@ -51,8 +51,8 @@ class Studio:
         self.way = self.r[:, 0] - self.r[0, 0] if self.follows else np.zeros((len(result), 3))
         self.way[:, 2] *= ground is None  # over a ground the camera keeps its height
         self.trail = self._trail(trail)
-        self.ground: raster.Floor | None = None
-        self.fixed: tuple[raster.Lens, raster.Lens, Any] | None = None
+        self.canvas = raster.Canvas(width, height)
+        self.labels: dict[str, Array] = {}
 
     def _trail(self, name: str | None) -> Array | None:
         if name is None:
@@ -82,19 +82,25 @@ class Studio:
             )
         return np.concatenate(rows) if rows else np.zeros((0, 3))
 
-    def triangles(self, row: int) -> tuple[Array, Array, NDArray[np.int64], Array]:
-        """Points, normals, faces and colours of everything at a row."""
+    def triangles(
+        self, row: int
+    ) -> tuple[Array, Array, NDArray[np.int64], Array, NDArray[np.bool_]]:
+        """Points, normals, faces and colours of everything at a row, and which faces cast shadows:
+        all but those of the ground.
+        """
         points, normals, faces, count = (
             [np.zeros((0, 3))],
             [np.zeros((0, 3))],
             [np.zeros((0, 3), dtype=np.int64)],
             0,
         )
+        cast = [np.zeros(0, dtype=np.bool_)]
         for part in self.scene.parts:
             R, r = self.scene.part_pose(part, self.R[row], self.r[row])
             points.append(part.triangles.points @ R.T + r)
             normals.append(part.triangles.normals @ R.T)
             faces.append(part.triangles.faces + count)
+            cast.append(np.full(len(part.triangles.faces), part.kind != "ground"))
             count += len(part.triangles.points)
         colours = [self.colours]
         for at, force in self._forces(row):
@@ -103,12 +109,14 @@ class Studio:
             normals.append(_ARROW.normals @ turn.T)
             faces.append(_ARROW.faces + count)
             colours.append(np.tile(FORCE, (len(_ARROW.faces), 1)))
+            cast.append(np.ones(len(_ARROW.faces), dtype=np.bool_))
             count += len(_ARROW.points)
         return (
             np.concatenate(points),
             np.concatenate(normals),
             np.concatenate(faces),
             np.concatenate(colours),
+            np.concatenate(cast),
         )
 
     def _forces(self, row: int) -> Iterator[tuple[Array, Array]]:
@@ -119,59 +127,46 @@ class Studio:
             if push.any():
                 yield at, push
 
-    def lenses(self, row: int) -> tuple[raster.Lens, raster.Lens, Any]:
-        """The lens at a row, a finer one, and sky and floor as they show."""
-        if self.fixed is not None and not self.follows:
-            return self.fixed
-        c = self.camera
-        target = np.array(c.target) + self.way[row]
-        lens, fine = (
-            raster.Lens.around(target, c.size, c.yaw, c.pitch, k * self.width, k * self.height)
-            for k in (1, raster.FINE)
-        )
-        if self.ground is None or abs(self.ground.drop - (c.floor - lens.eye[2])) > 1e-9:
-            self.ground = raster.Floor(lens, self.look, target, c.size, c.floor, c.cell)
-        self.fixed = lens, fine, self.ground.picture(lens.eye)
-        return self.fixed
-
     def shoot(self, row: int, words: bool = True) -> Picture:
         """The picture at a row, with the time in a corner."""
-        lens, fine, picture = self.lenses(row)
-        points, normals, faces, colours = self.triangles(row)
-        if lens.eye[2] > self.camera.floor:
-            dark = raster.shadow(fine, points, faces, self.camera.floor)
-            picture = raster.blended(picture, dark, np.zeros((len(dark), 3)), self.look.shade)
-        picture = raster.blended(picture, *raster.shaded(fine, points, normals, faces, colours))
-        found = np.clip(255.0 * picture + 0.5, 0, 255).astype(np.uint8)
-        return self._written(found, lens, row, words) if words or self.trail is not None else found
+        return self.frame(row, words)[..., :3]
 
-    def _written(self, picture: Picture, lens: raster.Lens, row: int, words: bool) -> Picture:
-        from PIL import Image, ImageDraw, ImageFont
-
-        image = Image.fromarray(picture)
+    def frame(self, row: int, words: bool = True) -> Picture:
+        """The same, with a fourth byte per pixel (h, w, 4)."""
+        c, look = self.camera, self.look
+        target = np.array(c.target) + self.way[row]
+        lens = raster.Lens.around(target, c.size, c.yaw, c.pitch, self.width, self.height)
+        points, normals, faces, colours, cast = self.triangles(row)
+        drawn = [raster.facets(lens, lens.seen(points), faces, colours, normals)]
+        if lens.eye[2] > c.floor:
+            drawn.insert(0, raster.shadow(lens, points, faces[cast], c.floor, look))
         if self.trail is not None and row > 0:
-            mask = Image.new("L", (2 * self.width, 2 * self.height))
-            seen = lens.seen(self.trail[: row + 1])
-            ImageDraw.Draw(mask).line(
-                [(2 * x, 2 * y) for x, y, near in seen if near > 0.0],
-                fill=255,
-                width=5,
-                joint="curve",
-            )
-            colour = tuple(round(255 * c) for c in self.look.trail)
-            image.paste(
-                colour, (0, 0), mask.resize((self.width, self.height), Image.Resampling.BOX)
-            )
+            some = np.unique(np.linspace(0, row, min(row, 1500) + 1).astype(int))
+            drawn.append(raster.ribbon(lens, self.trail[some], look.trail, 2.5))
+        settings = raster.settings_of(lens, look, target, c.size, c.floor, c.cell)
+        picture = self.canvas.picture(settings, drawn)
         if words:
-            size = max(11, self.height // 26)
-            ink = tuple(round(255 * c) for c in self.look.ink)
-            ImageDraw.Draw(image).text(
-                (size, size),
-                f"{self.result.t[row]:.2f} s",
-                fill=ink,
-                font=ImageFont.load_default(size),
-            )
-        return np.asarray(image)
+            self._write(picture, f"{self.result.t[row]:.2f} s")
+        return picture
+
+    def _write(self, picture: Picture, words: str) -> None:
+        """Words in the upper left corner."""
+        size = max(11, self.height // 26)
+        if words not in self.labels:
+            self.labels[words] = _letters(words, size)
+        ink = self.labels[words][: self.height - size, : self.width - size, None]
+        place = picture[size : size + ink.shape[0], size : size + ink.shape[1], :3]
+        place[:] = (1.0 - ink) * place + ink * np.array(self.look.ink) * 255.0 + 0.5
+
+
+def _letters(words: str, size: int) -> Array:
+    """How much of every pixel words cover (h, w)."""
+    from PIL import Image, ImageDraw, ImageFont
+
+    font = ImageFont.load_default(size)
+    image = Image.new("L", (round(font.getlength(words)) + 2, 2 * size))
+    ImageDraw.Draw(image).text((0, 0), words, fill=255, font=font)
+    return np.asarray(image) / 255.0
 
 
 _ARROW: Final = arrow()
@@ -210,7 +205,7 @@ def animate(
     times = np.linspace(result.t[0], result.t[-1], count + 1)
     rows = np.abs(np.searchsorted(result.t, times).clip(0, len(result) - 1))
     studio = Studio(result, width, height, theme, trail)
-    shots: Iterable[Picture] = (studio.shoot(int(row)) for row in rows)
+    shots: Iterable[Picture] = (studio.frame(int(row)) for row in rows)
     if sys.stderr.isatty() if progress is None else progress:
         shots = _with_progress(shots, len(rows), path.name)
     with whole_path(path) as passing:
@@ -255,8 +250,8 @@ def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: floa
     import imageio_ffmpeg
 
     width, height = size
-    taken = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{width}x{height}", "-r", f"{rate:g}"]
-    made = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "medium", "-crf", "20"]
+    taken = ["-f", "rawvideo", "-pix_fmt", "rgb0", "-s", f"{width}x{height}", "-r", f"{rate:g}"]
+    made = ["-an", "-c:v", "libx264", "-pix_fmt", "yuv420p", "-preset", "veryfast", "-crf", "18"]
     command = [imageio_ffmpeg.get_ffmpeg_exe(), "-y", "-v", "error", *taken, "-i", "-", *made]
     command += ["-movflags", "+faststart", str(path)]
     with TemporaryFile() as complaints:
@@ -283,7 +278,8 @@ def _gif(path: Path, shots: Iterable[Picture], sample: Picture, rate: float) -> 
 
     palette = Image.fromarray(sample).quantize(224, method=Image.Quantize.MEDIANCUT)
     first, *others = (
-        Image.fromarray(shot).quantize(palette=palette, dither=Image.Dither.NONE) for shot in shots
+        Image.fromarray(shot[..., :3]).quantize(palette=palette, dither=Image.Dither.NONE)
+        for shot in shots
     )
     pause = max(20, round(100 / rate) * 10)  # ms, in the format's steps of 10
     first.save(path, save_all=True, append_images=others, duration=pause, loop=0, optimize=False)
