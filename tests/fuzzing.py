@@ -242,7 +242,7 @@ def run(target: str, seed: int) -> str:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             warnings.filterwarnings(
-                "ignore", "(?s).*left out, which changes the motion", UserWarning
+                "ignore", "(?s).*(left out, which changes|check the file)", UserWarning
             )
             TARGETS[target][0](np.random.default_rng([seed, *target.encode()]))
         return "answer"

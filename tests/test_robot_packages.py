@@ -14,7 +14,7 @@ from packages import VERSIONS, files
 import ramify as rf
 
 pytestmark = pytest.mark.filterwarnings(
-    "ignore:(?s).*left out, which changes the motion:UserWarning"
+    "ignore:(?s).*(left out, which changes the motion|check the file):UserWarning"
 )
 
 PACKAGES = ("example-robot-data", *VERSIONS)

@@ -98,6 +98,24 @@ def test_axes_of_old_files_are_in_the_model_frame() -> None:
     same(parse_sdf(old, base="fixed"), model)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "said", "code"),
+    [
+        ("<lower>-1</lower>", "<lower>3</lower>", "check the file: .*lower limit 3 exceeds upper limit 2", "file-doubt"),
+        ('version="1.0"', 'version="0.0"', "XML version '0.0' does not exist", "file-doubt"),
+        ("<damping>0.5</damping>", "<spring_stiffness>9</spring_stiffness>", "changes the motion: .*a spring of 9", "left-out"),
+    ],
+)  # fmt: skip
+def test_what_may_be_wrong_or_moves_otherwise_is_warned_of(
+    old: str, new: str, said: str, code: str, tmp_path: Path
+) -> None:
+    assert old in SDF
+    (tmp_path / "r.sdf").write_text(SDF.replace(old, new, 1), encoding="utf-8")
+    with pytest.warns(UserWarning, match=said):
+        robot = rf.load(tmp_path / "r.sdf")
+    assert code in [finding.code for finding in robot.check()]
+
+
 def test_the_root_is_as_the_file_has_it() -> None:
     assert parse_sdf(SDF).joints[0].kind == "free"
     assert parse_sdf(SDF).mass == 6.5

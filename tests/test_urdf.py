@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -256,7 +257,9 @@ def test_a_mesh_outside_is_dropped_and_never_opened(tmp_path: Path) -> None:
         (ARM.replace('name="weld"', 'name=""'), "a joint has no name"),
         (ARM.replace('name="tool"', 'nome="tool"'), "a link has no name"),
         (ARM.replace("</robot>", '<link name="other"/></robot>'), "2 links hang on no joint: base, other"),
-        (ARM.replace("<gazebo", '<xacro:macro xmlns:xacro="http://ros.org/wiki/xacro"/><gazebo'), "expand this xacro file first"),
+        (ARM.replace("<gazebo", '<xacro:if xmlns:xacro="http://ros.org/wiki/xacro"/><gazebo'), "<xacro:if>: expand this xacro file first"),
+        (ARM.replace('value="2.5"', 'value="${5/2}"'), "r.urdf:7: <mass> value='${5/2}': expand this xacro file first"),
+        (ARM.replace('value="2.5"', 'value="$(arg m)"'), "<mass> value='$(arg m)' must be one number; this is an expression of xacro: expand the file first"),
         (ARM.replace('<axis xyz="0 2 0"/>', '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>'), "a second <axis>"),
         ("<mujoco/>", "the root element is <mujoco>, a URDF file has <robot>; this is MJCF"),
         ('<robot name="r"/>', "the robot has no link"),
@@ -478,16 +481,28 @@ def test_names_that_xml_cannot_hold_are_refused() -> None:
     [
         (('<?xml version="1.0"?>', '<?xml version="0.0" ?>'), "line 1: XML version '0.0' does not exist"),
         (('<?xml version="1.0"?>', '\n\n<?xml version="1.0"?>'), "line 1: blanks before the XML declaration"),
+        (('<gazebo reference="tool"/>', '<xacro:property name="x" value="${pi}"/>'), "line 26: <xacro:property>: what xacro left over is not read"),
         (('<gazebo reference="tool"/>', '<sensor:camera/>'), "line 26: Namespace prefix sensor on camera is not defined"),
         (('<axis xyz="0 2 0"/>', '<axis xyz="0 2 0"/><axis xyz="0 2 0"/>'), "line 19: a second <axis>; the first is in line 19 and says the same"),
         (('lower="-1" upper="2"', 'lower="3" upper="2"'), "lower limit 3 exceeds upper limit 2, so the joint has no limits; swap them"),
         (('lower="-1" upper="2"', 'lower="0.5"'), "0.5 exceeds upper limit 0, so the joint has no limits; upper is missing and counts as 0"),
     ],
 )  # fmt: skip
-def test_small_faults_are_reported_and_passed_over(change: tuple[str, str], remark: str) -> None:
+def test_small_faults_are_reported_and_passed_over(
+    change: tuple[str, str], remark: str, tmp_path: Path
+) -> None:
     assert change[0] in ARM
-    found, right = parse_urdf(ARM.replace(*change), "r.urdf"), parse_urdf(ARM)
+    (tmp_path / "r.urdf").write_text(ARM.replace(*change), encoding="utf-8")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found, right = rf.load(tmp_path / "r.urdf"), parse_urdf(ARM)
     assert remark in report(found)
+    if "says the same" not in remark:
+        assert remark in str(caught[0].message)
+        doubts = [
+            x.message for x in found.check() if (x.level, x.code) == ("warning", "file-doubt")
+        ]
+        assert any(remark in doubt for doubt in doubts)
     assert found.skeleton == right.skeleton
     assert (found.joint("shoulder").limits == ()) == ("no limits" in remark)
 
@@ -524,15 +539,24 @@ def test_macros_are_expanded(name: str, tmp_path: Path) -> None:
         rf.load(path)
 
 
-def test_a_left_over_macro_tag_gets_the_right_advice(tmp_path: Path) -> None:
-    (tmp_path / "arm.urdf").write_text('<robot name="r"><xacro:property name="x"/></robot>')
+def test_a_left_over_macro_call_gets_the_right_advice(tmp_path: Path) -> None:
+    (tmp_path / "arm.urdf").write_text('<robot name="r"><xacro:body name="x"/></robot>')
     with pytest.raises(rf.ModelError, match="declare xmlns:xacro="):
         rf.load(tmp_path / "arm.urdf")
 
 
+def test_expressions_alone_are_expanded(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text(ARM.replace('value="2.5"', 'value="${5/2}"'), encoding="utf-8")
+    assert rf.load(path).mass == parse_urdf(ARM).mass
+
+
 def test_without_xacro_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "arm.urdf"
-    path.write_text(XACRO, encoding="utf-8")
     monkeypatch.setattr("ramify.files.xacro_files.find_spec", lambda name: None)
-    with pytest.raises(rf.ModelError, match=r"pip install 'ramify\[xacro\]'.* or expand it first"):
-        rf.load(path)
+    for text in (XACRO, ARM.replace('rpy="0.3', 'rpy="${pi/2}')):
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(
+            rf.ModelError, match=r"pip install 'ramify\[xacro\]'.* or expand it first"
+        ):
+            rf.load(path)

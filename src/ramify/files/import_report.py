@@ -49,23 +49,28 @@ class ImportReport:
     file: str
     entries: list[Remark] = field(default_factory=list)
 
-    def ignored(self, where: str, message: str, moves: bool = False) -> None:
-        """The file says something that the model does not have; ``moves``: it changes the
-        motion.
+    def ignored(self, where: str, message: str, moves: bool = False, doubt: bool = False) -> None:
+        """The file says something that the model does not have; ``moves``: it changes the motion;
+        ``doubt``: it is probably wrong.
         """
-        self.entries.append(Remark("ignored", where, message, moves))
+        self.entries.append(Remark("ignored", where, message, moves, doubt))
 
     def warn(self) -> None:
-        """Warn, in one line, of all that was left out and changes the motion."""
-        left = [f"{entry.where}: {entry.message}" for entry in self.entries if entry.moves]
-        if left:
-            more = f" and {len(left) - 3} more" if len(left) > 3 else ""
-            warnings.warn(
-                f"{self.file}: left out, which changes the motion: {'; '.join(left[:3])}{more} "
-                '(see metadata["report"])',
-                UserWarning,
-                stacklevel=2,
-            )
+        """Warn, in one line each, of all that was left out and changes the motion, and of all that
+        is probably wrong in the file.
+        """
+        for what, found in (
+            ("left out, which changes the motion", [x for x in self.entries if x.moves]),
+            ("check the file", [x for x in self.entries if x.doubt and not x.moves]),
+        ):
+            listed = "; ".join(f"{entry.where}: {entry.message}" for entry in found[:3])
+            more = f" and {len(found) - 3} more" if len(found) > 3 else ""
+            if found:
+                warnings.warn(
+                    f'{self.file}: {what}: {listed}{more} (see metadata["report"])',
+                    UserWarning,
+                    stacklevel=2,
+                )
 
     def assumed(self, where: str, message: str) -> None:
         """The file does not say something that the model needs."""

@@ -90,7 +90,9 @@ def read_sdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     base: "fixed", "free" or "free_euler" instead. What was ignored or assumed is in
     ``model.metadata["report"]``. Raises ModelError with a line for every mistake found.
     """
-    return parse_sdf(read_bytes(path, MAX_BYTES), os.fspath(path), base)
+    robot = parse_sdf(read_bytes(path, MAX_BYTES), os.fspath(path), base)
+    robot.metadata["report"].warn()
+    return robot
 
 
 def parse_sdf(data: bytes | str, file: str = "robot.sdf", base: str | None = None) -> Robot:
@@ -99,7 +101,7 @@ def parse_sdf(data: bytes | str, file: str = "robot.sdf", base: str | None = Non
         raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}")
     report = ImportReport(file)
     data = data.encode() if isinstance(data, str) else data
-    root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text))
+    root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text, doubt=True))
     return _SdfReader(root, file, report).robot(base)
 
 
@@ -350,7 +352,10 @@ class _SdfReader:
         )
         if low > high:
             self.report.ignored(
-                who, f"lower limit {low:g} exceeds upper limit {high:g}, so the joint has no limits"
+                who,
+                f"lower limit {low:g} exceeds upper limit {high:g}, so the joint has no limits; "
+                "swap them",
+                doubt=True,
             )
             return ()
         low, high = low if low > -UNLIMITED else -math.inf, high if high < UNLIMITED else math.inf

@@ -30,7 +30,7 @@ from ramify.files.import_report import ImportReport
 from ramify.files.link_reader import dust
 from ramify.files.urdf_machine import joint_elements
 from ramify.files.urdf_values import UrdfValues, inside, shown, some
-from ramify.files.xacro_files import expanded, first_macro
+from ramify.files.xacro_files import expanded, leftover, macro_name, unexpanded
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build
 from ramify.model.frame import Frame
@@ -105,9 +105,12 @@ def read_urdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     """
     file = os.fspath(path)
     data = read_bytes(path, MAX_BYTES)
-    if b"xacro" in data and first_macro(parse_xml(data, file, lambda line, text: None)) is not None:
+    if (b"xacro" in data or b"${" in data) and unexpanded(
+        parse_xml(data, file, lambda line, text: None)
+    ):
         data = expanded(path)
     model = parse_urdf(data, file, base or "fixed")
+    model.metadata["report"].warn()
     return replace(
         model, metadata={**model.metadata, "folder": os.path.dirname(os.path.abspath(path))}
     )  # for meshes, when drawn
@@ -123,7 +126,7 @@ def parse_urdf(data: bytes | str, file: str = "robot.urdf", base: str = "fixed")
             f"{file}: {len(data) / 1e6:.1f} MB; a URDF file has at most {MAX_BYTES / 1e6:.1f} MB"
         )
     report = ImportReport(file)
-    root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text))
+    root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text, doubt=True))
     return _UrdfReader(root, file, report).model(base)
 
 
@@ -201,14 +204,19 @@ class _UrdfReader:
         if len(self.root) > 4 * MAX_LINKS:
             self.wrong_at(line, f"{len(self.root)} elements; a robot has at most {MAX_LINKS} links")
         self.mistakes.raise_if_any()
-        macro = first_macro(self.root)
-        if macro is not None:
-            name = re.split("[:}]", str(macro.tag))[-1][:60]
+        if macro := unexpanded(self.root):
             self.wrong(
-                macro,
-                f"<xacro:{name}>: expand this xacro file first (xacro robot.xacro > robot.urdf)",
+                macro[0],
+                f"{macro[1]}: expand this xacro file first (xacro robot.xacro > robot.urdf)",
             )
             self.mistakes.raise_if_any()
+        left = leftover(self.root)
+        if left is not None:
+            self.report.note(
+                f"line {left.sourceline}",
+                f"<xacro:{macro_name(left)[:60]}>: what xacro left over is not read",
+                doubt=True,
+            )
         if (name := self.root.get("name")) and not is_name(name):
             self.wrong_at(line, f"the robot is named {shown(name)}; {NAME}")
         elif not name:
@@ -398,6 +406,7 @@ class _UrdfReader:
                 who,
                 f"mimic of {master[:60]!r}: only a joint of one degree of freedom can follow "
                 "another",
+                moves=joint.dof > 0,
             )
         else:
             self.mimics.append((joint.name, master, ratio, offset))
@@ -411,6 +420,7 @@ class _UrdfReader:
                 self.report.ignored(
                     f"joint {joint!r}",
                     f"mimic of {master[:60]!r}, which is no joint of one degree of freedom",
+                    moves=True,
                 )
                 continue
             found.append(
@@ -464,6 +474,7 @@ class _UrdfReader:
                 f"{who}, line {element.sourceline}",
                 f"lower limit {low:g} exceeds upper limit {high:g}, so the joint has no limits; "
                 f"{remedy}",
+                doubt=True,
             )
             return ()
         if missing:

@@ -83,7 +83,7 @@ class UrdfValues:
         words = given.split() if len(given) <= _LONGEST * count else [given]
         if len(words) != count:
             need = "one number" if count == 1 else f"{count} numbers with blanks between them"
-            self.note(element, f"{who}: {what}={shown(given)} must be {need}")
+            self.note(element, f"{who}: {what}={shown(given)} must be {need}{_advice(given)}")
             return otherwise
         found = [self._number(element, what, word, who, endless) for word in words]
         return tuple(x for x in found if x is not None) if None not in found else otherwise
@@ -101,7 +101,7 @@ class UrdfValues:
             )
             self.note(
                 element,
-                f"{who}: {what}: {shown(word)} {why}; write it like -0.5 or 1e-3",
+                f"{who}: {what}: {shown(word)} {why}; write it like -0.5 or 1e-3{_advice(word)}",
             )
             return None
         value = float(word)
@@ -137,6 +137,14 @@ class UrdfValues:
                 doubt=True,
             )
         return Frame(from_rpy(*rpy) if any(rpy) else np.eye(3), np.array(xyz))
+
+
+def _advice(given: str) -> str:
+    return (
+        "; this is an expression of xacro: expand the file first (xacro robot.xacro > robot.urdf)"
+        if re.search(r"\$[({]", given)
+        else ""
+    )
 
 
 def shown(text: str) -> str:

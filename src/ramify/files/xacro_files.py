@@ -8,20 +8,40 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
+from typing import Final
 
 from lxml import etree
 
 from ramify.core.errors import ModelError
+from ramify.core.messages import shown
+
+_SILENT: Final = ("property", "arg", "macro")
+"""Elements of xacro that leave nothing behind by themselves."""
 
 
-def first_macro(root: etree._Element) -> etree._Element | None:
-    """The first element of xacro in a document."""
-    return next((e for e in root.iter(etree.Element) if _is_macro(str(e.tag))), None)
+def unexpanded(root: etree._Element) -> tuple[etree._Element, str] | None:
+    """The first element that xacro has to replace, and what of it: its tag, or an attribute with an
+    expression ``${…}``.
+    """
+    for element in root.iter(etree.Element):
+        name = macro_name(element)
+        if name and name not in _SILENT:
+            return element, f"<xacro:{name[:60]}>"
+        for key, value in element.attrib.items():
+            if not name and "${" in value:
+                return element, f"<{element.tag}> {key}={shown(value)}"
+    return None
 
 
-def _is_macro(tag: str) -> bool:
-    space, brace, _ = tag.rpartition("}")
-    return "xacro" in space if brace else tag.startswith("xacro:")
+def leftover(root: etree._Element) -> etree._Element | None:
+    """The first element of xacro, which may be one that leaves nothing behind."""
+    return next((e for e in root.iter(etree.Element) if macro_name(e)), None)
+
+
+def macro_name(element: etree._Element) -> str:
+    """The name of an element of xacro without its prefix; "" for any other element."""
+    space, _, name = str(element.tag).replace("}", ":").rpartition(":")
+    return name if "xacro" in space else ""
 
 
 def expanded(path: str | os.PathLike[str]) -> bytes:
