@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ import pytest
 SRC = Path(__file__).resolve().parent.parent / "src"
 PACKAGE = SRC / "ramify"
 FILES = sorted(PACKAGE.rglob("*.py"))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 LAYERS = (
     {"core"},
@@ -40,6 +40,11 @@ TOP = {"", "__main__"}
 """``ramify`` itself, which only resolves public names, and ``python -m ramify``."""
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 @dataclass(frozen=True)
 class Import:
     """An import of one of our modules: by which package and file, of what, on which line."""
@@ -62,8 +67,7 @@ def imports_of(path: Path) -> Iterator[Import]:
     """All imports of a file, those inside functions and under TYPE_CHECKING too."""
     relative = path.relative_to(SRC).with_suffix("").parts
     by = relative[1] if len(relative) > 2 else relative[1].removeprefix("__init__")
-    tree = TREES.get(path) or ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(path)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -76,7 +80,10 @@ def imports_of(path: Path) -> Iterator[Import]:
                 yield Import(by, path, node.lineno, name)
 
 
-IMPORTS = [item for path in FILES for item in imports_of(path)]
+@cache
+def imports() -> list[Import]:
+    """All imports of the package."""
+    return [item for path in FILES for item in imports_of(path)]
 
 
 def broken(rule: Iterator[Import]) -> str:
@@ -110,7 +117,7 @@ def test_imports_of_every_kind_are_seen(tmp_path: Path) -> None:
 def test_packages_use_only_lower_layers() -> None:
     assert not broken(
         i
-        for i in IMPORTS
+        for i in imports()
         if i.by not in TOP and i.package not in {i.by, ""} and LEVEL[i.package] >= LEVEL[i.by]
     )
 
@@ -119,7 +126,7 @@ def test_no_two_modules_need_each_other() -> None:
     """Inside a package, too: whoever reads a module need not read those that use it first."""
     names = {".".join(path.relative_to(SRC).with_suffix("").parts): path for path in FILES}
     needs: dict[str, set[str]] = {
-        module: {i.module for i in IMPORTS if i.path == path and i.module in names}
+        module: {i.module for i in imports() if i.path == path and i.module in names}
         for module, path in names.items()
     }
     while leaves := {module for module, used in needs.items() if not used}:
@@ -129,14 +136,14 @@ def test_no_two_modules_need_each_other() -> None:
 
 def test_nobody_asks_the_top() -> None:
     """``import ramify`` inside a package would make it depend on everything; the command line does."""
-    assert not broken(i for i in IMPORTS if i.by not in {*TOP, "cli"} and i.package == "")
+    assert not broken(i for i in imports() if i.by not in {*TOP, "cli"} and i.package == "")
 
 
 def test_one_name_one_thing() -> None:
     """A module's name says what is inside wherever it is read, and so does a type's."""
     named: dict[str, list[str]] = {}
     aliases: list[tuple[str, str]] = []
-    for path, tree in TREES.items():
+    for path, tree in zip(FILES, map(tree_of, FILES), strict=True):
         where = str(path.relative_to(SRC))
         if not path.stem.startswith("__"):
             named.setdefault(f"module {path.stem}", []).append(where)

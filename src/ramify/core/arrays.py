@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ctypes import addressof, c_char
+from math import isfinite
 from numbers import Real
 
 import numpy as np
@@ -11,10 +13,13 @@ from ramify.core.errors import RamifyError, StateError
 
 Array = NDArray[np.float64]
 """Real numbers, ``float64``."""
+_DOUBLE = np.dtype(np.float64)
 
 
 def real(name: str, value: object, error: type[RamifyError] = StateError) -> Array:
     """An array of real numbers, not all of which need be finite; ``error`` for any other."""
+    if type(value) is np.ndarray and value.dtype is _DOUBLE:
+        return value
     refuse_masked(name, value, error)
     try:
         raw = np.asarray(value)
@@ -42,16 +47,29 @@ def _masked(value: object) -> bool:
     return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
 
 
+def finite(a: Array) -> bool:
+    """Whether all entries are finite numbers."""
+    return isfinite(np.vdot(a, a)) or bool(np.isfinite(a).all())
+
+
 def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:
     """An array (..., size) of finite real numbers; StateError names what is wrong with it."""
     a = real(name, value)
     if a.shape[-1:] != (size,):
         raise StateError(f"{name} has shape {a.shape}; {whose!r} needs (..., {size})")
-    if not np.isfinite(a).all():
+    if not finite(a):
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(a))[0])
         where = f" of state {place[0] if len(place) == 2 else place[:-1]}" if len(place) > 1 else ""
         raise StateError(f"{name}[{place[-1]}]{where} is {a[place]}; it must be finite")
     return a
+
+
+def address(a: Array) -> int:
+    """Where the numbers of a contiguous array begin; the short way is five times as fast."""
+    try:
+        return addressof(c_char.from_buffer(a))
+    except (TypeError, ValueError):  # read-only, or empty
+        return a.ctypes.data
 
 
 def together(**leads: tuple[int, ...]) -> tuple[int, ...]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
 from numbers import Real
 from operator import index
 from typing import Any, Literal
@@ -12,71 +12,24 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.guards import HUGE_ANGLE
 from ramify.codegen.stepper import Scheme
-from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.contact.step_limits import warn_of_long_steps
 from ramify.control.controller import Controller
-from ramify.control.function_controller import refuse_undriven
-from ramify.control.robot_text import RobotText
-from ramify.core.arrays import Array, real, together
-from ramify.core.errors import RamifyError, SimulationError, StateError
+from ramify.core.arrays import Array, together
+from ramify.core.errors import SimulationError, StateError
 from ramify.dynamics.parameters import packed
-from ramify.loops.stabilise import project_rows
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.robot import Robot
-from ramify.sim.closed_run import decided, refuse_contradiction, refuse_open, refuse_torn
+from ramify.sim.closed_run import refuse_contradiction, refuse_open
 from ramify.sim.field import Field
 from ramify.sim.gradient import DifferentiableSteps, Gradient, Sensitivity
 from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.limits_reached import warn_beyond_stops
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
-from ramify.sim.options import RUNAWAY
-from ramify.sim.rates import entry_name, placed, rates_of, sample
+from ramify.sim.rollout_states import RolloutStates, Status
 from ramify.sim.sensitivity import MEMORY, StepSequence
-from ramify.sim.singular_postures import Watch
-from ramify.sim.stepping import Stepper, stepper
-from ramify.sim.text_steps import text_step
 from ramify.sim.varied_field import known_parameters, varied_start
-
-Policy = Callable[[float, Array, Array], ArrayLike]
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A state that could not go on: its ``index`` in the batch, the time ``t`` in s at which it was
-    found, and the reason.
-    """
-
-    index: tuple[int, ...]
-    t: float
-    reason: str
-
-
-@dataclass(frozen=True)
-class Status:
-    """Which states of a rollout went on to the end: ``failed`` (...) is True for the others, which
-    ``failures`` lists.
-    """
-
-    failed: NDArray[np.bool_]
-    failures: tuple[Failure, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        """Whether all states went on to the end."""
-        return not self.failures
-
-    def __str__(self) -> str:
-        if self.ok:
-            return "finished"
-        first = self.failures[0]
-        where = first.index[0] if len(first.index) == 1 else first.index
-        return (
-            f"{len(self.failures)} of {self.failed.size} states failed; state {where} at "
-            f"t = {first.t:g} s: {first.reason}"
-        )
 
 
 @dataclass(frozen=True)
@@ -177,7 +130,7 @@ def rollout(
 
     Raises StateError or SimulationError naming what is wrong.
     """
-    auto = str(method).lower() == AUTO
+    auto = method == AUTO or str(method).lower() == AUTO
     scheme = scheme_of("rk4" if auto else method)
     steps = _whole("steps", steps, 0)
     every = 0 if every is None else _whole("every", every, 1)
@@ -221,7 +174,7 @@ def rollout(
         refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
         refuse_contradiction(equation, y[:1, : model.nq], t0 + steps * dt)
     table, strides = _table(model, tau, lead, len(y), steps)
-    work = _RolloutStates(equation, scheme, project, lead, steps, float(dt), float(t0), every)
+    work = RolloutStates(equation, scheme, project, lead, steps, float(dt), float(t0), every)
     work.advance(y, table, strides, policy)
     back = None
     if policy is None:
@@ -233,7 +186,7 @@ def rollout(
             ),
             lead, shape,
         )  # fmt: skip
-    return replace(work.result(on_failure), steps=back)
+    return Rollout(*work.answer(on_failure), steps=back)
 
 
 def _whole(name: str, value: object, least: int) -> int:
@@ -247,6 +200,8 @@ def _whole(name: str, value: object, least: int) -> int:
 
 
 def _check_time(name: str, value: object, positive: bool) -> None:
+    if type(value) is float and (0.0 if positive else -inf) < value < inf:
+        return
     real = isinstance(value, (Real, np.number)) and not isinstance(value, bool)
     if not (real and np.isfinite(value) and (not positive or value > 0.0)):  # type: ignore[call-overload, operator]
         raise SimulationError(
@@ -283,272 +238,3 @@ def _table(
         raise StateError(f"tau has shape {a.shape}; it must be {want}") from None
     flat = np.ascontiguousarray(full).reshape(states, steps, model.nv)
     return flat, (steps * model.nv, model.nv)
-
-
-class _RolloutStates:
-    """States on their way, and those that failed."""
-
-    def __init__(
-        self, equation: Field, scheme: Scheme, project: bool, lead: tuple[int, ...], steps: int,
-        dt: float, t0: float, every: int,
-    ) -> None:  # fmt: skip
-        self.field, self.scheme, self.project, self.lead = equation, scheme, project, lead
-        self.steps, self.dt, self.t0, self.every = steps, dt, t0, every
-        self.watch: Watch | None = None
-        self.failures: dict[int, tuple[float, str]] = {}
-
-    def advance(
-        self, y: Array, table: Array, strides: tuple[int, int], policy: Policy | None
-    ) -> None:
-        model = self.field.model
-        self.y, self.begin, self.strides = y, y, strides
-        self.table = table
-        samples = self.steps // self.every if self.every else 0
-        self.history = np.empty((len(y), samples, self.field.size))
-        if not (len(y) and self.steps):
-            return
-        if model.loops:
-            q = y[:, : model.nq]
-            self.watch = Watch(model, q, decided(self.field, q[0]), self.dt)
-        compiles = self.field.compiles and not self.field.sampled
-        steps = stepper(self.field, self.scheme, self.project) if compiles else None
-        if steps is None or policy is not None:
-            self._step_by_step(steps, policy)
-        elif self.watch is not None:
-            self._watched(steps, self.watch)
-        else:
-            self.y, flags = steps.run(
-                y, table, self.steps, self.dt, self.t0, strides=strides,
-                history=self.history, every=self.every,
-            )  # fmt: skip
-            if flags or self._runs_away(self.y):
-                self._mark(flags, steps)
-
-    # ---- ways to step ----
-
-    def _watched(self, steps: Stepper, watch: Watch) -> None:
-        """In stretches, with a look at the loops after each."""
-        of_q, of_v, _, _ = self.field.parts
-        done = 0
-        while done < self.steps:
-            count = min(watch.steps(self.y[:, of_v]), self.steps - done)
-            if self.every:
-                count = min(count, self.every - done % self.every)
-            forces = self.table[..., done:, :] if self.strides[1] else self.table
-            time = self.t0 + done * self.dt
-            self.y, flags = steps.run(self.y, forces, count, self.dt, time, strides=self.strides)
-            done += count
-            if flags or self._runs_away(self.y):
-                self._note(self.t0 + done * self.dt, flags)
-            watch.look(self.y[:, of_q])
-            self._record(done)
-
-    def _step_by_step(self, steps: Stepper | None, policy: Policy | None) -> None:
-        """With Python between the steps: for functions, sampled controllers, very large robots."""
-        field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
-        rate = field.control.rate_hz if field.control is not None else None
-        held, due = np.zeros((len(self.y), model.nv)), self.t0
-        table, (by_state, by_step) = self.table.reshape(-1), self.strides
-        look = 0 if self.watch is None else self.watch.steps(self.y[:, of_v])
-        driven = RobotText(model).driven().v if policy is not None else ()
-        for step in range(self.steps):
-            t = self.t0 + step * self.dt
-            begin = np.arange(len(self.y)) * by_state + step * by_step
-            u = table[begin[:, None] + np.arange(model.nv)]
-            if policy is not None:
-                u = u + self._asked(policy, t, driven)
-            if rate is not None and t >= due - 1e-9 / rate:
-                held, due = sample(field, t, self.y), due + 1.0 / rate
-                u = u + held
-            elif rate is not None:
-                u = u + held
-            flags = 0
-            if steps is not None:
-                self.y, flags = steps.run(self.y, u, 1, self.dt, t, strides=(model.nv, 0))
-            else:
-                self.y = self._in_python(t, u)
-            if flags or self._runs_away(self.y):
-                self._note(t + self.dt, flags)
-            if self.watch is not None and step + 1 in (look, self.steps):
-                self.watch.look(self.y[:, of_q])
-                look = step + 1 + self.watch.steps(self.y[:, of_v])
-            self._record(step + 1)
-
-    def _asked(self, policy: Policy, t: float, driven: tuple[int, ...]) -> Array:
-        """The forces (states, nv) of a function of the whole batch."""
-        field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
-        q, v = (
-            self.y[:, part].reshape(*self.lead, part.stop - part.start) for part in (of_q, of_v)
-        )
-        name = getattr(policy, "__qualname__", type(policy).__qualname__)
-        try:
-            found = real(f"what {name} gives", policy(t, q, v))
-        except RamifyError as error:
-            raise SimulationError(f"{error} (at t = {t:g} s)") from error
-        except Exception as error:
-            raise SimulationError(
-                f"the controller raised {error!r} at t = {t:g} s; it is called with the whole "
-                f"batch, q {q.shape} and v {v.shape}; rf.control.Function({name}) calls it state "
-                "by state"
-            ) from error
-        if found.shape in ((*self.lead, model.nv), (model.nv,)):
-            refuse_undriven(name, found, model, driven)
-            tau = np.broadcast_to(found, (*self.lead, model.nv)).reshape(-1, model.nv)
-        elif found.shape in ((*self.lead, len(driven)), (len(driven),)):
-            tau = np.zeros((len(self.y), model.nv))
-            tau[:, list(driven)] = found.reshape(-1, len(driven))
-        else:
-            sizes = dict.fromkeys((model.nv, len(driven)))
-            wanted = " or ".join(str((*self.lead, n)) for n in sizes)
-            raise SimulationError(
-                f"{name} gives forces of shape {found.shape} at t = {t:g} s; it must give {wanted}"
-            )
-        bad = np.argwhere(~np.isfinite(tau))
-        alive = [(i, j) for i, j in bad.tolist() if i not in self.failures]
-        if alive:
-            i, j = alive[0]
-            raise SimulationError(
-                f"the controller gave {tau[i, j]} for {model.velocities[j]!r} at t = {t:g} s "
-                f"(state {i})"
-            )
-        return tau
-
-    def _in_python(self, t: float, u: Array) -> Array:
-        field, model = self.field, self.field.model
-        of_q, of_v, _, _ = field.parts
-        moved = text_step(
-            field, self.scheme, lambda now, at: rates_of(field, now, at, u), t, self.y, u, self.dt
-        )
-        if self.project:
-            moved[:, of_q], moved[:, of_v] = project_rows(model, moved[:, of_q], moved[:, of_v])
-        return moved
-
-    def _record(self, done: int) -> None:
-        if self.every and done % self.every == 0:
-            self.history[:, done // self.every - 1] = self.y
-
-    # ---- states that fail ----
-
-    def _runs_away(self, y: Array) -> bool:
-        """Whether some state is not finite, or moves faster than any machine."""
-        if np.abs(y).max(initial=0.0) < RUNAWAY:  # False for NaN
-            return False
-        fast = np.abs(y[:, self.field.parts[1]]) < RUNAWAY
-        return not (fast.all() and np.isfinite(y[:, self.field.parts[0]]).all())
-
-    def _failing(self, y: Array) -> dict[int, str]:
-        """Rows that are not finite or run away, or have an angle beyond the range of the kernels,
-        and why.
-        """
-        out: dict[int, str] = {}
-        for i in np.flatnonzero(~np.isfinite(y).all(axis=1)).tolist():
-            place = int(np.flatnonzero(~np.isfinite(y[i]))[0])
-            out[i] = f"{entry_name(self.field, place)!r} grows beyond all bounds"
-        model, v = self.field.model, np.abs(y[:, self.field.parts[1]])
-        for i in np.flatnonzero((v >= RUNAWAY).any(axis=1)).tolist():
-            name = model.velocities[int(np.argmax(v[i]))]
-            out.setdefault(i, f"the motion runs away: the rate of {name!r} exceeds {RUNAWAY:g}")
-        steps = [step for joint in model.joints for step in joint.steps]
-        where = zip(model.layout.plain_q, model.layout.plain_v, strict=True)
-        angles = [i for i, j in where if steps[j].rho]
-        q = np.abs(y[:, angles])
-        for i in np.flatnonzero((q > ANGLE_LIMIT * (1.0 - 1e-6)).any(axis=1)).tolist():
-            name = model.coordinates[angles[int(np.argmax(q[i]))]]
-            out.setdefault(i, f"{name!r} leaves the range of a million radians")
-        return out
-
-    def _note(self, t: float, flags: int) -> None:
-        """Mark the states that fail now; they stay NaN."""
-        found = self._failing(self.y)
-        self._refuse_unknown(found, flags)
-        for i, reason in found.items():
-            self.failures.setdefault(i, (t, reason))
-        self.y[list(self.failures)] = np.nan
-
-    @staticmethod
-    def _refuse_unknown(found: Mapping[int, str], flags: int) -> None:
-        if flags & HUGE_ANGLE and not found:
-            raise SimulationError(
-                "an angle of the controller or its motion leaves the range of a million radians: "
-                "take it modulo 2 pi, or give a smaller dt"
-            )
-
-    def _mark(self, flags: int, steps: Stepper) -> None:
-        """After all steps: find when each failing state failed, by going its way again."""
-        found = self._failing(self.y)
-        self._refuse_unknown(found, flags)
-        for i in found:
-            done, reason = self._first_bad(i, steps)
-            self.failures[i] = self.t0 + done * self.dt, reason
-            self.y[i] = np.nan
-            if self.every:
-                self.history[i, max(done - 1, 0) // self.every :] = np.nan
-
-    def _first_bad(self, i: int, steps: Stepper) -> tuple[int, str]:
-        """The step after which state i fails, and why, in stretches of ever fewer steps."""
-        y, done, left = self.begin[i : i + 1], 0, self.steps
-        table, (by_state, by_step) = self.table.reshape(-1), self.strides
-        while left > 0:
-            stride = max(1, left // 64)
-            history = np.empty((1, left // stride, self.field.size))
-            steps.run(
-                y, table[i * by_state + done * by_step :], left // stride * stride, self.dt,
-                self.t0 + done * self.dt, strides=(0, by_step), history=history, every=stride,
-            )  # fmt: skip
-            rows = history[0]
-            found = self._failing(rows)
-            first = min(found, default=len(rows))
-            if found and stride == 1:
-                return done + first + 1, found[first]
-            if first:
-                y = rows[first - 1 : first].copy()
-            done += first * stride
-            left = stride if found else left - len(rows) * stride
-        return self.steps, "it grows beyond all bounds"
-
-    # ---- result ----
-
-    def result(self, on_failure: str) -> Rollout:
-        model, field = self.field.model, self.field
-        status = self._status(on_failure)
-        if model.loops:
-            fine = ~status.failed.reshape(-1)
-            y = self.y[fine]
-            refuse_torn(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
-        singular = None if self.watch is None else self.watch.met.reshape(self.lead)
-        if self.watch is not None:
-            self.watch.warn()
-        of_q, of_v, _, _ = field.parts
-        rows, t = self.y, np.array([self.t0 + self.steps * self.dt])
-        if self.every:
-            rows = self.history
-            t = self.t0 + self.dt * self.every * np.arange(1.0, rows.shape[1] + 1.0)
-            rows = placed(field, t, rows.reshape(*self.lead, *rows.shape[1:]))
-        else:
-            rows = placed(field, t[0], rows.reshape(*self.lead, field.size))
-        return Rollout(t, rows[..., of_q], rows[..., of_v], singular, status)
-
-    def _status(self, on_failure: str) -> Status:
-        failed = np.zeros(len(self.y), dtype=bool)
-        failed[list(self.failures)] = True
-        if not self.failures:
-            return Status(failed.reshape(self.lead))
-        status = Status(
-            failed.reshape(self.lead),
-            tuple(
-                Failure(tuple(int(k) for k in np.unravel_index(i, self.lead or (1,)))
-                        if self.lead else (), t, reason)
-                for i, (t, reason) in sorted(self.failures.items())
-            ),
-        )  # fmt: skip
-        if failed.all() or on_failure == "raise":
-            raise SimulationError(f"{status}; a smaller dt may help")
-        warnings.warn(
-            f"{status}; their rows are NaN from there on, see Rollout.status; a smaller dt may "
-            "help",
-            RuntimeWarning,
-            stacklevel=4,
-        )
-        return status

@@ -13,7 +13,7 @@ from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.stepper import Scheme, StateLayout, scratch_doubles, stepper_ir
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.threads import in_parallel, threads
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, address
 from ramify.model.configuration import coordinate_rates
 from ramify.sim.field import Stepped
 from ramify.sim.integrator import slack
@@ -25,6 +25,17 @@ class _Stepping(ctypes.Structure):
         *((name, ctypes.c_int64) for name in ("steps", "every", "samples", "by_state", "by_step")),
         *((name, ctypes.c_double) for name in ("t0", "dt", "slack")),
     )
+
+
+class _Memory:
+    """What a thread hands to the steps: addresses of inputs and outputs, and its own memory, on a
+    64-byte boundary.
+    """
+
+    def __init__(self, doubles: int) -> None:
+        self.inputs, self.outputs = (ctypes.c_void_p * 2)(), (ctypes.c_void_p * 2)()
+        self._memory = np.empty(doubles + 8)
+        self.scratch = (self._memory.ctypes.data + 63) // 64 * 64
 
 
 class Stepper:
@@ -83,16 +94,15 @@ class Stepper:
         )
         return "\n".join([*sorted(needed), body, ""])
 
-    def _scratch(self, width: int) -> int:
-        """Address of memory of this thread, on a 64-byte boundary."""
-        size = scratch_doubles(self.layout, self.scheme, width) + 8
-        known: dict[int, tuple[Array, int]] | None = getattr(self._local, "memory", None)
+    def _own(self, width: int) -> _Memory:
+        """Memory of this thread."""
+        known: dict[int, _Memory] | None = getattr(self._local, "memory", None)
         if known is None:
             known = self._local.memory = {}
-        if width not in known:
-            memory = np.empty(size)
-            known[width] = memory, (memory.ctypes.data + 63) // 64 * 64
-        return known[width][1]
+        found = known.get(width)
+        if found is None:
+            found = known[width] = _Memory(scratch_doubles(self.layout, self.scheme, width))
+        return found
 
     def run(
         self,
@@ -116,21 +126,19 @@ class Stepper:
         last = np.empty_like(y)
         samples = 0 if history is None else history.shape[1]
         run = _Stepping(steps, every, samples, *strides, t0, dt, slack(t0, t0 + steps * dt))
-        begin, forces, end = y.ctypes.data, table.ctypes.data, last.ctypes.data
-        rows = 0 if history is None else history.ctypes.data
+        begin, forces, end = address(y), address(table), address(last)
+        rows = address(history) if samples else 0
         settings, wide = ctypes.addressof(run), host().width
 
         def part(start: int, stop: int) -> int:
             width = wide if stop - start >= wide else 1
-            inputs = (ctypes.c_void_p * 2)(
-                begin + 8 * size * start, forces + 8 * strides[0] * start
-            )
-            outputs = (ctypes.c_void_p * 2)(
-                end + 8 * size * start, rows + 8 * samples * size * start
-            )
-            return int(
-                self._function(width)(stop - start, inputs, outputs, settings, self._scratch(width))
-            )
+            own = self._own(width)
+            own.inputs[0] = begin + 8 * size * start
+            own.inputs[1] = forces + 8 * strides[0] * start
+            own.outputs[0] = end + 8 * size * start
+            own.outputs[1] = rows + 8 * samples * size * start
+            function = self._function(width)
+            return int(function(stop - start, own.inputs, own.outputs, settings, own.scratch))
 
         parts = 1 if states < 128 else min(threads(), states // 64)
         return last, in_parallel(part, states, parts)[0]
