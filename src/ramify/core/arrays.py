@@ -67,7 +67,7 @@ def numbers(name: str, value: ArrayLike, size: int, whose: str) -> Array:
 def address(a: Array) -> int:
     """Where the numbers of a contiguous array begin; the short way is five times as fast."""
     try:
-        return addressof(c_char.from_buffer(a))
+        return addressof(c_char.from_buffer(a))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # read-only, or empty
         return a.ctypes.data
 
