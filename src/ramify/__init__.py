@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ramify.codegen.threads import threads
     from ramify.files.load import robots
     from ramify.fmi import to_fmu
+    from ramify.interop.c_export import to_c
     from ramify.model.edits import (
         with_contact_points,
         with_gravity,
@@ -62,6 +63,7 @@ _LAZY = {
     "Study": "ramify.studies.study",
     "study": "ramify.studies.study",
     "threads": "ramify.codegen.threads",
+    "to_c": "ramify.interop.c_export",
     "to_fmu": "ramify.fmi",
     "with_contact_points": "ramify.model.edits",
     "with_gravity": "ramify.model.edits",
@@ -79,7 +81,7 @@ __all__ = [
     "differential_ik", "euler_joint", "euler_joints", "formulations", "from_dh", "ik", "linearize",
     "load", "motion",
     "parameters", "robots", "rollout", "scenario", "scenarios", "simulate", "study", "threads",
-    "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked", "with_loop",
+    "to_c", "to_fmu", "view", "with_contact_points", "with_gravity", "with_locked", "with_loop",
     "with_payload", "with_tool",
 ]  # fmt: skip
 

@@ -19,8 +19,8 @@ EXAMPLES: Final = {
     ),
     "export": (
         "export kuka_kr5 --out robots",
-        "export kuka_kr5 --format c --algorithm forward_dynamics",
-        "export quadruped --format c --ground firm --step implicit_euler",
+        "export kuka_kr5 --format c --algorithm forward_dynamics --derivatives --dtype float",
+        "export quadruped --format c --scenario quadruped_fall --step implicit_euler",
         "export quadruped --format fmu --scenario quadruped_fall --out units",
     ),
     "fd": ("fd planar_3r --q 0.1 0.2 0.3 --tau 1 0 0", "fd four_bar --json"),

@@ -28,24 +28,46 @@ def export(
     ] = "yaml",
     algorithm: Annotated[
         list[str] | None,
-        Parameter(consume_multiple=True, negative="", help="Algorithms to write as C."),
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="With C: algorithms; also acceleration (of the whole machine), passive_forces, "
+            "actuator_forces.",
+        ),
     ] = None,
     ground: Annotated[
         str | None,
         Parameter(
-            help="A word or mapping. With C: also contact_forces and contact_dynamics; with fmu: "
-            "what the machine stands on."
+            help="A word or mapping: what the machine stands on. With C also contact_forces and "
+            "contact_dynamics."
         ),
     ] = None,
     scenario: Annotated[
         str | None,
-        Parameter(help="With fmu: take controller, ground, damping and start from a scenario."),
+        Parameter(
+            help="Take controller, ground and damping (with fmu also the start) from a scenario. "
+            "With C the controller's law is written as control."
+        ),
     ] = None,
-    fmi: Annotated[Literal["2.0", "3.0"], Parameter(help="With fmu: the version of FMI.")] = "3.0",
     frame: Annotated[
         list[str] | None,
-        Parameter(consume_multiple=True, negative="", help="With fmu: poses that are outputs."),
+        Parameter(
+            consume_multiple=True,
+            negative="",
+            help="Links and frames: with C pose and jacobian of each; with fmu poses that are "
+            "outputs.",
+        ),
     ] = None,
+    step: Annotated[
+        str | None, Parameter(help="With C: also a step of the machine by this fixed-step method.")
+    ] = None,
+    derivatives: Annotated[
+        bool, Parameter(negative="", help="With C: also all derivatives of each function.")
+    ] = False,
+    dtype: Annotated[
+        Literal["double", "float"], Parameter(help="With C: the type of all numbers.")
+    ] = "double",
+    fmi: Annotated[Literal["2.0", "3.0"], Parameter(help="With fmu: the version of FMI.")] = "3.0",
     platform: Annotated[
         list[str] | None,
         Parameter(
@@ -54,64 +76,50 @@ def export(
             help="With fmu: compile for these, such as x86_64-windows; by default for this one.",
         ),
     ] = None,
-    step: Annotated[
-        str | None,
-        Parameter(help="With C: also a step of this fixed-step method, on the ground if given."),
-    ] = None,
     out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("."),
     force: Annotated[bool, Parameter(negative="", help="Replace files that exist.")] = False,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
-    """Write a robot as a YAML file, its algorithms as one C99 header and source file, or the whole
-    machine as a functional mock-up unit for Simulink, Modelica tools and others.
+    """Write a robot as a YAML file; algorithms, controller and steps as one C99 header and source
+    file; or the whole machine as a functional mock-up unit for Simulink, Modelica tools and others.
     """
+    for option, given, kinds in (
+        ("--ground", ground, ("c", "fmu")), ("--scenario", scenario, ("c", "fmu")),
+        ("--frame", frame, ("c", "fmu")), ("--platform", platform, ("fmu",)),
+        ("--algorithm", algorithm, ("c",)), ("--step", step, ("c",)),
+        ("--derivatives", derivatives, ("c",)), ("--dtype", dtype != "double", ("c",)),
+    ):  # fmt: skip
+        if given and format not in kinds:
+            raise SimulationError(f"{option} belongs to --format {' or '.join(kinds)}")
     m = load(robot, settings)
-    texts: dict[Path, str] = {}
+    parts = _machine(scenario, m) if scenario is not None else {}
+    if ground is not None:
+        parts["ground"] = ground
     if format == "fmu":
         target = out / f"{file_name(m)}.fmu"
         _refuse_present([target], force)
         out.mkdir(parents=True, exist_ok=True)
-        parts = _machine(scenario, m) if scenario is not None else {}
-        if ground is not None:
-            parts["ground"] = ground
         rf.to_fmu(m, target, version=fmi, frames=frame, platforms=platform or "auto", **parts)
         _say(m, [target], json)
         return
-    if format == "yaml" and ground is not None:
-        raise SimulationError("--ground belongs to --format c: a robot file has no ground")
-    if format != "c" and step is not None:
-        raise SimulationError("--step belongs to --format c")
     if format == "yaml":
         from ramify.files.robot_writer import to_yaml
 
-        texts[out / f"{file_name(m)}.yaml"] = to_yaml(m)
+        texts = {f"{file_name(m)}.yaml": to_yaml(m)}
     else:
-        from ramify.codegen.c99 import c_library, identifier
+        from ramify.interop.c_export import c_programs, c_texts
 
-        stem = identifier(m.name)
-        programs = [m.kernel(name).program for name in dict.fromkeys(algorithm or COUNTED[:2])]
-        if ground is not None:
-            from ramify.contact import kernel
-
-            programs += [
-                kernel(m, ground, "contact_forces").program,
-                kernel(m, ground, "contact_dynamics").program,
-            ]
-        if step is not None:
-            from ramify.interop.step_text import step_program
-            from ramify.sim.integrators import scheme_of
-            from ramify.sim.make_field import make_field
-
-            scheme = scheme_of(step)
-            field = make_field(m, ground=ground, implicit=scheme.implicit, counted=False)
-            programs.append(step_program(field, scheme))
-        header, source = c_library(programs, m.name, stem)
-        texts |= {out / f"{stem}.h": header, out / f"{stem}.c": source}
-    _refuse_present(list(texts), force)
+        for start in ("q0", "v0"):
+            parts.pop(start, None)
+        names = algorithm or COUNTED[:2]
+        programs = c_programs(m, names, frame or (), step=step, **parts)
+        texts = c_texts(m, programs, derivatives, dtype)
+    paths = [out / name for name in texts]
+    _refuse_present(paths, force)
     out.mkdir(parents=True, exist_ok=True)
-    write_together({path: [text.encode()] for path, text in texts.items()})
-    _say(m, list(texts), json)
+    write_together({out / name: [text.encode()] for name, text in texts.items()})
+    _say(m, paths, json)
 
 
 def _machine(scenario: str, m: Model) -> dict[str, Any]:

@@ -1,21 +1,29 @@
-"""C99 for traced programs: one header and one source per robot, no dependency but math.h."""
+"""C99 for traced programs: one header and one source per robot, no dependency but math.h, no memory
+but the stack.
+"""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Literal
 
 from ramify.core.lookup import LookupTable
 from ramify.trace.program import Program
 
+Real = Literal["double", "float"]
+"""The type of all numbers."""
+
 _C: Final = {
     "add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "neg": "-{0}",
-    "recip": "1.0 / {0}", "sqrt": "sqrt({0})",
-    "floor": "floor({0})", "sin": "sin({0})", "cos": "cos({0})", "atan2": "atan2({0}, {1})",
+    "recip": "1.0{f} / {0}", "sqrt": "sqrt{f}({0})",
+    "floor": "floor{f}({0})", "sin": "sin{f}({0})", "cos": "cos{f}({0})",
+    "atan2": "atan2{f}({0}, {1})",
     "lt": "{0} < {1}", "le": "{0} <= {1}", "select": "{0} ? {1} : {2}",
 }  # fmt: skip
+_SUFFIX: Final = {"double": "", "float": "f"}
+_LEAST, _MOST = 1.17549435e-38, 3.4028234e38  # of a normal float
 
 
 def identifier(text: str) -> str:
@@ -24,8 +32,14 @@ def identifier(text: str) -> str:
     return f"_{name}" if name[0].isdigit() else name
 
 
-def _text(x: float) -> str:
-    return repr(x) if x >= 0.0 else f"({x!r})"
+def _literal(x: float, real: Real) -> str:
+    """A number as C writes it; one outside the range of a float becomes its nearest but zero."""
+    if not math.isfinite(x):
+        return "HUGE_VALF" if real == "float" else "HUGE_VAL"
+    if real == "float" and x:
+        x = math.copysign(min(max(abs(x), _LEAST), _MOST), x)
+    text = f"{x!r}{_SUFFIX[real]}"
+    return text if x >= 0.0 else f"({text})"
 
 
 def _arguments(program: Program) -> tuple[list[str], list[str]]:
@@ -36,64 +50,85 @@ def _arguments(program: Program) -> tuple[list[str], list[str]]:
     return taken, [p.name if p.name not in taken else f"{p.name}_out" for p in program.outputs]
 
 
-def signature(program: Program, robot: str) -> str:
+def signature(program: Program, robot: str, real: Real = "double") -> str:
     """The C declaration of a program, without semicolon. Arrays are flat, matrices row by row."""
     inputs, outputs = _arguments(program)
     arguments = [
-        f"const double {name}[{p.size}]" for name, p in zip(inputs, program.inputs, strict=True)
+        f"const {real} {name}[{p.size}]" for name, p in zip(inputs, program.inputs, strict=True)
     ]
     arguments += [
-        f"double {name}[{p.size}]" for name, p in zip(outputs, program.outputs, strict=True)
+        f"{real} {name}[{p.size}]" for name, p in zip(outputs, program.outputs, strict=True)
     ]
     return f"void {identifier(robot)}_{identifier(program.name)}({', '.join(arguments)})"
 
 
-def c_function(program: Program, robot: str) -> str:
+def c_function(program: Program, robot: str, real: Real = "double") -> str:
     """One C function."""
-    graph = program.graph
+    graph, f = program.graph, _SUFFIX[real]
     inputs, outputs = _arguments(program)
     value: dict[int, str] = {}
     lines = [f"    (void){name};" for name in inputs]
     for node in program.order:
         op = graph.ops[node]
         if op == "const":
-            value[node] = _text(graph.payload[node])
+            value[node] = _literal(graph.payload[node], real)
         elif op == "symbol":
             port, position = graph.payload[node]
             value[node] = f"{inputs[port]}[{position}]"
         elif op == "lookup":
             value[node] = f"t{node}"
-            place, last = value[graph.args[node][0]], len(graph.payload[node]) - 1
-            within = f"{place} > 0.0 ? ({place} < {last}.0 ? {place} : {last}.0) : 0.0"
+            place, last = value[graph.args[node][0]], f"{len(graph.payload[node]) - 1}.0{f}"
+            within = f"{place} > 0.0{f} ? ({place} < {last} ? {place} : {last}) : 0.0{f}"
             name = _table_name(graph.payload[node])
-            lines.append(f"    const double t{node} = {name}[(long)({within})];")
+            lines.append(f"    const {real} t{node} = {name}[(long)({within})];")
         else:
             value[node] = f"t{node}"
-            kind = "int" if op in ("lt", "le") else "double"
+            kind = "int" if op in ("lt", "le") else real
             lines.append(
                 f"    const {kind} t{node} = "
-                f"{_C[op].format(*(value[arg] for arg in graph.args[node]))};"
+                f"{_C[op].format(*(value[arg] for arg in graph.args[node]), f=f)};"
             )
     for name, nodes in zip(outputs, program.results, strict=True):
         lines += [f"    {name}[{i}] = {value[node]};" for i, node in enumerate(nodes)]
-    return "\n".join([signature(program, robot), "{", *lines, "}"])
+    return "\n".join([signature(program, robot, real), "{", *lines, "}"])
 
 
-def c_library(programs: Sequence[Program], robot: str, name: str) -> tuple[str, str]:
-    """(header, source) of several functions of one robot; ``name`` is the files' stem."""
+def c_library(
+    programs: Sequence[Program],
+    robot: str,
+    name: str,
+    real: Real = "double",
+    about: Sequence[str] = (),
+    remarks: Sequence[Sequence[str]] = (),
+) -> tuple[str, str]:
+    """(header, source) of several functions of one robot; ``name`` is the files' stem. Of the
+    header's comments, ``about`` are the lines of the first, ``remarks`` those of each function.
+    """
     guard = f"{identifier(name).upper()}_H"
-    declarations = "\n".join(f"{signature(program, robot)};" for program in programs)
+    said = ["SI units, radians; arrays are flat, matrices row by row.", *about]
+    declarations: list[str] = []
+    for k, program in enumerate(programs):
+        declarations += ["", *(_comment(remarks[k]) if remarks else [])]
+        declarations.append(f"{signature(program, robot, real)};")
     header = "\n".join(
         [
-            f"#ifndef {guard}", f"#define {guard}", "", "#ifdef __cplusplus", 'extern "C" {',
-            "#endif", "",
-            "/* SI units, radians; arrays are flat, matrices row by row. */", declarations, "",
+            f"#ifndef {guard}", f"#define {guard}", "", *_comment(said), "",
+            "#ifdef __cplusplus", 'extern "C" {', "#endif", *declarations, "",
             "#ifdef __cplusplus", "}", "#endif", "", "#endif", "",
         ]
     )  # fmt: skip
-    functions = "\n\n".join(c_function(program, robot) for program in programs)
-    tables = "".join(f"{_c_table(table)}\n\n" for table in _tables(programs))
+    functions = "\n\n".join(c_function(program, robot, real) for program in programs)
+    tables = "".join(f"{_c_table(table, real)}\n\n" for table in _tables(programs))
     return header, f'#include "{name}.h"\n\n#include <math.h>\n\n{tables}{functions}\n'
+
+
+def _comment(lines: Sequence[str]) -> list[str]:
+    """A comment that no text in it can end."""
+    safe = ["".join(c if c.isprintable() else "?" for c in line) for line in lines]
+    safe = [line.replace("*/", "* /").replace("/*", "/ *").rstrip("\\") for line in safe]
+    if len(safe) == 1:
+        return [f"/* {safe[0]} */"]
+    return [f"/* {safe[0]}", *(f" * {line}".rstrip() for line in safe[1:]), " */"]
 
 
 def _tables(programs: Sequence[Program]) -> list[LookupTable]:
@@ -106,8 +141,8 @@ def _table_name(table: LookupTable) -> str:
     return f"table_{table.digest[:16]}"
 
 
-def _c_table(table: LookupTable) -> str:
-    finite = [repr(x) if math.isfinite(x) else "HUGE_VAL" for x in table.values.tolist()]
-    rows = [f"    {', '.join(finite[i : i + 8])}," for i in range(0, len(finite), 8)]
-    head = f"static const double {_table_name(table)}[{len(finite)}] = {{"
+def _c_table(table: LookupTable, real: Real) -> str:
+    entries = [_literal(x, real) for x in table.values.tolist()]
+    rows = [f"    {', '.join(entries[i : i + 8])}," for i in range(0, len(entries), 8)]
+    head = f"static const {real} {_table_name(table)}[{len(entries)}] = {{"
     return "\n".join([head, *rows, "};"])
