@@ -118,7 +118,7 @@ def c_programs(
             out.append(replace(program, name=f"{name}_{identifier(frame)}"))
     if ground is not None:
         for what in ("contact_forces", "contact_dynamics"):
-            out.append(contact_kernel(model, ground, what).program)  # type: ignore[arg-type]
+            out.append(contact_kernel(model, ground, what).program)
     if control is not None:
         out.append(_law(make_field(model, counted=False, **machine)))  # type: ignore[arg-type]
     if step is not None:
