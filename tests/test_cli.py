@@ -209,6 +209,9 @@ def test_inverse_dynamics_on_a_free_base(run: Run, tmp_path: Path) -> None:
     moved = good(run("id", "space_3_link", "--base", "moved", "--steps", 5, "--no-plot", "--json"))
     assert len(moved.json["coordinates"]) == 9
     assert moved.json["base"] == "moved"
+    (tmp_path / "alone.yaml").write_text(BALL.replace("joint: ball", "joint: free_euler"))
+    assert "no joint is driven" in run("id", "alone.yaml").err
+    assert good(run("id", "alone.yaml", "--base", "moved", "--steps", 5, "--no-plot")).out
 
 
 def test_robots_with_quaternions(run: Run, tmp_path: Path) -> None:

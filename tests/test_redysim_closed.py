@@ -13,6 +13,7 @@ from redysim_data import mat_bytes, numbers, published, variables
 
 import ramify as rf
 from ramify.cli import main
+from ramify.files.redysim.matlab_constants import hinges
 from ramify.files.redysim.reader import read_redysim
 from ramify.files.redysim.redysim_robot import OPEN, from_variables
 from ramify.files.robot_writer import to_yaml
@@ -68,17 +69,17 @@ end
 """
 
 
-def folder(path: Path, name: str, J: str = "", hinges: str = "", **more: Any) -> Path:
+def folder(path: Path, name: str, J: str = "", lines: str = "", **more: Any) -> Path:
     (path / "inputs.mat").write_bytes(mat_bytes(numbers(name) | more))
     if J:
         (path / "jacobian.m").write_text(J)
-    if hinges:
-        (path / "for_kine.m").write_text(HINGES.format(hinges))
+    if lines:
+        (path / "for_kine.m").write_text(HINGES.format(lines))
     return path / "inputs.mat"
 
 
 @pytest.mark.parametrize(
-    ("name", "J", "hinges", "twin", "parameters"),
+    ("name", "J", "lines", "twin", "parameters"),
     [
         ("fourbar_mechanism", BARS, "", "redysim_four_bar", {}),
         ("hoken_fourbar", BARS, "", "hoeken_four_bar", {}),
@@ -100,12 +101,12 @@ def folder(path: Path, name: str, J: str = "", hinges: str = "", **more: Any) ->
     ],
 )
 def test_closed_models_are_closed(
-    name: str, J: str, hinges: str, twin: str, parameters: dict[str, float], tmp_path: Path
+    name: str, J: str, lines: str, twin: str, parameters: dict[str, float], tmp_path: Path
 ) -> None:
     """J of the loops spans the rows of jacobian.m, and free fall accelerates as the built-in robot
     does.
     """
-    m = rf.load(folder(tmp_path, name, J, hinges))
+    m = rf.load(folder(tmp_path, name, J, lines))
     assert len(m.loops) == len(rf.load(twin).loops)
     q = m.assemble({"joint1": 0.0} if name == "fourbar_mechanism" else None).q
     assert m.degrees_of_freedom == variables(name)["dof"]
@@ -124,6 +125,49 @@ def test_loops_whose_hinges_nobody_tells_stay_open_with_a_warning(tmp_path: Path
     """With several loops, th does not tell which hinge is off: no mechanism is invented."""
     with pytest.warns(UserWarning, match=r"for_kine\.m, which says where link2.* is hinged"):
         m = rf.load(folder(tmp_path, "robotic_leg", LEG))
+    assert not m.loops
+
+
+LEG_HINGES = {1: (0.05, 0.0, 0.0), 3: (0.07, -0.03, 0.0)}
+FORMS = [
+    "so(:,2)=[0.05 0 0]; so(:,4)=[0.07,-0.03,0];",  # two statements, rows
+    "so(1,2)=0.05; so(1,4)=0.07; so(2,4)=-0.03;",
+    "so(1,2)=0.05; so(1:2,4)=[0.07; -0.03];",
+    "l=0.05; l2 = l + 0.02;\nso(:,2)=[l;0;0];\nso(:,4)=[l2; -0.03; ...\n 0];",
+    "so(:,2)=...\n[0.05;0;0]; so(:,4)=[0.07;-0.03;0]';",
+    "so=zeros(3,n); so(:,2)=[al(1)/al(1)/20;0;0]; h=[0.07;-0.03;0]; so(:,4)=h;",
+    "so(:,[2 4])=[0.05 0.07;0 -0.03;0 0];",
+    "so=[0 0.05 0 0.07;0 0 0 -0.03;0 0 0 0];",
+    "if nargin>2, l=0.05; else l=0.05; end\nif bt(4)==0\n so(:,4)=[0.07;-0.03;0]; so(:,2)=[l;0;0];\nend",
+]
+NOT_CONSTANT = [
+    ("so(:,2)=[q(1);0;0]; so(:,4)=[0.07;-0.03;0];", "so(:,2)=[q(1);0;0]"),
+    ("so(:,2)=[0.05;0;0]; so(:,4)=[0.07;-0.03;0];\nso(2,4)=sin(q(1));", "so(2,4)=sin(q(1))"),
+    ("l=0.05; l=q(1);\nso(:,2)=[l;0;0]; so(:,4)=[0.07;-0.03;0];", "so(:,2)=[l;0;0]"),
+    ("if q(1)>0\nl=0.05; else\nl=0.06; end\nso(:,2)=[l;0;0];", "so(:,2)=[l;0;0]"),
+    ("so(:,2)=[0.05;0;0];\nif q(1)>0\nso(:,2)=[0.06;0;0]; end", "so(:,2)=[0.06;0;0]"),
+    ("for k=[2 4]\nso(:,k)=[0.05;0;0]; end", "so(:,k)=[0.05;0;0]"),
+    ("[so, sc]=places(q);", "[so, sc]=places(q)"),
+    ("if nargin>2 so(:,2)=[0.05;0;0]; end", "if nargin>2 so(:,2)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("lines", FORMS)
+def test_hinges_in_every_form(lines: str) -> None:
+    """Constants however they are written: elements, rows, columns, variables, continued lines."""
+    known = {"n": np.array([[7.0]]), "al": np.full((7, 1), 0.3), "bt": np.zeros((7, 1))}
+    found, rest = hinges(HINGES.format(lines), known, [0, 1, 3], 7)
+    assert rest == []
+    rounded = {k: tuple(np.round(at, 15)) for k, at in found.items()}
+    assert rounded == {0: (0.0, 0.0, 0.0), **LEG_HINGES}
+    assert list(hinges(HINGES.format("so=zeros(3,n);"), known, [0, 1, 3], 7)[0]) == [0]  # no data
+
+
+@pytest.mark.parametrize(("lines", "named"), NOT_CONSTANT)
+def test_hinges_that_are_no_constants_are_named(lines: str, named: str, tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="hinges that are not constants"):
+        m = rf.load(folder(tmp_path, "robotic_leg", LEG, lines))
+    assert f"not a constant hinge: {named}" in str(m.metadata["report"])
     assert not m.loops
 
 
@@ -175,8 +219,12 @@ def test_a_closed_floating_robot_stays_open(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="rows of a floating base"):
         m = rf.load(folder(tmp_path, "floating_3_link", BARS, **more))
     assert [joint.actuated for joint in m.joints] == [False, True, False, True]
-    whole = read_redysim(folder(tmp_path, "floating_3_link", aj=[0, 1, 0, 1]))
-    assert [joint.actuated for joint in whole.joints] == [False, True, False, True]
+    for base in ([0], [0] * 6, [1] * 6):
+        whole = read_redysim(folder(tmp_path, "floating_3_link", aj=[*base, 1, 0, 1]))
+        assert [joint.actuated for joint in whole.joints] == [False, True, False, True]
+        assert ("no drive" in str(whole.metadata["report"])) == any(base)
+    with pytest.raises(rf.ModelError, match="aj has 5 numbers for a base and 3 joints"):
+        read_redysim(folder(tmp_path, "floating_3_link", aj=[0, 0, 1, 0, 1]))
 
 
 # ---- inputs.m of the graphical interface ----
@@ -186,7 +234,18 @@ inputs_file = load ('inputs.mat');
 """
 
 
-@pytest.mark.parametrize("form", ["inputs_file", "load inputs.mat", "load('inputs.mat')"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "inputs_file",
+        "load inputs.mat",
+        "load('inputs.mat')",
+        "load('inputs')",
+        "load inputs",
+        "load('inputs.mat','-mat')",
+        "load inputs -mat",
+    ],
+)
 def test_an_inputs_m_of_the_interface_follows_its_file(form: str, tmp_path: Path) -> None:
     data = numbers("kuka_kr5")
     text = GUI + "\n".join(f"{name} = inputs_file.{name};" for name in data) + "\nend"
@@ -210,7 +269,9 @@ def test_an_inputs_m_of_the_interface_follows_its_file(form: str, tmp_path: Path
     [
         ("x = load('../inputs.mat');", "same folder"),
         ("x = load('inputs.m');", "same folder"),
-        ("x = load('inputs.mat', 'n');", "one file"),
+        ("x = load('inputs.mat', '-ascii');", "load takes a file and variables"),
+        ("x = load('inputs.mat', 'n'); n = x.n; m = x.m;", "no file was loaded that gives x.m"),
+        ("load inputs n none", "'inputs' has no variable 'none'"),
         ("n = y.n;", "no file was loaded that gives y.n"),
         ("x = load('inputs.mat'); n = x.none;", "no file was loaded that gives x.none"),
     ],
@@ -258,6 +319,47 @@ def test_the_book_s_table_10_1(tmp_path: Path) -> None:
         rf.load(path)
     path.write_text(BOOK.replace("n_j=[1, 1, 1, 1]", "n_j=[6, 1, 1, 1]"))  # as in table 10.10
     assert [joint.kind for joint in rf.load(path).joints] == ["free_euler", *["revolute"] * 3]
+
+
+# Tables 10.3, 10.8 and 10.9 as printed, but for n, a and b, which the print runs together.
+BOOK_BARS = """function [type dof s n_s n_l n_j bt al alp a b dx dy dz m g Icxx
+Icyy Iczz Icxy Icyz Iczx aj Tp step]=inputs()
+type=1; dof=1; s=2; n_s=[1, 2]; n_l=sum(n_s); n=n_l;
+bt=[0, 0, 2]; n_j=[1, 1, 1];
+a1=0.038; a2=0.1152; a3=0.1152; a4=0.0895;
+al=[a1, a2, a3, a4]; alp=[0, 0, 0]; a=[0, 0, a2]; b=[0, 0, 0];
+dx=[a1/2, a2/2, a3/2]; dy=[ 0, 0, 0]; dz=[ 0, 0, 0]; m=[1.5, 3, 5];
+Icxx=zeros(n,1); Icyy=zeros(n,1); Iczz=zeros(n,1);
+Icxy=zeros(n,1); Icyz=zeros(n,1); Iczx=zeros(n,1);
+Iczz(1)=(1/12)*m(1)*al(1)*al(1); Iczz(2)=(1/12)*m(2)*al(2)*al(2);
+Iczz(3)=(1/12)*m(3)*al(3)*al(3); Icyy=Iczz;
+g=[0 ; -9.81; 0]; aj=[1, 0, 0]; Tp=4/3; ts=0.01;
+"""
+BOOK_START = """function [y0,ti,tf,incr,rtol,atol,step,int_type]=initials()
+%1: Initial Conditions: State variables q and dq, and actuator
+energy E_act
+th=[0 0.9844 4.3144];
+dth=[4.7124 1.4045 -0.0000];
+E_act=0; y0=[th, dth, E_act]; ti=0; tf=1.33;
+"""
+
+
+def test_the_book_s_tables_10_3_8_and_9(tmp_path: Path) -> None:
+    """The four-bar of the book closes with the angles of table 10.8 and moves as the built-in one;
+    without them it stays open.
+    """
+    (tmp_path / "inputs.m").write_text(BOOK_BARS)
+    (tmp_path / "jacobian.m").write_text(BARS.replace(" r dx", " dx"))
+    with pytest.warns(UserWarning, match=r"th, .* is missing; it is read from initials\.m, too"):
+        assert not rf.load(tmp_path / "inputs.m").loops
+    (tmp_path / "initials.m").write_text(BOOK_START)
+    m = rf.load(tmp_path / "inputs.m")
+    np.testing.assert_allclose(m.bodies[1].joint.placement.position, [-0.0895, 0, 0], atol=5e-5)
+    q, known = m.assemble().q, rf.load("four_bar")
+    np.testing.assert_allclose(q, [0.0, 0.9844, 4.3144], atol=1e-4)
+    home = known.assemble({known.coordinates[0]: 0.0}).q
+    found, right = (x.inverse_dynamics(s, 0 * s, 0 * s) for x, s in ((m, q), (known, home)))
+    np.testing.assert_allclose(np.abs(found).max(), np.abs(right).max(), rtol=1e-3)
 
 
 def test_dh_rows_stay_dh_rows(tmp_path: Path) -> None:

@@ -73,6 +73,12 @@ def inverse_dynamics(
     else:
         first, last = example_ends(m)
     chosen = driven(m)
+    if (m.loops or floats) and not chosen.q:
+        remedy = {
+            "free": "m.inverse_dynamics(q, v, a) in Python gives the wrench on its base",
+            "free_euler": "--base moved moves its base by forces of its own",
+        }.get(m.joints[0].kind, "set actuated: true for a joint")
+        raise rf.ModelError(f"{m.name}: no joint is driven, so no torque is sought; {remedy}")
     if m.loops or floats:
         home = m.assemble().q if m.loops else m.neutral()
         first, last = home[list(chosen.q)], home[list(chosen.q)] + (last - first)[list(chosen.v)]

@@ -149,6 +149,11 @@ def parse(source: str, file: str) -> MatlabProgram:
     return parser.program()
 
 
+def assignment(stream: Sequence[Token], lines: Sequence[str], file: str) -> Statement:
+    """The assignment that some tokens are. Raises ModelError for any other statement."""
+    return _Parser(stream, lines, file).statement(stream[0])
+
+
 _IGNORED: Final = frozenset(
     ["clc", "clear", "close", "format", "disp", "hold", "global", "fprintf"]
 )
@@ -249,10 +254,15 @@ class _Parser:
         )
 
     def load(self, token: Token) -> Statement:
-        """``load inputs.mat`` or ``load('inputs.mat')``: all variables of a file, no target."""
+        """``load inputs -mat`` or ``load('inputs.mat')``: the variables of a file, no target."""
         self.at += 1
-        words = [t.text.strip("'\"") for t in self.skip() if t.text not in ("(", ")")]
-        value = ("call", "load", (("text", "".join(words)),))
+        if self.sees("("):
+            arguments = self.arguments()
+            self.finish(token)
+        else:
+            words = "".join(" " * t.space + t.text for t in self.skip()).split()
+            arguments = tuple(("text", word.strip("'\"")) for word in words)
+        value = ("call", "load", arguments)
         return Statement(token.line, self.lines[token.line - 1], "", None, value)
 
     def skip(self) -> list[Token]:

@@ -67,14 +67,19 @@ def run(
     ``names`` are known at the start, ``inputs`` is what ``[n ...] = inputs()`` gives. Raises
     ModelError with file, line and statement where one has no value.
     """
-    evaluation = _Evaluation(file, load, inputs)
+    evaluation = Evaluation(file, load, inputs)
     evaluation.names |= {name: _plain(value) for name, value in (names or {}).items()}
     return evaluation.block(program.statements)
 
 
-class _Evaluation:
+class Evaluation:
+    """The names of a file and their values, statement by statement."""
+
     def __init__(
-        self, file: str, load: LoadMat | None, inputs: Mapping[str, Array] | None = None
+        self,
+        file: str,
+        load: LoadMat | None = None,
+        inputs: Mapping[str, Array] | None = None,
     ) -> None:
         self.file, self.load, self.inputs = file, load, inputs
         self.loaded: dict[str, dict[str, Value]] = {}  # files by the name they are loaded into
@@ -164,14 +169,18 @@ class _Evaluation:
         self.names[name] = grown
 
     def file_of(self, arguments: Sequence[Expression]) -> dict[str, Value]:
-        """The variables of the file that ``load`` names."""
-        if len(arguments) != 1 or arguments[0][0] != "text":
-            raise _RefusedError("load takes one file, such as load('inputs.mat')")
-        name = str(arguments[0][1])
+        """The variables of the file that ``load`` names, or those of them that it names, too."""
+        words = [str(word[1]) for word in arguments if word[0] == "text" and word[1] != "-mat"]
+        if not words or any(w[0] != "text" for w in arguments) or any(w[:1] == "-" for w in words):
+            raise _RefusedError("load takes a file and variables, such as load('inputs.mat', 'n')")
+        name, *wanted = words
         if self.load is None:
             raise _RefusedError(f"it loads {name!r}, which is not at hand; load that file instead")
         self.pay(None, 100.0)
-        return {key: _plain(value) for key, value in self.load(name).items()}
+        found = {key: _plain(value) for key, value in self.load(name).items()}
+        if missing := [word for word in wanted if word not in found]:
+            raise _RefusedError(f"{name!r} has no variable {missing[0]!r}")
+        return {key: found[key] for key in wanted or found}
 
     def places(self, index: Sequence[Expression], held: Array) -> list[list[int]]:
         """Zero-based places of an index, by row and column or one for the whole."""

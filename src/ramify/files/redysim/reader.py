@@ -19,7 +19,8 @@ from ramify.files.import_report import ImportReport
 from ramify.files.redysim.mat_file import MAX_BYTES, read_mat
 from ramify.files.redysim.matlab_text import parse
 from ramify.files.redysim.matlab_values import run
-from ramify.files.redysim.redysim_robot import VARIABLES, from_variables
+from ramify.files.redysim.redysim_robot import from_variables
+from ramify.files.redysim.redysim_variables import VARIABLES
 from ramify.model.robot import Robot
 
 
@@ -37,7 +38,7 @@ def read_redysim(
     data = read_bytes(where, MAX_BYTES)
     beside = {
         name: _text(where.parent / name)
-        for name in ("for_kine.m", "jacobian.m")
+        for name in ("for_kine.m", "jacobian.m", "initials.m")
         if (where.parent / name).is_file()
     }
     if where.suffix.lower() == ".mat":
@@ -67,6 +68,7 @@ def _values(text: str, file: str, folder: Path | None, report: ImportReport) -> 
     """The variables that come out of an ``inputs.m``."""
 
     def load(name: str) -> Mapping[str, Array]:
+        name = name if Path(name).suffix else f"{name}.mat"
         if folder is None or Path(name).name != name or not name.lower().endswith(".mat"):
             raise ValueError(f"load takes a .mat file of the same folder, not {name!r}")
         if not (folder / name).exists():

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from ramify.model.frame import Frame, modified_dh
 from ramify.model.loop import Loop, LoopEnd
 
 Jacobian = Callable[[Array], Array]
-_HINGE: Final = re.compile(r"^[ \t]*so\(:,[ \t]*(\d{1,4})\)[ \t]*=([^%;\n]*(?:;[^%\n=]*)?)", re.M)
 _HEADER: Final = re.compile(r"function[^=\n]*=\s*\w+\s*\(([^)]*)\)")
 _STATES: Final = 5
 _MOST: Final = 5  # loops whose rows may be added to each other
@@ -34,27 +33,7 @@ _ROUNDED: Final = 2e-3
 """Of the largest length: how far a loop may gape at angles that are given with four digits."""
 
 
-def hinges(text: str, ground: Sequence[int]) -> tuple[dict[int, Array], list[str]]:
-    """Where links hang on the ground, by link from 0, of a ``for_kine.m``; and its lines that are
-    no constants or belong to links that do not hang there.
-    """
-    found: dict[int, Array] = {}
-    rest = []
-    for match in _HINGE.finditer(text):
-        k = int(match[1]) - 1
-        try:
-            value = run(parse(f"x = {match[2].strip()};", "for_kine.m"), "for_kine.m")["x"]
-            place = np.asarray(value, dtype=np.float64).ravel()
-        except ModelError:
-            place = np.zeros(0)
-        if place.size == 3 and k in ground:
-            found[k] = place
-        elif k in ground:
-            rest.append(match[0].strip())
-    return found, rest
-
-
-def jacobian(text: str, file: str, variables: Mapping[str, Any]) -> Jacobian:
+def jacobian(text: str, file: str, given: Mapping[str, Array]) -> Jacobian:
     """J(th) of a ``jacobian.m``. Raises ModelError, at once or when called, for what is not
     arithmetic.
     """
@@ -63,11 +42,6 @@ def jacobian(text: str, file: str, variables: Mapping[str, Any]) -> Jacobian:
     if not 1 <= len(names) <= 2:
         raise ModelError(f"{file}: does not start with function [J, dJ] = jacobian(th, dth)")
     program = parse(text, file)
-    given = {
-        name: np.asarray(value, dtype=np.float64).reshape(-1, 1)
-        for name, value in variables.items()
-        if not isinstance(value, str)
-    }
 
     def at(th: Array) -> Array:
         state = dict(zip(names, (th.reshape(-1, 1), np.zeros((len(th), 1))), strict=False))

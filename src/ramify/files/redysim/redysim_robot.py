@@ -17,10 +17,10 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.documents.expression import LARGEST
 from ramify.files.import_report import ImportReport
-from ramify.files.redysim import redysim_loops
+from ramify.files.redysim import matlab_constants, redysim_loops
 from ramify.files.redysim.merge import merge as merged
+from ramify.files.redysim.redysim_variables import MOMENTS, RedysimVariables
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build
 from ramify.model.floating_base import with_base
@@ -29,7 +29,6 @@ from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.robot import Robot
 
-MAX_LINKS: Final = 5000
 OPEN: Final = (
     "a closed mechanism whose loops are open here: close each with rf.with_loop(model, name, "
     "joint, (link, offset), (link, offset)), or under loops: of its robot file"
@@ -37,12 +36,6 @@ OPEN: Final = (
 BASE_SEQUENCE: Final = "ZXY"
 """Euler angles of a floating base in ReDySim."""
 
-_NEEDED: Final = ("alp", "a", "b", "bt", "dx", "dy", "dz", "m")
-_MOMENTS: Final = ("Icxx", "Icyy", "Iczz", "Icxy", "Icyz", "Iczx")
-VARIABLES: Final = frozenset(
-    ("n", *_NEEDED, *_MOMENTS, "g", "th", "r", "aj", "type", "dof", "nq", "g_prop", "n_l", "n_j")
-)
-"""Names that a model means something by."""
 _KEPT: Final = ("dof", "type", "nq", "Tp", "steps")
 _GROUND: Final = ("stiffness", "damping", "speed_limit", "friction", "horizontal_damping")
 
@@ -62,13 +55,13 @@ def from_variables(
     base: None for the base that ReDySim has (fixed, or free_euler with the sequence ZXY), or
     "free", "free_euler", "planar" (a floating base that stays in the x-y plane: q = [x y phi,
     ...]), "fixed". merge: whether massless links become joints of several degrees of freedom.
-    beside: texts of the ``for_kine.m`` and ``jacobian.m`` that belong to a closed model
+    beside: texts of the ``for_kine.m``, ``jacobian.m`` and ``initials.m`` of a closed model
     (:mod:`ramify.files.redysim.redysim_loops`).
 
     Raises ModelError naming the variable and entry that is missing, not finite or impossible.
     """
     report = ImportReport(name or "ReDySim") if report is None else report
-    given = _Variables(variables, report)
+    given = RedysimVariables(variables, report)
     kind = dialect(variables)
     floating, legged = kind != "fixed", kind == "legged"
     closed = "type" in given and given.number("type") == 1.0
@@ -114,133 +107,8 @@ def dialect(variables: Mapping[str, Any]) -> Literal["fixed", "floating", "legge
     return "floating" if free or "nq" in variables else "fixed"
 
 
-class _Variables:
-    """The variables of one robot, each asked for by name, checked when it is."""
-
-    def __init__(self, values: Mapping[str, Any], report: ImportReport) -> None:
-        self.values, self.report = values, report
-        self.longer: set[str] = set()
-        self.n = 0
-        size = self.number("n_l" if "n_l" in values else "n")
-        if not 1 <= size <= MAX_LINKS or size != int(size):
-            raise ModelError(
-                f"{report.file}: n = {size:g} must be a whole number of links from 1 to {MAX_LINKS}"
-            )
-        self.n = int(size)
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.values
-
-    def fail(self, name: str, text: str) -> ModelError:
-        return ModelError(f"{self.report.file}: {name} {text}")
-
-    def numbers(self, name: str) -> Array:
-        if name not in self.values:
-            raise self.fail(
-                name,
-                f"is missing; a ReDySim model has n, {', '.join(_NEEDED)}, g and "
-                f"{', '.join(_MOMENTS)}",
-            )
-        try:
-            a = np.asarray(self.values[name], dtype=np.float64).ravel(order="F")
-        except (TypeError, ValueError):
-            raise self.fail(name, "is not numeric") from None
-        if not np.isfinite(a).all():
-            raise self.fail(
-                f"{name}({int(np.flatnonzero(~np.isfinite(a))[0]) + 1})", "is not finite"
-            )
-        if (large := np.flatnonzero(np.abs(a) > LARGEST)).size:
-            raise self.fail(
-                f"{name}({int(large[0]) + 1})",
-                f"is {a[large[0]]:g}; numbers here stay below {LARGEST:.0e}",
-            )
-        return a
-
-    def number(self, name: str) -> float:
-        a = self.numbers(name)
-        if a.size != 1:
-            raise self.fail(name, f"has {a.size} numbers; it must have one")
-        return float(a[0])
-
-    def vector(self, name: str, default: float | None = None) -> list[float]:
-        """One number per link."""
-        if default is not None and name not in self:
-            return [default] * self.n
-        a = self.numbers(name)
-        if a.size < self.n:
-            raise self.fail(name, f"has {a.size} numbers for {self.n} links")
-        if a.size > self.n and name not in self.longer:
-            self.longer.add(name)
-            self.report.ignored(
-                name, f"has {a.size} numbers for {self.n} links; those beyond are left out"
-            )
-        return [float(x) for x in a[: self.n]]
-
-    def choices(self, name: str, default: float) -> list[bool]:
-        values = self.vector(name, default)
-        for k, x in enumerate(values):
-            if x not in (0.0, 1.0):
-                raise self.fail(f"{name}({k + 1})", f"is {x:g}; it must be 0 or 1")
-        return [x == 1.0 for x in values]
-
-    def rows(self, floating: bool) -> list[tuple[float, float, float, float]]:
-        """alpha, a, b and theta of every link; theta is 0 where there is none."""
-        th = [0.0] * self.n if floating else self.vector("th", 0.0)
-        return list(zip(self.vector("alp"), self.vector("a"), self.vector("b"), th, strict=True))
-
-    def coordinates(self) -> list[float]:
-        """th where a joint turns, b where it slides: where a fixed robot starts."""
-        columns = zip(self.turns(False), self.vector("th", 0.0), self.vector("b"), strict=True)
-        return [th if turns else b for turns, th, b in columns]
-
-    def turns(self, floating: bool) -> list[bool]:
-        return [True] * self.n if floating else self.choices("r", 1.0)
-
-    def actuated(self, floating: bool) -> list[bool]:
-        """Which links are driven. Of a floating robot aj may leave out the base, which never is."""
-        if "aj" in self and floating and self.numbers("aj").size == self.n - 1:
-            self.values = {**self.values, "aj": [0.0, *self.numbers("aj")]}
-        return self.choices("aj", 1.0)
-
-    def check_joints(self, floating: bool) -> None:
-        """n_j of the book: one variable per joint, six of a floating base."""
-        for k, x in enumerate(self.vector("n_j", 1.0)):
-            if x != (6.0 if floating and k == 0 and "n_j" in self else 1.0):
-                raise self.fail(
-                    f"n_j({k + 1})",
-                    f"is {x:g}, but link {k + 1} has one DH row, which is one axis; write a row "
-                    "for each variable of the joint, all but the last of them without mass",
-                )
-
-    def parents(self, floating: bool) -> list[int]:
-        """Zero-based parents, -1 for the ground. Parents come first, and a floating robot has one
-        base.
-        """
-        out = []
-        for k, x in enumerate(self.vector("bt")):
-            if x != int(x) or not 0 <= x <= k:
-                raise self.fail(
-                    f"bt({k + 1})",
-                    f"is {x:g}; the parent of link {k + 1} is 0 (the ground) or a link before it",
-                )
-            if floating and (x == 0) != (k == 0):
-                raise self.fail(
-                    f"bt({k + 1})",
-                    f"is {x:g}; of a floating robot link 1 is the base, and only it has the parent "
-                    "0",
-                )
-            out.append(int(x) - 1)
-        return out
-
-    def gravity(self) -> list[float]:
-        a = self.numbers("g")
-        if a.size != 3:
-            raise self.fail("g", f"has {a.size} numbers; an acceleration has three, in m/s^2")
-        return [float(x) for x in a]
-
-
 def _closed(
-    given: _Variables, floating: bool, beside: Mapping[str, str]
+    given: RedysimVariables, floating: bool, beside: Mapping[str, str]
 ) -> tuple[tuple[Loop, ...], dict[int, Array]]:
     """The loops of a closed model and where its links hang on the ground, from the files beside;
     what could not be had is in the report.
@@ -248,21 +116,32 @@ def _closed(
     report = given.report
     parents = given.parents(floating)
     ground = [k for k, parent in enumerate(parents) if parent < 0 and not floating]
-    hinges, rest = redysim_loops.hinges(beside.get("for_kine.m", ""), ground)
+    known = {
+        name: np.asarray(value, dtype=np.float64).reshape(-1, 1)
+        for name, value in given.values.items()
+        if not isinstance(value, str)
+    }
+    hinges: dict[int, Array] = {}
+    try:
+        hinges, rest = matlab_constants.hinges(beside.get("for_kine.m", ""), known, ground, given.n)
+    except ModelError as error:
+        rest = [str(error)]
     for k, place in hinges.items():
         where = ", ".join(f"{x:g}" for x in place)
         report.note("for_kine.m", f"link{k + 1} hangs on the ground at ({where}) m")
     for line in rest:
-        report.ignored("for_kine.m", f"no constant hinge: {line[:60]}")
+        report.ignored("for_kine.m", f"not a constant hinge: {line[:60]}")
     try:
         if floating:
             raise ModelError("the rows of a floating base are not understood")
+        if rest:
+            raise ModelError("for_kine.m gives hinges that are not constants")
         if "jacobian.m" not in beside:
             raise ModelError("there is no jacobian.m beside it")
         if "th" not in given:
-            raise ModelError("th, the angles at which they close, is missing")
+            given.start(beside.get("initials.m", ""), known)
         tree = redysim_loops.PlaneTree(given.rows(floating), parents, given.turns(floating), hinges)
-        J = redysim_loops.jacobian(beside["jacobian.m"], "jacobian.m", given.values)
+        J = redysim_loops.jacobian(beside["jacobian.m"], "jacobian.m", known)
         names = [f"link{k + 1}" for k in range(given.n)]
         th = np.array(given.coordinates())
         loops, moved = redysim_loops.loops(redysim_loops.closures(J, tree), tree, th, names)
@@ -286,13 +165,13 @@ def _closed(
 
 
 def _links(
-    given: _Variables, floating: bool, legged: bool, hinges: Mapping[int, Array]
+    given: RedysimVariables, floating: bool, legged: bool, hinges: Mapping[int, Array]
 ) -> list[LinkSpec]:
     rows, turns, actuated = given.rows(floating), given.turns(floating), given.actuated(floating)
     dx, dy, dz, mass = (given.vector(key) for key in ("dx", "dy", "dz", "m"))
     given.check_joints(floating)
     xx, yy, zz, xy, yz, zx = (
-        given.vector(key, 0.0 if key in _MOMENTS[3:] else None) for key in _MOMENTS
+        given.vector(key, 0.0 if key in MOMENTS[3:] else None) for key in MOMENTS
     )
     parents = given.parents(floating)
     lengths, tips = (given.vector(key, 0.0) for key in ("al", "alt" if floating else "al"))
@@ -359,7 +238,7 @@ def _shapes(com: Array, heel: float, tip: float, floating: bool) -> tuple[Shape,
     return (Shape("capsule", (0.06 * length, length), Frame(align_z(direction), centre)),)
 
 
-def _ground(given: _Variables) -> dict[str, Any]:
+def _ground(given: RedysimVariables) -> dict[str, Any]:
     """Ground parameters by name; ``axes`` are the world axes [vertical, along, across], 1 for x."""
     values = given.numbers("g_prop")
     if values.size < 8:
@@ -394,7 +273,7 @@ _USER_CODE: Final = (
 )
 
 
-def _tell(given: _Variables, floating: bool, legged: bool, kept: Mapping[str, Any]) -> None:
+def _tell(given: RedysimVariables, floating: bool, legged: bool, kept: Mapping[str, Any]) -> None:
     """What the report says of the dialect."""
     report = given.report
     for file, text in _USER_CODE:
@@ -419,7 +298,7 @@ def _tell(given: _Variables, floating: bool, legged: bool, kept: Mapping[str, An
         _tell_base(given)
 
 
-def _tell_base(given: _Variables) -> None:
+def _tell_base(given: RedysimVariables) -> None:
     report = given.report
     if any(x != 0.0 for key in ("alp", "a", "b") for x in given.vector(key)[:1]):
         report.ignored(

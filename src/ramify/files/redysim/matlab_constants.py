@@ -1,0 +1,183 @@
+"""The constants in a MATLAB function that is otherwise user code.
+
+``for_kine.m`` and ``initials.m`` mix data (where links hang on the ground, the angles at the start)
+with code. Their assignments are evaluated one after the other with what is known so far. A name
+whose value is not arithmetic on constants is unknown from there on, and so is what uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.files.redysim.matlab_text import Statement, Token, assignment, tokens
+from ramify.files.redysim.matlab_values import Evaluation, Value
+
+_OPENING: Final = frozenset(["for", "while", "if", "switch", "try", "parfor"])
+_CONTROL: Final = _OPENING | {"elseif", "case", "catch", "return", "break", "continue"}
+_BARE: Final = frozenset(["else", "try", "otherwise", "end"])
+"""Words that a statement may follow without a separator."""
+_NO_VALUE: Final = (ModelError, ArithmeticError, ValueError, TypeError, RecursionError)
+
+
+class Constants:
+    """The assignments of a function, evaluated; ``names`` are known at the end.
+
+    ``so``, if given, is filled by the assignments to its entries; NaN where there are none.
+    ``unread`` holds the lines that assign to it what is no constant, by column (None: any).
+    """
+
+    def __init__(
+        self, text: str, file: str, known: Mapping[str, Array], so: Array | None = None
+    ) -> None:
+        self.evaluation = Evaluation(file, inputs=known)
+        self.names: dict[str, Value] = self.evaluation.names
+        for name, value in known.items():
+            if name != "th":  # a state here
+                self.names[name] = float(value.item()) if value.size == 1 else value
+        self.file, self.lines, self.so = file, text.splitlines(), so
+        self.unread: dict[int | None, str] = {}
+        for words, nested in self._statements(text):
+            self._statement(words, nested)
+
+    def _statements(self, text: str) -> Iterator[tuple[list[Token], bool]]:
+        """The statements of the first function and whether each is inside a loop or a branch."""
+        depth, functions = 0, 0
+        words: list[Token] = []
+        for token in [*tokens(text, self.file), Token("end", "", 0, False)]:
+            if token.kind != "end":
+                words.append(token)
+            while words and token.kind == "end":
+                first = words[0].text
+                functions += first == "function"
+                if functions > 1:
+                    return
+                depth = max(0, depth + (first in _OPENING) - (first == "end"))
+                if first not in _BARE:
+                    yield words, depth > 0
+                    words = []
+                else:
+                    words = words[1:]
+
+    def _statement(self, words: Sequence[Token], nested: bool) -> None:
+        first = words[0]
+        if first.text == "function":
+            return
+        if first.text == "[" or first.text in _CONTROL:
+            self._many(words)
+            return
+        try:
+            statement = assignment(words, self.lines, self.file)
+        except ModelError:
+            statement = None
+        if first.text == "so" and self.so is not None:
+            self._hinge(first.line, statement, nested)
+            return
+        before = self.names.pop(first.text, None)
+        try:
+            if statement is None:
+                return
+            if before is not None and statement.index is not None:
+                self.names[first.text] = before
+            self.evaluation.assign(statement)
+        except _NO_VALUE:
+            self.names.pop(first.text, None)
+            return
+        if nested and before is not None and not np.array_equal(before, self.names[first.text]):
+            del self.names[first.text]  # it depends on the turn or the branch
+
+    def _many(self, words: Sequence[Token]) -> None:
+        """``[a b] = f(...)``, ``for i = ...``, ``if ...``: what they assign is unknown."""
+        texts = [word.text for word in words]
+        if "=" not in texts:
+            return
+        end = texts.index("=")
+        if texts[0] == "[" and texts[end + 1 : end + 2] == ["inputs"]:
+            return
+        for word in words if texts[0] in _CONTROL - {"for"} else words[:end]:
+            if word.kind == "name":
+                self.names.pop(word.text, None)
+            if word.text == "so" and self.so is not None:
+                self._leave(None, word.line)
+
+    # ---- so ----
+
+    def _hinge(self, line: int, statement: Statement | None, nested: bool) -> None:
+        assert self.so is not None
+        value = self._value(statement)
+        if statement is None or statement.index is None:
+            if value is None:
+                self._leave(None, line)
+            elif value.any():  # zeros only make room
+                width = min(value.shape[1], self.so.shape[1])
+                self._put(line, range(3), range(width), value[:, :width], nested)
+            return
+        try:
+            where = self.evaluation.places(statement.index, self.so)
+        except _NO_VALUE:
+            if value is not None and value.any():
+                self._leave(None, line)
+            return  # so(:,i) = so(:,bt(i)) + ...: the links that other links carry
+        if len(where) == 2:
+            self._put(line, where[0], where[1], value, nested)
+        else:
+            self._leave(None, line)
+
+    def _put(
+        self, line: int, rows: Sequence[int], columns: Sequence[int], value: Array | None,
+        nested: bool,
+    ) -> None:  # fmt: skip
+        assert self.so is not None
+        size = len(rows) * len(columns)
+        for j, k in enumerate(columns):
+            if (
+                value is None
+                or value.size not in (1, size)
+                or k >= self.so.shape[1]
+                or max(rows) > 2
+            ):
+                self._leave(k, line)
+                continue
+            before = self.so[:, k].copy()
+            given = value if value.size == 1 else value.reshape(len(rows), len(columns))[:, j]
+            self.so[rows, k] = given.ravel()
+            if nested and (np.isfinite(before) & (before != self.so[:, k])).any():
+                self._leave(k, line)  # it depends on the turn or the branch
+
+    def _value(self, statement: Statement | None) -> Array | None:
+        try:
+            value = None if statement is None else self.evaluation.value(statement.value)
+        except _NO_VALUE:
+            return None
+        found = np.atleast_2d(np.asarray(np.nan if value is None else value, dtype=np.float64))
+        return found if np.isfinite(found).all() else None
+
+    def _leave(self, column: int | None, line: int) -> None:
+        self.unread.setdefault(column, self.lines[line - 1].strip())
+
+
+def hinges(
+    text: str, known: Mapping[str, Array], ground: Sequence[int], n: int
+) -> tuple[dict[int, Array], list[str]]:
+    """Where the links of ``ground`` hang on the ground, by link from 0: the columns of ``so`` that
+    are constants in a ``for_kine.m``; and the lines that give them otherwise.
+    """
+    so = np.full((3, n), np.nan)
+    unread = Constants(text, "for_kine.m", known, so).unread
+    found = {
+        k: np.nan_to_num(so[:, k])
+        for k in ground
+        if k not in unread and None not in unread and np.isfinite(so[:, k]).any()
+    }
+    return found, [line for k, line in unread.items() if k is None or k in ground]
+
+
+def start(text: str, known: Mapping[str, Array], n: int) -> Array | None:
+    """The angles ``th`` of an ``initials.m``, if they are n constants."""
+    th = Constants(text, "initials.m", known).names.get("th")
+    found = np.zeros(0) if th is None else np.asarray(th, dtype=np.float64).ravel()
+    return found if found.size == n and np.isfinite(found).all() else None

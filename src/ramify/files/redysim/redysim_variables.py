@@ -1,0 +1,169 @@
+"""ReDySim's variables, each asked for by its name and checked when it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.core.arrays import Array
+from ramify.core.errors import ModelError
+from ramify.documents.expression import LARGEST
+from ramify.files.import_report import ImportReport
+from ramify.files.redysim import matlab_constants
+
+MAX_LINKS: Final = 5000
+_NEEDED: Final = ("alp", "a", "b", "bt", "dx", "dy", "dz", "m")
+MOMENTS: Final = ("Icxx", "Icyy", "Iczz", "Icxy", "Icyz", "Iczx")
+VARIABLES: Final = frozenset(
+    ("n", *_NEEDED, *MOMENTS, "g", "th", "r", "aj", "type", "dof", "nq", "g_prop", "n_l", "n_j")
+)
+"""Names that a model means something by."""
+
+
+class RedysimVariables:
+    """The variables of one robot, in any dialect."""
+
+    def __init__(self, values: Mapping[str, Any], report: ImportReport) -> None:
+        self.values, self.report = values, report
+        self.longer: set[str] = set()
+        self.n = 0
+        size = self.number("n_l" if "n_l" in values else "n")
+        if not 1 <= size <= MAX_LINKS or size != int(size):
+            raise ModelError(
+                f"{report.file}: n = {size:g} must be a whole number of links from 1 to {MAX_LINKS}"
+            )
+        self.n = int(size)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.values
+
+    def fail(self, name: str, text: str) -> ModelError:
+        return ModelError(f"{self.report.file}: {name} {text}")
+
+    def numbers(self, name: str) -> Array:
+        if name not in self.values:
+            raise self.fail(
+                name,
+                f"is missing; a ReDySim model has n, {', '.join(_NEEDED)}, g and "
+                f"{', '.join(MOMENTS)}",
+            )
+        try:
+            a = np.asarray(self.values[name], dtype=np.float64).ravel(order="F")
+        except (TypeError, ValueError):
+            raise self.fail(name, "is not numeric") from None
+        if not np.isfinite(a).all():
+            raise self.fail(
+                f"{name}({int(np.flatnonzero(~np.isfinite(a))[0]) + 1})", "is not finite"
+            )
+        if (large := np.flatnonzero(np.abs(a) > LARGEST)).size:
+            raise self.fail(
+                f"{name}({int(large[0]) + 1})",
+                f"is {a[large[0]]:g}; numbers here stay below {LARGEST:.0e}",
+            )
+        return a
+
+    def number(self, name: str) -> float:
+        a = self.numbers(name)
+        if a.size != 1:
+            raise self.fail(name, f"has {a.size} numbers; it must have one")
+        return float(a[0])
+
+    def vector(self, name: str, default: float | None = None) -> list[float]:
+        """One number per link."""
+        if default is not None and name not in self:
+            return [default] * self.n
+        a = self.numbers(name)
+        if a.size < self.n:
+            raise self.fail(name, f"has {a.size} numbers for {self.n} links")
+        if a.size > self.n and name not in self.longer:
+            self.longer.add(name)
+            self.report.ignored(
+                name, f"has {a.size} numbers for {self.n} links; those beyond are left out"
+            )
+        return [float(x) for x in a[: self.n]]
+
+    def choices(self, name: str, default: float) -> list[bool]:
+        values = self.vector(name, default)
+        for k, x in enumerate(values):
+            if x not in (0.0, 1.0):
+                raise self.fail(f"{name}({k + 1})", f"is {x:g}; it must be 0 or 1")
+        return [x == 1.0 for x in values]
+
+    def rows(self, floating: bool) -> list[tuple[float, float, float, float]]:
+        """alpha, a, b and theta of every link; theta is 0 where there is none."""
+        th = [0.0] * self.n if floating else self.vector("th", 0.0)
+        return list(zip(self.vector("alp"), self.vector("a"), self.vector("b"), th, strict=True))
+
+    def coordinates(self) -> list[float]:
+        """th where a joint turns, b where it slides: where a fixed robot starts."""
+        columns = zip(self.turns(False), self.vector("th", 0.0), self.vector("b"), strict=True)
+        return [th if turns else b for turns, th, b in columns]
+
+    def start(self, text: str, known: Mapping[str, Array]) -> None:
+        """th, where the loops close, from ``initials.m``: the book's table 10.3 leaves it out."""
+        th = matlab_constants.start(text, known, self.n) if all(self.turns(False)) else None
+        if th is None:
+            raise ModelError(
+                "th, the angles at which they close, is missing; it is read from initials.m, too"
+            )
+        self.values = {**self.values, "th": th}
+        self.report.note("initials.m", "th are the angles at which the loops close")
+
+    def turns(self, floating: bool) -> list[bool]:
+        return [True] * self.n if floating else self.choices("r", 1.0)
+
+    def actuated(self, floating: bool) -> list[bool]:
+        """Which links are driven. Of a floating robot aj may leave out the base, which never is, or
+        have its six variables.
+        """
+        if "aj" in self and floating:
+            aj = self.numbers("aj")
+            base = aj.size - self.n + 1
+            if base not in (0, 1, 6):
+                raise self.fail(
+                    "aj",
+                    f"has {aj.size} numbers for a base and {self.n - 1} joints; the base has one, "
+                    "six or none of them",
+                )
+            if aj[:base].any():
+                self.report.ignored("aj", "its entries for the base: a floating base has no drive")
+            self.values = {**self.values, "aj": [0.0, *aj[base:]]}
+        return self.choices("aj", 1.0)
+
+    def check_joints(self, floating: bool) -> None:
+        """n_j of the book: one variable per joint, six of a floating base."""
+        for k, x in enumerate(self.vector("n_j", 1.0)):
+            if x != (6.0 if floating and k == 0 and "n_j" in self else 1.0):
+                raise self.fail(
+                    f"n_j({k + 1})",
+                    f"is {x:g}, but link {k + 1} has one DH row, which is one axis; write a row "
+                    "for each variable of the joint, all but the last of them without mass",
+                )
+
+    def parents(self, floating: bool) -> list[int]:
+        """Zero-based parents, -1 for the ground. Parents come first, and a floating robot has one
+        base.
+        """
+        out = []
+        for k, x in enumerate(self.vector("bt")):
+            if x != int(x) or not 0 <= x <= k:
+                raise self.fail(
+                    f"bt({k + 1})",
+                    f"is {x:g}; the parent of link {k + 1} is 0 (the ground) or a link before it",
+                )
+            if floating and (x == 0) != (k == 0):
+                raise self.fail(
+                    f"bt({k + 1})",
+                    f"is {x:g}; of a floating robot link 1 is the base, and only it has the parent "
+                    "0",
+                )
+            out.append(int(x) - 1)
+        return out
+
+    def gravity(self) -> list[float]:
+        a = self.numbers("g")
+        if a.size != 3:
+            raise self.fail("g", f"has {a.size} numbers; an acceleration has three, in m/s^2")
+        return [float(x) for x in a]
