@@ -128,7 +128,7 @@ def test_denoc_of_trees(block: int, level: Any) -> None:
         )
         assert error(d.N_d.T @ d.M_tilde @ d.N_d, d.I) < 1e-11  # (5.16)
         for g in range(len(d.groups)):
-            assert error(d.composite[g].value, d.block("M_tilde", g, g)) < 1e-10  # (5.17), (5.19)
+            assert error(d.composite[g], d.block("M_tilde", g, g)) < 1e-10  # (5.17), (5.19)
 
 
 @pytest.mark.parametrize("level", ["link", "module"])
@@ -141,7 +141,7 @@ def test_articulated_inertias_give_the_pivots(level: Any) -> None:
         D = m.udu(case.q, level="joint" if level == "link" else "module").D
         for g, group in enumerate(d.groups):
             P = d.block("N_d", g, g)
-            assert error(P.T @ d.articulated[g].value @ P, D[np.ix_(group, group)]) < 1e-9
+            assert error(P.T @ d.articulated[g] @ P, D[np.ix_(group, group)]) < 1e-9
 
 
 def test_rate_of_the_complement() -> None:

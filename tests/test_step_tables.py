@@ -281,11 +281,11 @@ def test_block_factors(name: str) -> None:
         if m.joints[0].kind == "free_euler"
         else denoc_matrices(m, q, v, "module")
     )
-    U, D = d.U.value, d.D.value
+    U, D = d.U, d.D
     np.testing.assert_allclose(U @ D @ U.T, d.I, atol=1e-10 * np.abs(d.I).max())
     product = np.eye(len(U))
     for factor in d.B:
-        product = product @ factor.value
+        product = product @ factor
     np.testing.assert_allclose(product @ U, np.eye(len(U)), atol=1e-9)
     for g, own in enumerate(d.columns):
         for h, other in enumerate(d.columns):
@@ -295,9 +295,13 @@ def test_block_factors(name: str) -> None:
         for j, parent in enumerate(d.parents):
             if parent == g:
                 A = d.block("N_l", j, g)
-                total = total + A.T @ d.Phi[j].value @ d.articulated[j].value @ A
-        np.testing.assert_allclose(x.value, total, atol=1e-10 * np.abs(total).max())
-    assert d.Psi[0].symbol == f"Psi_{d.first}"
+                total = total + A.T @ d.Phi[j] @ d.articulated[j] @ A
+        np.testing.assert_allclose(x, total, atol=1e-10 * np.abs(total).max())
+    assert d.of_each("Psi")[0].symbol == f"Psi_{d.first}"
+    np.testing.assert_array_equal(np.asarray(d["U"]), U)
+    np.testing.assert_array_equal(d.block("D", 1, 1), D[np.ix_(d.columns[1], d.columns[1])])
+    with pytest.raises(rf.ModelError, match="'psi'; choose one of composite"):
+        d.of_each("psi")
 
 
 def carries(d: Any, i: int, j: int) -> bool:

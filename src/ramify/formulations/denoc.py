@@ -19,7 +19,7 @@ from functools import cached_property
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError, StateError
@@ -52,16 +52,32 @@ C | C = N'(M dN/dt + Omega M E N) | 5.13 | matrix of convective inertia (MCI)
 gravity | N' M rho | 5.14, table 6.1 | joint forces against gravity; rho is [0; -g] on every link
 M_tilde | M~ = N_l' M N_l | 5.16, 5.17 | mass matrices of the composite links or modules
 """)
+_FACTORS = meanings("""
+U | U | 5.30, 5.34 | block upper triangular factor: I = U D U'
+D | D | 5.33, 5.34 | block pivots of the reverse elimination
+""")
+_OF_EACH = meanings("""
+composite | M~ | 5.18, 5.19 | composite mass matrix: {level} and all it carries, frozen
+articulated | M^ | 5.36 | articulated mass matrix: {level} and all it carries, joints beyond free
+Psi | Psi | 5.35 | wrench per unit of joint force, joint free
+Phi | Phi | 5.37 | articulated transformation: what a joint lets by
+B | B | 5.25 | elementary block upper triangular matrix
+""")
 
 
 @dataclass(frozen=True, eq=False)
 class Quantity:
-    """A matrix with its symbol, the number of its equation in the book, and what it means."""
+    """A matrix with its symbol, the number of its equation in the book, and what it means; NumPy
+    takes it for its array, ``value``.
+    """
 
     symbol: str
     equation: str
     meaning: str
     value: Array
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        return np.array(self.value, dtype=dtype, copy=copy)
 
     @property
     def shape(self) -> str:
@@ -81,7 +97,8 @@ class Denoc:
 
     N_l, M, Omega, E, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n); gravity (n).
     ``groups`` are the links of each link or module, ``columns`` its joint rates and ``parents`` the
-    group that carries each. ``print`` shows a table; ``d["N_l"]`` is one entry of it.
+    group that carries each. U and D, and of each group composite, articulated, Psi, Phi and B, are
+    arrays, too. ``print`` shows a table; ``d["N_l"]`` is one entry of it.
     """
 
     robot: str
@@ -106,27 +123,37 @@ class Denoc:
 
     def __getitem__(self, name: str) -> Quantity:
         """A matrix with its symbol, equation number and meaning."""
-        try:
-            return Quantity(*_MEANING[name], getattr(self, name))
-        except KeyError:
+        known = _MEANING | _FACTORS
+        if name not in known:
             raise ModelError(
-                f"no DeNOC matrix is called {name!r}; choose one of {', '.join(_MEANING)}"
-            ) from None
+                f"no DeNOC matrix is called {name!r}; choose one of {', '.join(known)}"
+            )
+        return Quantity(*known[name], getattr(self, name))
 
-    @cached_property
-    def composite(self) -> tuple[Quantity, ...]:
-        """M~_i of every link or module, (6 k, 6 k) for one of k links: M~_i = M_i + sum of A-' M~_j
-        A- over the children (5.19).
+    def of_each(self, name: str) -> tuple[Quantity, ...]:
+        """``composite``, ``articulated``, ``Psi``, ``Phi`` or ``B`` of every link or module with
+        symbol, equation number and meaning.
         """
-        return self._numbered(
-            "M~",
-            "5.18, 5.19",
-            f"composite mass matrix: {self.level} and all it carries, frozen",
-            self._hand_inward(lambda g, own: own),
+        if name not in _OF_EACH:
+            raise ModelError(
+                f"no matrix of each {self.level} is called {name!r}; choose one of "
+                f"{', '.join(_OF_EACH)}"
+            )
+        symbol, equation, meaning = _OF_EACH[name]
+        return tuple(
+            Quantity(f"{symbol}_{g}", equation, meaning.format(level=self.level), value)
+            for g, value in enumerate(getattr(self, name), start=self.first)
         )
 
     @cached_property
-    def articulated(self) -> tuple[Quantity, ...]:
+    def composite(self) -> tuple[Array, ...]:
+        """M~_i of every link or module, (6 k, 6 k) for one of k links: M~_i = M_i + sum of A-' M~_j
+        A- over the children (5.19).
+        """
+        return self._hand_inward(lambda g, own: own)
+
+    @cached_property
+    def articulated(self) -> tuple[Array, ...]:
         """M^_i of every link or module: M^_i = M_i + sum of A-' Phi_j M^_j A- over the children
         (5.36).
 
@@ -138,58 +165,49 @@ class Denoc:
             psi_hat = own @ self._motion(g)
             return own - psi_hat @ self._over_pivot(g, psi_hat).T
 
-        return self._numbered(
-            "M^",
-            "5.36",
-            f"articulated mass matrix: {self.level} and all it carries, joints beyond free to move",
-            self._hand_inward(without_free_motion),
-        )
+        return self._hand_inward(without_free_motion)
 
     @cached_property
-    def Psi(self) -> tuple[Quantity, ...]:
+    def Psi(self) -> tuple[Array, ...]:
         """Psi_i = M^_i N-_i I^_i^-1 of every link or module."""
-        found = [
-            self._over_pivot(g, x.value @ self._motion(g)) for g, x in enumerate(self.articulated)
-        ]
-        return self._numbered("Psi", "5.35", "wrench per unit of joint force, joint free", found)
-
-    @cached_property
-    def Phi(self) -> tuple[Quantity, ...]:
-        """Phi_i = 1 - Psi_i N-_i' of every link or module."""
-        found = [np.eye(len(x.value)) - x.value @ self._motion(g).T for g, x in enumerate(self.Psi)]
-        return self._numbered(
-            "Phi", "5.37", "articulated transformation: what a joint lets by", found
+        return tuple(
+            self._over_pivot(g, M @ self._motion(g)) for g, M in enumerate(self.articulated)
         )
 
     @cached_property
-    def D(self) -> Quantity:
+    def Phi(self) -> tuple[Array, ...]:
+        """Phi_i = 1 - Psi_i N-_i' of every link or module."""
+        return tuple(np.eye(len(x)) - x @ self._motion(g).T for g, x in enumerate(self.Psi))
+
+    @cached_property
+    def D(self) -> Array:
         """(n, n): the pivots I^_i = N-_i' M^_i N-_i on the diagonal; I = U D U'."""
         out = np.zeros_like(self.I)
-        for g, (own, x) in enumerate(zip(self.columns, self.articulated, strict=True)):
-            out[np.ix_(own, own)] = self._motion(g).T @ x.value @ self._motion(g)
-        return Quantity("D", "5.33, 5.34", "block pivots of the reverse elimination", out)
+        for g, (own, M) in enumerate(zip(self.columns, self.articulated, strict=True)):
+            out[np.ix_(own, own)] = self._motion(g).T @ M @ self._motion(g)
+        return out
 
     @cached_property
-    def U(self) -> Quantity:
+    def U(self) -> Array:
         """(n, n): U_ij = N-_i' A-_ji' Psi_j where module i carries j, zero where it does not."""
         out = np.eye(len(self.I))
         for j, psi in enumerate(self.Psi):
             i = self.parents[j]
             while i >= 0:
                 A = self.N_l[np.ix_(_rows(self.groups[j]), _rows(self.groups[i]))]
-                out[np.ix_(self.columns[i], self.columns[j])] = self._motion(i).T @ A.T @ psi.value
+                out[np.ix_(self.columns[i], self.columns[j])] = self._motion(i).T @ A.T @ psi
                 i = self.parents[i]
-        return Quantity("U", "5.30, 5.34", "block upper triangular factor", out)
+        return out
 
     @cached_property
-    def B(self) -> tuple[Quantity, ...]:
+    def B(self) -> tuple[Array, ...]:
         """B_i = 1 - U_i V_i' of every link or module, (n, n): B_1 ... B_s = U^-1."""
         found = []
         for own in self.columns:
             factor = np.eye(len(self.I))
-            factor[:, own] = 2.0 * factor[:, own] - self.U.value[:, own]
+            factor[:, own] = 2.0 * factor[:, own] - self.U[:, own]
             found.append(factor)
-        return self._numbered("B", "5.25", "elementary block upper triangular matrix", found)
+        return tuple(found)
 
     def _motion(self, g: int) -> Array:
         """N-_i, (6 k, rates)."""
@@ -208,21 +226,12 @@ class Denoc:
                 "exists"
             ) from None
 
-    def _numbered(
-        self, symbol: str, equation: str, meaning: str, values: Sequence[Array]
-    ) -> tuple[Quantity, ...]:
-        first = self.first
-        return tuple(
-            Quantity(f"{symbol}_{g + first}", equation, meaning, value)
-            for g, value in enumerate(values)
-        )
-
     @property
     def first(self) -> int:
         """The number of the first link or module: 1, or 0 for a floating base as module M0."""
         return 1
 
-    def _hand_inward(self, handed: Callable[[int, Array], Array]) -> list[Array]:
+    def _hand_inward(self, handed: Callable[[int, Array], Array]) -> tuple[Array, ...]:
         """M_i plus what the children hand over, moved by A-, from the leaves to the base."""
         out = [self.M[np.ix_(_rows(group), _rows(group))] for group in self.groups]
         for g in reversed(range(len(out))):
@@ -230,17 +239,18 @@ class Denoc:
             if h >= 0:
                 A = self.N_l[np.ix_(_rows(self.groups[g]), _rows(self.groups[h]))]
                 out[h] = out[h] + A.T @ handed(g, out[g]) @ A
-        return out
+        return tuple(out)
 
     @property
     def quantities(self) -> tuple[Quantity, ...]:
         """All matrices, in the order in which the book builds them."""
-        return tuple(self[name] for name in _MEANING) + self.composite
+        return tuple(self[name] for name in _MEANING) + self.of_each("composite")
 
     def __str__(self) -> str:
         rows = [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in self.quantities]
         try:
-            rows += [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in self.articulated]
+            late = [*self.of_each("articulated"), *(self[name] for name in _FACTORS)]
+            rows += [(x.symbol, f"({x.equation})", x.shape, x.meaning) for x in late]
         except ModelError as error:
             rows.append(("M^", "(5.36)", "none", str(error)))
         widths = [max(len(row[i]) for row in rows) for i in range(3)]

@@ -193,13 +193,12 @@ class MassCentre:
         return steps[k]
 
     @cached_property
-    def articulated(self) -> tuple[Quantity, ...]:
+    def articulated(self) -> tuple[Array, ...]:
         """M^_i of every link (50): those of the joint-origin form, moved to the mass centres."""
         out = []
-        for i, x in enumerate(self.origin.articulated):
+        for i, M in enumerate(self.origin.articulated):
             inverse = np.linalg.inv(self.T[6 * i : 6 * i + 6, 6 * i : 6 * i + 6])
-            meaning = "articulated mass matrix: link and all it carries, joints beyond free to move"
-            out.append(Quantity(f"M^_{i + 1}", "50", meaning, inverse.T @ x.value @ inverse))
+            out.append(inverse.T @ M @ inverse)
         return tuple(out)
 
     def alpha(self, i: int, k: int) -> float:
@@ -207,7 +206,7 @@ class MassCentre:
         mechanics, not by elimination.
         """
         self._check("alpha", i, k)
-        p_k, M = self.p(k).value, self.articulated[k - 1].value
+        p_k, M = self.p(k).value, self.articulated[k - 1]
         psi = M @ p_k / (p_k @ M @ p_k)
         return float(self.p(i).value @ self.B(k, i).value.T @ psi)
 
