@@ -193,6 +193,31 @@ def test_tables_of_random_trees(level: str) -> None:
         _work_out(m, *map(np.array, (case.q, case.v, case.a)), level)
 
 
+@pytest.mark.parametrize(
+    ("kind", "slides"),
+    [("revolute", 0), ("cylindrical", 1), ("universal", 0), ("spherical", 0), ("planar", 1)],
+)
+def test_a_joint_has_one_origin(kind: str, slides: int) -> None:
+    """Where the links of a joint turn about one point there is no A between them, wherever the next
+    joint is: A stands once per joint and once per slide behind its first freedom.
+    """
+    pair: dict[str, Any] = {
+        "joint": kind,
+        "mass": 1.0,
+        "com": (0.1, 0.2, -0.3),
+        "inertia": (1, 2, 2),
+    }
+    tree = rf.Builder("pair").link("a", **pair).link("b", parent="a", at=(0.1, 0.2, -0.3), **pair)
+    m = tree.link("c", parent="b", at=(0.3, -0.1, 0.2), **pair).model()
+    q, v = m.random(4)
+    _work_out(m, q, v, np.linspace(-1.0, 1.0, m.nv), "link")
+    for name, letters in (("inverse_dynamics", "A Ȧ"), ("forward_dynamics", "A")):
+        rows = step_table(m, name).equations()
+        for letter in letters.split():
+            used = {x for row in rows for x in re.findall(rf"(?<!\S){letter}\[[^\]]*\]", row)}
+            assert len(used) == 2 + 3 * slides
+
+
 # ---- tables 7.1 and 7.2 ----
 
 TABLE_7_1 = (

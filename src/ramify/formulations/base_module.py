@@ -74,7 +74,9 @@ def floating_denoc(
     rows = slice(6 * _BETWEEN, None)
     groups = tuple(tuple(k - _BETWEEN for k in group if k >= _BETWEEN) for group in columns)
     W = np.kron(np.eye(len(d.M) // 3 - 2 * _BETWEEN), model.skeleton.root.rotation)
-    c = _offset(model, q)
+    ground = model.skeleton.root
+    origins = d.origins[_BETWEEN:] @ ground.rotation.T + ground.position
+    c = origins[0] - kinematics(model, q).position[0]
     T, T_dot = np.eye(len(W)), np.zeros_like(W)  # twists of the base at its own origin
     T[3:6, :3] = cross_tensor(c)
     T_dot[3:6, :3] = cross_tensor(np.cross((W @ d.t[rows])[:3], c))
@@ -102,6 +104,7 @@ def floating_denoc(
         d.gravity,
         N_l.T @ M @ N_l,
         d.v,
+        np.concatenate([origins[:1] - c, origins[1:]]),
     )
 
 
@@ -116,12 +119,3 @@ def _columns(model: Robot, level: Level) -> Groups:
         tuple(k for b in group for k in range(ends[b], ends[b + 1]))
         for group in module_bodies(model, True)[0]
     )
-
-
-def _offset(model: Robot, q: ArrayLike) -> Array:
-    """(3,): from the origin of the base's body to that of its link, along the world's axes."""
-    seat = model.skeleton.links[_BETWEEN].seat
-    R = np.array([[row.x, row.y, row.z] for row in seat.R.rows], dtype=np.float64)
-    r = np.array([seat.r.x, seat.r.y, seat.r.z], dtype=np.float64)
-    found: Array = -kinematics(model, q).rotation[0] @ R.T @ r
-    return found

@@ -95,7 +95,8 @@ class Denoc:
     """The matrices at one state; n links (one per degree of freedom), all arrays in SI units, base
     axes.
 
-    N_l, M, Omega, E, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n); gravity (n).
+    N_l, M, Omega, E, M_tilde (6n, 6n); N_d, N, N_dot (6n, n); t (6n); I, C (n, n); gravity (n);
+    origins (n, 3), where the twists are taken: links whose axes meet in a joint share theirs.
     ``groups`` are the links of each link or module, ``columns`` its joint rates and ``parents`` the
     group that carries each. U and D, and of each group composite, articulated, Psi, Phi and B, are
     arrays, too. ``print`` shows a table; ``d["N_l"]`` is one entry of it.
@@ -120,6 +121,7 @@ class Denoc:
     gravity: Array
     M_tilde: Array
     v: Array
+    origins: Array
 
     def __getitem__(self, name: str) -> Quantity:
         """A matrix with its symbol, equation number and meaning."""
@@ -301,6 +303,8 @@ class _LinkState:
     o: Array
     w: Array
     v: Array
+    s: Array
+    """From the origin to that of the link's own frame, which may have slid along the axis."""
 
 
 def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "link") -> Denoc:
@@ -325,7 +329,7 @@ def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Gr
         )
     n = len(skeleton.links)
     rates = _state(v, n, "v")
-    links = _sweep(skeleton.links, skeleton.parents, _state(q, n, "q"), rates)
+    links = _sweep(model, _state(q, n, "q"), rates)
     owner = {k: g for g, group in enumerate(groups) for k in group}
     above = tuple(owner.get(skeleton.parents[group[0]], -1) for group in groups)
 
@@ -333,7 +337,7 @@ def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Gr
     if any(len(group) > 1 for group in groups):
         N_l, dN_l, N_d, dN_d = _module_level(N_l, dN_l, N_d, dN_d, groups, above)
     N, N_dot = N_l @ N_d, dN_l @ N_d + N_l @ dN_d
-    M = _diagonal([_mass(link, x.R) for link, x in zip(skeleton.links, links, strict=True)])
+    M = _diagonal([_mass(link, x) for link, x in zip(skeleton.links, links, strict=True)])
     Omega = _diagonal([_diagonal_twice(cross_tensor(x.w)) for x in links])
     E = np.diag([1.0, 1.0, 1.0, 0.0, 0.0, 0.0] * n)
     rho = np.tile(np.concatenate([np.zeros(3), -skeleton.root.rotation.T @ model.gravity]), n)
@@ -357,6 +361,7 @@ def assembled(model: Robot, q: ArrayLike, v: ArrayLike, level: Level, groups: Gr
         N.T @ M @ rho,
         N_l.T @ M @ N_l,
         rates,
+        np.array([x.o for x in links]),
     )
 
 
@@ -406,29 +411,43 @@ def _groups(model: Robot, level: Level) -> Groups:
     )
 
 
-def _sweep(links: Sequence[Link], parents: Sequence[int], q: Array, v: Array) -> list[_LinkState]:
+def shared_origins(model: Robot) -> list[bool]:
+    """Of every link, whether it turns about the origin of the link before it in the same joint."""
+    turns = [link.p.eta == 0.0 for link in model.skeleton.links]
+    first = {0, *np.cumsum([body.joint.dof for body in model.bodies]).tolist()}
+    return [turn and k not in first for k, turn in enumerate(turns)]
+
+
+def _sweep(model: Robot, q: Array, v: Array) -> list[_LinkState]:
     """Where the links are and how they move: twists by (4.2), link after link."""
     out: list[_LinkState] = []
-    base = _LinkState(np.eye(3), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))
-    for link, parent, qk, vk in zip(links, parents, q.tolist(), v.tolist(), strict=True):
-        A, above = link.propagation(link.displacement(qk)), base if parent < 0 else out[parent]
+    zero = np.zeros(3)
+    base = _LinkState(np.eye(3), zero, zero, zero, zero, zero)
+    skeleton, shared = model.skeleton, shared_origins(model)
+    for k, (link, parent) in enumerate(zip(skeleton.links, skeleton.parents, strict=True)):
+        A = link.propagation(link.displacement(float(q[k])))
+        above = base if parent < 0 else out[parent]
         turn = np.column_stack([_array(A.inward(Vec3(*axis))) for axis in np.eye(3).tolist()])
-        R, r = above.R @ turn, above.R @ _array(A.r)
+        R, r = above.R @ turn, above.s + above.R @ _array(A.r)
         e = R[:, 2]
-        w, speed = (
-            above.w + link.p.rho * vk * e,
-            above.v + np.cross(above.w, r) + link.p.eta * vk * e,
-        )
-        out.append(_LinkState(R, e, above.o + r, w, speed))
+        w = above.w + link.p.rho * v[k] * e
+        if shared[k]:
+            out.append(_LinkState(R, e, above.o, w, above.v, r))
+        else:
+            speed = above.v + np.cross(above.w, r) + link.p.eta * v[k] * e
+            out.append(_LinkState(R, e, above.o + r, w, speed, zero))
     return out
 
 
-def _mass(link: Link, R: Array) -> Array:
+def _mass(link: Link, x: _LinkState) -> Array:
     """M of a link (5.6): inertia tensor about the joint origin, first moment m d, mass."""
     m, I = link.M.m, link.M.I  # noqa: E741
     tensor = np.array([[I.xx, I.xy, I.xz], [I.xy, I.yy, I.yz], [I.xz, I.yz, I.zz]])
-    moment = cross_tensor(R @ _array(link.M.h))
-    return np.block([[R @ tensor @ R.T, moment], [-moment, m * np.eye(3)]])
+    moment = cross_tensor(x.R @ _array(link.M.h))
+    own = np.block([[x.R @ tensor @ x.R.T, moment], [-moment, m * np.eye(3)]])
+    slid = np.eye(6)
+    slid[3:, :3] = -cross_tensor(x.s)
+    return np.asarray(slid.T @ own @ slid, dtype=np.float64)
 
 
 def _link_level(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ramify.core.errors import ModelError
+from ramify.formulations.denoc import shared_origins
 from ramify.model.robot import Robot
 
 SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -93,17 +94,14 @@ def named_modules(model: Robot, floating: bool) -> list[StepModule]:
     if floating:
         label |= dict.fromkeys(range(6), "0")
     carried = {k: tuple(label[c] for c, parent in enumerate(parents) if parent == k) for k in label}
-    last = set(model.skeleton.last)
+    last, shared = set(model.skeleton.last), shared_origins(model)
     out = []
     for i, (group, carrier) in enumerate(zip(groups, carriers, strict=True)):
         rows = []
         for b in group:
-            for r, k in enumerate(range(ends[b], ends[b + 1])):
-                screw, r0 = model.skeleton.links[k].p, model.skeleton.links[k].r0
-                same = r > 0 and screw.eta == 0.0 and (r0.x, r0.y, r0.z) == (0.0, 0.0, 0.0)
-                rows.append(
-                    StepLink(label[k], label.get(parents[k], ""), carried[k], same, k in last)
-                )
+            for k in range(ends[b], ends[b + 1]):
+                above = label.get(parents[k], "")
+                rows.append(StepLink(label[k], above, carried[k], shared[k], k in last))
         if floating and i == 0:
             rows = [StepLink("0", "", carried[5], False, True)]
         children = tuple(str(j + start) for j, above in enumerate(carriers) if above == i)
