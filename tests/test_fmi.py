@@ -56,7 +56,8 @@ def test_a_quadruped_lands(version: Any, tmp_path: Path) -> None:
     m, ground = scenario.robot, scenario.options["ground"]
     parts: dict[str, Any] = {"q0": scenario.q0, "v0": scenario.v0, "ground": ground}
     parts |= {"damping": 0.05}
-    unit = rf.to_fmu(m, tmp_path / "quadruped.fmu", version=version, **parts)
+    where = tmp_path / "quadruped.fmu"
+    unit = rf.to_fmu(m, where, version=version, derivatives=False, **parts)
     assert validate_fmu(str(unit)) == []
     wanted = rf.simulate(m, 0.4, dt_out=0.002, **parts)
     assert wanted.contacts is not None
@@ -128,6 +129,63 @@ def test_a_saved_state_is_whole(tmp_path: Path) -> None:
     assert made.getReal(range(1, 13)) == once
     with pytest.raises(fmpy.fmi1.FMICallException):
         made.doStep(0.1, 0.1)  # a step that starts elsewhere
+    made.terminate()
+    made.freeInstance()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_derivatives_are_those_of_the_variables(version: Any, tmp_path: Path) -> None:
+    b = rf.Builder("ball")
+    b.link("ball", joint="free", mass=2.0, inertia=(0.1, 0.2, 0.3), points={"sole": (0.1, 0, -0.2)})
+    b.link("arm", "ball", axis=(0, 1, 0), mass=0.5, com=(0.1, 0, 0), inertia=(0.01, 0.02, 0.02))
+    q0 = [0, 0, 0.19, 0.8, 0.1, 0.2, -0.5, 0.3]
+    q0[3:7] = np.array(q0[3:7]) / np.linalg.norm(q0[3:7])
+    unit = rf.to_fmu(
+        b.model(), tmp_path / "ball.fmu", version=version, q0=q0, v0=np.linspace(-0.5, 0.4, 7),
+        ground="hunt_crossley", frames=["arm"],
+    )  # fmt: skip
+    assert validate_fmu(str(unit)) == []
+    text = zipfile.ZipFile(unit).read("modelDescription.xml").decode()
+    ending = "" if version == "2.0" else "s"
+    assert text.count(f'providesDirectionalDerivative{ending}="true"') == 2
+    description = fmpy.read_model_description(str(unit))
+    kind = fmpy.fmi2.FMU2Model if version == "2.0" else fmpy.fmi3.FMU3Model
+    made = kind(
+        guid=description.guid, unzipDirectory=fmpy.extract(str(unit), str(tmp_path / "unpacked")),
+        instanceName="a", modelIdentifier=description.modelExchange.modelIdentifier,
+    )  # fmt: skip
+    made.instantiate()
+    if version == "2.0":
+        made.setupExperiment()
+        get, put, along = made.getReal, made.setReal, made.getDirectionalDerivative
+    else:
+        get, put, along = made.getFloat64, made.setFloat64, made.getDirectionalDerivative
+    made.enterInitializationMode()
+    made.exitInitializationMode()
+    known = [x.valueReference for x in description.modelVariables if x.name[:2] in ("q.", "v.")]
+    known += [x.valueReference for x in description.modelVariables if x.causality == "input"]
+    unknown = [
+        x.valueReference for x in description.modelVariables
+        if x.causality == "output" or x.name.startswith(("der(", "depth."))
+    ]  # fmt: skip
+    at, seed = np.array(get(known)), np.random.default_rng(1).normal(size=len(known))
+
+    def value(k: float) -> np.ndarray:
+        put(known, (at + k * seed).tolist())
+        return np.array(get(unknown))
+
+    change = (value(1e-6) - value(-1e-6)) / 2e-6
+    put(known, at.tolist())
+    found = np.array(along(unknown, known, seed.tolist()))
+    scale = abs(change).max()
+    assert scale > 100.0, "the ground is touched"
+    np.testing.assert_allclose(found, change, atol=1e-8 * scale)
+    if version == "3.0":
+        weights = np.random.default_rng(2).normal(size=len(unknown))
+        back = made.getAdjointDerivative(unknown, known, weights.tolist(), len(known))
+        assert np.isclose(back @ seed, weights @ found, rtol=1e-12)
+    with pytest.raises(fmpy.fmi1.FMICallException):  # a parameter
+        along(unknown, [len(description.modelVariables) - 1], [1.0])
     made.terminate()
     made.freeInstance()
 

@@ -15,7 +15,11 @@ _UNITS: Final = {
     "m": {"m": 1}, "m/s": {"m": 1, "s": -1}, "m/s2": {"m": 1, "s": -2}, "1/s": {"s": -1},
     "N": {"kg": 1, "m": 1, "s": -2}, "N.m": {"kg": 1, "m": 2, "s": -2},
 }  # fmt: skip
-SOURCES: Final = ("machine.c", "unit.c")
+_DERIVATIVES: Final = {
+    "2.0": ("providesDirectionalDerivative",),
+    "3.0": ("providesDirectionalDerivatives", "providesAdjointDerivatives"),
+}
+SOURCES: Final = ("machine.c", "derivatives.c", "unit.c")
 """Names of the C files to compile."""
 
 
@@ -37,6 +41,8 @@ def model_description(unit: MachineUnit, identifier: str, token: str, version: V
         f"canGetAndSet{state}": "true",
         f"canSerialize{state}": "true",
     }
+    if unit.derivatives:
+        able |= dict.fromkeys(_DERIVATIVES[version], "true")
     stepping = {**able, "canHandleVariableCommunicationStepSize": "true"}
     lines = ['<?xml version="1.0" encoding="UTF-8"?>', f"<fmiModelDescription{_attributes(head)}>"]
     for kind, attributes in (("ModelExchange", able), ("CoSimulation", stepping)):

@@ -21,6 +21,7 @@ from ramify.drives.machine_forces import actuator_text
 from ramify.drives.places import Places
 from ramify.loops.stabilise import moved, projection
 from ramify.sim.field import Field
+from ramify.trace.differentiate import tangent
 from ramify.trace.program import Port, Program, trace
 
 Inputs = Literal["forces", "commands", "none"]
@@ -41,12 +42,15 @@ class UnitVariable:
 
 @dataclass(frozen=True, eq=False)
 class MachineUnit:
-    """A right-hand side, the start (x), what drives it from outside and the frames it shows."""
+    """A right-hand side, the start (x), what drives it from outside, the frames it shows and
+    whether it has directional derivatives.
+    """
 
     field: Field
     start: Array
     driven: Inputs
     frames: tuple[str, ...]
+    derivatives: bool
 
     def __post_init__(self) -> None:
         robot, control = self.field.model, self.field.control
@@ -159,6 +163,14 @@ class MachineUnit:
             depths = (Port("depth", (len(self.points),)),)
             made.append(trace("indicators", self._indicators, (x,), depths))
         return made
+
+    @cached_property
+    def tangents(self) -> list[Program]:
+        """Rates, outputs and indicators along a direction in their inputs, where they are
+        wanted.
+        """
+        smooth = [p for p in self.programs if self.derivatives and p.name != "closed"]
+        return [tangent(p, range(len(p.inputs))) for p in smooth]
 
     def _given(
         self, x: Sequence[Scalar], u: Sequence[Scalar]

@@ -43,6 +43,11 @@ PLATFORMS: Final = {
 """Platforms by their names in FMI 3.0: the name in FMI 2.0, the suffix of a library, and zig's
 name.
 """
+_QUICKLY: Final = (
+    "#if defined(__GNUC__) && !defined(__clang__)\n"
+    '#pragma GCC optimize("O1") /* -O2 takes three times as long to compile */\n'
+    "#endif\n\n"
+)
 _ARCHIVED = (1980, 1, 1, 0, 0, 0)  # one date for all entries: the same unit gives the same bytes
 
 
@@ -58,6 +63,7 @@ def to_fmu(
     q0: ArrayLike | None = None,
     v0: ArrayLike | None = None,
     damping: ArrayLike = 0.0,
+    derivatives: bool = True,
     platforms: Sequence[str] | Literal["auto"] = "auto",
 ) -> Path:
     """Write the whole machine as a functional mock-up unit for model exchange and co-simulation.
@@ -66,9 +72,11 @@ def to_fmu(
     actuators, or "none"; "auto" takes commands where the robot has actuators and no controller.
     frames: links and frames whose pose is an output, by default the named frames of the robot.
     control, ground, damping, q0, v0: as for rf.simulate; a controller must be continuous.
-    platforms: for which to compile, of "x86_64-linux", "aarch64-linux", "x86_64-windows",
-    "x86_64-darwin", "aarch64-darwin"; () for sources alone. "auto" compiles for this platform if
-    there is a C compiler: cc, or the one of the ``ziglang`` package, which serves all platforms.
+    derivatives: whether the unit gives directional derivatives, whose code is three times that of
+    the machine. platforms: for which to compile, of "x86_64-linux", "aarch64-linux",
+    "x86_64-windows", "x86_64-darwin", "aarch64-darwin"; () for sources alone. "auto" compiles for
+    this platform if there is a C compiler: cc, or the one of the ``ziglang`` package, which serves
+    all platforms.
 
     The sources are always inside. Raises ModelError, StateError or SimulationError for parts that
     do not fit, RamifyError where a library cannot be compiled.
@@ -87,7 +95,7 @@ def to_fmu(
     states = actuator_text(model).states if driven == "commands" else field.states
     own = field.control.start if field.control is not None else (0.0,) * states
     shown = tuple(model.frames) if frames is None else tuple(frames)
-    unit = MachineUnit(field, np.concatenate([q, v, own]), driven, shown)
+    unit = MachineUnit(field, np.concatenate([q, v, own]), driven, shown, bool(derivatives))
     with whole_file(path) as file:
         entries = _entries(unit, version, platforms)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -120,16 +128,20 @@ def _entries(
 def _sources(unit: MachineUnit, version: Version) -> dict[str, str]:
     """The C files: the programs of the machine, its sizes, the integrator and FMI's functions."""
     header, source = c_library(unit.programs, "machine", "machine")
+    slopes, slopes_source = c_library(unit.tangents, "machine", "derivatives")
     start = ", ".join(repr(float(x)) for x in unit.start)
     sizes = (
         f"#define NQ {unit.field.model.nq}\n#define NV {unit.field.model.nv}\n"
         f"#define NX {unit.states}\n#define NU {unit.inputs}\n#define NW {unit.shown}\n"
         f"#define NE {len(unit.points)}\n#define START {{{start}}}\n"
+        f"#define DERIVATIVES {int(unit.derivatives)}\n"
     )
     here = files("ramify.fmi")
     return {
         "machine.h": header,
         "machine.c": source,
+        "derivatives.h": slopes,
+        "derivatives.c": _QUICKLY + slopes_source,
         "sizes.h": sizes,
         "solver.h": here.joinpath("solver.h").read_text("utf-8"),
         "shared.h": here.joinpath("shared.h").read_text("utf-8"),

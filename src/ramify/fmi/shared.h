@@ -3,6 +3,9 @@
 
 static Machine *machine(void *c) { return &((Unit *)c)->machine; }
 
+#define NO_DERIVATIVE                                                                             \
+    "derivatives exist of states, rates, outputs and indicators, by states, inputs and time"
+
 static Status wrong_size(void *c) { return fail(c, "the number of values does not fit"); }
 
 EXPORT Status NAME(Reset)(void *c)

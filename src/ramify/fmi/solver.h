@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "derivatives.h"
 #include "machine.h"
 #include "sizes.h"
 
@@ -88,6 +89,57 @@ static int set(Machine *m, unsigned int reference, double value)
     else
         return 1;
     return 0;
+}
+
+/* The derivatives of some variables along a direction in states, inputs and time. 0, or 1 where a
+   variable has none. */
+static int along(const Machine *m, const unsigned int known[], size_t k, const double seed[],
+                 const unsigned int unknown[], size_t n, double value[])
+{
+#if DERIVATIVES
+    double dt = 0.0, dx[NX] = {0.0}, du[NU + 1] = {0.0};
+    double rate[NX] = {0.0}, shown[NW] = {0.0}, depth[NE + 1] = {0.0};
+    int of_rates = 0, of_outputs = 0, of_depths = 0;
+    size_t i;
+
+    for (i = 0; i < k; i++)
+        if (known[i] == 0)
+            dt += seed[i];
+        else if (known[i] < RATES)
+            dx[known[i] - 1] += seed[i];
+        else if (known[i] >= INPUTS && known[i] < OUTPUTS)
+            du[known[i] - INPUTS] += seed[i];
+        else
+            return 1;
+    for (i = 0; i < n; i++) {
+        of_rates |= unknown[i] >= RATES && unknown[i] < INPUTS;
+        of_outputs |= unknown[i] >= OUTPUTS && unknown[i] < INDICATORS;
+        of_depths |= unknown[i] >= INDICATORS && unknown[i] < TOLERANCE;
+    }
+    if (of_rates)
+        machine_rates_tangent(&m->t, m->x, m->u, &dt, dx, du, rate);
+    if (of_outputs)
+        machine_outputs_tangent(&m->t, m->x, m->u, &dt, dx, du, shown);
+#if NE > 0
+    if (of_depths)
+        machine_indicators_tangent(m->x, dx, depth);
+#endif
+    for (i = 0; i < n; i++)
+        if (unknown[i] >= 1 && unknown[i] < RATES)
+            value[i] = dx[unknown[i] - 1];
+        else if (unknown[i] >= RATES && unknown[i] < INPUTS)
+            value[i] = rate[unknown[i] - RATES];
+        else if (unknown[i] >= OUTPUTS && unknown[i] < INDICATORS)
+            value[i] = shown[unknown[i] - OUTPUTS];
+        else if (unknown[i] >= INDICATORS && unknown[i] < TOLERANCE)
+            value[i] = depth[unknown[i] - INDICATORS];
+        else
+            return 1;
+    return 0;
+#else
+    (void)m, (void)known, (void)k, (void)seed, (void)unknown, (void)n, (void)value;
+    return 1;
+#endif
 }
 
 /* 0, or 1 where loops are not nearly closed, as after an importer has set states. Quaternions get

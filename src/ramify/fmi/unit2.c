@@ -127,8 +127,7 @@ EXPORT Status fmi2GetDirectionalDerivative(Component c, const Reference unknown[
                                            const Reference known[], size_t k, const double seed[],
                                            double value[])
 {
-    (void)unknown, (void)n, (void)known, (void)k, (void)seed, (void)value;
-    return fail(c, "this unit gives no directional derivatives");
+    return along(machine(c), known, k, seed, unknown, n, value) ? fail(c, NO_DERIVATIVE) : OK;
 }
 
 /* ---- model exchange ---- */

@@ -225,16 +225,34 @@ EXPORT Status fmi3GetVariableDependencies(Instance c, Reference r, size_t elemen
     return fail(c, "this unit does not list dependencies");
 }
 
-#define NO_DERIVATIVE(name)                                                                       \
-    EXPORT Status fmi3##name(Instance c, const Reference unknown[], size_t n,                     \
-                             const Reference known[], size_t k, const double seed[], size_t s,    \
-                             double value[], size_t m)                                            \
-    {                                                                                             \
-        (void)unknown, (void)n, (void)known, (void)k, (void)seed, (void)s, (void)value, (void)m;  \
-        return fail(c, "this unit gives no derivatives");                                         \
+EXPORT Status fmi3GetDirectionalDerivative(Instance c, const Reference unknown[], size_t n,
+                                           const Reference known[], size_t k, const double seed[],
+                                           size_t s, double value[], size_t m)
+{
+    if (s != k || m != n)
+        return wrong_size(c);
+    return along(machine(c), known, k, seed, unknown, n, value) ? fail(c, NO_DERIVATIVE) : OK;
+}
+
+/* One direction after the other: exact, at the cost of as many derivatives as there are knowns. */
+EXPORT Status fmi3GetAdjointDerivative(Instance c, const Reference unknown[], size_t n,
+                                       const Reference known[], size_t k, const double seed[],
+                                       size_t s, double value[], size_t m)
+{
+    const double one = 1.0;
+    double slope[VARIABLES];
+    size_t i, j;
+    if (s != n || m != k || n > VARIABLES)
+        return wrong_size(c);
+    for (j = 0; j < k; j++) {
+        if (along(machine(c), &known[j], 1, &one, unknown, n, slope))
+            return fail(c, NO_DERIVATIVE);
+        value[j] = 0.0;
+        for (i = 0; i < n; i++)
+            value[j] += seed[i] * slope[i];
     }
-NO_DERIVATIVE(GetDirectionalDerivative)
-NO_DERIVATIVE(GetAdjointDerivative)
+    return OK;
+}
 
 /* ---- model exchange ---- */
 
