@@ -123,14 +123,16 @@ def page(path: Path, link: RunLink) -> str:
         )
     if failures:
         rows = [(str(number), escape(status), escape(text)) for number, status, text in failures]
-        parts.append("<h2>Failed runs</h2>" + _table(("run", "status", "error"), rows))
+        parts.append(
+            "<h2>Failed runs</h2>" + _table("Failed runs", ("run", "status", "error"), rows)
+        )
     parts += [
         "<h2>Runs</h2><p>The number of a run links to its report, if it has been written. "
         f"<code>ramify sweep report {file} RUN</code> computes any run again, bit for bit, and "
         f"writes its report; <code>ramify sweep serve {file}</code> shows this page with reports "
         "on request.</p>",
         _runs(found, [*parameters, *columns], units, marks, link),
-        f"<h2>The study</h2><pre>{escape(about['text'])}</pre>",
+        f"<h2>The study</h2><pre tabindex='0'>{escape(about['text'])}</pre>",
     ]
     return _html(about["name"], parts)
 
@@ -139,18 +141,19 @@ def _html(title: str, parts: Iterable[str]) -> str:
     body = "\n".join(part for part in parts if part)
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width'>"
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
         f"<title>{escape(title)}</title><style>{STYLE}</style></head>\n"
-        f"<body>\n{body}\n</body></html>\n"
+        f"<body><main>\n{body}\n</main></body></html>\n"
     )
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; the cells are HTML."""
+def _table(name: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table; the cells are HTML. It has a place in the order of the keys, as it may scroll."""
     top = "".join(f"<th>{escape(cell)}</th>" for cell in head)
     body = "\n".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows)
     return (
-        f"<div class='wide'><table><thead><tr>{top}</tr></thead>"
+        f"<div class='wide' tabindex='0' role='region' aria-label='{escape(name)}'>"
+        f"<table><thead><tr>{top}</tr></thead>"
         f"<tbody>\n{body}\n</tbody></table></div>"
     )
 
@@ -163,8 +166,8 @@ def _summary(found: StudyTable, columns: Sequence[str], done: Any, units: Mappin
         if values.size:
             numbers = (values.min(), np.median(values), values.mean(), values.max(), values.std())
             rows.append([escape(with_unit(name, units)), *(f"{x:.5g}" for x in numbers)])
-    head = ("", "minimum", "median", "mean", "maximum", "standard deviation")
-    return _table(head, rows) if rows else ""
+    head = ("number", "minimum", "median", "mean", "maximum", "standard deviation")
+    return _table("Summary", head, rows) if rows else ""
 
 
 def _runs(
@@ -186,7 +189,7 @@ def _runs(
     more = len(found["run"]) - MOST_ROWS
     rest = f"<p>and {more} more: see <code>ramify sweep export</code>.</p>" if more > 0 else ""
     head = ("run", "status", *(with_unit(name, units) for name in columns))
-    return _table(head, rows()) + rest
+    return _table("Runs", head, rows()) + rest
 
 
 def _picture(figure: Any) -> str:

@@ -51,13 +51,15 @@ def _settings(result: Run) -> list[str]:
     ground = result.options.get("ground")
     found = {"Controller": controller_rows(result)}
     found["Ground"] = ground_rows(ground) if isinstance(ground, Mapping) else []
-    columns = ("", "value", "unit")
+    columns = ("setting", "value", "unit")
     return [card(title, table(columns, rows)) for title, rows in found.items() if rows]
 
 
 def card(title: str, content: str, wide: bool = False) -> str:
     kind = "card wide" if wide else "card"
-    return f'<section class="{kind}"><h2>{escape(title)}</h2>{content}</section>'
+    name = escape(title)  # with a place in the order of the keys: a wide table scrolls
+    head = f'<section class="{kind}" tabindex="0" aria-label="{name}">'
+    return f"{head}<h2>{name}</h2>{content}</section>"
 
 
 def _about(model: Robot) -> str:

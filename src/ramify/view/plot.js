@@ -1,7 +1,7 @@
 // Plots on canvas: curves over time (or over one another), ticks, a legend that hides and shows, and the cursor of the page's time.
 "use strict";
 
-const LINES = ["#2f7fd1", "#d9682b", "#2f9e58", "#9256c9", "#b8860b", "#d1487e", "#1f9aa8", "#7a6a58", "#5b6ee0", "#7f9a1f"];
+const LINES = ["#2d5bd3", "#ea672a", "#2f9e58", "#7d42a7", "#b83a0d", "#cc4d7c", "#6f8fae", "#6b513c"]; // they differ for colour-blind readers too
 
 const curveColour = (k) => (k < LINES.length ? LINES[k] : `hsl(${(k * 137.5) % 360} 58% 52%)`);
 

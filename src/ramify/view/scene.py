@@ -27,16 +27,16 @@ from ramify.view.geometry import Triangles, joined, shape_triangles
 from ramify.view.meshes import robot_meshes
 
 MODULES: Final = (
-    "#3d7ebf",
-    "#e08a3c",
-    "#4c9f70",
-    "#b85c9e",
-    "#8a72c8",
-    "#c9a227",
-    "#4aa8b5",
-    "#c75450",
+    "#3d7fe3",
+    "#df8a47",
+    "#4da16c",
+    "#b85b97",
+    "#5f4fae",
+    "#d9bc3d",
+    "#59bcc8",
+    "#a83c38",
 )
-"""Colours of the modules, in order and over again."""
+"""Colours of the modules, in order and over again; they differ for colour-blind readers too."""
 JOINT: Final = "#39424e"
 BASE: Final = "#7b8794"
 GROUND: Final = "#b4bec9"
