@@ -185,6 +185,15 @@ def test_bad_input_is_refused() -> None:
     f = m.jax("bias")
     with pytest.raises(rf.StateError, match=r"bias: q has shape \(3,\)"):
         f(np.zeros(3), np.zeros(2))
+    for bad in (
+        np.ma.masked_array(np.zeros(2), [0, 1]),
+        np.zeros(2, complex),
+        jax.numpy.zeros(2, complex),
+        "a",
+        None,
+    ):
+        with pytest.raises(rf.StateError, match=r"bias: q (has masked|must be)"):
+            f(bad, np.zeros(2))
     with pytest.raises(rf.StateError, match="takes 2 arrays"):
         f(np.zeros(2))
     with pytest.raises(rf.StateError, match="do not fit together"):

@@ -107,8 +107,19 @@ def test_bad_input_is_refused() -> None:
     f = m.torch("bias")
     with pytest.raises(rf.StateError, match=r"bias: q has shape \(3,\)"):
         f(torch.zeros(3), torch.zeros(2))
+    for bad in (
+        np.ma.masked_array(np.zeros(2), [0, 1]),
+        np.zeros(2, complex),
+        torch.zeros(2, dtype=torch.complex128),
+        "a",
+        None,
+    ):
+        with pytest.raises(rf.StateError, match=r"bias: q (has masked|must be)"):
+            f(bad, torch.zeros(2))
     with pytest.raises(rf.StateError, match="takes 2 tensors"):
         f(torch.zeros(2))
+    with pytest.raises(rf.StateError, match="do not fit together"):
+        f(torch.zeros(3, 2), torch.zeros(4, 2))
     with pytest.raises(rf.StateError, match="is on meta; move it to the CPU"):
         f(torch.zeros(2, device="meta"), torch.zeros(2))
     assert torch.isnan(f(torch.full((2,), torch.nan), torch.zeros(2))).any()

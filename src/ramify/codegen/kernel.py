@@ -130,9 +130,21 @@ class Kernel:
     @property
     def text(self) -> Callable[..., list[list[Any]]]:
         """The algorithm over scalars of any kind: a flat list for each input, a flat list for each
-        result.
+        result. It raises StateError for lists of other lengths.
         """
-        return self._plan.plain.text
+        ports, run = self._plan.inputs, self._plan.plain.text
+
+        def text(*inputs: Any) -> list[list[Any]]:
+            given = [len(x) if hasattr(x, "__len__") else "no list" for x in inputs]
+            if given != [port.size for port in ports]:
+                wanted = ", ".join(f"{port.name} {port.size}" for port in ports)
+                raise StateError(
+                    f"{self.name}.text takes lists of so many scalars: {wanted}; it was given "
+                    f"{', '.join(map(str, given)) or 'none'}"
+                )
+            return run(*inputs)
+
+        return text
 
     @property
     def op_count(self) -> OpCount:

@@ -72,7 +72,7 @@ def desired(
         name = driven.names[driven.q.index(-1)]
         raise StateError(
             f"{name!r} belongs to a quaternion, which a motion cannot move; name the joints to "
-            "drive with actuated="
+            "drive with the controller's actuated="
         )
     qd, vd, ad = motion.text(t)
     if len(qd) == robot.nv == robot.nq:

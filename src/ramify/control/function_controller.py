@@ -96,7 +96,8 @@ def refuse_undriven(name: str, tau: Array, model: Robot, driven: Sequence[int]) 
     if lost is not None:
         raise StateError(
             f"{name} gives a force for {model.velocities[lost]!r}, which has no drive; name its "
-            "joint in actuated=, or give the joint a spring or damping"
+            "joint in the controller's actuated= (for a function, rf.control.Function(f, "
+            "actuated=…)), or give the joint a spring or damping"
         )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from ctypes import addressof, c_char
 from math import isfinite
 from numbers import Real
+from operator import index
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify.core.errors import RamifyError, StateError
+from ramify.core.messages import shown
 
 Array = NDArray[np.float64]
 """Real numbers, ``float64``."""
@@ -70,6 +72,27 @@ def address(a: Array) -> int:
         return addressof(c_char.from_buffer(a))  # type: ignore[arg-type]
     except (TypeError, ValueError):  # read-only, or empty
         return a.ctypes.data
+
+
+def positive(name: str, value: object, most: float = 1e15) -> float:
+    """A positive number from 1 / ``most`` to ``most``; StateError for any other."""
+    number = isinstance(value, Real) and not isinstance(value, bool) and not _masked(value)
+    if not (number and 1.0 / most <= float(value) <= most):  # type: ignore[arg-type]
+        raise StateError(
+            f"{name} {shown(value)} must be finite and positive ({1.0 / most:g} to {most:g})"
+        )
+    return float(value)  # type: ignore[arg-type]
+
+
+def whole(name: str, value: object, least: int, error: type[RamifyError] = StateError) -> int:
+    """A whole number from ``least`` on; ``error`` for any other."""
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise error(f"{name} {shown(value)} must be a whole number ≥ {least}")
+    return number
 
 
 def together(**leads: tuple[int, ...]) -> tuple[int, ...]:

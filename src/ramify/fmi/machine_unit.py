@@ -14,7 +14,6 @@ from typing import Literal
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
-from ramify.core.messages import near
 from ramify.core.records import flatten
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import actuator_text
@@ -70,10 +69,8 @@ class MachineUnit:
             raise ModelError(f"{robot.name} has no actuators to command; use inputs='forces'")
         if self.driven == "commands" and control is not None:
             raise ModelError("inputs='commands' and a controller exclude each other")
-        known = [*robot.frames, *(body.name for body in robot.bodies)]
         for name in self.frames:
-            if name not in known:
-                raise ModelError(f"{robot.name} has no frame or link {name!r}{near(name, known)}")
+            robot.attachment(name)
 
     # ---- variables ----
 

@@ -6,14 +6,14 @@ CasADi's matrix (n, N) has a state in each column, one after the other in memory
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import casadi
 import numpy as np
 
-from ramify.core.arrays import Array
-from ramify.core.errors import RamifyError
+from ramify.core.arrays import Array, real
+from ramify.core.errors import RamifyError, StateError
 from ramify.interop.differentiable import Differentiable
 from ramify.trace.differentiate import replay
 from ramify.trace.jacobian_program import JacobianBlock
@@ -34,7 +34,45 @@ def symbolic(function: Differentiable) -> Any:
         _shaped([values[node] for node in nodes], port)
         for port, nodes in zip(function.outputs, function.program.results, strict=True)
     ]
-    return casadi.Function(function.name, inputs, outputs, *_names(function))
+    return SymbolicFunction(function.name, inputs, outputs, *_names(function))
+
+
+class SymbolicFunction(casadi.Function):
+    """A function of SX."""
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        refuse_misread(self, args, named)
+        return super().__call__(*args, **named)
+
+
+_OWN: Final = (casadi.SX, casadi.MX, casadi.DM)
+
+
+def refuse_misread(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> None:
+    """Refuse what CasADi would read otherwise than meant, or refuse without saying why: arrays with
+    masked entries, empty ones, others than (rows, N), too few.
+    """
+    names = function.name_in()
+    if args and len(args) != len(names):
+        listed = ", ".join(names)
+        raise StateError(
+            f"{function.name()} takes {len(names)} matrices ({listed}); it was given {len(args)}"
+        )
+    for key, x in {**dict(zip(names, args, strict=False)), **named}.items():
+        if isinstance(x, _OWN) or key not in names or _holds_own(x):
+            continue
+        a, (rows, columns) = real(f"{function.name()}: {key}", x), function.size_in(key)
+        if a.size != 1 and a.shape != (1, rows) and (a.ndim > 2 or a.shape[:1] != (rows,)):
+            raise StateError(
+                f"{function.name()}: {key} has shape {a.shape}; needed: ({rows}, {columns}), one "
+                "state in each column"
+            )
+        if not a.size:
+            raise StateError(f"{function.name()}: {key} has shape {a.shape}, which is empty")
+
+
+def _holds_own(x: Any) -> bool:
+    return isinstance(x, (list, tuple)) and any(isinstance(y, _OWN) or _holds_own(y) for y in x)
 
 
 def _matrix(port: Port) -> tuple[int, int]:
@@ -128,6 +166,10 @@ class KernelCallback(casadi.Callback):
         ]
         self._derived: list[Any] = []  # CasADi does not keep them
         self.construct(name, {})
+
+    def __call__(self, *args: Any, **named: Any) -> Any:
+        refuse_misread(self, args, named)
+        return super().__call__(*args, **named)
 
     def get_n_in(self) -> int:
         return len(self._takes)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ramify.codegen.native import builtin_entry
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import host, llvm_available
 from ramify.codegen.threads import Cost, in_parallel, threads
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
 from ramify.trace.differentiate import adjoint, replay, tangent
@@ -28,6 +28,22 @@ from ramify.trace.jacobian_program import Blocks, jacobian_program
 from ramify.trace.program import Port, Program, trace
 
 TOO_LARGE: Final = "an angle is beyond 1e6 rad; bring angles into a range of some turns"
+
+
+def foreign(name: str, x: Any, own: type) -> Any:
+    """An input as another library takes it: of its ``own`` type, or made of such, as it is; any
+    other as an array of real numbers. Raises StateError for what is none, and for masked entries.
+    """
+    if isinstance(x, own):
+        return x
+    refuse_masked(name, x)
+    return x if isinstance(x, (list, tuple)) and _holds(x, own) else real(name, x)
+
+
+def _holds(x: Any, own: type) -> bool:
+    return isinstance(x, own) or (
+        isinstance(x, (list, tuple)) and any(_holds(part, own) for part in x)
+    )
 
 
 class Differentiable:

@@ -19,7 +19,7 @@ from jax.interpreters import ad, batching, mlir
 
 from ramify.codegen.target import llvm_available
 from ramify.core.errors import RamifyError, StateError
-from ramify.interop.differentiable import Differentiable
+from ramify.interop.differentiable import Differentiable, foreign
 from ramify.interop.xla_handler import XlaHandler
 from ramify.trace.differentiate import replay
 from ramify.trace.program import Port, trace
@@ -58,8 +58,13 @@ def _arrays(function: Differentiable, inputs: Sequence[Any], exact: bool) -> lis
             f"{function.name} takes {len(function.inputs)} arrays ({names}); it was given "
             f"{len(inputs)}"
         )
-    arrays = [jnp.asarray(x, dtype=float) for x in inputs]
-    for a, port in zip(arrays, function.inputs, strict=True):
+    arrays = []
+    for x, port in zip(inputs, function.inputs, strict=True):
+        a = jnp.asarray(foreign(f"{function.name}: {port.name}", x, jax.Array))
+        if jnp.iscomplexobj(a):
+            raise StateError(f"{function.name}: {port.name} must be real; it holds {a.dtype}")
+        a = a.astype(float)
+        arrays.append(a)
         if a.shape[a.ndim - len(port.shape) :] != port.shape or a.ndim < len(port.shape):
             want = ", ".join(["...", *map(str, port.shape)])
             raise StateError(f"{function.name}: {port.name} has shape {a.shape}; needed: ({want})")

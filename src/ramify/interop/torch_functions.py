@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ramify.core.errors import StateError
-from ramify.interop.differentiable import Differentiable
+from ramify.interop.differentiable import Differentiable, foreign
 
 _known: Final[dict[str, Differentiable]] = {}
 """Functions that compiled code calls, by key; kept as long as the process lives."""
@@ -38,7 +38,9 @@ def make(function: Differentiable) -> Callable[..., Any]:
             )
         tensors, leads = [], []
         for x, (port, shape) in zip(inputs, shapes, strict=True):
-            x = torch.as_tensor(x)
+            x = torch.as_tensor(foreign(f"{name}: {port}", x, Tensor))
+            if x.is_complex():
+                raise StateError(f"{name}: {port} must be real; it holds {x.dtype}")
             if x.device.type != "cpu":
                 raise StateError(f"{name}: {port} is on {x.device}; move it to the CPU")
             at = x.dim() - len(shape)
@@ -47,7 +49,11 @@ def make(function: Differentiable) -> Callable[..., Any]:
                 raise StateError(f"{name}: {port} has shape {tuple(x.shape)}; needed: ({want})")
             tensors.append(x.to(torch.float64))
             leads.append(x.shape[:at])
-        lead = torch.broadcast_shapes(*leads)
+        try:
+            lead = torch.broadcast_shapes(*leads)
+        except RuntimeError:
+            fit = ", ".join(str(tuple(one)) for one in leads)
+            raise StateError(f"{name}: the batches do not fit together: {fit}") from None
         tensors = [x.expand(*lead, *shape) for x, (_, shape) in zip(tensors, shapes, strict=True)]
         if torch.compiler.is_compiling():
             found = _operator(key, tensors)

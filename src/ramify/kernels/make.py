@@ -30,7 +30,7 @@ from ramify.kernels.rolled_tier import arranged, rolled
 from ramify.kernels.text import QUATERNION, plain_text
 from ramify.model.configuration import check_quaternions
 from ramify.model.locks import check_locks, suspect
-from ramify.model.pivots import refuse_massless, without_inertia
+from ramify.model.pivots import never_moved, refuse_massless, without_inertia
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
 from ramify.trace.traversals import Argument
@@ -167,8 +167,7 @@ def make_kernel(
             found = text(*columns)
         except ZeroDivisionError:  # a pivot that is zero whatever the posture
             raise StateError(
-                f"{name}: some joint of {model.name!r} moves no mass, its inertia matrix is "
-                "singular; see model.check()"
+                f"{name}: {never_moved(model)}, the inertia matrix is singular; see model.check()"
             ) from None
         return [
             [found[result.source][i] if i >= 0 else 0.0 for i in result.places] for result in layout

@@ -15,7 +15,15 @@ from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.errors import LoopError, StateError
 from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
-from ramify.loops.constraints import RANK, ROUNDED, column_sizes, independent_rows, row_sizes
+from ramify.loops.constraints import (
+    RANK,
+    ROUNDED,
+    column_sizes,
+    gap_of_row,
+    independent_rows,
+    rate_of_row,
+    row_sizes,
+)
 from ramify.loops.far_guess import nearer, rotation_vector
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import NEAR, RankWatch, lets_go
@@ -393,10 +401,9 @@ class _Assembly:
         open_rows = [names(self.model)[i] for i in np.flatnonzero(r > _CLOSED * self.size)]
         if not open_rows:
             return ""
-        return (
-            f"; {', '.join(open_rows[:6])} follow from other rows and miss by {r.max():.2g} m: "
-            "rounded data"
-        )
+        listed = ", ".join(open_rows[:6])
+        most = gap_of_row(self.model, int(np.argmax(r)), r.max())
+        return f"; {listed} follow from other rows and miss by {most}: rounded data"
 
     def state(self, start: Array, row: int, first: bool = True) -> State:
         """The consistent state of a row, from a posture to start at."""
@@ -526,8 +533,9 @@ class _Assembly:
             else ";"
         )
         raise LoopError(
-            f"{model.name} cannot be assembled with {self.described(values)}: a gap of {gap:.4g} m "
-            f"remains in {', '.join(worst[:6])}"
+            f"{model.name} cannot be assembled with {self.described(values)}: a gap of "
+            f"{gap_of_row(model, int(np.argmax(np.abs(r * self.sizes))), gap)} remains in "
+            f"{', '.join(worst[:6])}"
             f"{clash} this posture is out of reach; give other independent coordinates or another "
             "guess"
         )
@@ -552,14 +560,16 @@ class _Assembly:
         x[self.free] = (vt.T[:, counted] @ ((u.T @ b)[counted] / s[counted])) / self.columns[
             self.free
         ]
-        left = float(np.abs(J @ x + bias * self.sizes).max(initial=0.0))
+        opening = np.abs(J @ x + bias * self.sizes)
+        left = float(opening.max(initial=0.0))
         demand = float(np.abs(b).max(initial=0.0))
         if left > 1e-8 * max(demand, 1e-12) and left > 1e-9 * self.size:
+            per = "s" if what == "rates" else "s^2"
+            most = rate_of_row(model, int(np.argmax(opening)), left, per)
             raise LoopError(
                 f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at "
-                f"{self.described(values)}: the loops would open by "
-                f"{left:.3g} m/s{'^2' if what != 'rates' else ''}; it is a dead centre, or more is "
-                "given than can be free"
+                f"{self.described(values)}: the loops would open by {most}; it is a dead centre, "
+                "or more is given than can be free"
             )
         if margin < _DEAD and demand > 1e-12:
             raise LoopError(

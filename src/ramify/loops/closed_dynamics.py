@@ -17,7 +17,14 @@ from ramify.dynamics.closure import names, reach
 from ramify.kernels.closed import OPEN, SLIP, UNMET
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches
-from ramify.loops.constraints import RANK, column_sizes, constraints, open_by, row_sizes
+from ramify.loops.constraints import (
+    RANK,
+    column_sizes,
+    constraints,
+    open_by,
+    rate_of_row,
+    row_sizes,
+)
 from ramify.model.robot import Robot
 
 Wrenches = Mapping[str, ArrayLike] | None
@@ -103,9 +110,9 @@ def inverse_dynamics(
         worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
         raise LoopError(
             f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: "
-            f"{names(model)[worst]} would move "
-            f"with {slipping.max():.3g} m/s^2; model.assemble(…, rates, accelerations=…) gives "
-            "accelerations that fit"
+            f"{names(model)[worst]} would move with "
+            f"{rate_of_row(model, worst, slipping.max(), 's^2')}; "
+            "model.assemble(…, rates, accelerations=…) gives accelerations that fit"
         )
     missing = np.abs(unmet)
     if missing.max(initial=0.0) > UNMET * np.abs(wanted).max(initial=0.0):

@@ -121,13 +121,30 @@ def open_by(model: Robot, gaps: Array) -> str:
     """
     size = np.abs(gaps).reshape(-1, gaps.shape[-1]).max(axis=0)
     worst = int(np.argmax(size))
-    name, sine = names(model)[worst], size[worst] / row_sizes(model)[worst]
-    if name.rpartition(".")[2].startswith(("turn_", "tilt_")):  # beyond a quarter turn 2 - sine
-        angle = np.arcsin(min(1.0, sine)) if sine <= 1.0 else np.pi - np.arcsin(max(0.0, 2 - sine))
-        return f"{name[:-2]} is off by {np.degrees(angle):.3g} degrees"
-    unit = row_units(model)[worst]
-    value = size[worst] / (row_sizes(model)[worst] if unit == "rad" else 1.0)
-    return f"{name} is off by {value:.3g} {'rad' if unit == 'rad' else 'm'}"
+    name = names(model)[worst]
+    return (
+        f"{name[:-2] if _turns(name) else name} is off by {gap_of_row(model, worst, size[worst])}"
+    )
+
+
+def gap_of_row(model: Robot, row: int, gap: float) -> str:
+    """A gap of a row, given in m, with its unit: a length, a coordinate's, or an angle."""
+    own = float(gap) / float(row_sizes(model)[row])
+    if _turns(names(model)[row]):  # a sine; beyond a quarter turn 2 - sine
+        angle = np.arcsin(min(1.0, own)) if own <= 1.0 else np.pi - np.arcsin(max(0.0, 2 - own))
+        return f"{np.degrees(angle):.3g} degrees"
+    return f"{own:.3g} rad" if row_units(model)[row] == "rad" else f"{gap:.3g} m"
+
+
+def rate_of_row(model: Robot, row: int, rate: float, per: str) -> str:
+    """The speed or acceleration of a row, given in m per ``per``, with its unit."""
+    if _turns(names(model)[row]) or row_units(model)[row] == "rad":
+        return f"{rate / float(row_sizes(model)[row]):.3g} rad/{per}"
+    return f"{rate:.3g} m/{per}"
+
+
+def _turns(name: str) -> bool:
+    return name.rpartition(".")[2].startswith(("turn_", "tilt_"))
 
 
 @once

@@ -62,6 +62,13 @@ def refuse_massless(model: Robot, what: str) -> None:
     )
 
 
+def never_moved(model: Robot) -> str:
+    """The first coordinate that moves no inertia in any posture, for a message."""
+    at = pivots(model, model.random(1)[0])
+    name = next((n for n, x in zip(model.velocities, at, strict=True) if x <= SINGULAR), "a joint")
+    return f"{name!r} of {model.name!r} moves no mass"
+
+
 def without_inertia(model: Robot, q: Array) -> str:
     """Names the coordinates that move no inertia at q (nq), for a message; "" where there is
     none.

@@ -189,7 +189,7 @@ class Robot:
         """
         try:
             return self.attached[link] if link in self.attached else self.machine.frames[link]
-        except KeyError:
+        except (KeyError, TypeError):  # also what is no key at all, such as a list
             known = [*self.machine.frames, *self.attached]
             raise ModelError(
                 f"{self.name} has no link or frame {shown(link)}{near(str(link), known)}"

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real, together
+from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import StateError
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
@@ -46,14 +46,20 @@ def differential_ik(
     joints: those that move. limits: True for the joints' own, False, or (nq, 2). speeds: True for
     the joints' own, False, or (nv). One state or a batch. Raises StateError for what does not fit.
     """
-    for name, x in (("dt", dt), ("gain", gain), ("damping", damping)):
-        if not (np.isfinite(x) and x > 0.0):
-            raise StateError(f"{name} must be finite and positive; got {x}")
+    dt, gain, damping = (
+        positive(name, x) for name, x in (("dt", dt), ("gain", gain), ("damping", damping))
+    )
+    if gain > 1.0:
+        raise StateError(
+            f"gain {gain:g} must be at most 1: the share of the error that a step removes"
+        )
     ready = ready_tasks(model, tasks, soft_alone=True)
     start = configuration(model, "q", q)
     shapes = {f"task {i}": one.lead for i, one in enumerate(ready)}
     lead = together(**shapes, q=start.shape[:-1])
     rows = int(np.prod(lead, dtype=np.int64))
+    if not rows:
+        return np.zeros((*lead, model.nv))
     moving = moving_entries(model, joints)
     problem = IkProblem(
         model, [one.spread(lead, rows) for one in ready], moving, bounds(model, limits), 0.0

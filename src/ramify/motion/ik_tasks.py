@@ -14,16 +14,18 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, positive
 from ramify.core.errors import StateError
+from ramify.core.messages import shown
 from ramify.kernels.make import kernel
-from ramify.model.configuration import checked, configuration
+from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
 from ramify.motion.targets import (
     RowIndices,
     Target,
     Wanted,
-    positive_weight,
+    joint_names,
+    place,
     rotation_vector,
     wanted_target,
 )
@@ -108,6 +110,10 @@ def ready_tasks(model: Robot, given: Any, soft_alone: bool = False) -> list[Read
     """Tasks made ready: one, several, or {link: position}."""
     if isinstance(given, Mapping):
         given = [Target(body, position) for body, position in given.items()]
+    if not isinstance(given, (IkTask, Iterable)):
+        raise StateError(
+            f"targets must be tasks of rf.motion or {{link: position}}; got {shown(given)}"
+        )
     tasks = [given] if isinstance(given, IkTask) else list(given)
     ready = [ready_task(model, i, one) for i, one in enumerate(tasks)]
     if not ready or (not soft_alone and all(one.soft for one in ready)):
@@ -147,11 +153,11 @@ class MassTask:
 
 def _mass_task(model: Robot, i: int, task: CenterOfMass) -> MassTask:
     name = f"task {i} (centre of mass)"
-    axes = ["xyz".find(axis) for axis in dict.fromkeys(task.axes)]
-    if not axes or min(axes) < 0:
-        raise StateError(f"{name}: axes must name some of 'xyz'; got {task.axes!r}")
-    p = checked(model, f"{name}: position", task.position, 3)
-    return MassTask(name, p, axes, (positive_weight(name, "weight", task.weight), 1.0))
+    if not isinstance(task.axes, str) or not task.axes or set(task.axes) - set("xyz"):
+        raise StateError(f"{name}: axes must name some of 'xyz'; got {shown(task.axes)}")
+    axes = ["xyz".index(axis) for axis in dict.fromkeys(task.axes)]
+    p = place(model, f"{name}: position", task.position)
+    return MassTask(name, p, axes, (positive(f"{name}: weight", task.weight), 1.0))
 
 
 # ---- relative poses ----
@@ -246,8 +252,8 @@ class PostureTask:
 
 def _posture_task(model: Robot, i: int, task: KeepPosture) -> PostureTask:
     name = f"task {i} (posture)"
-    names = [j.name for j in model.joints] if task.joints is None else list(task.joints)
+    names = [j.name for j in model.joints] if task.joints is None else joint_names(task.joints)
     entries = [k for joint in names for k in range(model.nv)[model.joint_slice(joint)]]
-    weight = positive_weight(name, "weight", task.weight)
+    weight = positive(f"{name}: weight", task.weight)
     q = configuration(model, f"{name}: q", task.q)
     return PostureTask(name, q, np.array(entries, dtype=np.int64), (1.0, weight))

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, together
+from ramify.core.arrays import Array, positive, together, whole
 from ramify.core.errors import StateError
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import kinematics
@@ -78,12 +78,16 @@ def inverse_kinematics(
     guess (..., nq): where the search starts, by default neutral and near the loops' own guess.
     joints: those that may move, by default all but a floating base. limits: True for the joints'
     own, False for none, or (nq, 2).
-    tolerance: m and rad. restarts: how many random postures (always the same ones) are tried where
-    the search from the guess fails. strict: whether a target that is not met is an error.
+    tolerance: m and rad, positive. restarts: how many random postures (always the same ones) are
+    tried where the search from the guess fails. strict: whether a target that is not met is an
+    error.
 
     Raises StateError for shapes that do not fit, and where a target is not met: which, how far it
     is, and for which state.
     """
+    tolerance = positive("tolerance", tolerance)
+    max_iterations = whole("max_iterations", max_iterations, 1)
+    restarts = whole("restarts", restarts, 0)
     wanted = ready_tasks(model, targets)
     start = configuration(model, "guess", _near_loops(model) if guess is None else guess)
     lead = together(
@@ -98,7 +102,7 @@ def inverse_kinematics(
         bounds(model, limits),
         tolerance,
     )
-    whole = problem
+    entire = problem
     q = problem.inside(np.broadcast_to(start, (*lead, model.nq)).reshape(rows, model.nq).copy())
     every = np.arange(rows)
     q, error, iterations = problem.search(q, every, max_iterations)
@@ -121,17 +125,17 @@ def inverse_kinematics(
         closed = problem.without(lambda one: True)
         q[left], _, count = closed.search(q[left], left, max_iterations)
         iterations[left] += count
-    away, turned = whole.remaining(q, every)
+    away, turned = entire.remaining(q, every)
     found = Posture(
         q.reshape(*lead, model.nq),
         (error <= tolerance).reshape(lead),
-        away.reshape(*lead, -1),
-        turned.reshape(*lead, -1),
+        away.reshape(*lead, len(wanted)),
+        turned.reshape(*lead, len(wanted)),
         iterations.reshape(lead),
         problem.gaps(q).reshape(lead),
     )
     if strict and not found.converged.all():
-        _refuse(whole, away, turned, error, lead, tolerance)
+        _refuse(entire, away, turned, error, lead, tolerance)
     return found
 
 

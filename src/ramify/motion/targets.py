@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real, together
+from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import ModelError, StateError
+from ramify.core.messages import shown
 from ramify.kernels.queries import jacobian
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
@@ -95,15 +96,19 @@ def rotation_vector(R: Array) -> Array:
     """Rotation vectors (rows, 3) of matrices (rows, 3, 3)."""
     from scipy.spatial.transform import Rotation
 
-    found: Array = Rotation.from_matrix(R).as_rotvec()
+    found: Array = Rotation.from_matrix(R).as_rotvec() if len(R) else np.zeros((0, 3))
     return found
 
 
-def positive_weight(name: str, what: str, weight: Any) -> float:
-    """A weight. Raises StateError unless it is finite and positive."""
-    if not (np.isfinite(weight) and weight > 0.0):
-        raise StateError(f"{name}: {what} {weight} must be finite and positive")
-    return float(weight)
+_FARTHEST: Final = 1e12
+
+
+def place(model: Robot, name: str, position: ArrayLike) -> Array:
+    """Positions (..., 3). Raises StateError for others, and for places beyond any robot."""
+    p = checked(model, name, position, 3)
+    if np.abs(p).max(initial=0.0) > _FARTHEST:
+        raise StateError(f"{name} must be within {_FARTHEST:g} m")
+    return p
 
 
 def wanted_target(model: Robot, i: int, target: Any) -> Wanted:
@@ -123,26 +128,26 @@ def wanted_target(model: Robot, i: int, target: Any) -> Wanted:
             f"target {i}: {target.body!r} is part of the base of {model.name} and does not move"
         )
     name = f"target {i} ({target.body!r})"
-    p = None if target.position is None else checked(model, f"{name}: position", target.position, 3)
-    R = None if target.rotation is None else checked(model, f"{name}: rotation", target.rotation, 3)
+    p = None if target.position is None else place(model, f"{name}: position", target.position)
+    R = None if target.rotation is None else real(f"{name}: rotation", target.rotation)
     if R is not None and (
-        R.ndim < 2
-        or R.shape[-2] != 3
-        or np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max() > 1e-6
+        R.shape[-2:] != (3, 3)
+        or not (np.abs(R) < 2.0).all()
+        or np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(initial=0.0) > 1e-6
         or (np.linalg.det(R) < 0.0).any()
     ):
         raise StateError(
             f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles, and "
-            "no reflection (determinant +1)"
+            f"no reflection (determinant +1); got shape {R.shape}"
         )
     weights = (
-        positive_weight(name, "weight", target.weight),
-        positive_weight(name, "rotation_weight", target.rotation_weight),
+        positive(f"{name}: weight", target.weight),
+        positive(f"{name}: rotation_weight", target.rotation_weight),
     )
-    point = (
-        body.frame.rotation @ checked(model, f"{name}: point", target.point, 3)
-        + body.frame.position
-    )
+    seat = place(model, f"{name}: point", target.point)
+    if seat.shape != (3,):
+        raise StateError(f"{name}: point must be (3,), in the frame of the link; got {seat.shape}")
+    point = body.frame.rotation @ seat + body.frame.position
     return Wanted(
         target.body,
         body.body,
@@ -154,12 +159,17 @@ def wanted_target(model: Robot, i: int, target: Any) -> Wanted:
     )
 
 
+def joint_names(joints: Iterable[str]) -> list[str]:
+    """Names of joints: several, or one. Raises StateError for what holds none."""
+    if not isinstance(joints, Iterable):
+        raise StateError(f"joints must be names of joints; got {shown(joints)}")
+    return [joints] if isinstance(joints, str) else list(joints)
+
+
 def moving_entries(model: Robot, joints: Iterable[str] | None) -> RowIndices:
     """The entries of v that may change: those of ``joints``, or of all but a floating base. A free
     joint inside a loop, as that of a Stewart platform, is no such base.
     """
-    if isinstance(joints, str):
-        joints = [joints]
     names = (
         [
             body.joint.name
@@ -167,7 +177,7 @@ def moving_entries(model: Robot, joints: Iterable[str] | None) -> RowIndices:
             if body.joint.kind not in ("free", "free_euler") or i in _inside_loops(model)
         ]
         if joints is None
-        else list(joints)
+        else joint_names(joints)
     )
     places = [j for name in names for j in range(model.nv)[model.joint_slice(name)]]
     if not places:
@@ -196,7 +206,7 @@ def bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
             or (table[:, 0] > table[:, 1]).any()
         ):
             raise StateError(
-                f"limits must be ({model.nq}, 2), lower and upper per coordinate; got shape "
+                f"limits must be ({model.nq}, 2), lower ≤ upper per coordinate; got shape "
                 f"{table.shape}"
             )
     return table[:, 0], table[:, 1]

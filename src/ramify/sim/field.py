@@ -39,7 +39,7 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.kernels.text import plain_text
 from ramify.loops.stabilise import projection
 from ramify.model.configuration import coordinate_rates
-from ramify.model.pivots import refuse_massless
+from ramify.model.pivots import never_moved, refuse_massless
 from ramify.model.robot import Robot
 from ramify.sim.implicit_rates import implicit_rates
 from ramify.sim.joint_gains import Gains, servo_gains
@@ -244,9 +244,9 @@ class Field:
             a, tau, rates, heat = self.observe(t, y, u)
         except ZeroDivisionError:  # as where a base of no mass floats
             refuse_massless(self.model, "simulation")
-            who = self.model.name
             raise SimulationError(
-                f"some joint of {who!r} moves no mass, so nothing moves it; see model.check()"
+                f"{never_moved(self.model)}, so its acceleration is not determined; give its links "
+                "mass, or fix the joint; see model.check()"
             ) from None
         q, v = self.placed(t, y[of_q], y[of_v])
         work: Scalar = 0.0

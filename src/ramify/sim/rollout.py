@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from numbers import Real
-from operator import index
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from ramify.codegen.stepper import Scheme
 from ramify.contact.step_limits import warn_of_long_steps
 from ramify.control.controller import Controller
-from ramify.core.arrays import Array, together
+from ramify.core.arrays import Array, together, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.dynamics.parameters import packed
 from ramify.model.configuration import check_quaternions, checked
@@ -132,8 +131,8 @@ def rollout(
     """
     auto = method == AUTO or str(method).lower() == AUTO
     scheme = scheme_of("rk4" if auto else method)
-    steps = _whole("steps", steps, 0)
-    every = 0 if every is None else _whole("every", every, 1)
+    steps = whole("steps", steps, 0, SimulationError)
+    every = 0 if every is None else whole("every", every, 1, SimulationError)
     _check_time("dt", dt, positive=True)
     _check_time("t0", t0, positive=False)
     if on_failure not in ("warn", "raise"):
@@ -187,16 +186,6 @@ def rollout(
             lead, shape,
         )  # fmt: skip
     return Rollout(*work.answer(on_failure), steps=back)
-
-
-def _whole(name: str, value: object, least: int) -> int:
-    try:
-        number = index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise SimulationError(f"{name} {value!r} must be a whole number of at least {least}")
-    return number
 
 
 def _check_time(name: str, value: object, positive: bool) -> None:

@@ -1,0 +1,185 @@
+"""Options and arrays of inverse kinematics, of texts and of other libraries' functions that make no
+sense: one error that names the culprit; an empty batch gives an empty answer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import casadi
+import numpy as np
+import pytest
+
+import ramify as rf
+from ramify.model.frame import Frame, rotation_about
+
+ARM = rf.load("planar_3r")
+TIP = ARM.bodies[-1].name
+Q = np.array([0.3, 0.4, 0.5])
+GOAL = ARM.pose(Q, TIP)
+M = rf.motion
+NAN, INF = float("nan"), float("inf")
+
+
+def ik(targets: Any = None, **options: Any) -> Any:
+    return rf.ik(ARM, {TIP: GOAL.position} if targets is None else targets, Q + 0.1, **options)
+
+
+def velocities(**options: Any) -> Any:
+    given: dict[str, Any] = {"q": Q, "tasks": {TIP: GOAL.position}, "dt": 0.01, **options}
+    return rf.differential_ik(ARM, **given)
+
+
+POSITIVE = r"must be finite and positive \(1e-15 to 1e\+15\)"
+NUMBERS = (-1, 0, NAN, INF, "a", None, [1, 2], 1j, 1e300, True, np.ma.masked)
+
+
+@pytest.mark.parametrize("x", NUMBERS)
+def test_numbers_that_must_be_positive(x: Any) -> None:
+    calls: dict[str, Callable[[], Any]] = {
+        "tolerance": lambda: ik(tolerance=x),
+        "weight": lambda: ik(M.Target(TIP, GOAL.position, weight=x)),
+        "rotation_weight": lambda: ik(M.Target(TIP, GOAL.position, rotation_weight=x)),
+        r"task 0 \(centre of mass\): weight": lambda: ik(M.CenterOfMass([0, 0, 0], weight=x)),
+        r"task 0 \(posture\): weight": lambda: ik([M.KeepPosture(Q, weight=x)]),
+        "dt": lambda: velocities(dt=x),
+        "gain": lambda: velocities(gain=x),
+        "damping": lambda: velocities(damping=x),
+    }
+    for name, call in calls.items():
+        with pytest.raises(rf.StateError, match=f"{name}.*{POSITIVE}"):
+            call()
+
+
+@pytest.mark.parametrize("x", [-1, 1.5, "a", None, NAN, True])
+def test_counts(x: Any) -> None:
+    for name, least in (("restarts", 0), ("max_iterations", 1)):
+        with pytest.raises(rf.StateError, match=f"{name} .* must be a whole number ≥ {least}"):
+            ik(**{name: x})
+
+
+WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
+    "a far target": ("position must be within 1e\\+12 m", lambda: ik({TIP: [1e300, 0, 0]})),
+    "a target of NaN": (r"position\[0\] is nan", lambda: ik({TIP: [NAN, 0, 0]})),
+    "a far point": ("point must be within", lambda: ik(M.Target(TIP, Q, point=[1e200, 0, 0]))),
+    "many points": (r"point must be \(3,\)", lambda: ik(M.Target(TIP, Q, point=np.zeros((2, 3))))),
+    "a quaternion": (r"rotation must be \(\.\.\., 3, 3\).*got shape \(4,\)", lambda: ik(M.Target(TIP, rotation=[1, 0, 0, 0]))),
+    "a zero rotation": ("rotation must be", lambda: ik(M.Target(TIP, rotation=np.zeros((3, 3))))),
+    "a huge rotation": ("rotation must be", lambda: ik(M.Target(TIP, rotation=1e200 * np.eye(3)))),
+    "a rotation of NaN": ("rotation must be", lambda: ik(M.Target(TIP, rotation=NAN * np.eye(3)))),
+    "a complex rotation": ("real numbers", lambda: ik(M.Target(TIP, rotation=1j * np.eye(3)))),
+    "no such frame": ("no link or frame 'nosuch'", lambda: ik({"nosuch": Q})),
+    "a list as a frame": ("no link or frame a list", lambda: ik(M.Target(["a"], Q))),
+    "no targets": ("targets must be tasks of rf.motion or {link: position}; got 5", lambda: ik(5)),
+    "a function as targets": ("targets must be", lambda: velocities(tasks=ik)),
+    "joints": ("joints must be names of joints; got 5", lambda: ik(joints=5)),
+    "joints of a posture": ("joints must be names", lambda: ik([M.KeepPosture(Q, joints=5)])),
+    "limits the wrong way": ("lower ≤ upper", lambda: ik(limits=[[1, -1]] * 3)),
+    "axes": ("axes must name some of 'xyz'; got 5", lambda: ik(M.CenterOfMass([0, 0, 0], axes=5))),
+    "gain": ("gain 2 must be at most 1", lambda: velocities(gain=2.0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_options_of_inverse_kinematics(name: str) -> None:
+    says, call = WRONG[name]
+    with pytest.raises(rf.RamifyError, match=says):
+        call()
+
+
+def test_a_quaternion_of_no_length() -> None:
+    stewart = rf.load("stewart_platform")
+    with pytest.raises(rf.StateError, match="has length 0; it must be 1"):
+        rf.ik(stewart, {"platform": [0, 0, 0.6]}, np.zeros(stewart.nq))
+
+
+def test_empty_batches_of_inverse_kinematics() -> None:
+    for targets, guess in (
+        ({TIP: np.zeros((0, 3))}, Q),
+        (M.Target(TIP, rotation=np.zeros((0, 3, 3))), Q),
+        ({TIP: GOAL.position}, np.zeros((0, 3))),
+    ):
+        found = rf.ik(ARM, targets, guess)
+        assert found.q.shape == (0, 3)
+        assert found.converged.shape == (0,)
+        assert found.position_error.shape == (0, 1)
+        assert rf.differential_ik(ARM, guess, targets, 0.01).shape == (0, 3)
+
+
+# ---- texts and functions of other libraries ----
+
+
+@pytest.mark.parametrize("lengths", [(3, 3, 4), (4, 3, 3), (2, 3, 3), (3, 3), (3, 3, 3, 3), ()])
+def test_texts_take_as_many_scalars_as_the_robot_has(lengths: tuple[int, ...]) -> None:
+    text = ARM.kernel("forward_dynamics").text
+    given = ", ".join(map(str, lengths)) or "none"
+    with pytest.raises(rf.StateError, match=f"q 3, v 3, tau 3; it was given {given}$"):
+        text(*([0.0] * n for n in lengths))
+    with pytest.raises(rf.StateError, match="no list, 3, 3"):
+        text(0.0, Q, Q)
+
+
+NO_MATRIX: dict[str, tuple[str, Any]] = {
+    "complex": ("real numbers", Q * 1j),
+    "objects": ("real numbers", np.array([None] * 3)),
+    "masked": ("masked entries", np.ma.masked_array(Q, [0, 1, 0])),
+    "a text": ("real numbers", "abc"),
+    "nothing": ("real numbers", None),
+    "short": (r"q has shape \(2,\)", Q[:2]),
+    "rows": (r"q has shape \(5, 3\); needed: \(3, [14]\), one state in each column", np.zeros((5, 3))),
+    "an empty batch of rows": (r"q has shape \(0, 3\)", np.zeros((0, 3))),
+    "an empty batch": (r"q has shape \(3, 0\), which is empty", np.zeros((3, 0))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_MATRIX)
+@pytest.mark.parametrize("horizon", [None, 4])
+def test_casadi_gets_no_arrays_that_it_would_misread(name: str, horizon: int | None) -> None:
+    says, x = NO_MATRIX[name]
+    f = ARM.casadi("bias", **({} if horizon is None else {"horizon": horizon}))
+    with pytest.raises(rf.StateError, match=says):
+        f(x, Q)
+    with pytest.raises(rf.StateError, match=says):
+        f(q=x, v=Q)
+
+
+def test_casadi_functions_still_take_what_casadi_takes() -> None:
+    f, own = ARM.casadi("bias"), ARM.bias(Q, Q)
+    assert isinstance(f, casadi.Function)
+    np.testing.assert_allclose(f(Q.tolist(), casadi.DM(Q)).full()[:, 0], own)
+    np.testing.assert_allclose(f(Q[:, None], Q[None]).full()[:, 0], own)
+    np.testing.assert_allclose(f(q=Q, v=Q)[f.name_out(0)].full()[:, 0], own)
+    assert f(np.tile(Q, (4, 1)).T, Q).shape == (3, 4)
+    assert f(casadi.SX.sym("q", 3), casadi.SX.sym("v", 3)).shape == (3, 1)
+    with pytest.raises(rf.StateError, match=re.escape("bias takes 2 matrices (q, v)")):
+        f(Q)
+
+
+# ---- what messages name ----
+
+
+def test_a_massless_leaf_is_named() -> None:
+    robot = rf.Builder("arm").link("a", mass=1.0, com=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+    model = robot.link("leaf", "a", at=(0.5, 0, 0)).model()
+    with pytest.raises(rf.SimulationError, match="'leaf' of 'arm' moves no mass"):
+        rf.simulate(model, 0.1)
+
+
+def test_angles_that_stay_open_are_no_lengths() -> None:
+    arm = rf.Builder("arm").link("a", axis=(0, 0, 1), mass=1.0, inertia=(1, 1, 1))
+    turned = Frame(rotation_about((1, 0, 0), 0.5))
+    model = arm.loop("weld", "fixed", ("a", (0, 0, 0)), (None, turned)).model()
+    with pytest.raises(rf.LoopError, match=r"a gap of 28\.6 degrees remains in weld\.turn_x"):
+        model.assemble()
+
+
+def test_a_lost_force_names_where_to_drive() -> None:
+    def push(t: float, q: Any, v: Any) -> Any:
+        return [0.0, 1.0]
+
+    cart = rf.Builder("cart").link("cart", joint="prismatic", mass=1.0)
+    model = cart.link("pole", "cart", mass=1.0, com=(0, 0, 1), actuated=False).model()
+    with pytest.raises(rf.RamifyError, match=r"rf\.control\.Function\(f, actuated=…\)"):
+        rf.simulate(model, 0.1, control=push)
