@@ -444,3 +444,29 @@ def test_a_run_that_gets_nowhere_is_stopped_with_what_was_computed(
     assert isinstance(found, rf.Result)
     assert 0.1 < found.t[-1] < 0.5
     assert found.status.startswith("failed: the run makes no progress")
+
+
+def test_a_run_of_tiny_steps_is_stopped_unless_its_method_was_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As on ground a million times too stiff, which takes hours; one slow stretch alone stops
+    nothing.
+    """
+    monkeypatch.setattr(run_pieces, "_WINDOW", 100)
+    monkeypatch.setattr(run_pieces, "_SLOW", 2000)
+
+    def rattling(until: float) -> Any:
+        return lambda t, q, v: [1e4 * np.sin(1e6 * t) if 0.02 < t < until else 0.0]
+
+    def run(until: float, **method: Any) -> rf.Result:
+        return rf.simulate(pendulum(), 0.05, [1.0], control=rattling(until), **method)
+
+    with pytest.raises(rf.SimulationError, match=r"no progress.*method='\w+' goes on") as stop:
+        run(0.05)
+    found = stop.value.result
+    assert isinstance(found, rf.Result)
+    assert 0.02 <= found.t[-1] < 0.03
+    assert run(0.0202).t[-1] == 0.05
+    monkeypatch.setattr(run_pieces, "_HOPELESS", 5000)
+    with pytest.raises(rf.SimulationError, match=r"may help$"):
+        run(0.05, method="dop853")

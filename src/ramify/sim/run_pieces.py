@@ -26,6 +26,10 @@ _CHUNK = 4096
 """Compiled steps between two looks of Python."""
 _WINDOW, _HOPELESS = 10_000, 20_000_000
 """Steps after which the pace of a run is looked at; steps to come at which it is hopeless."""
+_TINY, _SLOW, _PATIENCE = 1e-5, 500_000, 3
+"""s, steps to come and looks in a row: where the method was not chosen, a run of so short steps
+that needs so many more is not what was meant.
+"""
 
 
 @dataclass
@@ -37,6 +41,7 @@ class Progress:
     boundary: int = 0
     within: int = 0
     looked: tuple[int, float] = (0, 0.0)  # steps and time at the last look at the pace
+    slow: int = 0  # looks in a row at which the pace was slow
 
     @property
     def stiff(self) -> bool:
@@ -129,13 +134,18 @@ class Stretch:
         if made < _WINDOW:
             return
         self.done.looked = self.done.steps, t
-        left = (self.options.t_end - t) * made / max(t - then, 1e-300)
-        if left > _HOPELESS:
+        pace = max(t - then, 1e-300) / made
+        left = (self.options.t_end - t) / pace
+        slow = self.options.may_switch and pace < _TINY and left > _SLOW
+        self.done.slow = self.done.slow + 1 if slow else 0
+        if left > _HOPELESS or self.done.slow >= _PATIENCE:
+            name = self.integrator.name
+            anyway = f"; method={name!r} goes on regardless" if left <= _HOPELESS else ""
             raise SimulationError(
                 f"the run makes no progress: its last {made} steps led from t = {then:.6g} s to "
                 f"{t:.6g} s, and the rest would take {left:.2g} more; some stiffness or damping is "
                 "out of proportion, or rtol and atol are too small; a stiff method (radau, lsoda) "
-                "or a fixed step may help"
+                f"or a fixed step may help{anyway}"
             )
 
     # ---- fixed steps ----
