@@ -18,6 +18,7 @@ from test_urdf import ARM as URDF
 import ramify as rf
 from ramify.api.model import Model
 from ramify.dynamics.inertia_matrix import mass_matrix
+from ramify.files.load import read_yaml
 from ramify.lint.finding import LEVELS, Finding
 from ramify.lint.robot_checks import check
 from ramify.lint.unit_checks import degrees_as_radians
@@ -520,6 +521,49 @@ def test_degrees_in_shapes_and_named_frames() -> None:
     expect(changed(arm, 1, shapes=(shape,)), "warning", "a shape of link2", "frame-degrees")
     machine = replace(arm.machine, frames={"tip": Attachment(2, turned)})
     expect(replace(arm, machine=machine), "warning", "tip", "frame-degrees")
+
+
+@pytest.mark.parametrize("convention", ["modified", "classical"])
+@pytest.mark.parametrize("column", [1, 3])
+@pytest.mark.parametrize(
+    "angle", [57.3, 57.29578, -45.5, 6.5, 400.25, 1.5707963, 7.853981634, -1.2]
+)
+def test_angles_of_rows_that_are_more_than_a_turn(
+    angle: float, column: int, convention: str
+) -> None:
+    """Quarter turns are left alone, however many."""
+    row = [0.3, 0.0, 0.1, 0.0]
+    row[column] = angle
+    given = {"mass": [1.0], "com": [(0.1, 0, 0)], "inertia": [(0.1, 0.1, 0.1)]}
+    found = rf.from_dh([row], **given, convention=convention).check()
+    doubted = abs(angle) > 6.3 and angle != 7.853981634
+    assert ("frame-degrees" in [f.code for f in found]) is doubted
+    assert not doubted or any(f"turned by {angle:g} rad" in f.message for f in found)
+
+
+def test_degrees_in_robot_files_and_rounded_frames() -> None:
+    text = "name: arm\nlinks:\n  - {name: a, mass: 1, com: [0.1, 0, 0], inertia: [1, 1, 1], joint: {}, %s}\n"
+    for key, doubted in (
+        ("dh: {a: 0.1, b: 0, alpha: 57.29578, theta: 0}", True),
+        ("classical_dh: {a: 0.1, b: 0, alpha: 0, theta: 57.29578}", True),
+        ("frame: {rpy: [0, 0.1, 33.33]}", True),
+        ("frame: {rpy_deg: [0, 0, 400]}", False),
+        ("dh: {a: 0.1, b: 0, alpha_deg: 400, theta: 0}", False),
+    ):
+        found = check(read_yaml(text % key))
+        assert ("frame-degrees" in [f.code for f in found]) is doubted
+    turned = Frame(from_rpy(0.0, 57.3, 0.0))  # a matrix, whose angle is found by its digits
+    expect(changed(kuka(), 1, shapes=(Shape("box", (1, 1, 1), turned),)), "warning", "a shape of link2", "frame-degrees")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limit", "doubted"), [(57.3, True), (31.4, False), (90.0, True), (3.2, False)]
+)
+def test_limits_in_degrees_with_a_digit(limit: float, doubted: bool) -> None:
+    robot = rf.Builder("arm").link(
+        "a", mass=1.0, com=(0.1, 0, 0), inertia=(1, 1, 1), limits=[(-limit, limit)]
+    )
+    assert ("limits-degrees" in [f.code for f in robot.model().check()]) is doubted
 
 
 def test_angles_of_files_that_are_more_than_a_turn(tmp_path: Path) -> None:

@@ -90,8 +90,10 @@ def frame_of(part: Rotated, path: Path, note: Note) -> Frame:
             )
             return Frame()
         return Frame(R, np.array(part.xyz))
-    angles = part.rpy if part.rpy_deg is None else tuple(math.radians(x) for x in part.rpy_deg)
-    return Frame(np.eye(3) if angles is None else from_rpy(*angles), np.array(part.xyz))
+    angles = part.rpy if part.rpy_deg is None else tuple(map(_radians, part.rpy_deg))
+    if angles is None:
+        return Frame(position=np.array(part.xyz))
+    return Frame(from_rpy(*angles), np.array(part.xyz), max(angles, key=abs))
 
 
 def _placed(link: LinkPart, note: Note) -> tuple[Frame, Frame]:
@@ -110,7 +112,12 @@ def _columns(row: DhRow) -> tuple[float, float, float, float]:
 
 
 def _angle(radians: float | None, degrees: float | None) -> float:
-    return math.radians(degrees) if degrees is not None else radians or 0.0
+    return _radians(degrees) if degrees is not None else radians or 0.0
+
+
+def _radians(degrees: float) -> float:
+    """Degrees, beyond a turn without whole turns, in radians."""
+    return math.radians(degrees if abs(degrees) <= 360.0 else math.remainder(degrees, 360.0))
 
 
 def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: Note) -> Joint:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
@@ -14,7 +13,7 @@ from lxml import etree
 from ramify.documents.expression import LARGEST
 from ramify.documents.mistakes import Mistakes, Position
 from ramify.files.import_report import ImportReport
-from ramify.model.frame import Frame, from_rpy
+from ramify.model.frame import Frame, beyond_a_turn, from_rpy
 
 _NUMBER: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 _ENDLESS: Final = re.compile(r"[-+]?inf(?:inity)?", re.IGNORECASE)
@@ -128,8 +127,7 @@ class UrdfValues:
         """A frame from its position and angles; angles of more than a turn are doubted, unless
         they are quarter turns.
         """
-        quarter = 0.5 * math.pi
-        if any(abs(x) > 7.0 and abs(math.remainder(x, quarter)) > 1e-3 for x in rpy):
+        if any(map(beyond_a_turn, rpy)):
             given = " ".join(f"{x:g}" for x in rpy)
             self.report.note(
                 who,

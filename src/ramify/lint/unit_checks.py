@@ -11,6 +11,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.lint.finding import Finding, vector
+from ramify.model.frame import beyond_a_turn
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
 
@@ -75,12 +76,19 @@ def _limits(joint: Joint) -> Iterator[tuple[str, bool, float, float]]:
 
 
 def _whole_degrees(limit: float) -> bool:
-    """Whether a limit could be a number of degrees: half or whole, and at most two turns."""
-    return abs(limit) <= 720.0 and 2.0 * limit == round(2.0 * limit)
+    """Whether a limit could be a number of degrees: half, whole, or with one digit that is no
+    rounded multiple of pi; at most two turns.
+    """
+    if not abs(limit) <= 720.0:
+        return False
+    tenths = 10.0 * limit == round(10.0 * limit) and abs(math.remainder(limit, math.pi)) > 0.06
+    return tenths or 2.0 * limit == round(2.0 * limit)
 
 
 def _frames_in_degrees(model: Robot) -> Iterator[Finding]:
-    """Frames turned by a whole number of radians, which are most likely degrees."""
+    """Frames turned by more than a turn, or by a round number of radians, which are most likely
+    degrees.
+    """
     frames = [
         *((joint.name, f) for joint in model.joints for f in (joint.placement, joint.outlet)),
         *((link, at.frame) for link, at in model.attached.items()),
@@ -88,14 +96,14 @@ def _frames_in_degrees(model: Robot) -> Iterator[Finding]:
         *((f"a shape of {body.name}", x.frame) for body in model.bodies for x in body.shapes),
         *((loop.name, end.frame) for loop in model.loops for end in (loop.first, loop.second)),
     ]
-    found: dict[str, int] = {}
+    found: dict[str, float] = {}
     for name, frame in frames:
-        degrees = degrees_as_radians(frame.rotation)
+        degrees = frame.angle if beyond_a_turn(frame.angle) else degrees_as_radians(frame.rotation)
         if degrees is not None:
             found.setdefault(name, degrees)
     for name, degrees in found.items():
         text = (
-            f"its frame is turned by {degrees} rad; if these are degrees, write "
+            f"its frame is turned by {degrees:g} rad; if these are degrees, write "
             f"{math.radians(degrees):.6g} rad, or a key that ends in _deg"
         )
         yield Finding("warning", name, "frame-degrees", text)
@@ -118,31 +126,36 @@ def _guesses_in_degrees(model: Robot) -> Iterator[Finding]:
             yield Finding("warning", model.name, "guess-degrees", text)
 
 
-def degrees_as_radians(R: Array) -> int | None:
-    """The whole number of radians, 4 to 360, by which a rotation about x, y, z in turn (as roll,
-    pitch and yaw, or as a DH row) is turned; None where there is none.
+def degrees_as_radians(R: Array) -> float | None:
+    """The round number of radians, 4 to 360, from 7 on with one digit, by which a rotation about x,
+    y, z in turn (as roll, pitch and yaw, or as a DH row) is turned; None where there is none.
 
     Half a turn can be shifted between the three angles, so each is also sought that far away.
     """
     for angle in (*_roll_pitch_yaw(R), *_roll_pitch_yaw(R.T)):
         for shifted in (angle, angle + math.pi, -angle, -angle + math.pi):
-            for degrees in _WHOLE_RADIANS.get(round(shifted % (2.0 * math.pi), 6), ()):
-                if abs(math.remainder(shifted - degrees, 2.0 * math.pi)) < 1e-9:
+            for degrees in _ROUND_RADIANS.get(round(shifted % (2.0 * math.pi), 6), ()):
+                close = 1e-9 if degrees.is_integer() else 1e-12
+                if abs(math.remainder(shifted - degrees, 2.0 * math.pi)) < close:
                     return degrees
     return None
 
 
-def _whole_radians() -> dict[float, list[int]]:
-    """Whole numbers of radians by where they end on the circle, to six digits and either side."""
-    found: dict[float, list[int]] = {}
-    for degrees in range(4, 361):
+def _round_radians() -> dict[float, list[float]]:
+    """Round numbers of radians, whole ones first, by where they end on the circle, to six digits
+    and either side.
+    """
+    found: dict[float, list[float]] = {}
+    whole = [float(x) for x in range(4, 361)]
+    tenths = [x / 10.0 for x in range(70, 3600) if x % 10]
+    for degrees in (*whole, *tenths):
         place = round(degrees % (2.0 * math.pi), 6)
         for near in (-1, 0, 1):
             found.setdefault(round(place + near * 1e-6, 6), []).append(degrees)
     return found
 
 
-_WHOLE_RADIANS: Final = _whole_radians()
+_ROUND_RADIANS: Final = _round_radians()
 
 
 def _roll_pitch_yaw(R: Array) -> tuple[float, float, float]:

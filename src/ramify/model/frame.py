@@ -36,11 +36,13 @@ def _frozen(a: ArrayLike, shape: tuple[int, ...]) -> Array:
 @dataclass(frozen=True, eq=False)
 class Frame:
     """A frame in another: ``rotation`` (3, 3) maps its vectors to the other's, ``position`` (3,) is
-    its origin there, in metres.
+    its origin there, in metres. ``angle``: the largest angle that it was given by, rad, where one
+    was given; it is no part of the frame, only for checks.
     """
 
     rotation: Array = field(default_factory=lambda: np.eye(3))
     position: Array = field(default_factory=lambda: np.zeros(3))
+    angle: float = field(default=0.0, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rotation", _frozen(self.rotation, (3, 3)))
@@ -66,6 +68,11 @@ class Frame:
     @property
     def is_identity(self) -> bool:
         return self == Frame()
+
+
+def beyond_a_turn(angle: float) -> bool:
+    """Whether an angle in rad is more than a turn, as degrees are; quarter turns are left alone."""
+    return abs(angle) > 2.0 * math.pi and abs(math.remainder(angle, 0.5 * math.pi)) > 1e-3
 
 
 def rotation_about(axis: ArrayLike, angle: float) -> Array:
@@ -106,6 +113,7 @@ def modified_dh(alpha: float, a: float, b: float, theta: float) -> Frame:
     return Frame(
         rotation_about((1, 0, 0), alpha) @ rotation_about((0, 0, 1), theta),
         np.array([a, -b * s, b * c]),
+        max(alpha, theta, key=abs),
     )
 
 
@@ -117,6 +125,7 @@ def classical_dh(theta: float, b: float, a: float, alpha: float) -> Frame:
     return Frame(
         rotation_about((0, 0, 1), theta) @ rotation_about((1, 0, 0), alpha),
         np.array([a * c, a * s, b]),
+        max(alpha, theta, key=abs),
     )
 
 
