@@ -21,7 +21,10 @@ import ramify as rf
 from ramify.view import live
 from ramify.view.live import Viewer
 from ramify.view.live_choices import CONTROLS, dials, standing
+from ramify.view.live_machine import STEP, LiveMachine, Pull
+from ramify.view.live_marks import limit_arc, outline
 from ramify.view.live_scene import ellipsoid
+from ramify.view.scene import camera, make_scene
 
 PORT = 8510
 
@@ -353,3 +356,126 @@ def test_contact_forces_and_terrain_of_a_run() -> None:
         assert not stage.forces.visible
         viewer.play(run, start=False)  # again: nothing is left over
         assert len(viewer.stage.extras) == 2
+
+
+# ---- live ----
+
+
+def ball() -> Any:
+    builder = rf.Builder("ball")
+    sole = {"sole": (0.0, 0.0, -0.1)}
+    builder.link("ball", joint="free", mass=2.0, inertia=(0.1, 0.1, 0.1), points=sole)
+    return builder.model()
+
+
+def test_a_machine_runs_as_a_rollout_does() -> None:
+    m = rf.load("two_link")
+    machine = LiveMachine(m, np.array([0.4, -0.2]), damping=0.3)
+    machine.advance(30)
+    steps = round(0.5 / STEP)
+    same = rf.rollout(m, [0.4, -0.2], [0.0, 0.0], steps=steps, dt=STEP, damping=0.3)
+    assert machine.time == pytest.approx(0.5)
+    np.testing.assert_allclose(machine.q, same.q, atol=1e-12)
+    np.testing.assert_allclose(machine.v, same.v, atol=1e-12)
+    assert machine.contacts() is None
+    found = machine.recording()
+    assert len(found) == 31
+    assert np.isnan(found.a).all()  # not recorded, and not made up
+
+
+def test_masses_change_and_pulls_act_while_it_runs() -> None:
+    m = ball()
+    machine = LiveMachine(m, np.array([0.0, 0.0, 0.1, 1.0, 0.0, 0.0, 0.0]), ground="firm")
+
+    def load() -> float:
+        contacts = machine.contacts()
+        assert contacts is not None
+        return float(contacts.force[0, :, 2].sum())
+
+    machine.advance(60)
+    assert load() == pytest.approx(2.0 * 9.81, rel=5e-3)
+    machine.scale("ball.mass", 1.5)
+    machine.advance(60)
+    assert load() == pytest.approx(3.0 * 9.81, rel=5e-3)
+    lift = Pull(0, np.zeros(3), np.array([0.0, 0.0, 5.0]))
+    machine.advance(20, lift)
+    assert machine.q[2] > 0.15  # three times its own weight lifts it, though it is heavier now
+    assert load() == 0.0
+    machine.advance(60)
+    assert load() > 0.0
+
+
+def test_a_machine_that_diverges_is_reported() -> None:
+    m = rf.load("two_link")
+    machine = LiveMachine(
+        m, np.array([0.4, -0.2]), rf.control.PD(rf.motion.Hold((0.0, 0.0)), kp=50.0)
+    )
+    machine.scale("control.kp", 1e12)
+    with pytest.raises(rf.SimulationError, match="the motion diverges at"):
+        machine.advance(60)
+
+
+def test_the_viewer_runs_live(viewer: Viewer) -> None:
+    """Start, pull, change, pause, stop; then a body is dragged and the others follow."""
+    viewer.show([0.5, 0.5])
+    viewer.live.start()
+    wait(lambda: viewer.live.pictures > 3)
+    assert {slider.label for slider in viewer.live.sliders} == {"link1.mass ×", "link2.mass ×"}
+    viewer.live.sliders[1].value = 2.0
+    machine = viewer.live.machine
+    assert machine is not None
+    wait(lambda: machine.scales["link2.mass"] == 2.0)
+    viewer.live.drag(1, np.array([1.0, 0.0, 0.0]), np.array([0.0, 3.0, 0.0]))
+    wait(lambda: viewer.stage.pulled is not None and viewer.stage.pulled.visible)
+    viewer.live.pause.value = True
+    time.sleep(0.2)
+    before = machine.time
+    time.sleep(0.1)
+    assert machine.time == before
+    viewer.live.stop()
+    assert not viewer.live.running
+    assert viewer.live.sliders == []
+    assert viewer.result is not None
+    assert viewer.result.t[-1] == pytest.approx(machine.time)
+    viewer.show([0.5, 0.5])
+    reach = viewer.stage.scene.poses(np.array([0.3, 0.9]))
+    tip = np.array([0.5, 0.0, 0.0])
+    target = viewer.stage.scene.up.T @ (reach[0][1] @ tip + reach[1][1])
+    viewer.live.drag(1, tip, target)
+    assert np.allclose(viewer.q, [0.3, 0.9], atol=1e-3)
+
+
+def test_marks() -> None:
+    limited = rf.Builder("limited").link(
+        "a", axis=(0, 1, 0), at=(1, 0, 0), mass=1.0, com=(1, 0, 0), limits=[(-0.5, 2.0)]
+    )
+    body = limited.model().bodies[0]
+    found = limit_arc(body, 0.2)
+    assert found is not None
+    arc, hand = found
+    assert np.allclose(np.linalg.norm(arc[:32] - [1, 0, 0], axis=-1), 0.2)
+    first, last = arc[0, 0] - [1, 0, 0], arc[31, 1] - [1, 0, 0]
+    assert first @ last == pytest.approx(0.04 * np.cos(2.5))
+    assert hand.shape == (1, 2, 3)
+    m = ball()
+    with rf.view(m, port=PORT) as viewer:
+        viewer.mass.value = True
+        viewer.limits.value = True
+        wait(lambda: viewer.stage.marks.mass.visible)
+        viewer.show([0.3, 0.2, 0.5, 1, 0, 0, 0])
+        assert np.allclose(viewer.stage.marks.mass.position, [0.3, 0.2, 0.5])
+    square = np.array([[0, 0, 0], [1, 0, 0], [1, 1, 0], [0, 1, 0], [0.5, 0.5, 0]], dtype=float)
+    sides = outline(square)
+    assert sides.shape == (4, 2, 3)  # the point inside is no corner
+    assert np.linalg.norm(sides[:, 1] - sides[:, 0], axis=1).sum() == pytest.approx(4.0)
+
+
+@pytest.mark.parametrize(("robot", "across"), [("planar_biped", 1), ("planar_3r", None)])
+def test_robots_in_a_plane_are_seen_from_its_side(robot: str, across: int | None) -> None:
+    scene = make_scene(rf.load(robot))
+    R, r = scene.poses(standing(scene.model))
+    view = camera(scene, *scene.corners(R[None], r[None]))
+    away = np.abs([np.cos(view.yaw), np.sin(view.yaw)])
+    axis = int(away.argmax())
+    assert away[axis] > 0.9
+    assert across is None or axis == across

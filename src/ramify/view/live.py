@@ -19,9 +19,11 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.files.load import load
+from ramify.kernels.queries import kinematics
 from ramify.loops.assemble import assemble
 from ramify.loops.mobility import freedom_text
 from ramify.model.configuration import checked
@@ -30,7 +32,9 @@ from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
 from ramify.sim.simulate import simulate
 from ramify.view.live_choices import CONTROLS, GROUNDS, dials, standing
+from ramify.view.live_machine import Pull
 from ramify.view.live_origin import must_refuse_strangers, own_page_only
+from ramify.view.live_run import LiveRun, words_of
 from ramify.view.live_scene import Stage
 from ramify.view.scene import floats, make_scene
 
@@ -96,6 +100,7 @@ class Viewer:
 
     def play(self, result: Run, start: bool = True) -> None:
         """Put a run on the time slider, and play it."""
+        self.live.stop()
         with self.lock:
             if result.model is not self.model:
                 self._load(result.model)
@@ -107,6 +112,17 @@ class Viewer:
             self._seek(float(result.t[0]))
         if start:
             self.playing.set()
+
+    def show_live(self, q: Array, contacts: Contacts | None, pull: Pull | None) -> None:
+        """Pose the robot as a machine that runs has it, with what it feels."""
+        with self.lock, self.server.atomic():
+            self.q = np.array(q, dtype=np.float64)
+            self.stage.pose(self.q)
+            ends = None
+            if pull is not None:
+                R, r = kinematics(self.model, self.q)
+                ends = np.stack([R[pull.body] @ pull.at + r[pull.body], pull.target])
+            self.stage.feel(contacts, bool(self.forces.value), ends)
 
     def wait(self) -> None:
         """Stay until the viewer is closed or Ctrl-C is pressed, which closes it."""
@@ -125,6 +141,7 @@ class Viewer:
         self.closed.set()
         self.stopping.set()
         self.playing.clear()
+        self.live.stop()
         for thread in [*self.threads, *([self.worker] if self.worker else [])]:
             if thread is not threading.current_thread():
                 thread.join(timeout=5.0)
@@ -163,6 +180,7 @@ class Viewer:
             self.run_button = gui.add_button("Run from this pose", icon=_icon("PLAYER_PLAY"))
             self.stop_button = gui.add_button("Stop", icon=_icon("PLAYER_STOP"), disabled=True)
             self.status = gui.add_html(_small("no run yet"))
+        self.live = LiveRun(self)
         with gui.add_folder("Playback"):
             self.clock = gui.add_slider("time, s", 0.0, 1.0, 0.001, 0.0, disabled=True)
             self.play_button = gui.add_button("Play or pause", icon=_icon("PLAYER_PLAY"))
@@ -176,6 +194,8 @@ class Viewer:
             self.modules = gui.add_checkbox("modules in colour", True)
             self.grid = gui.add_checkbox("floor", True)
             self.forces = gui.add_checkbox("contact forces", True)
+            self.mass = gui.add_checkbox("centre of mass and support", False)
+            self.limits = gui.add_checkbox("joint limits", False)
         self.joints: Any = None
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
@@ -183,7 +203,8 @@ class Viewer:
             lambda _: self.playing.clear() if self.playing.is_set() else self.playing.set()
         )
         self.clock.on_update(lambda _: self._dragged())
-        for box in (self.frames, self.ellipsoids, self.modules, self.grid):
+        shown = (self.frames, self.ellipsoids, self.modules, self.grid, self.mass, self.limits)
+        for box in shown:
             box.on_update(lambda _: self._restyle())
         self.forces.on_update(lambda _: self._seek(float(self.clock.value)))
 
@@ -195,6 +216,7 @@ class Viewer:
             self.model, self.result = model, None
             self.playing.clear()
             self.stage = Stage(self.server, scene, standing(model))
+            self.live.attach()
             self._restyle()
             if self.joints is not None:
                 self.joints.remove()
@@ -219,7 +241,7 @@ class Viewer:
                 if floats(model) and not self.ground.disabled and any(model.gravity)
                 else "none",
             )
-            self._tell("; ".join(scene.notes))
+            self.tell("; ".join(scene.notes))
         self._pose(self.q if same else standing(model))
 
     def _dial(self, name: str, low: float, high: float) -> Any:
@@ -228,7 +250,7 @@ class Viewer:
         dial.on_update(lambda _: self._dialled())
         return dial
 
-    def _tell(self, text: str, alarm: bool = False) -> None:
+    def tell(self, text: str, alarm: bool = False) -> None:
         """A message above the panels; none where the text is empty."""
         colour = "#c62828" if alarm else "#5d6a79"
         look = f"padding:0.2em 1em;color:{colour};white-space:pre-wrap;overflow-wrap:anywhere"
@@ -251,8 +273,11 @@ class Viewer:
     def _restyle(self) -> None:
         with self.lock, self.server.atomic():
             self.stage.style(
-                self.frames.value, self.ellipsoids.value, self.modules.value, self.grid.value
-            )
+                self.frames.value, self.ellipsoids.value, self.modules.value, self.grid.value,
+                self.mass.value, self.limits.value,
+            )  # fmt: skip
+            if len(self.q) == self.model.nq:
+                self.stage.pose(self.q)
 
     def _pose(self, q: Array, dials_too: bool = True) -> None:
         with self.lock, self.server.atomic():
@@ -298,9 +323,9 @@ class Viewer:
                     self.model, {self.model.velocities[leader]: float(x[leader])}, guess=self.q
                 ).q
             )
-            self._tell("")
+            self.tell("")
         except RamifyError as error:
-            self._tell(str(error), alarm=True)
+            self.tell(str(error), alarm=True)
             q = self.q
         self._pose(q)
 
@@ -308,6 +333,7 @@ class Viewer:
 
     def run(self) -> None:
         """Simulate from the pose shown, with the controller chosen, and play what comes out."""
+        self.live.stop()
         with self.lock:
             if self.worker is not None and self.worker.is_alive():
                 return
@@ -353,7 +379,7 @@ class Viewer:
         except SimulationError as error:
             result, words = error.result, str(error)  # type: ignore[assignment]
         except Exception as error:  # whatever it was, it is shown, and another run may be started
-            words = _words(error)
+            words = words_of(error)
         with self.lock:
             self.stop_button.disabled, self.run_button.disabled = True, False
             if result is not None and model is self.model and not self.closed.is_set():
@@ -416,17 +442,18 @@ class Viewer:
         try:
             model = load(self.path)
         except Exception as error:  # whatever it was, it is shown, and the file is watched on
-            self._tell(
-                f"The file was not taken over; the last good robot is shown.\n{_words(error)}",
+            self.tell(
+                f"The file was not taken over; the last good robot is shown.\n{words_of(error)}",
                 alarm=True,
             )
             return
         self.stop()
+        self.live.stop()
         try:
             self._load(model)
         except Exception as error:
-            self._tell(
-                f"The file was read, but the robot cannot be shown.\n{_words(error)}", alarm=True
+            self.tell(
+                f"The file was read, but the robot cannot be shown.\n{words_of(error)}", alarm=True
             )
 
 
@@ -470,14 +497,6 @@ def _viser() -> Any:
 
 def _icon(name: str) -> Any:
     return getattr(_viser().Icon, name, None)
-
-
-def _words(error: Exception) -> str:
-    return (
-        str(error)
-        if isinstance(error, RamifyError | OSError)
-        else f"{type(error).__name__}: {error}"
-    )
 
 
 def _small(text: str) -> str:

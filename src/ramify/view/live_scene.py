@@ -7,11 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z
 from ramify.sim.run_record import Run
 from ramify.view.geometry import Triangles, arrow, joined, shape_triangles
+from ramify.view.live_marks import Marks
 from ramify.view.scene import BASE, JOINT, MODULES, Arrows, Scene, camera, contact_arrows
 from ramify.view.terrain_mesh import grounded
 
@@ -54,10 +56,13 @@ class Stage:
         ]
         base = world.add_frame("/robot/base", show_axes=False, wxyz=quaternion(scene.up))
         self.base = base
+        self.marks = Marks(world, scene, self.nodes, base)
+        self.touching = np.zeros((0, 3))
         self.extras: list[Any] = []
         self.arrows: Arrows | None = None
         self.pushes: Array = np.zeros((0, 0, 3))
         self.forces: Any = None
+        self.pulled: Any = None
         self.parts, self.blobs = [], []
         for k, part in enumerate(scene.parts):
             node = self.nodes[part.body] if part.body >= 0 else base
@@ -76,10 +81,13 @@ class Stage:
         server.initial_camera.position = tuple(np.array(view.target) + 2.1 * view.size * away)
         server.initial_camera.look_at = view.target
 
-    def style(self, frames: bool, ellipsoids: bool, modules: bool, floor: bool) -> None:
+    def style(
+        self, frames: bool, ellipsoids: bool, modules: bool, floor: bool, mass: bool, limits: bool
+    ) -> None:
         """Show frames, inertia ellipsoids (the robot goes pale then), the colours of the modules,
-        the floor.
+        the floor, the centre of mass over its support, the joints' limits.
         """
+        self.marks.style(mass, limits)
         for node in self.nodes:
             node.show_axes = frames
         for blob in self.blobs:
@@ -110,14 +118,40 @@ class Stage:
             self.forces = _mesh(world, "/forces", self._pushed(0), FORCE)
             self.extras.append(self.forces)
 
+    def feel(self, contacts: Contacts | None, show: bool, pull: Array | None) -> None:
+        """Arrows of the contact forces of one moment, and of a pull (2, 3) from a point to its
+        target, z up.
+        """
+        up = self.scene.up
+        if self.pulled is None:
+            self.pulled = self.server.scene.add_line_segments(
+                "/pull", np.zeros((1, 2, 3), np.float32), _rgb(FORCE), thickness=0.01
+            )
+            self.extras.append(self.pulled)
+        self.pulled.visible = pull is not None
+        if pull is not None:
+            self.pulled.points = (pull @ up.T)[None].astype(np.float32)
+        if contacts is None:
+            return
+        self.arrows = Arrows(contacts.names, contacts.position @ up.T, contacts.force @ up.T)
+        self.pushes = self.arrows.drawn(self.scene)
+        if self.forces is None:
+            self.forces = _mesh(self.server.scene, "/forces", self._pushed(0), FORCE)
+            self.extras.append(self.forces)
+        self.push(0 if show else None)
+
     def bare(self) -> None:
         """Take away what a run added."""
         for node in self.extras:
             node.remove()
-        self.extras, self.arrows, self.forces = [], None, None
+        self.extras, self.arrows, self.forces, self.pulled = [], None, None, None
+        self.touching = np.zeros((0, 3))
 
     def push(self, row: int | None) -> None:
         """Show the contact forces at a row of the run; None: none."""
+        if self.arrows is not None:
+            k = 0 if row is None else row
+            self.touching = self.arrows.position[k][self.arrows.force[k].any(axis=-1)]
         if self.forces is not None:
             self.forces.visible = row is not None
             if row is not None:
@@ -138,8 +172,10 @@ class Stage:
     def pose(self, q: Array) -> None:
         """Put every body where it is at q."""
         R, r = self.scene.poses(q)
+        turns = quaternion(R)
         for b, node in enumerate(self.nodes):
-            node.wxyz, node.position = quaternion(R[b]), r[b]
+            node.wxyz, node.position = turns[b], r[b]
+        self.marks.place(q, float(self.floor.position[2]), self.touching)
 
 
 def ellipsoid(body: Body) -> Triangles | None:
@@ -162,10 +198,10 @@ def ellipsoid(body: Body) -> Triangles | None:
 
 
 def quaternion(R: Array) -> Array:
-    """The unit quaternion (w, x, y, z) of a rotation."""
+    """The unit quaternions (..., 4), w first, of rotations (..., 3, 3)."""
     from scipy.spatial.transform import Rotation
 
-    found: Array = Rotation.from_matrix(R).as_quat()[[3, 0, 1, 2]]
+    found: Array = Rotation.from_matrix(R).as_quat()[..., [3, 0, 1, 2]]
     return found
 
 

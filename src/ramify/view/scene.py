@@ -429,6 +429,22 @@ class Camera:
     cell: float
 
 
+def _hinge_axis(scene: Scene) -> int | None:
+    """The level axis (0: x, 1: y) along which all hinges of a robot lie, at rest; None: there is
+    none.
+    """
+    R, _ = scene.poses(rest(scene.model))
+    joints = ((b, body.joint) for b, body in enumerate(scene.model.bodies))
+    axes = [
+        R[b] @ joint.outlet.inverse().rotation @ np.array(joint.axis)
+        for b, joint in joints
+        if joint.kind == "revolute"
+    ]
+    sizes = np.abs(axes).min(axis=0) if axes else np.zeros(3)
+    best = int(sizes.argmax())
+    return best if best < 2 and sizes[best] > 0.99 else None
+
+
 def camera(scene: Scene, low: Array, high: Array, ground: float | None = None) -> Camera:
     """The camera of a run: around the robot as it starts where it floats, else around all that it
     does.
@@ -440,15 +456,14 @@ def camera(scene: Scene, low: Array, high: Array, ground: float | None = None) -
     extent = last - first
     size = max(float(np.linalg.norm(extent)), 0.5 * scene.size)
     yaw, pitch = -1.02, 0.26
-    for axis in (0, 1):
-        # a robot that stays in a vertical plane is seen from where z of its file's world comes out
-        if extent[axis] < 0.2 * extent.max():
-            front = np.sign(scene.up[axis, 2]) or (-1.0 if axis else 1.0)
-            yaw, pitch = (
-                (front * np.pi / 2 + 0.22, 0.13)
-                if axis
-                else ((0.0 if front > 0 else np.pi) + 0.22, 0.13)
-            )
+    flat = [k for k in (0, 1) if extent[k] < 0.2 * extent.max()]
+    across = _hinge_axis(scene)
+    if across is not None or flat:
+        # a robot that moves in a vertical plane is seen from where z of its file's world comes out
+        axis = flat[-1] if across is None else across
+        front = np.sign(scene.up[axis, 2]) or (-1.0 if axis else 1.0)
+        yaw = 0.22 + (front * np.pi / 2 if axis else (0.0 if front > 0 else np.pi))
+        pitch = 0.13
     cell = float(
         min(
             (k * 10.0**p for p in range(-4, 5) for k in (1, 2, 5)),

@@ -1,0 +1,137 @@
+"""A machine that is simulated while it is watched: fixed steps of compiled code, forces from the
+mouse, and masses and gains that change while it runs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ramify.contact.contact_record import Contacts, contacts
+from ramify.core.arrays import Array
+from ramify.core.errors import SimulationError
+from ramify.kernels.queries import jacobian, kinematics
+from ramify.model.robot import Robot
+from ramify.sim.integrators import scheme_of
+from ramify.sim.machine_steps import batch_method
+from ramify.sim.make_field import ControlLike, make_field
+from ramify.sim.run_record import Run, Work
+from ramify.sim.stepping import stepper
+from ramify.sim.varied_field import known_parameters, varied_start
+
+STEP: Final = 1.0 / 720.0  # s
+PICTURES: Final = 60.0  # per second
+RECORDED: Final = 60.0  # s that a recording holds
+MOST_PARAMETERS: Final = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Pull:
+    """A point ``at`` (3,) of a body, in its frame, is drawn to a ``target`` (3,) of the world."""
+
+    body: int
+    at: Array
+    target: Array
+
+
+class LiveMachine:
+    """A robot, its controller and its ground from a posture at rest on. ``scales`` are factors of
+    masses and gains by name, 1 at first. Raises SimulationError where the equations cannot be
+    compiled as a whole, and where the motion diverges.
+    """
+
+    def __init__(
+        self, model: Robot, q: Array, control: ControlLike = None, ground: str | None = None,
+        damping: float = 0.0,
+    ) -> None:  # fmt: skip
+        field = make_field(model, control, damping, ground, counted=False)
+        known = known_parameters(field)
+        names = [f"{body.name}.mass" for body in model.bodies if body.mass > 0.0]
+        names = [name for name in names if name in known][: MOST_PARAMETERS - 2]
+        names += [name for name in ("control.kp", "control.kd") if name in known]
+        self.model, self.time = model, 0.0
+        self.nominal = {name: np.array(known[name].nominal, dtype=np.float64) for name in names}
+        self.scales = dict.fromkeys(names, 1.0)
+        method = batch_method(field, STEP).name
+        scheme = scheme_of(method)
+        field = field.implicitly if scheme.implicit else field
+        start = np.concatenate([np.zeros(0), *self.nominal.values()])
+        self.field, self.y = varied_start(field, names, q, np.zeros(model.nv), start)
+        self._steps = stepper(self.field, scheme, bool(model.loops))
+        self._rows: deque[tuple[float, Array, Array]] = deque(maxlen=round(RECORDED * PICTURES))
+        weight = model.mass * max(float(np.linalg.norm(model.gravity)), 1.0)
+        self._strongest, self._mass = 3.0 * weight, model.mass
+        self._note()
+
+    @property
+    def q(self) -> Array:
+        return self.y[: self.model.nq]
+
+    @property
+    def v(self) -> Array:
+        return self.y[self.model.nq : self.model.nq + self.model.nv]
+
+    def scale(self, name: str, factor: float) -> None:
+        """Set a mass or a gain to a multiple of its own."""
+        self.scales[name] = float(factor)
+        own = [self.scales[key] * nominal for key, nominal in self.nominal.items()]
+        y = self.y.copy()
+        y[self.field.own :] = np.concatenate(own)
+        self.y = y
+
+    def advance(self, pictures: int = 1, pull: Pull | None = None, reach: float = 1.0) -> None:
+        """Go on by the time of so many pictures. ``reach``: m over which a pull has its full
+        force, three times the robot's weight.
+        """
+        steps = round(1.0 / (STEP * PICTURES))
+        for _ in range(pictures):
+            forces = np.zeros(self.model.nv) if pull is None else self._pulled(pull, reach)
+            last, _ = self._steps.run(self.y[None].copy(), forces, steps, STEP, self.time)
+            if not np.isfinite(last).all():
+                raise SimulationError(
+                    f"the motion diverges at {self.time:.4g} s; use softer gains, or less force"
+                )
+            self.y = last[0]
+            self.time += steps * STEP
+            self._note()
+
+    def _pulled(self, pull: Pull, reach: float) -> Array:
+        """Joint forces (nv) of a spring and a damper between a point and its target, as strong as
+        three weights at most.
+        """
+        J = jacobian(self.model, self.q, self.model.bodies[pull.body].name, pull.at)[3:]
+        R, r = kinematics(self.model, self.q)
+        stretch = pull.target - (R[pull.body] @ pull.at + r[pull.body])
+        stiffness = self._strongest / reach
+        force = stiffness * stretch - np.sqrt(stiffness * self._mass) * (J @ self.v)
+        size = float(np.linalg.norm(force))
+        found: Array = J.T @ (force * min(1.0, self._strongest / max(size, 1e-300)))
+        return found
+
+    def contacts(self) -> Contacts | None:
+        """What the contact points feel now, with one row."""
+        text = self.field.contact
+        if text is None:
+            return None
+        place, force, depth, slip, stored, _, _ = text.forces(self.q[None], self.v[None])
+        lost = np.full(1, np.nan)
+        return contacts(text, place, force, depth, slip, stored.sum(axis=-1), lost)
+
+    def _note(self) -> None:
+        self._rows.append((self.time, self.q.copy(), self.v.copy()))
+
+    def recording(self) -> Run:
+        """The last minute as a run of q and v, 60 rows per second; accelerations and forces are not
+        recorded (NaN).
+        """
+        t, q, v = (np.array(column) for column in zip(*self._rows, strict=True))
+        unknown = np.full_like(v, np.nan)
+        nothing = np.full(len(t), np.nan)
+        options: Mapping[str, Any] = {"method": "live", "step": STEP}
+        return Run(
+            self.model, t - t[0], q, v, unknown, unknown, Work(nothing, nothing), options=options
+        )
