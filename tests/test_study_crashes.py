@@ -25,6 +25,7 @@ from ramify.studies.engines import KILLED, WorkerDiedError, survivors
 from ramify.studies.ledger import Ledger
 from ramify.studies.work import Outcome, Task
 
+RUNS = 150
 TEXT = """name: swings
 scenario: {name: swing, robot: two_link, t_end: 0.5, rtol: 1.0e-9, atol: 1.0e-11}
 vary:
@@ -56,33 +57,32 @@ def done(s: rf.Study) -> int:
 
 @pytest.fixture(scope="module")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> rf.Study:
-    s = study(tmp_path_factory.mktemp("calm"), 150)
-    assert s.run(engine="serial").done == 150
+    s = study(tmp_path_factory.mktemp("calm"), RUNS)
+    assert s.run(engine="serial").done == RUNS
     return s
 
 
 def test_processes_compute_what_one_computes(calm: rf.Study, tmp_path: Path) -> None:
-    s = study(tmp_path, 150)
-    assert s.run(2).done == 150
+    s = study(tmp_path, RUNS)
+    assert s.run(2).done == RUNS
     assert kept(s) == kept(calm)
 
 
 def test_order_does_not_matter(calm: rf.Study, tmp_path: Path) -> None:
     """The runs one by one, the last one first."""
-    s = study(tmp_path, 150)
+    s = study(tmp_path, RUNS)
     with Ledger(s.ledger, writer=True) as ledger:
         keys = [s.recipe.key(row) for row in s.points]
         ledger.replan(s._facts(), keys, s.points)
         from ramify.studies.work import work
 
-        for number in range(149, 119, -1):
+        for number in reversed(range(RUNS - 20, RUNS)):
             outcomes = work(s.recipe, Task("t", (number,), s.points[number : number + 1]))
             ledger.record((keys[o.number], o) for o in outcomes)
-    assert kept(s)[120:] == kept(calm)[120:]
+    assert kept(s)[-20:] == kept(calm)[-20:]
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path, jobs: int) -> None:
+def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path) -> None:
     def deadly(result: rf.Result) -> float:
         if result.q[0, 0] > 0.6:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -90,20 +90,20 @@ def test_a_run_that_kills_its_worker_is_set_aside(tmp_path: Path, jobs: int) -> 
 
     parts: dict[str, Any] = {
         "scenario": {"robot": "two_link", "t_end": 0.02},
-        "vary": {"initial.q.joint1": [0.1, 0.2, 0.7, 0.3, 0.4]},
+        "vary": {"initial.q.joint1": [0.1, 0.7, 0.3]},
     }
     s = rf.study(**parts, metrics={"deadly": deadly}, ledger=tmp_path / "s.db")
-    count = s.run(jobs)
-    assert (count.done, count.killed, count.waiting) == (4, 1, 0)
-    assert s.errors() == [(2, "killed", KILLED)]
-    assert s.table()["deadly"][[0, 1, 3, 4]].tolist() == [0.1, 0.2, 0.3, 0.4]
+    count = s.run(2)
+    assert (count.done, count.killed, count.waiting) == (2, 1, 0)
+    assert s.errors() == [(1, "killed", KILLED)]
+    assert s.table()["deadly"][[0, 2]].tolist() == [0.1, 0.3]
 
 
 def test_kills_of_workers_and_parents(calm: rf.Study, tmp_path: Path) -> None:
     """SIGKILL of a worker, then of the parent; what was committed is there, and the next call goes
     on.
     """
-    s = study(tmp_path, 150)
+    s = study(tmp_path, RUNS)
 
     def started() -> subprocess.Popen[bytes]:
         code = "import sys, ramify as rf\nif __name__ == '__main__': rf.study(sys.argv[1]).run(2)"
@@ -123,7 +123,7 @@ def test_kills_of_workers_and_parents(calm: rf.Study, tmp_path: Path) -> None:
     below = workers(process.pid)
     if below:  # on a very fast machine all is done by now
         os.kill(below[0], signal.SIGKILL)
-    wait(60)
+    wait(RUNS // 3)
     below = workers(process.pid)
     process.kill()
     process.wait()
@@ -138,8 +138,8 @@ def test_kills_of_workers_and_parents(calm: rf.Study, tmp_path: Path) -> None:
     assert all(new == old for new, old in zip(kept(s), before, strict=True) if old[1] == "done")
     with Ledger(s.ledger) as ledger:
         assert ledger._db.execute("SELECT count(*), count(DISTINCT key) FROM runs").fetchone() == (
-            150,
-            150,
+            RUNS,
+            RUNS,
         )
 
 
@@ -237,7 +237,7 @@ def test_deaths_at_any_moment_lose_nothing(seed: int) -> None:
 def test_a_full_disk_is_told_and_loses_nothing(
     calm: rf.Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    s = study(tmp_path, 150)
+    s = study(tmp_path, RUNS)
     original = Ledger.replan
 
     def small(self: Ledger, *given: Any) -> None:
@@ -256,7 +256,7 @@ def test_a_full_disk_is_told_and_loses_nothing(
     monkeypatch.undo()
     before = [row for row in kept(s) if row[1] is not None]
     assert before
-    assert s.run(engine="serial").done == 150
+    assert s.run(engine="serial").done == RUNS
     assert kept(s) == kept(calm)
     assert set(before) <= set(kept(s))
 
@@ -314,7 +314,7 @@ def test_a_ledger_in_a_folder_that_cannot_be_written_is_read(calm: rf.Study) -> 
         folder.chmod(0o555)
         with plain_user():
             s = rf.Study.open(folder / "s.db")
-            assert s.status().done == 150
+            assert s.status().done == RUNS
             assert s.table()["max_speed"].tolist() == wanted
             with pytest.raises(
                 rf.SimulationError, match=rf"the folder {name} or the file itself cannot be written"
