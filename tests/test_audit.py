@@ -13,7 +13,8 @@ from scipy.special import ellipj, ellipk
 
 import ramify as rf
 from ramify.api.result import Result
-from ramify.sim.audit import _shares, audit
+from ramify.sim.audit import audit
+from ramify.sim.energy_blame import shares_of
 from ramify.sim.run_record import Work
 
 
@@ -92,7 +93,7 @@ def test_body_energies_account_for_the_whole(arm: Result) -> None:
     balance.
     """
     row = len(arm) - 1
-    shares, doubt = _shares(arm, row)
+    shares, doubt = shares_of(arm, row)
     assert np.abs(shares).max() < 1e-6 * arm.audit.energy.scale
     assert (np.abs(shares) <= np.maximum(doubt, 1e-9)).all()
 

@@ -617,12 +617,12 @@ def test_a_broken_run_is_blamed_on_a_body() -> None:
     """The audit's account per body knows the loops' forces: of a sound run, no body is off by more
     than its own doubt.
     """
-    from ramify.sim.audit import _shares
+    from ramify.sim.energy_blame import shares_of
 
     model = four_bar()
     r = rf.simulate(
         model, 0.5, model.assemble({"crank": 0.3}).q, dt_out=1e-3, rtol=1e-10, atol=1e-12
     )
-    shares, _ = _shares(r, 400)
+    shares, _ = shares_of(r, 400)
     assert np.abs(shares).max() < 1e-6
     assert not audit(r, 1e-15).passed

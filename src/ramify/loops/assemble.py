@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, StateError
 from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
@@ -24,13 +24,18 @@ from ramify.loops.constraints import (
     rate_of_row,
     row_sizes,
 )
-from ramify.loops.far_guess import nearer, rotation_vector
+from ramify.loops.far_guess import nearer
+from ramify.loops.given_values import (
+    ValuesByName,
+    ball_joints,
+    number_of,
+    orientations,
+    place_of,
+    start_of,
+)
 from ramify.loops.planar import refuse_crooked
 from ramify.loops.rank import NEAR, RankWatch, lets_go
-from ramify.model.configuration import configuration, exponential
 from ramify.model.robot import Robot
-
-ValuesByName = Mapping[str, ArrayLike] | None
 
 _CLOSED = 1e-11  # of the robot's size
 _STRIDE = 0.1  # of the robot's size, or rad: pieces of a way from row to row
@@ -73,7 +78,7 @@ def assemble(
     if not model.loops:
         raise LoopError(f"{model.name} has no loops to assemble; any q will do")
     work = _Assembly(model, independent or {}, rates or {}, accelerations or {})
-    start = _start(model, guess)
+    start = start_of(model, guess)
     found = work.state(start, 0) if work.rows is None else _path(work, start)
     refuse_crooked(model, found.q.reshape(-1, model.nq)[0])
     return found
@@ -109,93 +114,6 @@ def _path(work: _Assembly, start: Array) -> State:
     )
 
 
-def _start(model: Robot, guess: ArrayLike | ValuesByName) -> Array:
-    if guess is not None and not isinstance(guess, Mapping):
-        return configuration(model, "guess", guess)
-    q = model.neutral()
-    given = {**model.guess, **(guess or {})}
-    turns = _orientations(model, given, "guess")
-    for name, value in given.items():
-        place = _place(model, name, "guess")
-        try:
-            q[place] = float(np.asarray(value))
-        except (TypeError, ValueError):
-            raise StateError(f"guess: the value {value!r} of {name!r} must be a number") from None
-    for i, quaternion in turns.items():
-        q[i : i + 4] = quaternion
-    return q
-
-
-def _place(model: Robot, name: str, what: str) -> int:
-    places = {model.coordinates[i]: i for i in model.layout.plain_q}
-    if name not in places:
-        some = ", ".join([*places, *_balls(model)][:20])
-        raise StateError(
-            f"{what} names {name!r}, which is no coordinate of {model.name}; choose among {some}"
-        )
-    return places[name]
-
-
-def _balls(model: Robot) -> dict[str, tuple[int, int]]:
-    """Joints with a quaternion by name: where it begins in q, and its velocities in v."""
-    starts = dict(model.layout.balls)
-    out: dict[str, tuple[int, int]] = {}
-    for joint in model.joints:
-        of_q = model.joint_slice(joint.name, "q")
-        for i in range(of_q.start, of_q.stop):
-            if i in starts:
-                out[joint.name] = i, starts[i]
-    return out
-
-
-def _orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[int, Array]:
-    """Quaternions by their places in q, taken out of what is given: a joint's name with a unit
-    quaternion (4), w first, or a rotation matrix (3, 3); or all four entries by name.
-    """
-    out: dict[int, Array] = {}
-    for joint, (i, _) in _balls(model).items():
-        entries = model.coordinates[i : i + 4]
-        if any(name in given for name in entries):
-            missing = [name for name in entries if name not in given]
-            if missing:
-                raise StateError(
-                    f"{what} gives part of the quaternion of {joint!r}; add {', '.join(missing)}"
-                )
-            given[joint] = np.array([_number(name, given.pop(name)) for name in entries])
-        if joint not in given:
-            continue
-        value = given.pop(joint)
-        refuse_masked(f"{what}: the orientation of {joint!r}", value)
-        try:
-            x = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            x = np.empty(0)
-        orthonormal = x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6
-        if orthonormal and np.linalg.det(x) > 0.0:  # no reflection
-            x = exponential(rotation_vector(x))
-        length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
-        if not abs(length - 1.0) < 1e-4:
-            raise StateError(
-                f"{what}: the orientation of {joint!r} must be a unit quaternion (4,), w first, or "
-                f"a rotation matrix (3, 3); got {value!r}"
-            )
-        out[i] = x / length
-    return out
-
-
-def _number(name: str, value: ArrayLike) -> Array:
-    x = real(f"the value of {name!r}", value)
-    if x.size == 0:
-        raise StateError(
-            f"the value of {name!r} has no rows; give a number, or one or more of them"
-        )
-    if not np.isfinite(x).all():
-        raise StateError(
-            f"the value {value!r} of {name!r} must be finite, a number or a row of them"
-        )
-    return x
-
-
 class _Assembly:
     """Newton's steps in the dependent coordinates; arrays of others are rows of a path."""
 
@@ -209,11 +127,11 @@ class _Assembly:
         self.model = model
         to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
         independent = dict(independent)
-        self.turns = _orientations(model, independent, "independent")
-        balls = _balls(model).items()
+        self.turns = orientations(model, independent, "independent")
+        balls = ball_joints(model).items()
         of_turns = [(name, *place) for name, place in balls if place[0] in self.turns]
         self.names = list(independent)
-        self.in_q = [_place(model, name, "independent") for name in self.names]
+        self.in_q = [place_of(model, name, "independent") for name in self.names]
         self.in_v = [to_v[i] for i in self.in_q]
         self.in_v += [j + k for _, _, j in of_turns for k in range(3)]
         self.free = [k for k in range(model.nv) if k not in self.in_v]
@@ -226,7 +144,7 @@ class _Assembly:
                         f"{known}"
                     )
         columns = [
-            [_number(name, given.get(name, 0.0)) for name in self.names]
+            [number_of(name, given.get(name, 0.0)) for name in self.names]
             for given in (independent, rates, second)
         ]
         shapes = {x.shape for column in columns for x in column if x.ndim}
@@ -245,7 +163,7 @@ class _Assembly:
         ]
         for table, own in ((1, rates), (2, second)):  # of orientations, as angular velocities
             for name, _, _ in of_turns:
-                w = np.zeros(3) + _number(name, own.get(name, 0.0))
+                w = np.zeros(3) + number_of(name, own.get(name, 0.0))
                 self.given[table] = np.hstack([self.given[table], np.tile(w, (count, 1))])
         self.sizes, self.size = row_sizes(model), reach(model)
         self.columns = column_sizes(model)
@@ -277,7 +195,7 @@ class _Assembly:
         said = [f"{name} = {x:.6g}" for name, x in zip(self.names, values, strict=True)]
         said += [
             f"the orientation of {name} given"
-            for name, (i, _) in _balls(self.model).items()
+            for name, (i, _) in ball_joints(self.model).items()
             if i in self.turns
         ]
         return ", ".join(said) or "no coordinate given"

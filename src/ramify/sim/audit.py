@@ -11,7 +11,6 @@ mass are conserved too; on an unforced planar joint their parts in the plane and
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -24,11 +23,10 @@ from ramify.core.errors import RamifyError
 from ramify.core.html import Markup, facts, table
 from ramify.core.messages import pretty
 from ramify.kernels.make import kernel
-from ramify.kernels.queries import inverse_dynamics, jacobian, kinematics, reactions
-from ramify.loops.closed_dynamics import reactions as closed_reactions
-from ramify.loops.constraints import constraints
+from ramify.kernels.queries import kinematics
 from ramify.model.frame import align_z
 from ramify.model.robot import Robot
+from ramify.sim.energy_blame import blame, damping_of
 from ramify.sim.machine_account import machine_figures, machine_lines
 from ramify.sim.run_record import Run
 from ramify.sim.schemes import IMPLICIT
@@ -168,7 +166,7 @@ class Audit:
         if not broken:
             return None
         row, check = min(broken, key=lambda pair: pair[0])
-        body, reason = _blame(self.result, self.energy, row)
+        body, reason = blame(self.result, self.energy.error, row)
         return Break(check.name, row, float(self.t[row]), body, reason)
 
     def to_dict(self) -> dict[str, Any]:
@@ -390,7 +388,7 @@ def _free_directions(result: Run) -> tuple[Array, Array] | None:
     ):
         return None
     roots = [body.joint for body in model.bodies if body.parent < 0]
-    damping = _damping(result)
+    damping = damping_of(result)
     if damping is None:
         return None
     for joint in roots:
@@ -409,19 +407,6 @@ def _free_directions(result: Run) -> tuple[Array, Array] | None:
     return None
 
 
-def _damping(result: Run) -> Array | None:
-    """Viscous friction of the joints (nv) as the options tell, zeros where nothing was lost; None
-    where losses are unexplained.
-    """
-    given = result.options.get("damping")
-    if given is not None:
-        try:
-            return np.broadcast_to(np.asarray(given, dtype=np.float64), (result.model.nv,))
-        except (TypeError, ValueError):
-            return None
-    return None if result.work.dissipated.any() else np.zeros(result.model.nv)
-
-
 def _radius_of_gyration(model: Robot, q: Array) -> float:
     """About the centre of mass, m: sqrt(tr J / 2 m) with J the inertia of the robot frozen at q."""
     R, r = kinematics(model, q)
@@ -430,132 +415,6 @@ def _radius_of_gyration(model: Robot, q: Array) -> float:
     c = c - m @ c / m.sum()
     own = sum(float(np.trace(body.inertia)) for body in model.bodies)
     return math.sqrt((float(m @ (c * c).sum(axis=1)) + 0.5 * own) / m.sum())
-
-
-# ---- which body ----
-
-
-def _blame(result: Run, energy: Check, row: int) -> tuple[str | None, str]:
-    """(body, reason): whose energy, up to a row, has changed by something else than the forces on
-    it.
-    """
-    for quantity in ("tau", "a"):
-        values: Array = getattr(result, quantity)[: row + 1]
-        if not np.isfinite(values).all():
-            column = int(np.argwhere(~np.isfinite(values))[0][1])
-            owners = [body.name for body in result.model.bodies for _ in range(body.joint.dof)]
-            return owners[
-                column
-            ], f"{quantity} of {result.columns[quantity][column]!r} is not finite"
-    if not np.isfinite(energy.error[row]):
-        return None, "the work recorded is not finite"
-    if row == 0:
-        return None, "the work recorded does not start at zero"
-    shares, doubt = _shares(result, row)
-    rest = float(energy.error[row]) - float(shares.sum())
-    worst = int(np.argmax(np.abs(shares)))
-    share, name = float(shares[worst]), result.model.bodies[worst].name
-    if abs(rest) - (0.0 if result.contacts is None else float(doubt.sum())) > abs(
-        share
-    ):  # impacts fall between rows
-        return (
-            None,
-            f"the work and losses recorded differ by {abs(rest):.3g} J from what the joint forces "
-            "did; no body is to blame",
-        )
-    if abs(share) <= doubt[worst]:
-        return (
-            None,
-            f"no body stands out; {name!r} is off by {share:.3g} J, no more than rows so far apart "
-            "can tell",
-        )
-    what = (
-        f"{'gained' if share > 0.0 else 'lost'} {abs(share):.3g} J that no force on it accounts for"
-    )
-    return name, f"body {name!r} has {what}, of an energy error of {energy.error[row]:.3g} J"
-
-
-def _shares(result: Run, row: int) -> tuple[Array, Array]:
-    """(shares, doubt), each (nb,), in J: what each body's energy has gained up to a row beyond the
-    work of the wrenches on it.
-
-    A body takes power through its joint and hands some on to those it carries; that its joint's
-    forces are not those that acted (the accelerations do not fit tau) counts as its own. The work
-    is integrated by splines through the rows; what it changes when every second row is left out is
-    the doubt.
-    """
-    model, rows = result.model, slice(0, row + 1)
-    t, q, v, a = result.t[rows], result.q[rows], result.v[rows], result.a[rows]
-    R, r = kinematics(model, q)
-    twists = np.stack(
-        [np.einsum("tij,tj->ti", jacobian(model, q, body.name), v) for body in model.bodies], axis=1
-    )
-    applied = (
-        None
-        if result.contacts is None
-        else {b: w[rows] for b, w in result.contacts.wrenches(model, result.q).items()}
-    )
-    wrenches, felt, held = _transmitted(result, rows, applied)
-    power = ((wrenches + felt) * twists).sum(axis=2)
-    for name, wrench in (applied or {}).items():
-        b = next(k for k, body in enumerate(model.bodies) if body.name == name)
-        power[:, b] += (wrench * twists[:, b]).sum(axis=1)
-    energy = np.empty_like(power)
-    damping = _damping(result)
-    misfit = np.zeros_like(v)
-    if damping is not None:
-        misfit = (
-            inverse_dynamics(model.tree, q, v, a, applied)
-            - held
-            - result.tau[rows]
-            + damping * v
-            - result.passive.total[rows]
-        ) * v
-    for b, body in enumerate(model.bodies):
-        w, u = twists[:, b, :3], twists[:, b, 3:]
-        c = np.einsum("tij,j->ti", R[:, b], body.com)
-        uc = u + np.cross(w, c)
-        own = np.einsum("tij,ti->tj", R[:, b], w)
-        weight = body.mass * ((r[:, b] + c) @ np.array(model.gravity))
-        energy[:, b] = (
-            0.5
-            * (body.mass * (uc * uc).sum(axis=1) + np.einsum("ti,ij,tj->t", own, body.inertia, own))
-            - weight
-        )
-        power[:, b] -= misfit[:, model.joint_slice(body.joint.name)].sum(axis=1)
-        if body.parent >= 0:
-            wp, up = twists[:, body.parent, :3], twists[:, body.parent, 3:]
-            at = np.concatenate([wp, up + np.cross(wp, r[:, b] - r[:, body.parent])], axis=1)
-            power[:, body.parent] -= (wrenches[:, b] * at).sum(axis=1)
-    work = _integral(t, power)
-    thin = np.unique([*range(0, row, 2), row])
-    return energy[-1] - energy[0] - work, np.abs(work - _integral(t[thin], power[thin]))
-
-
-def _transmitted(
-    result: Run, rows: slice, applied: Mapping[str, Array] | None
-) -> tuple[Array, Array, Array]:
-    """(joints (T, nb, 6), loops (T, nb, 6), held (T, nv)): wrenches of the joints and of the loops
-    on the bodies, and the loops' share of the joint forces.
-    """
-    model, q, v, a = result.model, result.q[rows], result.v[rows], result.a[rows]
-    if result.loops is None:
-        wrenches = reactions(model.tree, q, v, a, applied)
-        return wrenches, np.zeros_like(wrenches), np.zeros_like(v)
-    lam = result.loops.multipliers[rows]
-    felt = kernel(model, "loop_wrenches")(q, lam)[0][:, list(model.skeleton.last)]
-    return (
-        closed_reactions(model, q, v, a, applied, lam),
-        felt,
-        np.einsum("tk,tki->ti", lam, constraints(model, q).J),
-    )
-
-
-def _integral(t: Array, rate: Array) -> Array:
-    from scipy.interpolate import CubicSpline
-
-    found: Array = CubicSpline(t, rate).integrate(t[0], t[-1])
-    return found
 
 
 # ---- numbers ----

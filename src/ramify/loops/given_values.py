@@ -1,0 +1,106 @@
+"""What users give to assemble a mechanism: values by name, orientations, a guess."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array, real, refuse_masked
+from ramify.core.errors import StateError
+from ramify.loops.far_guess import rotation_vector
+from ramify.model.configuration import configuration, exponential
+from ramify.model.robot import Robot
+
+ValuesByName = Mapping[str, ArrayLike] | None
+
+
+def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> Array:
+    """Where assembly starts: the guess on top of the robot's own."""
+    if guess is not None and not isinstance(guess, Mapping):
+        return configuration(model, "guess", guess)
+    q = model.neutral()
+    given = {**model.guess, **(guess or {})}
+    turns = orientations(model, given, "guess")
+    for name, value in given.items():
+        place = place_of(model, name, "guess")
+        try:
+            q[place] = float(np.asarray(value))
+        except (TypeError, ValueError):
+            raise StateError(f"guess: the value {value!r} of {name!r} must be a number") from None
+    for i, quaternion in turns.items():
+        q[i : i + 4] = quaternion
+    return q
+
+
+def place_of(model: Robot, name: str, what: str) -> int:
+    """Where a coordinate stands in q; StateError names what there is."""
+    places = {model.coordinates[i]: i for i in model.layout.plain_q}
+    if name not in places:
+        some = ", ".join([*places, *ball_joints(model)][:20])
+        raise StateError(
+            f"{what} names {name!r}, which is no coordinate of {model.name}; choose among {some}"
+        )
+    return places[name]
+
+
+def ball_joints(model: Robot) -> dict[str, tuple[int, int]]:
+    """Joints with a quaternion by name: where it begins in q, and its velocities in v."""
+    starts = dict(model.layout.balls)
+    out: dict[str, tuple[int, int]] = {}
+    for joint in model.joints:
+        of_q = model.joint_slice(joint.name, "q")
+        for i in range(of_q.start, of_q.stop):
+            if i in starts:
+                out[joint.name] = i, starts[i]
+    return out
+
+
+def orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[int, Array]:
+    """Quaternions by their places in q, taken out of what is given: a joint's name with a unit
+    quaternion (4), w first, or a rotation matrix (3, 3); or all four entries by name.
+    """
+    out: dict[int, Array] = {}
+    for joint, (i, _) in ball_joints(model).items():
+        entries = model.coordinates[i : i + 4]
+        if any(name in given for name in entries):
+            missing = [name for name in entries if name not in given]
+            if missing:
+                raise StateError(
+                    f"{what} gives part of the quaternion of {joint!r}; add {', '.join(missing)}"
+                )
+            given[joint] = np.array([number_of(name, given.pop(name)) for name in entries])
+        if joint not in given:
+            continue
+        value = given.pop(joint)
+        refuse_masked(f"{what}: the orientation of {joint!r}", value)
+        try:
+            x = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            x = np.empty(0)
+        orthonormal = x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6
+        if orthonormal and np.linalg.det(x) > 0.0:  # no reflection
+            x = exponential(rotation_vector(x))
+        length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
+        if not abs(length - 1.0) < 1e-4:
+            raise StateError(
+                f"{what}: the orientation of {joint!r} must be a unit quaternion (4,), w first, or "
+                f"a rotation matrix (3, 3); got {value!r}"
+            )
+        out[i] = x / length
+    return out
+
+
+def number_of(name: str, value: ArrayLike) -> Array:
+    """A finite number, or a row of them."""
+    x = real(f"the value of {name!r}", value)
+    if x.size == 0:
+        raise StateError(
+            f"the value of {name!r} has no rows; give a number, or one or more of them"
+        )
+    if not np.isfinite(x).all():
+        raise StateError(
+            f"the value {value!r} of {name!r} must be finite, a number or a row of them"
+        )
+    return x
