@@ -1,5 +1,5 @@
-"""A fuzzer: damaged robot files, scenarios, studies, results and ledgers, odd arrays, C of random
-robots. Every case must give an answer or a RamifyError, in bounded time.
+"""A fuzzer: damaged robot files, scenarios, studies, results and ledgers, odd arrays and
+options, C of random robots. Every case must give an answer or a RamifyError, in bounded time.
 
 ``tests/test_fuzz.py`` runs a bounded number of cases. ``python tests/fuzzing.py --hours 2`` (``make
 fuzz``) goes on for hours and prints a line for each failure, with the numbers that repeat it:
@@ -26,12 +26,14 @@ from types import FrameType
 from typing import Any, Final
 
 import numpy as np
+from fuzzing_options import environments, inverse_kinematics, mock_up_units, scenario_keys
 from random_trees import random_bodies
 from sample_files import FULL
 from test_mjcf import ARM as MJCF
 from test_sdf import SDF
 from test_study_files import TEXT as STUDY
 from test_urdf import ARM as URDF
+from test_urdf import XACRO
 
 import ramify as rf
 from ramify.api.model import Model
@@ -212,6 +214,11 @@ TARGETS: Final[dict[str, tuple[Callable[[Rng], None], int]]] = {
     "urdf": (robot_file(URDF, ".urdf"), 150),
     "mjcf": (robot_file(MJCF, ".xml"), 120),
     "sdf": (robot_file(SDF, ".sdf"), 150),
+    "xacro": (robot_file(XACRO, ".xacro"), 60),
+    "ik": (inverse_kinematics, 150),
+    "envs": (environments, 40),
+    "fmu": (mock_up_units, 10),
+    "keys": (scenario_keys, 100),
     "scenario": (scenario, 50),
     "study": (study, 40),
     "result": (result, 200),

@@ -74,7 +74,7 @@ WRONG: dict[str, tuple[str, Callable[[], Any]]] = {
     "a list as a frame": ("no link or frame a list", lambda: ik(M.Target(["a"], Q))),
     "no targets": ("targets must be tasks of rf.motion or {link: position}; got 5", lambda: ik(5)),
     "a function as targets": ("targets must be", lambda: velocities(tasks=ik)),
-    "joints": ("joints must be names of joints; got 5", lambda: ik(joints=5)),
+    "joints": ("joints must be names, as a list of texts; got 5", lambda: ik(joints=5)),
     "joints of a posture": ("joints must be names", lambda: ik([M.KeepPosture(Q, joints=5)])),
     "limits the wrong way": ("lower ≤ upper", lambda: ik(limits=[[1, -1]] * 3)),
     "axes": ("axes must name some of 'xyz'; got 5", lambda: ik(M.CenterOfMass([0, 0, 0], axes=5))),

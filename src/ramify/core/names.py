@@ -4,9 +4,12 @@ that is none.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from itertools import count
 from typing import Final
+
+from ramify.core.errors import RamifyError
+from ramify.core.messages import shown
 
 MAX_NAME: Final = 200
 """Characters in a name."""
@@ -26,6 +29,24 @@ def escaped(text: str, keep: str = "") -> str:
     return "".join(
         c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text
     )
+
+
+def one_of(name: str, value: object, choices: Sequence[str]) -> None:
+    """Refuse a value that is none of the words; an array is none either."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(map(repr, choices[:-1]))
+        raise RamifyError(f"{name} must be {listed} or {choices[-1]!r}; got {shown(value)}")
+
+
+def names_of(name: str, value: object) -> list[str]:
+    """Names: several, or one. Raises RamifyError for what holds others than texts."""
+    try:
+        found = [value] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
+    except TypeError:
+        found = [None]
+    if not all(isinstance(x, str) for x in found):
+        raise RamifyError(f"{name} must be names, as a list of texts; got {shown(value)}")
+    return found
 
 
 def fresh(name: str, taken: Container[str]) -> str:

@@ -24,6 +24,7 @@ from ramify.codegen.cache_keys import digest
 from ramify.core.errors import RamifyError
 from ramify.core.html import text as escape
 from ramify.core.messages import near
+from ramify.core.names import names_of, one_of
 from ramify.documents.writing import whole_file
 from ramify.drives.machine_forces import actuator_text
 from ramify.fmi.description import SOURCES, Version, build_description, model_description
@@ -81,10 +82,9 @@ def to_fmu(
     The sources are always inside. Raises ModelError, StateError or SimulationError for parts that
     do not fit, RamifyError where a library cannot be compiled.
     """
-    if version not in ("2.0", "3.0"):
-        raise RamifyError(f"version must be '2.0' or '3.0'; got {version!r}")
-    if inputs not in ("auto", "forces", "commands", "none"):
-        raise RamifyError(f"inputs must be auto, forces, commands or none; got {inputs!r}")
+    one_of("version", version, ("2.0", "3.0"))
+    one_of("inputs", inputs, ("auto", "forces", "commands", "none"))
+    chosen = names_of("platforms", platforms)
     field = make_field(model, control, damping, ground)
     commanded = bool(model.actuators) and field.control is None
     driven: Inputs = inputs if inputs != "auto" else "commands" if commanded else "forces"
@@ -94,19 +94,17 @@ def to_fmu(
         q, v, _ = closed_start(model, q0, q, v)
     states = actuator_text(model).states if driven == "commands" else field.states
     own = field.control.start if field.control is not None else (0.0,) * states
-    shown = tuple(model.frames) if frames is None else tuple(frames)
+    shown = tuple(model.frames) if frames is None else tuple(names_of("frames", frames))
     unit = MachineUnit(field, np.concatenate([q, v, own]), driven, shown, bool(derivatives))
     with whole_file(path) as file:
-        entries = _entries(unit, version, platforms)
+        entries = _entries(unit, version, chosen)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, content in entries.items():
                 archive.writestr(zipfile.ZipInfo(name, _ARCHIVED), content, zipfile.ZIP_DEFLATED)
     return Path(path)
 
 
-def _entries(
-    unit: MachineUnit, version: Version, platforms: Sequence[str] | Literal["auto"]
-) -> dict[str, bytes]:
+def _entries(unit: MachineUnit, version: Version, platforms: Sequence[str]) -> dict[str, bytes]:
     """The files of the archive by their names."""
     name = identifier(unit.field.model.name)
     sources = _sources(unit, version)
@@ -178,14 +176,12 @@ def this_platform() -> str | None:
     return found if found in PLATFORMS else None
 
 
-def _libraries(
-    sources: dict[str, str], platforms: Sequence[str] | Literal["auto"]
-) -> dict[str, bytes]:
+def _libraries(sources: dict[str, str], platforms: Sequence[str]) -> dict[str, bytes]:
     own = this_platform()
-    if platforms == "auto":
+    if platforms == ["auto"]:
         wanted = [own] if own and _compiler(own, own) else []
     else:
-        wanted = list(dict.fromkeys([platforms] if isinstance(platforms, str) else platforms))
+        wanted = list(dict.fromkeys(platforms))
     for platform in wanted:
         if platform not in PLATFORMS:
             raise RamifyError(f"no platform is named {platform!r}{near(platform, [*PLATFORMS])}")

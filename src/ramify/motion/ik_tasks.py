@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, positive
 from ramify.core.errors import StateError
 from ramify.core.messages import shown
+from ramify.core.names import names_of
 from ramify.kernels.make import kernel
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
@@ -24,7 +25,6 @@ from ramify.motion.targets import (
     RowIndices,
     Target,
     Wanted,
-    joint_names,
     place,
     rotation_vector,
     wanted_target,
@@ -110,11 +110,12 @@ def ready_tasks(model: Robot, given: Any, soft_alone: bool = False) -> list[Read
     """Tasks made ready: one, several, or {link: position}."""
     if isinstance(given, Mapping):
         given = [Target(body, position) for body, position in given.items()]
-    if not isinstance(given, (IkTask, Iterable)):
+    try:
+        tasks = [given] if isinstance(given, IkTask) else list(given)
+    except TypeError:
         raise StateError(
             f"targets must be tasks of rf.motion or {{link: position}}; got {shown(given)}"
-        )
-    tasks = [given] if isinstance(given, IkTask) else list(given)
+        ) from None
     ready = [ready_task(model, i, one) for i, one in enumerate(tasks)]
     if not ready or (not soft_alone and all(one.soft for one in ready)):
         raise StateError("inverse kinematics needs at least one target that must be met")
@@ -252,7 +253,9 @@ class PostureTask:
 
 def _posture_task(model: Robot, i: int, task: KeepPosture) -> PostureTask:
     name = f"task {i} (posture)"
-    names = [j.name for j in model.joints] if task.joints is None else joint_names(task.joints)
+    names = (
+        [j.name for j in model.joints] if task.joints is None else names_of("joints", task.joints)
+    )
     entries = [k for joint in names for k in range(model.nv)[model.joint_slice(joint)]]
     weight = positive(f"{name}: weight", task.weight)
     q = configuration(model, f"{name}: q", task.q)

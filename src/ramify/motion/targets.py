@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import ModelError, StateError
-from ramify.core.messages import shown
+from ramify.core.names import names_of
 from ramify.kernels.queries import jacobian
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot
@@ -159,13 +159,6 @@ def wanted_target(model: Robot, i: int, target: Any) -> Wanted:
     )
 
 
-def joint_names(joints: Iterable[str]) -> list[str]:
-    """Names of joints: several, or one. Raises StateError for what holds none."""
-    if not isinstance(joints, Iterable):
-        raise StateError(f"joints must be names of joints; got {shown(joints)}")
-    return [joints] if isinstance(joints, str) else list(joints)
-
-
 def moving_entries(model: Robot, joints: Iterable[str] | None) -> RowIndices:
     """The entries of v that may change: those of ``joints``, or of all but a floating base. A free
     joint inside a loop, as that of a Stewart platform, is no such base.
@@ -177,7 +170,7 @@ def moving_entries(model: Robot, joints: Iterable[str] | None) -> RowIndices:
             if body.joint.kind not in ("free", "free_euler") or i in _inside_loops(model)
         ]
         if joints is None
-        else joint_names(joints)
+        else names_of("joints", joints)
     )
     places = [j for name in names for j in range(model.nv)[model.joint_slice(name)]]
     if not places:
