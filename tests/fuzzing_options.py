@@ -113,7 +113,7 @@ def environments(rng: Rng) -> None:
             rng,
             {"dt": 0.002, "substeps": 2, "max_steps": 5, "render_mode": None, "home": np.zeros(3),
              "damping": 0.0, "kp": None, "kd": 0.0, "method": None, "ground": None, "parameters": None,
-             "size": (48, 27), "start": None, "observation": None, "terminated": None},
+             "size": (48, 27)},
         )  # fmt: skip
         given = {"reward": lambda a, b: 0.0, "scale": odd(rng, 1.0), **options}
         env = RobotVectorEnv(arm(), odd(rng, 2), **given)

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import ramify as rf
+from ramify.envs import RobotEnv, RobotVectorEnv
 from ramify.model.frame import Frame, rotation_about
 
 ARM = rf.load("planar_3r")
@@ -106,6 +107,57 @@ def test_empty_batches_of_inverse_kinematics() -> None:
         assert found.converged.shape == (0,)
         assert found.position_error.shape == (0, 1)
         assert rf.differential_ik(ARM, guess, targets, 0.01).shape == (0, 3)
+
+
+# ---- environments ----
+
+ENV: dict[str, Any] = {"reward": lambda before, after: 0.0, "scale": 1.0}
+WRONG_ENV: dict[str, tuple[str, dict[str, Any]]] = {
+    "count": ("num_envs 1.5 must be a whole number ≥ 1", {"num_envs": 1.5}),
+    "substeps": ("substeps 0 must be a whole number", {"substeps": 0}),
+    "dt": ("dt nan must be finite and positive", {"dt": NAN}),
+    "scale": ("scale must be a finite number or 3 of them", {"scale": [1.0, 2.0]}),
+    "complex scale": ("scale must be an array of real numbers", {"scale": 1j}),
+    "reward": ("reward must be a function; got 5", {"reward": 5}),
+    "reward of objects": ("reward must be an array of real", {"reward": lambda a, b: [None, 1]}),
+    "start": (r"start must give \(q, v\)", {"start": lambda rng, n: np.zeros((n, 3))}),
+    "observation": (r"observation gave \(3,\)", {"observation": lambda s: np.zeros(3)}),
+    "parameters": (r"parameters must be \{name: \(low, high\)\}", {"parameters": [1]}),
+    "range": (r"low of 'link1.mass' exceeds high", {"parameters": {"link1.mass": (2.0, 1.0)}}),
+    "ends": ("two finite ends", {"parameters": {"link1.mass": (NAN, 1.0)}}),
+    "size": (r"size must be \(width, height\)", {"size": 5}),
+    "render_mode": ("render_mode must be 'rgb_array'", {"render_mode": "human"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG_ENV)
+def test_wrong_options_of_environments(name: str) -> None:
+    says, options = WRONG_ENV[name]
+    with pytest.raises(rf.RamifyError, match=says):
+        RobotVectorEnv(ARM, **{"num_envs": 2, **ENV, **options}).step(np.zeros((2, 3)))
+
+
+def test_what_environments_are_asked_for() -> None:
+    env = RobotVectorEnv(ARM, 2, **ENV)
+    one = RobotEnv(RobotVectorEnv(ARM, 1, **ENV))
+    for asked in (env, one):
+        with pytest.raises(rf.StateError, match="reset takes no options; got a mapping"):
+            asked.reset(options={"q": [0, 0, 0]})
+    for seed in (-1, 1.5, "a"):
+        with pytest.raises(rf.StateError, match="seed must be a whole number ≥ 0"):
+            env.reset(seed=seed)
+    for says, bad in (
+        ("masked entries", np.ma.masked_array(np.zeros((2, 3)), np.ones((2, 3)))),
+        ("real numbers", np.zeros((2, 3), complex)),
+        ("real numbers", np.full((2, 3), None)),
+        ("shape", np.zeros((3, 2))),
+        ("shape", np.zeros((0, 3))),
+        ("finite", np.full((2, 3), NAN)),
+    ):
+        with pytest.raises(rf.StateError, match=says):
+            env.step(bad)
+        with pytest.raises(rf.StateError, match=says):
+            one.step(bad[0] if len(bad) else bad)
 
 
 # ---- texts and functions of other libraries ----

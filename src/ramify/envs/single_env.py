@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium
-import numpy as np
 
-from ramify.core.arrays import Array
+from ramify.core.arrays import Array, real
 from ramify.envs.vector_env import RobotVectorEnv
 
 
@@ -32,7 +31,7 @@ class RobotEnv(gymnasium.Env[Any, Any]):
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         """(observation, reward, terminated, truncated, info)."""
-        observation, reward, ended, cut, info = self.vector.step(np.asarray(action)[None])
+        observation, reward, ended, cut, info = self.vector.step(real("action", action)[None])
         final = info.get("final_obs", observation)
         return final[0], float(reward[0]), bool(ended[0]), bool(cut[0]), {}
 

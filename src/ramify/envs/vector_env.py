@@ -12,9 +12,19 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike
 
 from ramify.control.pd import PD
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, positive, real, whole
 from ramify.core.errors import SimulationError, StateError
+from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed
+from ramify.envs.env_options import (
+    factors,
+    functions,
+    generator,
+    no_options,
+    pair,
+    picture_size,
+    ranges,
+)
 from ramify.loops.assemble import assemble
 from ramify.model.configuration import checked
 from ramify.model.driven import Driven, driven
@@ -91,22 +101,19 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         render_mode: str | None = None,
         size: tuple[int, int] = (480, 270),
     ) -> None:
-        self.model, self.num_envs, self.render_mode = model, int(num_envs), render_mode
-        if self.num_envs < 1 or substeps < 1 or max_steps < 1:
-            raise StateError("num_envs, substeps and max_steps must be at least 1")
-        if not (np.isfinite(dt) and dt > 0.0):
-            raise StateError(f"dt must be finite and positive; got {dt}")
-        if render_mode not in (None, "rgb_array"):
-            raise StateError(f"render_mode must be None or 'rgb_array'; got {render_mode!r}")
-        self.dt, self.substeps, self.max_steps, self.size = dt, substeps, max_steps, size
-        self.metadata = {**self.metadata, "render_fps": max(1, round(1.0 / (dt * substeps)))}
+        functions(reward=reward, terminated=terminated, observation=observation, start=start)
+        self.model, self.render_mode = model, render_mode
+        self.num_envs, self.dt = whole("num_envs", num_envs, 1), positive("dt", dt)
+        self.substeps = whole("substeps", substeps, 1)
+        self.max_steps, self.size = whole("max_steps", max_steps, 1), picture_size(size)
+        if render_mode is not None:
+            one_of("render_mode", render_mode, ("rgb_array",))
+        frames = max(1, round(1.0 / (self.dt * self.substeps)))
+        self.metadata = {**self.metadata, "render_fps": frames}
         self._reward, self._terminated = reward, terminated or (lambda after: False)
         self._observe = observation or (lambda s: np.concatenate([s.q, s.v], axis=1))
         self._start = start or self._at_rest
-        self._ranges = {
-            name: (np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
-            for name, (low, high) in (parameters or {}).items()
-        }
+        self._ranges = ranges(parameters)
         found = driven(model)
         self._driven = _plain_rates(model, found)
         self._scale = _scales(model, self._driven, scale, kp)
@@ -124,7 +131,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._y = self._begin(self.num_envs)
         self._count = np.zeros(self.num_envs, dtype=np.int64)
         self._action = np.zeros((self.num_envs, len(self._driven)))
-        shape = self._observe(self.states).shape[1:]
+        seen = real("observation", self._observe(self.states))
+        if seen.ndim < 2 or len(seen) != self.num_envs:
+            raise StateError(f"observation gave {seen.shape}; it must give ({self.num_envs}, …)")
+        shape = seen.shape[1:]
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float64)
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._driven),), np.float64)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -145,7 +155,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _begin(self, n: int) -> Array:
         """Rows of y (n, size) at the start of episodes."""
-        q, v = self._start(self._rng, n)
+        q, v = pair("start", self._start(self._rng, n))
         q = checked(self.model, "q of start", q, self.model.nq)
         v = checked(self.model, "v of start", v, self.model.nv)
         if q.shape != (n, self.model.nq) or v.shape != (n, self.model.nv):
@@ -172,9 +182,10 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     def reset(
         self, *, seed: int | list[int] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        """Start all environments anew."""
+        """Start all environments anew; there are no options."""
+        no_options(options)
         if seed is not None:
-            self._rng = np.random.default_rng(seed)
+            self._rng = generator(seed)
         self._y = self._begin(self.num_envs)
         self._count[:] = 0
         self._action[:] = 0.0
@@ -222,7 +233,7 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
 
     def _of_each(self, name: str, given: Any) -> Array:
         """One number for every environment, from such or from a single one."""
-        found = real(name, np.asarray(given, dtype=np.float64))
+        found = real(name, given)
         if found.shape not in ((), (self.num_envs,)):
             raise StateError(f"{name} gave shape {found.shape}; it must give ({self.num_envs},)")
         return np.broadcast_to(found, (self.num_envs,))
@@ -258,7 +269,4 @@ def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: float | Non
                 f"some drives of {model.name} have no effort to scale actions by; give scale="
             )
         return found
-    given = np.asarray(1.0 if scale is None else scale, dtype=np.float64)
-    stiffness = 1.0 if kp is None else kp
-    found = np.broadcast_to(given * stiffness, (len(rates),)).copy()
-    return found
+    return factors(1.0 if scale is None else scale, len(rates)) * (1.0 if kp is None else kp)

@@ -1,0 +1,82 @@
+"""What an environment is made with and asked for, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ramify.core.arrays import Array, real, whole
+from ramify.core.errors import StateError
+from ramify.core.messages import shown
+
+Range = tuple[Array, Array]
+
+
+def picture_size(size: Any) -> tuple[int, int]:
+    """Width and height of pictures."""
+    if not isinstance(size, (tuple, list)) or len(size) != 2:
+        raise StateError(f"size must be (width, height) in pixels; got {shown(size)}")
+    return whole("width", size[0], 1), whole("height", size[1], 1)
+
+
+def functions(**given: Any) -> None:
+    """Refuse what is no function where one is expected."""
+    for name, f in given.items():
+        if f is not None and not callable(f):
+            raise StateError(f"{name} must be a function; got {shown(f)}")
+
+
+def pair(name: str, given: Any) -> tuple[Any, Any]:
+    """What a function that gives (q, v) gave."""
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        raise StateError(f"{name} must give (q, v); it gave {shown(given)}")
+    return given[0], given[1]
+
+
+def ranges(parameters: Any) -> dict[str, Range]:
+    """The ends between which parameters are drawn."""
+    if parameters is None:
+        return {}
+    if not isinstance(parameters, Mapping):
+        raise StateError(f"parameters must be {{name: (low, high)}}; got {shown(parameters)}")
+    found = {}
+    for name, pair in parameters.items():
+        if not isinstance(pair, (tuple, list, np.ndarray)) or len(pair) != 2:
+            raise StateError(f"parameters: {shown(name)} must be (low, high); got {shown(pair)}")
+        low, high = (real(f"parameters: {shown(name)}", end) for end in pair)
+        if low.shape != high.shape or not (np.isfinite(low) & np.isfinite(high)).all():
+            raise StateError(f"parameters: {shown(name)} must have two finite ends of one shape")
+        if (low > high).any():
+            raise StateError(f"parameters: low of {shown(name)} exceeds high")
+        found[name] = low, high
+    return found
+
+
+def factors(scale: ArrayLike, count: int) -> Array:
+    """What actions are multiplied by: one number, or one for each."""
+    found = real("scale", scale)
+    if found.shape not in ((), (count,)) or not np.isfinite(found).all():
+        raise StateError(f"scale must be a finite number or {count} of them; got {found.shape}")
+    return np.broadcast_to(found, (count,))
+
+
+def generator(seed: Any) -> np.random.Generator:
+    """Random numbers from a seed."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise StateError(
+            f"seed must be a whole number ≥ 0, or several; got {shown(seed)}"
+        ) from None
+
+
+def no_options(options: Any) -> None:
+    """Refuse options of reset: there are none."""
+    if options is None or (isinstance(options, Mapping) and not options):
+        return
+    raise StateError(
+        f"reset takes no options; got {shown(options)}. start= gives the states to begin with"
+    )
