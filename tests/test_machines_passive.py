@@ -20,6 +20,7 @@ from ramify.codegen.kernel import Kernel
 from ramify.drives.machine_forces import (
     actuator_kernel,
     actuator_text,
+    machine_dynamics,
     passive_kernel,
     passive_text,
 )
@@ -140,7 +141,9 @@ def in_c(kernel: Kernel, inputs: list[np.ndarray], folder: Path) -> list[np.ndar
 
 
 def test_all_forms_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Floats = interpreter = NumPy = kernels of 1 to 8 lanes = C, with every element at once."""
+    """Interpreter = NumPy = C = unrolled and rolled kernels of 1 to 8 lanes, every element at
+    once.
+    """
     m, rng = arm(lugre={"time": 0.01}), np.random.default_rng(5)
     q, v = (np.array([m.random(i)[k] for i in range(11)]) for k in (0, 1))
     z = rng.normal(size=(11, 1)) * 1e-3
@@ -148,12 +151,13 @@ def test_all_forms_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     states = [driven.random(i) for i in range(11)]
     u = rng.normal(size=(11, len(driven.actuators)))
     w = rng.normal(size=(11, actuator_text(driven).states))
+
+    def of_actuators(tier: str) -> Kernel:
+        return actuator_kernel(driven, tier)
+
     for made, inputs in (
         (lambda tier: passive_kernel(passive_text(m), tier, True), [q, v, z]),
-        (
-            lambda tier: actuator_kernel(driven, tier),
-            [*(np.array(x) for x in zip(*states, strict=True)), u, w],
-        ),
+        (of_actuators, [*(np.array(x) for x in zip(*states, strict=True)), u, w]),
     ):
         plain, fast = made("numpy"), made("unrolled")
         wanted = plain(*inputs)
@@ -161,12 +165,101 @@ def test_all_forms_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             assert_allclose(found, want, rtol=1e-12, atol=1e-10)
         for found, want in zip(in_c(fast, [x[0] for x in inputs], tmp_path), wanted, strict=True):
             assert_allclose(found, want[0], rtol=1e-11, atol=1e-9)
-        first = fast(*inputs)
-        for width in (1, 2, 4, 8):
+        tiers = [fast] if made is of_actuators else [fast, made("rolled")]
+        for compiled in tiers:
+            agree_at_every_width(compiled, inputs, wanted, monkeypatch)
+
+
+def agree_at_every_width(
+    kernel: Kernel, inputs: list[np.ndarray], wanted: list[np.ndarray], patch: pytest.MonkeyPatch
+) -> None:
+    """The same bits with 1 to 8 lanes, and those that are wanted."""
+    first = kernel(*inputs)
+    for width in (1, 2, 4, 8):
+        patch.setattr(backend, "width_for", lambda states, width=width: width)
+        for found, same, want in zip(kernel(*inputs), first, wanted, strict=True):
+            assert_array_equal(found, same)
+            assert_allclose(found, want, rtol=1e-12, atol=1e-10)
+    patch.undo()
+
+
+def machine(links: int) -> Model:
+    """A tree with all that a coordinate can have by itself, in varying measure, at every joint."""
+    b = rf.Builder("machine")
+    for i in range(links):
+        slide, k = i % 5 == 3, 1.0 + 0.1 * (i % 7)
+        b.link(
+            f"l{i}",
+            f"l{i - 1 - (i % 3 == 2)}" if i else None,
+            "ball" if i == 1 else "prismatic" if slide else "revolute",
+            at=(0.1, 0.02, 0.0),
+            axis=((0, 0, 1), (0, 1, 0), (1, 0, 0))[i % 3],
+            mass=0.5 * k,
+            com=(0.05, 0.01, 0.02),
+            inertia=(0.003 * k, 0.004, 0.005),
+            damping=0.1 * k,
+            armature=0.01 * k,
+            **(
+                {}
+                if i == 1
+                else {
+                    "friction": {"coulomb": {"forward": k, "backward": 0.8}}
+                    if i % 2
+                    else {"coulomb": 0.4 * k, "static": k, "stribeck_speed": 0.1},
+                    "spring": {"stiffness": [2.0 * k, 0.1, 0.3], "rest": 0.1},
+                    "limits": [(-0.4 * k, 0.3 * k) if i % 4 else (-np.inf, 0.3)],
+                }
+            ),
+        )
+    return b.model()
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
+def test_dynamics_of_a_machine_agree_in_every_form(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m = machine(4)
+    q, v = (np.array([m.random(i)[k] for i in range(11)]) for k in (0, 1))
+    x = np.random.default_rng(2).normal(size=v.shape)
+    forces = m.passive_forces(q, v).total
+    wanted = (
+        m.inverse_dynamics(q, v, x) - forces
+        if name == "inverse_dynamics"
+        else m.forward_dynamics(q, v, x + forces)
+    )
+    rolled, fast, plain = (
+        machine_dynamics(m, name, tier) for tier in ("rolled", "unrolled", "numpy")
+    )
+    size = np.abs(wanted).max()
+    for found in (
+        getattr(m, name)(q, v, x, passive=True),
+        plain(q, v, x),
+        interpret(fast.program, [q, v, x])[0],
+    ):
+        assert_allclose(found, wanted, atol=1e-12 * size)
+    assert_allclose(in_c(fast, [q[0], v[0], x[0]], tmp_path)[0], wanted[0], atol=1e-11 * size)
+    for kernel in (rolled, fast):
+        first = kernel(q, v, x)
+        for width in (1, 8):
             monkeypatch.setattr(backend, "width_for", lambda states, width=width: width)
-            for found, same, want in zip(fast(*inputs), first, wanted, strict=True):
-                assert_array_equal(found, same)
-                assert_allclose(found, want, rtol=1e-12, atol=1e-10)
+            assert_array_equal(kernel(q, v, x), first)
+            assert_allclose(first, wanted, atol=1e-12 * size)
+
+
+def test_a_machine_too_large_for_straight_line_code_answers_by_loops() -> None:
+    m = machine(90)
+    q, v = m.random(1)
+    tau = np.linspace(-1.0, 1.0, m.nv)
+    loops = machine_dynamics(m, "forward_dynamics")
+    assert loops.tier == passive_kernel(passive_text(m), "rolled").tier == "rolled"
+    a = m.forward_dynamics(q, v, tau, passive=True)
+    assert_allclose(m.inverse_dynamics(q, v, a, passive=True), tau, atol=1e-6)
+    found = passive_kernel(passive_text(m), "rolled")(q, v)
+    for one, other in zip(found, passive_kernel(passive_text(m), "numpy")(q, v), strict=True):
+        assert_allclose(one, other, rtol=1e-11, atol=1e-9)
+    assert_allclose(
+        a, m.forward_dynamics(q, v, tau + found[0]), rtol=1e-9, atol=1e-9 * np.abs(a).max()
+    )
 
 
 def test_dynamics_take_passive_forces_on_request() -> None:

@@ -208,9 +208,10 @@ def test_a_falling_arm_stays_within_its_limits(name: str) -> None:
 
 def test_an_arm_rests_where_it_does_in_mujoco() -> None:
     arm = falling_arms.arm(falling_arms.files("z1")[0])
-    apart, joints = falling_arms.rest(arm, seconds=12.0)
-    assert joints == 4
-    assert apart < 2e-3
+    found = falling_arms.rest(arm, seconds=12.0)
+    assert found.joints == 4
+    assert found.apart < 2e-3
+    assert not found.several
 
 
 def test_a_robot_rests_on_its_stop() -> None:

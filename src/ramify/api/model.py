@@ -24,6 +24,7 @@ from ramify.drives.machine_forces import (
     Passive,
     actuator_forces,
     machine_derivatives,
+    machine_dynamics,
     passive_forces,
 )
 from ramify.interop.libraries import functions
@@ -134,6 +135,9 @@ class Model(Robot):
         """
         if passive:
             self._tree_only("inverse_dynamics(passive=True)")
+            whole = machine_dynamics(self, "inverse_dynamics")
+            if whole is not None and wrenches is None and parameters is None:
+                return whole.call(q, v, a)
             found = self.inverse_dynamics(q, v, a, wrenches, parameters=parameters)
             return found - passive_forces(self, q, v).total
         if parameters is not None:
@@ -163,6 +167,9 @@ class Model(Robot):
         8.6, 8.7). wrenches, multipliers, ``passive`` and ``parameters`` as in ``inverse_dynamics``.
         """
         if passive:
+            whole = machine_dynamics(self, "forward_dynamics")
+            if whole is not None and not multipliers and wrenches is None and parameters is None:
+                return whole.call(q, v, tau)
             tau = real("tau", tau) + passive_forces(self, q, v).total
         if parameters is not None:
             if self.loops or multipliers:

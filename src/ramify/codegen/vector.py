@@ -213,6 +213,13 @@ class Writer:
         kind = "i1" if self.width == 1 else f"<{self.width} x i1>"
         return self.put(f"select {kind} {condition}, {self.vector} {a}, {self.vector} {b}")
 
+    def any(self, condition: str) -> str:
+        """Whether a condition holds in some lane."""
+        if self.width == 1:
+            return condition
+        bits = self.put(f"bitcast <{self.width} x i1> {condition} to i{self.width}")
+        return self.put(f"icmp ne i{self.width} {bits}, 0")
+
     def lookup(self, table: LookupTable, place: str) -> str:
         """The entries of a table, which is part of the code's own memory, at whole numbers; what is
         beyond its ends, or no number, takes the end.
@@ -265,6 +272,11 @@ _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
 }
 
 
+_PLAIN: Final = frozenset(_INSTRUCTION)
+_MANY: Final = 8
+"""Nodes from which it pays to branch around them."""
+
+
 class Emission:
     """Writes nodes of a graph as they are asked for, each once. ``roots`` are all that will be
     asked for: what is fused does not depend on the order. ``on_angle`` sees each angle a sine is
@@ -286,6 +298,8 @@ class Emission:
         self._writer, self._graph = writer, graph
         self._symbol, self._on_angle = symbol, on_angle
         self._fused = _fused_products(graph, order, uses)
+        self._rare = _rare_arms(graph, order, uses)
+        self._waiting = {node for arm in self._rare.values() for node in arm}
         self._angles: dict[int, tuple[str, str]] = {}
         self._seen: set[int] = set()
         self.values: dict[int, str] = {}
@@ -301,8 +315,28 @@ class Emission:
                 fresh.append(node)
                 stack.extend(arg for arg in args[node] if arg not in self._seen)
         for node in sorted(fresh):
-            self._write(node)
+            if node not in self._waiting:
+                self._write(node)
         return self.values
+
+    def _branch(self, node: int) -> None:
+        """A select of which one arm is computed only where some lane takes it."""
+        writer, (condition, arm, other) = self._writer, self._graph.args[node]
+        some = writer.any(self.values[condition])
+        at = len(writer.lines)
+        writer.do(f"br label %before{at}")
+        writer.label(f"before{at}")
+        writer.do(f"br i1 {some}, label %rare{at}, label %after{at}")
+        writer.label(f"rare{at}")
+        for inner in self._rare[node]:
+            self._write(inner)
+        values = self.values
+        taken = writer.pick(values[condition], values[arm], values[other])
+        writer.do(f"br label %after{at}")
+        writer.label(f"after{at}")
+        values[node] = writer.put(
+            f"phi {writer.vector} [ {values[other]}, %before{at} ], [ {taken}, %rare{at} ]"
+        )
 
     def _write(self, node: int) -> None:
         graph, writer, values = self._graph, self._writer, self.values
@@ -318,6 +352,8 @@ class Emission:
             values[node] = self._angles[args[0]][op == "cos"]
         elif op == "lookup":
             values[node] = writer.lookup(graph.payload[node], values[args[0]])
+        elif node in self._rare:
+            self._branch(node)
         elif node in self._fused:
             return
         elif op in ("add", "sub") and (args[0] in self._fused or args[1] in self._fused):
@@ -336,6 +372,27 @@ def emit(
     """Write the nodes that the roots need; gives the value of every node."""
     roots = list(roots)
     return Emission(writer, graph, roots, symbol, on_angle).need(roots)
+
+
+def _rare_arms(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, list[int]]:
+    """By select of a number: the nodes that only its other arm needs, where they are many."""
+    found: dict[int, list[int]] = {}
+    for node in order:
+        if graph.ops[node] != "select" or graph.ops[graph.args[node][2]] != "const":
+            continue
+        left = Counter[int]()
+        arm: list[int] = []
+        stack = [graph.args[node][1]]
+        while stack:
+            x = stack.pop()
+            left[x] += 1
+            if left[x] == uses[x] and graph.ops[x] in _PLAIN:
+                arm.append(x)
+                stack.extend(graph.args[x])
+        if len(arm) >= _MANY:
+            found[node] = sorted(arm)
+    inner = {x for arm in found.values() for x in arm}
+    return {node: arm for node, arm in found.items() if node not in inner}
 
 
 def _fused_products(graph: Graph, order: list[int], uses: Counter[int]) -> set[int]:

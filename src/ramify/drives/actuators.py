@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ramify.codegen.cache_keys import digest
 from ramify.core.scalar import Scalar, Scalars, floor, given, select
+from ramify.drives.element_laws import clamped
 from ramify.drives.passive import PassiveText
 from ramify.drives.places import Places, Row, times
 from ramify.drives.transmission import reach
@@ -61,7 +62,7 @@ class ActuatorText:
         damping: list[Scalar] = []
         waiting = iter(activation)
         for a, u in zip(self.actuators, command, strict=True):
-            u = clamped(u, a.command)
+            u = clamped(u, *a.command)
             found = reach(self.robot, a, q, places)
             x = u
             if a.activation:
@@ -79,7 +80,7 @@ class ActuatorText:
             rows.append(found.row)
         self._tendon_limits(forces)
         free = [within(f, a.force) for f, a in zip(forces, self.actuators, strict=True)]
-        forces = [clamped(f, a.force) for f, a in zip(forces, self.actuators, strict=True)]
+        forces = [clamped(f, *a.force) for f, a in zip(forces, self.actuators, strict=True)]
         tau: list[Scalar] = [0.0] * self.robot.nv
         for f, row in zip(forces, rows, strict=True):
             for k, x in row.items():
@@ -93,7 +94,7 @@ class ActuatorText:
             after = w + (u - w) * (1.0 - math.exp(-a.step / a.time))
         else:
             after = w + rate * a.step
-        return clamped(after, a.activations)
+        return clamped(after, *a.activations)
 
     def _tendon_limits(self, forces: list[Scalar]) -> None:
         """The forces on a tendon, scaled together where their sum exceeds its effort."""
@@ -104,7 +105,7 @@ class ActuatorText:
             total: Scalar = 0.0
             for i in own:
                 total = total + forces[i]
-            bound = clamped(total, tendon.effort)
+            bound = clamped(total, *tendon.effort)
             none = bound == total
             scale = select(none, 1.0, bound / select(none, 1.0, total))
             for i in own:
@@ -128,14 +129,7 @@ class ActuatorText:
 def limited(robot: Robot, tau: Scalars) -> list[Scalar]:
     """Joint forces (nv) within the efforts of the drives."""
     elements = [element for joint in robot.joints for element in joint.machine]
-    return [clamped(f, e.efforts) for f, e in zip(tau, elements, strict=True)]
-
-
-def clamped(x: Scalar, bounds: Range) -> Scalar:
-    """x, but not beyond the bounds."""
-    low, high = bounds
-    x = x if high == math.inf else select(x > high, high, x)
-    return x if low == -math.inf else select(x < low, low, x)
+    return [clamped(f, *e.efforts) for f, e in zip(tau, elements, strict=True)]
 
 
 def within(x: Scalar, bounds: Range) -> Scalar:

@@ -6,7 +6,7 @@ A law gives the force on the joint, what it stores in J, and the power it loses 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ramify.core.scalar import Scalar, given, select, sqrt
 from ramify.model.elements import Cubic, Friction
@@ -22,6 +22,47 @@ class Answer:
     rate: Scalar = 0.0
 
 
+@dataclass(frozen=True)
+class DryLaw:
+    """Friction as its law reads it: half the ``sliding`` forces of both directions, half their
+    difference over it, what static friction has more, 1 / the Stribeck speed, and the square of the
+    slip speed.
+    """
+
+    sliding: Scalar = 0.0
+    skew: Scalar = 0.0
+    excess: Scalar = 0.0
+    per_speed: Scalar = 0.0
+    slip_squared: Scalar = 1.0
+
+
+@dataclass(frozen=True)
+class BristleLaw:
+    """LuGre friction: sliding forces ``forward`` and ``backward``, ``static`` friction (0: none),
+    1 / the Stribeck speed, stiffness and damping of the bristles, and the largest speed that bends
+    them.
+    """
+
+    forward: Scalar = 0.0
+    backward: Scalar = 0.0
+    static: Scalar = 0.0
+    per_speed: Scalar = 0.0
+    stiffness: Scalar = 0.0
+    damping: Scalar = 0.0
+    most: Scalar = 0.0
+
+
+@dataclass(frozen=True)
+class StopLaw:
+    """The range of a coordinate; stiffness, damping and 1 / ramp of the stops at its ends."""
+
+    low: Scalar = -math.inf
+    high: Scalar = math.inf
+    stiffness: Scalar = 0.0
+    damping: Scalar = 0.0
+    per_ramp: Scalar = 0.0
+
+
 def spring(law: Cubic, x: Scalar) -> Answer:
     """-(a + b x + c x^2) x."""
     a, b, c = law
@@ -32,30 +73,39 @@ def spring(law: Cubic, x: Scalar) -> Answer:
 def damping(law: Cubic, v: Scalar) -> Answer:
     """-(a + b |v| + c v^2) v."""
     a, b, c = law
-    size = select(v < 0.0, -v, v) if b else 0.0
+    size = select(v < 0.0, -v, v) if given(b) else 0.0
     factor = a + (b * size + c * (v * v))
     return Answer(-factor * v, 0.0, factor * (v * v))
 
 
-def friction(law: Friction, slip: float, v: Scalar) -> Answer:
+def dry(law: Friction, slip: Scalar) -> DryLaw:
+    """Friction with a slip speed."""
+    mean, asym = law.sliding, 0.5 * (law.forward - law.backward)
+    static = bool(law.static)
+    return DryLaw(
+        mean,
+        asym / mean if given(asym) else 0.0,
+        law.static - mean if static else 0.0,
+        1.0 / law.stribeck_speed if static else 0.0,
+        slip * slip,
+    )
+
+
+def friction(law: DryLaw, v: Scalar) -> Answer:
     """-(mean s + asym s^2) with s = v / sqrt(v^2 + slip^2); static friction falls with the speed.
 
     The sign of v is smoothed without an exponential: it costs the adaptive methods least.
     """
-    s = v / sqrt(v * v + slip * slip)
-    mean, asym = law.sliding, 0.5 * (law.forward - law.backward)
-    height: Scalar = mean
-    if law.static:
-        x = v * (1.0 / law.stribeck_speed)
-        height = mean + (law.static - mean) / (1.0 + x * x)
-    skew = asym / mean if given(asym) else 0.0
-    force = -(height * s * (1.0 + skew * s))
+    s = v / sqrt(v * v + law.slip_squared)
+    height = law.sliding
+    if given(law.excess):
+        x = v * law.per_speed
+        height = height + law.excess / (1.0 + x * x)
+    force = -(height * s * (1.0 + law.skew * s))
     return Answer(force, 0.0, -force * v)
 
 
-def bristles(
-    law: Friction, stiffness: float, damping: float, time: float, v: Scalar, z: Scalar
-) -> Answer:
+def bristles(law: BristleLaw, v: Scalar, z: Scalar) -> Answer:
     """LuGre friction with the mean deflection z of the bristles as its state, elasto-plastic below
     0.7 of the sliding force: there z follows the joint, and nothing creeps.
 
@@ -64,13 +114,13 @@ def bristles(
     rises from 0 to 1 where the bristles give way, and is 0 where they unbend; there r = w / v. The
     loss -F v - s0 z dz/dt is never negative.
     """
-    ahead = v > 0.0
-    sliding = select(ahead, law.forward, law.backward)
+    stiffness, most = law.stiffness, law.most
+    sliding = select(v > 0.0, law.forward, law.backward)
     height = sliding
-    if law.static:
-        x = v * (1.0 / law.stribeck_speed)
-        height = sliding + (law.static - sliding) / (1.0 + x * x)
-    most = law.sliding / (stiffness * time)
+    if given(law.static):
+        x = v * law.per_speed
+        peak = select(law.static > 0.0, law.static, sliding)
+        height = sliding + (peak - sliding) / (1.0 + x * x)
     w = select(v > most, most, select(v < -most, -most, v))
     bending = z * v > 0.0
     size = select(z < 0.0, -z, z) * stiffness
@@ -82,34 +132,27 @@ def bristles(
     still = v * v < 1e-300
     r = select(z * v < 0.0, w / select(still, 1.0, v), 1.0)
     rate = w * s
-    force = -(r * stiffness * z + damping * select(s > 0.0, s, 0.0) * w)
+    force = -(r * stiffness * z + law.damping * select(s > 0.0, s, 0.0) * w)
     return Answer(force, 0.5 * stiffness * (z * z), -force * v - stiffness * z * rate, rate)
 
 
-def stop(stiffness: float, damping: float, ramp: float, depth: Scalar, rate: Scalar) -> Answer:
-    """(k d + c S(d / ramp) r)+ against the motion outward, d the depth beyond the limit and r its
+def stop(law: StopLaw, q: Scalar, v: Scalar) -> Answer:
+    """(k d + c S(d / ramp) r)+ against the motion outward, d the depth beyond a limit and r its
     rate: unilateral, without a jump at touch, never sticky.
 
-    The force is that along -d. What it loses is (F - k d) r, which is never negative.
+    Both ends are one law of the signed depth e = q - clamp(q): -(k e + c S(|e| / ramp) v) where
+    that points inward, else 0. It loses -(F + k e) v, which is never negative.
     """
-    d = select(depth > 0.0, depth, 0.0)
-    x = d * (1.0 / ramp)
+    e = q - clamped(q, law.low, law.high)
+    x = e * law.per_ramp
+    x = select(x > -x, x, -x)
     x = select(x > 1.0, 1.0, x)
-    push = stiffness * d + damping * (x * x * (3.0 - 2.0 * x)) * rate
-    force = select(push > 0.0, push, 0.0)
-    return Answer(force, 0.5 * stiffness * (d * d), (force - stiffness * d) * rate)
+    push = law.stiffness * e + x * x * (3.0 * law.damping - 2.0 * law.damping * x) * v
+    force = select(e * e > 0.0, select(push * e > 0.0, -push, 0.0), 0.0)
+    return Answer(force, 0.5 * law.stiffness * (e * e), -(force + law.stiffness * e) * v)
 
 
-def limit(
-    law: tuple[float, float, float], ends: tuple[float, float], q: Scalar, v: Scalar
-) -> Answer:
-    """The stops at both ends of a range: only one can be touched, so that one law serves them."""
-    low, high = ends
-    over, under = q - high, low - q
-    if high == math.inf or low == -math.inf:
-        way = 1.0 if low == -math.inf else -1.0
-        found = stop(*law, over if way > 0.0 else under, v * way)
-        return replace(found, force=found.force * -way)
-    up = over > under
-    found = stop(*law, select(up, over, under), select(up, v, -v))
-    return replace(found, force=select(up, -found.force, found.force))
+def clamped(x: Scalar, low: Scalar, high: Scalar) -> Scalar:
+    """x, but not beyond the bounds."""
+    x = x if isinstance(high, float) and high == math.inf else select(x > high, high, x)
+    return x if isinstance(low, float) and low == -math.inf else select(x < low, low, x)

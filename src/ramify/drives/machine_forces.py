@@ -10,15 +10,20 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ramify.codegen.backend import Backend, PlainNumpy, Rearranged, Spread, Summed
 from ramify.codegen.cache_keys import digest
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import ActuatorText
-from ramify.drives.passive import PassiveText
+from ramify.drives.joint_elements import BRISTLES, DYNAMICS, ELEMENTS, JOINT_PARTS, columns
+from ramify.drives.passive import Forces, PassiveText
+from ramify.dynamics.tree import tree_of
 from ramify.kernels.derivative_kernels import text_derivatives
+from ramify.kernels.make import Tier, kernel, make_kernel
 from ramify.kernels.robot_keys import robot_key
+from ramify.kernels.rolled_tier import rolled
 from ramify.kernels.text_kernel import text_kernel
 from ramify.model.configuration import checked
 from ramify.model.robot import Robot, once
@@ -59,14 +64,7 @@ def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = 
         return found
 
     def run(q: list[Scalar], v: list[Scalar], *z: list[Scalar]) -> list[list[Scalar]]:
-        all_ = text(q, v, *z)
-        return [
-            all_.total,
-            *all_.force.values(),
-            list(all_.stored.values()),
-            [all_.loss.get(part, 0.0) for part in text.parts],
-            *([all_.rates] if z else []),
-        ]
+        return _listed(text, text(q, v, *z), bool(z))
 
     n, k = robot.nv, len(text.parts)
     outputs = [Port("total", (n,)), *(Port(part, (n,)) for part in text.parts)]
@@ -78,9 +76,58 @@ def passive_kernel(text: PassiveText, tier: str | None = None, bristles: bool = 
     made = text_kernel(
         robot, name, run, inputs, outputs,
         lambda _: digest(robot_key(robot), text.fingerprint, f"{name} {bristles}"), tier,
+        lambda: _loops(text, bristles),
     )  # fmt: skip
     kept: Kernel = robot.memo.setdefault(kept_as, made)
     return kept
+
+
+def _listed(text: PassiveText, found: Forces, bristles: bool) -> list[list[Scalar]]:
+    """The outputs of a kernel of passive forces."""
+    losses = [found.loss.get(part, 0.0) for part in text.parts]
+    rates = [found.rates] if bristles else []
+    return [found.total, *found.force.values(), list(found.stored.values()), losses, *rates]
+
+
+def _loops(text: PassiveText, bristles: bool) -> Backend:
+    """Loops over the forces of coordinates by themselves, arranged as the kernel gives them; what
+    concerns several coordinates at once is added by NumPy.
+    """
+    robot, n = text.robot, len(JOINT_PARTS)
+    algorithm = BRISTLES if bristles else ELEMENTS
+    spread = {"bristles": Spread(np.zeros(robot.nv), text.bristles)}
+    extras = columns(text.joint_laws)
+    loops = rolled(algorithm, robot, tree_of(robot), extras, spread if bristles else {})
+    chosen = [JOINT_PARTS.index(part) if part in JOINT_PARTS else -1 for part in text.parts]
+    every, none = range(robot.nv), [-1] * robot.nv
+    results: list[tuple[int, Sequence[int]]] = [(0, every)]
+    results += [(1 + i, every) if i >= 0 else (0, none) for i in chosen]
+    results += [(1 + n, chosen), (2 + n, chosen), *([(3 + n, text.bristles)] if bristles else [])]
+    arranged = Rearranged(loops, [robot.nv] * (1 + n) + [n, n] + [robot.nv] * bristles, results)
+    if text.by_joint:
+        return arranged
+
+    def several(q: list[Scalar], v: list[Scalar], *z: list[Scalar]) -> list[list[Scalar]]:
+        return _listed(text, text.of_several(q, v), bool(z))
+
+    return Summed(arranged, PlainNumpy(several))
+
+
+def machine_dynamics(robot: Robot, name: str, tier: Tier | None = None) -> Kernel | None:
+    """Inverse or forward dynamics with the passive forces in one kernel; None where some of these
+    are more than the forces of coordinates by themselves.
+    """
+    kept_as, text = f"machine {name}/{tier}", passive_text(robot)
+    if not text.by_joint or robot.loops:
+        return None
+    if not text:
+        return kernel(robot, name, tier)
+    found: Kernel | None = robot.memo.get(kept_as)
+    if found is None:
+        laws = columns(text.joint_laws)
+        made = make_kernel(robot, DYNAMICS[name], tier, columns=laws)
+        found = robot.memo.setdefault(kept_as, made)
+    return found
 
 
 def passive_forces(

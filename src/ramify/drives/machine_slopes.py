@@ -29,9 +29,9 @@ def slopes(text: PassiveText, q: Array, v: Array) -> tuple[Array, Array]:
         a, b, c = element.damping
         d[j] += a + 2.0 * b * abs(v[j]) + 3.0 * c * v[j] * v[j]
         if j in text.bristles:
-            stiffness, damping, _ = text.law_of_bristles(j)
-            k[j] += stiffness
-            d[j] += damping
+            bristles = text.law_of_bristles(j)
+            k[j] += bristles.stiffness
+            d[j] += bristles.damping
         elif element.friction is not None:
             e = text.slip(j)
             most = max(element.friction.sliding, element.friction.static)

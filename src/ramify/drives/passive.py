@@ -17,6 +17,8 @@ from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar, Scalars, given
 from ramify.core.spatial import Vec3
 from ramify.drives import element_laws as laws
+from ramify.drives.element_laws import BristleLaw, StopLaw
+from ramify.drives.joint_elements import JOINT_PARTS, JointLaw, at_joint
 from ramify.drives.places import Places, times
 from ramify.drives.rotation import between, direction, length, log
 from ramify.drives.tendons import length as tendon_length
@@ -176,15 +178,48 @@ class PassiveText:
         machine = replace(self.robot.machine, tendons=tendons)
         return PassiveText(replace(self.robot, machine=machine), self.stops, self.rest)
 
-    def law_of_bristles(self, j: int) -> tuple[float, float, float]:
-        """(stiffness, damping, time) of the bristles at rate j."""
+    @cached_property
+    def joint_laws(self) -> list[JointLaw]:
+        """The elements of every coordinate by itself."""
+        ends = {j: (low, high) for _, j, low, high in self.limits} if self.stops else {}
+        return [self._joint_law(j, e, ends.get(j)) for j, e in enumerate(self._elements)]
+
+    def _joint_law(self, j: int, e: Element, ends: tuple[float, float] | None) -> JointLaw:
+        law = JointLaw()
+        if self.rest:
+            law = replace(law, damping=e.damping)
+            if e.friction is not None:
+                law = replace(law, friction=laws.dry(e.friction, self.slip(j)))
+            if j in self.bristles:
+                law = replace(law, bent=1.0, bristles=self.law_of_bristles(j))
+            plain = j in self.robot.layout.plain_v
+            if e.spring is not None and plain and len(e.spring.rest) == 1:
+                law = replace(law, spring=e.spring.stiffness, rest=e.spring.rest[0])
+        return law if ends is None else replace(law, stop=self._stop_law(j, *ends))
+
+    def _stop_law(self, j: int, low: float, high: float) -> StopLaw:
+        stiffness, damping, ramp = self.law_of_stop(j)
+        return StopLaw(low, high, stiffness, damping, 1.0 / ramp)
+
+    @property
+    def by_joint(self) -> bool:
+        """Whether every force is that of a coordinate by itself."""
+        vectors = any(e.cone < math.inf for e in self._elements) or any(
+            e.spring is not None and len(e.spring.rest) > 1 for e in self._elements
+        )
+        return set(self.parts) <= set(JOINT_PARTS) and not vectors
+
+    def law_of_bristles(self, j: int) -> BristleLaw:
+        """The bristles at rate j."""
         f, m = self._elements[j].friction, joint_inertia(self.robot)[j]
         assert f is not None
         assert f.bristles is not None
         b = f.bristles
         stiffness = m / b.time**2 if b.stiffness is None else b.stiffness
         damping = 2.0 * math.sqrt(m * stiffness) if b.damping is None else b.damping
-        return stiffness, damping, b.time
+        per_speed = 1.0 / f.stribeck_speed if f.static else 0.0
+        most = f.sliding / (stiffness * b.time)
+        return BristleLaw(f.forward, f.backward, f.static, per_speed, stiffness, damping, most)
 
     def bristles_at_start(self, v: Array) -> Array:
         """The deflections (..., bristles) of joints that have moved at v (..., nv) for long."""
@@ -192,8 +227,8 @@ class PassiveText:
         for k, j in enumerate(self.bristles):
             f = self._elements[j].friction
             assert f is not None
-            sliding = laws.friction(f, self.slip(j), v[..., j]).force
-            out[..., k] = -sliding / self.law_of_bristles(j)[0]
+            sliding = laws.friction(laws.dry(f, self.slip(j)), v[..., j]).force
+            out[..., k] = -sliding / self.law_of_bristles(j).stiffness
         return out
 
     # ---- the text ----
@@ -202,35 +237,30 @@ class PassiveText:
         """All parts at q (nq), v (nv) and deflections z of the bristles; None: friction is that of
         joints that slide steadily.
         """
+        out = self.of_several(q, v)
+        waiting = iter(() if z is None else z)
+        plain = dict(zip(self.robot.layout.plain_v, self.robot.layout.plain_q, strict=True))
+        for j, law in enumerate(self.joint_laws):
+            bent = z is not None and j in self.bristles
+            x = q[plain[j]] if j in plain else 0.0
+            found = at_joint(law, x, v[j], next(waiting) if bent else None)
+            for part, answer in found.items():
+                self._add(out, part, j, answer)
+            if bent:
+                out.rates.append(found["friction"].rate)
+        return out
+
+    def of_several(self, q: Scalars, v: Scalars) -> Forces:
+        """What is more than the force of a coordinate by itself: springs and stops of rotations and
+        places, tendons, gravity compensation.
+        """
         out = Forces(
             {part: [0.0] * self.robot.nv for part in self.parts},
             dict.fromkeys(self.parts, 0.0),
             dict.fromkeys(self.losses, 0.0),
             [],
         )
-        waiting = iter(() if z is None else z)
-        plain = dict(zip(self.robot.layout.plain_v, self.robot.layout.plain_q, strict=True))
-        for j, element in enumerate(self._elements):
-            if not self.rest:
-                break
-            if any(map(given, element.damping)):
-                self._add(out, "damping", j, laws.damping(element.damping, v[j]))
-            if z is not None and j in self.bristles:
-                assert element.friction is not None
-                law = self.law_of_bristles(j)
-                found = laws.bristles(element.friction, *law, v[j], next(waiting))
-                self._add(out, "friction", j, found)
-                out.rates.append(found.rate)
-            elif element.friction is not None:
-                self._add(out, "friction", j, laws.friction(element.friction, self.slip(j), v[j]))
-            if element.spring is not None and j in plain and len(element.spring.rest) == 1:
-                x = q[plain[j]] - element.spring.rest[0]
-                self._add(out, "spring", j, laws.spring(element.spring.stiffness, x))
         self._vector_joints(out, q, v)
-        if "stop" in self.parts:
-            for i, j, low, high in self.limits:
-                found = laws.limit(self.law_of_stop(j), (low, high), q[i], v[j])
-                self._add(out, "stop", j, found)
         if "tendon" in self.parts:
             self._tendons(out, q, v)
         if "gravity_compensation" in self.parts:
@@ -254,11 +284,10 @@ class PassiveText:
                 r = log(q[i : i + 4])
                 size = length(r)
                 u = direction(r, size)
-                found = laws.stop(
-                    *self.law_of_stop(j), size - element.cone, u.dot(Vec3(*v[j : j + 3]))
-                )
+                law = self._stop_law(j, -math.inf, element.cone)
+                found = laws.stop(law, size, u.dot(Vec3(*v[j : j + 3])))
                 for k, x in enumerate((u.x, u.y, u.z)):
-                    force = replace(found, force=found.force * -x)
+                    force = replace(found, force=found.force * x)
                     self._add(out, "stop", j + k, force if k == 0 else laws.Answer(force.force))
             if j >= 3 and i >= 3:
                 place = self._elements[j - 3]

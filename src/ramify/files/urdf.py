@@ -29,6 +29,7 @@ from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
 from ramify.files.link_reader import dust
 from ramify.files.urdf_machine import joint_elements
+from ramify.files.urdf_transmissions import Transmissions
 from ramify.files.urdf_values import UrdfValues, inside, shown, some
 from ramify.files.xacro_files import expanded, leftover, macro_name, unexpanded
 from ramify.model.body import Shape
@@ -58,7 +59,7 @@ KINDS: Final = {
 """Joint types of URDF and ours."""
 
 _USED: Final[Mapping[str, frozenset[str]]] = {
-    "robot": frozenset(["link", "joint"]),
+    "robot": frozenset(["link", "joint", "transmission"]),
     "link": frozenset(["inertial", "visual"]),
     "inertial": frozenset(["origin", "mass", "inertia"]),
     "joint": frozenset(["origin", "parent", "child", "axis", "limit", "dynamics", "mimic"]),
@@ -146,6 +147,7 @@ class _UrdfReader:
         self.link_lines: dict[str, int] = {}
         self.joint_lines: dict[str, int] = {}
         self.mimics: list[tuple[str, str, float, float]] = []
+        self.transmissions = Transmissions(self.values, report)
 
     def model(self, base: str) -> Robot:
         """The model, or ModelError with all mistakes."""
@@ -153,8 +155,14 @@ class _UrdfReader:
         for element in self.used(self.root):
             if element.tag == "link":
                 self.read_link(element)
-            else:
+            elif element.tag == "joint":
                 self.read_joint(element)
+            else:
+                self.transmissions.read(element)
+        self.edges = [
+            edge._replace(joint=self.transmissions.applied(edge.joint)) for edge in self.edges
+        ]
+        self.transmissions.finish()
         root = self.check_tree()
         if base == "fixed" and all(edge.joint.kind == "fixed" for edge in self.edges):
             raise ModelError(

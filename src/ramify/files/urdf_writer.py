@@ -22,6 +22,7 @@ from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
 from ramify.files.urdf_machine import limit_text, unsaid
+from ramify.files.urdf_transmissions import transmission_text
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, align_z, cos_sin
 from ramify.model.joint import Joint
@@ -137,6 +138,7 @@ class _UrdfWriter:
             if name != self.base:
                 yield from self.frame(name)
                 yield from self.fixed(self.carrier(carrier), name, frame)
+        yield from transmission_text(model, _text)
         yield "</robot>"
 
     def left_out(self) -> Iterator[str]:

@@ -5,7 +5,7 @@ robot.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Final, Literal
 
@@ -126,25 +126,29 @@ _WITHOUT_MASS = (
 
 def make_kernel(
     model: Robot,
-    name: str,
+    question: str | Algorithm,
     tier: str | None,
     which: Which = None,
     parameters: tuple[str, ...] = (),
+    columns: Sequence[Sequence[float]] | None = None,
 ) -> Kernel:
     """A kernel of a model. ``tier`` None: loops at once, straight-line code when the kernel is in
     demand.
 
     ``which``: for an algorithm that belongs to one body its index, for one that belongs to some
-    joints their names. ``parameters`` as in ``kernel``; loops know none.
+    joints their names. ``parameters`` as in ``kernel``; loops know none. ``columns`` are the extra
+    ones of an algorithm that is given itself, a number per link each.
     """
-    algorithm = algorithm_of(model, name)
-    if not parameters and algorithm is ALGORITHMS.get(name) and name not in _WITHOUT_MASS:
+    algorithm = algorithm_of(model, question) if isinstance(question, str) else question
+    name = algorithm.name
+    closed = isinstance(question, str) and algorithm is not ALGORITHMS.get(name)
+    if not parameters and not closed and name not in _WITHOUT_MASS:
         refuse_massless(model, name)
     if tier not in (None, "unrolled", "rolled", "numpy"):
         raise RamifyError(f"tier {tier!r} must be 'unrolled', 'rolled' or 'numpy'")
     tree = tree_of(model)
     links = len(tree.links)
-    extras = extra_columns(model, algorithm, which)
+    extras = extra_columns(model, algorithm, which) if columns is None else columns
     varied = chosen(rigid_parameters(model), parameters, model.name)
     text: Callable[..., list[list[Any]]] = plain_text(algorithm, model, extras)
     inputs, written = (
@@ -182,7 +186,6 @@ def make_kernel(
     unrolled = Unrolled(
         program, lambda: kernel_key(model, name, extras, layout, parameters), name, starts
     )
-    closed = algorithm is not ALGORITHMS.get(name)
     size = _size(tree, any(p.per == "pair" for p in algorithm.outputs))
     first: Backend
     better: Unrolled | None = None

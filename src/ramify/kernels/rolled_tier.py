@@ -4,9 +4,10 @@ from memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,10 +31,14 @@ from ramify.trace.traversals import Argument, RolledProgram, RolledTree
 
 
 def rolled(
-    algorithm: Algorithm, model: Robot, tree: Tree, extras: Sequence[Sequence[float]]
+    algorithm: Algorithm,
+    model: Robot,
+    tree: Tree,
+    extras: Sequence[Sequence[float]],
+    spreads: Mapping[str, Spread] = MappingProxyType({}),
 ) -> Backend:
     """The loops of an algorithm with one robot's numbers: over its limbs alone where it has a text
-    for a trunk that carries them.
+    for a trunk that carries them. ``spreads``: inputs that some links alone have.
     """
     if algorithm.name == "forward_dynamics_derivatives":
         inertia, slopes = (
@@ -55,12 +60,14 @@ def rolled(
     robot = RobotTable(tree.parents, constants, columns, np.array(flatten(whole)))
     balls = model.skeleton.ball[0 if trunk is None else FREE :]
     spread = [
-        _spread(balls, p, trunk is not None) if tree.balls and p.per in QUATERNION else None
+        _spread(balls, p, trunk is not None)
+        if tree.balls and p.per in QUATERNION
+        else spreads.get(p.name)
         for p in algorithm.inputs
     ]
-    name = algorithm.name if algorithm.rolls else "udu_inverse"
+    looped = algorithm if algorithm.rolls else ALGORITHMS["udu_inverse"]
     by_body = arranged(algorithm, model)
-    loops = Rolled(rolled_kernels(name, tree.balls, trunk is not None, by_body), robot, spread)
+    loops = Rolled(rolled_kernels(looped, tree.balls, trunk is not None, by_body), robot, spread)
     return loops if algorithm.rolls else _RolledInverse(loops, len(links))
 
 
@@ -91,13 +98,15 @@ def _spread(balls: Sequence[int], port: Argument, trunk: bool) -> Spread:
 
 @cache
 def rolled_kernels(
-    name: str, balls: bool, trunk: bool = False, by_body: bool = False
+    algorithm: Algorithm, balls: bool, trunk: bool = False, by_body: bool = False
 ) -> RolledKernels:
     """The loops of an algorithm, for every robot with or without quaternions or a trunk.
     ``by_body``: a trunk has one column of a matrix with several numbers per pair.
     """
     variant = f"balls {balls} trunk {trunk} by body {by_body}"
-    return RolledKernels(lambda: _loop_program(name, balls, trunk, by_body), name, variant)
+    return RolledKernels(
+        lambda: _loop_program(algorithm, balls, trunk, by_body), algorithm.name, variant
+    )
 
 
 def _sample(*kinds: str) -> Skeleton:
@@ -107,8 +116,7 @@ def _sample(*kinds: str) -> Skeleton:
     )
 
 
-def _loop_program(name: str, balls: bool, trunk: bool, by_body: bool) -> RolledProgram:
-    algorithm = ALGORITHMS[name]
+def _loop_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: bool) -> RolledProgram:
     skeleton = _sample("ball" if balls else "revolute")
     tree = RolledTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
     columns: list[Any] = []
@@ -137,7 +145,7 @@ def _loop_program(name: str, balls: bool, trunk: bool, by_body: bool) -> RolledP
         replace(p, lead=FREE, aside=1 if by_body else None) if trunk and p.per != "state" else p
         for p in algorithm.outputs
     ]
-    program = tree.program(name, ports, outputs, len(algorithm.extras))
+    program = tree.program(algorithm.name, ports, outputs, len(algorithm.extras))
     return replace(program, quaternions=(FREE // 2,)) if trunk else program
 
 

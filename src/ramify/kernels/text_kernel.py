@@ -25,12 +25,15 @@ def text_kernel(
     outputs: Sequence[Port],
     key: Callable[[Callable[[], Program]], str],
     tier: str | None = None,
+    loops: Callable[[], Backend] | None = None,
 ) -> Kernel:
-    """The text, compiled (tier "unrolled") or run by NumPy; ``key`` gives all that its code depends
-    on, from the program if need be. The first input is q.
+    """The text, compiled (tier "unrolled"), as ``loops`` where there are some (tier "rolled"), or
+    run by NumPy; ``key`` gives all that its code depends on, from the program if need be. The first
+    input is q.
     """
-    if tier not in (None, "unrolled", "numpy"):
-        raise RamifyError(f"tier {tier!r} must be 'unrolled' or 'numpy'")
+    tiers = ("unrolled", "numpy", *(["rolled"] if loops is not None else []))
+    if tier not in (None, *tiers):
+        raise RamifyError(f"{name}: tier {tier!r} must be {' or '.join(map(repr, tiers))}")
 
     def program() -> Program:
         return trace(name, text, inputs, outputs)
@@ -38,8 +41,11 @@ def text_kernel(
     starts = tuple(i for i, _ in robot.layout.balls)
     plain = PlainNumpy(text)
     first: Backend = plain if tier == "numpy" else StraightPython(program, plain)
-    if tier == "unrolled" or (tier is None and llvm_available()):
-        first = Unrolled(program, lambda: key(program), name, starts)
+    better: Unrolled | None = None
+    if tier in ("unrolled", "rolled") or (tier is None and llvm_available()):
+        first = unrolled = Unrolled(program, lambda: key(program), name, starts)
+        if loops is not None and (tier == "rolled" or (tier is None and not unrolled.cached())):
+            first, better = loops(), unrolled if tier is None else None
 
     def explain(port: Port, i: int) -> str:
         if port.name == "q":
@@ -51,7 +57,7 @@ def text_kernel(
 
     return Kernel(
         KernelPlan(
-            name, robot.name, tuple(inputs), tuple(outputs), program, plain, first, None, explain,
+            name, robot.name, tuple(inputs), tuple(outputs), program, plain, first, better, explain,
             12.0 * robot.nv, starts, (), check,
         )
     )  # fmt: skip

@@ -49,7 +49,7 @@ def fastest_joint(field: Field, q: Array) -> tuple[float, int]:
         K, D = force_slopes(field.model, forces, q)
         K, D = K + np.diag(servos[0]), D + np.diag(viscous)
         for j in field.machine.bristles:
-            K[j, j] += field.machine.law_of_bristles(j)[0]
+            K[j, j] += field.machine.law_of_bristles(j).stiffness
         found = fastest_rate(kernel(field.model, "mass_matrix")(q), K, D)
     except (RamifyError, np.linalg.LinAlgError, ZeroDivisionError):
         return 0.0, 0

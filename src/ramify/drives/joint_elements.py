@@ -1,0 +1,144 @@
+"""The elements of single coordinates (springs, damping, friction, stops) as one step per joint, and
+the algorithms made of it: what loops over every robot run, and straight-line code of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ramify.core.records import flatten, rebuild
+from ramify.core.scalar import Scalar, given, select
+from ramify.drives import element_laws as laws
+from ramify.drives.element_laws import Answer, BristleLaw, DryLaw, StopLaw
+from ramify.kernels.algorithms import ALGORITHMS, Algorithm
+from ramify.model.elements import NONE, Cubic
+from ramify.trace.traversals import Argument
+
+JOINT_PARTS: Final = ("spring", "damping", "friction", "stop")
+"""Passive forces of a coordinate by itself."""
+
+
+@dataclass(frozen=True)
+class JointLaw:
+    """The elements of one coordinate as numbers; those that it does not have exert nothing.
+    ``bent`` is 1 where friction has bristles.
+    """
+
+    damping: Cubic = NONE
+    spring: Cubic = NONE
+    rest: Scalar = 0.0
+    friction: DryLaw = field(default_factory=DryLaw)
+    stop: StopLaw = field(default_factory=StopLaw)
+    bent: Scalar = 0.0
+    bristles: BristleLaw = field(default_factory=BristleLaw)
+
+
+def at_joint(law: JointLaw, q: Scalar, v: Scalar, z: Scalar | None = None) -> dict[str, Answer]:
+    """The parts that act at coordinate q and rate v; z: the deflection of the bristles, None for a
+    joint that slides steadily.
+    """
+    found = {}
+    if any(map(given, law.spring)):
+        found["spring"] = laws.spring(law.spring, q - law.rest)
+    if any(map(given, law.damping)):
+        found["damping"] = laws.damping(law.damping, v)
+    if z is not None and given(law.bent):
+        bent = laws.bristles(law.bristles, v, z)
+        found["friction"] = _either(law.bent, bent, laws.friction(law.friction, v))
+    elif given(law.friction.sliding):
+        found["friction"] = laws.friction(law.friction, v)
+    if given(law.stop.stiffness):
+        found["stop"] = laws.stop(law.stop, q, v)
+    return found
+
+
+def _either(which: Scalar, one: Answer, other: Answer) -> Answer:
+    pairs = zip(flatten(one), flatten(other), strict=True)
+    found: Answer = rebuild(one, iter([select(which > 0.5, a, b) for a, b in pairs]))
+    return found
+
+
+def columns(joint_laws: Sequence[JointLaw]) -> list[tuple[float, ...]]:
+    """The numbers of the laws, a column each."""
+    return list(zip(*(map(float, flatten(law)) for law in joint_laws), strict=True))  # type: ignore[arg-type]
+
+
+_LAW: Final = JointLaw()
+_EXTRAS: Final = tuple(f"element {i}" for i in range(len(flatten(_LAW))))
+
+
+def _coordinate(q: Any) -> Scalar:
+    """A link's own coordinate: the first of those that robots with quaternions have."""
+    return q[0] if isinstance(q, (tuple, list)) else q
+
+
+def _step(link: Any, q: Any, v: Scalar, *rest: Scalar) -> tuple[Scalar, ...]:
+    """All parts of a joint: force, stored, loss by part, and the rate of the bristles."""
+    z, numbers = (rest[0], rest[1:]) if len(rest) > len(_EXTRAS) else (None, rest)
+    found = at_joint(rebuild(_LAW, iter(numbers)), _coordinate(q), v, z)
+    parts = [found.get(part, Answer(0.0)) for part in JOINT_PARTS]
+    return (
+        *(part.force for part in parts),
+        *(part.stored for part in parts),
+        *(part.loss for part in parts),
+        parts[2].rate,
+    )
+
+
+def element_forces(tree: Any, q: Any, v: Any, *rest: Any) -> tuple[Any, ...]:
+    """Total and parts (nv), energy stored and power lost by part; given the deflections z (nv),
+    also their rates (nv).
+    """
+    n = len(JOINT_PARTS)
+    found = tree.each(_step, q, v, *rest)
+    total = tree.each(lambda link, x: x[0] + x[1] + x[2] + x[3], found)
+    parts = [tree.each(lambda link, x, i=i: x[i], found) for i in range(n)]
+    stored, loss = (
+        tree.total(lambda link, x, a=a: tuple(x[a : a + n]), (0.0,) * n, found) for a in (n, 2 * n)
+    )
+    rates = [tree.each(lambda link, x: x[-1], found)] if len(rest) > len(_EXTRAS) else []
+    return (total, *parts, stored, loss, *rates)
+
+
+def _total(tree: Any, q: Any, v: Any, law: Sequence[Any]) -> Any:
+    def step(link: Any, *given: Any) -> Scalar:
+        spring, damping, friction, stop, *_ = _step(link, *given)
+        return spring + damping + friction + stop
+
+    return tree.each(step, q, v, *law)
+
+
+def _dynamics(name: str) -> Algorithm:
+    """Inverse or forward dynamics of a machine: passive forces of the joints are part of it."""
+    plain = ALGORITHMS[name]
+
+    def forward(tree: Any, q: Any, v: Any, tau: Any, *law: Any) -> tuple[Any, ...]:
+        acting = tree.each(lambda link, f, p: f + p, tau, _total(tree, q, v, law))
+        return plain.text(tree, q, v, acting)
+
+    def inverse(tree: Any, q: Any, v: Any, a: Any, *law: Any) -> tuple[Any, ...]:
+        (tau,) = plain.text(tree, q, v, a)
+        return (tree.each(lambda link, f, p: f - p, tau, _total(tree, q, v, law)),)
+
+    text = forward if plain.divides else inverse
+    return Algorithm(
+        f"machine_{name}", plain.inputs, plain.outputs, text, _EXTRAS, divides=plain.divides
+    )
+
+
+DYNAMICS: Final = {name: _dynamics(name) for name in ("inverse_dynamics", "forward_dynamics")}
+
+
+def _elements(*state: Argument) -> Algorithm:
+    forces = (Argument(part, "link", 1) for part in ("total", *JOINT_PARTS))
+    sums = (Argument(name, "state", len(JOINT_PARTS)) for name in ("stored", "loss"))
+    rates = (Argument("bristle_rates", "link", 1) for _ in state)
+    q, v = Argument("q", "coordinate", 1), Argument("v", "link", 1)
+    name = "bristle_forces" if state else "element_forces"
+    return Algorithm(name, (q, v, *state), (*forces, *sums, *rates), element_forces, _EXTRAS)
+
+
+ELEMENTS: Final = _elements()
+BRISTLES: Final = _elements(Argument("bristles", "link", 1))
