@@ -366,6 +366,72 @@ def test_wrong_urdf_data_names_file_and_line(tmp_path: Path) -> None:
         rf.load(file)
 
 
+_TRANSMISSION = """<robot name="r" xmlns:drake="http://drake.mit.edu"><link name="base"/>
+<link name="arm"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/>
+<dynamics rotor_inertia="0.5"/></joint>
+{}
+</robot>"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "gear", "armature"),
+    [
+        (
+            "<type>transmission_interface/SimpleTransmission</type><joint name='hinge'/><actuator "
+            "name='m'><mechanicalReduction> -100\n</mechanicalReduction><motorInertia>2e-4"
+            "</motorInertia></actuator>",
+            -100.0,
+            2.5,
+        ),
+        (
+            "<actuator name='m'/><joint name='hinge'/><mechanicalReduction>6</mechanicalReduction>",
+            6.0,
+            0.5,
+        ),
+        (
+            "<joint name='hinge'/><actuator name='m'><drake:gear_ratio value='10'/>"
+            "<drake:rotor_inertia value='0.01'/></actuator>",
+            10.0,
+            1.5,
+        ),
+    ],
+)
+def test_transmissions_of_urdf_give_gears_and_rotors(
+    lines: str, gear: float, armature: float, tmp_path: Path
+) -> None:
+    file = tmp_path / "r.urdf"
+    file.write_text(_TRANSMISSION.format(f"<transmission name='t'>{lines}</transmission>"))
+    m = rf.load(file)
+    assert m.joint("hinge").machine[0].gear == gear
+    assert_allclose(m.armature, armature)
+    assert_allclose(m.mass_matrix([0.3]), 1.0 + armature)
+    file.write_text(to_urdf(m))
+    again = rf.load(file)
+    assert again.joint("hinge").elements == m.joint("hinge").elements
+
+
+def test_transmissions_that_are_not_read_are_reported(tmp_path: Path) -> None:
+    file = tmp_path / "r.urdf"
+    motor = "<actuator name='{}'><mechanicalReduction>{}</mechanicalReduction></actuator>"
+    pair = motor.format("a", 3) + motor.format("b", 3)
+    lines = f"<transmission name='pair' type='Differential'><joint name='hinge'/>{pair}"
+    file.write_text(_TRANSMISSION.format(f"{lines}</transmission>"))
+    assert "transmission 'pair': gears" in str(rf.load(file).metadata["report"])
+    rotor = "<rotorInertia>1e-3</rotorInertia></transmission>"
+    file.write_text(_TRANSMISSION.format(lines + rotor))
+    with pytest.warns(UserWarning, match="changes the motion: transmission 'pair'"):
+        rf.load(file)
+    lost = f"<transmission name='t'><joint name='elbow'/>{motor.format('a', 2)}</transmission>"
+    file.write_text(_TRANSMISSION.format(lost))
+    assert "the file has no joint 'elbow'" in str(rf.load(file).metadata["report"])
+    none = f"<transmission name='t'><joint name='hinge'/>{motor.format('a', 0)}</transmission>"
+    file.write_text(_TRANSMISSION.format(none))
+    with pytest.raises(rf.ModelError, match=r"r.urdf:6.*'t': <mechanicalReduction> 0 must not be"):
+        rf.load(file)
+
+
 def _sprung(joint: str, rest: object = None) -> rf.Model:
     spring = {"stiffness": 2.0} if rest is None else {"stiffness": 2.0, "rest": rest}
     body = rf.Builder("one").link("a", joint=joint, mass=1, inertia=(0.1, 0.1, 0.1), spring=spring)

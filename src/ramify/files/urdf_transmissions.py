@@ -42,7 +42,7 @@ class Transmissions:
             if any(rotors) or any(abs(gear) != 1.0 for gear in gears):
                 self._report.ignored(
                     who,
-                    f"its gears and rotors: {shown(kind)} is not a gear of one joint and one motor",
+                    f"gears and rotors are read of one joint and one motor, not of {shown(kind)}",
                     moves=any(rotors),
                 )
         elif joints[0] in self._read:
@@ -70,7 +70,7 @@ class Transmissions:
             return joint
         who, gear, armature = found
         if joint.dof != 1:
-            self._report.ignored(who, f"joint {joint.name!r} is {joint.kind}: it has no one gear")
+            self._report.ignored(who, f"joint {joint.name!r} is {joint.kind}, it has no gear")
             return joint
         own = joint.machine[0]
         made: Element = replace(own, gear=gear, armature=own.armature + armature)
