@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import subprocess
+import warnings
 from importlib.metadata import distribution
 from pathlib import Path
 from xml.etree import ElementTree
@@ -313,7 +314,9 @@ def test_urdf_values_arrive_for_all_of_example_robot_data() -> None:
     files, seen = sorted(ROBOTS.rglob("*.urdf")), 0
     for file in files:
         try:
-            m = rf.load(file)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # what files do wrong
+                m = rf.load(file)
         except rf.ModelError:
             continue
         moving = {joint.name: joint for joint in m.joints}
