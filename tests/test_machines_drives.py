@@ -13,6 +13,7 @@ from test_machines_files import ARM
 import ramify as rf
 from ramify.drives.machine_forces import passive_forces
 from ramify.files.robot_writer import to_yaml
+from ramify.sim.drive_table import Drives
 from ramify.view.torque_speed import drive_charts
 
 QN = np.array([0.0, np.pi / 4, np.pi, 0.0, np.pi / 4, 0.0])
@@ -111,6 +112,10 @@ def test_a_table_of_drives_in_closed_form() -> None:
     assert_allclose(row.gear_load, amplitude * 0.25 ** (1 / 3), rtol=1e-4)
     assert_allclose([row.force_share, row.speed_share], [amplitude / 4.0, speed / 2.0])
     assert "peak force" in str(r.drives())
+    assert "of effort" in str(r.drives())
+    bare = Drives((row._replace(force_share=np.nan),))
+    assert "of effort" not in str(bare)  # columns without a figure are left out
+    assert "rim    N m, rad/s" in str(r.drives())
     assert r.drives().to_dict()["rim"]["unit"] == "N m"
 
 

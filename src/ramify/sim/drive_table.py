@@ -58,12 +58,12 @@ class Drive(NamedTuple):
 
 
 AT_JOINT: Final = (
-    "drive", "unit", "peak force", "RMS force", "peak speed", "mean speed", "peak power",
-    "mean power", "energy", "regenerated", "gear load", "of effort", "of speed",
+    "drive", "units", "peak force", "RMS force", "peak speed", "mean speed", "peak power, W",
+    "mean power, W", "energy, J", "regenerated, J", "gear load", "of effort", "of rated speed",
 )  # fmt: skip
 AT_MOTOR: Final = (
-    "motor", "gear", "gear output", "peak torque", "RMS torque", "peak speed", "peak current",
-    "peak voltage", "copper loss",
+    "motor", "gear", "gear output", "peak torque, N m", "RMS torque, N m", "peak speed, rad/s",
+    "peak current, A", "peak voltage, V", "copper loss, J",
 )  # fmt: skip
 
 
@@ -98,25 +98,49 @@ class Drives:
 
     @property
     def tables(self) -> list[tuple[Sequence[str], list[list[str]]]]:
-        """(heads, cells) at the joints, and at the motors where one has a gear."""
+        """(heads, cells) at the joints, and at the motors where one has a gear; columns of which
+        nothing is known are left out.
+        """
         split = len(AT_JOINT)
-        found: list[tuple[Sequence[str], list[list[str]]]] = [
-            (AT_JOINT, [_cells(row[:split]) for row in self.rows])
-        ]
+        rows = [row._replace(unit=_UNITS[row.unit]) for row in self.rows]
+        found = [_known(AT_JOINT, [_cells(_settled(row)[:split]) for row in rows])]
         geared = [row for row in self.rows if row.gear != 1.0 or not math.isnan(row.current_peak)]
         if geared:
-            found.append((AT_MOTOR, [_cells((row.name, *row[split:])) for row in geared]))
+            found.append(_known(AT_MOTOR, [_cells((row.name, *row[split:])) for row in geared]))
         return found
 
     def __str__(self) -> str:
         return "\n\n".join(_plain(heads, cells) for heads, cells in self.tables)
 
     def _repr_html_(self) -> str:
-        return "".join(str(table(list(heads), cells)) for heads, cells in self.tables)
+        return "".join(
+            table(heads, cells, [i for i in range(1, len(heads)) if heads[i] != "units"])
+            for heads, cells in self.tables
+        )
+
+
+_UNITS: Final = {"N m": "N m, rad/s", "N": "N, m/s"}
+_ROUNDING: Final = 1e-6  # of all energy that passes a drive: less in one direction is none
+
+
+def _settled(row: Drive) -> Drive:
+    """A row without the energy and power of rounding."""
+    mean = row.power_mean if abs(row.power_mean) > _ROUNDING * row.power_peak else 0.0
+    least = _ROUNDING * (row.energy + row.regenerated)
+    given, back = (x if x > least else 0.0 for x in (row.energy, row.regenerated))
+    return row._replace(energy=given, regenerated=back, power_mean=mean)
+
+
+def _known(heads: Sequence[str], cells: list[list[str]]) -> tuple[Sequence[str], list[list[str]]]:
+    kept = [i for i in range(len(heads)) if not cells or any(row[i] != _NONE for row in cells)]
+    return [heads[i] for i in kept], [[row[i] for i in kept] for row in cells]
+
+
+_NONE: Final = "–"
 
 
 def _cells(row: Sequence[str | float]) -> list[str]:
-    return [x if isinstance(x, str) else "–" if math.isnan(x) else f"{x:.4g}" for x in row]
+    return [x if isinstance(x, str) else _NONE if math.isnan(x) else f"{x:.4g}" for x in row]
 
 
 def _plain(heads: Sequence[str], cells: list[list[str]]) -> str:
@@ -124,15 +148,11 @@ def _plain(heads: Sequence[str], cells: list[list[str]]) -> str:
     widths = [max(len(line[i]) for line in lines) for i in range(len(heads))]
     return "\n".join(
         "  ".join(
-            cell.rjust(w) if i and not _word(cells, i) else cell.ljust(w)
+            cell.rjust(w) if i and heads[i] != "units" else cell.ljust(w)
             for i, (cell, w) in enumerate(zip(line, widths, strict=True))
         ).rstrip()
         for line in lines
     )
-
-
-def _word(cells: list[list[str]], column: int) -> bool:
-    return any(row[column] in ("N", "N m") for row in cells)
 
 
 def driven_rates(robot: Robot) -> Iterator[tuple[int, str, str, Element]]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
-from ramify.core.html import table
 from ramify.core.messages import pretty
 from ramify.model.elements import Element
 from ramify.sim.drive_table import dc_motor_of, driven_rates, drives
@@ -87,7 +86,7 @@ def drive_tables(run: Run) -> str:
     """The tables of drives in HTML; empty where nothing drives."""
     if not np.any(run.tau):
         return ""
-    return "".join(str(table(list(heads), cells)) for heads, cells in drives(run).tables)
+    return drives(run)._repr_html_()
 
 
 def torque_speed(run: Run, chosen: list[int], theme: Theme) -> Any:
