@@ -235,3 +235,39 @@ def test_a_lost_force_names_where_to_drive() -> None:
     model = cart.link("pole", "cart", mass=1.0, com=(0, 0, 1), actuated=False).model()
     with pytest.raises(rf.RamifyError, match=r"rf\.control\.Function\(f, actuated=…\)"):
         rf.simulate(model, 0.1, control=push)
+
+
+# ---- what is no model, no flag, no count ----
+
+ELSEWHERE: dict[str, tuple[str, Callable[[], Any]]] = {
+    "simulate": ("give a model.*got 'arm'", lambda: rf.simulate("arm", 1.0)),
+    "rollout": ("give a model", lambda: rf.rollout(None, Q, Q, steps=1, dt=0.1)),
+    "linearize": ("give a model", lambda: rf.linearize("arm", Q, Q, Q)),
+    "parameters of": ("give a model", lambda: rf.parameters("arm")),
+    "ik": ("give a model", lambda: rf.ik("arm", {})),
+    "differential_ik": ("give a model", lambda: rf.differential_ik("arm", Q, {}, 0.1)),
+    "to_fmu": ("give a model", lambda: rf.to_fmu("arm", "arm.fmu")),
+    "to_c": ("give a model", lambda: rf.to_c("arm", "arm")),
+    "with_gravity": ("give a model", lambda: rf.with_gravity("arm", [0, 0, 0])),
+    "with_locked": ("give a model", lambda: rf.with_locked("arm", "joint1")),
+    "passive": ("passive must be True or False; got 'no'", lambda: rf.simulate(ARM, 0.1, passive="no")),
+    "stops": ("stops must be True or False", lambda: rf.rollout(ARM, Q, Q, steps=1, dt=0.1, stops=1.0)),
+    "steps": ("steps .* must be at most", lambda: rf.rollout(ARM, Q, Q, steps=2**70, dt=0.1)),
+    "seed": ("seed -1 must be a whole number ≥ 0", lambda: ARM.random(-1)),
+    "base": ("base .* is not known", lambda: rf.load("quadruped", base=Q)),
+    "near": ("near: a must be a finite number", lambda: rf.Builder("r").near(a=NAN)),
+    "near a text": ("near: a must be an array of real", lambda: rf.Builder("r").near(a="x")),
+    "contact points": ("points must be {link", lambda: rf.with_contact_points(ARM, 5)),
+    "scenario": ("name of a scenario or the path of its file; got 5", lambda: rf.scenario(5)),
+    "metrics": ("metrics must be names", lambda: rf.study(scenario="kuka_free_fall", vary={"t_end": [0.1]}, metrics=5)),
+    "frame": ("a frame has a rotation", lambda: rf.Frame(np.eye(4))),
+    "platforms": ("platforms must be names", lambda: rf.to_fmu(ARM, "arm.fmu", platforms=5)),
+    "version": ("version must be '2.0' or '3.0'; got", lambda: rf.to_fmu(ARM, "arm.fmu", version=Q)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_what_does_not_fit_elsewhere(name: str) -> None:
+    says, call = ELSEWHERE[name]
+    with pytest.raises(rf.RamifyError, match=says):
+        call()

@@ -12,6 +12,7 @@ import numpy as np
 from ramify.api.model import Model
 from ramify.core.arrays import real, refuse_masked
 from ramify.core.errors import ModelError
+from ramify.core.messages import shown
 from ramify.files import load as files
 from ramify.model import build as trees
 from ramify.model.body import Shape
@@ -59,7 +60,11 @@ class _Guessing:
 
     def near(self, **coordinates: float) -> Self:
         """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""
-        self.guess.update({name: float(value) for name, value in coordinates.items()})
+        for name, value in coordinates.items():
+            given = real(f"near: {name}", value, ModelError)
+            if given.shape or not np.isfinite(given):
+                raise ModelError(f"near: {name} must be a finite number; got {shown(value)}")
+            self.guess[name] = float(given)
         return self
 
 

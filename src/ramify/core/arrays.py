@@ -84,12 +84,17 @@ def positive(name: str, value: object, most: float = 1e15) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
+_MOST = 10**12
+
+
 def whole(name: str, value: object, least: int, error: type[RamifyError] = StateError) -> int:
-    """A whole number from ``least`` on; ``error`` for any other."""
+    """A whole number from ``least`` to a million million; ``error`` for any other."""
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:
         number = least - 1
+    if number > _MOST:
+        raise error(f"{name} {shown(value)} must be at most {_MOST:g}")
     if number < least or isinstance(value, bool):
         raise error(f"{name} {shown(value)} must be a whole number ≥ {least}")
     return number

@@ -30,7 +30,7 @@ from ramify.drives.machine_forces import actuator_text
 from ramify.fmi.description import SOURCES, Version, build_description, model_description
 from ramify.fmi.machine_unit import Inputs, MachineUnit
 from ramify.model.configuration import checked
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.sim.closed_run import closed_start
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 
@@ -82,6 +82,7 @@ def to_fmu(
     The sources are always inside. Raises ModelError, StateError or SimulationError for parts that
     do not fit, RamifyError where a library cannot be compiled.
     """
+    the_robot(model)
     one_of("version", version, ("2.0", "3.0"))
     one_of("inputs", inputs, ("auto", "forces", "commands", "none"))
     chosen = names_of("platforms", platforms)

@@ -23,7 +23,7 @@ from ramify.interop.step_text import step_program
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.closed import closed_algorithms
 from ramify.kernels.make import kernel
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -69,6 +69,7 @@ def to_c(
 
     Raises RamifyError for unknown names, and where a controller is no law over scalars.
     """
+    the_robot(model)
     programs = c_programs(model, algorithms, frames, control, ground, damping, step)
     texts = c_texts(model, programs, derivatives, dtype)
     out = Path(folder)

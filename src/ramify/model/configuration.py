@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, numbers, together
+from ramify.core.arrays import Array, numbers, together, whole
 from ramify.core.errors import StateError
 from ramify.core.scalar import Scalar
 from ramify.model.joint import Joint
@@ -79,7 +79,7 @@ def neutral(model: Configured) -> Array:
 
 def random(model: Configured, seed: int) -> tuple[Array, Array]:
     """A repeatable random state that honours the gears."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole("seed", seed, 0))
     q, v = np.empty(model.nq), rng.normal(size=model.nv)
     low, high = _reach(model)
     gears = _gears(model)

@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError
+from ramify.core.messages import shown
 from ramify.model.answers import Attachment
 from ramify.model.build import LinkSpec, build, check_name, loop_between, understood, welded
 from ramify.model.frame import Frame, as_frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
 from ramify.model.machine import Machine
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 
 R = TypeVar("R", bound=Robot)
 
@@ -27,6 +28,7 @@ def with_gravity(model: R, gravity: Sequence[float]) -> R:
     """The model under another gravity: an acceleration (3,) in the world frame, m/s^2. ModelError
     where it is not finite.
     """
+    the_robot(model)
     return replace(model, gravity=_three("gravity", gravity))
 
 
@@ -42,6 +44,7 @@ def with_payload(
     Raises ModelError for an unknown link, a link of the base (it does not move), and values that
     are negative or not finite.
     """
+    the_robot(model)
     carrier = model.attachment(link)
     if carrier.body < 0:
         choices = ", ".join(name for name, at in model.attached.items() if at.body >= 0)
@@ -71,6 +74,7 @@ def with_tool(
     Raises ModelError for an unknown link, a name that is taken or empty, a frame that is no
     rotation and position, bad masses.
     """
+    the_robot(model)
     carrier = model.attachment(link)
     check_name(f"tool on {link!r}", name)
     if name in model.attached:
@@ -95,7 +99,10 @@ def with_contact_points(model: R, points: Mapping[str, Mapping[str, ArrayLike]])
     A name that the link's body has already moves that point. Raises ModelError for an unknown link,
     one of the base (it does not move), and places that are not three finite numbers.
     """
+    the_robot(model)
     bodies = list(model.bodies)
+    if not isinstance(points, Mapping):
+        raise ModelError(f"points must be {{link: {{name: (x, y, z)}}}}; got {shown(points)}")
     for link, places in points.items():
         b, frame = model.attachment(link)
         if b < 0:
@@ -136,6 +143,7 @@ def with_loop(
     ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio and offset of a gear.
     Raises ModelError for what does not fit together.
     """
+    the_robot(model)
     made = loop_between(name, joint, first, second, options)
     return replace(model, loops=(*model.loops, made), guess={**model.guess, **(guess or {})})
 
@@ -152,6 +160,7 @@ def with_locked(model: R, joint: str, at: float | Sequence[float] = 0.0) -> R:
     Raises ModelError for an unknown joint, for coordinates too few, too many or not finite, and
     where nothing would move.
     """
+    the_robot(model)
     locked = model.joint(joint)
     gear = next((loop for loop in model.loops if joint in loop.joints), None)
     if gear is not None:

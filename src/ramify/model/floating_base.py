@@ -12,6 +12,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
+from ramify.core.messages import shown
 from ramify.model.build import point_of
 from ramify.model.edits import R, with_locked
 from ramify.model.frame import align_z
@@ -33,8 +34,9 @@ def with_base(model: R, base: str) -> R:
     for a robot whose root joint is none of the first three, and for "planar" where the joints turn
     about several directions.
     """
-    if base not in BASES:
-        raise ModelError(f"base {base!r} is not known; choose one of {', '.join(map(repr, BASES))}")
+    if not isinstance(base, str) or base not in BASES:
+        listed = ", ".join(map(repr, BASES))
+        raise ModelError(f"base {shown(base)} is not known; choose one of {listed}")
     roots = [body for body in model.bodies if body.parent < 0]
     root = roots[0].joint
     if len(roots) != 1 or root.kind not in BASES[1:]:

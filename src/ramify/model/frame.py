@@ -28,7 +28,10 @@ def cos_sin(angle: float) -> tuple[float, float]:
 
 
 def _frozen(a: ArrayLike, shape: tuple[int, ...]) -> Array:
-    out = real("a frame", a, ModelError).reshape(shape).copy()
+    given = real("a frame", a, ModelError)
+    if given.size != math.prod(shape):
+        raise ModelError(f"a frame has a rotation (3, 3) and a position (3,); got {given.shape}")
+    out = given.reshape(shape).copy()
     out.flags.writeable = False
     return out
 

@@ -219,6 +219,12 @@ class Robot:
         raise AssertionError
 
 
+def the_robot(value: object) -> None:
+    """Refuse what is no robot where one is expected, as its name instead of it."""
+    if not isinstance(value, Robot):
+        raise ModelError(f"give a model, such as rf.load('kuka_kr5'); got {shown(value)}")
+
+
 T = TypeVar("T")
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import StateError
 from ramify.model.configuration import configuration
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.ik_tasks import IkTask, ready_tasks
 from ramify.motion.inverse_kinematics import IkProblem
 from ramify.motion.targets import bounds, moving_entries
@@ -46,6 +46,7 @@ def differential_ik(
     joints: those that move. limits: True for the joints' own, False, or (nq, 2). speeds: True for
     the joints' own, False, or (nv). One state or a batch. Raises StateError for what does not fit.
     """
+    the_robot(model)
     dt, gain, damping = (
         positive(name, x) for name, x in (("dt", dt), ("gain", gain), ("damping", damping))
     )

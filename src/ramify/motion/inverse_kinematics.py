@@ -19,7 +19,7 @@ from ramify.core.errors import StateError
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import kinematics
 from ramify.model.configuration import configuration
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.motion.ik_tasks import IkTask, ReadyTask, ready_tasks
 from ramify.motion.targets import RowIndices, bounds, moving_entries
 
@@ -85,6 +85,7 @@ def inverse_kinematics(
     Raises StateError for shapes that do not fit, and where a target is not met: which, how far it
     is, and for which state.
     """
+    the_robot(model)
     tolerance = positive("tolerance", tolerance)
     max_iterations = whole("max_iterations", max_iterations, 1)
     restarts = whole("restarts", restarts, 0)

@@ -18,7 +18,7 @@ from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
-from ramify.core.messages import near
+from ramify.core.messages import near, shown
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.documents.yaml_text import parse, read_text
 from ramify.motion.trajectory import Trajectory
@@ -187,6 +187,10 @@ def scenario(
     Raises ModelError for an unknown name and for a file with mistakes: one line for each, with
     file, line, column and key.
     """
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise ModelError(
+            f"give the name of a scenario or the path of its file; got {shown(name_or_path)}"
+        )
     given = os.fspath(name_or_path)
     instead = robot if robot is None or isinstance(robot, Model) else load(robot)
     if given in scenarios():

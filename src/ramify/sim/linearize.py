@@ -14,7 +14,7 @@ from ramify.core.arrays import Array, together
 from ramify.core.errors import SimulationError
 from ramify.kernels.make import kernel
 from ramify.model.configuration import checked, configuration, unit_rates
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
@@ -55,6 +55,7 @@ def linearize(
     directions like others. On a ground the derivative is that of the mode of each contact at the
     state; at a kink it is one of the two.
     """
+    the_robot(model)
     given = {
         "q": configuration(model, "q", q),
         "v": checked(model, "v", v, model.nv),

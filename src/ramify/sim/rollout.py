@@ -18,7 +18,7 @@ from ramify.core.arrays import Array, together, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.dynamics.parameters import packed
 from ramify.model.configuration import check_quaternions, checked
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.sim.closed_run import refuse_contradiction, refuse_open
 from ramify.sim.field import Field
 from ramify.sim.gradient import DifferentiableSteps, Gradient, Sensitivity
@@ -129,6 +129,7 @@ def rollout(
 
     Raises StateError or SimulationError naming what is wrong.
     """
+    the_robot(model)
     auto = method == AUTO or str(method).lower() == AUTO
     scheme = scheme_of("rk4" if auto else method)
     steps = whole("steps", steps, 0, SimulationError)

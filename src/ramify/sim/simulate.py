@@ -20,7 +20,7 @@ from ramify.drives.machine_forces import passive_forces
 from ramify.kernels.queries import energy
 from ramify.loops.loop_record import Loops
 from ramify.model.configuration import check_quaternions, checked
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, the_robot
 from ramify.sim.closed_run import (
     Closing,
     SingularPostureError,
@@ -92,6 +92,7 @@ def simulate(
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
     then.
     """
+    the_robot(model)
     auto = str(method).lower() == AUTO
     integrator = find(("dop853" if step is None else "rk4") if auto else method)
     if ground is not None and max_step == np.inf:

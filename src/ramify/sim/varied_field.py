@@ -38,7 +38,7 @@ from ramify.dynamics.tree import tree_of
 from ramify.kernels.closed import closed_algorithms, dense_weight, inertia_weight
 from ramify.loops.stabilise import projection
 from ramify.model.elements import Element, Friction, Spring
-from ramify.model.robot import Robot, known_answer, once
+from ramify.model.robot import Robot, known_answer, once, the_robot
 from ramify.sim.field import Field
 from ramify.sim.make_field import ControlLike, GroundLike
 from ramify.trace.program import Port, Program, trace
@@ -59,6 +59,7 @@ def parameters(
     JOINT.damping, JOINT.friction and JOINT.stiffness (one per rate), ACTUATOR.gain, control.kp and
     other numbers of the controller, ground.stiffness and other numbers of the ground.
     """
+    the_robot(model)
     law = as_controller(control, model)
     made = as_ground(ground, model)
     return _known(model, law, None if made is None else made.fitted(model))

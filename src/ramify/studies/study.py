@@ -15,6 +15,7 @@ import numpy as np
 from ramify.api.result import Result
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
+from ramify.core.names import names_of
 from ramify.kernels.robot_keys import robot_key
 from ramify.scenario_files.scenario import Scenario
 from ramify.studies.engines import Engine, check_engine, survivors
@@ -296,7 +297,8 @@ def _document(parts: Mapping[str, object], metrics: Iterable[str]) -> str:
         document["scenario"] = scenario.document
     if metrics:
         keep = document.get("keep", {})
-        document["keep"] = {**keep, "metrics": [*keep.get("metrics", []), *metrics]}
+        own = names_of("metrics", metrics)
+        document["keep"] = {**keep, "metrics": [*keep.get("metrics", []), *own]}
     try:
         return json.dumps(document, indent=1, default=_plain)
     except (TypeError, ValueError) as error:
