@@ -22,7 +22,7 @@ from ramify.api.builders import as_model
 from ramify.contact import ContactText, Dusty, Firm, Flat, HeightField, HuntCrossley, Slope
 from ramify.core.spatial import Vec3
 from ramify.files.redysim.redysim_robot import from_variables
-from ramify.sim import audit
+from ramify.sim.energy_blame import shares_of
 
 from_variables = as_model(from_variables)
 
@@ -163,7 +163,7 @@ def test_every_body_has_its_balance_on_a_ground(quadruped: rf.Model) -> None:
         dt_out=0.001,
     )
     assert run.contacts.touching[1:].any()
-    shares, _ = audit._shares(run, len(run) - 1)
+    shares, _ = shares_of(run, len(run) - 1)
     assert run.audit.passed
     assert np.abs(shares).max() < 1e-5 * run.energy.kinetic.max()
     heavier = replace(
