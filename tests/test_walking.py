@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,21 +52,35 @@ def energy_error(r: rf.Result) -> float:
 # ---- inverse dynamics over time (sections 7.2 - 7.4) ----
 
 
+CHAPTERS = Path(__file__).resolve().parent.parent / "docs" / "companion"
+
+
+def page_numbers(chapter: int, rows: str, before: str) -> list[float]:
+    """The numbers that the row of some figures on the companion's page has behind a word."""
+    text = (CHAPTERS / f"chapter-{chapter}.md").read_text(encoding="utf-8")
+    row = next(line for line in text.splitlines() if line.startswith(f"| {rows} |"))
+    return [float(x) for x in re.findall(rf"{before} (\d+(?:\.\d+)?)", row)]
+
+
 @pytest.mark.parametrize(
-    ("name", "seconds", "way", "degrees", "joules"),
+    ("name", "seconds", "way", "degrees", "joules", "figures"),
     [
-        ("planar_biped_walk", 1.0, 0.30, 3.0, 8.48e-4),
-        ("spatial_biped_walk", 0.5, 0.30, 2.0, 3.6e-3),
-        ("quadruped_trot", 1.0, 0.30, 2.0, 6.28e-5),
-        ("hexapod_tripod", 0.5, 0.40, 0.3, 3.31e-2),
+        ("planar_biped_walk", 1.0, 0.30, 3.0, 8.48e-4, "figures 7.4, 7.5"),
+        ("spatial_biped_walk", 0.5, 0.30, 2.0, 3.6e-3, "figures 7.12, 7.13"),
+        ("quadruped_trot", 1.0, 0.30, 2.0, 6.28e-5, "figures 7.19, 7.20"),
+        ("hexapod_tripod", 0.5, 0.40, 0.3, 3.31e-2, "figures 7.26, 7.27"),
     ],
 )
 def test_the_book_s_steps(
-    name: str, seconds: float, way: float, degrees: float, joules: float
+    name: str, seconds: float, way: float, degrees: float, joules: float, figures: str
 ) -> None:
+    """As the book has them, with the numbers of the companion's chapter 7."""
     r = run(name, "inverse", seconds)
     assert advanced(r) == pytest.approx(way, rel=0.1)
     assert tilt(r) < degrees
+    assert page_numbers(7, figures, "trunk within") == [pytest.approx(tilt(r), abs=0.01)]
+    torque = page_numbers(7, figures, "largest torque")
+    assert torque == [pytest.approx(np.abs(r.tau).max(), rel=0.02)]
     assert energy_error(r) < joules
     assert r.audit.passed
     np.testing.assert_array_equal(
@@ -100,6 +116,14 @@ def test_the_hexapod_as_in_redysim() -> None:
 # ---- under control (chapter 9) ----
 
 
+FIGURES_9 = {
+    "planar_biped_walk": "figure 9.1, figures 9.3, 9.4",
+    "spatial_biped_walk": "figures 9.7, 9.8",
+    "quadruped_trot": "figures 9.9, 9.10",
+    "hexapod_tripod": "figures 9.11, 9.12",
+}
+
+
 @pytest.mark.parametrize(
     ("name", "seconds", "degrees"),
     [
@@ -112,6 +136,8 @@ def test_the_hexapod_as_in_redysim() -> None:
 def test_computed_torque_walks_on(name: str, seconds: float, degrees: float) -> None:
     r = run(name, "computed_torque", seconds)
     gait = gait_of(name)
+    shown = page_numbers(9, FIGURES_9[name], "trunk within")
+    assert shown == [pytest.approx(tilt(r), abs=0.01)]
     assert r.status == "finished"
     assert advanced(r) == pytest.approx(
         seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.06
@@ -139,6 +165,10 @@ def test_computed_torque_walks_on(name: str, seconds: float, degrees: float) -> 
 def test_feedforward_walks_on(name: str, seconds: float, degrees: float, off: float) -> None:
     r = run(name, "feedforward", seconds)
     gait = gait_of(name)
+    planar = name == "planar_biped_walk"
+    figures = "figure 9.2, figures 9.5, 9.6" if planar else FIGURES_9[name]
+    shown = page_numbers(9, figures, "trunk within" if planar else "feedforward")
+    assert shown == [pytest.approx(tilt(r), abs=0.01)]
     assert advanced(r) == pytest.approx(
         seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.08
     )
@@ -164,17 +194,26 @@ def test_without_control_it_falls() -> None:
     assert r.audit.passed
 
 
-def test_torques_of_the_motion_alone_do_not_do() -> None:
-    """Section 7.2.2: stored torques without feedback; the spatial biped leaves its motion after
-    about 0.1 s.
+@pytest.mark.parametrize(
+    ("name", "figures", "after"),
+    [
+        ("planar_biped_walk", "figures 7.7, 7.8", 0.14),
+        ("spatial_biped_walk", "figures 7.14, 7.15", 0.11),
+    ],
+)
+def test_torques_of_the_motion_alone_do_not_do(name: str, figures: str, after: float) -> None:
+    """Section 7.2: stored torques without feedback, 200 rows a step; the spatial biped leaves its
+    motion after about 0.1 s, as the companion says.
     """
-    text = rf.scenario("spatial_biped_walk").text.replace("t_end: 2", "t_end: 0.2")
-    r = read_scenario(text).run(control="{type: torques_of_motion, rows: 81}")
-    off = np.degrees(
-        np.abs(r.q[:, 6:] - gait_of("spatial_biped_walk").at(r.t).q[:, 6:]).max(axis=1)
-    )
-    assert off[r.t <= 0.05].max() < 1.0
-    assert off[-1] > 5.0
+    s = rf.scenario(name)
+    assert "torques_of_motion: {rows: 801}" in s.text
+    period = gait_of(name).pendulum.period
+    text = re.sub(r"t_end: \d+", f"t_end: {period / 2}", s.text)
+    r = read_scenario(text).run(control="{type: torques_of_motion, rows: 101}")
+    off = np.degrees(np.abs(r.q[:, 6:] - gait_of(name).at(r.t).q[:, 6:]).max(axis=1))
+    assert page_numbers(7, figures, "1° after") == [after]
+    assert r.t[np.argmax(off > 1.0)] == pytest.approx(after, abs=0.011)
+    assert off[-1] > 2.0
 
 
 def test_another_ground() -> None:
