@@ -362,6 +362,32 @@ def test_the_book_s_tables_10_3_8_and_9(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.abs(found).max(), np.abs(right).max(), rtol=1e-3)
 
 
+def test_the_book_s_table_10_10(tmp_path: Path) -> None:
+    """The planar biped, corrected as the errata say; without alt, links reach to both sides of
+    their mass centres: the feet are those of the built-in robot.
+    """
+    legs = ", ".join(["0.5, 0.5, 0.15"] * 2)
+    (tmp_path / "inputs.m").write_text(
+        "function [dof s n_s n_l n_j bt al alp a b dx dy dz m g Icxx Icyy Iczz Icxy Icyz Iczx"
+        " g_prop]=inputs()\n"
+        f"dof=12; s=3; n_s=[1, 3, 3]\nn_l=sum(n_s); n=n_l; al=[0.5, {legs},];\n"
+        "bt=[0, 1, 2, 3, 1, 5, 6]; n_j=[6, 1, 1, 1, 1, 1, 1]; alp=zeros(n,1); b=alp; dy=b; dz=b;\n"
+        "a=[0, 0.25, 0.5, 0.5, 0.25, 0.5, 0.5]; dx=[ 0, 0.5/2, 0.5/2, 0, 0.5/2, 0.5/2, 0];\n"
+        "m=[5, 1, 1, 0.2, 1, 1, 0.2]; g=[0 ; -9.81; 0]; Icxy=b; Icyz=b; Iczx=b; Icxx=b;\n"
+        "for i=1:n\nIcyy(i)=(1/12)*m(i)*al(i)*al(i); Iczz(i)=Icyy(i);\nend\n"
+        "Icxx(1)=(1/12)*m(1)*0.1*0.1; Icyy(1)=(1/12)*m(1)*(0.5*0.5+0.1*0.1);\n"
+        "K=2000; odf=10; Cv=odf*2*sqrt(K*sum(m)); vz_max=4.5; mu=.7;ch=1000; gr=[2, 1, 3];\n"
+        "g_prop=[K, Cv, vz_max, mu, ch, gr];\n"
+    )
+    m = rf.load(tmp_path / "inputs.m")
+    assert "alt: missing" in str(m.metadata["report"])
+    known = rf.load("planar_biped")
+    for foot in (3, 6):
+        ends, right = ([at for _, at in x.bodies[foot].points] for x in (m, known))
+        np.testing.assert_allclose(ends, right, atol=1e-15)
+    np.testing.assert_allclose(m.mass, known.mass)
+
+
 def test_dh_rows_stay_dh_rows(tmp_path: Path) -> None:
     m = rf.load(folder(tmp_path, "kuka_kr5"))
     text = to_yaml(m)

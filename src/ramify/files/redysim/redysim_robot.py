@@ -174,7 +174,13 @@ def _links(
         given.vector(key, 0.0 if key in MOMENTS[3:] else None) for key in MOMENTS
     )
     parents = given.parents(floating)
-    lengths, tips = (given.vector(key, 0.0) for key in ("al", "alt" if floating else "al"))
+    lengths = given.vector("al", 0.0)
+    tips = given.vector("alt", 0.0) if floating and "alt" in given else lengths
+    if floating and "al" in given and "alt" not in given:  # the book's table 10.10
+        tips = [x + length / 2.0 for x, length in zip(dx, lengths, strict=True)]
+        given.report.assumed(
+            "alt", "missing: every link reaches as far to both sides of its mass centre"
+        )
     leaves = set(range(given.n)) - set(parents)
     links = []
     for k in range(given.n):
