@@ -167,7 +167,7 @@ def test_feedforward_walks_on(name: str, seconds: float, degrees: float, off: fl
     gait = gait_of(name)
     planar = name == "planar_biped_walk"
     figures = "figure 9.2, figures 9.5, 9.6" if planar else FIGURES_9[name]
-    shown = page_numbers(9, figures, "trunk within" if planar else "feedforward")
+    shown = page_numbers(9, figures, "trunk within" if planar else "feedforward`")
     assert shown == [pytest.approx(tilt(r), abs=0.01)]
     assert advanced(r) == pytest.approx(
         seconds / gait.pendulum.period * gait.pendulum.stride, rel=0.08
