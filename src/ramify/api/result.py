@@ -4,7 +4,6 @@ files, plots and pages.
 
 from __future__ import annotations
 
-import html
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -12,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ramify.api.model import Model
+from ramify.core.html import facts, scrolled
 from ramify.loops.mobility import degrees_of_freedom, freedom_text
 from ramify.sim import run_export, store
 from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
 from ramify.sim.run_record import Run
 from ramify.view.film import animate
+from ramify.view.notebook import player
 from ramify.view.report import write_report
 from ramify.view.run_plots import What, plot
 
@@ -173,8 +174,5 @@ class Result(Run):
         return f"<ramify.Result {self.model.name!r}: {rest}>"
 
     def _repr_html_(self) -> str:
-        rows = (
-            f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>"
-            for k, v in self._facts().items()
-        )
-        return f"<table>{''.join(rows)}</table>"
+        played = player(self)  # its plots need the audit, so that the facts have it
+        return scrolled(facts(self._facts())) + played

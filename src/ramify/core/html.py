@@ -47,3 +47,19 @@ def facts(rows: Mapping[str, object]) -> str:
 def scrolled(content: str) -> str:
     """A box that scrolls sideways where its content is wider than the page."""
     return f'<div style="overflow-x:auto">{content}</div>'
+
+
+def sparkline(*curves: Sequence[float], size: tuple[int, int] = (140, 28)) -> Markup:
+    """A small picture of curves over one axis; the numbers must be finite."""
+    wide, high = size
+    flat = [x for curve in curves for x in curve]
+    low, most = min(flat), max(flat)
+    scale = (high - 4) / (most - low) if most > low else 0.0
+    lines = []
+    for curve in curves:
+        pace = (wide - 4) / max(len(curve) - 1, 1)
+        points = " ".join(
+            f"{2 + i * pace:.1f},{high - 2 - (x - low) * scale:.1f}" for i, x in enumerate(curve)
+        )
+        lines.append(f'<polyline points="{points}" fill="none" stroke="currentColor"/>')
+    return Markup(f'<svg width="{wide}" height="{high}" role="img">{"".join(lines)}</svg>')

@@ -17,7 +17,8 @@ from ramify.api.runs import simulate
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
 from ramify.core.arrays import Array
-from ramify.core.errors import ModelError, SimulationError
+from ramify.core.errors import ModelError, SimulationError, shortened
+from ramify.core.html import facts
 from ramify.core.messages import near, shown
 from ramify.documents.mistakes import Map, Mistakes
 from ramify.documents.yaml_text import parse, read_text
@@ -61,6 +62,20 @@ class Scenario:
 
     def __repr__(self) -> str:
         return f"<ramify.Scenario {self.name!r}: {self.robot.name}, {self.options['t_end']:g} s>"
+
+    def _repr_html_(self) -> str:
+        ground = self.options.get("ground")
+        rows = {
+            "scenario": self.name,
+            "robot": self.robot.name,
+            "description": self.description,
+            "motion": "none" if self.motion is None else self.motion,
+            "control": "none" if self.control is None else self.control,
+            "ground": "none" if ground is None else ground,
+            "until": f"{self.options['t_end']:g} s",
+            "source": self.source,
+        }
+        return facts({name: shortened(str(x)) for name, x in rows.items() if x != ""})
 
     def run(self, **overrides: Any) -> Result:
         """Simulate, with some options replaced by name.

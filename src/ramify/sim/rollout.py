@@ -27,11 +27,12 @@ from ramify.sim.limits_reached import warn_beyond_stops
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
 from ramify.sim.rollout_states import RolloutStates, Status
+from ramify.sim.rollout_table import rollout_html
 from ramify.sim.sensitivity import MEMORY, StepSequence
 from ramify.sim.varied_field import known_parameters, varied_start
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rollout:
     """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples,
     nv). Without a history: the last state only. ``status`` says which states failed; their rows are
@@ -45,6 +46,17 @@ class Rollout:
     singular: NDArray[np.bool_] | None = None
     status: Status = field(default_factory=lambda: Status(np.zeros((), dtype=bool)))
     steps: DifferentiableSteps | None = field(default=None, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        lead = self.status.failed.shape
+        states = " × ".join(map(str, lead)) if lead else "1"
+        return f"<ramify.Rollout: {states} states, {self.t.size} samples, {self.status}>"
+
+    def _repr_html_(self) -> str:
+        names = [f"q[{i}]" for i in range(self.q.shape[-1])]
+        if self.steps is not None:
+            names = list(self.steps.steps.field.model.coordinates)
+        return rollout_html(self.t, self.q, str(self.status), self.status.failed.ndim, names)
 
     def gradient(
         self, q: ArrayLike | None = None, v: ArrayLike | None = None, memory: int = MEMORY

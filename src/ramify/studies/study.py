@@ -8,11 +8,12 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from ramify.api.result import Result
+from ramify.core import html
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, SimulationError
 from ramify.core.names import names_of
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+MOST_SHOWN: Final = 10
+"""Runs in the table that a notebook shows."""
 Functions = Mapping[str, CustomMetric]
 """Custom metrics by name: functions of a Result that return a number."""
 
@@ -58,6 +61,16 @@ class Study:
     def __repr__(self) -> str:
         varied = ", ".join(self.recipe.paths) or "nothing"
         return f"<ramify.Study {self.name!r}: {len(self.points)} runs over {varied}>"
+
+    def _repr_html_(self) -> str:
+        rows: dict[str, object] = {"study": self.name, "description": self.description}
+        rows |= {"runs": len(self), "over": ", ".join(self.parameters) or "nothing"}
+        if not self.ledger.exists():
+            return html.facts({**rows, "status": "not run yet"})
+        count, found = self.status(), self.table()
+        rows["status"] = ", ".join(f"{name} {n}" for name, n in count._asdict().items() if n)
+        first = zip(*(column[:MOST_SHOWN].tolist() for column in found.values()), strict=True)
+        return html.facts(rows) + html.scrolled(html.table(list(found), list(first)))
 
     def __len__(self) -> int:
         return len(self.points)

@@ -12,6 +12,7 @@ from ramify.core.errors import SimulationError
 from ramify.core.messages import near
 from ramify.studies.ledger import Ledger
 from ramify.studies.study_export import StudyTable, table
+from ramify.view.figures import blank
 
 MOST_COLUMNS: Final = 12
 MOST_PARAMETERS: Final = 6
@@ -77,10 +78,8 @@ def _figure(
     title: str,
     units: Mapping[str, str],
 ) -> Any:
-    from matplotlib.figure import Figure
-
     shape = (len(names), 1 + len(parameters))
-    figure = Figure(figsize=(3.0 * shape[1] + 0.4, 2.1 * shape[0] + 0.6), layout="constrained")
+    figure = blank(3.0 * shape[1] + 0.4, 2.1 * shape[0] + 0.6)
     panels = figure.subplots(*shape, squeeze=False)
     for row, name in zip(panels, names, strict=True):
         values = found[name][done]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -101,16 +103,31 @@ def save_picture(figure: Any, path: str | Path, dpi: int = 100) -> None:
         figure.savefig(passing, metadata=PLAIN if kind == "svg" else None, dpi=dpi)
 
 
-def panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
-    """A figure of so many panels with a grid, some in a row."""
+@cache
+def _figure_class() -> Any:
     from matplotlib.figure import Figure
 
+    class NotebookFigure(Figure):
+        """A figure that a notebook shows, also where pyplot is not in use."""
+
+        def _repr_png_(self) -> bytes:
+            file = io.BytesIO()
+            self.savefig(file, format="png", dpi=100)
+            return file.getvalue()
+
+    return NotebookFigure
+
+
+def blank(width: float, height: float) -> Any:
+    """An empty figure, in inches."""
+    return _figure_class()(figsize=(width, height), layout="constrained")
+
+
+def panels(count: int, across: int = 3) -> tuple[Any, list[Any]]:
+    """A figure of so many panels with a grid, some in a row."""
     across = min(across, count)
     rows = math.ceil(count / across)
-    figure = Figure(
-        figsize=(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5),
-        layout="constrained",
-    )
+    figure = blank(3.6 * across + (1.4 if across < 3 else 0.0), 2.3 * rows + 0.5)
     axes = list(figure.subplots(rows, across, squeeze=False).ravel())
     for spare in axes[count:]:
         spare.set_visible(False)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ramify.formulations.counting.book import Recursion, is_floating, run
 from ramify.formulations.counting.book_tree import general_tree
 from ramify.formulations.counting.literature import BOOK, PUBLISHED, CountedTask, Joints
-from ramify.view.figures import SVG, picture_kind, save_picture, style
+from ramify.view.figures import SVG, blank, picture_kind, save_picture, style
 from ramify.view.folders import must_have_folder
 from ramify.view.plots import LINE
 
@@ -55,9 +55,7 @@ def plot_growth(path: str | Path) -> None:
     The suffix names the format.
     """
     with style(more=SVG):
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(13.0, 12.0), layout="constrained")
+        figure = blank(13.0, 12.0)
         picture_kind(figure, path)
         must_have_folder(Path(path).absolute())
         grid: Any = figure.subplots(

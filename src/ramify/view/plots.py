@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.view.figures import PLAIN, SVG, THEMES, save_picture, style
+from ramify.view.figures import PLAIN, SVG, THEMES, blank, save_picture, style
 
 PANELS = 12
 """Up to so many coordinates each get a panel of their own; more share one."""
@@ -52,15 +52,13 @@ def torques_svg(t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Seque
 def _torques(
     t: ArrayLike, tau: ArrayLike, names: Sequence[str], units: Sequence[str], title: str = ""
 ) -> Any:
-    from matplotlib.figure import Figure
-
     time, values = np.asarray(t), np.asarray(tau)
     n = values.shape[1]
     if n > PANELS:
         return _together(time, values, units, title)
     columns = min(3, n)
     rows = math.ceil(n / columns)
-    figure = Figure(figsize=(3.4 * columns, 2.2 * rows + 0.3), layout="constrained")
+    figure = blank(3.4 * columns, 2.2 * rows + 0.3)
     axes = figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
     for k in range(n):
         axes[k].plot(time, values[:, k], color=LINE, linewidth=1.6)
@@ -89,9 +87,8 @@ def _keep_zero(axes: Any, values: Any, largest: float) -> None:
 
 def _together(time: Any, values: Any, units: Sequence[str], title: str) -> Any:
     from matplotlib import colormaps
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.0, 4.5), layout="constrained")
+    figure = blank(9.0, 4.5)
     axes = figure.subplots()
     n = values.shape[1]
     for k in range(n):

@@ -50,6 +50,9 @@ MOST_POSES: Final = 120_000
 """Times of the animation by bodies: a robot of many bodies has fewer times."""
 MOST_CURVES: Final = 60
 """Curves of a chart; of more only the first are drawn."""
+INLINE_FRAMES: Final = 240
+INLINE_ROWS: Final = 400
+"""The same of a player inside another page."""
 SCRIPTS: Final = ("scene.js", "plot.js", "report.js")
 
 
@@ -65,8 +68,10 @@ def write_report(result: Run, path: str | Path, title: str | None = None) -> Pat
     return path
 
 
-def report_page(result: Run, title: str | None = None) -> str:
-    """The page as a text."""
+def report_page(result: Run, title: str | None = None, inline: bool = False) -> str:
+    """The page as a text; ``inline``: only the player and the plots, small, for a frame in another
+    page.
+    """
     name = title if title is not None else _name(result)
     scene = make_scene(result.model)
     script = "\n".join(_text(file) for file in SCRIPTS)
@@ -76,10 +81,10 @@ def report_page(result: Run, title: str | None = None) -> str:
         title=escape(f"{name}: a run of {result.model.name}"),
         heading=escape(name),
         subtitle=escape(_subtitle(result)),
-        badges=_badges(result),
-        style=_text("report.css"),
-        cards="\n".join(cards(result, scene, _thinning(result))),
-        data=embedded(report_data(result, scene)),
+        badges="" if inline else _badges(result),
+        style=_text("report.css") + (_text("inline.css") if inline else ""),
+        cards="" if inline else "\n".join(cards(result, scene, _thinning(result))),
+        data=embedded(report_data(result, scene, inline)),
         digest=f"sha256-{digest}",
         script=script,
     )
@@ -97,11 +102,13 @@ def embedded(data: Any) -> str:
     )
 
 
-def report_data(result: Run, scene: Scene) -> dict[str, Any]:
+def report_data(result: Run, scene: Scene, inline: bool = False) -> dict[str, Any]:
     """What the page's script draws: arrays as base 64, poses at no more than MOST_FRAMES times, z
     up.
     """
-    rows, shots = _picked(len(result), MOST_ROWS), _picked(len(result), _most_frames(result))
+    most = INLINE_FRAMES if inline else MOST_FRAMES
+    rows = _picked(len(result), INLINE_ROWS if inline else MOST_ROWS)
+    shots = _picked(len(result), min(most, _most_frames(result)))
     arrays: dict[str, int] = {}
     plots = [_chart(chart, rows, arrays) for chart in [*charts(result), *drive_charts(result)]]
     R, r = scene.poses(result.q[shots])

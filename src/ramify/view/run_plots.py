@@ -17,6 +17,7 @@ from ramify.view.curves import desired_columns, energies, momenta, pressed
 from ramify.view.figures import (
     THEMES,
     Theme,
+    blank,
     flatten,
     legend,
     logarithmic,
@@ -143,9 +144,8 @@ def _series(result: Run, what: str, chosen: list[int], theme: Theme) -> Any:
 
 def _together(result: Run, values: Array, units: list[str], theme: Theme) -> Any:
     from matplotlib import colormaps
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(9.0, 4.5), layout="constrained")
+    figure = blank(9.0, 4.5)
     panel = figure.subplots()
     count = values.shape[1]
     for k in range(count):

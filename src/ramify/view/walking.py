@@ -19,7 +19,7 @@ from ramify.core.errors import RamifyError
 from ramify.kernels.queries import kinematics
 from ramify.sim.run_record import Run
 from ramify.view.curves import pressed
-from ramify.view.figures import Theme, short, stroke
+from ramify.view.figures import Theme, blank, short, stroke
 from ramify.view.terrain_mesh import described
 
 FRAMES: Final = 7
@@ -56,15 +56,13 @@ def walk(result: Run, chosen: list[int], theme: Theme) -> Any:
 
     Raises RamifyError where the run had no ground.
     """
-    from matplotlib.figure import Figure
-
     contacts = result.contacts
     if contacts is None:
         raise RamifyError(
             "this run had no ground, so there is no walk to plot; see rf.simulate's ground="
         )
     way = directions(result, contacts)
-    figure = Figure(figsize=(9.0, 5.2), layout="constrained")
+    figure = blank(9.0, 5.2)
     grid = figure.add_gridspec(2, 3)
     _side(figure.add_subplot(grid[0, :]), result, way, theme)
     _tilt(figure.add_subplot(grid[1, 0]), result, theme)

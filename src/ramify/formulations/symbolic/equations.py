@@ -35,6 +35,7 @@ from ramify.kernels.algorithms import ALGORITHMS
 from ramify.model.robot import Robot
 
 T = TypeVar("T")
+MOST_SHOWN, MOST_LATEX = 3, 20_000  # degrees of freedom and characters that a notebook shows
 WaveRows = list[list[Waves]]
 QuotientRows = list[list[Quotient]]
 
@@ -65,6 +66,13 @@ class Equations:
 
     def __str__(self) -> str:
         return self.text(("M", "C", "g"))
+
+    def _repr_latex_(self) -> str | None:
+        """M, C and g for a notebook, where they are short; else its repr is shown."""
+        if self.n > MOST_SHOWN:
+            return None
+        text = self.latex(("M", "C", "g"))
+        return text if len(text) <= MOST_LATEX else None
 
     @property
     def n(self) -> int:
