@@ -188,7 +188,8 @@ def _libraries(sources: dict[str, str], platforms: Sequence[str]) -> dict[str, b
             raise RamifyError(f"no platform is named {platform!r}{near(platform, [*PLATFORMS])}")
         if _compiler(platform, own) is None:
             raise RamifyError(
-                f"no C compiler for {platform} was found; install one with: pip install ziglang"
+                f"no C compiler for {platform} was found; install one with: "
+                "pip install 'ramify[fmi]'"
             )
     return {platform: _compiled(sources, platform, own) for platform in wanted}
 

@@ -248,7 +248,7 @@ _NEEDS: Final[Mapping[str, Mapping[str, str]]] = {
     "serial": {},
     "processes": {"joblib": "study"},
     "dask": {"distributed": "cluster"},
-    "ray": {"joblib": "study", "ray": "ray"},
+    "ray": {"joblib": "ray", "ray": "ray"},
 }
 """Libraries of each engine, with the extra that installs them."""
 _MAKERS: Final[Mapping[str, Callable[[int | None, str | None], Engine]]] = {
