@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
+from ramify.core.bar import Bar
 from ramify.core.errors import RamifyError
 from ramify.documents.writing import whole_path
 from ramify.model.frame import align_z
@@ -237,10 +238,13 @@ def _needs(module: str, package: str) -> None:
 
 
 def _with_progress(shots: Iterable[Picture], count: int, name: str) -> Iterator[Picture]:
-    from rich.console import Console
-    from rich.progress import track
-
-    yield from track(shots, description=name, total=count, console=Console(stderr=True))
+    bar = Bar(name, count)
+    try:
+        for k, shot in enumerate(shots):
+            yield shot
+            bar.update(k + 1, f"{k + 1}/{count}")
+    finally:
+        bar.close()
 
 
 def _mp4(path: Path, shots: Iterable[Picture], size: tuple[int, int], rate: float) -> None:
