@@ -129,6 +129,35 @@ def test_what_does_not_fit_is_named() -> None:
         envs.RobotVectorEnv(rf.load("planar_3r"), 1, reward=lambda a, b: np.zeros(1))
 
 
+def test_numbers_that_are_not_finite_are_named() -> None:
+    env = envs.EXAMPLES["Pendulum"](3)
+    before, _ = env.reset(seed=0)
+    with pytest.raises(rf.StateError, match=r"actions must be finite; actions\[1, 0\] is inf"):
+        env.step([[0.0], [np.inf], [0.0]])
+    with pytest.raises(rf.StateError, match="masked entries"):
+        env.step(np.ma.masked_array(np.zeros((3, 1)), [[0], [1], [0]]))
+    np.testing.assert_array_equal(env._observed(), before)  # none of these has moved anything
+    env._reward = lambda before, after: np.array([0.0, np.nan, 0.0])
+    with pytest.raises(rf.StateError, match=r"reward must be finite; reward\[1\] is nan"):
+        env.step(np.zeros((3, 1)))
+    env = envs.EXAMPLES["Pendulum"](3)
+    env._observe = lambda states: states.q[:2]
+    with pytest.raises(rf.StateError, match=r"observation gave shape \(2, 1\); it must give"):
+        env.step(np.zeros((3, 1)))
+
+
+def test_arrays_that_were_handed_out_do_not_change() -> None:
+    env = envs.EXAMPLES["Pendulum"](3, max_steps=2)
+    env.reset(seed=0)
+    kept = [(env.states, env.step(np.ones((3, 1)))) for _ in range(2)]
+    copies = [[np.array(x) for x in (*states, *found[:4])] for states, found in kept]
+    env.step(np.zeros((3, 1)))
+    env.reset()
+    for (states, found), copied in zip(kept, copies, strict=True):
+        for x, y in zip((*states, *found[:4]), copied, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
 def test_without_gymnasium_there_is_one_clear_line() -> None:
     code = (
         "import sys; sys.modules['gymnasium'] = None\n"

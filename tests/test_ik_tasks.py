@@ -89,9 +89,9 @@ def test_a_body_as_seen_from_another() -> None:
 
 @pytest.mark.parametrize("name", ["dual_arm", "quadruped"])
 def test_jacobians_of_tasks_are_the_slopes_of_their_errors(name: str) -> None:
+    from ramify.motion.ik_iteration import rows_kernel
     from ramify.motion.ik_tasks import ready_tasks
-    from ramify.motion.inverse_kinematics import IkProblem
-    from ramify.motion.targets import bounds
+    from ramify.motion.inverse_kinematics import ik_goal
 
     m = rf.load(name)
     rng = np.random.default_rng(2)
@@ -104,15 +104,49 @@ def test_jacobians_of_tasks_are_the_slopes_of_their_errors(name: str) -> None:
         rf.motion.RelativePose(*ends, np.ones(3), seen, weight=2.0, rotation_weight=3.0),
         rf.motion.KeepPosture(m.neutral()) if name == "dual_arm" else rf.motion.Target(ends[0], q[:3]),
     ]  # fmt: skip
-    ready = [one.spread((), 1) for one in ready_tasks(m, tasks)]
-    problem = IkProblem(m, ready, np.arange(m.nv), bounds(m, False), 0.0)
-    rows = np.zeros(1, dtype=np.int64)
-    J = problem.jacobian(q[None])[0]
+    every = [joint.name for joint in m.joints]
+    problem, _, goal = ik_goal(m, ready_tasks(m, tasks), (), every, False, 0.0)
+    rows = rows_kernel(m, problem)
+    J = rows(q, goal[0])[1]
     h = 1e-6
     for k in range(m.nv):
-        ends_of = [m.integrate(q, s * h * np.eye(m.nv)[k], 1.0)[None] for s in (1.0, -1.0)]
-        plus, minus = (problem.weighted(x, rows)[0][0] for x in ends_of)
+        ends_of = [m.integrate(q, s * h * np.eye(m.nv)[k], 1.0) for s in (1.0, -1.0)]
+        plus, minus = (rows(x, goal[0])[0] for x in ends_of)
         np.testing.assert_allclose(J[:, k], (minus - plus) / (2 * h), atol=1e-7)
+
+
+def test_a_batch_of_none_gives_none(panda: rf.Model) -> None:
+    none = rf.motion.Target("panda_link7", np.zeros((0, 3)))
+    assert rf.ik(panda, none, joints=ARM).q.shape == (0, 9)
+    assert rf.differential_ik(panda, panda.neutral(), none, 0.01, joints=ARM).shape == (0, 9)
+
+
+def test_a_state_alone_and_in_a_batch_gives_the_same(panda: rf.Model) -> None:
+    wanted = panda.pose(reachable(panda, 12), "panda_link7")
+    target = rf.motion.Target("panda_link7", wanted.position, wanted.rotation)
+    batch = rf.ik(panda, target, joints=ARM, strict=False)
+    for i in range(12):
+        alone = rf.motion.Target("panda_link7", wanted.position[i], wanted.rotation[i])
+        found = rf.ik(panda, alone, joints=ARM, strict=False)
+        np.testing.assert_allclose(found.q, batch.q[i], atol=1e-7)
+        assert found.converged == batch.converged[i]
+
+
+@pytest.mark.parametrize("angle", [1e-9, 1.0, 3.0, np.pi - 1e-9, np.pi])
+def test_rotation_vectors_up_to_half_a_turn(angle: float) -> None:
+    from scipy.spatial.transform import Rotation
+
+    from ramify.core.spatial import Mat3
+    from ramify.motion.ik_text import rotation_vector
+
+    for axis in (*np.eye(3), np.array([0.6, -0.8, 0.0]), np.array([-2.0, 1.0, 2.0]) / 3.0):
+        R = Rotation.from_rotvec(angle * axis).as_matrix()
+        found = rotation_vector(Mat3(*R.ravel().tolist()))
+        turn = np.array([found.x, found.y, found.z], dtype=float)
+        np.testing.assert_allclose(np.linalg.norm(turn), angle, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(abs(turn @ axis), angle, rtol=1e-12, atol=1e-14)
+        if angle < 3.1:
+            np.testing.assert_allclose(turn, angle * axis, atol=1e-14)
 
 
 def test_velocities_within_a_box_are_the_least_squares() -> None:

@@ -80,3 +80,12 @@ def no_options(options: Any) -> None:
     raise StateError(
         f"reset takes no options; got {shown(options)}. start= gives the states to begin with"
     )
+
+
+def refuse_infinite(name: str, given: Array) -> None:
+    """Refuse numbers that are not finite; the sum shows at once that all are."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(given.sum()) or np.isfinite(given).all():
+            return
+    place = tuple(int(i) for i in np.argwhere(~np.isfinite(given))[0])
+    raise StateError(f"{name} must be finite; {name}{list(place)} is {given[place]}")

@@ -24,6 +24,7 @@ from ramify.envs.env_options import (
     pair,
     picture_size,
     ranges,
+    refuse_infinite,
 )
 from ramify.loops.assemble import assemble
 from ramify.model.configuration import checked
@@ -67,10 +68,9 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
     An environment step is ``substeps`` steps of dt seconds by ``method``: by default
     "semi_implicit_euler", or "implicit_euler" on a ground and where joints are too stiff for
     explicit steps. An episode ends by ``terminated``, where the motion diverges, or after
-    ``max_steps`` steps (truncated); its
-    environment then starts anew within the same step, and the last observation is in
-    ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the machine
-    (``rf.parameters``) that each episode draws anew.
+    ``max_steps`` steps (truncated); its environment then starts anew within the same step, and the
+    last observation is in ``info["final_obs"]``. parameters: {name: (low, high)}, constants of the
+    machine (``rf.parameters``) that each episode draws anew.
     """
 
     metadata = {  # noqa: RUF012
@@ -131,10 +131,11 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self._y = self._begin(self.num_envs)
         self._count = np.zeros(self.num_envs, dtype=np.int64)
         self._action = np.zeros((self.num_envs, len(self._driven)))
+        self._forces = np.zeros((self.num_envs, model.nv))
         seen = real("observation", self._observe(self.states))
         if seen.ndim < 2 or len(seen) != self.num_envs:
             raise StateError(f"observation gave {seen.shape}; it must give ({self.num_envs}, …)")
-        shape = seen.shape[1:]
+        shape, self._seen = seen.shape[1:], seen.shape
         self.single_observation_space = gymnasium.spaces.Box(-np.inf, np.inf, shape, np.float64)
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._driven),), np.float64)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -186,57 +187,85 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         no_options(options)
         if seed is not None:
             self._rng = generator(seed)
-        self._y = self._begin(self.num_envs)
-        self._count[:] = 0
-        self._action[:] = 0.0
-        return np.array(self._observe(self.states)), {}
+        self._restart(np.ones(self.num_envs, dtype=bool))
+        return self._observed(), {}
+
+    def _restart(self, chosen: Any) -> None:
+        """New episodes in the chosen environments; arrays that were handed out stay as they are."""
+        count = int(np.count_nonzero(chosen))
+        fresh = self._begin(count)
+        if count < self.num_envs:
+            every = self._y.copy()
+            every[chosen] = fresh
+            fresh = every
+        self._y = fresh
+        self._count = np.where(chosen, 0, self._count)
+        self._action = np.where(chosen[:, None], 0.0, self._action)
 
     def step(self, actions: Any) -> tuple[Array, Array, Any, Any, dict[str, Any]]:
         """(observation, reward, terminated, truncated, info) after ``substeps`` steps of all."""
-        action = np.clip(real("actions", actions), -1.0, 1.0)
-        if action.shape != self._action.shape:
-            raise StateError(f"actions have shape {action.shape}, not {self._action.shape}")
-        if not np.isfinite(action).all():
-            raise StateError("actions must be finite")
+        given = real("actions", actions)
+        if given.shape != self._action.shape:
+            raise StateError(f"actions have shape {given.shape}, not {self._action.shape}")
+        refuse_infinite("actions", given)
+        action = np.minimum(np.maximum(given, -1.0), 1.0)
         before = self.states
-        u = np.zeros((self.num_envs, self.model.nv))
-        u[:, self._driven] = self._scale * action
+        self._forces[:, self._driven] = self._scale * action
         self._y, _ = self._steps.run(
-            self._y, u, self.substeps, self.dt, 0.0, strides=(self.model.nv, 0)
+            self._y, self._forces, self.substeps, self.dt, 0.0, strides=(self.model.nv, 0)
         )
         self._count, self._action = self._count + 1, action
-        after = self.states
-        n = self.model.nq + self.model.nv
-        with np.errstate(invalid="ignore"):
-            failed = ~(np.abs(self._y[:, :n]) < _FAR).all(axis=1)
-        if failed.any():
+        failed = self._failed()
+        if failed is not None:
             self._y[failed] = self._begin(int(failed.sum()))
-            after = self.states
-        if failed.all() and self._count.max() <= 1:
-            raise SimulationError(
-                "every robot diverged in its first step; take a shorter dt, smaller actions or "
-                "method='implicit_euler'"
-            )
-        reward = np.where(failed, 0.0, self._of_each("reward", self._reward(before, after)))
-        ended = failed | (self._of_each("terminated", self._terminated(after)) != 0.0)
+            if failed.all() and self._count.max() <= 1:
+                raise SimulationError(
+                    "every robot diverged in its first step; take a shorter dt, smaller actions or "
+                    "method='implicit_euler'"
+                )
+        after = self.states
+        reward = self._of_each("reward", self._reward(before, after))
+        ended = self._of_each("terminated", self._terminated(after)) != 0.0
+        if failed is not None:
+            reward, ended = np.where(failed, 0.0, reward), ended | failed
         truncated = (self._count >= self.max_steps) & ~ended
-        observation, info = np.array(self._observe(after)), {}
         done = ended | truncated
+        observation, info = self._observed(), {}
         if done.any():
-            info = {"final_obs": observation.copy(), "_final_obs": done, "failed": failed}
-            self._y = self._y.copy()
-            self._y[done] = self._begin(int(done.sum()))
-            self._count[done] = 0
-            self._action = np.where(done[:, None], 0.0, self._action)
-            observation = np.array(self._observe(self.states))
+            none = np.zeros(self.num_envs, dtype=bool)
+            info = {
+                "final_obs": observation, "_final_obs": done,
+                "failed": none if failed is None else failed,
+            }  # fmt: skip
+            self._restart(done)
+            observation = self._observed()
         return observation, reward, ended, truncated, info
+
+    def _failed(self) -> Any:
+        """Which robots diverged (N,); None where none has."""
+        moving = self._y[:, : self.model.nq + self.model.nv]
+        if moving.min() > -_FAR and moving.max() < _FAR:
+            return None
+        with np.errstate(invalid="ignore"):
+            return ~(np.abs(moving) < _FAR).all(axis=1)
+
+    def _observed(self) -> Array:
+        """What is observed now, in an array of its own."""
+        found = np.array(self._observe(self.states), dtype=np.float64)
+        if found.shape != self._seen:
+            raise StateError(f"observation gave shape {found.shape}; it must give {self._seen}")
+        refuse_infinite("observation", found)
+        return found
 
     def _of_each(self, name: str, given: Any) -> Array:
         """One number for every environment, from such or from a single one."""
         found = real(name, given)
-        if found.shape not in ((), (self.num_envs,)):
+        if found.shape == ():
+            found = np.full(self.num_envs, found)
+        if found.shape != (self.num_envs,):
             raise StateError(f"{name} gave shape {found.shape}; it must give ({self.num_envs},)")
-        return np.broadcast_to(found, (self.num_envs,))
+        refuse_infinite(name, found)
+        return found
 
     def render(self) -> tuple[Any, ...] | None:
         """Pictures (height, width, 3) of up to 16 environments."""

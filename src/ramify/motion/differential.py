@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import StateError
 from ramify.model.configuration import configuration
-from ramify.model.robot import Robot, the_robot
+from ramify.model.robot import Robot, once, the_robot
+from ramify.motion.ik_iteration import rows_kernel
 from ramify.motion.ik_tasks import IkTask, ready_tasks
-from ramify.motion.inverse_kinematics import IkProblem
-from ramify.motion.targets import bounds, moving_entries
+from ramify.motion.inverse_kinematics import ik_goal
 
 _ROUNDS: Final = 30
 """Changes of the active set before the slow, sure method is asked."""
@@ -56,53 +56,57 @@ def differential_ik(
         )
     ready = ready_tasks(model, tasks, soft_alone=True)
     start = configuration(model, "q", q)
-    shapes = {f"task {i}": one.lead for i, one in enumerate(ready)}
+    shapes = {f"task {i}": one.numbers.shape[:-1] for i, one in enumerate(ready)}
     lead = together(**shapes, q=start.shape[:-1])
-    rows = int(np.prod(lead, dtype=np.int64))
-    if not rows:
-        return np.zeros((*lead, model.nv))
-    moving = moving_entries(model, joints)
-    problem = IkProblem(
-        model, [one.spread(lead, rows) for one in ready], moving, bounds(model, limits), 0.0
-    )
-    at = np.broadcast_to(start, (*lead, model.nq)).reshape(rows, model.nq)
-    e, _ = problem.weighted(at, np.arange(rows))
-    J = problem.jacobian(at)
-    H = np.einsum("rmn,rmk->rnk", J, J) + damping * np.eye(len(moving))
-    g = np.einsum("rmn,rm->rn", J, e) * (gain / dt)
-    low, high = _box(model, problem, at, dt, speeds)
-    out = np.zeros((rows, model.nv))
+    problem, ends, goal = ik_goal(model, ready, lead, joints, limits, 0.0)
+    at = np.broadcast_to(start, (*lead, model.nq)).reshape(len(goal), model.nq)
+    one = len(goal) == 1
+    e, J = rows_kernel(model, problem)(at[0] if one else at, goal[0] if one else goal)
+    e, J = (e[None], J[None]) if one else (e, J)
+    moving = list(problem.moving)
+    H = J.swapaxes(1, 2) @ J
+    H[:, range(len(moving)), range(len(moving))] += damping
+    g = (e[:, None, :] @ J)[:, 0] * (gain / dt)
+    low, high = _fastest(model, moving, len(goal), speeds)
+    limited = [k for k, i in enumerate(problem.places) if i >= 0]
+    here = at[:, list(problem.limited)]
+    low[:, limited] = np.maximum(low[:, limited], np.minimum((ends[0] - here) / dt, 0.0))
+    high[:, limited] = np.minimum(high[:, limited], np.maximum((ends[1] - here) / dt, 0.0))
+    out = np.zeros((len(goal), model.nv))
     out[:, moving] = _within(H, g, low, high)
     return out.reshape(*lead, model.nv)
 
 
-def _box(
-    model: Robot, problem: IkProblem, q: Array, dt: float, speeds: bool | ArrayLike
+def _fastest(
+    model: Robot, moving: list[int], rows: int, speeds: bool | ArrayLike
 ) -> tuple[Array, Array]:
-    """The least and largest velocities (rows, moving). A joint beyond its limits is let back."""
+    """The least and largest velocities (rows, moving) by the speeds of the joints."""
     if speeds is True:
-        own = [element.velocity for joint in model.joints for element in joint.machine]
-        fastest = np.array(own)
+        fastest = _own_speeds(model)
     elif speeds is False:
         fastest = np.full(model.nv, np.inf)
     else:
         fastest = real("speeds", speeds)
         if fastest.shape != (model.nv,) or not (fastest >= 0.0).all():
             raise StateError(f"speeds must be ({model.nv},), none negative")
-    high = np.broadcast_to(fastest[problem.moving], (len(q), len(problem.moving))).copy()
-    low = -high
-    for k, i in enumerate(problem.places):
-        if i >= 0:
-            low[:, k] = np.maximum(low[:, k], np.minimum((problem.low[i] - q[:, i]) / dt, 0.0))
-            high[:, k] = np.minimum(high[:, k], np.maximum((problem.high[i] - q[:, i]) / dt, 0.0))
-    return low, high
+    high = np.empty((rows, len(moving)))
+    high[:] = fastest[moving]
+    return -high, high
+
+
+@once
+def _own_speeds(model: Robot) -> Array:
+    return np.array([element.velocity for joint in model.joints for element in joint.machine])
 
 
 def _within(H: Array, g: Array, low: Array, high: Array) -> Array:
     """Minima of v' H v / 2 - g' v with low <= v <= high, row by row: primal-dual active sets, all
     rows at once, and bounded least squares for a row on which these go round in circles.
     """
-    v = np.clip(np.linalg.solve(H, g[..., None])[..., 0], low, high)
+    v: Array = np.linalg.solve(H, g[..., None])[..., 0].astype(np.float64, copy=False)
+    if ((v >= low) & (v <= high)).all():
+        return v
+    v = np.clip(v, low, high)
     pull = g - np.einsum("rnk,rk->rn", H, v)
     scale = np.einsum("rnn->rn", H)
     left = np.arange(len(v))

@@ -7,6 +7,7 @@ have a closed form (``leg``).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -16,24 +17,28 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, positive, together, whole
 from ramify.core.errors import StateError
-from ramify.kernels.make import kernel
-from ramify.kernels.queries import kinematics
 from ramify.model.configuration import configuration
 from ramify.model.robot import Robot, the_robot
-from ramify.motion.ik_tasks import IkTask, ReadyTask, ready_tasks
-from ramify.motion.targets import RowIndices, bounds, moving_entries
+from ramify.motion.ik_iteration import iteration_kernel
+from ramify.motion.ik_tasks import IkTask, ready_tasks
+from ramify.motion.ik_text import IkProblem
+from ramify.motion.targets import ReadyTask, RowIndices, bounds, joined, moving_entries
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
-_SOFTEST: Final = 1e-12
-_HARDEST: Final = 1e8
-_GAIN: Final = 1e-7
-"""Share of the squared error that an iteration must win: one that wins less has come as near as it
-gets.
+_START: Final = 1e-2
+"""Damping of the first iteration."""
+_IMPATIENT: Final = 1e-3
+_PATIENT: Final = 1e-7
+"""Share of the squared error that an iteration must win, while other postures can be tried and at
+last: one that wins less has come as near as it gets.
 """
 _AGAIN: Final = 40
 """Iterations of a search from a random posture: another posture helps more than further ones."""
-_LOOPS: Final = 30.0
-"""Weight of the loops beside targets of weight one: where not all can be met, loops come first."""
+_TOGETHER: Final = 4
+"""Random postures that are tried side by side."""
+_UNLIMITED: Final = 1e30
+_ANYTHING: Final = 1e300
+"""A tolerance that all errors meet."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +66,7 @@ def inverse_kinematics(
     limits: bool | ArrayLike = True,
     tolerance: float = 1e-10,
     max_iterations: int = 100,
-    restarts: int = 16,
+    restarts: int = 24,
     strict: bool = True,
 ) -> Posture:
     """Configurations at which a robot meets its targets, by Levenberg and Marquardt's damped least
@@ -91,53 +96,49 @@ def inverse_kinematics(
     restarts = whole("restarts", restarts, 0)
     wanted = ready_tasks(model, targets)
     start = configuration(model, "guess", _near_loops(model) if guess is None else guess)
-    lead = together(
-        **{f"target {i}": shape for i, one in enumerate(wanted) for shape in [one.lead]},
-        guess=start.shape[:-1],
-    )
-    rows = int(np.prod(lead, dtype=np.int64))
-    problem = IkProblem(
-        model,
-        [one.spread(lead, rows) for one in wanted],
-        moving_entries(model, joints),
-        bounds(model, limits),
-        tolerance,
-    )
-    entire = problem
-    q = problem.inside(np.broadcast_to(start, (*lead, model.nq)).reshape(rows, model.nq).copy())
+    shapes = {f"target {i}": one.numbers.shape[:-1] for i, one in enumerate(wanted)}
+    lead = together(**shapes, guess=start.shape[:-1])
+    rows = math.prod(lead)
+    search = IkSearch(model, wanted, lead, joints, limits, tolerance)
+    q = np.broadcast_to(start, (*lead, model.nq)).reshape(rows, model.nq).copy()
+    q = search.inside(q)
     every = np.arange(rows)
-    q, error, iterations = problem.search(q, every, max_iterations)
-    if any(one.soft for one in problem.targets):
-        problem = problem.without(lambda one: one.soft)
-        q, error, count = problem.search(q, every, max_iterations)
+    q, error, iterations = search.run(q, every, max_iterations)
+    if any(one.soft for one in wanted):
+        search.weigh(lambda one: not one.soft)
+        q, error, count = search.run(q, every, max_iterations)
         iterations += count
-    rng = np.random.default_rng(0)
-    for _ in range(restarts):
+    left = np.flatnonzero(error > tolerance)
+    tries = search.elsewhere(restarts) if left.size else np.zeros((0, model.nv))
+    for begin in range(0, restarts if left.size else 0, _TOGETHER):
+        some = tries[begin : begin + _TOGETHER]
+        found, far, count = search.any_of(q[left], some, left, min(max_iterations, _AGAIN))
+        iterations[left] += count
+        better = far < error[left]
+        q[left[better]], error[left[better]] = found[better], far[better]
         left = np.flatnonzero(error > tolerance)
         if not left.size:
             break
-        again = min(max_iterations, _AGAIN)
-        tried, far, count = problem.search(problem.elsewhere(q[left], rng), left, again)
+    if left.size:  # as near as it comes; loops are closed in any case
+        q[left], error[left], count = search.run(q[left], left, max_iterations, _PATIENT)
         iterations[left] += count
-        better = far < error[left]
-        q[left[better]], error[left[better]] = tried[better], far[better]
-    left = np.flatnonzero(error > tolerance)
-    if left.size and model.loops:  # as near as loops that are closed let it come
-        closed = problem.without(lambda one: True)
-        q[left], _, count = closed.search(q[left], left, max_iterations)
-        iterations[left] += count
-    away, turned = entire.remaining(q, every)
-    found = Posture(
+        if model.loops:
+            search.weigh(lambda one: False)
+            q[left], _, count = search.run(q[left], left, max_iterations, _PATIENT)
+            iterations[left] += count
+    sizes = search.sizes(q)
+    parts = len(wanted)
+    found_posture = Posture(
         q.reshape(*lead, model.nq),
         (error <= tolerance).reshape(lead),
-        away.reshape(*lead, len(wanted)),
-        turned.reshape(*lead, len(wanted)),
+        sizes[:, 0 : 2 * parts : 2].reshape(*lead, parts),
+        sizes[:, 1 : 2 * parts : 2].reshape(*lead, parts),
         iterations.reshape(lead),
-        problem.gaps(q).reshape(lead),
+        (sizes[:, -2] if model.loops else np.zeros(rows)).reshape(lead),
     )
-    if strict and not found.converged.all():
-        _refuse(entire, away, turned, error, lead, tolerance)
-    return found
+    if strict and left.size:
+        _refuse(search, found_posture, left, lead)
+    return found_posture
 
 
 ik = inverse_kinematics
@@ -152,44 +153,40 @@ def _near_loops(model: Robot) -> Array:
     return q
 
 
-def _refuse(
-    problem: IkProblem,
-    away: Array,
-    turned: Array,
-    error: Array,
-    lead: tuple[int, ...],
-    tolerance: float,
-) -> None:
-    row = int(np.flatnonzero(error > tolerance)[0])
-    hard = [not one.soft for one in problem.targets]
+def _refuse(search: IkSearch, found: Posture, left: RowIndices, lead: tuple[int, ...]) -> None:
+    row, model, tasks = int(left[0]), search.model, search.tasks
+    away, turned = (
+        size.reshape(-1, len(tasks)) for size in (found.position_error, found.rotation_error)
+    )
+    hard = [not one.soft for one in tasks]
     worst = int(np.argmax((away[row] + turned[row]) * hard))
     parts = [
         f"{x:.4g} {unit}"
         for x, unit in ((away[row, worst], "m"), (turned[row, worst], "rad"))
-        if x > 0.1 * tolerance
+        if x > 0.1 * search.tolerance
     ]
     state = (
         f" of state {row if len(lead) == 1 else tuple(int(i) for i in np.unravel_index(row, lead))}"
         if lead
         else ""
     )
-    moving = set(problem.moving.tolist())
+    moving = set(search.problem.moving)
     fixed = [
         repr(j.name)
-        for j in problem.model.joints
+        for j in model.joints
         if j.kind in ("free", "free_euler")
-        and not moving & set(range(problem.model.nv)[problem.model.joint_slice(j.name)])
+        and not moving & set(range(model.nv)[model.joint_slice(j.name)])
     ]
     base = (
         f"The floating base {', '.join(fixed)} does not move by default; joints= can name it. "
         if fixed
         else ""
     )
-    loops = " with the loops closed" if problem.model.loops else ""
+    loops = " with the loops closed" if model.loops else ""
     raise StateError(
-        f"inverse kinematics: target {worst} ({problem.targets[worst].name}){state} is not met"
+        f"inverse kinematics: target {worst} ({tasks[worst].name}){state} is not met"
         f"{loops}, {' and '.join(parts)} remain; it "
-        f"may be out of reach of the {len(problem.moving)} coordinates that move and their limits. "
+        f"may be out of reach of the {len(moving)} coordinates that move and their limits. "
         f"{base}Try another guess, or "
         "strict=False for the nearest posture"
     )
@@ -198,135 +195,138 @@ def _refuse(
 # ---- one problem ----
 
 
-class IkProblem:
-    """Errors, Jacobians and steps of rows of configurations."""
+class IkSearch:
+    """Rows of configurations on their way to their goals."""
 
     def __init__(
         self,
         model: Robot,
-        targets: Sequence[ReadyTask],
-        moving: RowIndices,
-        bounds: tuple[Array, Array],
+        tasks: Sequence[ReadyTask],
+        lead: tuple[int, ...],
+        joints: Iterable[str] | None,
+        limits: bool | ArrayLike,
         tolerance: float,
     ) -> None:
-        self.model, self.targets, self.moving, self.tolerance = model, targets, moving, tolerance
-        self.low, self.high = bounds
-        self.loops = kernel(model, "constraints") if model.loops else None
-        plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
-        self.places = [plain.get(int(j), -1) for j in moving]
+        self.model, self.tasks, self.tolerance = model, tasks, tolerance
+        self.problem, ends, self.goal = ik_goal(model, tasks, lead, joints, limits, tolerance)
+        self.limited, (self.low, self.high) = list(self.problem.limited), ends
+        self.kernel = iteration_kernel(model, self.problem)
 
-    def without(self, left_out: Callable[[ReadyTask], bool]) -> IkProblem:
-        """The same with fewer targets; loops stay."""
-        kept = [one for one in self.targets if not left_out(one)]
-        return IkProblem(self.model, kept, self.moving, (self.low, self.high), self.tolerance)
-
-    def residual(self, q: Array) -> tuple[Array, Array]:
-        """Residuals (rows, nc) of the loops, and their Jacobian (rows, nc, moving)."""
-        if self.loops is None:
-            return np.zeros((len(q), 0)), np.zeros((len(q), 0, len(self.moving)))
-        found, flat, _ = self.loops(q, np.zeros(self.model.nv))
-        J = flat.reshape(len(q), found.shape[-1], self.model.nv)
-        return found, J[:, :, self.moving]
-
-    def gaps(self, q: Array) -> Array:
-        """(rows,): by how much loops are open."""
-        found: Array = np.abs(self.residual(q)[0]).max(axis=1, initial=0.0)
-        return found
+    def weigh(self, counts: Callable[[ReadyTask], bool]) -> None:
+        """Leave tasks out: their weights become zero."""
+        for one, begin in zip(self.tasks, self.problem.starts, strict=False):
+            if not counts(one):
+                self.goal[:, begin : begin + 2] = 0.0
 
     def inside(self, q: Array) -> Array:
         """The configurations with their moving coordinates within the limits."""
-        places = [i for i in self.places if i >= 0]
-        q[:, places] = np.clip(q[:, places], self.low[places], self.high[places])
+        if self.limited:
+            q[:, self.limited] = np.minimum(np.maximum(q[:, self.limited], self.low), self.high)
         return q
 
-    def elsewhere(self, q: Array, rng: np.random.Generator) -> Array:
-        """Random configurations: the moving coordinates anywhere within their limits, or within
-        half a turn or a metre.
+    def elsewhere(self, count: int) -> Array:
+        """Steps (count, nv) to random postures from any configuration, always the same: within half
+        a turn or a metre; ``any_of`` draws coordinates between two limits from these.
         """
-        step = np.zeros((len(q), self.model.nv))
-        step[:, self.moving] = rng.uniform(-np.pi, np.pi, size=(len(q), len(self.moving)))
-        moved = self.model.integrate(q, step, 1.0)
-        for i in (i for i in self.places if i >= 0 and np.isfinite(self.high[i] - self.low[i])):
-            moved[:, i] = rng.uniform(self.low[i], self.high[i], size=len(q))
-        return self.inside(moved)
+        out = np.zeros((count, self.model.nv))
+        share = np.random.default_rng(0).uniform(-1.0, 1.0, (count, len(self.problem.moving)))
+        out[:, self.problem.moving] = np.pi * share
+        return out
 
-    def errors(self, q: Array, rows: RowIndices) -> list[tuple[Array | None, Array | None]]:
-        """For every target: what is missing in position (rows, 3) and as a rotation vector of the
-        world (rows, 3).
+    def sizes(self, q: Array) -> Array:
+        """(rows, 2 a task, and 2 for the loops): what is missing, unweighted."""
+        goal = self.goal.copy()
+        goal[:, 0] = _ANYTHING
+        if len(q) == 1:  # the way of single states is shorter
+            one: Array = self.kernel(q[0], np.ones(1), goal[0])[2]
+            return one[None]
+        found: Array = self.kernel(q, np.ones((len(q), 1)), goal)[2]
+        return found
+
+    def any_of(
+        self, q: Array, steps: Array, rows: RowIndices, most: int
+    ) -> tuple[Array, Array, RowIndices]:
+        """Searches from several postures for each row, all side by side until one of them succeeds:
+        (q, error, iterations) of the best.
         """
-        poses = kinematics(self.model, q)
-        return [one.errors(self.model, q, poses, rows) for one in self.targets]
+        n, k = len(q), len(steps)
+        begin = self.model.integrate(np.repeat(q, k, axis=0), np.tile(steps, (n, 1)), 1.0)
+        entry = dict(zip(self.problem.places, self.problem.moving, strict=True))
+        for i, low, high in zip(self.limited, self.low, self.high, strict=True):
+            if high - low < _UNLIMITED:
+                share = 0.5 + steps[:, entry[i]] / (2.0 * np.pi)
+                begin[:, i] = np.tile(low + share * (high - low), n)
+        owner = np.repeat(np.arange(n), k)
+        found, error, count = self.run(
+            self.inside(begin), np.repeat(rows, k), most, _IMPATIENT, owner
+        )
+        best = error.reshape(n, k).argmin(axis=1) + k * np.arange(n)
+        return found[best], error[best], count.reshape(n, k).sum(axis=1)
 
-    def remaining(self, q: Array, rows: RowIndices) -> tuple[Array, Array]:
-        """Sizes (rows, targets) of position and rotation errors."""
-        found = self.errors(q, rows)
-        zero = np.zeros(len(q))
-        sizes = [[zero if e is None else np.linalg.norm(e, axis=1) for e in pair] for pair in found]
-        return np.stack([s[0] for s in sizes], axis=1), np.stack([s[1] for s in sizes], axis=1)
-
-    def weighted(self, q: Array, rows: RowIndices) -> tuple[Array, Array]:
-        """Weighted errors (rows, m), and the largest of the plain ones (rows,)."""
-        found = self.errors(q, rows)
-        open_by = self.residual(q)[0]
-        plain = [np.linalg.norm(e, axis=1) for pair in found for e in pair if e is not None]
-        plain.append(np.abs(open_by).max(axis=1, initial=0.0))
-        weights = [one.weights for one in self.targets]
-        pairs = [
-            (w, e)
-            for ws, es in zip(weights, found, strict=True)
-            for w, e in zip(ws, es, strict=True)
-        ]
-        parts = [*(w * e for w, e in pairs if e is not None), -_LOOPS * open_by]
-        return np.concatenate(parts, axis=1), np.max(plain, axis=0)
-
-    def jacobian(self, q: Array) -> Array:
-        """(rows, m, moving)."""
-        poses = kinematics(self.model, q)
-        missing = self.errors(q[:1], np.zeros(1, dtype=np.int64))  # which parts are asked for
-        parts: list[Array] = []
-        for one, asked in zip(self.targets, missing, strict=True):
-            found = one.jacobians(self.model, q, poses)
-            for weight, J, part in zip(one.weights, found, asked, strict=True):
-                if part is not None and J is not None:
-                    parts.append(weight * J[:, :, self.moving])
-        return np.concatenate([*parts, _LOOPS * self.residual(q)[1]], axis=1)
-
-    def search(self, q: Array, rows: RowIndices, most: int) -> tuple[Array, Array, Any]:
-        """(q, largest error, iterations) of the rows after damped least squares from q."""
-        e, error = self.weighted(q, rows)
-        mu, count = np.full(len(q), 1e-2), np.zeros(len(q), dtype=np.int64)
-        going = error > self.tolerance
+    def run(
+        self,
+        q: Array,
+        rows: RowIndices,
+        most: int,
+        patience: float = _IMPATIENT,
+        owner: RowIndices | None = None,
+    ) -> tuple[Array, Array, RowIndices]:
+        """(q, largest error, iterations) after damped least squares from q; ``rows``: whose goals
+        these are. ``owner``: rows that share one stop when one of them has come home.
+        """
+        goal = self.goal[rows]
+        goal[:, 1] = patience
+        if len(q) == 1:
+            return self._run_one(q[0], goal[0], most)
+        found, error = q.copy(), np.empty(len(q))
+        count, at = np.zeros(len(q), dtype=np.int64), np.arange(len(q))
+        mu = np.full((len(q), 1), _START)
+        home = None if owner is None else np.zeros(len(q), dtype=bool)
         for _ in range(most):
+            q, state, _ = self.kernel(q, mu, goal)
+            found[at], error[at] = q, state[:, 1]
+            count[at] += state[:, 3] > 0.5
+            going = state[:, 2] > 0.5
+            if home is not None and owner is not None:
+                home[owner[at[state[:, 1] <= self.tolerance]]] = True
+                going &= ~home[owner[at]]
             if not going.any():
                 break
-            at = np.flatnonzero(going)
-            count[at] += 1
-            step = self.step(q[at], e[at], mu[at])
-            tried = self.inside(self.model.integrate(q[at], step, 1.0))
-            e_new, error_new = self.weighted(tried, rows[at])
-            old, new = (e[at] ** 2).sum(axis=1), (e_new**2).sum(axis=1)
-            better = new < old
-            good = at[better]
-            q[good], e[good], error[good] = tried[better], e_new[better], error_new[better]
-            mu[at] = np.clip(np.where(better, mu[at] * 0.1, mu[at] * 5.0), _SOFTEST, _HARDEST)
-            stuck = (np.abs(step).max(axis=1) < 1e-14) | (better & (old - new < _GAIN * old))
-            going[at] = (error[at] > self.tolerance) & (mu[at] < _HARDEST) & ~stuck
-        return q, error, count
+            mu = state[:, :1]
+            if not going.all():
+                at, q, mu, goal = at[going], q[going], mu[going], goal[going]
+        return found, error, count
 
-    def step(self, q: Array, e: Array, mu: Array) -> Array:
-        """The damped step (rows, nv); coordinates that stand at a limit and would leave it stay."""
-        J = self.jacobian(q)
-        pull = np.einsum("rmn,rm->rn", J, e)
-        for k, i in enumerate(self.places):
-            if i >= 0:
-                held = ((q[:, i] <= self.low[i]) & (pull[:, k] < 0.0)) | (
-                    (q[:, i] >= self.high[i]) & (pull[:, k] > 0.0)
-                )
-                J[held, :, k], pull[held, k] = 0.0, 0.0
-        normal = np.einsum("rmn,rmk->rnk", J, J) + mu[:, None, None] * np.eye(len(self.moving))
-        out = np.zeros((len(q), self.model.nv))
-        out[:, self.moving] = np.linalg.solve(normal, pull[..., None])[..., 0]
-        size = np.abs(out).max(axis=1, keepdims=True)
-        return out * np.minimum(
-            1.0, 1.0 / np.maximum(size, 1e-300)
-        )  # no joint further than a radian or a metre at once
+    def _run_one(self, q: Array, goal: Array, most: int) -> tuple[Array, Array, RowIndices]:
+        mu, count, call = np.array([_START]), 0, self.kernel
+        for _ in range(most):
+            q, state, _ = call(q, mu, goal)
+            mu = state[:1]
+            if state[3] > 0.5:
+                count += 1
+            if state[2] < 0.5:
+                break
+        return q[None], state[1:2], np.array([count])
+
+
+def ik_goal(
+    model: Robot,
+    tasks: Sequence[ReadyTask],
+    lead: tuple[int, ...],
+    joints: Iterable[str] | None,
+    limits: bool | ArrayLike,
+    tolerance: float,
+) -> tuple[IkProblem, list[Array], Array]:
+    """The kind of a problem, the lower and upper limits of the coordinates that move, and a goal
+    (rows, size) for every state of the batch.
+    """
+    moving = moving_entries(model, joints)
+    low, high = bounds(model, limits)
+    plain = dict(zip(model.layout.plain_v, model.layout.plain_q, strict=True))
+    places = tuple(plain.get(j, -1) for j in moving)
+    problem = IkProblem(tuple(one.form for one in tasks), moving, places)
+    limited = list(problem.limited)
+    ends = [np.clip(end[limited], -_UNLIMITED, _UNLIMITED) for end in (low, high)]
+    goal = joined(np.array([tolerance, 0.0]), *ends, *(one.numbers for one in tasks))
+    wide = np.broadcast_to(goal, (*lead, goal.shape[-1]))
+    return problem, ends, wide.reshape(math.prod(lead), goal.shape[-1]).copy()

@@ -12,10 +12,13 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import ModelError, StateError
 from ramify.core.names import names_of
-from ramify.kernels.queries import jacobian
 from ramify.model.configuration import checked
-from ramify.model.robot import Robot
+from ramify.model.frame import Frame
+from ramify.model.robot import Robot, once
+from ramify.motion.ik_text import PoseForm, TaskForm
 
+_ONE = np.eye(3)
+_FARTHEST: Final = 1e12
 RowIndices = np.ndarray[Any, np.dtype[np.signedinteger[Any]]]
 
 
@@ -38,69 +41,23 @@ class Target:
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
-    """A target with arrays: positions (rows, 3) and rotations (rows, 3, 3), or None."""
+class ReadyTask:
+    """A task for one robot: its form, and the numbers (..., size) of the goal (see ``ik_text``), of
+    which the first two are weights. ``soft``: it bends where others need it to.
+    """
 
-    body: str
-    index: int
-    point: Array
-    turn: Array
-    position: Array | None
-    rotation: Array | None
-    weights: tuple[float, float]
+    name: str
+    form: TaskForm
+    numbers: Array
     soft: bool = False
 
-    @property
-    def name(self) -> str:
-        return repr(self.body)
 
-    def pose(self, poses: Any) -> tuple[Array, Array]:
-        """Rotation (rows, 3, 3) and place (rows, 3) in the world."""
-        R, r = poses
-        turned, place = R[:, self.index] @ self.turn, R[:, self.index] @ self.point
-        return turned, r[:, self.index] + place
-
-    def jacobian(self, model: Robot, q: Array) -> Array:
-        """(rows, 6, nv), angular first."""
-        return jacobian(model, q, model.bodies[self.index].name, self.point)
-
-    def errors(
-        self, model: Robot, q: Array, poses: Any, rows: RowIndices
-    ) -> tuple[Array | None, Array | None]:
-        """What is missing in position (rows, 3) and as a rotation vector of the world (rows, 3)."""
-        turned, at = self.pose(poses)
-        p = None if self.position is None else self.position[rows] - at
-        if self.rotation is None:
-            return p, None
-        return p, rotation_vector(self.rotation[rows] @ turned.transpose(0, 2, 1))
-
-    def jacobians(self, model: Robot, q: Array, poses: Any) -> tuple[Array, Array]:
-        """How position and rotation change, each (rows, 3, nv)."""
-        J = self.jacobian(model, q)
-        return J[:, 3:], J[:, :3]
-
-    @property
-    def lead(self) -> tuple[int, ...]:
-        p = () if self.position is None else self.position.shape[:-1]
-        R = () if self.rotation is None else self.rotation.shape[:-2]
-        return together(position=p, rotation=R)
-
-    def spread(self, lead: tuple[int, ...], rows: int) -> Wanted:
-        p, R = self.position, self.rotation
-        p = None if p is None else np.broadcast_to(p, (*lead, 3)).reshape(rows, 3)
-        R = None if R is None else np.broadcast_to(R, (*lead, 3, 3)).reshape(rows, 3, 3)
-        return replace(self, position=p, rotation=R)
-
-
-def rotation_vector(R: Array) -> Array:
-    """Rotation vectors (rows, 3) of matrices (rows, 3, 3)."""
-    from scipy.spatial.transform import Rotation
-
-    found: Array = Rotation.from_matrix(R).as_rotvec() if len(R) else np.zeros((0, 3))
-    return found
-
-
-_FARTHEST: Final = 1e12
+def joined(*parts: Array) -> Array:
+    """Numbers side by side, with a common batch."""
+    if all(part.ndim == 1 for part in parts):
+        return np.concatenate(parts)
+    lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
+    return np.concatenate([np.broadcast_to(p, (*lead, p.shape[-1])) for p in parts], axis=-1)
 
 
 def place(model: Robot, name: str, position: ArrayLike) -> Array:
@@ -111,8 +68,10 @@ def place(model: Robot, name: str, position: ArrayLike) -> Array:
     return p
 
 
-def wanted_target(model: Robot, i: int, target: Any) -> Wanted:
-    """A target with arrays. Raises StateError naming it and what does not fit."""
+def pose_task(model: Robot, i: int, target: Any, reference: str | None = None) -> ReadyTask:
+    """A target made ready, as seen from a reference or the world. Raises StateError naming it and
+    what does not fit.
+    """
     if not isinstance(target, Target):
         raise StateError(
             f"target {i} is a {type(target).__name__}; give a Target or another task of "
@@ -122,62 +81,99 @@ def wanted_target(model: Robot, i: int, target: Any) -> Wanted:
         raise StateError(
             f"target {i} ({target.body!r}) has no goal; give it a position or a rotation"
         )
-    body = model.attachment(target.body)
-    if body.body < 0:
-        raise StateError(
-            f"target {i}: {target.body!r} is part of the base of {model.name} and does not move"
-        )
+    body, frame = _moving_body(model, i, target.body)
     name = f"target {i} ({target.body!r})"
     p = None if target.position is None else place(model, f"{name}: position", target.position)
     R = None if target.rotation is None else real(f"{name}: rotation", target.rotation)
-    if R is not None and (
-        R.shape[-2:] != (3, 3)
-        or not (np.abs(R) < 2.0).all()
-        or np.abs(R @ np.swapaxes(R, -1, -2) - np.eye(3)).max(initial=0.0) > 1e-6
-        or (np.linalg.det(R) < 0.0).any()
-    ):
+    if R is not None and not _rotations(R):
         raise StateError(
             f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles, and "
             f"no reflection (determinant +1); got shape {R.shape}"
         )
-    weights = (
-        positive(f"{name}: weight", target.weight),
-        positive(f"{name}: rotation_weight", target.rotation_weight),
+    if p is not None and R is not None and p.ndim + R.ndim > 3:
+        together(position=p.shape[:-1], rotation=R.shape[:-2])
+    weights = np.array(
+        [
+            positive(f"{name}: weight", target.weight),
+            positive(f"{name}: rotation_weight", target.rotation_weight),
+        ]
     )
-    seat = place(model, f"{name}: point", target.point)
-    if seat.shape != (3,):
-        raise StateError(f"{name}: point must be (3,), in the frame of the link; got {seat.shape}")
-    point = body.frame.rotation @ seat + body.frame.position
-    return Wanted(
-        target.body,
-        body.body,
-        point,
-        body.frame.rotation,
-        p,
-        R,
-        weights,
+    own = place(model, f"{name}: point", target.point)
+    if own.shape != (3,):
+        raise StateError(f"{name}: point must be (3,), in the frame of the link; got {own.shape}")
+    point = frame.rotation @ own + frame.position
+    form, parts = PoseForm(body, -1, p is not None, R is not None), [weights, point]
+    turn = None
+    if reference is not None:
+        other, seat = _moving_body(model, i, reference)
+        form, turn = replace(form, reference=other), seat.rotation
+        parts.append(seat.position)
+    if p is not None:
+        parts.append(p if turn is None else p @ turn.T)
+    if R is not None:
+        R = R @ frame.rotation.T if turn is None else turn @ R @ frame.rotation.T
+        parts.append(R.reshape(*R.shape[:-2], 9))
+    return ReadyTask(repr(target.body), form, joined(*parts))
+
+
+def _moving_body(model: Robot, i: int, name: str) -> tuple[int, Frame]:
+    body, frame = model.attachment(name)
+    if body < 0:
+        raise StateError(
+            f"target {i}: {name!r} is part of the base of {model.name} and does not move"
+        )
+    return body, frame
+
+
+def _rotations(R: Array) -> bool:
+    if R.shape[-2:] != (3, 3) or not (np.abs(R) < 2.0).all():
+        return False
+    off = R @ R.swapaxes(-1, -2) - _ONE
+    third = np.cross(R[..., 0, :], R[..., 1, :]) if R.ndim > 2 else _cross(R[0], R[1])
+    return bool(
+        np.abs(off).max(initial=0.0) <= 1e-6 and ((third * R[..., 2, :]).sum(-1) > 0.0).all()
     )
 
 
-def moving_entries(model: Robot, joints: Iterable[str] | None) -> RowIndices:
+def _cross(a: Array, b: Array) -> Array:
+    """As np.cross, without its overhead for one pair."""
+    return np.array(
+        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    )
+
+
+def moving_entries(model: Robot, joints: Iterable[str] | None) -> tuple[int, ...]:
     """The entries of v that may change: those of ``joints``, or of all but a floating base. A free
     joint inside a loop, as that of a Stewart platform, is no such base.
     """
-    names = (
-        [
-            body.joint.name
-            for i, body in enumerate(model.bodies)
-            if body.joint.kind not in ("free", "free_euler") or i in _inside_loops(model)
-        ]
-        if joints is None
-        else names_of("joints", joints)
-    )
-    places = [j for name in names for j in range(model.nv)[model.joint_slice(name)]]
-    if not places:
-        raise ModelError(
-            f"inverse kinematics: nothing of {model.name} may move; name its joints with joints="
-        )
-    return np.array(sorted(set(places)))
+    names = None if joints is None else tuple(names_of("joints", joints))
+    known = _known_entries(model)
+    if names not in known:
+        chosen = _own_joints(model) if names is None else names
+        places = {j for name in chosen for j in range(model.nv)[model.joint_slice(name)]}
+        if not places:
+            raise ModelError(
+                f"inverse kinematics: nothing of {model.name} may move; name its joints with "
+                "joints="
+            )
+        known[names] = tuple(sorted(places))
+    return known[names]
+
+
+@once
+def _known_entries(model: Robot) -> dict[tuple[str, ...] | None, tuple[int, ...]]:
+    """What was asked before, by the names of the joints."""
+    return {}
+
+
+def _own_joints(model: Robot) -> list[str]:
+    """All joints but a floating base."""
+    inside = _inside_loops(model)
+    return [
+        body.joint.name
+        for i, body in enumerate(model.bodies)
+        if body.joint.kind not in ("free", "free_euler") or i in inside
+    ]
 
 
 def bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
@@ -185,12 +181,7 @@ def bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
     if limits is False:
         return np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
     if limits is True:
-        rows = [
-            pair
-            for joint in model.joints
-            for pair in (joint.limits or [(-np.inf, np.inf)] * joint.nq)
-        ]
-        table = np.array(rows, dtype=np.float64).reshape(model.nq, 2)
+        table = _own_limits(model)
     else:
         table = real("limits", limits)
         if (
@@ -203,6 +194,14 @@ def bounds(model: Robot, limits: Any) -> tuple[Array, Array]:
                 f"{table.shape}"
             )
     return table[:, 0], table[:, 1]
+
+
+@once
+def _own_limits(model: Robot) -> Array:
+    rows = [
+        pair for joint in model.joints for pair in (joint.limits or [(-np.inf, np.inf)] * joint.nq)
+    ]
+    return np.array(rows, dtype=np.float64).reshape(model.nq, 2)
 
 
 def _inside_loops(model: Robot) -> set[int]:
