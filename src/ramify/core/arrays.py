@@ -84,6 +84,13 @@ def positive(name: str, value: object, most: float = 1e15) -> float:
     return float(value)  # type: ignore[arg-type]
 
 
+def flag(name: str, value: object, error: type[RamifyError] = StateError) -> bool:
+    """True or False; ``error`` for any other, as for texts, which would all be true."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise error(f"{name} must be True or False; got {shown(value)}")
+    return bool(value)
+
+
 _MOST = 10**12
 
 

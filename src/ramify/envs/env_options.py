@@ -55,9 +55,14 @@ def ranges(parameters: Any) -> dict[str, Range]:
     return found
 
 
-def factors(scale: ArrayLike, count: int) -> Array:
-    """What actions are multiplied by: one number, or one for each."""
-    found = real("scale", scale)
+def factors(scale: ArrayLike | None, kp: float | None, count: int) -> Array:
+    """What actions are multiplied by: the scale, one number or one for each, times the stiffness of
+    servos.
+    """
+    stiffness = real("kp", 1.0 if kp is None else kp)
+    if stiffness.shape or not 0.0 <= stiffness < np.inf:
+        raise StateError(f"kp must be finite and ≥ 0; got {shown(kp)}")
+    found = real("scale", 1.0 if scale is None else scale) * stiffness
     if found.shape not in ((), (count,)) or not np.isfinite(found).all():
         raise StateError(f"scale must be a finite number or {count} of them; got {found.shape}")
     return np.broadcast_to(found, (count,))

@@ -298,4 +298,4 @@ def _scales(model: Robot, rates: Array, scale: ArrayLike | None, kp: float | Non
                 f"some drives of {model.name} have no effort to scale actions by; give scale="
             )
         return found
-    return factors(1.0 if scale is None else scale, len(rates)) * (1.0 if kp is None else kp)
+    return factors(scale, kp, len(rates))

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike
 from ramify.codegen.c99 import c_library, identifier
 from ramify.codegen.cache import directory
 from ramify.codegen.cache_keys import digest
-from ramify.core.errors import RamifyError
+from ramify.core.arrays import flag
+from ramify.core.errors import RamifyError, StateError
 from ramify.core.html import text as escape
 from ramify.core.messages import near
 from ramify.core.names import names_of, one_of
@@ -91,12 +92,16 @@ def to_fmu(
     driven: Inputs = inputs if inputs != "auto" else "commands" if commanded else "forces"
     q = model.neutral() if q0 is None else checked(model, "q0", q0, model.nq)
     v = np.zeros(model.nv) if v0 is None else checked(model, "v0", v0, model.nv)
+    if q.ndim != 1 or v.ndim != 1:
+        raise StateError("a unit starts from one state: q0 and v0 must be one row each")
     if model.loops:
         q, v, _ = closed_start(model, q0, q, v)
     states = actuator_text(model).states if driven == "commands" else field.states
     own = field.control.start if field.control is not None else (0.0,) * states
     shown = tuple(model.frames) if frames is None else tuple(names_of("frames", frames))
-    unit = MachineUnit(field, np.concatenate([q, v, own]), driven, shown, bool(derivatives))
+    unit = MachineUnit(
+        field, np.concatenate([q, v, own]), driven, shown, flag("derivatives", derivatives)
+    )
     with whole_file(path) as file:
         entries = _entries(unit, version, chosen)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -14,9 +14,8 @@ from ramify.contact.ground import Ground
 from ramify.contact.grounds import as_ground
 from ramify.control.controller import Controller
 from ramify.control.function_controller import as_controller
-from ramify.core.arrays import Array, refuse_masked
+from ramify.core.arrays import Array, flag, refuse_masked
 from ramify.core.errors import SimulationError, StateError
-from ramify.core.messages import shown
 from ramify.core.records import ships_with_ramify
 from ramify.model.robot import Robot
 from ramify.sim.closed_run import stabilisation_rate
@@ -47,9 +46,8 @@ def make_field(
 
     The same parts give the same object: its compiled code is found without a search.
     """
-    for name, flag in (("passive", passive), ("stops", stops), ("efforts", efforts)):
-        if not isinstance(flag, (bool, np.bool_)):
-            raise SimulationError(f"{name} must be True or False; got {shown(flag)}")
+    for name, given in (("passive", passive), ("stops", stops), ("efforts", efforts)):
+        flag(name, given, SimulationError)
     rate = stabilisation_rate(stabilisation) if model.loops else 0.0
     friction = _friction(model, damping)
     known: dict[Any, Field] = model.memo.setdefault("fields", {})
