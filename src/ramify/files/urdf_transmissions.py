@@ -10,6 +10,7 @@ from typing import Final
 
 from lxml import etree
 
+from ramify.documents.mistakes import Mistakes
 from ramify.files.import_report import ImportReport
 from ramify.files.urdf_values import UrdfValues, shown
 from ramify.model.elements import Element
@@ -58,10 +59,17 @@ class Transmissions:
             self._read[joints[0]] = who, gear, sum(rotors) * gear * gear
 
     def _number(self, element: etree._Element, who: str, blank: float = 0.0) -> float:
-        """The number of an element, its text or its attribute ``value``."""
+        """The number of an element, its text or its attribute ``value``. What is none is reported
+        and left out, as other programs do.
+        """
         given = (element.get("value") or element.text or "").strip()
-        what = f"<{_local(element)}>"
-        return self._values.read(element, what, given, 1, who, (blank,))[0] if given else blank
+        what, doubts = f"<{_local(element)}>", Mistakes("")
+        values = UrdfValues(doubts, self._report)
+        found = values.read(element, what, given, 1, who, (blank,))[0] if given else blank
+        if doubts:
+            where = f"{who}, line {element.sourceline}"
+            self._report.ignored(where, f"{what} {shown(given)} is no number", doubt=True)
+        return found
 
     def applied(self, joint: Joint) -> Joint:
         """A joint with its gear and rotor."""
