@@ -27,9 +27,10 @@ def unexpanded(root: etree._Element) -> tuple[etree._Element, str] | None:
         name = macro_name(element)
         if name and name not in _SILENT:
             return element, f"<xacro:{name[:60]}>"
-        for key, value in element.attrib.items():
-            if not name and "${" in value:
-                return element, f"<{element.tag}> {key}={shown(value)}"
+    for value in root.xpath("descendant-or-self::*/@*[contains(., '${')]"):
+        element = value.getparent()
+        if not macro_name(element):
+            return element, f"<{element.tag}> {value.attrname}={shown(str(value))}"
     return None
 
 
