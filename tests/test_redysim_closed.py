@@ -388,6 +388,13 @@ def test_the_book_s_table_10_10(tmp_path: Path) -> None:
     np.testing.assert_allclose(m.mass, known.mass)
 
 
+def test_files_beside_an_open_robot_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "initials.m").write_text("th = 1;", encoding="utf-16")
+    assert not rf.load(folder(tmp_path, "kuka_kr5")).loops
+    with pytest.raises(rf.ModelError, match="UTF-16"):
+        rf.load(folder(tmp_path, "fourbar_mechanism", BARS))
+
+
 def test_dh_rows_stay_dh_rows(tmp_path: Path) -> None:
     m = rf.load(folder(tmp_path, "kuka_kr5"))
     text = to_yaml(m)

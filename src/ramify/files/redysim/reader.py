@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.documents.reading import read_bytes
@@ -36,15 +38,16 @@ def read_redysim(
     where = Path(path)
     report = ImportReport(str(path))
     data = read_bytes(where, MAX_BYTES)
-    beside = {
-        name: _text(where.parent / name)
-        for name in ("for_kine.m", "jacobian.m", "initials.m")
-        if (where.parent / name).is_file()
-    }
     if where.suffix.lower() == ".mat":
         values: Mapping[str, Any] = read_mat(data, str(path))
     else:
         values = _values(_decoded(data, where), str(path), where.parent, report)
+    closed = np.ravel(values.get("type", 0.0)).tolist() == [1.0]
+    beside = {
+        name: _text(where.parent / name)
+        for name in ("for_kine.m", "jacobian.m", "initials.m")
+        if closed and (where.parent / name).is_file()
+    }
     robot = from_variables(values, _name(where), report, base=base, merge=merge, beside=beside)
     report.warn()
     return robot
