@@ -134,6 +134,8 @@ def test_a_dc_motor_has_its_torque_speed_line(tmp_path: Path) -> None:
         ("kp: 30, kv: 2, force: [-8, 8]", "kv: 2", "a position actuator needs kp"),
         ("force: [-8, 8]", "force: [8, -8]", "lower end 8 of force exceeds -8"),
         ("link: fore, xyz", "link: four, xyz", "no link is named 'four'"),
+        ("frames: [bench, tool0]", "frames: [bench]", "must be a list with at least 2 entries"),
+        ("joints: {upper: 0.1, fore: -0.1}", "joints: {}", "at least one entry, or the tendon"),
         ("frames: [bench, tool0]", "frames: [bench, tool1]", "there is no frame 'tool1'"),
         ("name: elbow, kind: position", "name: shoulder, kind: position", "duplicate name"),
         ("q: [0.1, 0.2]", "q: [0.1]", "q needs 2 numbers"),
@@ -198,3 +200,35 @@ def test_the_gap_of_a_gear_has_the_unit_of_its_second_joint() -> None:
         m.forward_dynamics([0.0, 0.0, 0.25], [0.0] * 3, [0.0] * 3)
     with pytest.raises(rf.LoopError, match=r"jaw.gear is off by 0.5 m"):
         m.forward_dynamics([0.0, 0.5, 0.0], [0.0] * 3, [0.0] * 3)
+
+
+def test_builders_take_what_files_do(tmp_path: Path) -> None:
+    """The robot of a file, built in Python, and its mistakes."""
+    file = tmp_path / "arm.yaml"
+    file.write_text(
+        """
+name: arm
+links:
+  - {name: a, joint: {type: revolute, axis: y}, frame: {}, mass: 2, com: [0.2, 0, 0],
+     gravity_compensation: 0.5}
+frames:
+  - {name: tip, link: a, xyz: [0.4, 0, 0]}
+  - {name: wall, xyz: [0, 0, 1]}
+tendons:
+  - {name: rope, frames: [wall, tip], stiffness: 50, rest: [0, 0.5]}
+actuators:
+  - {name: motor, kind: position, joint: a, kp: 30, force: [-8, 8]}
+keyframes:
+  - {name: home, q: [0.1]}
+"""
+    )
+    b = rf.Builder("arm")
+    b.link("a", axis=(0, 1, 0), mass=2.0, com=(0.2, 0, 0), gravity_compensation=0.5)
+    b.frame("tip", "a", (0.4, 0, 0)).frame("wall", at=(0, 0, 1))
+    b.tendon("rope", frames=("wall", "tip"), stiffness=50, rest=(0, 0.5))
+    b.actuator("motor", kind="position", joint="a", kp=30, force=np.array([-8, 8]))
+    m, wanted = b.keyframe("home", [0.1]).model(), rf.load(file)
+    assert to_yaml(m) == to_yaml(wanted)
+    b.actuator("other", kind="motor", joint="b").keyframe("far", [1.0, 2.0])
+    with pytest.raises(rf.ModelError, match=r"(?s)arm: keyframes.1.*arm: actuators.1: there is no"):
+        b.model()

@@ -190,7 +190,7 @@ def test_equations_name_the_rotors_and_formulations_refuse_them() -> None:
         ("friction: {coulomb: 3, lugre: {stiffness: 0}}", "lugre.*stiffness.* 0"),
         ("friction: {coulomb: 0, static: 1, stribeck_speed: 1, lugre: {}}", "lugre needs"),
         ("damping: {linear: 1, quadratic: -3, cubic: 1}", "would make energy"),
-        ("damping: [1, 2]", "2 entries for 1 coordinates"),
+        ("damping: [1, 2]", "2 entries for 1 coordinate of"),
         ("spring: {stiffnes: 2}", "stiffnes.*unknown key"),
         ("stop: {time: 0.01, stiffness: 100}", "give one pair"),
         ("effort: -5", "effort.* -5 "),

@@ -13,7 +13,9 @@ from ramify.api.model import Model
 from ramify.core.arrays import real, refuse_masked
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
+from ramify.documents.mistakes import Mistakes
 from ramify.files import load as files
+from ramify.files.machine_reader import read_machine
 from ramify.model import build as trees
 from ramify.model.body import Shape
 from ramify.model.build import (
@@ -52,11 +54,51 @@ from_dh = as_model(trees.from_dh)
 
 
 class _Guessing:
-    """What both builders have: a name, gravity, and coordinates near which loops are closed."""
+    """What both builders have: a name, gravity, coordinates near which loops are closed, and what a
+    robot has besides bodies and joints.
+    """
 
     def __init__(self, name: str, gravity: Sequence[float]) -> None:
         self.name, self.gravity = name, gravity
         self.guess: dict[str, float] = {}
+        self._machine: dict[str, list[Mapping[str, Any]]] = {}
+
+    def frame(self, name: str, link: str | None = None, at: Any = (0.0, 0.0, 0.0)) -> Self:
+        """Add a named frame ``at`` a Frame, 4 x 4 matrix or offset in the frame of a link, None:
+        of the base.
+        """
+        with understood(f"frame {name!r}"):
+            made = as_frame(at)
+        place = {"xyz": made.position.tolist(), "rotation": made.rotation.tolist()}
+        return self._add("frames", name=name, **({} if link is None else {"link": link}), **place)
+
+    def tendon(self, name: str, **keys: Any) -> Self:
+        """Add a tendon by the keys of robot files: joints or frames, stiffness, damping, rest,
+        effort.
+        """
+        return self._add("tendons", name=name, **keys)
+
+    def actuator(self, name: str, **keys: Any) -> Self:
+        """Add an actuator by the keys of robot files: kind, joint or tendon or site, gear, kp, …"""
+        return self._add("actuators", name=name, **keys)
+
+    def keyframe(self, name: str, q: Sequence[float], **keys: Any) -> Self:
+        """Add a named state: q (nq), and v (nv), command, activation, time."""
+        return self._add("keyframes", name=name, q=q, **keys)
+
+    def _add(self, where: str, /, **keys: Any) -> Self:
+        self._machine.setdefault(where, []).append({k: _listed(x) for k, x in keys.items()})
+        return self
+
+    def _equipped(self, robot: Robot) -> Model:
+        """The robot with its machine; ModelError lists all that is wrong."""
+        mistakes = Mistakes(self.name)
+        machine = read_machine(self._machine, robot, {}, mistakes)
+        try:
+            mistakes.raise_if_any()
+        except ModelError as error:
+            raise ModelError(str(error).replace(f"{self.name}:1:1:", f"{self.name}:")) from None
+        return Model.of(replace(robot, machine=machine) if self._machine else robot)
 
     def near(self, **coordinates: float) -> Self:
         """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""
@@ -103,11 +145,13 @@ class Builder(_Guessing):
         joint_name: str = "",
         shapes: Sequence[Shape] = (),
         points: Mapping[str, Sequence[float]] | None = None,
+        gravity_compensation: float = 0.0,
         **machine: object,
     ) -> Self:
         """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's
         frame. Returns the builder.
 
+        gravity_compensation: the share of the link's weight that is carried.
         machine: what the joint has besides, by the keys of robot files: armature, rotor, damping,
         spring, friction, stop, effort, velocity; a list has one entry per coordinate.
         """
@@ -125,7 +169,10 @@ class Builder(_Guessing):
                 actuated,
             )
             made = replace(made, elements=elements(made.dof, machine))
-            self.links.append(_spec(name, parent, made, mass, com, inertia, shapes, points))
+            spec = _spec(name, parent, made, mass, com, inertia, shapes, points)
+            share = float(real("gravity_compensation", gravity_compensation, ModelError))
+            x, y, z = map(float, spec.com)
+            self.links.append(replace(spec, lift=(share * spec.mass, (x, y, z))) if share else spec)
         return self
 
     def loop(
@@ -147,7 +194,7 @@ class Builder(_Guessing):
 
     def model(self) -> Model:
         """The finished, checked model."""
-        return Model.of(
+        return self._equipped(
             build(self.name, self.links, self.gravity, loops=self.loops, guess=self.guess)
         )
 
@@ -219,7 +266,16 @@ class Mechanism(_Guessing):
         """
         links, loops = opened(self.bodies, self.joints, cut)
         guess = without(self.guess, loops)
-        return Model.of(build(self.name, links, self.gravity, loops=loops, guess=guess))
+        return self._equipped(build(self.name, links, self.gravity, loops=loops, guess=guess))
+
+
+def _listed(value: Any) -> Any:
+    """A value as files have it: tuples and arrays are lists."""
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: _listed(x) for key, x in value.items()}
+    return [_listed(x) for x in value] if isinstance(value, (tuple, list)) else value
 
 
 def _spec(

@@ -146,11 +146,10 @@ def explain(error: ErrorDetails, part: type[Part]) -> tuple[Path, str, bool]:
         case "model_type" | "dict_type" | "model_attributes_type":
             return path, f"{shown(error['input'])} must be a mapping", False
         case "list_type" | "too_short":
-            return (
-                path,
-                f"{shown(error['input'])} must be a list with at least one entry",
-                False,
-            )
+            least = error.get("ctx", {}).get("min_length", 1)
+            entries = "one entry" if least == 1 else f"{least} entries"
+            given = shown(error["input"])
+            return path, f"{given} must be a list with at least {entries}", False
         case "bool_type":
             return path, f"{shown(error['input'])} must be true or false", False
         case _:

@@ -209,6 +209,8 @@ def _tendon(part: TendonPart, path: Path, mistakes: Mistakes) -> Tendon:
     given = [key for key in ("joints", "frames", "branches") if getattr(part, key) is not None]
     if len(given) != 1:
         mistakes.add(path, "give one of joints, frames, branches")
+    elif not getattr(part, given[0]):
+        mistakes.add((*path, given[0]), "must have at least one entry, or the tendon has no length")
     branches = [(b.divisor, tuple(b.frames)) for b in part.branches or ()]
     if part.frames is not None:
         branches.append((1.0, tuple(part.frames)))
@@ -228,7 +230,10 @@ def _cubic(value: float | list[float], path: Path, mistakes: Mistakes) -> Cubic:
     if len(row) != 3 or row[0] < 0.0:
         mistakes.add(path, f"{row} must be one number ≥ 0, or three (a + b x + c x^2) x")
         return 0.0, 0.0, 0.0
-    return row[0], row[1], row[2]
+    a, b, c = row
+    if path[-1] == "damping" and (c < 0.0 or (b < 0.0 and b * b > 4.0 * a * c)):
+        mistakes.add(path, f"({a:g}, {b:g}, {c:g}) would make energy at some speed")
+    return a, b, c
 
 
 def _actuator(part: ActuatorPart) -> Actuator:

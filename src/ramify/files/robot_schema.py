@@ -179,7 +179,7 @@ class StopPart(Part):
     damping: NotNegative | None = None
 
 
-Rating = Annotated[float, number_where(lambda x: x > 0.0, "a number above 0, or .inf,")]
+Rating = Annotated[float, number_where(lambda x: x > 0.0, "a number above 0 (.inf: no limit)")]
 Ratings = Annotated[list[Rating], BeforeValidator(as_list)]
 
 

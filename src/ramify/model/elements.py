@@ -158,7 +158,8 @@ def _entry(key: str, value: object, i: int, dof: int) -> object:
         if len(value) == 1:
             return value[0]
         if len(value) != dof:
-            raise ModelError(f"{key} has {len(value)} entries for {dof} coordinates of the joint")
+            rates = f"{dof} coordinate{'s' * (dof != 1)}"
+            raise ModelError(f"{key} has {len(value)} entries for {rates} of the joint")
         return value[i]
     if key == "spring" and isinstance(value, Mapping) and dof > 1:
         rest = value.get("rest")
