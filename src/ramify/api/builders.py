@@ -15,7 +15,7 @@ from ramify.core.errors import ModelError
 from ramify.core.messages import shown
 from ramify.documents.mistakes import Mistakes
 from ramify.files import load as files
-from ramify.files.machine_reader import read_machine
+from ramify.files.formats import imported
 from ramify.model import build as trees
 from ramify.model.body import Shape
 from ramify.model.build import (
@@ -92,13 +92,15 @@ class _Guessing:
 
     def _equipped(self, robot: Robot) -> Model:
         """The robot with its machine; ModelError lists all that is wrong."""
-        mistakes = Mistakes(self.name)
-        machine = read_machine(self._machine, robot, {}, mistakes)
+        if not self._machine:
+            return Model.of(robot)
+        mistakes, read = Mistakes(self.name), imported("ramify.files.machine_reader:read_machine")
+        machine = read(self._machine, robot, {}, mistakes)
         try:
             mistakes.raise_if_any()
         except ModelError as error:
             raise ModelError(str(error).replace(f"{self.name}:1:1:", f"{self.name}:")) from None
-        return Model.of(replace(robot, machine=machine) if self._machine else robot)
+        return Model.of(replace(robot, machine=machine))
 
     def near(self, **coordinates: float) -> Self:
         """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""

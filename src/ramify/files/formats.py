@@ -45,7 +45,7 @@ class Format:
             raise ModelError(
                 f"{path}: a {self.name} file has no parameters to set; got {', '.join(parameters)}"
             )
-        robot: Robot = _found(self.reader)(path, base, **parameters)
+        robot: Robot = imported(self.reader)(path, base, **parameters)
         return robot
 
     def write(self, robot: Robot, path: str | os.PathLike[str]) -> None:
@@ -55,10 +55,11 @@ class Format:
                 f"{path}: {self.name} files are read, not written; robots are written as "
                 f"{', '.join(written_suffixes())}"
             )
-        _found(self.writer)(robot, path)
+        imported(self.writer)(robot, path)
 
 
-def _found(function: Callable[..., Any] | str) -> Callable[..., Any]:
+def imported(function: Callable[..., Any] | str) -> Callable[..., Any]:
+    """A function, or one by "module:name": modules that read files need heavy libraries."""
     if not isinstance(function, str):
         return function
     module, _, name = function.partition(":")
