@@ -18,6 +18,7 @@ import ramify as rf
 from ramify.studies import work as working
 from ramify.studies.ledger import Ledger
 from ramify.studies.recipe import versions
+from ramify.studies.sensitivity_indices import first_order_index, pareto, rank_correlation
 from ramify.studies.study_units import column_unit, parameter_unit
 from ramify.studies.work import Outcome
 
@@ -139,6 +140,10 @@ def test_a_run_that_fails_is_recorded(tmp_path: Path) -> None:
     assert (count.failed, count.done) == (len(bad), 6 - len(bad))
     assert [(number, status) for number, status, _ in s.errors()] == [(i, "failed") for i in bad]
     assert s.errors()[0][2] == "ValueError: not from there"
+    s.page(tmp_path / "s.html", reports=[int(bad[0])])
+    failed = (tmp_path / "s.html").read_text(encoding="utf-8").partition("<h2>Failed runs</h2>")[2]
+    mark = s.recipe.key(s.points[bad[0]]).hex()[:12]
+    assert f"<td><a href='s_runs/run_{bad[0]}_{mark}.html'>" in failed.partition("</table>")[0]
     assert np.isnan(s.table()["fussy"][bad]).all()
     assert s.run(engine="serial").failed == len(bad)
     opened = rf.Study.open(s.ledger)
@@ -373,11 +378,52 @@ def test_units_of_columns(robot: str, name: str, unit: str) -> None:
         ("two_link", "initial.v_deg.joint1", "deg/s"),
         ("stanford_arm", "initial.v.joint3", "m/s"),
         ("two_link", "t_end", "s"),
+        ("two_link", "damping", "N m s/rad"),
         ("two_link", "rtol", ""),
     ],
 )
 def test_units_of_parameters(robot: str, path: str, unit: str) -> None:
     assert parameter_unit(path, rf.load(robot)) == unit
+
+
+def test_sensitivity_indices() -> None:
+    """y = 3 a + b + 0 c of independent uniform numbers: the shares are 0.9, 0.1 and 0."""
+    rng = np.random.default_rng(3)
+    a, b, c = rng.uniform(-1, 1, (3, 4000))
+    y = 3.0 * a + b
+    for x, share in ((a, 0.9), (b, 0.1), (c, 0.0)):
+        assert first_order_index(x, y) == pytest.approx(share, abs=0.02)
+    assert first_order_index(a, np.abs(a)) > 0.95  # no trend, and yet everything
+    assert abs(rank_correlation(a, np.abs(a))) < 0.05
+    assert rank_correlation(a, a**3) == pytest.approx(1.0)
+    assert rank_correlation(a, -np.exp(a)) == pytest.approx(-1.0)
+    two = np.repeat([0.0, 1.0], 10)
+    assert first_order_index(two, 5.0 * two) == pytest.approx(1.0)
+    assert np.isnan(first_order_index(a, np.ones(4000)))
+    assert np.isnan(rank_correlation(two, np.ones(20)))
+
+
+def test_the_pareto_front() -> None:
+    points = np.array([[0, 3], [1, 1], [2, 2], [3, 0], [0, 4], [1, 1]], dtype=float)
+    assert sorted(pareto(points).tolist()) == [0, 1, 3, 5]  # equals do not better one another
+    rng = np.random.default_rng(0)
+    cloud = rng.uniform(size=(200, 2))
+    front = set(pareto(cloud).tolist())
+    for i, p in enumerate(cloud):
+        bettered = ((cloud <= p).all(axis=1) & (cloud < p).any(axis=1)).any()
+        assert (i in front) == (not bettered)
+
+
+def test_the_page_shows_what_matters(tmp_path: Path) -> None:
+    s = study(tmp_path / "s.db", 9)
+    s.run(engine="serial")
+    s.page(tmp_path / "s.html")
+    text = (tmp_path / "s.html").read_text(encoding="utf-8")
+    assert "<h2>Sensitivity</h2>" in text
+    assert "<h2>Trade-offs</h2>" in text
+    section = text.partition("<h2>Sensitivity</h2>")[2].partition("</table>")[0]
+    assert "max_speed [rad/s]" in section
+    assert "Failed runs" not in text
 
 
 def test_the_page_is_whole_and_escaped(tmp_path: Path) -> None:

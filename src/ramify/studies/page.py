@@ -17,9 +17,10 @@ from ramify.api.result import Result
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_whole
 from ramify.studies.ledger import Ledger
+from ramify.studies.sensitivity_indices import FEW, first_order_index, rank_correlation
 from ramify.studies.stored import recipe_of, run_again
 from ramify.studies.study_export import StudyTable, table
-from ramify.studies.study_plots import drawn_columns, plot, with_unit
+from ramify.studies.study_plots import drawn_columns, plot, trade_offs, with_unit
 from ramify.view.figures import save_picture
 
 MOST_ROWS: Final = 500
@@ -105,6 +106,7 @@ def page(path: Path, link: RunLink) -> str:
         about, count, failures = ledger.fact("study"), ledger.count(), ledger.errors(100)
         versions, parameters = ledger.fact("versions"), ledger.fact("parameters")
         units, robot = ledger.fact("units", {}), recipe_of(ledger).robot
+        broken = [ledger.row(number).key.hex()[:MARK] for number, _, _ in failures]
         marks = [row.key.hex()[:MARK] for row in islice(ledger.rows(), MOST_ROWS)]
     made_with = ", ".join(f"{name} {version}" for name, version in versions.items())
     file = escape(path.name)
@@ -121,8 +123,18 @@ def page(path: Path, link: RunLink) -> str:
         parts.append(
             f"<h2>Distributions and dependence</h2><img alt='{text}' src='{_picture(plot(path))}'>"
         )
+        parts.append(_sensitivity(found, parameters, columns, done, units))
+        figure = trade_offs(path)
+        text = (
+            "every run as a line over its parameters and numbers; the Pareto front of the first two"
+        )
+        if figure is not None:
+            parts.append(f"<h2>Trade-offs</h2><img alt='{text}' src='{_picture(figure)}'>")
     if failures:
-        rows = [(str(number), escape(status), escape(text)) for number, status, text in failures]
+        rows = [
+            (_linked(number, link(number, mark)), escape(status), escape(text))
+            for (number, status, text), mark in zip(failures, broken, strict=True)
+        ]
         parts.append(
             "<h2>Failed runs</h2>" + _table("Failed runs", ("run", "status", "error"), rows)
         )
@@ -170,6 +182,41 @@ def _summary(found: StudyTable, columns: Sequence[str], done: Any, units: Mappin
     return _table("Summary", head, rows) if rows else ""
 
 
+def _linked(number: int, address: str | None) -> str:
+    return f"<a href='{escape(address)}'>{number}</a>" if address is not None else str(number)
+
+
+def _sensitivity(
+    found: StudyTable,
+    parameters: Sequence[str],
+    columns: Sequence[str],
+    done: Any,
+    units: Mapping[str, str],
+) -> str:
+    """A table: of each number, the first-order index and the rank correlation of each parameter."""
+    varied = [name for name in parameters if np.ptp(found[name][done]) > 0.0]
+    rows: list[list[str]] = []
+    for name in columns:
+        fine = np.isfinite(found[name]) & done
+        if fine.sum() < FEW:
+            continue
+        cells = [escape(with_unit(name, units))]
+        for parameter in varied:
+            x, y = found[parameter][fine], found[name][fine]
+            share, trend = first_order_index(x, y), rank_correlation(x, y)
+            known = np.isfinite(share) and np.isfinite(trend)
+            cells.append(f"{share:.2f} ({trend:+.2f})" if known else "–")
+        rows.append(cells)
+    if not rows or not varied:
+        return ""
+    text = (
+        "<h2>Sensitivity</h2><p>The share of a number's variance that a parameter alone explains "
+        "(first-order index, 0 to 1), and in brackets the rank correlation (−1 to 1). Shares that "
+        "add up to less than 1 leave the rest to combinations of parameters.</p>"
+    )
+    return text + _table("Sensitivity", ("number", *varied), rows)
+
+
 def _runs(
     found: StudyTable,
     columns: Sequence[str],
@@ -179,10 +226,7 @@ def _runs(
 ) -> str:
     def rows() -> Iterable[list[str]]:
         for i, number in enumerate(found["run"][:MOST_ROWS].tolist()):
-            address = link(number, marks[i])
-            label = (
-                f"<a href='{escape(address)}'>{number}</a>" if address is not None else str(number)
-            )
+            label = _linked(number, link(number, marks[i]))
             numbers = [f"{found[name][i]:.6g}" for name in columns]
             yield [label, escape(str(found["status"][i])), *numbers]
 

@@ -37,6 +37,10 @@ def parameter_unit(path: str, robot: Robot) -> str:
         if rest[0].endswith("_deg"):
             unit = unit.replace("rad", "deg")
         return unit + ("/s" if unit and rest[0].startswith("v") else "")
+    if path == "damping":
+        kinds = {joint_unit(name, robot) for name in robot.velocities}
+        both = {"rad": "N m s/rad", "m": "N s/m"}
+        return " or ".join(unit for kind, unit in both.items() if kind in kinds)
     for key in reversed([head, *rest]):
         if key in ("x", "y", "z") or key.isdecimal():
             continue
