@@ -31,6 +31,7 @@ from ramify.sim.run_record import Work
 from ramify.view.controllers import controller_rows
 from ramify.view.curves import charts
 from ramify.view.report import MOST_FRAMES, MOST_ROWS, embedded, quaternions, report_page
+from ramify.view.scene import upright
 
 EVIL = "<script>alert(1)</script>"
 
@@ -595,6 +596,79 @@ def test_print_shows_everything(browser: Any, file: str, tmp_path: Path) -> None
         )  # dark on white, whatever the screen had
         page.evaluate("dispatchEvent(new Event('afterprint'))")
         assert page.locator("#strip img").count() == 0
+
+
+def test_two_runs_in_one_report(browser: Any, tmp_path: Path) -> None:
+    """Differences in a tab and a table; the second run as a ghost that can be switched off."""
+    m = rf.load("two_link")
+    first = rf.simulate(m, 0.5, [0.4, 0.2], dt_out=0.01)
+    second = rf.simulate(m, 0.4, [0.9, 0.2], dt_out=0.02)
+    found = first.compare(second)
+    assert found.t[-1] == pytest.approx(0.4)
+    apart = {d.name: d for d in found.differences if d.what == "q"}
+    largest = apart[m.coordinates[0]]
+    k = int(np.searchsorted(first.t, largest.time))
+    there = np.interp(largest.time, second.t, second.q[:, 0])
+    assert largest.largest == pytest.approx(first.q[k, 0] - there)
+    assert abs(largest.largest) >= largest.rms > 0.0
+    assert m.coordinates[0] in str(found)
+    assert max(abs(d.largest) for d in first.compare(first).differences) == 0.0
+    path = first.report(tmp_path / "both.html", compare=second)
+    ghost = data_of(path.read_text(encoding="utf-8"))["ghost"]
+    place = unpacked(ghost["place"], "<f4").reshape(len(first), -1, 3)
+    assert np.allclose(place[-1], m.kinematics(second.q[-1]).position @ upright(m).T, atol=1e-5)
+    with visit(browser, path.as_uri(), width=900, height=500) as page:
+        ready(page)
+        assert page.locator("h2", has_text="Differences").count() == 1
+        page.locator("#tabs button", has_text="Differences").click()
+        assert page.locator("figure.plot:visible").count() == 3
+        with_ghost = scene_pixels(page)
+        keep(page, "report_compare", full_page=True)
+        page.keyboard.press("g")
+        until(page, "!report.scene.options.ghost")
+        page.wait_for_timeout(100)
+        assert (np.abs(scene_pixels(page) - with_ghost).max(axis=2) > 20).sum() > 200
+    with pytest.raises(rf.RamifyError, match="have different coordinates"):
+        first.compare(rf.simulate(rf.load("planar_3r"), 0.1))
+    with pytest.raises(rf.RamifyError, match="no time in common"):
+        first.compare(changed(second, t=second.t + 9.0))
+
+
+def test_links_remember_time_tab_and_camera(browser: Any, file: str) -> None:
+    with visit(browser, file, width=900, height=500) as page:
+        ready(page)
+        page.evaluate("report.page.seek(0.25)")
+        page.locator("#tabs button", has_text="Paths").click()
+        page.evaluate("report.scene.turn(0.3, 0.1); report.page.seek(0.25)")
+        until(page, "location.hash.includes('t=0.25&tab=Paths&view=')")
+        link = page.evaluate("location.href")
+        camera = page.evaluate("report.scene.camera")
+    with visit(browser, link, width=900, height=500) as page:
+        ready(page)
+        assert time_of(page) == pytest.approx(0.25)
+        assert page.locator("#tabs [aria-selected=true]").inner_text() == "Paths"
+        again = page.evaluate("report.scene.camera")
+        assert again["yaw"] == pytest.approx(camera["yaw"], abs=1e-3)
+        assert again["target"] == pytest.approx(camera["target"], abs=1e-3)
+        page.keyboard.press("s")
+        assert not page.is_visible(".cards")
+        assert page.is_visible("#scene")
+        keep(page, "report_slide")
+
+
+def test_paths_are_those_of_the_points(kuka: Result, kuka_page: str) -> None:
+    data = data_of(kuka_page)
+    arrays = [unpacked(text, "<f4") for text in data["arrays"]]
+    plots = {plot["title"]: plot for plot in data["plots"]}
+    curve = plots["Positions of points, z"]["curves"][0]
+    body, _, at = next(
+        (b.name, name, np.array(place)) for b in kuka.model.bodies for name, place in b.points
+    )
+    R, r = kuka.model.kinematics(kuka.q)
+    k = [b.name for b in kuka.model.bodies].index(body)
+    z = (R[:, k] @ at + r[:, k])[:, 2]
+    assert np.allclose(arrays[curve["y"]], z, atol=1e-6)
+    assert plots["Paths from the side, z"]["x"]["unit"] == "m"
 
 
 def test_scripts_in_names_do_not_run(browser: Any, tmp_path: Path) -> None:

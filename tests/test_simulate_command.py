@@ -178,3 +178,19 @@ def test_sigkill_leaves_the_old_file_or_the_new(tmp_path: Path) -> None:
         assert kept.q[0, 0] in (0.0, 0.5)
         if kept.q[0, 0] == 0.0:
             assert (tmp_path / "run.nc").read_bytes() == old
+
+
+def test_two_runs_are_compared(run: Run) -> None:
+    m = rf.load("two_link")
+    for name, angle in (("a", 0.4), ("b", 0.5)):
+        rf.simulate(m, 0.2, [angle, 0.2]).save(f"{name}.nc")
+    code, out, _ = run("compare", "a.nc", "b.nc", "--report", "both.html", "--json")
+    assert code == 0
+    first = json.loads(out)[0]
+    assert (first["what"], first["name"], first["unit"]) == ("q", m.coordinates[0], "rad")
+    assert first["largest"] == pytest.approx(-0.1, abs=0.05)
+    assert "ghost" in Path("both.html").read_text(encoding="utf-8")
+    assert "a.nc minus b.nc" in run("compare", "a.nc", "b.nc")[1]
+    code, _, err = run("compare", "a.nc", "lost.nc")
+    assert code != 0
+    assert "lost.nc" in err

@@ -17,6 +17,7 @@ from ramify.sim import run_export, store
 from ramify.sim.audit import Audit, audited
 from ramify.sim.drive_table import Drives, drives
 from ramify.sim.run_record import Run
+from ramify.view.comparison import Comparison, compared
 from ramify.view.film import animate
 from ramify.view.notebook import player
 from ramify.view.report import write_report
@@ -109,14 +110,28 @@ class Result(Run):
         """
         return plot(self, what, joints=joints, theme=theme, title=title)
 
-    def report(self, path: str | os.PathLike[str], *, title: str | None = None) -> Path:
+    def report(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        title: str | None = None,
+        compare: Run | None = None,
+    ) -> Path:
         """Write the run as one HTML file that needs nothing else: animation, plots, robot, audit,
         how to repeat it. Its path.
 
-        title: the heading, the name of the scenario or robot by default. Raises RamifyError for a
-        name that is no HTML file's.
+        title: the heading, the name of the scenario or robot by default; compare: a second run of a
+        robot with the same coordinates, shown as a ghost and by its differences. Raises RamifyError
+        for a name that is no HTML file's, and for a second run that cannot be compared.
         """
-        return write_report(self, Path(path), title)
+        return write_report(self, Path(path), title, compare)
+
+    def compare(self, other: Run) -> Comparison:
+        """This run minus another one, of a robot with the same coordinates: the largest difference
+        of each column, when it occurs, and the RMS; a table to print. Raises RamifyError for runs
+        that cannot be compared.
+        """
+        return compared(self, other)
 
     def animate(
         self,

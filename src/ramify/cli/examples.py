@@ -9,6 +9,7 @@ from cyclopts import App
 EXAMPLES: Final = {
     "bench": ("bench ur5.urdf", "bench quadruped --states 1024 --threads 1"),
     "check": ("check kuka_kr5", "check my_robot.yaml --json"),
+    "compare": ("compare run.nc other.nc", "compare run.nc other.nc --report both.html"),
     "convert": ("convert ur5.urdf ur5.yaml", "convert inputs.m robot.yaml --base free"),
     "count": ("count kuka_kr5 stanford_arm", "count --general 12 --plot growth.svg"),
     "demo": ("demo --out out",),

@@ -1,10 +1,12 @@
-"""Looking at robots: robots, info, check, view."""
+"""Looking at robots and runs: robots, info, check, compare, view."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
@@ -125,6 +127,31 @@ def check(robot: RobotName, *, settings: Settings = None, json: AsJson = False) 
     else:
         print_line(f"{m.name}: nothing to complain about")
     return int(any(f.level == "error" for f in findings))
+
+
+@app.command
+def compare(
+    first: Annotated[Path, Parameter(help="File of a run (.nc).")],
+    second: Annotated[Path, Parameter(help="File of another run of the same robot (.nc).")],
+    *,
+    report: Annotated[
+        Path | None, Parameter(help="Report of the first run with the second as a ghost: .html.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Compare two runs: the largest difference of each coordinate, velocity and force."""
+    run, other = rf.Result.open(first), rf.Result.open(second)
+    found = run.compare(other)
+    if report is not None:
+        run.report(report, compare=other)
+    if json:
+        print_json([asdict(row) for row in found.differences])
+        return
+    rows = [(d.what, d.name, d.largest, d.unit, d.time, d.rms) for d in found.differences]
+    columns = ("", "column", "largest difference", "unit", "at, s", "RMS")
+    print_table(f"{first.name} minus {second.name}", columns, rows)
+    if report is not None:
+        print_line(f"report: {report}")
 
 
 @app.command

@@ -6,13 +6,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.messages import pretty
+from ramify.kernels.queries import kinematics
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
+from ramify.view.scene import Point
+
+MOST_PATHS: Final = 8
+"""Points whose paths are plotted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,3 +240,29 @@ def _limits(result: Run) -> list[Chart]:
                 found.setdefault(result.units["q"][i], []).append(curve)
     title = "Distance to the nearer joint limit"
     return [Chart(title, pretty(u), ("Limits",), tuple(curves)) for u, curves in found.items()]
+
+
+def paths(result: Run, points: Sequence[Point], up: Array) -> list[Chart]:
+    """Where points of bodies are over time, z up, and their paths seen from the side; the first
+    ones, and none where there are no points.
+    """
+    R, r = kinematics(result.model, result.q)
+    places = [
+        (point.name, (R[:, point.body] @ np.array(point.at) + r[:, point.body]) @ up.T)
+        for point in points[:MOST_PATHS]
+    ]
+    if not places:
+        return []
+    found = [
+        Chart(
+            f"Positions of points, {axis}",
+            "m",
+            ("Paths",),
+            tuple(Curve(name, at[:, k]) for name, at in places),
+        )
+        for k, axis in enumerate("xyz")
+    ]
+    level = int(np.argmax([max(np.ptp(at[:, k]) for _, at in places) for k in (0, 1)]))
+    side = tuple(Curve(name, at[:, 2], x=at[:, level]) for name, at in places)
+    axis = ("xy"[level], "m")
+    return [*found, Chart("Paths from the side, z", "m", ("Paths",), side, across=axis)]

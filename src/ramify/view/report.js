@@ -10,6 +10,7 @@
   data.frames.t = Array.from(numbers(data.frames.t, Float64Array));
   data.frames.place = floats(data.frames.place);
   data.frames.turn = Float32Array.from(numbers(data.frames.turn, Int16Array), (x) => x / 32767);
+  if (data.ghost) data.ghost = { place: floats(data.ghost.place), turn: Float32Array.from(numbers(data.ghost.turn, Int16Array), (x) => x / 32767) };
   if (data.forces) for (const key of ["force", "place"]) data.forces[key] = floats(data.forces[key]);
   const arrays = data.arrays.map(floats);
   for (const plot of data.plots) for (const curve of plot.curves)
@@ -54,7 +55,45 @@
       scene.draw();
     }
     for (const plot of plots) plot.cursor();
+    if (!page.playing) remember();
   }
+
+  // ---- the link: time, tab and camera, so that who opens it sees what you see ----
+
+  let later = 0, group = "";
+  function remember() {
+    clearTimeout(later);
+    later = setTimeout(() => {
+      const words = [`t=${+page.now.time.toFixed(4)}`, `tab=${encodeURIComponent(group)}`];
+      if (scene) {
+        const { yaw, pitch, far, target } = scene.camera;
+        words.push(`view=${[yaw, pitch, far, ...target].map((x) => +x.toFixed(4)).join(",")}`);
+      }
+      if (document.body.classList.contains("slides")) words.push("slides");
+      if (window === window.top) history.replaceState(null, "", `#${words.join("&")}`);  // a frame has no link
+    }, 300);
+  }
+
+  function recall() {
+    const words = new Map(location.hash.slice(1).split("&").map((word) => word.split("=")));
+    const tab = decodeURIComponent(words.get("tab") || "");
+    if (groups.includes(tab)) choose(tab);
+    const view = (words.get("view") || "").split(",").map(Number);
+    if (scene && view.length === 6 && view.every(Number.isFinite)) {
+      const [yaw, pitch, far, ...target] = view;
+      Object.assign(scene.camera, { yaw, pitch, far, target });
+    }
+    if (words.has("slides")) slides(true);
+    const time = Number(words.get("t"));
+    if (words.has("t") && Number.isFinite(time)) {
+      const camera = scene && { ...scene.camera };
+      page.seek(time);
+      if (scene) { scene.setTime(page.now.time); Object.assign(scene.camera, camera); }
+    }
+    if (words.has("play") && !reduced.matches) play(true);
+  }
+
+  const slides = (on) => { document.body.classList.toggle("slides", on); resize(); };
 
   let before = 0;
   function play(on) {
@@ -110,7 +149,8 @@
   // ---- plots ----
 
   const groups = [...new Set(data.plots.flatMap((plot) => plot.groups))];
-  function choose(group) {
+  function choose(name) {
+    group = name;
     for (const tab of $("tabs").children) {
       tab.setAttribute("aria-selected", String(tab.textContent === group));
       tab.tabIndex = tab.textContent === group ? 0 : -1;
@@ -196,6 +236,8 @@
     for (const [id, key] of [["follow", "follow"], ["frames", "frames"], ["modules", "modules"]]) option(id, key);
     $("forces").parentElement.hidden = !data.forces;
     if (data.forces) option("forces", "forces");
+    $("ghost").parentElement.hidden = !data.ghost;
+    if (data.ghost) option("ghost", "ghost");
     data.points.forEach((point, k) => $("trail").append(new Option(point.name, String(k))));
     $("trail").addEventListener("change", () => { scene.options.trail = Number($("trail").value); redraw(); });
     for (const button of document.querySelectorAll("[data-view]")) button.addEventListener("click", () => {
@@ -233,6 +275,7 @@
     "+": () => faster(1), "-": () => faster(-1),
     f: () => click("follow"), j: () => click("frames"), c: () => click("forces"), m: () => click("modules"),
     r: () => { if (scene) scene.reset(); redraw(); }, d: () => $("theme").click(), "?": showKeys,
+    s: () => slides(!document.body.classList.contains("slides")), g: () => click("ghost"),
   };
 
   function showKeys() {
@@ -320,6 +363,6 @@
   theme();
   resize();
   show();
-  if (location.hash === "#play" && !reduced.matches) play(true);
+  recall();
   window.report = { page, scene, plots, play };
 })();

@@ -25,12 +25,14 @@ from ramify.documents.writing import write_whole
 from ramify.loops.mobility import freedom_text
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
-from ramify.view.curves import Chart, charts
+from ramify.view.comparison import Comparison, compared
+from ramify.view.curves import Chart, charts, paths
 from ramify.view.folders import must_have_folder
 from ramify.view.geometry import Triangles, arrow
-from ramify.view.html_tables import cards
+from ramify.view.html_tables import card, cards
 from ramify.view.scene import (
     LONGEST,
+    Point,
     Scene,
     arrow_scale,
     camera,
@@ -56,7 +58,9 @@ INLINE_ROWS: Final = 400
 SCRIPTS: Final = ("scene.js", "plot.js", "report.js")
 
 
-def write_report(result: Run, path: str | Path, title: str | None = None) -> Path:
+def write_report(
+    result: Run, path: str | Path, title: str | None = None, compare: Run | None = None
+) -> Path:
     """See Result.report."""
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
@@ -64,14 +68,17 @@ def write_report(result: Run, path: str | Path, title: str | None = None) -> Pat
     if title is not None and not isinstance(title, str):
         raise RamifyError(f"title {title!r} is not a text")
     must_have_folder(path)
-    write_whole(path, report_page(result, title))
+    write_whole(path, report_page(result, title, compare))
     return path
 
 
-def report_page(result: Run, title: str | None = None, inline: bool = False) -> str:
-    """The page as a text; ``inline``: only the player and the plots, small, for a frame in another
-    page.
+def report_page(
+    result: Run, title: str | None = None, compare: Run | None = None, inline: bool = False
+) -> str:
+    """The page as a text. compare: another run, shown as a ghost and by its differences; inline:
+    only the player and the plots, small, for a frame in another page.
     """
+    beside = None if compare is None else compared(result, compare)
     name = title if title is not None else _name(result)
     scene = make_scene(result.model)
     script = "\n".join(_text(file) for file in SCRIPTS)
@@ -83,8 +90,8 @@ def report_page(result: Run, title: str | None = None, inline: bool = False) -> 
         subtitle=escape(_subtitle(result)),
         badges="" if inline else _badges(result),
         style=_text("report.css") + (_text("inline.css") if inline else ""),
-        cards="" if inline else "\n".join(cards(result, scene, _thinning(result))),
-        data=embedded(report_data(result, scene, inline)),
+        cards="" if inline else "\n".join(_all_cards(result, scene, beside)),
+        data=embedded(report_data(result, scene, beside, inline)),
         digest=f"sha256-{digest}",
         script=script,
     )
@@ -102,7 +109,22 @@ def embedded(data: Any) -> str:
     )
 
 
-def report_data(result: Run, scene: Scene, inline: bool = False) -> dict[str, Any]:
+def _all_cards(result: Run, scene: Scene, beside: Comparison | None) -> list[str]:
+    found = cards(result, scene, _thinning(result))
+    if beside is None:
+        return found
+    other = beside.second
+    words = (
+        f"The ghost is the second run, {_name(other)}, {other.t[0]:.6g} … {other.t[-1]:.6g} s. "
+        "Differences are first minus second, over the time that both cover."
+    )
+    content = f'<p class="soft">{escape(words)}</p>{beside._repr_html_()}'
+    return [card("Differences", content, wide=True), *found]
+
+
+def report_data(
+    result: Run, scene: Scene, beside: Comparison | None = None, inline: bool = False
+) -> dict[str, Any]:
     """What the page's script draws: arrays as base 64, poses at no more than MOST_FRAMES times, z
     up.
     """
@@ -110,10 +132,17 @@ def report_data(result: Run, scene: Scene, inline: bool = False) -> dict[str, An
     rows = _picked(len(result), INLINE_ROWS if inline else MOST_ROWS)
     shots = _picked(len(result), min(most, _most_frames(result)))
     arrays: dict[str, int] = {}
-    plots = [_chart(chart, rows, arrays) for chart in [*charts(result), *drive_charts(result)]]
+    every = [*charts(result), *drive_charts(result)]
+    every += [] if inline else paths(result, _tips(scene), scene.up)
+    every += [] if beside is None else beside.charts()
+    plots = [_chart(chart, rows, arrays) for chart in every]
     R, r = scene.poses(result.q[shots])
     forces = contact_arrows(result, scene.up)
     low, high = scene.corners(R, r)
+    ghost = None if beside is None else scene.poses(beside.ghost(result.t[shots]))
+    if ghost is not None:  # both robots are in the picture
+        lows, highs = scene.corners(*ghost)
+        low, high = np.minimum(low, lows), np.maximum(high, highs)
     scene, ground = grounded(scene, result, low, high)
     world = np.eye(4)
     world[:3, :3] = scene.up
@@ -122,9 +151,9 @@ def report_data(result: Run, scene: Scene, inline: bool = False) -> dict[str, An
         "frames": {
             "t": packed(result.t[shots], "<f8"),
             "bodies": len(result.model.bodies),
-            "place": packed(r, "<f4"),
-            "turn": packed(np.round(32767.0 * quaternions(R)), "<i2"),
+            **_packed_poses(R, r),
         },
+        "ghost": None if ghost is None else _packed_poses(*ghost),
         "parts": [
             {
                 "body": part.body,
@@ -152,6 +181,19 @@ def report_data(result: Run, scene: Scene, inline: bool = False) -> dict[str, An
         },
         "plots": plots,
         "arrays": list(arrays),
+    }
+
+
+def _tips(scene: Scene) -> list[Point]:
+    """The points of bodies whose paths matter: the named ones, and the ends of chains."""
+    bodies = {body.name for body in scene.model.bodies}
+    return [point for point in scene.points if point.name not in bodies]
+
+
+def _packed_poses(R: Array, r: Array) -> dict[str, str]:
+    return {
+        "place": packed(r, "<f4"),
+        "turn": packed(np.round(32767.0 * quaternions(R)), "<i2"),
     }
 
 

@@ -50,7 +50,7 @@ const SHADERS = {
     void main() { vec4 w = body * vec4(p, 1.0); world = w.xyz; normal = mat3(body) * n; gl_Position = camera * w; }`,
   `#version 300 es
     precision highp float;
-    in vec3 world, normal; uniform vec3 colour, eye, light; uniform float bright; out vec4 shown;
+    in vec3 world, normal; uniform vec3 colour, eye, light; uniform float bright, alpha; out vec4 shown;
     void main() {
       vec3 n = normalize(normal), v = normalize(eye - world);
       if (dot(n, v) < 0.0) n = -n;
@@ -58,7 +58,7 @@ const SHADERS = {
       float edge = pow(1.0 - max(dot(n, v), 0.0), 3.0);
       float gloss = pow(max(dot(n, normalize(light + v)), 0.0), 42.0);
       vec3 c = colour * (mix(0.52, 0.74, sky) + 0.36 * sun) * bright + vec3(0.16 * gloss + 0.10 * edge);
-      shown = vec4(c, 1.0);
+      shown = vec4(c, alpha);
     }`],
   shadow: [`#version 300 es
     layout(location=0) in vec3 p; uniform mat4 camera, body; uniform vec3 light; uniform float floorZ; out float above;
@@ -111,8 +111,8 @@ class Scene {
     this.arrow = this.mesh(data.arrow);
     this.square = this.buffer(new Float32Array([-1, -1, 1, -1, -1, 1, 1, 1]), 2);
     this.lines = { vao: gl.createVertexArray(), buffer: gl.createBuffer() };
-    this.options = { follow: data.floats, frames: false, forces: true, modules: true, trail: -1 };
-    this.paint = { paper: [1, 1, 1], plate: [0.97, 0.97, 0.97], ink: [0.5, 0.5, 0.5], plain: hexColour("#8fa3b8"), bright: 1, dark: 0.16 };
+    this.options = { follow: data.floats, frames: false, forces: true, modules: true, ghost: true, trail: -1 };
+    this.paint = { paper: [1, 1, 1], plate: [0.97, 0.97, 0.97], ink: [0.5, 0.5, 0.5], plain: hexColour("#8fa3b8"), ghost: hexColour("#6b7785"), bright: 1, dark: 0.16 };
     this.poses = [];
     this.reset();
   }
@@ -183,8 +183,8 @@ class Scene {
     return [low, (t - times[low]) / (times[high] - times[low])];
   }
 
-  bodyPose(b, k, share) {
-    const { turn, place, bodies } = this.data.frames;
+  bodyPose(b, k, share, of = this.data.frames) {
+    const { turn, place } = of, { bodies } = this.data.frames;
     const i = k * bodies + b, j = Math.min(k + 1, turn.length / 4 / bodies - 1) * bodies + b;
     const q = [0, 0, 0, 0], r = [0, 0, 0];
     for (let n = 0; n < 4; n++) q[n] = (1 - share) * turn[4 * i + n] + share * turn[4 * j + n];
@@ -197,6 +197,7 @@ class Scene {
     const [k, share] = this.between(t);
     this.now = [k, share, t];
     this.poses = Array.from({ length: this.data.frames.bodies }, (_, b) => this.bodyPose(b, k, share));
+    if (this.data.ghost) this.ghosts = this.poses.map((_, b) => this.bodyPose(b, k, share, this.data.ghost));
     if (this.options.follow && this.poses.length) {
       const root = [this.poses[0][12], this.poses[0][13], this.data.view.level ? 0 : this.poses[0][14]];
       if (this.followed) this.camera.target = V3.add(this.camera.target, V3.sub(root, this.followed));
@@ -248,10 +249,10 @@ class Scene {
     return at;
   }
 
-  eachPart(at, set, chosen = () => true) {
+  eachPart(at, set, chosen = () => true, poses = this.poses) {
     const gl = this.gl;
     for (const part of this.parts.filter(chosen)) {
-      const pose = part.body < 0 ? this.data.world : this.poses[part.body];
+      const pose = part.body < 0 ? this.data.world : poses[part.body];
       gl.uniformMatrix4fv(at.body, false, M4.multiply(pose, part.unpack));
       if (set) set(part);
       gl.bindVertexArray(part.vao);
@@ -281,15 +282,21 @@ class Scene {
   }
 
   drawBodies(eye) {
-    const gl = this.gl, at = this.use("solid", { eye, light: LIGHT, bright: this.paint.bright });
+    const gl = this.gl, at = this.use("solid", { eye, light: LIGHT, bright: this.paint.bright, alpha: 1 });
     this.eachPart(at, (part) => {
       gl.uniform3fv(at.colour, part.kind === "link" && !this.options.modules ? this.paint.plain : part.rgb);
     });
+    if (!this.ghosts || !this.options.ghost) return;
+    gl.enable(gl.BLEND);
+    gl.blendFunc(gl.SRC_ALPHA, gl.ONE_MINUS_SRC_ALPHA);
+    this.use("solid", { alpha: 0.38, colour: this.paint.ghost });
+    this.eachPart(at, null, (part) => part.body >= 0, this.ghosts);
+    gl.disable(gl.BLEND);
   }
 
   drawForces(eye) {
     const gl = this.gl, { force, place, count, scale, longest } = this.data.forces, [k, share] = this.now;
-    const at = this.use("solid", { eye, light: LIGHT, bright: this.paint.bright, colour: hexColour("#e0483e") });
+    const at = this.use("solid", { eye, light: LIGHT, bright: this.paint.bright, alpha: 1, colour: hexColour("#e0483e") });
     const next = Math.min(k + 1, this.data.frames.t.length - 1);
     const mixed = (values, n) => [0, 1, 2].map((i) => (1 - share) * values[3 * (k * count + n) + i] + share * values[3 * (next * count + n) + i]);
     gl.bindVertexArray(this.arrow.vao);
