@@ -488,7 +488,7 @@ def test_plots_follow_the_cursor(browser: Any, file: str) -> None:
         seen = []
         for time in (0.0, 0.5, 1.0):
             page.evaluate("(t) => report.page.seek(t)", time)
-            page.wait_for_timeout(150)
+            until(page, f"document.getElementById('clock').textContent == '{time:.2f} s'")
             seen.append(page.evaluate(marked, 0))
         assert seen[0] < 0.15
         assert 0.4 < seen[1] < 0.7
