@@ -1,9 +1,9 @@
 # Needs Python 3.11 or newer and make; everything else goes into .venv.
 #   make demo    a page of results in out/index.html
-#   make test    linters, types, spelling and the whole test suite
+#   make test    linters, types, spelling, style and the whole test suite
 #   make test-jax, make test-torch   the functions for JAX and PyTorch, each in an environment of its own
 #   make docs    the documentation in out/docs/index.html
-#   make lint    only the linters, types and spelling
+#   make lint    only the linters, types, spelling and style of English
 #   make bench   ramify against its peers, on this machine
 #   make lowest  the tests of the dependencies, with the lowest versions that pyproject.toml declares
 #   make accuracy  digits on real robots beside Pinocchio's, against extended precision
@@ -15,7 +15,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
-CODE := src tests examples benchmarks docs/conf.py docs/gallery.py
+CODE := src tests examples benchmarks docs/conf.py docs/gallery.py docs/prose.py docs/moving_picture.py
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-jax test-torch docs lint bench lowest accuracy fuzz format clean browser
@@ -43,6 +43,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check $(CODE)
 	$(BIN)/mypy
 	$(BIN)/codespell src tests examples benchmarks docs *.md
+	$(BIN)/python docs/prose.py
 
 test: lint browser
 	$(BIN)/python -m pytest

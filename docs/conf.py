@@ -46,8 +46,8 @@ add_module_names = False
 python_maximum_signature_line_length = 100
 
 html_theme = "furo"
-html_title = "ramify"
-html_static_path = ["_static"]
+html_title = f"ramify {version}"
+html_static_path = ["_static", "pictures", "_gallery"]
 html_css_files = ["ramify.css"]
 html_show_sphinx = False
 html_copy_source = False

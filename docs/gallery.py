@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -58,22 +59,21 @@ def _steps(robot: rf.Model) -> list[Step]:
 
 
 def write(folder: Path, robots: Sequence[str]) -> None:
-    """``<robot>.gif`` for each, and ``robots.md``, the part of the page that shows them."""
+    """``<robot>.gif`` for each, and ``robots.md``, the grid that shows them."""
     folder.mkdir(exist_ok=True)
-    lines = []
+    cells = []
     for name in robots:
         robot = rf.load(name)
         picture = folder / f"{name}.gif"
         if not picture.exists():
             swing(robot).animate(picture, size=(320, 240), fps=FRAMES / SECONDS, progress=False)
-        about = str(robot.metadata.get("description", ""))
-        size = f"{robot.nv} degrees of freedom, {robot.mass:.4g} kg"
-        lines += [
-            f"## {name}",
-            "",
-            f"![{name}](_gallery/{name}.gif)",
-            "",
-            f"{about.rstrip('.')}. {size}.",
-            "",
-        ]
-    (folder / "robots.md").write_text("\n".join(lines), encoding="utf-8")
+        about = escape(str(robot.metadata.get("description", "")).rstrip("."))
+        free = robot.degrees_of_freedom
+        size = f"{free} degree{'s' if free > 1 else ''} of freedom, {robot.mass:.4g} kg"
+        cells.append(
+            f'<figure><img src="_static/{name}.gif" alt="{name} in motion" loading="lazy" '
+            f'width="320" height="240"><figcaption><code>{name}</code> {about}. {size}.'
+            "</figcaption></figure>"
+        )
+    page = ["```{raw} html", '<div class="gallery">', *cells, "</div>", "```", ""]
+    (folder / "robots.md").write_text("\n".join(page), encoding="utf-8")

@@ -78,6 +78,6 @@ def test_formats_that_are_only_read_say_what_is_written(tmp_path: Path) -> None:
 
 
 def test_docs_name_every_format() -> None:
-    page = (Path(__file__).parents[1] / "docs" / "converters.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[1] / "docs" / "file-formats.md").read_text(encoding="utf-8")
     missing = [suffix for suffix in FORMATS if f"`{suffix}`" not in page]
     assert not missing

@@ -150,10 +150,17 @@ class Builder(_Guessing):
         gravity_compensation: float = 0.0,
         **machine: object,
     ) -> Self:
-        """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset in the parent's
+        """Add a link on a joint placed ``at`` a Frame, 4 x 4 matrix or offset (m) in the parent's
         frame. Returns the builder.
 
-        gravity_compensation: the share of the link's weight that is carried.
+        name of the link, joint_name of its joint (the link's by default); parent None: the base.
+        joint: a type such as "revolute", "prismatic", "ball", "free", with its axis (3), sequence
+        of Euler angles or pitch (m/rad). outlet: the link's frame in the moved joint's. mass in
+        kg; com (3) in m; inertia about it, three moments or 3 x 3, in kg m^2. limits: (lower,
+        upper) per coordinate, rad or m. actuated: whether controllers drive it. shapes to draw;
+        points of contact {name: (3,)} in m. gravity_compensation: the share of the link's weight
+        that is carried.
+
         machine: what the joint has besides, by the keys of robot files: armature, rotor, damping,
         spring, friction, stop, effort, velocity; a list has one entry per coordinate.
         """
@@ -185,8 +192,8 @@ class Builder(_Guessing):
         second: tuple[str | None, Any] = (None, (0.0, 0.0, 0.0)),
         **options: Any,
     ) -> Self:
-        """Close a loop by a joint between two frames, each (link, Frame or matrix or offset), the
-        link None for the base.
+        """Close a loop of that name by a joint between two frames, first and second, each (link,
+        Frame or matrix or offset in m), the link None for the base.
 
         options are those of ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints,
         ratio, offset of a gear.
@@ -230,8 +237,8 @@ class Mechanism(_Guessing):
         shapes: Sequence[Shape] = (),
         points: Mapping[str, Sequence[float]] | None = None,
     ) -> Self:
-        """Add a body: mass in kg, com in m, inertia about it in kg m^2 (three moments or 3 x 3).
-        Returns the mechanism.
+        """Add a body of that name: mass in kg, com in m, inertia about it in kg m^2 (three moments
+        or 3 x 3), shapes to draw, points of contact {name: (3,)} in m. Returns the mechanism.
         """
         with understood(f"body {name!r}"):
             fixed = Joint(name, "fixed")
@@ -241,8 +248,8 @@ class Mechanism(_Guessing):
     def joint(
         self, name: str, first: Any, second: Any, kind: str = "revolute", **options: Any
     ) -> Self:
-        """Add a joint between two ends: a body's name (None: the base), or (body, frame or offset
-        in m). Returns the mechanism.
+        """Add a joint between two ends, first and second: a body's name (None: the base), or (body,
+        frame or offset in m). kind: its type, as in ``Builder.link``. Returns the mechanism.
 
         options are those of ``WholeJoint``: axis, sequence, pitch, limits, actuated (by default
         True), planar; and those of the machine: armature, rotor, damping, spring, friction, stop,

@@ -215,7 +215,8 @@ class Model(Robot):
         self, q: ArrayLike, v: ArrayLike, command: ArrayLike, activation: Maybe = None
     ) -> ActuatorForces:
         """ActuatorForces(tau, force, activation_rate): joint forces (..., nv) of the actuators
-        under commands (..., na), the force of each (..., na), and the rates of their activations.
+        under the command (..., na), the force of each (..., na), and the rates of their
+        activations.
         activation (..., states): of the actuators that have one, zero by default.
         """
         return actuator_forces(self, q, v, command, activation)
@@ -255,13 +256,13 @@ class Model(Robot):
         return self._mass_matrix_inverse.call(q)
 
     def udu(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
-        """Factors with I = U D U' (eqs. 5.30-5.37), per joint coordinate or per module."""
+        """Factors with I = U D U' (eqs. 5.30-5.37); level: per joint coordinate or per module."""
         if level == "joint":
             return self._udu.call(q)
         return queries.udu(self, q, level)
 
     def udu_inverse(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
-        """(U^-1, D^-1) of the same factors (eqs. 5.39-5.46)."""
+        """(U^-1, D^-1) of the same factors (eqs. 5.39-5.46); level as in ``udu``."""
         if level == "joint":
             return self._udu_inverse.call(q)
         return queries.udu_inverse(self, q, level)
@@ -304,15 +305,16 @@ class Model(Robot):
         """A consistent State(q, v, a): the loops closed with these values, rates and accelerations
         of some coordinates, by name.
 
-        Values may be rows (T,): a path, followed from row to row. guess: q (nq), or some
-        coordinates by name; the model's own by default. Raises LoopError with the gap that remains
+        independent: values, rad or m; rates and accelerations in these per s and s^2. Values may be
+        rows (T,): a path, followed from row to row. guess: q (nq), or some coordinates by name; the
+        model's own by default. Raises LoopError with the gap that remains
         where the loops cannot be closed, and at dead centres.
         """
         return assemble(self, independent, rates, guess, accelerations)
 
     def loop_forces(self, q: ArrayLike, multipliers: ArrayLike) -> Array:
         """(..., loops, 6): the wrench [moment; force] of each loop's joint on its second link, at
-        that end, world-aligned.
+        that end, world-aligned, N m and N; from the multipliers (..., nc) that dynamics gives.
         """
         return closed.loop_forces(self._closed(), q, multipliers)
 
@@ -491,8 +493,8 @@ class Model(Robot):
     def derivative_along(
         self, name: str, inputs: Sequence[ArrayLike], directions: Sequence[ArrayLike]
     ) -> tuple[Array, ...]:
-        """The rate of every result of an algorithm along a direction in each input; in q that of a
-        velocity (..., nv).
+        """The rate of every result of an algorithm (a name as in ``kernel``) along directions, one
+        for each of its inputs; in q that of a velocity (..., nv).
 
         With ``"inverse_dynamics_derivatives"`` these are second derivatives times a direction.
         """
@@ -527,8 +529,8 @@ class Model(Robot):
         return explain(self, q, v)
 
     def named(self, values: ArrayLike, title: str = "") -> NamedArray:
-        """An array (nv,), (nq,), (nv, nv) or (6, nv) with the names of the coordinates, to print or
-        to show in a notebook.
+        """Values (nv,), (nq,), (nv, nv) or (6, nv) with the names of the coordinates and a title,
+        to print or to show in a notebook.
         """
         return named(self, values, title)
 
@@ -623,8 +625,8 @@ class Model(Robot):
         """Operations of an algorithm: after folding and sharing for this robot, or as its text has
         it, on a general robot like it.
 
-        As written, ``mul`` holds × and ÷, and ``name`` may also be a formulation's
-        (``denoc_inverse``, ``ridim`` ...).
+        how: "compiled" or "written". As written, ``mul`` holds × and ÷, and ``name`` may also be a
+        formulation's (``denoc_inverse``, ``ridim`` ...).
         """
 
         from ramify.formulations.counting.written import op_count  # many modules, rarely needed

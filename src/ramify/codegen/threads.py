@@ -42,7 +42,7 @@ def whole(value: object, where: str) -> int:
 
 
 def threads(count: int | None = None) -> int:
-    """Set (or, without an argument, ask for) the number of threads that batches use. RAMIFY_THREADS
+    """Set the count of threads that batches use, or ask for it without an argument. RAMIFY_THREADS
     sets the default; else all cores.
     """
     global _chosen

@@ -362,7 +362,7 @@ def from_dh(
     default all revolute. convention: "modified" (the book: frame k on link k at joint k) or
     "classical", also called "standard" (frame k on link k at joint k + 1). mass (n) in kg; com (n,
     3) in m and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
-    Without the three, the arm has kinematics only.
+    Without the three, the arm has kinematics only. gravity (3) in m/s^2.
 
     machine: per link what its joint has besides, by the keys of robot files, such as
     {"rotor": {"inertia": 2e-4, "gear": 100}, "damping": 0.1}.

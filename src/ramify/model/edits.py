@@ -136,8 +136,8 @@ def with_loop(
     guess: Mapping[str, float] | None = None,
     **options: Any,
 ) -> R:
-    """The model with one more loop, closed by a joint between two frames, each (link, Frame or
-    matrix or offset); None: the base.
+    """The model with one more loop, closed by a joint between two frames, first and second, each
+    (link, Frame or matrix or offset in m); None: the base.
 
     guess: coordinates near which it is closed, by name. options are those of
     ``ramify.model.loop.Loop``: axis, sequence, planar, length; joints, ratio and offset of a gear.

@@ -119,7 +119,7 @@ def rollout(
     efforts: bool = True,
     parameters: Mapping[str, ArrayLike] | None = None,
 ) -> Rollout:
-    """Advance a batch of states by fixed steps.
+    """Advance a batch of states by fixed steps of dt (s), from the time t0 (s).
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per
     state and step (..., steps, nv), held during a step; control: a controller of rf.control, or a

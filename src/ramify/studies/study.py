@@ -157,7 +157,7 @@ class Study:
             return ledger.count()
 
     def errors(self, most: int = 20) -> list[tuple[int, str, str]]:
-        """(number, status, error) of runs that failed or were killed."""
+        """(number, status, error) of the first runs that failed or were killed, so many at most."""
         with Ledger(self.ledger) as ledger:
             return ledger.errors(most)
 
@@ -225,8 +225,8 @@ class Study:
         export(self.ledger, Path(path))
 
     def plot(self, columns: Sequence[str] | None = None) -> Figure:
-        """A Matplotlib figure: the distribution of each number kept, and its dependence on each
-        parameter.
+        """A Matplotlib figure: the distribution of each number kept (or of some, by the names of
+        their columns), and its dependence on each parameter.
         """
         return plot(self.ledger, columns)
 
