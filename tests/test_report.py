@@ -702,27 +702,6 @@ def test_big_run_opens(browser: Any, tmp_path: Path) -> None:
         assert time_of(page) == pytest.approx(30.0)
 
 
-def test_the_demonstration(browser: Any, tmp_path: Path) -> None:
-    from ramify.cli.demo_page import RUNS, write_demo
-
-    told: list[str] = []
-    index = write_demo(tmp_path / "out", progress=told.append)
-    assert len(told) == len(RUNS) + 1
-    for scheme in ("light", "dark"):
-        with visit(browser, index.as_uri(), scheme=scheme) as page:
-            assert page.locator("a.run").count() == len(RUNS)
-            assert page.evaluate(
-                "[...document.querySelectorAll('.run img')].every((image) => image.complete && "
-                "image.naturalWidth == 480)"
-            )
-            keep(page, f"demo-{scheme}", full_page=True)
-    with visit(browser, index.as_uri()) as page:
-        page.locator("a.run").nth(0).click()
-        ready(page)
-        until(page, "report.page.now.time > 0.02")  # it starts to play
-        assert len(np.unique(scene_pixels(page).reshape(-1, 3), axis=0)) > 200
-
-
 def test_a_robot_at_rest_opens(browser: Any, tmp_path: Path) -> None:
     from ramify.view.film import still
 

@@ -1,153 +1,252 @@
-"""The demonstration: a page that needs nothing but itself, and the reports of the runs it shows."""
+"""The demonstration: one page with five runs, what each computed, how fast, and the program that
+did it. The page needs nothing but itself and the reports beside it.
+"""
 
 from __future__ import annotations
 
 import io
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from html import escape
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 import ramify as rf
-from ramify.api.model import Model
+from ramify.cli.herd_picture import herd_frames
 from ramify.documents.writing import write_whole
+from ramify.kernels.timing import arithmetic_rate, measure
 from ramify.loops.mobility import freedom_text
-from ramify.motion import cycloid, example_ends
-from ramify.view.plots import torques_svg
 
 if TYPE_CHECKING:
     from ramify.api.result import Result
-    from ramify.scenario_files.scenario import Scenario
 
-EXAMPLE = """\
-import ramify as rf
+WIDTH, HEIGHT = 480, 300
+_Frames = Callable[[str], Iterable[Any]]
 
+
+@dataclass(frozen=True)
+class Panel:
+    """A run of the page: ``code`` is what the page shows and what is executed. It leaves a run in
+    ``r``: a Result, or the Rollout of a herd.
+    """
+
+    name: str
+    title: str
+    story: str
+    code: str
+
+
+PANELS: Final = (
+    Panel(
+        "arm",
+        "An arm follows a motion",
+        "All six joints of a KUKA KR5 turn by 60 degrees in a second. Computed torque drives them: "
+        "inverse dynamics of the arm, plus feedback.",
+        """\
 m = rf.load("kuka_kr5")
-q, v = m.random(seed=0)
-tau = m.inverse_dynamics(q, v, 0 * v)
-a = m.forward_dynamics(q, v, tau)  # zero again"""
-
-
-RUNS: Final = (
-    ("planar_biped_walk", "biped_controlled"),
-    ("kuka_motion",),
-    ("hexapod_tripod", "gripper_free_fall"),
-    ("robotic_leg_turn", "stanford_motion"),
+motion = rf.motion.Cycloid(np.zeros(6), np.full(6, np.pi / 3), duration=1.0)
+law = rf.control.ComputedTorque(motion, kp=100, kd=20)
+r = rf.simulate(m, 1.0, control=law)""",
+    ),
+    Panel(
+        "gripper",
+        "A gripper with drives and stops",
+        "Geared motors with friction close two fingers until the joints hit their stops. The "
+        "drives push on with all they have, 0.6 N m, and the stops hold.",
+        """\
+b = rf.Builder("gripper")
+drive = dict(rotor={"inertia": 2e-7, "gear": 80}, friction={"coulomb": 0.02}, effort=0.6)
+rod = dict(mass=0.08, com=(0, 0, 0.03), inertia=(3e-5, 3e-5, 2e-6), axis=(0, 1, 0))
+b.link("palm", mass=0.4, com=(0, 0, 0.02), inertia=(4e-4, 4e-4, 4e-4), **drive)
+for side, x, limits in (("left", -0.05, (-0.3, 0.28)), ("right", 0.05, (-0.28, 0.3))):
+    b.link(side, "palm", at=(x, 0, 0.04), limits=[limits], **rod, **drive)
+    b.link(f"{side}_tip", side, at=(0, 0, 0.06), limits=[limits], **rod, **drive)
+close = rf.motion.Quintic(np.zeros(5), [0.8, 0.5, 0.5, -0.5, -0.5], duration=0.4)
+r = rf.simulate(b.model(), 0.6, control=rf.control.PD(close, kp=8, kd=0.3))""",
+    ),
+    Panel(
+        "leg",
+        "A leg with closed loops",
+        "A motor turns the crank; seven bars in three closed loops turn that into a step. The "
+        "loops stay closed to the last digits.",
+        """\
+r = rf.scenario("robotic_leg_turn").run()""",
+    ),
+    Panel(
+        "quadruped",
+        "A quadruped trots",
+        "Diagonal legs move together. Motors at the joints follow the gait; the ground pushes only "
+        "where feet touch it, and nothing holds the trunk.",
+        """\
+r = rf.scenario("quadruped_trot").run(control="computed_torque", t_end=2.0)""",
+    ),
+    Panel(
+        "herd",
+        "4096 quadrupeds at once",
+        "Each is dropped from another height with another push, and tries to stand: one call, one "
+        "compiled loop, ground contact and controllers included. The picture shows 72 of them.",
+        """\
+m = rf.load("quadruped", base="free")
+rng, n = np.random.default_rng(0), 4096
+stance = np.tile([0.0, 0.5, -1.0], 4)  # two angles of the hip, one of the knee
+q0 = np.tile([0, 0, 0, 1, 0, 0, 0, *stance], (n, 1))
+q0[:, 2] = rng.uniform(0.6, 1.0, n)
+v0 = rng.normal(size=(n, m.nv)) * np.repeat([0.7, 1.0, 0.0], [3, 3, 12])
+law = rf.control.PD(rf.motion.Hold(stance), kp=200, kd=8)
+r = rf.rollout(m, q0, v0, steps=1000, dt=1e-3, control=law, ground="hunt_crossley",
+               method="semi_implicit_euler", every=25)""",
+    ),
 )
-"""Scenarios of the demonstration: of each row the first that this version has."""
 
 
 def write_demo(
-    directory: str | Path = "out", progress: Callable[[str], None] | None = None
+    directory: str | Path = "out", progress: Callable[[str], None] | None = None, frames: int = 20
 ) -> Path:
-    """Simulate, and write ``index.html`` with a report of every run into a directory, made where it
-    does not exist.
+    """Run the panels and write ``index.html``, with a report of every single run beside it, into a
+    directory, made where it does not exist.
 
-    progress: called with what is being done. Returns the path of the page.
+    progress: called with what is being done. frames: of each moving picture. Returns the path of
+    the page.
     """
     page = Path(directory) / "index.html"
     page.parent.mkdir(parents=True, exist_ok=True)
     tell = progress or (lambda _: None)
-    runs = []
-    for names in RUNS:
-        name = next((name for name in names if name in rf.scenarios()), None)
-        if name is not None:
-            tell(f"simulating {name}")
-            scenario = rf.scenario(name)
-            result = scenario.run()
-            result.report(page.parent / f"{name}.html")
-            runs.append(_run_card(scenario, result))
-    tell("counting operations")
-    write_whole(page, demo_page(runs))
+    sections, speeds = [], []
+    for panel in PANELS:
+        tell(panel.title)
+        known: dict[str, Any] = {"rf": rf, "np": np}
+        start = perf_counter()
+        exec(panel.code, known)
+        wall, r = perf_counter() - start, known["r"]
+        if isinstance(r, rf.Rollout):
+            facts, row = _herd_facts(r, wall)
+            shoot: _Frames = partial(herd_frames, known["m"], r, frames=frames)
+        else:
+            facts, row = _run_facts(r, wall)
+            shoot = partial(_run_frames, r, frames=frames)
+            r.report(page.parent / f"{panel.name}.html")
+        picture = _picture(panel, shoot)
+        sections.append(_section(panel, picture, facts, not isinstance(r, rf.Rollout)))
+        speeds.append((panel.title, *row))
+    tell("How fast")
+    template = Template(files("ramify.view").joinpath("demo.html").read_text(encoding="utf-8"))
+    text = template.substitute(
+        version=escape(rf.__version__),
+        panels="\n".join(sections),
+        runs=html_table(("run", "simulated", "computed in", "against real time"), speeds),
+        kernels=html_table(("kuka_kr5", "measured", "limit", "of the limit"), _limits()),
+    )
+    write_whole(page, text)
     return page
 
 
-def _run_card(scenario: Scenario, result: Result) -> str:
-    """A picture and a few words that lead to a report."""
-    light, dark = (_thumbnail(result, theme) for theme in ("light", "dark"))
-    picture = ""
-    if light and dark:
-        source = f'<source srcset="{dark}" media="(prefers-color-scheme: dark)">'
-        picture = f'<picture>{source}<img src="{light}" alt="" width="480" height="300"></picture>'
-    verdict = result.audit.verdict
-    seconds = f"{result.t[-1]:.3g} s, computed in {result.stats.get('wall_time', 0.0):.2f} s"
-    words = f"{freedom_text(result.model)}, {seconds}"
-    facts = f'<span class="soft">{escape(words)}; audit {escape(verdict)}</span>'
-    text = f"<b>{escape(scenario.name)}</b><span>{escape(scenario.description)}</span>{facts}"
-    return f'<a class="run" href="{quote(scenario.name)}.html#play">{picture}{text}</a>'
+def _run_facts(r: Result, wall: float) -> tuple[str, tuple[object, ...]]:
+    """Words about a run, and its row of the table of speeds."""
+    seconds, took = float(r.t[-1]), float(r.stats.get("wall_time", wall))
+    words = f"{freedom_text(r.model)}; audit of the energy: {r.audit.verdict}"
+    if r.loops is not None:
+        words += f"; largest gap of a loop {r.loops.largest_gap:.1e} m"
+    return words, (f"{seconds:.3g} s", f"{1e3 * took:.3g} ms", f"{seconds / took:.3g}×")
 
 
-def _thumbnail(result: Result, theme: str) -> str:
-    """A picture of the robot in the middle of a run as a data address; nothing where Pillow is
-    missing.
+def _herd_facts(r: rf.Rollout, wall: float) -> tuple[str, tuple[object, ...]]:
+    count, seconds = len(r.q), float(r.t[-1])
+    standing = float((r.q[:, -1, 2] > 0.4).mean())
+    words = f"{count} × {r.q.shape[-1] - 1} degrees of freedom; {standing:.0%} stand at the end"
+    simulated = f"{count} × {seconds:.3g} s"
+    return words, (simulated, f"{1e3 * wall:.4g} ms", f"{count * seconds / wall:,.0f}×")
+
+
+def _limits() -> list[tuple[object, ...]]:
+    """What calls and batches take on this machine, beside what bounds them."""
+    kuka = rf.load("kuka_kr5")
+    rows: list[tuple[object, ...]] = []
+    most = arithmetic_rate()
+    found = measure(kuka, ("inverse_dynamics", "forward_dynamics"))
+    most = max(most, arithmetic_rate())  # other programs may have slowed the first
+    for timing in found:
+        name = timing.algorithm.replace("_", " ")
+        share = f"{timing.single / 1e-3:.3%}"
+        rows.append(
+            (f"one {name}", f"{1e6 * timing.single:.2f} µs", "1 ms: a loop at 1 kHz", share)
+        )
+    for timing in found:
+        count = kuka.op_count(timing.algorithm)
+        rate = (count.mul + count.add) / timing.batch
+        rows.append(
+            (
+                f"batch, {timing.algorithm.replace('_', ' ')}",
+                f"{1e-6 / timing.batch:.3g} million a second",
+                f"{1e-6 * most / (count.mul + count.add):.3g}: its + and × alone",
+                f"{rate / most:.0%}",
+            )
+        )
+    return rows
+
+
+def _section(panel: Panel, picture: str, facts: str, report: bool) -> str:
+    link = (
+        f'<p><a href="{panel.name}.html#play">Open the report: animation, plots, tables</a></p>'
+        if report
+        else ""
+    )
+    return (
+        f'<section class="panel" id="{panel.name}">{picture}<div><h2>{escape(panel.title)}</h2>'
+        f'<p>{escape(panel.story)}</p><p class="soft">{escape(facts)}</p>{link}'
+        f'<details><summary>Do it yourself</summary><pre tabindex="0">import numpy as np\n'
+        f"import ramify as rf\n\n{escape(panel.code)}</pre></details></div></section>"
+    )
+
+
+def _picture(panel: Panel, shoot: _Frames) -> str:
+    """A moving picture, light and dark, that stands still where motion is unwanted; nothing where
+    Pillow is missing.
     """
-    from importlib.util import find_spec
-
     if find_spec("PIL") is None:
         return ""
+    sources = []
+    for theme, wanted in (("dark", " and (prefers-color-scheme: dark)"), ("light", "")):
+        still, moving = _addresses(shoot(theme))
+        sources.append((still, f"(prefers-reduced-motion: reduce){wanted}"))
+        sources.append((moving, wanted.removeprefix(" and ")))
+    lines = [f'<source srcset="{src}" media="{media}">' for src, media in sources if media]
+    size = f'width="{WIDTH}" height="{HEIGHT}"'
+    image = f'<img src="{sources[-1][0]}" alt="{escape(panel.title)}" {size}>'
+    return f"<picture>{''.join(lines)}{image}</picture>"
+
+
+def _addresses(frames: Iterable[Any]) -> tuple[str, str]:
+    """A still and a moving picture as data addresses."""
     from PIL import Image
 
+    first, *rest = (Image.fromarray(frame) for frame in frames)
+    found = []
+    for more in ([], rest):
+        file = io.BytesIO()
+        first.save(
+            file, "WEBP", save_all=True, append_images=more, duration=120, loop=0, quality=60,
+            method=1,
+        )  # fmt: skip
+        found.append(f"data:image/webp;base64,{b64encode(file.getvalue()).decode()}")
+    return found[0], found[1]
+
+
+def _run_frames(r: Result, theme: str, frames: int) -> Iterable[NDArray[np.uint8]]:
     from ramify.view.film import Studio
 
-    file = io.BytesIO()
-    Image.fromarray(Studio(result, 480, 300, theme).shoot(len(result) // 2, words=False)).save(
-        file, "PNG", optimize=True
-    )
-    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
-
-
-def demo_page(runs: Sequence[str] = ()) -> str:
-    """The page: the runs, torques of the KUKA KR5 along a cycloid, and the built-in robots with
-    their operation counts.
-    """
-    kuka = rf.load("kuka_kr5")
-    motion = cycloid(*example_ends(kuka))
-    tau = kuka.inverse_dynamics(motion.q, motion.v, motion.a)
-    peak = np.abs(tau).argmax(axis=0)
-    peaks = list(
-        zip(
-            kuka.coordinates, np.abs(tau).max(axis=0).tolist(), motion.t[peak].tolist(), strict=True
-        )
-    )
-    template = Template(files("ramify.view").joinpath("demo.html").read_text(encoding="utf-8"))
-    return template.substitute(
-        version=escape(rf.__version__),
-        example=escape(EXAMPLE),
-        runs="\n".join(runs),
-        rows=len(motion.t),
-        plot=torques_svg(motion.t, tau, kuka.coordinates, ["N m"] * kuka.nv),
-        peaks=html_table(("joint", "largest torque, N m", "at t, s"), peaks),
-        robots=html_table(
-            (
-                "robot",
-                "bodies",
-                "degrees of freedom",
-                "modules",
-                "mass, kg",
-                "inverse dynamics",
-                "forward dynamics",
-            ),
-            [_robot_row(rf.load(name)) for name in rf.robots()],
-        ),
-    )
-
-
-def _robot_row(m: Model) -> tuple[object, ...]:
-    counts = [m.op_count(name) for name in ("inverse_dynamics", "forward_dynamics")]
-    return (
-        m.name,
-        len(m.bodies),
-        m.nv,
-        len(m.modules),
-        m.mass,
-        *(f"{c.mul}M {c.add}A" for c in counts),
-    )
+    studio = Studio(r, WIDTH, HEIGHT, theme)
+    for share in np.linspace(0.0, 1.0, frames):
+        row = min(int(np.searchsorted(r.t, share * r.t[-1])), len(r) - 1)
+        yield studio.shoot(row, words=False)
 
 
 def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -155,7 +254,9 @@ def html_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     right.
     """
     kind = [""] + [' class="number"'] * (len(columns) - 1)
-    head = "".join(f"<th{k}>{escape(column)}</th>" for k, column in zip(kind, columns, strict=True))
+    head = "".join(
+        f'<th scope="col"{k}>{escape(column)}</th>' for k, column in zip(kind, columns, strict=True)
+    )
     body = "\n".join(
         "<tr>"
         + "".join(f"<td{k}>{escape(_text(cell))}</td>" for k, cell in zip(kind, row, strict=True))

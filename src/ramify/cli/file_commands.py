@@ -183,8 +183,8 @@ def demo(
     out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("out"),
     json: AsJson = False,
 ) -> None:
-    """Simulate a biped, an arm, a hexapod and a robotic leg; write their reports and a page of what
-    ramify does: out/index.html.
+    """Simulate an arm, a gripper with drives, a closed leg, a trotting quadruped and 4096
+    quadrupeds at once; write out/index.html with what was computed and how fast, and reports.
     """
     import sys
 

@@ -9,9 +9,14 @@ from typing import Any, Final
 
 import numpy as np
 
+from ramify.codegen.backend import PlainNumpy, Unrolled
+from ramify.codegen.kernel import Kernel, KernelPlan
+from ramify.codegen.target import llvm_available
+from ramify.core.scalar import Scalar
 from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot
+from ramify.trace.program import Port, Program, trace
 
 MEASURED: Final = (
     "inverse_dynamics",
@@ -71,3 +76,33 @@ def _least(call: Callable[..., Any], arguments: Sequence[Any], seconds: float) -
             call(*arguments)
         least = min(least, (perf_counter() - start) / calls)
     return float(least)
+
+
+def arithmetic_rate(seconds: float = 0.1) -> float:
+    """Additions and multiplications a second that this machine does in a batch, on as many threads
+    as batches use, where nothing else is to be done: a limit for every kernel.
+    """
+    chains, length, states = 24, 40, 4096
+    inputs = (Port("x", (chains,)), Port("c", (2,)))
+
+    def text(x: list[Scalar], c: list[Scalar]) -> list[list[Scalar]]:
+        for _ in range(length):
+            x = [c[0] * each + c[1] for each in x]
+        return [x]
+
+    outputs = (Port("y", (chains,)),)
+    plain = PlainNumpy(text)
+
+    def program() -> Program:
+        return trace("arithmetic", text, inputs, outputs)
+
+    first = Unrolled(program, lambda: "arithmetic", "arithmetic") if llvm_available() else plain
+    name = "arithmetic"
+    made = Kernel(
+        KernelPlan(
+            name, name, inputs, outputs, program, plain, first, None, lambda port, i: name, 500.0
+        )
+    )
+    x, c = np.ones((states, chains)), np.tile([0.5, 0.5], (states, 1))
+    made(x, c)
+    return 2.0 * chains * length * states / _least(made, (x, c), seconds)
