@@ -200,7 +200,7 @@ class Odd:
         ({"size": 1, "label": 3}, "label: 3 is not a text"),
         ({"size": 1, "angle": 1, "angle_deg": 2}, "angle and angle_deg say the same"),
         ({"size": 1, "flags": True}, "flags: unknown key; did you mean 'flag'?"),
-        ([], "a list must be a mapping"),
+        ([], "an empty list must be a mapping"),
     ],
 )
 def test_keys_follow_from_types(raw: object, text: str) -> None:

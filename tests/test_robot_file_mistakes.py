@@ -167,7 +167,7 @@ B = TWO + F
         (B + "  - 5\n", "8:5: links.2: must be a mapping"),
         (
             "links: []\n",
-            "1:8: links: a list must be a list with at least one entry",
+            "1:8: links: an empty list must be a list with at least one entry",
         ),
         ("links: []\n", "1:1: name: is missing"),
         (

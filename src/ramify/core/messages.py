@@ -19,10 +19,12 @@ def shown(value: object, most: int = 48) -> str:
 
 
 def _kind(value: object) -> str:
-    kinds: dict[type, str] = {dict: "a mapping", list: "a list", type(None): "nothing"}
-    return next(
-        (text for kind, text in kinds.items() if isinstance(value, kind)), type(value).__name__
-    )
+    if value is None:
+        return "nothing"
+    for kind, text in ((dict, "mapping"), (list, "list")):
+        if isinstance(value, kind):
+            return f"a {text}" if value else f"an empty {text}"
+    return type(value).__name__
 
 
 def closest(name: str, known: list[str]) -> str | None:
