@@ -91,17 +91,20 @@ def flag(name: str, value: object, error: type[RamifyError] = StateError) -> boo
     return bool(value)
 
 
-_MOST = 10**12
-
-
-def whole(name: str, value: object, least: int, error: type[RamifyError] = StateError) -> int:
-    """A whole number from ``least`` to a million million; ``error`` for any other."""
+def whole(
+    name: str,
+    value: object,
+    least: int,
+    error: type[RamifyError] = StateError,
+    most: int = 10**12,
+) -> int:
+    """A whole number from ``least`` to ``most``; ``error`` for any other."""
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:
         number = least - 1
-    if number > _MOST:
-        raise error(f"{name} {shown(value)} must be at most {_MOST:g}")
+    if number > most:
+        raise error(f"{name} {shown(value)} must be at most {most:g}")
     if number < least or isinstance(value, bool):
         raise error(f"{name} {shown(value)} must be a whole number ≥ {least}")
     return number

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import StateError
-from ramify.model.configuration import configuration
 from ramify.model.robot import Robot, once, the_robot
 from ramify.motion.ik_iteration import rows_kernel
 from ramify.motion.ik_tasks import IkTask, ready_tasks
 from ramify.motion.inverse_kinematics import ik_goal
+from ramify.motion.targets import posture
 
 _ROUNDS: Final = 30
 """Changes of the active set before the slow, sure method is asked."""
@@ -55,7 +55,7 @@ def differential_ik(
             f"gain {gain:g} must be at most 1: the share of the error that a step removes"
         )
     ready = ready_tasks(model, tasks, soft_alone=True)
-    start = configuration(model, "q", q)
+    start = posture(model, "q", q)
     shapes = {f"task {i}": one.numbers.shape[:-1] for i, one in enumerate(ready)}
     lead = together(**shapes, q=start.shape[:-1])
     problem, ends, goal = ik_goal(model, ready, lead, joints, limits, 0.0)

@@ -15,10 +15,9 @@ from ramify.core.arrays import positive
 from ramify.core.errors import StateError
 from ramify.core.messages import shown
 from ramify.core.names import names_of
-from ramify.model.configuration import configuration
 from ramify.model.robot import Robot
 from ramify.motion.ik_text import MassForm, PoseForm, PostureForm
-from ramify.motion.targets import ReadyTask, Target, joined, place, pose_task
+from ramify.motion.targets import ReadyTask, Target, joined, place, pose_task, posture
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +120,6 @@ def _posture_task(model: Robot, i: int, task: KeepPosture) -> ReadyTask:
     )
     entries = [k for joint in names for k in range(model.nv)[model.joint_slice(joint)]]
     weight = positive(f"{name}: weight", task.weight)
-    q = configuration(model, f"{name}: q", task.q)
+    q = posture(model, f"{name}: q", task.q)
     form = PostureForm(tuple(entries), model.nq)
     return ReadyTask(name, form, joined(np.array([1.0, weight]), q), soft=True)

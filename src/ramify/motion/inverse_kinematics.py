@@ -15,14 +15,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ramify.core.arrays import Array, positive, together, whole
+from ramify.core.arrays import Array, flag, positive, together, whole
 from ramify.core.errors import StateError
-from ramify.model.configuration import configuration
 from ramify.model.robot import Robot, the_robot
 from ramify.motion.ik_iteration import iteration_kernel
 from ramify.motion.ik_tasks import IkTask, ready_tasks
 from ramify.motion.ik_text import IkProblem
-from ramify.motion.targets import ReadyTask, RowIndices, bounds, joined, moving_entries
+from ramify.motion.targets import ReadyTask, RowIndices, bounds, joined, moving_entries, posture
 
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 _START: Final = 1e-2
@@ -93,9 +92,9 @@ def inverse_kinematics(
     the_robot(model)
     tolerance = positive("tolerance", tolerance)
     max_iterations = whole("max_iterations", max_iterations, 1)
-    restarts = whole("restarts", restarts, 0)
+    restarts, strict = whole("restarts", restarts, 0, most=10**5), flag("strict", strict)
     wanted = ready_tasks(model, targets)
-    start = configuration(model, "guess", _near_loops(model) if guess is None else guess)
+    start = posture(model, "guess", _near_loops(model) if guess is None else guess)
     shapes = {f"target {i}": one.numbers.shape[:-1] for i, one in enumerate(wanted)}
     lead = together(**shapes, guess=start.shape[:-1])
     rows = math.prod(lead)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import ModelError, StateError
 from ramify.core.names import names_of
-from ramify.model.configuration import checked
+from ramify.model.configuration import checked, configuration
 from ramify.model.frame import Frame
 from ramify.model.robot import Robot, once
 from ramify.motion.ik_text import PoseForm, TaskForm
@@ -58,6 +58,14 @@ def joined(*parts: Array) -> Array:
         return np.concatenate(parts)
     lead = np.broadcast_shapes(*(part.shape[:-1] for part in parts))
     return np.concatenate([np.broadcast_to(p, (*lead, p.shape[-1])) for p in parts], axis=-1)
+
+
+def posture(model: Robot, name: str, q: ArrayLike) -> Array:
+    """Configurations (..., nq). Raises StateError for others, and for those beyond any robot."""
+    found = configuration(model, name, q)
+    if np.abs(found).max(initial=0.0) > _FARTHEST:
+        raise StateError(f"{name} must be within {_FARTHEST:g} rad or m")
+    return found
 
 
 def place(model: Robot, name: str, position: ArrayLike) -> Array:
