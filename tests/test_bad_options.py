@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import casadi
@@ -244,6 +245,14 @@ def test_a_lost_force_names_where_to_drive() -> None:
         rf.simulate(model, 0.1, control=push)
 
 
+def test_frames_of_one_name_in_c_are_refused(tmp_path: Path) -> None:
+    """Otherwise the functions of one of them would be missing without a word."""
+    body = {"mass": 1.0, "com": (0.1, 0, 0), "inertia": (1, 1, 1)}
+    robot = rf.Builder("r").link("a b", **body).link("a_b", "a b", at=(1, 0, 0), **body)
+    with pytest.raises(rf.RamifyError, match="'a_b' and 'a b' have one name in C, pose_a_b"):
+        rf.to_c(robot.model(), tmp_path, frames=["a b", "a_b"])
+
+
 # ---- what is no model, no flag, no count ----
 
 ELSEWHERE: dict[str, tuple[str, Callable[[], Any]]] = {
@@ -267,6 +276,9 @@ ELSEWHERE: dict[str, tuple[str, Callable[[], Any]]] = {
     "contact points": ("points must be {link", lambda: rf.with_contact_points(ARM, 5)),
     "scenario": ("name of a scenario or the path of its file; got 5", lambda: rf.scenario(5)),
     "metrics": ("metrics must be names", lambda: rf.study(scenario="kuka_free_fall", vary={"t_end": [0.1]}, metrics=5)),
+    "algorithms of C": ("algorithms must be names", lambda: rf.to_c(ARM, "c", algorithms=5)),
+    "frames of C": ("frames must be names", lambda: rf.to_c(ARM, "c", frames=[5])),
+    "derivatives of C": ("derivatives must be True or", lambda: rf.to_c(ARM, "c", derivatives="x")),
     "q0 of a unit": ("one row each", lambda: rf.to_fmu(ARM, "arm.fmu", q0=np.zeros((2, 3)))),
     "derivatives": ("derivatives must be True or False", lambda: rf.to_fmu(ARM, "a.fmu", derivatives=Q)),
     "frame": ("a frame has a rotation", lambda: rf.Frame(np.eye(4))),

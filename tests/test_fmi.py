@@ -70,7 +70,7 @@ def test_a_quadruped_lands(version: Any, tmp_path: Path) -> None:
 def test_inputs_outputs_and_names(tmp_path: Path) -> None:
     m = rf.load("planar_3r")
     tip = m.bodies[-1].name
-    unit = rf.to_fmu(m, tmp_path / "arm.fmu", frames=[tip], q0=[0.3, 0.2, -0.4])
+    unit = rf.to_fmu(m, tmp_path / "arm.fmu", frames=[tip, tip], q0=[0.3, 0.2, -0.4])
     tau = np.array([0.5, -0.2, 0.1])
     start = {f"force.{name}": x for name, x in zip(m.velocities, tau, strict=True)}
     shown = [f"{tip}.x", f"{tip}.y", f"{tip}.R12"] + [f"drive.{name}" for name in m.velocities]

@@ -98,7 +98,9 @@ def to_fmu(
         q, v, _ = closed_start(model, q0, q, v)
     states = actuator_text(model).states if driven == "commands" else field.states
     own = field.control.start if field.control is not None else (0.0,) * states
-    shown = tuple(model.frames) if frames is None else tuple(names_of("frames", frames))
+    shown = (
+        tuple(model.frames) if frames is None else tuple(dict.fromkeys(names_of("frames", frames)))
+    )
     unit = MachineUnit(
         field, np.concatenate([q, v, own]), driven, shown, flag("derivatives", derivatives)
     )

@@ -14,7 +14,9 @@ from numpy.typing import ArrayLike
 
 from ramify.codegen.c99 import Real, c_library, identifier
 from ramify.contact import kernel as contact_kernel
+from ramify.core.arrays import flag
 from ramify.core.errors import RamifyError, SimulationError
+from ramify.core.names import names_of
 from ramify.core.scalar import Scalar
 from ramify.core.version import __version__
 from ramify.documents.writing import write_together
@@ -70,8 +72,9 @@ def to_c(
     Raises RamifyError for unknown names, and where a controller is no law over scalars.
     """
     the_robot(model)
-    programs = c_programs(model, algorithms, frames, control, ground, damping, step)
-    texts = c_texts(model, programs, derivatives, dtype)
+    wanted, shown = names_of("algorithms", algorithms), names_of("frames", frames)
+    programs = c_programs(model, wanted, shown, control, ground, damping, step)
+    texts = c_texts(model, programs, flag("derivatives", derivatives), dtype)
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     write_together({out / name: [text.encode()] for name, text in texts.items()})
@@ -113,10 +116,18 @@ def c_programs(
             out.append(named_function(model, name, {}).program)
         else:
             out.append(kernel(model, name).program)
+    taken = {program.name: program.name for program in out}
     for frame in dict.fromkeys([frames] if isinstance(frames, str) else frames):
         for name in ("pose", "jacobian"):
             program = named_function(model, name, {"body": frame}).program
-            out.append(replace(program, name=f"{name}_{identifier(frame)}"))
+            own = f"{name}_{identifier(frame)}"
+            if own in taken:
+                raise RamifyError(
+                    f"{name} of frame {frame!r} and {taken[own]!r} have one name in C, {own}; "
+                    "leave one out, or rename it"
+                )
+            taken[own] = frame
+            out.append(replace(program, name=own))
     if ground is not None:
         for what in ("contact_forces", "contact_dynamics"):
             out.append(contact_kernel(model, ground, what).program)
