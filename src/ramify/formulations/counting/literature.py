@@ -217,7 +217,7 @@ def fewer_by(ours: tuple[int, int], other: tuple[int, int]) -> float:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ComparedCount:
     """A task on a robot: its count here and every published one, as (multiplications with
     divisions, additions).
     """
@@ -251,7 +251,7 @@ def pair(count: OpCount) -> tuple[int, int]:
 
 def compare(
     model: Robot, how: Literal["compiled", "written"] = "compiled", joints: Joints | None = None
-) -> list[Comparison]:
+) -> list[ComparedCount]:
     """The tasks of a model beside all that is published for as many joints.
 
     ``joints``: n1, n2, n3 of the published robot where they are not the model's own. ModelError
@@ -264,7 +264,7 @@ def compare(
     for task in tasks_of(model):
         published = tuple((row.who, row.at(joints)) for row in PUBLISHED if row.task == task)
         out.append(
-            Comparison(
+            ComparedCount(
                 model.name, task, joints, pair(op_count(model, ALGORITHM[task], how)), published
             )
         )
@@ -285,7 +285,7 @@ count.
 """
 
 
-def markdown(comparisons: Sequence[Comparison]) -> str:
+def markdown(comparisons: Sequence[ComparedCount]) -> str:
     """A table for the documentation."""
     lines = [
         "| robot | task | n₁, n₂, n₃ | the book | best published | compiled | fewer by |",
