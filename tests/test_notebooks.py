@@ -91,6 +91,12 @@ def test_a_result_plays_in_a_notebook(tmp_path: Path) -> None:
         frame.locator("#time").evaluate("x => { x.value = 1; x.dispatchEvent(new Event('input')) }")
         until(frame, "document.getElementById('clock').textContent === '0.20 s'")
         assert not frame.locator(".cards").is_visible()
+        rows = rf.rollout(m, [0.3, 0.2, 0.1], np.zeros(3), steps=20, dt=0.01, every=1)
+        tab.set_content(f"<title>n</title>{rows._repr_html_()}")
+        frame = tab.frames[1]
+        frame.wait_for_selector("#play")
+        assert frame.locator("#nogl").is_hidden()
+        assert frame.locator(".charts").is_hidden()
 
 
 def test_a_large_player_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,15 +111,17 @@ def test_rollouts_scenarios_and_equations_show_themselves() -> None:
     q0 = np.linspace(-1.0, 1.0, 12).reshape(2, 2, 3)
     history = rf.rollout(m, q0, 0.0 * q0, steps=20, dt=1e-3, every=5)
     page = history._repr_html_()
-    assert page.count("<svg") == 3
-    assert page.count("<polyline") == 9
+    assert page.partition("<iframe")[0].count("<svg") == 3
+    assert "state 0, 0:" in page
+    assert page.partition("<iframe")[0].count("<polyline") == 9
     assert "joint3" in page
     assert "2 × 2 states" in repr(history)
     last = rf.rollout(m, q0[0], 0.0 * q0[0], steps=2, dt=1e-3)
     assert "<svg" not in last._repr_html_()
+    assert "<iframe" not in last._repr_html_()
     middle = f"{np.median(last.q[:, 0]):.4g}"
     assert middle in last._repr_html_()
-    assert "Quadruped" in rf.scenario("quadruped_fall")._repr_html_()
+    assert "Quadruped" in rf.scenario("quadruped_fall")._repr_html_().partition("<iframe")[0]
     short, long = (rf.formulations.equations(rf.load(x)) for x in ("planar_3r", "kuka_kr5"))
     assert "\\begin{align*}" in str(short._repr_latex_())
     assert long._repr_latex_() is None

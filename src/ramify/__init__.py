@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ramify.api.builders import Builder, Mechanism, from_dh, load
     from ramify.api.model import Model
     from ramify.api.result import Result
+    from ramify.api.rollouts import Rollout, rollout
     from ramify.api.runs import simulate
     from ramify.codegen.threads import threads
     from ramify.files.load import robots
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ramify.scenario_files.scenario import Scenario, scenario
     from ramify.scenario_files.shipped import scenarios
     from ramify.sim.linearize import linearize
-    from ramify.sim.rollout import Rollout, rollout
     from ramify.sim.varied_field import parameters
     from ramify.studies.study import Study, study
 
@@ -45,7 +45,7 @@ _LAZY = {
     "Mechanism": "ramify.api.builders",
     "Model": "ramify.api.model",
     "Result": "ramify.api.result",
-    "Rollout": "ramify.sim.rollout",
+    "Rollout": "ramify.api.rollouts",
     "Scenario": "ramify.scenario_files.scenario",
     "euler_joint": "ramify.model.euler",
     "euler_joints": "ramify.model.euler",
@@ -56,7 +56,7 @@ _LAZY = {
     "ik": "ramify.motion.inverse_kinematics",
     "linearize": "ramify.sim.linearize",
     "parameters": "ramify.sim.varied_field",
-    "rollout": "ramify.sim.rollout",
+    "rollout": "ramify.api.rollouts",
     "scenario": "ramify.scenario_files.scenario",
     "scenarios": "ramify.scenario_files.shipped",
     "simulate": "ramify.api.runs",

@@ -8,10 +8,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ramify.api.rollouts import Rollout
 from ramify.core.arrays import Array
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot
-from ramify.sim.rollout import Rollout
 
 COLUMNS, ROWS, CELL, FINE = 12, 6, (80, 100), 2
 """Cells of the picture, their size in pixels, and how much finer they are drawn."""

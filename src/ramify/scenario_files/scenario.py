@@ -28,6 +28,8 @@ from ramify.scenario_files.shipped import scenarios, shipped_text
 from ramify.sim.integrators import AUTO, find
 from ramify.sim.rates import desired
 from ramify.sim.run_record import plain
+from ramify.view.film import still
+from ramify.view.notebook import player
 
 PARTS: Final = ("control", "motion", "ground", "initial")
 """Overrides that may be given as in a scenario file: a word, a mapping, or YAML text."""
@@ -75,7 +77,8 @@ class Scenario:
             "until": f"{self.options['t_end']:g} s",
             "source": self.source,
         }
-        return facts({name: shortened(str(x)) for name, x in rows.items() if x != ""})
+        said = facts({name: shortened(str(x)) for name, x in rows.items() if x != ""})
+        return said + player(still(self.robot, self.q0), plots=False)
 
     def run(self, **overrides: Any) -> Result:
         """Simulate, with some options replaced by name.

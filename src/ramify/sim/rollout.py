@@ -33,7 +33,7 @@ from ramify.sim.varied_field import known_parameters, varied_start
 
 
 @dataclass(frozen=True, repr=False)
-class Rollout:
+class RolloutRecord:
     """Where the states went: ``t`` (samples,) in s; ``q`` (..., samples, nq), ``v`` (..., samples,
     nv). Without a history: the last state only. ``status`` says which states failed; their rows are
     NaN from there on. ``singular`` (...): of a robot with loops, which states have met a singular
@@ -118,7 +118,7 @@ def rollout(
     stops: bool = True,
     efforts: bool = True,
     parameters: Mapping[str, ArrayLike] | None = None,
-) -> Rollout:
+) -> RolloutRecord:
     """Advance a batch of states by fixed steps of dt (s), from the time t0 (s).
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per
@@ -198,7 +198,7 @@ def rollout(
             ),
             lead, shape,
         )  # fmt: skip
-    return Rollout(*work.answer(on_failure), steps=back)
+    return RolloutRecord(*work.answer(on_failure), steps=back)
 
 
 def _check_time(name: str, value: object, positive: bool) -> None:

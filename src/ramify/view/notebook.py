@@ -12,11 +12,11 @@ MOST_CHARACTERS: Final = 4_000_000
 """Of a player: a notebook keeps it in its file."""
 
 
-def player(run: Run) -> str:
+def player(run: Run, plots: bool = True) -> str:
     """The animation and the plots of a run as an HTML element, whose scripts see nothing of the
     notebook.
     """
-    page = report_page(run, inline=True)
+    page = report_page(run, inline=True, plots=plots)
     if len(page) > MOST_CHARACTERS:
         return "<p>This run is too large to be played here; write a page with .report(path).</p>"
     return (

@@ -73,10 +73,14 @@ def write_report(
 
 
 def report_page(
-    result: Run, title: str | None = None, compare: Run | None = None, inline: bool = False
+    result: Run,
+    title: str | None = None,
+    compare: Run | None = None,
+    inline: bool = False,
+    plots: bool = True,
 ) -> str:
     """The page as a text. compare: another run, shown as a ghost and by its differences; inline:
-    only the player and the plots, small, for a frame in another page.
+    only the player and the plots (if wanted), small, for a frame in another page.
     """
     beside = None if compare is None else compared(result, compare)
     name = title if title is not None else _name(result)
@@ -91,7 +95,7 @@ def report_page(
         badges="" if inline else _badges(result),
         style=_text("report.css") + (_text("inline.css") if inline else ""),
         cards="" if inline else "\n".join(_all_cards(result, scene, beside)),
-        data=embedded(report_data(result, scene, beside, inline)),
+        data=embedded(report_data(result, scene, beside, inline, plots)),
         digest=f"sha256-{digest}",
         script=script,
     )
@@ -123,7 +127,11 @@ def _all_cards(result: Run, scene: Scene, beside: Comparison | None) -> list[str
 
 
 def report_data(
-    result: Run, scene: Scene, beside: Comparison | None = None, inline: bool = False
+    result: Run,
+    scene: Scene,
+    beside: Comparison | None = None,
+    inline: bool = False,
+    plots: bool = True,
 ) -> dict[str, Any]:
     """What the page's script draws: arrays as base 64, poses at no more than MOST_FRAMES times, z
     up.
@@ -132,10 +140,9 @@ def report_data(
     rows = _picked(len(result), INLINE_ROWS if inline else MOST_ROWS)
     shots = _picked(len(result), min(most, _most_frames(result)))
     arrays: dict[str, int] = {}
-    every = [*charts(result), *drive_charts(result)]
+    every = [*charts(result), *drive_charts(result)] if plots else []
     every += [] if inline else paths(result, _tips(scene), scene.up)
     every += [] if beside is None else beside.charts()
-    plots = [_chart(chart, rows, arrays) for chart in every]
     R, r = scene.poses(result.q[shots])
     forces = contact_arrows(result, scene.up)
     low, high = scene.corners(R, r)
@@ -179,7 +186,7 @@ def report_data(
             "scale": arrow_scale(scene, forces.force),
             "longest": LONGEST * scene.size,
         },
-        "plots": plots,
+        "plots": [_chart(chart, rows, arrays) for chart in every],
         "arrays": list(arrays),
     }
 
