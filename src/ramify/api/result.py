@@ -127,7 +127,7 @@ class Result(Run):
         return write_report(self, Path(path), title, compare)
 
     def compare(self, other: Run) -> Comparison:
-        """This run minus another one, of a robot with the same coordinates: the largest difference
+        """This run minus the other, of a robot with the same coordinates: the largest difference
         of each column, when it occurs, and the RMS; a table to print. Raises RamifyError for runs
         that cannot be compared.
         """
