@@ -51,7 +51,7 @@ test: lint browser
 # What these libraries bring is too large for the environment of all tests.
 test-jax test-torch: test-%:
 	$(PYTHON) -m venv .venv-$*
-	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable ".[$*]" pytest pytest-xdist hypothesis casadi sympy
+	.venv-$*/bin/python -m pip --disable-pip-version-check install --quiet --editable ".[$*]" pytest pytest-xdist hypothesis casadi sympy gymnasium pillow
 	.venv-$*/bin/python -m pytest -n 0 -W ignore::FutureWarning -W ignore::DeprecationWarning tests/extras/test_$*.py
 
 # The tests of pages need Chromium: one that is there, named in RAMIFY_BROWSER or found, or Debian's where we may install it.

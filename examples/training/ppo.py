@@ -1,10 +1,11 @@
 """Proximal policy optimisation (Schulman et al. 2017) for ramify's environments, in PyTorch.
 
     pip install 'ramify[gym,torch,plot]'
-    python examples/training/ppo.py CartPole                  swings up
-    python examples/training/ppo.py Quadruped --steps 4e6     learns to walk forward
+    python examples/training/ppo.py CartPole --steps 2.5e6    swings up
+    python examples/training/ppo.py Quadruped                 learns to walk forward
 
-Writes ENV.npz (learning curve and policy) and ENV.png (learning curve, and pictures of an episode).
+Writes ENV.npz (learning curve and policy), ENV.png (learning curve, and pictures of an episode) and
+ENV.gif (its first two seconds).
 """
 
 from __future__ import annotations
@@ -42,6 +43,13 @@ PRESETS = {
     "CartPole": Settings(num_envs=64, horizon=64, epochs=8, discount=0.99),
     "Quadruped": Settings(),
 }
+
+
+MOMENTS = {
+    "CartPole": (0.0, 0.6, 1.2, 1.8, 5.0),
+    "Quadruped": (5.0, 5.04, 5.08, 5.12, 5.16),
+}
+"""When pictures of an episode are taken, s."""
 
 
 class Policy(nn.Module):
@@ -189,22 +197,31 @@ def episode(policy: Policy, name: str, seed: int = 1) -> tuple[Any, np.ndarray[A
 
 
 def draw(name: str, curve: np.ndarray[Any, Any], env: Any, q: np.ndarray[Any, Any]) -> None:
-    """ENV.png: the learning curve, and an episode in pictures."""
+    """ENV.png: the learning curve, and moments of an episode; ENV.gif: its first two seconds."""
     from matplotlib.figure import Figure
+    from PIL import Image
 
     from ramify.view.film import Studio, still
 
-    figure = Figure(figsize=(9.0, 5.0), layout="constrained")
-    grid = figure.add_gridspec(2, 4)
+    every = env.dt * env.substeps
+
+    def picture(t: float, width: int) -> Any:
+        row = q[min(round(t / every), len(q) - 1)]
+        return Studio(still(env.model, row), width, width * 9 // 16).shoot(0, words=False)
+
+    figure = Figure(figsize=(9.0, 4.2), layout="constrained")
+    grid = figure.add_gridspec(2, 5, height_ratios=(1.4, 1.0))
     axes = figure.add_subplot(grid[0, :])
     axes.plot(curve[:, 0] / 1e6, curve[:, 2])
     axes.set(xlabel="environment steps, millions", ylabel="return of an episode")
-    for k, row in enumerate(np.linspace(0, len(q) - 1, 4).astype(int)):
+    for k, t in enumerate(MOMENTS.get(name, (0.0, 0.5, 1.0, 1.5, 2.0))):
         panel = figure.add_subplot(grid[1, k])
-        panel.imshow(Studio(still(env.model, q[row]), 480, 270).shoot(0, words=False))
-        panel.set_title(f"{row * env.dt * env.substeps:.1f} s", fontsize="small")
+        panel.imshow(picture(t, 480))
+        panel.set_title(f"{t:.2f} s", fontsize="small")
         panel.axis("off")
-    figure.savefig(f"{name}.png", dpi=120)
+    figure.savefig(f"{name}.png", dpi=100)
+    film = [Image.fromarray(picture(t, 320)) for t in np.arange(0.0, 2.0, 0.04)]
+    film[0].save(f"{name}.gif", save_all=True, append_images=film[1:], duration=40, loop=0)
 
 
 def main() -> None:
