@@ -64,6 +64,7 @@ def visit(
     (warnings are let pass then).
     """
     context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+    context.set_default_timeout(120_000)  # ms: machines are busy
     page = context.new_page()
     trouble: list[str] = []
     bad = ("error",) if home else ("error", "warning")

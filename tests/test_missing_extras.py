@@ -78,7 +78,9 @@ def test_one_line_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(sys.modules, library, None)  # type: ignore[arg-type]
+    known = [name for name in sys.modules if name.startswith(f"{library}.")]
+    for name in (library, *known):  # other tests may have imported parts of it
+        monkeypatch.setitem(sys.modules, name, None)  # type: ignore[arg-type]
     with pytest.raises(rf.RamifyError) as caught:
         USES[library, extra](result, study)
     message = str(caught.value)

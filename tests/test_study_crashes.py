@@ -179,7 +179,10 @@ def test_an_interrupted_study_says_what_it_has(tmp_path: Path) -> None:
         if done(s):
             break
     os.killpg(process.pid, signal.SIGINT)  # as the terminal does
-    _, said = process.communicate(timeout=60)
+    try:
+        _, said = process.communicate(timeout=300)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert f"ramify: interrupted; {s.status().done} of 3000 runs are in".encode() in said
 
