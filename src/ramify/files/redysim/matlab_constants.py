@@ -2,7 +2,8 @@
 
 ``for_kine.m`` and ``initials.m`` mix data (where links hang on the ground, the angles at the start)
 with code. Their assignments are evaluated one after the other with what is known so far. A name
-whose value is not arithmetic on constants is unknown from there on, and so is what uses it.
+whose value is not arithmetic on constants is unknown from there on, and so is what uses it; so is
+all that a loop or a branch assigns, which may run or not.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from ramify.files.redysim.matlab_values import Evaluation, Value
 
 _OPENING: Final = frozenset(["for", "while", "if", "switch", "try", "parfor"])
 _CONTROL: Final = _OPENING | {"elseif", "case", "catch", "return", "break", "continue"}
-_BARE: Final = frozenset(["else", "try", "otherwise", "end"])
+_CLOSING: Final = frozenset(["end", "endif", "endfor", "endwhile", "endswitch", "end_try_catch"])
+_BARE: Final = _CLOSING | {"else", "try", "otherwise"}
 """Words that a statement may follow without a separator."""
 _NO_VALUE: Final = (ModelError, ArithmeticError, ValueError, TypeError, RecursionError)
 
@@ -45,8 +47,10 @@ class Constants:
             self._statement(words, nested)
 
     def _statements(self, text: str) -> Iterator[tuple[list[Token], bool]]:
-        """The statements of the first function and whether each is inside a loop or a branch."""
-        depth, functions = 0, 0
+        """The statements of the first function up to its ``return``, and whether each is inside a
+        loop or a branch, or after a ``return`` in one.
+        """
+        depth, functions, left = 0, 0, False
         words: list[Token] = []
         for token in [*tokens(text, self.file), Token("end", "", 0, False)]:
             if token.kind != "end":
@@ -54,11 +58,12 @@ class Constants:
             while words and token.kind == "end":
                 first = words[0].text
                 functions += first == "function"
-                if functions > 1:
+                depth = max(0, depth + (first in _OPENING) - (first in _CLOSING))
+                if functions > 1 or (first == "return" and not depth):
                     return
-                depth = max(0, depth + (first in _OPENING) - (first == "end"))
+                left = left or "return" in (word.text for word in words)
                 if first not in _BARE:
-                    yield words, depth > 0
+                    yield words, left or depth > 0
                     words = []
                 else:
                     words = words[1:]
@@ -87,18 +92,21 @@ class Constants:
         except _NO_VALUE:
             self.names.pop(first.text, None)
             return
-        if nested and before is not None and not np.array_equal(before, self.names[first.text]):
-            del self.names[first.text]  # it depends on the turn or the branch
+        if nested:
+            del self.names[first.text]
 
     def _many(self, words: Sequence[Token]) -> None:
-        """``[a b] = f(...)``, ``for i = ...``, ``if ...``: what they assign is unknown."""
+        """``[a b] = f(...)``, ``for i = ...``, ``if ...``: what they assign, or a statement that
+        follows in the same words, is unknown.
+        """
         texts = [word.text for word in words]
         if "=" not in texts:
             return
         end = texts.index("=")
         if texts[0] == "[" and texts[end + 1 : end + 2] == ["inputs"]:
             return
-        for word in words if texts[0] in _CONTROL - {"for"} else words[:end]:
+        alone = texts[0] == "[" or (texts[0] == "for" and texts.count("=") == 1)
+        for word in words[:end] if alone else words:
             if word.kind == "name":
                 self.names.pop(word.text, None)
             if word.text == "so" and self.so is not None:
@@ -119,7 +127,7 @@ class Constants:
         try:
             where = self.evaluation.places(statement.index, self.so)
         except _NO_VALUE:
-            if value is not None and value.any():
+            if value is not None and (value.any() or np.nan_to_num(self.so).any()):
                 self._leave(None, line)
             return  # so(:,i) = so(:,bt(i)) + ...: the links that other links carry
         if len(where) == 2:
@@ -142,11 +150,10 @@ class Constants:
             ):
                 self._leave(k, line)
                 continue
-            before = self.so[:, k].copy()
             given = value if value.size == 1 else value.reshape(len(rows), len(columns))[:, j]
             self.so[rows, k] = given.ravel()
-            if nested and (np.isfinite(before) & (before != self.so[:, k])).any():
-                self._leave(k, line)  # it depends on the turn or the branch
+            if nested:
+                self._leave(k, line)
 
     def _value(self, statement: Statement | None) -> Array | None:
         try:

@@ -210,6 +210,8 @@ class _Parser:
                 self.header()
             elif token.text in ("save", "return") and token.kind == "name":
                 self.save(token)
+                if token.text == "return" and not top:
+                    self.fail("a return inside a loop is not understood", token)
                 if token.text == "return":
                     return
             elif token.text in _IGNORED and token.kind == "name":
