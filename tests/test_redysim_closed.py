@@ -4,6 +4,9 @@ for_kine.m, GUI-made inputs.m, the book's n_j, aj of floating robots.
 
 from __future__ import annotations
 
+import struct
+import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -106,12 +109,18 @@ def test_closed_models_are_closed(
     """J of the loops spans the rows of jacobian.m, and free fall accelerates as the built-in robot
     does.
     """
-    m = rf.load(folder(tmp_path, name, J, lines))
+    with warnings.catch_warnings(record=True, action="always") as told:
+        m = rf.load(folder(tmp_path, name, J, lines))
+    found = [str(warning.message) for warning in told]
+    wrong = name == "fourbar_mechanism"  # its th does not close the loop
+    assert ["pin1 does not close there: its ends are 0.0261 m" in text for text in found] == [
+        True
+    ] * wrong
     assert len(m.loops) == len(rf.load(twin).loops)
     q = m.assemble({"joint1": 0.0} if name == "fourbar_mechanism" else None).q
     assert m.degrees_of_freedom == variables(name)["dof"]
     known = rf.load(twin, **parameters)
-    if name == "fourbar_mechanism":  # its th does not close the loop
+    if wrong:
         np.testing.assert_allclose(q, known.assemble({"crank": 0.0}).q, atol=1e-6)
     else:
         np.testing.assert_allclose(q, np.array(from_start(name)), atol=6e-3)
@@ -362,7 +371,8 @@ def test_the_book_s_tables_10_3_8_and_9(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match=r"th, .* is missing; it is read from initials\.m, too"):
         assert not rf.load(tmp_path / "inputs.m").loops
     (tmp_path / "initials.m").write_text(BOOK_START)
-    m = rf.load(tmp_path / "inputs.m")
+    with pytest.warns(UserWarning, match=r"in another order .* here they go by name"):
+        m = rf.load(tmp_path / "inputs.m")
     np.testing.assert_allclose(m.bodies[1].joint.placement.position, [-0.0895, 0, 0], atol=5e-5)
     q, known = m.assemble().q, rf.load("four_bar")
     np.testing.assert_allclose(q, [0.0, 0.9844, 4.3144], atol=1e-4)
@@ -395,6 +405,64 @@ def test_the_book_s_table_10_10(tmp_path: Path) -> None:
         ends, right = ([at for _, at in x.bodies[foot].points] for x in (m, known))
         np.testing.assert_allclose(ends, right, atol=1e-15)
     np.testing.assert_allclose(m.mass, known.mass)
+
+
+ORDER = "n dof type alp a b th bt r dx dy dz m g Icxx Icyy Iczz Icxy Icyz Iczx aj al"
+
+
+@pytest.mark.parametrize("last", ["aj al", "al aj", "aj"])
+def test_values_of_inputs_go_by_position(last: str, tmp_path: Path) -> None:
+    """jacobian.m may call the lengths aj: MATLAB does not ask for names. So does for_kine.m."""
+    text = "".join(
+        f"{name} = {np.ravel(value).tolist()};\n"
+        for name, value in numbers("hoken_fourbar").items()
+        if name not in ("aj", "type")  # type is not returned below
+    )
+    known = ORDER.replace("type ", "").removesuffix("aj al")
+    (tmp_path / "inputs.m").write_text(
+        f"function [{known}al aj] = inputs()\n{text}aj=[1 0 0]; type=1;"
+    )
+    J = BARS.replace(ORDER, known + last)
+    (tmp_path / "jacobian.m").write_text(J if last == "al aj" else J.replace("al(", "aj("))
+    if last == "aj al":  # aj(2) is 0 by name
+        (tmp_path / "for_kine.m").write_text(
+            f"function so = for_kine(q)\n[{known}{last}] = inputs();\nso(:,2)=[-al(1)*0.0895;0;0];"
+        )
+        with pytest.warns(UserWarning, match=r"for_kine\.m: it takes .* in another order"):
+            m = rf.load(tmp_path / "inputs.m")
+    else:
+        m = rf.load(tmp_path / "inputs.m")
+    assert len(m.loops) == 1
+    np.testing.assert_allclose(m.bodies[1].joint.placement.position[0], -0.0895, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dof": 2}, r"dof = 2; with its loops closed the robot has 1 degree of freedom"),
+        ({"dof": 1, "type": 0}, r"dof = 1; as an open tree the robot has 3 degrees of freedom"),
+        ({"th": [0.0, 1.2, 4.3144]}, r"pin1 does not close there: its ends are 0\.0\d+ m apart"),
+    ],
+)
+def test_what_the_file_says_of_itself_is_checked(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.warns(UserWarning, match=message):
+        m = rf.load(folder(tmp_path, "hoken_fourbar", BARS, **change))
+    assert "file-doubt" in [finding.code for finding in m.check()]
+
+
+@pytest.mark.parametrize("kind", [2, -1, 1.0000001])
+def test_a_type_is_0_or_1(kind: float, tmp_path: Path) -> None:
+    with pytest.raises(rf.ModelError, match=rf"type is {float(kind)}; it must be 0 .* or 1"):
+        rf.load(folder(tmp_path, "hoken_fourbar", BARS, type=kind))
+    data = numbers("hoken_fourbar")
+    del data["type"]
+    text = mat_bytes({"type": 1})[128:]
+    packed = zlib.decompress(text[8:]).replace(struct.pack("<II", 6, 0), struct.pack("<II", 4, 0))
+    (tmp_path / "inputs.mat").write_bytes(mat_bytes(data) + packed)  # a char array
+    with pytest.raises(rf.ModelError, match="type must be a real numeric array, not text"):
+        rf.load(tmp_path / "inputs.mat")
 
 
 def test_files_beside_an_open_robot_are_not_read(tmp_path: Path) -> None:

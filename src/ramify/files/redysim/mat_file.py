@@ -20,6 +20,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
+from ramify.files.redysim.redysim_variables import VARIABLES
 
 MAX_BYTES: Final = 1 << 20
 """Bytes of a file, and of all its variables unpacked."""
@@ -94,6 +95,8 @@ def _variables(data: bytes, order: str, file: str) -> dict[str, Array]:
             name, value = _array(variable.data, order)
             if value is not None:
                 found[name] = value
+            elif name in VARIABLES:
+                raise ModelError(f"{file}: {name} must be a real numeric array, not text or a cell")
     if not found:
         raise ModelError(
             f"{file}: holds no numeric variable; it should hold n, alp, a, b, bt, m, ..."

@@ -40,15 +40,18 @@ def read_redysim(
     data = read_bytes(where, MAX_BYTES)
     if where.suffix.lower() == ".mat":
         values: Mapping[str, Any] = read_mat(data, str(path))
+        outputs: tuple[str, ...] = ()
     else:
-        values = _values(_decoded(data, where), str(path), where.parent, report)
+        values, outputs = _values(_decoded(data, where), str(path), where.parent, report)
     closed = np.ravel(values.get("type", 0.0)).tolist() == [1.0]
     beside = {
         name: _text(where.parent / name)
         for name in ("for_kine.m", "jacobian.m", "initials.m")
         if closed and (where.parent / name).is_file()
     }
-    robot = from_variables(values, _name(where), report, base=base, merge=merge, beside=beside)
+    robot = from_variables(
+        values, _name(where), report, base=base, merge=merge, beside=beside, outputs=outputs
+    )
     report.warn()
     return robot
 
@@ -63,12 +66,16 @@ def read_m(
 ) -> Robot:
     """A robot from the text of an ``inputs.m``; ``file`` is its name in messages."""
     report = ImportReport(file)
-    values = _values(text, file, None, report)
+    values, _ = _values(text, file, None, report)
     return from_variables(values, name, report, base=base, merge=merge)
 
 
-def _values(text: str, file: str, folder: Path | None, report: ImportReport) -> dict[str, Any]:
-    """The variables that come out of an ``inputs.m``."""
+def _values(
+    text: str, file: str, folder: Path | None, report: ImportReport
+) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The variables that come out of an ``inputs.m``, and the names it returns in their order. What
+    its ``type`` says counts even where it is not returned.
+    """
 
     def load(name: str) -> Mapping[str, Array]:
         name = name if Path(name).suffix else f"{name}.mat"
@@ -89,7 +96,8 @@ def _values(text: str, file: str, folder: Path | None, report: ImportReport) -> 
     if missing:
         report.ignored("outputs", f"{', '.join(missing[:8])}: never assigned, and not needed")
     outputs = program.outputs or tuple(values)
-    return {key: values[key] for key in (*outputs, "n_l", "n_j") if key in values}
+    kept = {key: values[key] for key in (*outputs, "n_l", "n_j", "type") if key in values}
+    return kept, program.outputs
 
 
 def _text(path: Path) -> str:

@@ -19,7 +19,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.files.redysim.matlab_text import parse
+from ramify.files.redysim.matlab_text import parse, tokens
 from ramify.files.redysim.matlab_values import run
 from ramify.model.frame import Frame, modified_dh
 from ramify.model.loop import Loop, LoopEnd
@@ -29,8 +29,46 @@ _HEADER: Final = re.compile(r"function[^=\n]*=\s*\w+\s*\(([^)]*)\)")
 _STATES: Final = 5
 _MOST: Final = 5  # loops whose rows may be added to each other
 _EXACT: Final = 1e-9
-_ROUNDED: Final = 2e-3
+_ROUNDED: Final = 1e-3
 """Of the largest length: how far a loop may gape at angles that are given with four digits."""
+
+
+OTHER_ORDER: Final = (
+    "it takes the values of inputs() in another order than inputs.m returns them, and MATLAB goes "
+    "by position"
+)
+
+
+def by_position(
+    text: str, file: str, known: Mapping[str, Array], outputs: Sequence[str]
+) -> Mapping[str, Array] | None:
+    """The values of ``[n dof ...] = inputs()`` in a file, by their position among the ``outputs``
+    of ``inputs.m``; None where the names agree. Raises ModelError for two calls that differ.
+    """
+    words = [token.text for token in tokens(text, file) if token.text not in (",", ";", "")]
+    lists = set()
+    for k, word in enumerate(words):
+        if word == "inputs" and words[max(0, k - 2) : k] == ["]", "="]:
+            start = max(j for j in range(k) if words[j] == "[")
+            lists.add(tuple(words[start + 1 : k - 2]))
+    if len(lists) > 1:
+        raise ModelError(f"{file}: takes the values of inputs() in two orders")
+    wanted = next(iter(lists), ())
+    pairs = list(zip(wanted, outputs, strict=False))
+    if not any(name != output and name in known for name, output in pairs):
+        return None
+    rest = {name: value for name, value in known.items() if name not in wanted}
+    return rest | {name: known[output] for name, output in pairs if output in known}
+
+
+def freedom(J: Jacobian, th: Array) -> tuple[int, int]:
+    """n - rank J at th, given with four digits, and at some other place."""
+    places = ((th, 1e-3), (np.random.default_rng(1).uniform(-2.0, 2.0, len(th)), 1e-9))
+    at, elsewhere = (
+        len(th) - int(np.linalg.matrix_rank(J(x), tol=tol * np.abs(J(x)).max()))
+        for x, tol in places
+    )
+    return at, elsewhere
 
 
 def jacobian(text: str, file: str, given: Mapping[str, Array]) -> Jacobian:
@@ -165,13 +203,15 @@ def _pin(pair: Array, states: Sequence[Array], tree: PlaneTree) -> PinClosure | 
 
 def loops(
     found: Sequence[PinClosure], tree: PlaneTree, th: Array, names: Sequence[str]
-) -> tuple[tuple[Loop, ...], dict[int, Array]]:
-    """The pins as loops, and hinges that must move for them to close at the coordinates th: J says
-    nothing of where the ground is. Where the hinges are known, th is only a guess.
+) -> tuple[tuple[Loop, ...], dict[int, Array], dict[str, float]]:
+    """The pins as loops; hinges that must move for them to close at the coordinates th: J says
+    nothing of where the ground is; and, by loop, the gaps [m] at th where the hinges are known: th
+    is only a guess there.
     """
     frames = tree.frames(th)
     size = max((abs(x) for row in tree.rows for x in row[1:3]), default=1.0) or 1.0
     moved: dict[int, Array] = {}
+    gaps: dict[str, float] = {}
     out = []
     for i, pin in enumerate(found):
         ends = [(pin.first, pin.at_first), (pin.second, pin.at_second)]
@@ -199,9 +239,11 @@ def loops(
                         f"for_kine.m, which says where {links} is hinged to the ground, is "
                         "missing or not understood"
                     )
+                else:
+                    gaps[f"pin{i + 1}"] = float(np.linalg.norm(gap))
         first, second = (_end(k, at, frames, names) for k, at in ends)
         out.append(Loop(f"pin{i + 1}", "revolute", first, second, planar=True))
-    return tuple(out), moved
+    return tuple(out), moved, gaps
 
 
 def _end(k: int | None, at: Array, frames: Sequence[Frame], names: Sequence[str]) -> LoopEnd:

@@ -10,7 +10,7 @@ Rx(theta) Ry(psi); all other joints turn. legged: the same and the ground, ``g_p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -48,6 +48,7 @@ def from_variables(
     base: str | None = None,
     merge: bool = True,
     beside: Mapping[str, str] | None = None,
+    outputs: Sequence[str] = (),
 ) -> Robot:
     """The model that ReDySim's variables describe, whatever their dialect; vectors may be rows or
     columns, and longer than n.
@@ -56,7 +57,8 @@ def from_variables(
     "free", "free_euler", "planar" (a floating base that stays in the x-y plane: q = [x y phi,
     ...]), "fixed". merge: whether massless links become joints of several degrees of freedom.
     beside: texts of the ``for_kine.m``, ``jacobian.m`` and ``initials.m`` of a closed model
-    (:mod:`ramify.files.redysim.redysim_loops`).
+    (:mod:`ramify.files.redysim.redysim_loops`), ``outputs`` the names that ``inputs.m`` returns, in
+    their order.
 
     Raises ModelError naming the variable and entry that is missing, not finite or impossible.
     """
@@ -64,8 +66,10 @@ def from_variables(
     given = RedysimVariables(variables, report)
     kind = dialect(variables)
     floating, legged = kind != "fixed", kind == "legged"
-    closed = "type" in given and given.number("type") == 1.0
-    loops, hinges = _closed(given, floating, beside or {}) if closed else ((), {})
+    closed = given.closed
+    loops, hinges = _closed(given, floating, beside or {}, outputs) if closed else ((), {})
+    if not closed and not floating:
+        given.check_freedom([given.n], "as an open tree")
     links = _links(given, floating, legged, hinges)
     if merge and not loops:
         links = merged(links, report)
@@ -108,7 +112,7 @@ def dialect(variables: Mapping[str, Any]) -> Literal["fixed", "floating", "legge
 
 
 def _closed(
-    given: RedysimVariables, floating: bool, beside: Mapping[str, str]
+    given: RedysimVariables, floating: bool, beside: Mapping[str, str], outputs: Sequence[str]
 ) -> tuple[tuple[Loop, ...], dict[int, Array]]:
     """The loops of a closed model and where its links hang on the ground, from the files beside;
     what could not be had is in the report.
@@ -123,7 +127,11 @@ def _closed(
     }
     hinges: dict[int, Array] = {}
     try:
-        hinges, rest = matlab_constants.hinges(beside.get("for_kine.m", ""), known, ground, given.n)
+        text = beside.get("for_kine.m", "")
+        values = redysim_loops.by_position(text, "for_kine.m", known, outputs)
+        if values is not None:
+            report.note("for_kine.m", redysim_loops.OTHER_ORDER, doubt=True)
+        hinges, rest = matlab_constants.hinges(text, values or known, ground, given.n)
     except ModelError as error:
         rest = [str(error)]
     for k, place in hinges.items():
@@ -141,10 +149,10 @@ def _closed(
         if "th" not in given:
             given.start(beside.get("initials.m", ""), known)
         tree = redysim_loops.PlaneTree(given.rows(floating), parents, given.turns(floating), hinges)
-        J = redysim_loops.jacobian(beside["jacobian.m"], "jacobian.m", known)
+        pins, J = _pins(beside["jacobian.m"], known, outputs, tree, report)
         names = [f"link{k + 1}" for k in range(given.n)]
         th = np.array(given.coordinates())
-        loops, moved = redysim_loops.loops(redysim_loops.closures(J, tree), tree, th, names)
+        loops, moved, gaps = redysim_loops.loops(pins, tree, th, names)
     except ModelError as error:
         report.ignored("jacobian.m", f"{OPEN} ({error})", moves=True)
         return (), hinges
@@ -158,10 +166,41 @@ def _closed(
             "for_kine.m",
             f"link{k + 1} hangs on the ground at ({where}) m, so that th closes the loop",
         )
+    for name, gap in gaps.items():
+        report.note(
+            "th",
+            f"{name} does not close there: its ends are {gap:.3g} m apart; check th and the hinges "
+            "of for_kine.m; m.assemble() closes it",
+            doubt=True,
+        )
+    given.check_freedom(redysim_loops.freedom(J, th), "with its loops closed")
     for loop in loops:
         ends = " and ".join(end.link or "the ground" for end in (loop.first, loop.second))
         report.note("jacobian.m", f"{loop.name} closes {ends}: its rows are their velocities")
     return loops, hinges | moved
+
+
+def _pins(
+    text: str,
+    known: Mapping[str, Array],
+    outputs: Sequence[str],
+    tree: redysim_loops.PlaneTree,
+    report: ImportReport,
+) -> tuple[list[redysim_loops.PinClosure], redysim_loops.Jacobian]:
+    """The pins of a ``jacobian.m`` and its J. ``[n dof ...] = inputs()`` goes by position, as in
+    MATLAB; by name, with a warning, where only that gives pins (the book's table 10.9).
+    """
+    values = redysim_loops.by_position(text, "jacobian.m", known, outputs)
+    if values is not None:
+        try:
+            J = redysim_loops.jacobian(text, "jacobian.m", values)
+            return redysim_loops.closures(J, tree), J
+        except ModelError:
+            report.note(
+                "jacobian.m", f"{redysim_loops.OTHER_ORDER}; here they go by name", doubt=True
+            )
+    J = redysim_loops.jacobian(text, "jacobian.m", known)
+    return redysim_loops.closures(J, tree), J
 
 
 def _links(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -110,6 +110,22 @@ class RedysimVariables:
             )
         self.values = {**self.values, "th": th}
         self.report.note("initials.m", "th are the angles at which the loops close")
+
+    @property
+    def closed(self) -> bool:
+        """Whether ``type`` says that the robot has loops."""
+        kind = self.number("type") if "type" in self else 0.0
+        if kind not in (0.0, 1.0):
+            raise self.fail("type", f"is {kind!r}; it must be 0 (open) or 1 (closed)")
+        return kind == 1.0
+
+    def check_freedom(self, found: Sequence[int], how: str) -> None:
+        """Doubt a ``dof`` that is none of the numbers found."""
+        dof = self.number("dof") if "dof" in self else found[0]
+        if dof not in found:
+            degrees = f"{found[0]} degree{'s' * (found[0] != 1)} of freedom"
+            text = f"the file says dof = {dof:g}; {how} the robot has {degrees}"
+            self.report.note("dof", text, doubt=True)
 
     def turns(self, floating: bool) -> list[bool]:
         return [True] * self.n if floating else self.choices("r", 1.0)
