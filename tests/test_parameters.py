@@ -181,6 +181,22 @@ def test_rollout_of_many_machines() -> None:
         assert np.allclose(run.v[i], wanted.v, rtol=1e-9)
 
 
+def test_robots_with_stops_vary_too() -> None:
+    """Stops by default are those of the robot as it was given."""
+    made = rf.Builder("arm").link(
+        "link1", axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), limits=[(-1, 1)]
+    )
+    m = made.link(
+        "link2", "link1", axis=(0, 1, 0), mass=1.0, com=(0.2, 0, 0), limits=[(-1, 1)]
+    ).model()
+    q, v = np.zeros(2), np.full(2, 0.1)
+    masses = np.array([1.0, 30.0])
+    run = rf.rollout(m, q, v, steps=20, dt=1e-3, parameters={"link2.mass": masses})
+    for i, mass in enumerate(masses):
+        one = _changed(m, "link2", lambda b, mass=mass: replace(b, mass=mass))  # type: ignore[misc]
+        assert np.allclose(run.v[i], rf.rollout(one, q, v, steps=20, dt=1e-3).v, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

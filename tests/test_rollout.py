@@ -251,6 +251,25 @@ def test_a_state_that_diverges_is_marked_and_the_others_go_on(
         rf.rollout(arm, q0[2], v0[2], steps=step + 1, dt=0.02, method="euler")
 
 
+def test_a_function_may_give_anything_for_states_that_failed() -> None:
+    """The rows of such a state are NaN, and so is what a function makes of them, at joints without
+    a drive too.
+    """
+    made = rf.Builder("crane").link("cart", joint="prismatic", axis=(1, 0, 0), mass=5.0)
+    made.link("rope", "cart", axis=(0, 1, 0), mass=1.0, com=(0, 0, -1), actuated=False)
+    m = made.model()
+    v0 = np.zeros((3, 2))
+    v0[1] = 5e4
+
+    def policy(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.stack([-q[:, 0] - v[:, 0], 0.0 * q[:, 1]], axis=1)
+
+    with pytest.warns(RuntimeWarning, match="1 of 3 states failed"):
+        run = rf.rollout(m, v0 * 0.0, v0, steps=40, dt=0.02, method="euler", control=policy)
+    assert run.status.failed.tolist() == [False, True, False]
+    assert np.isfinite(run.q[[0, 2]]).all()
+
+
 def test_divergence_is_an_error_on_request_and_where_all_fail(arm: rf.Model) -> None:
     q0, v0 = np.zeros((2, 3, 3)), np.zeros((2, 3, 3))
     v0[1, 2] = 1e5

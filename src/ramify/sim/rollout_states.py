@@ -14,7 +14,7 @@ from ramify.codegen.stepper import Scheme
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
-from ramify.core.arrays import Array, real
+from ramify.core.arrays import Array, finite, real
 from ramify.core.errors import RamifyError, SimulationError
 from ramify.loops.stabilise import project_rows
 from ramify.sim.closed_run import decided, refuse_torn
@@ -172,6 +172,9 @@ class RolloutStates:
                 f"batch, q {q.shape} and v {v.shape}; rf.control.Function({name}) calls it state "
                 "by state"
             ) from error
+        if self.failures and found.ndim > 1:  # what a state that failed is given does not matter
+            found = np.array(found)
+            found.reshape(-1, found.shape[-1])[list(self.failures)] = 0.0
         if found.shape in ((*self.lead, model.nv), (model.nv,)):
             refuse_undriven(name, found, model, driven)
             tau = np.broadcast_to(found, (*self.lead, model.nv)).reshape(-1, model.nv)
@@ -184,10 +187,8 @@ class RolloutStates:
             raise SimulationError(
                 f"{name} gives forces of shape {found.shape} at t = {t:g} s; it must give {wanted}"
             )
-        bad = np.argwhere(~np.isfinite(tau))
-        alive = [(i, j) for i, j in bad.tolist() if i not in self.failures]
-        if alive:
-            i, j = alive[0]
+        if not finite(tau):
+            i, j = np.argwhere(~np.isfinite(tau))[0].tolist()
             raise SimulationError(
                 f"the controller gave {tau[i, j]} for {model.velocities[j]!r} at t = {t:g} s "
                 f"(state {i})"

@@ -25,7 +25,7 @@ from ramify.core.errors import SimulationError
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar
 from ramify.drives.machine_forces import passive_text
-from ramify.drives.passive import PassiveText, joint_inertia
+from ramify.drives.passive import PassiveText, joint_inertia, joint_load
 from ramify.dynamics.parameters import (
     Parameter,
     Values,
@@ -180,8 +180,8 @@ def robot_with(model: Robot, values: Values) -> Robot:
     settle(robot, bodies=tuple(bodies), machine=machine)
     robot.__dict__["skeleton"] = model.skeleton
     known_answer(robot, tree_of, tree_with(model, values))
-    for ask in (joint_inertia, closed_algorithms, inertia_weight, dense_weight):
-        if model.loops or ask is joint_inertia:
+    for ask in (joint_inertia, joint_load, closed_algorithms, inertia_weight, dense_weight):
+        if model.loops or ask in (joint_inertia, joint_load):
             known_answer(robot, ask, ask(model))
     return robot
 
