@@ -528,7 +528,7 @@ XACRO = """<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">
 </robot>"""
 
 
-@pytest.mark.parametrize("name", ["arm.xacro", "arm.urdf.xacro", "arm.urdf"])
+@pytest.mark.parametrize("name", ["arm.xacro", "arm.urdf.xacro", "arm.XACRO"])
 def test_macros_are_expanded(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_text(XACRO, encoding="utf-8")
@@ -540,19 +540,44 @@ def test_macros_are_expanded(name: str, tmp_path: Path) -> None:
 
 
 def test_a_left_over_macro_call_gets_the_right_advice(tmp_path: Path) -> None:
-    (tmp_path / "arm.urdf").write_text('<robot name="r"><xacro:body name="x"/></robot>')
+    (tmp_path / "arm.xacro").write_text('<robot name="r"><xacro:body name="x"/></robot>')
     with pytest.raises(rf.ModelError, match="declare xmlns:xacro="):
-        rf.load(tmp_path / "arm.urdf")
+        rf.load(tmp_path / "arm.xacro")
 
 
 def test_expressions_alone_are_expanded(tmp_path: Path) -> None:
+    path = tmp_path / "arm.xacro"
+    argument = '<xacro:arg xmlns:xacro="http://ros.org/wiki/xacro" name="m" default="2.5"/><link '
+    for text in (
+        ARM.replace('value="2.5"', 'value="${5/2}"'),
+        ARM.replace('value="2.5"', 'value="$(arg m)"').replace("<link ", argument, 1),
+    ):
+        path.write_text(text, encoding="utf-8")
+        assert rf.load(path).mass == parse_urdf(ARM).mass
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        '<xacro:include filename="{secret}"/>',
+        """<link name="${{xacro.load_yaml('{secret}')['name']}}"/>""",
+        '<xacro:property name="x" value="$(env HOME)"/><link name="${{x}}"/>',
+    ],
+)
+def test_a_urdf_file_is_never_expanded(
+    inside: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """xacro reads files and runs expressions: nothing but the suffix .xacro asks for it."""
+    monkeypatch.setattr("ramify.files.urdf.expanded", lambda path: pytest.fail("expanded"))
     path = tmp_path / "arm.urdf"
-    path.write_text(ARM.replace('value="2.5"', 'value="${5/2}"'), encoding="utf-8")
-    assert rf.load(path).mass == parse_urdf(ARM).mass
+    head = '<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro">'
+    path.write_text(head + inside.format(secret=tmp_path / "secret.yaml") + "</robot>")
+    with pytest.raises(rf.ModelError, match=r"expand this xacro file first.*rename it to \.xacro"):
+        rf.load(path)
 
 
 def test_without_xacro_the_remedy_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "arm.urdf"
+    path = tmp_path / "arm.xacro"
     monkeypatch.setattr("ramify.files.xacro_files.find_spec", lambda name: None)
     for text in (XACRO, ARM.replace('rpy="0.3', 'rpy="${pi/2}')):
         path.write_text(text, encoding="utf-8")

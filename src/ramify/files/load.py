@@ -35,8 +35,8 @@ def load(
     name_or_path: str | os.PathLike[str], *, base: str | None = None, **parameters: float
 ) -> Robot:
     """A robot: a built-in one by its name, or one from the path of a file, whose suffix gives its
-    format: ``.yaml`` (a robot file), ``.urdf``, ``.xml`` (MJCF), ``.sdf``, ``.mat`` and ``.m``
-    (ReDySim).
+    format: ``.yaml`` (a robot file), ``.urdf``, ``.xacro`` (expanded by the xacro package: only for
+    files that you trust), ``.xml`` (MJCF), ``.sdf``, ``.mat`` and ``.m`` (ReDySim).
 
     base: whether the root link of a URDF file is "fixed" (the default) or moves on a "free" or
     "free_euler" joint. Other files say what their base is; one that moves can be loaded as "free",

@@ -99,16 +99,18 @@ class _UrdfEdge(NamedTuple):
 
 def read_urdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     """A robot from a URDF file. ``base``: the root link stands ("fixed") or moves on a "free" or
-    "free_euler" joint.
+    "free_euler" joint. A file that ends in ``.xacro`` is expanded by the xacro package first; one
+    that ends otherwise never is.
 
     What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError with a line
     for every mistake found.
     """
     file = os.fspath(path)
     data = read_bytes(path, MAX_BYTES)
-    if (b"xacro" in data or b"${" in data) and unexpanded(
-        parse_xml(data, file, lambda line, text: None)
+    if PurePath(file).suffix.lower() == ".xacro" and any(
+        mark in data for mark in (b"xacro", b"${", b"$(")
     ):
+        parse_xml(data, file, lambda line, text: None)  # refuses document types
         data = expanded(path)
     model = parse_urdf(data, file, base or "fixed")
     model.metadata["report"].warn()
@@ -215,7 +217,8 @@ class _UrdfReader:
         if macro := unexpanded(self.root):
             self.wrong(
                 macro[0],
-                f"{macro[1]}: expand this xacro file first (xacro robot.xacro > robot.urdf)",
+                f"{macro[1]}: expand this xacro file first (xacro robot.xacro > robot.urdf); if "
+                "you trust it, rename it to .xacro: the xacro package then expands it when loaded",
             )
             self.mistakes.raise_if_any()
         left = leftover(self.root)

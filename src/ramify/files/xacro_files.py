@@ -1,7 +1,7 @@
 """URDF files with xacro macros, expanded by the ``xacro`` package (the extra ``ramify[xacro]``).
 
-xacro evaluates expressions and reads the files that a macro includes: expand only files that you
-trust.
+xacro evaluates expressions and reads the files that a macro includes: only files that end in
+``.xacro`` are expanded, and you should trust them.
 """
 
 from __future__ import annotations
