@@ -225,6 +225,11 @@ def test_loops_that_stay_open_are_told_everywhere(
     assert [f.code for f in m.check() if f.level == "warning"] == ["left-out"]
     assert OPEN in to_yaml(m)
     if not J:
+        (tmp_path / "converted.yaml").write_text(to_yaml(m))
+        with pytest.warns(UserWarning, match=r"converted\.yaml: left out, .* loops are open here"):
+            again = rf.load(tmp_path / "converted.yaml")
+        assert to_yaml(again).split("links:")[0] == to_yaml(m).split("links:")[0]
+        assert [f.code for f in again.check() if f.level == "warning"] == ["left-out"]
         for command in (["info"], ["check"], ["simulate", "--t-end", "0.01"]):
             with pytest.raises(SystemExit):
                 main([command[0], str(path), *command[1:]])

@@ -72,6 +72,15 @@ class ImportReport:
                     stacklevel=2,
                 )
 
+    @property
+    def lost(self) -> list[str]:
+        """What was left out and changes the motion, as a robot file keeps it under ``left_out``."""
+        return [
+            x.message if x.where == "left_out" else f"{x.where}: {x.message}"
+            for x in self.entries
+            if x.moves
+        ]
+
     def assumed(self, where: str, message: str) -> None:
         """The file does not say something that the model needs."""
         self.entries.append(Remark("assumed", where, message))

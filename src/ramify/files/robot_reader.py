@@ -16,6 +16,7 @@ from ramify.core.names import MAX_NAME
 from ramify.documents.expression import RESERVED, ExpressionError, evaluate
 from ramify.documents.mistakes import Map, Mistakes, Path
 from ramify.documents.schema import P, validate
+from ramify.files.import_report import ImportReport
 from ramify.files.link_reader import Note, frame_of, link_spec, renamed
 from ramify.files.loop_reader import read_loops
 from ramify.files.machine_reader import read_machine
@@ -88,17 +89,22 @@ def assemble(document: Map, mistakes: Mistakes, overrides: Mapping[str, object])
         loops, guess = [*cut, *loops], without(guess, cut)
     mistakes.raise_if_any()
     assert robot is not None
-    notes = {
+    notes: dict[str, Any] = {
         key: value
         for key, value in (("description", robot.description), ("source", robot.source))
         if value
     }
+    report = ImportReport(mistakes.file)
+    for text in robot.left_out:
+        report.ignored("left_out", text, moves=True)
+        notes["report"] = report
     try:
         made = build(robot.name, links, robot.gravity, robot.modules, notes, loops, guess)
     except ModelError as error:
         mistakes.stop(_blamed(str(error), loops), str(error))
     machine = read_machine(document, made, names, mistakes)
     mistakes.raise_if_any()
+    report.warn()
     return replace(made, machine=machine)
 
 

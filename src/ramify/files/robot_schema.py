@@ -329,6 +329,7 @@ class RobotPart(Part):
     name: NameStr
     description: Prose = ""
     source: Prose = ""
+    left_out: list[Prose] = Field(default_factory=list)
     gravity: Vector = (0.0, 0.0, -9.81)
     parameters: dict[str, Any] = Field(default_factory=dict)
     templates: dict[str, Any] = Field(default_factory=dict)

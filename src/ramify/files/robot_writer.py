@@ -13,6 +13,7 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh
 from ramify.documents.writing import write_whole
+from ramify.files.import_report import ImportReport
 from ramify.files.machine_writer import machine_entries, machine_lines, number, numbers
 from ramify.model.body import Body, Shape
 from ramify.model.frame import Frame, modified_dh
@@ -46,6 +47,10 @@ def _lines(model: Robot) -> Iterator[str]:
     for key in ("description", "source"):
         if isinstance(model.metadata.get(key), str):
             yield f"{key}: {_text(model.metadata[key])}"
+    report = model.metadata.get("report")
+    if isinstance(report, ImportReport) and report.lost:
+        yield "left_out:"
+        yield from (f"  - {_text(text)}" for text in report.lost)
     yield f"gravity: {numbers(model.gravity)}"
     yield "links:"
     for body in model.bodies:
