@@ -159,7 +159,8 @@ def test_what_has_no_derivative_is_refused() -> None:
     with pytest.raises(rf.SimulationError, match="all of it is compiled"):
         run.gradient(q)
     run = rf.rollout(m, q, q, steps=4, dt=1e-3, every=2)
-    with pytest.raises(rf.StateError, match=r"must be \(2, 3\)"):
-        run.gradient(np.ones((3, 3)))
+    for shape in ((3, 3), (3,)):  # the last sample alone is not the run
+        with pytest.raises(rf.StateError, match=r"must be \(\.\.\., 2, 3\), a row for every sample"):
+            run.gradient(np.ones(shape))
     with pytest.raises(rf.StateError, match="no parameter"):
         run.tangent(parameters={"link.mass": 1.0})

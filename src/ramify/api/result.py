@@ -87,11 +87,11 @@ class Result(Run):
         """Write a table with a header of names and units; numbers read back to the last bit."""
         run_export.to_csv(self, path)
 
-    def to_redysim(self, directory: str | os.PathLike[str]) -> None:
+    def to_redysim(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Write statevar.dat, timevar.dat, tor.dat, envar.dat and mtvar.dat as ReDySim's
-        simulations do.
+        simulations do; gives their paths.
         """
-        run_export.to_redysim(self, directory)
+        return run_export.to_redysim(self, directory)
 
     def plot(
         self,

@@ -38,7 +38,8 @@ def place_of(model: Robot, name: str, what: str) -> int:
     """Where a coordinate stands in q; StateError names what there is."""
     places = {model.coordinates[i]: i for i in model.layout.plain_q}
     if name not in places:
-        some = ", ".join([*places, *ball_joints(model)][:20])
+        known = [*places, *ball_joints(model)]
+        some = ", ".join([*known[:20], *(["…"] if len(known) > 20 else [])])
         raise StateError(
             f"{what} names {name!r}, which is no coordinate of {model.name}; choose among {some}"
         )

@@ -71,6 +71,11 @@ class DifferentiableSteps:
             return np.zeros((states, samples, nv))
         a = numbers(name, value, nv, self.steps.field.model.name)
         own = (samples,) if self.steps.every else ()
+        if own and a.shape[-2:-1] != own:
+            raise StateError(
+                f"{name} has shape {a.shape}; it must be (..., {samples}, {nv}), a row for every "
+                "sample: zeros where L does not look"
+            )
         try:
             return np.broadcast_to(a, (*self.lead, *own, nv)).reshape(states, samples, nv)
         except ValueError:

@@ -125,7 +125,7 @@ def to_xarray(result: Run) -> Any:
 # ---- ReDySim ----
 
 
-def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
+def to_redysim(result: Run, directory: str | os.PathLike[str]) -> list[Path]:
     """See Result.to_redysim. Numbers as C's %e writes them, a row per time:
 
     statevar: q, v and the energy of the actuators, AE = -W_act, with a ground also its energy GE;
@@ -166,6 +166,7 @@ def to_redysim(result: Run, directory: str | os.PathLike[str]) -> None:
         raise SimulationError(f"{folder}: cannot be made: {error.strerror}") from None
     parts = {folder / name: _text(rows) for name, rows in files.items()}
     write_together(parts, SimulationError)
+    return list(parts)
 
 
 def _text(rows: Array) -> Iterable[bytes]:
