@@ -160,7 +160,7 @@ def test_what_has_no_derivative_is_refused() -> None:
         run.gradient(q)
     run = rf.rollout(m, q, q, steps=4, dt=1e-3, every=2)
     for shape in ((3, 3), (3,)):  # the last sample alone is not the run
-        with pytest.raises(rf.StateError, match=r"must be \(\.\.\., 2, 3\), a row for every sample"):
+        with pytest.raises(rf.StateError, match="a row for every sample"):
             run.gradient(np.ones(shape))
     with pytest.raises(rf.StateError, match="no parameter"):
         run.tangent(parameters={"link.mass": 1.0})
