@@ -353,10 +353,37 @@ def test_dh_tables_of_other_books(tmp_path: Path) -> None:
     assert rf.load(tmp_path / "arm.yaml").joints[0].outlet == plain.joints[0].outlet
     for wrong, said in (
         ({"b": 0.3}, "b is given twice"),
-        ({"c": 1.0}, "unknown column"),
+        (
+            {"joint": 1.0},
+            "unknown column 'joint'; columns are a, alpha, b, theta or .*joints='RRP'",
+        ),
     ):
         with pytest.raises(rf.ModelError, match=said):
             rf.from_dh([row | wrong], *more)
+
+
+def test_limits_of_single_coordinates() -> None:
+    """A plain pair serves a joint of one coordinate; DH arms take limits among their machines."""
+    rows = [(0.0, 0.0, 0.0, 0.0)] * 2
+    given: Any = [{"limits_deg": (-90, 45), "effort": 3.0}, {"limits": [(-0.1, 0.2)]}]
+    arm = rf.from_dh(rows, joints="RP", machine=given)
+    assert_allclose(arm.joints[0].limits, [(-math.pi / 2, math.pi / 4)])
+    assert arm.joints[1].limits == ((-0.1, 0.2),)
+    assert arm.joints[0].machine[0].effort == 3.0
+    for wrong, said in (
+        ({"limits_deg": (-1, 1)}, r"machine\[1\]: a slide has no degrees"),
+        ({"limits_deg": (-1, 1), "limits": (0, 1)}, "exclude each other"),
+        ({"limits": (-1, 0, 1)}, r"machine\[1\]: limits must be one pair"),
+        ({"limits": (1, -1)}, "lower limit"),
+    ):
+        with pytest.raises(rf.ModelError, match=said):
+            rf.from_dh(rows, joints="RP", machine=[{}, wrong])
+    one = rf.Builder("one").link("rod", mass=1.0, com=(0.1, 0, 0), limits=(-1, 1)).model()
+    assert one.joints[0].limits == ((-1, 1),)
+    both = rf.Mechanism("both").body("rod", mass=1.0).joint("pin", None, "rod", limits=(-1, 1))
+    assert both.model().joints[0].limits == ((-1, 1),)
+    with pytest.raises(rf.ModelError, match=r"1 limits for 3 coordinates; give one \(lower, upper"):
+        rf.Builder("ball").link("rod", None, "spherical", mass=1.0, limits=(-1, 1))
 
 
 def test_a_table_without_masses_has_kinematics_only() -> None:

@@ -197,6 +197,16 @@ def test_robots_with_stops_vary_too() -> None:
         assert np.allclose(run.v[i], rf.rollout(one, q, v, steps=20, dt=1e-3).v, rtol=1e-9)
 
 
+def test_units_are_those_of_the_joint() -> None:
+    b = rf.Builder("cart").link("cart", None, "prismatic", mass=1.0)
+    known = rf.parameters(b.link("arm", "cart", mass=1.0).link("nut", "arm", "cylindrical").model())
+    keys = ("armature", "damping", "friction", "stiffness")
+    turning, sliding = ("kg m^2", "N m s/rad", "N m", "N m/rad"), ("kg", "N s/m", "N", "N/m")
+    assert tuple(known[f"arm.{key}"].unit for key in keys) == turning
+    assert tuple(known[f"cart.{key}"].unit for key in keys) == sliding
+    assert known["nut.damping"].unit == "N m s/rad or N s/m"
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [

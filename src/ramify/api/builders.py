@@ -16,7 +16,7 @@ from ramify.core.messages import shown
 from ramify.documents.mistakes import Mistakes
 from ramify.files import load as files
 from ramify.files.formats import imported
-from ramify.model import build as trees
+from ramify.model import dh
 from ramify.model.body import Shape
 from ramify.model.build import (
     EARTH,
@@ -29,7 +29,7 @@ from ramify.model.build import (
 )
 from ramify.model.elements import KEYS, elements
 from ramify.model.frame import as_frame
-from ramify.model.joint import Joint
+from ramify.model.joint import Joint, limit_pairs
 from ramify.model.loop import Loop
 from ramify.model.mechanism import WholeJoint, end_of, opened, spanned, without
 from ramify.model.mechanism_graph import SpanningTree
@@ -50,7 +50,7 @@ def as_model(make: Callable[P, Robot]) -> Callable[P, Model]:
 
 
 load = as_model(files.load)
-from_dh = as_model(trees.from_dh)
+from_dh = as_model(dh.from_dh)
 
 
 class _Guessing:
@@ -142,7 +142,7 @@ class Builder(_Guessing):
         mass: float = 0.0,
         com: Sequence[float] = (0.0, 0.0, 0.0),
         inertia: Any = (0.0, 0.0, 0.0),
-        limits: Sequence[tuple[float, float]] = (),
+        limits: Sequence[tuple[float, float]] | tuple[float, float] = (),
         actuated: bool = True,
         joint_name: str = "",
         shapes: Sequence[Shape] = (),
@@ -157,9 +157,9 @@ class Builder(_Guessing):
         joint: a type such as "revolute", "prismatic", "ball", "free", with its axis (3), sequence
         of Euler angles or pitch (m/rad). outlet: the link's frame in the moved joint's. mass in
         kg; com (3) in m; inertia about it, three moments or 3 x 3, in kg m^2. limits: (lower,
-        upper) per coordinate, rad or m. actuated: whether controllers drive it. shapes to draw;
-        points of contact {name: (3,)} in m. gravity_compensation: the share of the link's weight
-        that is carried.
+        upper), rad or m, or a list with one such pair per coordinate. actuated: whether
+        controllers drive it. shapes to draw; points of contact {name: (3,)} in m.
+        gravity_compensation: the share of the link's weight that is carried.
 
         machine: what the joint has besides, by the keys of robot files: armature, rotor, damping,
         spring, friction, stop, effort, velocity; a list has one entry per coordinate.
@@ -174,7 +174,7 @@ class Builder(_Guessing):
                 axis_of(name, axis),
                 sequence,
                 pitch,
-                tuple(limits),
+                limit_pairs(limits),
                 actuated,
             )
             made = replace(made, elements=elements(made.dof, machine))
@@ -256,10 +256,10 @@ class Mechanism(_Guessing):
         effort, velocity.
         """
         with understood(f"joint {name!r}"):
-            for key in ("axis", "limits"):
+            for key, read in (("axis", tuple), ("limits", limit_pairs)):
                 if key in options:
                     refuse_masked(key, options[key], ModelError)
-                    options[key] = tuple(options[key])
+                    options[key] = read(options[key])
             machine = {key: options.pop(key) for key in KEYS if key in options}
             made = WholeJoint(name, kind, end_of(first), end_of(second), **options)
             self.joints.append(replace(made, elements=elements(made.edge.dof, machine)))

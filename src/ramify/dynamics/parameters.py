@@ -17,6 +17,7 @@ from ramify.core.messages import near, shown
 from ramify.core.scalar import Scalar
 from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
 from ramify.dynamics.tree import Tree, tree_of
+from ramify.model.joint import Joint
 from ramify.model.link import Link, Pose
 from ramify.model.robot import Robot, once
 from ramify.model.skeleton import as_pose
@@ -41,6 +42,12 @@ class Parameter:
         return len(self.nominal)
 
 
+def rate_unit(joint: Joint, turning: str, sliding: str) -> str:
+    """The unit of a number per rate of a joint; both where it turns and slides."""
+    kinds = {step.unit for step in joint.steps}
+    return " or ".join(unit for kind, unit in (("rad", turning), ("m", sliding)) if kind in kinds)
+
+
 @once
 def rigid_parameters(model: Robot) -> Mapping[str, Parameter]:
     """The parameters of a robot's tree by name.
@@ -53,12 +60,13 @@ def rigid_parameters(model: Robot) -> Mapping[str, Parameter]:
     found = [Parameter("gravity", tuple(float(g) for g in model.gravity), "m/s^2")]
     for body in model.bodies:
         tensor = body.inertia
+        unit = rate_unit(body.joint, "kg m^2", "kg")
         six = (*np.diag(tensor), tensor[0, 1], tensor[1, 2], tensor[0, 2])
         found += [
             Parameter(f"{body.name}.mass", (body.mass,), "kg", 0.0),
             Parameter(f"{body.name}.com", tuple(body.com.tolist()), "m"),
             Parameter(f"{body.name}.inertia", tuple(float(x) for x in six), "kg m^2"),
-            Parameter(f"{body.joint.name}.armature", body.joint.armature, "kg m^2 or kg", 0.0),
+            Parameter(f"{body.joint.name}.armature", body.joint.armature, unit, 0.0),
         ]
         if not model.loops:
             at = tuple(body.joint.placement.position.tolist())

@@ -24,7 +24,8 @@ from ramify.files.robot_schema import (
     ShapePart,
 )
 from ramify.model.body import Shape
-from ramify.model.build import LinkSpec, dh_frames
+from ramify.model.build import LinkSpec
+from ramify.model.dh import dh_frames
 from ramify.model.elements import KEYS, elements
 from ramify.model.frame import Frame, from_rpy
 from ramify.model.joint import Joint

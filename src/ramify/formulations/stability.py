@@ -23,7 +23,7 @@ from ramify.dynamics.tree import tree_of
 from ramify.formulations import elimination
 from ramify.formulations.chain import chain_of
 from ramify.kernels.make import kernel
-from ramify.model.build import from_dh
+from ramify.model.dh import from_dh
 from ramify.model.robot import Robot
 
 DIGITS: Final = 50

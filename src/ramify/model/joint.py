@@ -5,9 +5,10 @@ moved frame.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from numbers import Real
+from typing import Any, Final
 
 import numpy as np
 
@@ -46,6 +47,12 @@ class Step:
     @property
     def unit(self) -> str:
         return "rad" if self.rho else "m"
+
+
+def limit_pairs(given: Sequence[Any]) -> tuple[tuple[float, float], ...]:
+    """Limits as (lower, upper) per coordinate; a plain pair belongs to the only one."""
+    plain = len(given) == 2 and all(isinstance(x, Real) for x in given)
+    return tuple((low, high) for low, high in ([given] if plain else given))
 
 
 @dataclass(frozen=True)
@@ -111,7 +118,8 @@ class Joint:
             )
         if self.limits and len(self.limits) != self.nq:
             raise ModelError(
-                f"joint {self.name!r}: {len(self.limits)} limits for {self.nq} coordinates"
+                f"joint {self.name!r}: {len(self.limits)} limits for {self.nq} coordinates; give "
+                "one (lower, upper) per coordinate"
             )
         if self.elements and len(self.elements) != self.dof:
             raise ModelError(

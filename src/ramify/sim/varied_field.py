@@ -31,6 +31,7 @@ from ramify.dynamics.parameters import (
     Values,
     by_name,
     chosen,
+    rate_unit,
     rigid_parameters,
     tree_with,
 )
@@ -81,15 +82,20 @@ def _machine_parameters(model: Robot) -> Mapping[str, Parameter]:
     for joint in model.joints:
         own, name = joint.machine, joint.name
         found += [
-            Parameter(f"{name}.damping", tuple(e.damping[0] for e in own), "N m s/rad", 0.0),
+            Parameter(
+                f"{name}.damping", tuple(e.damping[0] for e in own),
+                rate_unit(joint, "N m s/rad", "N s/m"), 0.0,
+            ),
             Parameter(
                 f"{name}.friction",
-                tuple(0.0 if e.friction is None else e.friction.sliding for e in own), "N m", 0.0,
+                tuple(0.0 if e.friction is None else e.friction.sliding for e in own),
+                rate_unit(joint, "N m", "N"), 0.0,
             ),
         ]  # fmt: skip
         if not any(step.ball for step in joint.steps) and joint.kind != "free":
             stiffness = tuple(0.0 if e.spring is None else e.spring.stiffness[0] for e in own)
-            found.append(Parameter(f"{name}.stiffness", stiffness, "N m/rad", 0.0))
+            unit = rate_unit(joint, "N m/rad", "N/m")
+            found.append(Parameter(f"{name}.stiffness", stiffness, unit, 0.0))
     found += [Parameter(f"{a.name}.gain", (a.gain[0],), "SI") for a in model.actuators]
     return {parameter.name: parameter for parameter in found}
 

@@ -1,0 +1,165 @@
+"""Serial arms from Denavit-Hartenberg tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ramify.core.arrays import real, refuse_masked
+from ramify.core.errors import ModelError
+from ramify.core.messages import shown
+from ramify.model.build import EARTH, LinkSpec, build, understood
+from ramify.model.elements import elements
+from ramify.model.frame import Frame, classical_dh, modified_dh
+from ramify.model.joint import Joint
+from ramify.model.robot import Robot
+
+DH_COLUMNS = ("a", "alpha", "b", "theta")
+DH_ALIASES = {"d": ("b", 1.0)} | {
+    f"{angle}_deg": (angle, math.pi / 180.0) for angle in ("alpha", "theta")
+}
+"""Other names of the columns, each with its factor."""
+CONVENTIONS = {"modified": "modified", "classical": "classical", "standard": "classical"}
+
+
+def from_dh(
+    rows: Sequence[Sequence[float] | Mapping[str, float]],
+    mass: Sequence[float] | None = None,
+    com: Sequence[Sequence[float]] | None = None,
+    inertia: Sequence[Any] | None = None,
+    *,
+    joints: str | Sequence[str] = "",
+    convention: str = "modified",
+    gravity: Sequence[float] = EARTH,
+    name: str = "arm",
+    machine: Sequence[Mapping[str, object]] = (),
+) -> Robot:
+    """A serial arm from its Denavit-Hartenberg table, in one call.
+
+    rows: (a, alpha, b, theta) per link, in m and rad, or mappings with those keys; ``d`` is another
+    name of b, and ``alpha_deg``, ``theta_deg`` take degrees. The joint's own variable (theta of a
+    revolute, b of a prismatic joint) is its value at q = 0. joints: "R" or "P" per link ("RRP"), by
+    default all revolute. convention: "modified" (the book: frame k on link k at joint k) or
+    "classical", also called "standard" (frame k on link k at joint k + 1). mass (n) in kg; com (n,
+    3) in m and inertia (n; 3 principal moments, or 3 x 3) about it in kg m^2, in the link's frame.
+    Without the three, the arm has kinematics only. gravity (3) in m/s^2.
+
+    machine: per link what its joint has besides, by the keys of robot files, such as
+    {"rotor": {"inertia": 2e-4, "gear": 100}, "damping": 0.1, "limits": (-2, 2)}; ``limits_deg``
+    takes degrees.
+
+    Raises ModelError naming the row and column that is missing or not finite.
+    """
+    with understood("from_dh"):
+        n = len(rows)
+        bare = [key for key, x in (("mass", mass), ("com", com), ("inertia", inertia)) if x is None]
+        if 0 < len(bare) < 3:
+            raise ModelError(
+                f"from_dh: {' and '.join(bare)} missing; give mass, com and inertia together, or "
+                "none of them for kinematics only"
+            )
+        if mass is None or com is None or inertia is None:
+            mass, com, inertia = [0.0] * n, [(0.0, 0.0, 0.0)] * n, [(0.0, 0.0, 0.0)] * n
+        kinds = {"R": "revolute", "P": "prismatic"}
+        letters = list(joints) or ["R"] * n
+        if convention not in CONVENTIONS:
+            raise ModelError(
+                f"convention {convention!r} must be 'modified', 'classical' or 'standard'"
+            )
+        for what, values in (
+            ("joints", letters),
+            ("mass", mass),
+            ("com", com),
+            ("inertia", inertia),
+            ("machine", machine or [{}] * n),
+        ):
+            refuse_masked(what, values, ModelError)
+            if len(values) != n:
+                raise ModelError(f"{what} has {len(values)} entries for {n} DH rows")
+        links = []
+        for k, row in enumerate(rows):
+            a, alpha, b, theta = _dh_row(k, row)
+            if letters[k] not in kinds:
+                raise ModelError(f"joints[{k}] is {letters[k]!r}; it must be 'R' or 'P'")
+            placement, outlet = dh_frames(CONVENTIONS[convention], a, alpha, b, theta)
+            tensor = real("inertia", inertia[k], ModelError)
+            tensor = np.diag(tensor) if tensor.shape == (3,) else tensor
+            own = dict(machine[k]) if machine else {}
+            limits = _limits(k, letters[k], own)
+            joint = Joint(
+                f"joint{k + 1}",
+                kinds[letters[k]],
+                placement,
+                outlet,
+                limits=limits,
+                elements=elements(1, own),
+            )
+            parent = f"link{k}" if k else None
+            links.append(
+                LinkSpec(
+                    f"link{k + 1}",
+                    parent,
+                    joint,
+                    float(mass[k]),
+                    real("com", com[k], ModelError),
+                    tensor,
+                )
+            )
+    return build(name, links, gravity)
+
+
+def dh_frames(
+    convention: str, a: float, alpha: float, b: float, theta: float
+) -> tuple[Frame, Frame]:
+    """Placement of the joint and outlet of the link for a DH row."""
+    if convention == "modified":
+        return modified_dh(alpha, a, b, theta), Frame()
+    return Frame(), classical_dh(theta, b, a, alpha)
+
+
+def _limits(k: int, letter: str, own: dict[str, Any]) -> tuple[tuple[float, float], ...]:
+    """The limits of a joint in rad or m, taken out of the keys of its machine."""
+    given = {key: own.pop(key) for key in ("limits", "limits_deg") if own.get(key) is not None}
+    if len(given) > 1:
+        raise ModelError(f"machine[{k}]: limits and limits_deg exclude each other; give one")
+    if "limits_deg" in given and letter == "P":
+        raise ModelError(f"machine[{k}]: a slide has no degrees; give its limits in m, as limits")
+    for key, value in given.items():
+        pair = real(f"machine[{k}]: {key}", value, ModelError).ravel()
+        if len(pair) != 2:
+            raise ModelError(f"machine[{k}]: {key} must be one pair (lower, upper)")
+        low, high = (np.deg2rad(pair) if key == "limits_deg" else pair).tolist()
+        return ((low, high),)
+    return ()
+
+
+def _dh_row(k: int, row: Sequence[float] | Mapping[str, float]) -> list[float]:
+    if isinstance(row, Mapping):
+        known: dict[str, float] = {}
+        for name, value in row.items():
+            column, factor = DH_ALIASES.get(name, (name, 1.0))
+            if column not in DH_COLUMNS:
+                raise ModelError(
+                    f"DH row {k + 1}: unknown column {shown(name)}; columns are a, alpha, b, theta "
+                    "or d, alpha_deg, theta_deg; types of joints are given as joints='RRP'"
+                )
+            if column in known:
+                raise ModelError(f"DH row {k + 1}: {column} is given twice; leave out {name}")
+            known[column] = factor * float(value)
+        missing = [column for column in DH_COLUMNS if column not in known]
+        if missing:
+            raise ModelError(
+                f"DH row {k + 1} lacks {', '.join(missing)}; a row has a, alpha, b, theta"
+            )
+        row = [known[column] for column in DH_COLUMNS]
+    if len(row) != 4:
+        raise ModelError(f"DH row {k + 1} has {len(row)} columns; a row has a, alpha, b, theta")
+    refuse_masked(f"DH row {k + 1}", row, ModelError)
+    values = [float(x) for x in row]
+    for column, value in zip(DH_COLUMNS, values, strict=True):
+        if not math.isfinite(value):
+            raise ModelError(f"DH row {k + 1}: {column} is {value}; it must be finite")
+    return values
