@@ -52,7 +52,8 @@ def looked_at(browser: Any, address: str, name: str, context: str = "document") 
     ):
         with visit(browser, address, width=width, height=844, scheme=scheme) as page:
             page.wait_for_timeout(100)
-            keep(page, f"{name}_{form}", full_page=True)
+            shot = keep(page, f"{name}_{form}", full_page=True)
+            assert (shot.mean() < 128) == (scheme == "dark"), form
             assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1"), form
             if form != "phone":
                 assert violations(page, context) == [], form

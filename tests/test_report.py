@@ -535,26 +535,6 @@ def test_legend_tabs_trail_and_camera(browser: Any, file: str) -> None:
         assert page.evaluate("report.scene.camera.far") == pytest.approx(far)
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "scheme"),
-    [
-        ("light", (1440, 900), "light"),
-        ("dark", (1440, 900), "dark"),
-        ("phone", (390, 844), "light"),
-    ],
-)
-def test_looks(browser: Any, file: str, name: str, size: tuple[int, int], scheme: str) -> None:
-    with visit(browser, file, width=size[0], height=size[1], scheme=scheme) as page:
-        ready(page)
-        page.evaluate("report.page.seek(0.55)")
-        page.wait_for_timeout(200)
-        shot = keep(page, f"report-{name}", full_page=True)
-        assert (shot.mean() < 90) == (scheme == "dark")
-        assert page.evaluate(
-            "document.documentElement.scrollWidth <= innerWidth"
-        )  # nothing sticks out
-
-
 def drawn_plots(paper: bytes) -> int:
     """How many plots the pages show: strong colours that reach, as curves do, over most of half a
     page.
@@ -694,12 +674,11 @@ def test_without_webgl_the_plots_still_work(browser: Any, file: str) -> None:
 
 
 def test_big_run_opens(browser: Any, tmp_path: Path) -> None:
-    path = moving(rf.load("quadruped"), 30.0).report(tmp_path / "big.html")
+    path = moving(rf.load("quadruped"), 10.0).report(tmp_path / "big.html")
     with visit(browser, path.as_uri()) as page:
         ready(page)
-        for share in np.linspace(0.0, 1.0, 6):
-            page.locator("#time").fill(str(share))
-        assert time_of(page) == pytest.approx(30.0)
+        page.locator("#time").fill("1")
+        assert time_of(page) == pytest.approx(10.0)
 
 
 def test_a_robot_at_rest_opens(browser: Any, tmp_path: Path) -> None:
