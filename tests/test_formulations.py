@@ -732,7 +732,7 @@ def test_stability_refuses() -> None:
 
 
 def test_crossovers() -> None:
-    """Lin's table I: his inertia matrix is the cheaper one from four joints on."""
+    """Lin's table I: his inertia matrix is cheaper than Renaud's from four joints on."""
     assert crossover("lin_inertia", "renaud_inertia") == 4
     assert crossover("renaud_inertia", "lin_inertia") is None
 

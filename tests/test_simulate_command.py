@@ -57,6 +57,9 @@ def test_simulate_a_scenario(run: Run) -> None:
     assert code == 0
     assert "PASS" in out
     assert "largest error" in out
+    _, out, _ = run("simulate", "four_bar_turn", "--t-end", "0.02")  # the motion leads the crank
+    assert "nan" not in out
+    assert out.count("not prescribed") == 2
 
 
 def test_simulate_a_robot(run: Run) -> None:

@@ -286,7 +286,11 @@ def _tell(scenario: Scenario, result: Result, files: dict[str, str], audit: bool
 
         columns.append("largest error")
         off = np.abs(result.q - result.desired.q).max(axis=0).tolist()
-        rows = [[*row, x] for row, x in zip(rows, off, strict=True)]
+        led = np.isfinite(result.desired.q)  # the motion may lead only some of them
+        rows = [
+            [*row, x if led[:, k].all() else "not prescribed"]
+            for k, (row, x) in enumerate(zip(rows, off, strict=True))
+        ]
     print_table("", columns, rows)
     if audit:
         print_line(str(result.audit))
