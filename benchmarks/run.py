@@ -43,7 +43,7 @@ def main() -> int:
     options = parser.parse_args()
     output = options.output or (None if options.quick else DOCUMENT)
     start = perf_counter()
-    console = Console()
+    console = Console(width=None if Console().is_terminal else 160)
     bench = Bench(QUICK if options.quick else WHOLE, console)
     with tempfile.TemporaryDirectory(prefix="ramify-bench-") as cache:
         os.environ["RAMIFY_CACHE_DIR"] = cache

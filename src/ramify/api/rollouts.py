@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import wraps
 from typing import ParamSpec, cast
 
@@ -46,7 +46,7 @@ def _shown(make: Callable[P, rolling.RolloutRecord]) -> Callable[P, Rollout]:
     def made(*args: P.args, **options: P.kwargs) -> Rollout:
         found = make(*args, **options)
         model = cast(Robot, args[0] if args else options["model"])
-        return Rollout(**{f.name: getattr(found, f.name) for f in fields(found)}, model=model)
+        return Rollout(found.t, found.q, found.v, found.singular, found.status, found.steps, model)
 
     made.__annotations__ = {**made.__annotations__, "return": "Rollout"}
     return made

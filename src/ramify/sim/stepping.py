@@ -127,7 +127,7 @@ class Stepper:
         samples = 0 if history is None else history.shape[1]
         run = _Stepping(steps, every, samples, *strides, t0, dt, slack(t0, t0 + steps * dt))
         begin, forces, end = address(y), address(table), address(last)
-        rows = 0 if history is None else address(history)
+        rows = address(history) if history is not None and samples else 0
         settings, wide = ctypes.addressof(run), host().width
 
         def part(start: int, stop: int) -> int:
