@@ -319,6 +319,22 @@ def test_near_gimbal_lock_answers_are_refused_or_their_lost_digits_reported(
         assert np.isfinite(ask(q, zero, zero)).all()
 
 
+def test_rollouts_refuse_and_warn_near_gimbal_lock_alike() -> None:
+    model, q, place = locked("free_euler", "YXZ")
+    zero = np.zeros(model.nv)
+    starts = np.stack([model.random(2)[0], q])
+    starts[1, place] += 2e-8
+    with pytest.raises(rf.StateError, match=r"joint 'hip' is in gimbal lock.* of state 1"):
+        rf.rollout(model, starts, zero, steps=1, dt=1e-3)
+    starts[1, place] = q[place] + 2e-6
+    with pytest.warns(RuntimeWarning, match="'hip' is 2e-06 rad from gimbal lock .*12 of 16"):
+        rf.rollout(model, starts, zero, steps=1, dt=1e-3)
+    model, q, _ = locked("spherical", "YXZ")
+    held = rf.control.Prescribed(rf.motion.Hold(q))  # a prescribed joint may be in gimbal lock
+    r = rf.rollout(model, q, np.zeros(4), steps=1, dt=1e-3, control=held, method="rk4")
+    assert_allclose(r.q, q)
+
+
 @pytest.mark.parametrize("size", [1e200, 1e308, 1e-200])
 def test_quaternions_of_absurd_length_are_refused_without_warnings(size: float) -> None:
     m = rf.load("quadruped", base="free")

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import StateError
 from ramify.model.configuration import checked
-from ramify.model.robot import Robot
+from ramify.model.robot import Robot, once
 
 LOCK_TOLERANCE, NEAR_LOCK = 1e-6, 1e-4
 """rad: within the first of a lock, whatever divides by the inertia of the joints is refused; within
@@ -54,6 +54,7 @@ class Singularity(NamedTuple):
     distance: float
 
 
+@once
 def locks(model: Robot) -> tuple[Lock, ...]:
     """The angles to watch, one per Euler-angle joint of three angles."""
     found = []

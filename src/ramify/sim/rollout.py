@@ -18,6 +18,7 @@ from ramify.core.arrays import Array, together, whole
 from ramify.core.errors import SimulationError, StateError
 from ramify.dynamics.parameters import packed
 from ramify.model.configuration import check_quaternions, checked
+from ramify.model.locks import check_locks, locks
 from ramify.model.robot import Robot, the_robot
 from ramify.sim.closed_run import refuse_contradiction, refuse_open
 from ramify.sim.field import Field
@@ -139,7 +140,7 @@ def rollout(
     in a RuntimeWarning and marked in ``singular``. They are looked at about every tenth of a radian
     (or metre) of the fastest joint; the way in between is taken as straight.
 
-    Raises StateError or SimulationError naming what is wrong.
+    Raises StateError or SimulationError naming what is wrong, such as a start in gimbal lock.
     """
     the_robot(model)
     auto = method == AUTO or str(method).lower() == AUTO
@@ -165,6 +166,7 @@ def rollout(
     if scheme.implicit:
         refuse_implicit(equation)
         equation = equation.implicitly
+    _check_locks(equation, q.reshape(-1, model.nq))
     project = bool(model.loops) and stabilisation == "projection"
     lead = q.shape[:-1]
     if v.shape[:-1] != lead:
@@ -209,6 +211,16 @@ def _check_time(name: str, value: object, positive: bool) -> None:
         raise SimulationError(
             f"{name} {value!r} must be a finite{' and positive' if positive else ''} number, in s"
         )
+
+
+def _check_locks(equation: Field, q: Array) -> None:
+    """Refuse starts in gimbal lock and warn of those near one, but for prescribed joints."""
+    model, motion = equation.model, equation.prescribed
+    watched = locks(model)
+    if watched and motion is not None:
+        held = motion.driven(equation.robot_text).v
+        watched = tuple(k for k in watched if model.joint_slice(k.joint).start not in held)
+    check_locks(watched, model.coordinates, q)
 
 
 def _check_step(equation: Field, q: Array, method: str, scheme: Scheme, dt: float) -> None:
