@@ -398,6 +398,31 @@ def test_a_controller_that_raises_stops_the_run(rate: float | None) -> None:
     assert isinstance(stop.value.__cause__, KeyError)
 
 
+@pytest.mark.parametrize("method", ["dop853", "rk4"])
+def test_a_run_that_stops_between_two_outputs_keeps_its_last_state(method: str) -> None:
+    control, step = rf.control.Torque(1e8), None if method == "dop853" else 1e-5
+    with pytest.raises(rf.SimulationError, match=r"runs away: .* at t = ") as stop:
+        rf.simulate(rf.load("planar_3r"), 1.0, control=control, method=method, step=step)
+    r = stop.value.result
+    assert isinstance(r, rf.Result)
+    assert len(r.t) == 2
+    assert 0.0 < r.t[-1] < 0.01
+    assert f"at t = {r.t[-1]:g} s" in r.status
+    assert np.isfinite(r.a).all()
+
+
+def test_a_last_state_without_accelerations_is_left_out() -> None:
+    def law(t: float, q: Any, v: Any) -> Any:
+        if t > 0.0042:
+            raise KeyError("no table for this posture")
+        return np.zeros(3)
+
+    with pytest.raises(rf.SimulationError, match=r"KeyError.* at t = 0\.004") as stop:
+        rf.simulate(rf.load("planar_3r"), 1.0, control=law, method="rk4", step=0.0043)
+    assert isinstance(stop.value.result, rf.Result)
+    assert stop.value.result.t.tolist() == [0.0]
+
+
 def test_a_controller_of_the_wrong_shape_is_told_with_the_time() -> None:
     with pytest.raises(rf.SimulationError, match=r"gives forces of shape \(2,\).*at t = 0"):
         rf.simulate(rf.load("planar_3r"), 1.0, control=lambda t, q, v: [1.0, 2.0])

@@ -44,6 +44,7 @@ from ramify.sim.shared_code import shared
 
 CONTACT_STEP = 0.01
 """s: the longest step over a ground by default, so that a short touch is not stepped over."""
+_VAST = 1e100  # a last state with larger numbers is left out: its energy overflows
 _DRIFT = 200  # steps of a method of several steps before loops are closed again
 
 
@@ -90,7 +91,7 @@ def simulate(
     more than they can. Each is switched off by False, and the result says so.
 
     Raises SimulationError where the run cannot go on; its ``result`` holds what was computed until
-    then.
+    then, the last state reached included.
     """
     the_robot(model)
     auto = str(method).lower() == AUTO
@@ -148,6 +149,7 @@ class _Simulation:
         self.rows: list[Array] = []
         self.held: list[Array] = []
         self.next = 1  # row of the grid that comes next; the first is the start
+        self.reached: tuple[float, Array] = 0.0, np.zeros(0)
         self.done = Progress()
         self.status, self.ended = "finished", False
         self._bar = ProgressBar(field.model.name, options.t_end)
@@ -158,6 +160,7 @@ class _Simulation:
         """The run from (q, v); what fails is raised with what was computed."""
         started = time.perf_counter()
         y = self.field.start(q, v)
+        self.reached = 0.0, y
         failure: SimulationError | None = None
         self._keep(np.zeros(1), y[None])
         try:
@@ -171,7 +174,8 @@ class _Simulation:
             self.status = f"failed: {failure}"
         finally:
             self._bar.close()
-        found = self._collect(time.perf_counter() - started)
+        wall = time.perf_counter() - started
+        found = self._collect(wall) if self.status == "finished" else self._stopped(wall)
         if failure is not None:
             failure.result = found
             raise failure from failure.__cause__
@@ -180,7 +184,7 @@ class _Simulation:
     def _failure(self, error: Exception) -> SimulationError:
         """What ended the run, as a SimulationError with its cause."""
         if not isinstance(error, RamifyError):
-            failure = SimulationError(f"the run stopped at t = {self.times[-1][-1]:g} s: {error!r}")
+            failure = SimulationError(f"the run stopped at t = {self.reached[0]:g} s: {error!r}")
             failure.__cause__ = error
             return failure
         near = self.closing is not None and not isinstance(error, SingularPostureError)
@@ -212,7 +216,7 @@ class _Simulation:
                 piece = self._closed(piece)
                 if self.closing is not None:
                     self.closing.watch_step(piece, y)
-                t, y = self._take(piece)
+                self.reached = t, y = self._take(piece)
                 self._refuse_runaway(t, y)
                 yield t
                 if self.ended:
@@ -290,6 +294,19 @@ class _Simulation:
         return [partial(_event, self.field, name, f) for name, f in self.options.events.items()]
 
     # ---- results ----
+
+    def _stopped(self, wall: float) -> Run:
+        """What was computed until the run ended early, with the last state that it reached where
+        that has accelerations.
+        """
+        t, y = self.reached
+        if t > self.times[-1][-1] + 1e-9 * self.options.dt_out and np.abs(y).max() < _VAST:
+            self._keep(np.array([t]), y[None])
+            try:
+                return self._collect(wall)
+            except Exception:  # of a controller, too: what ended the run is reported instead
+                self.times.pop(), self.rows.pop(), self.held.pop()
+        return self._collect(wall)
 
     def _collect(self, wall: float) -> Run:
         field, o = self.field, self.options
