@@ -96,10 +96,13 @@ def test_out() -> None:
         np.empty((20, 2)),
         np.empty((20, 3), dtype=np.float32),
         np.empty((3, 20)).T,
+        np.ma.zeros((20, 3)),
         [0.0],
     ):
         with pytest.raises(rf.StateError, match="out"):
             k(q, q, out=wrong)
+    with pytest.raises(rf.StateError, match="without a mask"):
+        k.fill(q, q, out=np.ma.zeros((20, 3)))
     with pytest.raises(rf.StateError, match="shares memory"):
         k(q, q, out=q)
 

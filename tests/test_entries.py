@@ -120,6 +120,7 @@ def test_arrays_that_do_not_fit_are_refused_not_written(name: str) -> None:
         locked,
         big[1 : 1 + int(np.prod(shapes[0]))].reshape(shapes[0]),
         7.0,
+        np.ma.zeros(shapes[0]),
     ]
     for i, bad in enumerate(first):
         inputs = [big[: xs[0].size], *xs[1:]] if i == 5 else xs

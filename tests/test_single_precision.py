@@ -71,7 +71,8 @@ def test_wrong_requests_are_refused() -> None:
     model = rf.load("kuka_kr5")
     single = model.kernel("inverse_dynamics", dtype="float32")
     q, v, a = (x.astype(np.float32) for x in states(model, 20))
-    for bad in (np.empty((20, 6)), np.empty((20, 5), dtype=np.float32), 3, (a, a)):
+    masked = np.ma.zeros((20, 6), dtype=np.float32)
+    for bad in (np.empty((20, 6)), np.empty((20, 5), dtype=np.float32), masked, 3, (a, a)):
         with pytest.raises(rf.StateError, match="float32 arrays of shape"):
             single(q, v, a, out=bad)
     with pytest.raises(rf.StateError, match="shares memory"):

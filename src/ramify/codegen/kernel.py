@@ -240,12 +240,13 @@ class Kernel:
         """An array to fill as rows (states, size)."""
         wanted = (states, *port.shape)
         fits = a.dtype == np.float64 and a.shape == wanted and states > 0
+        fits = fits and not isinstance(a, np.ma.MaskedArray)
         if not (
             fits and a[0].flags.carray and a.strides[0] % 8 == 0 and a.strides[0] >= 8 * port.size
         ):
             raise StateError(
-                f"{self.name}: out must hold writable float64 arrays {wanted}, the numbers of each "
-                "state side by side"
+                f"{self.name}: out must hold writable float64 arrays {wanted} without a mask, the "
+                "numbers of each state side by side"
             )
         if a.flags.carray:
             return a.reshape(states, port.size)
@@ -304,13 +305,14 @@ class Kernel:
             shape = batch + p.shape
             if (
                 not isinstance(a, np.ndarray)
+                or isinstance(a, np.ma.MaskedArray)
                 or a.dtype != np.float64
                 or a.shape != shape
                 or not a.flags.carray
             ):
                 raise StateError(
                     f"{self.name}: out must be a writable C-contiguous float64 array of shape "
-                    f"{shape}"
+                    f"{shape}, without a mask"
                 )
             if any(np.may_share_memory(a, other) for other in (*rows, *given[:k])):
                 raise StateError(

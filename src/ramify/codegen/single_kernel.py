@@ -99,6 +99,7 @@ class SingleKernel:
         given: list[Any] = list(out) if isinstance(out, (tuple, list)) else [out]
         fit = len(given) == len(ports) and all(
             isinstance(a, np.ndarray)
+            and not isinstance(a, np.ma.MaskedArray)
             and a.dtype == np.float32
             and a.shape == shape
             and a.flags.carray
@@ -107,7 +108,8 @@ class SingleKernel:
         if not fit:
             wanted = ", ".join(map(str, shapes))
             raise StateError(
-                f"{self.name}: out must be writable C-contiguous float32 arrays of shape {wanted}"
+                f"{self.name}: out must be writable C-contiguous float32 arrays of shape {wanted}, "
+                "without a mask"
             )
         return given
 
