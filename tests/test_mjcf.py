@@ -245,6 +245,8 @@ def test_bases(tmp_path: Path) -> None:
     assert floats.nv == rf.load(still).nv + 6
     with pytest.raises(rf.ModelError, match="base 'flying' must be one of fixed, free, free_euler"):
         rf.load(path, base="flying")
+    with pytest.raises(rf.ModelError, match=r"'planar' must be .*; give the body two slides"):
+        rf.load(path, base="planar")
     with pytest.raises(
         rf.ModelError,
         match="base='free' needs one body that is free or fixed to the world; there are 0",

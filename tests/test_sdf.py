@@ -127,6 +127,15 @@ def test_the_root_is_as_the_file_has_it() -> None:
     assert parse_sdf(SDF.replace("<mass>3</mass>", "<mass>0</mass>")).nv == 2
 
 
+def test_a_planar_base() -> None:
+    link = "<link name='{}'><inertial><mass>1</mass></inertial></link>"
+    joint = """<joint name='j' type='revolute'><parent>a</parent><child>b</child>
+      <axis><xyz>0 0 1</xyz></axis></joint>"""
+    text = "<sdf version='1.9'><model name='flat'>{}</model></sdf>"
+    m = parse_sdf(text.format(link.format("a") + link.format("b") + joint), base="planar")
+    assert [joint.kind for joint in m.joints] == ["planar", "revolute"]
+
+
 def test_the_kuka_of_pybullet_in_both_formats() -> None:
     folder = package("pybullet") / "pybullet_data" / "kuka_iiwa"
     ours, theirs = rf.load(folder / "model.sdf"), rf.load(folder / "model.urdf")

@@ -512,6 +512,27 @@ def test_other_faults_of_xml_are_mistakes_also_beside_small_ones() -> None:
     assert "not well-formed XML" in text
 
 
+FLAT = """<robot name="flat">
+  <link name="a"><inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+  <link name="b"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial></link>
+  <joint name="j" type="continuous"><parent link="a"/><child link="b"/><axis xyz="0 0 1"/></joint>
+</robot>"""
+
+
+def test_a_robot_whose_joints_lie_in_a_plane_may_move_in_it(tmp_path: Path) -> None:
+    path = tmp_path / "flat.urdf"
+    path.write_text(FLAT)
+    m = rf.load(path, base="planar")
+    assert [(joint.name, joint.kind) for joint in m.joints] == [
+        ("root_joint", "planar"),
+        ("j", "revolute"),
+    ]
+    assert not m.joints[0].actuated
+    assert np.allclose(m.mass_matrix(np.zeros(4))[:2, :2], 3.0 * np.eye(2))
+    with pytest.raises(rf.ModelError, match="the joints of arm do not move in one plane; choose"):
+        parse_urdf(ARM.replace("prismatic", "revolute"), base="planar")
+
+
 def test_a_robot_without_joints_floats() -> None:
     body = '<inertial><mass value="2"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
     m = parse_urdf(f'<robot name="r"><link name="a">{body}</link></robot>', base="free")

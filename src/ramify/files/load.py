@@ -38,10 +38,11 @@ def load(
     format: ``.yaml`` (a robot file), ``.urdf``, ``.xacro`` (expanded by the xacro package: only for
     files that you trust), ``.xml`` (MJCF), ``.sdf``, ``.mat`` and ``.m`` (ReDySim).
 
-    base: whether the root link of a URDF file is "fixed" (the default) or moves on a "free" or
-    "free_euler" joint. Other files say what their base is; one that moves can be loaded as "free",
-    "free_euler", "planar" (two slides and an angle in the plane in which the robot moves) or
-    "fixed". What was ignored or assumed in a foreign file is in ``model.metadata["report"]``.
+    base: whether the root link of a URDF file is "fixed" (the default) or moves on a joint that is
+    "free", "free_euler" or "planar" (two slides and an angle in the plane in which the robot
+    moves). Other files say what their base is; one that moves can be loaded as any of these (an
+    MJCF file not as "planar"). What was ignored or assumed in a foreign file is in
+    ``model.metadata["report"]``.
     parameters: values for the parameters that the robot's file declares, as in ``rf.load("chain",
     n=1000)``.
 

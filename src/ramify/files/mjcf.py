@@ -69,7 +69,8 @@ def read_mjcf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     MuJoCo is not installed.
     """
     if base is not None and base not in BASES:
-        raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}")
+        hint = "; give the body two slides and a hinge in the file" if base == "planar" else ""
+        raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}{hint}")
     file = os.fspath(path)
     check_mjcf(path)
     try:

@@ -29,13 +29,14 @@ from ramify.files.urdf_values import NumberTuple, UrdfValues, shown, some
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build, point_of
 from ramify.model.elements import Element, elements
+from ramify.model.floating_base import with_base
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.robot import Robot
 
 MAX_BYTES: Final = 8 << 20
-BASES: Final = ("fixed", "free", "free_euler")
+BASES: Final = ("fixed", "free", "free_euler", "planar")
 KINDS: Final = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -87,7 +88,7 @@ def read_sdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
     """A robot from an SDF file, its root by default as the file has it: free, or fixed if a joint
     holds it to the world, the model is static, or it has no mass.
 
-    base: "fixed", "free" or "free_euler" instead. What was ignored or assumed is in
+    base: "fixed", "free", "free_euler" or "planar" instead. What was ignored or assumed is in
     ``model.metadata["report"]``. Raises ModelError with a line for every mistake found.
     """
     robot = parse_sdf(read_bytes(path, MAX_BYTES), os.fspath(path), base)
@@ -102,7 +103,8 @@ def parse_sdf(data: bytes | str, file: str = "robot.sdf", base: str | None = Non
     report = ImportReport(file)
     data = data.encode() if isinstance(data, str) else data
     root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text, doubt=True))
-    return _SdfReader(root, file, report).robot(base)
+    reader = _SdfReader(root, file, report)
+    return with_base(reader.robot("free"), base) if base == "planar" else reader.robot(base)
 
 
 class _SdfReader:

@@ -34,6 +34,7 @@ from ramify.files.urdf_values import UrdfValues, inside, shown, some
 from ramify.files.xacro_files import expanded, leftover, macro_name, unexpanded
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build
+from ramify.model.floating_base import with_base
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop
@@ -47,7 +48,7 @@ MAX_VISUALS: Final = 20_000
 UNLIMITED: Final = 1e9
 """A limit of so many radians or metres is no limit."""
 
-BASES: Final = ("fixed", "free", "free_euler")
+BASES: Final = ("fixed", "free", "free_euler", "planar")
 KINDS: Final = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -98,9 +99,9 @@ class _UrdfEdge(NamedTuple):
 
 
 def read_urdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
-    """A robot from a URDF file. ``base``: the root link stands ("fixed") or moves on a "free" or
-    "free_euler" joint. A file that ends in ``.xacro`` is expanded by the xacro package first; one
-    that ends otherwise never is.
+    """A robot from a URDF file. ``base``: the root link stands ("fixed"), moves on a "free" or
+    "free_euler" joint, or in the plane of the other joints ("planar"). A file that ends in
+    ``.xacro`` is expanded by the xacro package first; one that ends otherwise never is.
 
     What was ignored or assumed is in ``model.metadata["report"]``. Raises ModelError with a line
     for every mistake found.
@@ -130,7 +131,8 @@ def parse_urdf(data: bytes | str, file: str = "robot.urdf", base: str = "fixed")
         )
     report = ImportReport(file)
     root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text, doubt=True))
-    return _UrdfReader(root, file, report).model(base)
+    reader = _UrdfReader(root, file, report)
+    return with_base(reader.model("free"), base) if base == "planar" else reader.model(base)
 
 
 class _UrdfReader:
