@@ -412,13 +412,16 @@ def test_a_run_that_stops_between_two_outputs_keeps_its_last_state(method: str) 
 
 
 def test_a_last_state_without_accelerations_is_left_out() -> None:
+    late: list[float] = []
+
     def law(t: float, q: Any, v: Any) -> Any:
-        if t > 0.0042:
+        late.extend([t] if t > 0.0035 else [])
+        if len(late) > 1:  # the third step begins
             raise KeyError("no table for this posture")
         return np.zeros(3)
 
     with pytest.raises(rf.SimulationError, match=r"KeyError.* at t = 0\.004") as stop:
-        rf.simulate(rf.load("planar_3r"), 1.0, control=law, method="rk4", step=0.0043)
+        rf.simulate(rf.load("planar_3r"), 1.0, control=law, method="rk4", step=0.002)
     assert isinstance(stop.value.result, rf.Result)
     assert stop.value.result.t.tolist() == [0.0]
 
