@@ -103,9 +103,16 @@ def four_bar(
     coupler: float = 5.0,
     rocker: float = 3.0,
     crank: float = 1.5,
+    tilts: tuple[float, float] = (0.0, 0.0),
+    offset: float = 0.0,
+    kind: str = "revolute",
+    actuated: bool = True,
     **options: Any,
 ) -> rf.Model:
-    """The book's four-bar, in the plane z = 0 or in some other one; masses in kg."""
+    """The book's four-bar, in the plane z = 0 or in some other one; masses in kg. Rounded data:
+    ``tilts`` (rad) of the axes of crank and rocker, ``offset`` (m) of the pin out of the plane.
+    """
+    tilted = [Frame(from_rpy(angle, 0.0, 0.0)) for angle in tilts]
     place = Frame(from_rpy(0.3, -0.7, 1.1)) if turned else Frame()
     robot = rf.Builder("bar", gravity=tuple(place.rotation @ np.array([0.0, -9.81, 0.0])))
 
@@ -116,20 +123,20 @@ def four_bar(
             "inertia": (0, mass * length**2 / 12, mass * length**2 / 12),
         }
 
-    robot.link("crank", at=place, **rod(crank, 0.038))
+    robot.link("crank", at=place @ tilted[0], actuated=actuated, **rod(crank, 0.038))
     robot.link(
         "rocker",
-        at=place @ Frame(position=np.array([-0.0895, 0, 0])),
+        at=place @ Frame(position=np.array([-0.0895, 0, 0])) @ tilted[1],
         actuated=False,
         **rod(rocker, 0.1152),
     )
     robot.link("coupler", "rocker", at=(0.1152, 0, 0), actuated=False, **rod(coupler, 0.1152))
     robot.loop(
         "pin",
-        "revolute",
-        ("crank", (0.038, 0, 0)),
+        kind,
+        ("crank", (0.038, 0, offset)),
         ("coupler", (0.1152, 0, 0)),
-        planar=planar,
+        **({"planar": planar} if kind == "revolute" else {}),
         **options,
     )
     return robot.near(crank=0.0, rocker=0.9844, coupler=4.3144).model()

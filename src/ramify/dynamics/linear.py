@@ -13,12 +13,12 @@ from collections.abc import Sequence
 from ramify.core.scalar import Scalar, select, sqrt
 
 Vector = Sequence[Scalar]
-_PIVOT = 1e-12
-"""Pivots of a Gram matrix below this share of the largest are dropped: rows within a microradian of
-their neighbours.
+RANK = 1e-6
+"""Rows within a microradian of their neighbours follow from them, as data are rounded: lengths,
+pivots of J and its singular values up to this share of the largest count as zero.
 """
-_LENGTH = 1e-20
-"""The same for squared lengths of what is orthogonalised twice, whose rounding is smaller."""
+_SQUARE = RANK * RANK
+"""The same for pivots of a Gram matrix and squared lengths."""
 
 
 def dot(a: Vector, b: Vector) -> Scalar:
@@ -74,7 +74,7 @@ class Ldl:
                 scaled.append(row[k] - dot(scaled, self.L[k]))
                 own.append(scaled[k] * self.inverse[k])
             self.L.append(own)
-            self.inverse.append(_inverse(row[j] - dot(scaled, own), scale[j] * _PIVOT))
+            self.inverse.append(_inverse(row[j] - dot(scaled, own), scale[j] * _SQUARE))
 
     def solve(self, b: Vector) -> list[Scalar]:
         """x with S x = b, zero where a pivot was dropped."""
@@ -109,7 +109,7 @@ def orthogonal(
                 R[i][j] = R[i][j] + r
                 u = [x - r * y for x, y in zip(u, e, strict=True)]
         square = dot(u, u)
-        keep = square > scale[j] * _LENGTH
+        keep = square > scale[j] * _SQUARE
         length = sqrt(select(keep, square, 1.0))
         k = select(keep, 1.0 / length, 0.0)
         Q.append([x * k for x in u])

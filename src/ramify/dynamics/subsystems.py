@@ -24,6 +24,7 @@ from ramify.core.scalar import Scalar, number
 from ramify.dynamics.block_order import Block, blocks
 from ramify.dynamics.closure import closures, names, reach
 from ramify.dynamics.constraint_kinematics import Constraint, constraints
+from ramify.dynamics.linear import RANK
 from ramify.dynamics.motion import displacements
 from ramify.dynamics.pivoting import eliminate
 from ramify.dynamics.tree import tree_of
@@ -31,7 +32,6 @@ from ramify.model.driven import driven
 from ramify.model.robot import Robot
 
 _SEEDS: Final = (1, 2, 3)
-_FLAT: Final = 1e-12  # pivots below this share of the robot's size
 _NOTHING: Final = (
     1e-12  # entries of J below this share of the largest are zero at every configuration
 )
@@ -91,7 +91,7 @@ def plan(model: Robot) -> SolutionOrder:
             Block(tuple(rows[i] for i in b.equations), tuple(acting[n] for n in b.unknowns))
             for b in found
         )
-        return SolutionOrder(parts, rows, driving, pattern, ordered, part, _FLAT * reach(model))
+        return SolutionOrder(parts, rows, driving, pattern, ordered, part, RANK * reach(model))
     if len(rows) > len(acting):
         why = (
             f"{len(rows)} passive equations for {len(acting)} multipliers: fewer actuators than "
@@ -112,18 +112,25 @@ def plan(model: Robot) -> SolutionOrder:
 
 def _pattern(model: Robot) -> tuple[frozenset[int], ...]:
     """The links on which each row of J acts, seen at a few configurations: what vanishes at all of
-    them is zero.
+    them is zero, and so is a row within RANK of its loop's largest, as data are rounded.
     """
     tree, loops = tree_of(model), closures(model)
     acting: list[set[int]] = [set() for _ in names(model)]
+    share = [0.0] * len(acting)
     for seed in _SEEDS:
         q = [float(x) for x in model.tree.random(seed)[0]]
         column = model.skeleton.coordinates(q, (1.0, 0.0, 0.0, 0.0))
-        for k, row in enumerate(constraints(tree, loops, q, displacements(tree, column), None)):
-            size = {i: abs(number(x)) for i, x in row.entries.items()}
-            most = max(size.values(), default=0.0)
+        rows = constraints(tree, loops, q, displacements(tree, column), None)
+        sizes = [{i: abs(number(x)) for i, x in row.entries.items()} for row in rows]
+        tops = [max(size.values(), default=0.0) for size in sizes]
+        scaled = [top * row.size for top, row in zip(tops, rows, strict=True)]
+        for k, (row, size, most) in enumerate(zip(rows, sizes, tops, strict=True)):
+            largest = max(x for x, r in zip(scaled, rows, strict=True) if r.loop == row.loop)
+            share[k] = max(share[k], scaled[k] / max(largest, 1e-300))
             acting[k] |= {i for i, x in size.items() if x > _NOTHING * max(most, 1e-3)}
-    return tuple(frozenset(links) for links in acting)
+    return tuple(
+        frozenset(links if x > RANK else ()) for links, x in zip(acting, share, strict=True)
+    )
 
 
 def _parts(parents: Sequence[int]) -> tuple[int, ...]:

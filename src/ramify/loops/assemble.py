@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, StateError
 from ramify.dynamics.closure import names, reach
+from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
 from ramify.loops.constraints import (
-    RANK,
     ROUNDED,
     column_sizes,
     gap_of_row,
     independent_rows,
+    may_open,
     rate_of_row,
     row_sizes,
 )
@@ -244,7 +245,7 @@ class _Assembly:
                 q,
                 way / pieces,
                 np.zeros(len(self.sizes)),
-                "rates",
+                None,
                 begin + way[: len(begin)] * (k / pieces),
             )
             moved = self.model.integrate(q, step, 1.0)
@@ -338,9 +339,9 @@ class _Assembly:
             found, gap, note = self.restart(q, found, gap)
         if gap > _CLOSED * self.size:
             self.refuse(found, gap, values)
-        v, margin, branch = self.velocity(found, rates, np.zeros(len(self.sizes)), "rates", values)
+        v, margin, branch = self.velocity(found, rates, np.zeros(len(self.sizes)), None, values)
         _, _, bias = self.kernel(found, v)
-        a, _, _ = self.velocity(found, second, bias, "accelerations", values)
+        a, _, _ = self.velocity(found, second, bias, v, values)
         residual = self.kernel(found, v)[0]
         what = {1: "positive", -1: "negative", 0: "no"}[branch]
         left = len(self.free) - self.rank
@@ -461,10 +462,12 @@ class _Assembly:
     # ---- velocity and acceleration ----
 
     def velocity(
-        self, q: Array, given: Array, bias: Array, what: str, values: Array
+        self, q: Array, given: Array, bias: Array, v: Array | None, values: Array
     ) -> tuple[Array, float, int]:
-        """(x, margin, branch): x with J x = -bias and the given values of the independent ones."""
-        model = self.model
+        """(x, margin, branch): x with J x = -bias and the given values of the independent ones;
+        rates, or at rates v accelerations.
+        """
+        model, what = self.model, "rates" if v is None else "accelerations"
         J, A, (u, s, vt), rank = self._jacobian(q)
         x = np.zeros(model.nv)
         x[self.in_v] = given
@@ -481,8 +484,8 @@ class _Assembly:
         opening = np.abs(J @ x + bias * self.sizes)
         left = float(opening.max(initial=0.0))
         demand = float(np.abs(b).max(initial=0.0))
-        if left > 1e-8 * max(demand, 1e-12) and left > 1e-9 * self.size:
-            per = "s" if what == "rates" else "s^2"
+        if left > may_open(model, x, v):
+            per = "s" if v is None else "s^2"
             most = rate_of_row(model, int(np.argmax(opening)), left, per)
             raise LoopError(
                 f"{model.name}: {what} of {', '.join(self.names)} cannot be kept at "

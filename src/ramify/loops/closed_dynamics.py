@@ -14,13 +14,13 @@ from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers
 from ramify.core.errors import LoopError, StateError
 from ramify.dynamics.closure import names, reach
-from ramify.kernels.closed import OPEN, SLIP, UNMET
+from ramify.dynamics.linear import RANK
+from ramify.kernels.closed import OPEN, UNMET
 from ramify.kernels.make import kernel
 from ramify.kernels.queries import applied_wrenches
 from ramify.loops.constraints import (
-    RANK,
-    column_sizes,
     constraints,
+    may_open,
     open_by,
     rate_of_row,
     row_sizes,
@@ -100,13 +100,10 @@ def inverse_dynamics(
             q, v, a, applied_wrenches(model, wrenches, q)
         )
     tau, lam, wanted, unmet, gap, slip = found
-    size, rows = reach(model), row_sizes(model)
-    _refuse_open(model, gap * rows, OPEN * size)
-    columns = column_sizes(model)
-    speed = np.abs(np.asarray(v) * columns).max(initial=0.0)
-    moved = np.abs(np.asarray(a) * columns).max(initial=0.0) + speed * speed / size
+    rows = row_sizes(model)
+    _refuse_open(model, gap * rows, OPEN * reach(model))
     slipping = np.abs(slip * rows)
-    if slipping.max(initial=0.0) > SLIP * moved + 1e-9 * size:
+    if slipping.max(initial=0.0) > may_open(model, a, v):
         worst = int(np.argmax(slipping.reshape(-1, len(rows)).max(axis=0)))
         raise LoopError(
             f"inverse_dynamics: the accelerations do not keep the loops of {model.name!r} closed: "

@@ -14,15 +14,13 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError
 from ramify.dynamics.closure import closures, names, reach
+from ramify.dynamics.linear import RANK
+from ramify.kernels.closed import SLIP
 from ramify.kernels.make import kernel
 from ramify.model.robot import Robot, once
 
 ROUNDED = 1e-6
 """Share of the robot's size by which rows that follow from others may miss: data are rounded."""
-RANK = 1e-6
-"""Singular values of the scaled Jacobian below this share of the largest count as zero: as in the
-dynamics, where rows within a microradian of their neighbours are redundant.
-"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,6 +156,18 @@ def column_sizes(model: Robot) -> Array:
     """(nv,), m per unit of each velocity: the robot's size for angles."""
     size = reach(model)
     return np.array([size if step.rho else 1.0 for joint in model.joints for step in joint.steps])
+
+
+def may_open(model: Robot, x: ArrayLike, v: ArrayLike | None = None) -> float:
+    """m/s: how fast loops with rounded data may open under rates x, a share of the motion; or
+    m/s^2, under accelerations x at rates v.
+    """
+    size = reach(model)
+    moved, speed = (
+        float(np.abs(np.asarray(y) * column_sizes(model)).max(initial=0.0))
+        for y in (x, 0.0 if v is None else v)
+    )
+    return SLIP * (moved + speed * speed / size) + 1e-9 * size
 
 
 def scaled_jacobian(model: Robot, J: Array) -> Array:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ramify.core.arrays import Array
+from ramify.dynamics.linear import RANK
 from ramify.kernels.make import kernel
-from ramify.loops.constraints import RANK, scaled_jacobian
+from ramify.loops.constraints import scaled_jacobian
 from ramify.model.robot import Robot
 
 NEAR = 0.5

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
-from ramify.loops.constraints import RANK
+from ramify.dynamics.linear import RANK
 from ramify.loops.rank import NEAR, SINGULAR, jacobians, lets_go
 from ramify.model.robot import Robot
 

@@ -1,0 +1,100 @@
+"""Loops with rounded data: rows that follow from others but for a few digits hold nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from closed_systems import four_bar
+
+import ramify as rf
+from ramify.model.frame import Frame, from_rpy
+
+MOVING: Any = ({"crank": 1.0}, {"crank": 2.0}, None, {"crank": 3.0})
+
+
+@pytest.mark.parametrize("off", [1e-12, 1e-8])
+@pytest.mark.parametrize("how", ["height", "tilt"])
+def test_rounded_data_are_closed_and_the_redundant_rows_named(off: float, how: str) -> None:
+    """A plane four-bar with spatial pins, one of them a nanometre out of the plane."""
+    exact = rf.load("four_bar")
+    pin = exact.loops[0]
+    frame = Frame(from_rpy(off, 0.0, 0.0), pin.first.frame.position)
+    if how == "height":
+        frame = Frame(position=pin.first.frame.position + np.array([0.0, 0.0, off]))
+    loop = replace(pin, planar=False, first=replace(pin.first, frame=frame))
+    model = replace(exact, loops=(loop,))
+    state = model.assemble({"crank": 0.3}, rates={"crank": 1.0})
+    wanted = exact.assemble({"crank": 0.3}, rates={"crank": 1.0})
+    np.testing.assert_allclose(state.q, wanted.q, atol=1e-9)
+    np.testing.assert_allclose(state.v, wanted.v, atol=1e-7)
+    if off > 1e-10:
+        assert ("pin.z" if how == "height" else "pin.tilt_x") in state.note
+        assert "rounded data" in state.note
+    assert model.constraints(state.q).mobility == 1
+    o = np.zeros(3)
+    np.testing.assert_allclose(
+        model.forward_dynamics(state.q, o, o), exact.forward_dynamics(wanted.q, o, o), rtol=1e-6
+    )
+    run, peer = (rf.simulate(m, 0.3, wanted.q) for m in (model, exact))
+    np.testing.assert_allclose(run.q[-1], peer.q[-1], atol=1e-6)
+    assert run.audit.passed
+    far = replace(loop, first=replace(loop.first, frame=Frame(position=[0.038, 0.0, 1e-4])))
+    with pytest.raises(rf.LoopError, match=r"a gap of 0\.0001 m remains in pin\.z"):
+        replace(model, loops=(far,)).assemble({"crank": 0.3})
+
+
+@pytest.mark.parametrize(
+    ("offset", "tilts"),
+    [
+        *((0.0, (tilt, 0.0)) for tilt in (1e-10, 1e-9, 3e-9, 1e-8, 3e-8, 1e-7)),
+        *((0.0, (0.0, tilt)) for tilt in (1e-10, 1e-9, 3e-9, 1e-8, 3e-8, 1e-7)),
+        (1e-8, (1e-8, -2e-8)),
+        (0.0, (3e-7, -2e-7)),
+    ],
+)
+def test_rounded_axes_change_neither_forces_nor_reactions(
+    offset: float, tilts: tuple[float, float]
+) -> None:
+    """Rows that the tilts alone make independent must not lock the four-bar."""
+    exact, model = four_bar(planar=False), four_bar(planar=False, tilts=tilts, offset=offset)
+    wanted, state = exact.assemble(*MOVING), model.assemble(*MOVING)
+    for x, y in zip(state, wanted, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)
+    expected = exact.inverse_dynamics(*wanted, multipliers=True)
+    tau, lam = model.inverse_dynamics(*state, multipliers=True)
+    assert expected[0][0] > 1.0
+    np.testing.assert_allclose(tau, expected[0], rtol=1e-6)
+    np.testing.assert_allclose(lam, expected[1], rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(model.inverse_dynamics(*state), tau, rtol=1e-12)
+    np.testing.assert_allclose(model.forward_dynamics(state.q, state.v, tau), state.a, rtol=1e-9)
+    np.testing.assert_allclose(
+        model.reactions(*state), exact.reactions(*wanted), rtol=1e-5, atol=1e-4
+    )
+
+
+@pytest.mark.parametrize("tilt", [0.0, 3e-9, 1e-7])
+def test_rounded_rows_drive_nothing(tilt: float) -> None:
+    """A ball joint's third row, tiny but not zero, would make three equations for three
+    multipliers of a four-bar without a drive.
+    """
+    model = four_bar(kind="spherical", actuated=False, tilts=(tilt, 0.0))
+    state = model.assemble({"crank": 1.0}, accelerations={"crank": 3.0})
+    with pytest.raises(rf.LoopError, match="cannot give this motion"):
+        model.inverse_dynamics(*state)
+
+
+@pytest.mark.parametrize("rate", [1e-4, 2.0, 1e3])
+def test_rates_that_contradict_each_other_are_refused(rate: float) -> None:
+    """What rounded data may miss by is a share of the motion, slow or fast, and no more."""
+    model = four_bar(planar=False, tilts=(3e-8, 0.0))
+    state = model.assemble({"crank": 1.0}, {"crank": rate})
+    both, rates, second = (
+        {k: float(x[i]) for i, k in enumerate(("crank", "rocker"))} for x in state
+    )
+    again = model.assemble(both, rates, accelerations=second)
+    np.testing.assert_allclose(again.v, state.v, rtol=1e-6)
+    with pytest.raises(rf.LoopError, match="or more is given than can be free"):
+        model.assemble(both, {**rates, "rocker": rates["rocker"] * 1.001}, accelerations=second)
