@@ -10,6 +10,7 @@ import pytest
 from closed_systems import four_bar
 
 import ramify as rf
+from ramify.kernels.make import kernel
 from ramify.model.frame import Frame, from_rpy
 
 MOVING: Any = ({"crank": 1.0}, {"crank": 2.0}, None, {"crank": 3.0})
@@ -69,6 +70,8 @@ def test_rounded_axes_change_neither_forces_nor_reactions(
     np.testing.assert_allclose(tau, expected[0], rtol=1e-6)
     np.testing.assert_allclose(lam, expected[1], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(model.inverse_dynamics(*state), tau, rtol=1e-12)
+    whole = kernel(model, "inverse_dynamics_whole")(*state)
+    np.testing.assert_allclose(np.concatenate(whole[:2]), [*tau, *lam], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(model.forward_dynamics(state.q, state.v, tau), state.a, rtol=1e-9)
     np.testing.assert_allclose(
         model.reactions(*state), exact.reactions(*wanted), rtol=1e-5, atol=1e-4
