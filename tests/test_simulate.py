@@ -412,18 +412,24 @@ def test_a_run_that_stops_between_two_outputs_keeps_its_last_state(method: str) 
 
 
 def test_a_last_state_without_accelerations_is_left_out() -> None:
-    late: list[float] = []
+    """The second step ends in gimbal lock, and the event fails in the third."""
+    ball = rf.Builder("ball").link(
+        "a", joint="spherical", sequence="YXZ", mass=1.0, inertia=(0.1, 0.1, 0.1)
+    )
 
-    def law(t: float, q: Any, v: Any) -> Any:
-        late.extend([t] if t > 0.0035 else [])
-        if len(late) > 1:  # the third step begins
-            raise KeyError("no table for this posture")
-        return np.zeros(3)
+    def late(t: float, q: Any, v: Any) -> float:
+        if t > 0.0045:
+            raise KeyError("too late")
+        return 1.0
 
-    with pytest.raises(rf.SimulationError, match=r"KeyError.* at t = 0\.004") as stop:
-        rf.simulate(rf.load("planar_3r"), 1.0, control=law, method="rk4", step=0.002)
-    assert isinstance(stop.value.result, rf.Result)
-    assert stop.value.result.t.tolist() == [0.0]
+    for start, kept in ((np.pi / 2 - 0.0040005, [0.0]), (0.3, [0.0, 0.004])):
+        with pytest.raises(rf.SimulationError, match="'late' raised KeyError") as stop:
+            rf.simulate(
+                ball.model(), 1.0, [0.0, start, 0.0], [0.0, 1.0, 0.0], events={"late": late},
+                method="rk4", step=0.002,
+            )  # fmt: skip
+        assert isinstance(stop.value.result, rf.Result)
+        assert stop.value.result.t.tolist() == kept
 
 
 def test_a_controller_of_the_wrong_shape_is_told_with_the_time() -> None:

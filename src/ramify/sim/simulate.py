@@ -304,7 +304,7 @@ class _Simulation:
             self._keep(np.array([t]), y[None])
             try:
                 return self._collect(wall)
-            except Exception:  # of a controller, too: what ended the run is reported instead
+            except RamifyError:  # as in gimbal lock; what ended the run is reported instead
                 self.times.pop(), self.rows.pop(), self.held.pop()
         return self._collect(wall)
 
