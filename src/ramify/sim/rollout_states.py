@@ -172,7 +172,9 @@ class RolloutStates:
                 f"batch, q {q.shape} and v {v.shape}; rf.control.Function({name}) calls it state "
                 "by state"
             ) from error
-        if self.failures and found.ndim > 1:  # what a state that failed is given does not matter
+        if (
+            self.failures and self.lead and found.shape[:-1] == self.lead
+        ):  # what a state that failed is given does not matter
             found = np.array(found)
             found.reshape(-1, found.shape[-1])[list(self.failures)] = 0.0
         if found.shape in ((*self.lead, model.nv), (model.nv,)):
