@@ -290,6 +290,7 @@ def to_pinocchio(model: rf.Model) -> pin.Model:
             joint, pin.Inertia(body.mass, np.array(body.com), np.array(body.inertia)), outlet
         )
         ends[index] = joint, outlet
+    made.armature = model.armature
     return made
 
 
@@ -378,6 +379,7 @@ def to_mujoco(model: rf.Model, feet: float = 0.0) -> mujoco.MjModel:
             type=kind,
             axis=inverse.rotation @ np.array(step.axis),
             pos=inverse.position,
+            armature=body.joint.armature[0],
             **sprung,
         )
     return spec.compile()
