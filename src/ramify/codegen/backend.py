@@ -22,7 +22,7 @@ from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import Array
 from ramify.core.errors import RamifyError
 from ramify.trace.program import Program
-from ramify.trace.traversals import RolledProgram
+from ramify.trace.rolled_program import RolledProgram
 
 
 class Backend(Protocol):

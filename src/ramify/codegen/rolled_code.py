@@ -18,7 +18,7 @@ from ramify.codegen.target import CpuTarget
 from ramify.codegen.unrolled import load_number, row_pointers, transpose
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.graph import symbols
-from ramify.trace.traversals import Argument, Climb, Once, RolledProgram, Sweep
+from ramify.trace.rolled_program import Argument, Climb, Once, RolledProgram, Sweep
 
 _AHEAD: Final = 32  # numbers of a row by which its memory is fetched before it is written
 _ROBOT = (
@@ -60,19 +60,17 @@ def _size(fields: dict[int, int]) -> int:
 
 
 class _RolledWriter:
-    """Writes one function, loop after loop."""
+    """Writes one function, pass after pass."""
 
     def __init__(self, program: RolledProgram, target: CpuTarget, apart: bool) -> None:
         self.program, self.apart = program, apart
         self.w = Writer(target)
         self.fields, self.brief = _size(program.fields), _size(program.brief)
-        # addresses of brief and lasting records, by slot, in the loop being written
+        # addresses of brief and lasting records, by slot, in the pass being written
         self._places: dict[str, str] = {}
         self._slots: dict[str, str] = {}
-        self._empty: tuple[str, set[int]] = (
-            "",
-            set(),
-        )  # in an inward loop: whether the link is a leaf, and the sums it then has not
+        # in an inward pass: whether the link is a leaf, and the sums it then has not
+        self._empty: tuple[str, set[int]] = ("", set())
         self._labels = 0
 
     def function(self, name: str) -> tuple[str, set[str]]:
@@ -92,13 +90,13 @@ class _RolledWriter:
         self.audit.start()
         for first in self.program.quaternions:
             self.audit.quaternion([self._gather(self.inputs[0], str(first + i)) for i in range(4)])
-        for loop in self.program.loops:
-            if isinstance(loop, Sweep):
-                self._sweep(loop)
-            elif isinstance(loop, Climb):
-                self._climb(loop)
+        for one in self.program.passes:
+            if isinstance(one, Sweep):
+                self._sweep(one)
+            elif isinstance(one, Climb):
+                self._climb(one)
             else:
-                self._once(loop)
+                self._once(one)
         self._write_matrices()
         end_blocks(w, self.audit.flags())
         return function(name, "inputs outputs robot scratch", w), w.intrinsics
@@ -289,7 +287,7 @@ class _RolledWriter:
             w.do(f"store double {lane}, ptr {address}")
 
     def _symbol(self, who: dict[str, str], carried: dict[int, str]) -> Callable[[Any], str]:
-        """Reads a symbol; ``who`` gives the slot of each link that the loop knows."""
+        """Reads a symbol; ``who`` gives the slot of each link that the pass knows."""
         w = self.w
 
         def link(name: str) -> str:
@@ -337,7 +335,7 @@ class _RolledWriter:
             self.w, self.program.graph, roots, self._symbol(who, carried or {}), self.audit.angle
         )
 
-    # ---- loops ----
+    # ---- passes ----
 
     def _label(self) -> str:
         self._labels += 1

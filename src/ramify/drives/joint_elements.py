@@ -14,7 +14,7 @@ from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import Answer, BristleLaw, DryLaw, StopLaw
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
 from ramify.model.elements import NONE, Cubic
-from ramify.trace.traversals import Argument
+from ramify.trace.rolled_program import Argument
 
 JOINT_PARTS: Final = ("spring", "damping", "friction", "stop")
 """Passive forces of a coordinate by itself."""

@@ -2,7 +2,7 @@
 
 An algorithm hands a *step*, a function of one link's constants and records, to a traversal. Here a
 traversal runs over plain lists, so it works on any scalar and a traced algorithm comes out
-unrolled; ``ramify.trace.traversals`` runs the same step once, on symbols, and so writes a loop. A
+unrolled; ``ramify.trace.rolled_tree`` runs the same step once, on symbols, and so writes a loop. A
 *column* holds one record per link.
 """
 

@@ -32,8 +32,8 @@ from ramify.dynamics import (
 from ramify.kernels import layouts
 from ramify.kernels.layouts import LayoutOf
 from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics, Momentum
+from ramify.trace.rolled_program import Argument
 from ramify.trace.tangent import TangentTree
-from ramify.trace.traversals import Argument
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ramify.kernels.algorithms import ALGORITHMS, Algorithm, as_wrenches, no_wre
 from ramify.kernels.text import plain_text
 from ramify.model.driven import driven
 from ramify.model.robot import Robot, once
-from ramify.trace.traversals import Argument
+from ramify.trace.rolled_program import Argument
 
 _SINGULAR = 1e-10
 OPEN, SLIP, UNMET = 1e-3, 1e-6, 1e-7

@@ -33,7 +33,7 @@ from ramify.model.locks import check_locks, suspect
 from ramify.model.pivots import never_moved, refuse_massless, without_inertia
 from ramify.model.robot import Robot
 from ramify.trace.program import Port, Program, trace
-from ramify.trace.traversals import Argument
+from ramify.trace.rolled_program import Argument
 
 MOST_LINKS: Final = 72
 """Links up to which straight-line code is compiled in the background."""

@@ -27,7 +27,8 @@ from ramify.model.joint import Joint
 from ramify.model.link import BallLink
 from ramify.model.robot import Robot
 from ramify.model.skeleton import Skeleton, as_ball, as_pose, build_skeleton
-from ramify.trace.traversals import Argument, RolledProgram, RolledTree
+from ramify.trace.rolled_program import Argument, RolledProgram
+from ramify.trace.rolled_tree import RolledTree
 
 
 def rolled(
@@ -105,7 +106,7 @@ def rolled_kernels(
     """
     variant = f"balls {balls} trunk {trunk} by body {by_body}"
     return RolledKernels(
-        lambda: _loop_program(algorithm, balls, trunk, by_body), algorithm.name, variant
+        lambda: _rolled_program(algorithm, balls, trunk, by_body), algorithm.name, variant
     )
 
 
@@ -116,7 +117,7 @@ def _sample(*kinds: str) -> Skeleton:
     )
 
 
-def _loop_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: bool) -> RolledProgram:
+def _rolled_program(algorithm: Algorithm, balls: bool, trunk: bool, by_body: bool) -> RolledProgram:
     skeleton = _sample("ball" if balls else "revolute")
     tree = RolledTree(skeleton.links[0], as_pose(skeleton.root), Vec3(0.0, 0.0, 0.0), balls)
     columns: list[Any] = []

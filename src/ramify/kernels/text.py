@@ -11,7 +11,7 @@ from ramify.core.records import flatten
 from ramify.dynamics.tree import Matrix, Tree, tree_of
 from ramify.kernels.algorithms import Algorithm
 from ramify.model.robot import Robot
-from ramify.trace.traversals import Argument
+from ramify.trace.rolled_program import Argument
 
 QUATERNION: Final = {"coordinate": (1.0, 0.0, 0.0, 0.0), "rate": (0.0, 0.0, 0.0, 0.0)}
 """What stands for the quaternion, and for its rate, at a link that has none."""

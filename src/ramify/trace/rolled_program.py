@@ -1,0 +1,205 @@
+"""What rolled code is written from: passes over the links, each the body of a loop that a step
+recorded once, on symbols.
+
+A record lives in a *slot*, one per link and one (slot 0) for the base; a scalar of a record is a
+*field* of the slot. Symbols name what a pass reads: ``("slot", field, who)``, ``("link", i, who)``
+(constants), ``("extra", i, who)`` (per-link parameters), ``("in", port, i, who)`` (per-link
+inputs), ``("lane", port, i)`` (per-state inputs), ``("global", i)``, ``("carry", i)``; who is k
+(the link itself), parent, i and j (a climb's child and parent) or root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ramify.trace.graph import Graph, symbols
+
+
+@dataclass
+class Sweep:
+    """A pass over the links. ``stores`` and ``outputs`` belong to link k, ``sums`` are added to the
+    parent's or the root's slot.
+    """
+
+    direction: str = "any"
+    roots: dict[int, int] = field(default_factory=dict)
+    zeros: list[int] = field(default_factory=list)
+    stores: dict[int, int] = field(default_factory=dict)
+    sums: list[tuple[int, int, str]] = field(default_factory=list)
+    outputs: list[tuple[int, str, int, int]] = field(default_factory=list)
+    closed: bool = False
+
+    @property
+    def made(self) -> list[tuple[int, int]]:
+        """The fields that it writes and the nodes that they get."""
+        sums = [(f, node) for f, node, _ in self.sums]
+        return [*self.stores.items(), *self.roots.items(), *sums]
+
+    @property
+    def computed(self) -> list[int]:
+        """The nodes that it needs."""
+        return [*(node for *_, node in self.outputs), *(node for _, node in self.made)]
+
+    def keep(self, needed: set[int]) -> bool:
+        """Leave out the fields that nothing needs; whether anything is left to do."""
+        self.roots = {f: x for f, x in self.roots.items() if f in needed}
+        self.zeros = [f for f in self.zeros if f in needed]
+        self.stores = {f: x for f, x in self.stores.items() if f in needed}
+        self.sums = [s for s in self.sums if s[0] in needed]
+        return bool(self.stores or self.sums or self.outputs or self.roots)
+
+
+@dataclass
+class Climb:
+    """A pass from every link k up to the base. ``start`` and ``carry`` are the carried nodes,
+    ``entries`` those of (k, j) and (j, k) of every matrix, which goes to an output as one of the
+    numbers it has for each pair.
+    """
+
+    start: list[int]
+    carry: list[int]
+    entries: list[tuple[int, int]]
+    outputs: dict[int, tuple[int, int]] = field(default_factory=dict)
+
+    @property
+    def computed(self) -> list[int]:
+        """The nodes that it needs."""
+        return [*self.start, *self.carry, *(node for pair in self.entries for node in pair)]
+
+
+@dataclass
+class Once:
+    """Numbers of the whole tree that go out after the passes: (port, position, node); a position in
+    a matrix is a row, a column and which number of the pair.
+    """
+
+    outputs: list[tuple[int, int | tuple[int, int, int], int]] = field(default_factory=list)
+
+    @property
+    def computed(self) -> list[int]:
+        """The nodes that it needs."""
+        return [node for *_, node in self.outputs]
+
+
+Pass = Sweep | Climb | Once
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An array of numbers: ``count`` of them ``per`` "link", "pair" of links or "state"; a "row" is
+    an array even of one. ``lead`` numbers (rows of a matrix) precede those of the links, in a
+    matrix ``aside`` columns, by default as many.
+    """
+
+    name: str
+    per: str
+    count: int
+    lead: int = 0
+    aside: int | None = None
+
+    @property
+    def columns(self) -> int:
+        """Columns of a matrix before those of the links."""
+        return self.lead if self.aside is None else self.aside
+
+
+@dataclass(frozen=True)
+class RolledProgram:
+    """Passes in order; inputs and outputs are ports per link, pair of links or state.
+
+    ``fields`` gives the used fields their places in a slot; ``brief`` those that only pass between
+    parent and child within one pass, and whose memory is used again once the last child is done.
+    ``quaternions``: places in the first input, per state, where one of unit length begins.
+    """
+
+    name: str
+    graph: Graph
+    inputs: tuple[Argument, ...]
+    outputs: tuple[Argument, ...]
+    passes: tuple[Pass, ...]
+    fields: dict[int, int]
+    brief: dict[int, int]
+    constants: int
+    extras: int
+    quaternions: tuple[int, ...] = ()
+
+
+def rolled_program(
+    name: str,
+    graph: Graph,
+    passes: Sequence[Pass],
+    inputs: Sequence[Argument],
+    outputs: Sequence[Argument],
+    constants: int,
+    extras: int,
+) -> RolledProgram:
+    """The recorded passes, without values that are never read."""
+    needed = _needed_fields(graph, passes)
+    kept = [x for x in passes if not isinstance(x, Sweep) or x.keep(needed)]
+    lasting, brief = _places(graph, needed, kept)
+    return RolledProgram(
+        name, graph, tuple(inputs), tuple(outputs), tuple(kept), lasting, brief, constants, extras
+    )
+
+
+def _needed_fields(graph: Graph, passes: Sequence[Pass]) -> set[int]:
+    """Fields that a result depends on, found by following reads until nothing new appears."""
+    producers: dict[int, list[int]] = {}
+    queue: list[int] = []
+    for one in passes:
+        if isinstance(one, Sweep):
+            for f, node in one.made:
+                producers.setdefault(f, []).append(node)
+            queue += [node for *_, node in one.outputs]
+        else:
+            queue += one.computed
+    needed: set[int] = set()
+    seen: set[int] = set()
+    while queue:
+        fresh = [x for x in graph.reachable(queue) if x not in seen]
+        seen.update(fresh)
+        queue = []
+        for _, name in symbols(graph, fresh):
+            if name[0] == "slot" and name[1] not in needed:
+                needed.add(name[1])
+                queue += producers.get(name[1], [])
+    return needed
+
+
+def _places(
+    graph: Graph, needed: set[int], passes: Sequence[Pass]
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Places of lasting and of brief fields; lasting fields that are never alive in the same pass
+    share one.
+    """
+    alive: dict[int, list[int]] = {f: [] for f in needed}
+    for i, one in enumerate(passes):
+        names = symbols(graph, graph.reachable(one.computed))
+        used = {name[1] for _, name in names if name[0] == "slot"}
+        if isinstance(one, Sweep):
+            used |= {*one.zeros, *(f for f, _ in one.made)}
+        for f in used & needed:
+            alive[f].append(i)
+    brief: dict[int, list[int]] = {}
+    for f in sorted(needed):
+        first = passes[alive[f][0]]
+        passed = isinstance(first, Sweep) and (
+            f in first.zeros or (f in first.roots and f in first.stores)
+        )
+        if len(alive[f]) == 1 and passed:
+            brief[f] = alive[f]
+    return _share({f: alive[f] for f in needed if f not in brief}), _share(brief)
+
+
+def _share(alive: dict[int, list[int]]) -> dict[int, int]:
+    """A place for every field, given the passes that use it; one place may serve fields one after
+    the other.
+    """
+    places: dict[int, int] = {}
+    last: list[int] = []  # for every place, the last pass that uses it
+    for f in sorted(alive, key=lambda f: (alive[f][0], f)):
+        place = next((p for p, one in enumerate(last) if one < alive[f][0]), len(last))
+        last[place : place + 1] = [alive[f][-1]]
+        places[f] = place
+    return places
