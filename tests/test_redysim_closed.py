@@ -4,6 +4,7 @@ for_kine.m, GUI-made inputs.m, the book's n_j, aj of floating robots.
 
 from __future__ import annotations
 
+import re
 import struct
 import warnings
 import zlib
@@ -17,7 +18,9 @@ from redysim_data import mat_bytes, numbers, published, variables
 import ramify as rf
 from ramify.cli import main
 from ramify.files.redysim.matlab_constants import hinges
+from ramify.files.redysim.matlab_text import parse
 from ramify.files.redysim.reader import read_redysim
+from ramify.files.redysim.redysim_loops import jacobian
 from ramify.files.redysim.redysim_robot import OPEN, from_variables
 from ramify.files.robot_writer import to_yaml
 
@@ -210,6 +213,7 @@ def test_a_hinge_that_nobody_gives_follows_from_the_start(tmp_path: Path) -> Non
         ("", "there is no jacobian.m beside it"),
         (BARS.replace("sin(c)", "sin(2*c)"), "rows 1 and 2 of J are no pin between two links"),
         (BARS.replace("= jacobian", "= jacobian2(q"), "jacobian"),
+        (BARS.replace("dq)", "dq, al)"), "one or two arguments, .* yours has 3 arguments"),
         (BARS.replace("J = [", "while 1\nJ = ["), "only assignments"),
         (BARS.replace("dJ = zeros(2,3)", "J = [J; J(1,:)]"), "J is 3 x 3"),
     ],
@@ -221,7 +225,7 @@ def test_loops_that_stay_open_are_told_everywhere(
     with pytest.warns(UserWarning, match="changes the motion"):
         m = rf.load(path)
     assert not m.loops
-    assert why in str(m.metadata["report"])
+    assert re.search(why, str(m.metadata["report"]))
     assert [f.code for f in m.check() if f.level == "warning"] == ["left-out"]
     assert OPEN in to_yaml(m)
     if not J:
@@ -487,3 +491,35 @@ def test_dh_rows_stay_dh_rows(tmp_path: Path) -> None:
     moved = from_variables(variables("pppr_robot"))
     (tmp_path / "pppr.yaml").write_text(to_yaml(moved))
     assert rf.load(tmp_path / "pppr.yaml").skeleton == moved.skeleton
+
+
+# ---- what is beside inputs ----
+
+
+def test_the_report_names_the_files_that_are_there(tmp_path: Path) -> None:
+    """A report that names a torque.m which nobody has sends people looking for it."""
+    path = folder(tmp_path, "kuka_kr5")
+    assert ".m:" not in str(rf.load(path).metadata["report"])
+    (tmp_path / "torque.m").write_text("anything")
+    text = str(rf.load(path).metadata["report"])
+    assert "ignored: torque.m: a control law" in text
+    assert "trajectory.m" not in text
+
+
+def test_commands_that_only_print_are_named() -> None:
+    text = "function [n a] = inputs()\nclc; n = 1;\ndisp(n), hold = 3;\n"
+    program = parse(text, "inputs.m")
+    assert program.skipped == ("clc", "disp")
+    assert [statement.target for statement in program.statements] == ["n", "hold"]
+
+
+def test_multipliers_of_the_import_are_forces_in_other_axes(tmp_path: Path) -> None:
+    """ReDySim's λ, of the rows of jacobian.m in world axes, is what loop_forces gives."""
+    m = rf.load(folder(tmp_path, "hoken_fourbar", BARS))
+    state = m.assemble({"joint1": 0.7}, rates={"joint1": 2.0}, accelerations={"joint1": 1.0})
+    lam = m.inverse_dynamics(*state, multipliers=True)[1]
+    given = {key: np.reshape(value, (-1, 1)) for key, value in numbers("hoken_fourbar").items()}
+    J = jacobian(BARS, "jacobian.m", given)(state.q)  # velocity of the coupler less the crank
+    force = m.loop_forces(state.q, lam)[0, 3:5]
+    assert m.loops[0].second.link == "link3"
+    np.testing.assert_allclose(J.T @ force, m.constraints(state.q).J.T @ lam, atol=1e-9)

@@ -52,10 +52,13 @@ class Statement:
 
 @dataclass(frozen=True)
 class MatlabProgram:
-    """A parsed file: the names it hands out, in order, and its statements."""
+    """A parsed file: the names it hands out, in order, its statements, and the commands such as
+    ``disp`` that were passed over.
+    """
 
     outputs: tuple[str, ...]
     statements: tuple[Statement, ...]
+    skipped: tuple[str, ...] = ()
 
 
 _TOKEN: Final = re.compile(
@@ -182,12 +185,13 @@ class _Parser:
         self.depth = 0
         self.inside: list[str] = []  # the brackets that are open
         self.outputs: tuple[str, ...] = ()
+        self.skipped: dict[str, None] = {}
 
     # ---- statements ----
 
     def program(self) -> MatlabProgram:
         statements = list(self.block(top=True))
-        return MatlabProgram(self.outputs, tuple(statements))
+        return MatlabProgram(self.outputs, tuple(statements), tuple(self.skipped))
 
     def block(self, top: bool) -> Iterator[Statement]:
         functions = 0
@@ -214,7 +218,8 @@ class _Parser:
                     self.fail("a return inside a loop is not understood", token)
                 if token.text == "return":
                     return
-            elif token.text in _IGNORED and token.kind == "name":
+            elif token.text in _IGNORED and token.kind == "name" and not self.assigns():
+                self.skipped[token.text] = None
                 self.skip()
             elif token.text == "[" and not self.depth:
                 yield self.outputs_of_inputs(token)
@@ -266,6 +271,10 @@ class _Parser:
             arguments = tuple(("text", word.strip("'\"")) for word in words)
         value = ("call", "load", arguments)
         return Statement(token.line, self.lines[token.line - 1], "", None, value)
+
+    def assigns(self) -> bool:
+        """Whether the name here is a variable that is assigned, not a command: ``hold = 2``."""
+        return self.at + 1 < len(self.stream) and self.stream[self.at + 1].text == "="
 
     def skip(self) -> list[Token]:
         start = self.at

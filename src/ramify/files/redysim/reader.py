@@ -21,7 +21,7 @@ from ramify.files.import_report import ImportReport
 from ramify.files.redysim.mat_file import MAX_BYTES, read_mat
 from ramify.files.redysim.matlab_text import parse
 from ramify.files.redysim.matlab_values import run
-from ramify.files.redysim.redysim_robot import from_variables
+from ramify.files.redysim.redysim_robot import BESIDE, from_variables
 from ramify.files.redysim.redysim_variables import VARIABLES
 from ramify.model.robot import Robot
 
@@ -45,9 +45,9 @@ def read_redysim(
         values, outputs = _values(_decoded(data, where), str(path), where.parent, report)
     closed = np.ravel(values.get("type", 0.0)).tolist() == [1.0]
     beside = {
-        name: _text(where.parent / name)
-        for name in ("for_kine.m", "jacobian.m", "initials.m")
-        if closed and (where.parent / name).is_file()
+        name: _text(where.parent / name) if closed else ""
+        for name in BESIDE
+        if (where.parent / name).is_file()
     }
     robot = from_variables(
         values, _name(where), report, base=base, merge=merge, beside=beside, outputs=outputs
@@ -88,6 +88,10 @@ def _values(
 
     program = parse(text, file)
     values = run(program, file, load)
+    if program.skipped:
+        report.ignored(
+            "commands", f"{', '.join(program.skipped[:8])}: nothing is executed, printed or drawn"
+        )
     missing = [name for name in program.outputs if name not in values]
     if needed := [name for name in missing if name in VARIABLES]:
         raise ModelError(

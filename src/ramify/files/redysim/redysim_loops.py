@@ -77,8 +77,13 @@ def jacobian(text: str, file: str, given: Mapping[str, Array]) -> Jacobian:
     """
     header = _HEADER.search(text)
     names = [name.strip() for name in header[1].split(",")] if header else []
-    if not 1 <= len(names) <= 2:
-        raise ModelError(f"{file}: does not start with function [J, dJ] = jacobian(th, dth)")
+    if not 1 <= len(names) <= 2 or not names[0]:
+        has = f"has {len(names)} arguments" if len(names) > 2 else "is not of that form"
+        raise ModelError(
+            f"{file}: its first line must be function [J, dJ] = jacobian(th, dth): one or two "
+            f"arguments, the coordinates and their rates; yours {has}; take lengths and others "
+            "from [n dof ...] = inputs()"
+        )
     program = parse(text, file)
 
     def at(th: Array) -> Array:

@@ -37,6 +37,10 @@ BASE_SEQUENCE: Final = "ZXY"
 """Euler angles of a floating base in ReDySim."""
 
 _KEPT: Final = ("dof", "type", "nq", "Tp", "steps")
+BESIDE: Final = (
+    "for_kine.m", "jacobian.m", "initials.m", "inv_kine.m", "torque.m", "trajectory.m"
+)  # fmt: skip
+"""The files beside ``inputs`` that the report may name."""
 _GROUND: Final = ("stiffness", "damping", "speed_limit", "friction", "horizontal_damping")
 
 
@@ -56,9 +60,9 @@ def from_variables(
     base: None for the base that ReDySim has (fixed, or free_euler with the sequence ZXY), or
     "free", "free_euler", "planar" (a floating base that stays in the x-y plane: q = [x y phi,
     ...]), "fixed". merge: whether massless links become joints of several degrees of freedom.
-    beside: texts of the ``for_kine.m``, ``jacobian.m`` and ``initials.m`` of a closed model
-    (:mod:`ramify.files.redysim.redysim_loops`), ``outputs`` the names that ``inputs.m`` returns, in
-    their order.
+    beside: texts of the files of BESIDE that are there; those of ``for_kine.m``, ``jacobian.m`` and
+    ``initials.m`` are read for a closed model (:mod:`ramify.files.redysim.redysim_loops`),
+    ``outputs`` the names that ``inputs.m`` returns, in their order.
 
     Raises ModelError naming the variable and entry that is missing, not finite or impossible.
     """
@@ -90,7 +94,7 @@ def from_variables(
         metadata["description"] = OPEN
     if legged:
         metadata["ground"] = _ground(given)
-    _tell(given, floating, legged, kept)
+    _tell(given, floating, legged, kept, beside or {})
     title = name or str(variables.get("name") or "redysim")
     try:
         model = build(title, links, given.gravity(), metadata=metadata, loops=loops, guess=guess)
@@ -304,33 +308,34 @@ def _ground(given: RedysimVariables) -> dict[str, Any]:
     }
 
 
-_USER_CODE: Final = (
-    (
-        "torque.m",
-        "a control law is user code; write a function (t, q, v) -> tau and give it to "
-        "rf.simulate(m, t_end, control=…)",
-    ),
-    (
-        "trajectory.m",
-        "a motion is user code; rf.motion has ReDySim's cycloid and others, for rf.control and "
-        "rf.simulate",
-    ),
-)
+_USER_CODE: Final = {
+    "torque.m": "a control law is user code; write a function (t, q, v) -> tau and give it to "
+    "rf.simulate(m, t_end, control=…)",
+    "trajectory.m": "a motion is user code; rf.motion has ReDySim's cycloid and others, for "
+    "rf.control and rf.simulate",
+    "initials.m": "the initial state is user code; {start}",
+    "inv_kine.m": "the dependent joints follow from the loops: m.assemble()",
+}
+"""What the report says of files beside ``inputs`` that are not read, where they are there."""
 
 
-def _tell(given: RedysimVariables, floating: bool, legged: bool, kept: Mapping[str, Any]) -> None:
+def _tell(
+    given: RedysimVariables,
+    floating: bool,
+    legged: bool,
+    kept: Mapping[str, Any],
+    beside: Mapping[str, str],
+) -> None:
     """What the report says of the dialect."""
     report = given.report
-    for file, text in _USER_CODE:
-        report.ignored(file, text)
     start = (
         'the values of th are in m.metadata["redysim"]'
         if "th" in kept
         else "q0 and v0 are arrays in Python"
     )
-    report.ignored("initials.m", f"the initial state is user code; {start}")
-    if kept.get("type") == 1.0:
-        report.ignored("inv_kine.m", "the dependent joints follow from the loops: m.assemble()")
+    for file, text in _USER_CODE.items():
+        if file in beside:
+            report.ignored(file, text.format(start=start))
     if legged:
         report.note(
             "g_prop",
