@@ -17,7 +17,13 @@ import pytest
 from PIL import Image
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-SWITCHES = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+SWITCHES = [
+    "--no-sandbox",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-gpu-rasterization",  # without a graphics card, drawing in two dimensions by way of
+    "--disable-accelerated-2d-canvas",  # one costs ten times as much
+]
 SCREENSHOTS = Path(__file__).resolve().parent.parent / "out" / "screenshots"
 
 
