@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import subprocess
 import warnings
+from dataclasses import replace
 from importlib.metadata import distribution
 from pathlib import Path
 from xml.etree import ElementTree
@@ -27,6 +29,7 @@ from ramify.drives.machine_forces import (
 )
 from ramify.drives.passive import joint_inertia
 from ramify.files.urdf_writer import to_urdf
+from ramify.model.machine import Actuator
 from ramify.trace.interpret import interpret
 
 
@@ -153,12 +156,12 @@ def test_all_forms_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     u = rng.normal(size=(11, len(driven.actuators)))
     w = rng.normal(size=(11, actuator_text(driven).states))
 
-    def of_actuators(tier: str) -> Kernel:
-        return actuator_kernel(driven, tier)
-
     for made, inputs in (
         (lambda tier: passive_kernel(passive_text(m), tier, True), [q, v, z]),
-        (of_actuators, [*(np.array(x) for x in zip(*states, strict=True)), u, w]),
+        (
+            lambda tier: actuator_kernel(driven, tier),
+            [*(np.array(x) for x in zip(*states, strict=True)), u, w],
+        ),
     ):
         plain, fast = made("numpy"), made("unrolled")
         wanted = plain(*inputs)
@@ -166,9 +169,53 @@ def test_all_forms_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
             assert_allclose(found, want, rtol=1e-12, atol=1e-10)
         for found, want in zip(in_c(fast, [x[0] for x in inputs], tmp_path), wanted, strict=True):
             assert_allclose(found, want[0], rtol=1e-11, atol=1e-9)
-        tiers = [fast] if made is of_actuators else [fast, made("rolled")]
-        for compiled in tiers:
+        for compiled in (fast, made("rolled")):
             agree_at_every_width(compiled, inputs, wanted, monkeypatch)
+
+
+DRIVES = (
+    Actuator("motor", "l0", gear=(3.0,), command=(-0.5, 0.6), force=(-0.4, math.inf)),
+    Actuator("shifted", "l2", gain=(1.0, 0.5, -0.2), bias=(0.3, -2.0, -0.3), force=(0.1, 0.5)),
+    Actuator("filter", "l3", activation="filter", time=0.1, gear=(-2.0,), early=True, step=0.02),
+    Actuator(
+        "exact", "l4", activation="filterexact", time=0.05, early=True, step=0.02,
+        activations=(-0.3, 0.2), gain=(2.0, 0.0, 0.0),
+    ),
+    Actuator("integrator", "l5", activation="integrator", command=(-0.1, 0.2), gear=(0.5,)),
+    Actuator("second", "l5", gain=(2.0, 0.0, 0.0)),
+    Actuator("twist", "l1", gear=(0.3, -0.2, 0.5)),
+    Actuator("with effort", "l6", gear=(4.0,)),
+    Actuator("two", "l7"),
+    Actuator("two more", "l7", gear=(2.0,)),
+)  # fmt: skip
+
+
+def driven_machine(links: int) -> Model:
+    """A machine with ``DRIVES``; their fifth and sixth share a joint, the last two its effort."""
+    m, bodies = machine(links), []
+    for body in m.bodies:
+        own = body.joint.machine
+        if body.name in ("l6", "l7"):
+            own = tuple(replace(e, effort=1.5, backward_effort=1.0) for e in own)
+        bodies.append(replace(body, joint=replace(body.joint, elements=own)))
+    return replace(m, bodies=tuple(bodies), machine=replace(m.machine, actuators=DRIVES))
+
+
+def test_loops_drive_what_is_driven_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands, activations, gears, ranges and efforts reach their joints in loops as in NumPy."""
+    m, rng = driven_machine(8), np.random.default_rng(3)
+    text = actuator_text(m)
+    alone = {DRIVES[i].name for i, _ in text.alone.values()}
+    assert alone == {"motor", "shifted", "filter", "exact", "integrator", "with effort"}
+    q, v = (np.array([m.random(i)[k] for i in range(11)]) for k in (0, 1))
+    inputs = [q, v, rng.normal(size=(11, len(DRIVES))), rng.normal(size=(11, text.states))]
+    kernel, wanted = actuator_kernel(m, "rolled"), actuator_kernel(m, "numpy")(*inputs)
+    assert kernel.tier == "rolled"
+    agree_at_every_width(kernel, inputs, wanted, monkeypatch)
+    silent = replace(m, machine=replace(m.machine, actuators=DRIVES[:2]))  # none has a state
+    inputs = [q, v, inputs[2][:, :2]]
+    wanted = actuator_kernel(silent, "numpy")(*inputs)
+    agree_at_every_width(actuator_kernel(silent, "rolled"), inputs, wanted, monkeypatch)
 
 
 def agree_at_every_width(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -232,17 +232,20 @@ class RobotTable:
 
 
 class Spread:
-    """How a row of coordinates fills a longer row that has the same number of entries for every
-    link.
+    """How a row, or the entries ``taken`` of it, fills a longer row that has the same number of
+    entries for every link.
     """
 
-    def __init__(self, rest: Array, places: Sequence[int]) -> None:
+    def __init__(
+        self, rest: Array, places: Iterable[int], taken: Iterable[int] | None = None
+    ) -> None:
         self._rest, self._places = rest, list(places)
+        self._taken: slice | list[int] = slice(None) if taken is None else list(taken)
 
     def of(self, rows: Array) -> Array:
         out = np.empty((rows.shape[0], self._rest.size))
         out[:] = self._rest
-        out[:, self._places] = rows
+        out[:, self._places] = rows[:, self._taken]
         return out
 
 

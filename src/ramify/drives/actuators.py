@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 
 from ramify.codegen.cache_keys import digest
-from ramify.core.scalar import Scalar, Scalars, floor, given, select
+from ramify.core.scalar import Scalar, Scalars, floor, select
 from ramify.drives.element_laws import clamped
+from ramify.drives.joint_drives import DriveLaw, commanded, force_of, law_of
 from ramify.drives.passive import PassiveText
 from ramify.drives.places import Places, Row, times
-from ramify.drives.transmission import reach
+from ramify.drives.transmission import Reach, reach
 from ramify.model.machine import ANY, Actuator, Range
 from ramify.model.robot import Robot
 
@@ -51,7 +53,64 @@ class ActuatorText:
         lifts = [body.lift for body in self.robot.bodies]
         return digest(repr((self.actuators, self.robot.tendons, frames, efforts, lifts)))
 
-    def __call__(self, q: Scalars, v: Scalars, command: Scalars, activation: Scalars) -> Driving:
+    @cached_property
+    def alone(self) -> dict[int, tuple[int, float]]:
+        """By rate the actuator that loops drive it with, and its gear: one that acts on this plain
+        coordinate alone. A coordinate whose effort limits several forces together has none.
+        """
+        moved = [self._moved(a) for a in self.actuators]
+        found: dict[int, tuple[int, float]] = {}
+        for i, (a, rates) in enumerate(zip(self.actuators, moved, strict=True)):
+            if not a.joint or len(rates) != 1 or not rates <= set(self.robot.layout.plain_v):
+                continue
+            (j,) = rates
+            summed = self._elements[j].lifts or sum(j in others for others in moved) > 1
+            if j not in found and not (summed and self._elements[j].efforts != ANY):
+                found[j] = i, a.gear[j - self.robot.joint_slice(a.joint).start]
+        return found
+
+    def _moved(self, a: Actuator) -> set[int]:
+        """The rates that an actuator may act on."""
+        if a.joint:
+            rates = range(self.robot.nv)[self.robot.joint_slice(a.joint)]
+            if self.robot.joint(a.joint).kind in ("ball", "free"):
+                return set(rates)
+            return {k for k, g in zip(rates, a.gear, strict=False) if g}
+        frames = {a.site, a.reference, a.slider}
+        rates_of = {name: i for i, name in enumerate(self.robot.velocities)}
+        found: set[int] = set()
+        for tendon in self.robot.tendons:
+            if tendon.name == a.tendon:
+                found = {rates_of[name] for name, _ in tendon.joints}
+                frames = {name for _, names in tendon.branches for name in names}
+        bodies = [self.robot.attachment(name).body for name in frames if name]
+        return found.union(*(self.robot.skeleton.support(b) for b in bodies if b >= 0))
+
+    @cached_property
+    def drive_laws(self) -> list[DriveLaw]:
+        """Of every rate the actuator that drives it alone."""
+        laws = [DriveLaw()] * self.robot.nv
+        for j, (i, gear) in self.alone.items():
+            laws[j] = law_of(self.actuators[i], gear, self._elements[j].efforts)
+        return laws
+
+    @property
+    def several(self) -> bool:
+        """Whether some actuators act on several coordinates, or together."""
+        return len(self.alone) < len(self.actuators) or any(e.lifts for e in self._elements)
+
+    def of_several(self, q: Scalars, v: Scalars, command: Scalars, activation: Scalars) -> Driving:
+        """What those give that do not drive a coordinate alone; the others give nothing."""
+        return self(q, v, command, activation, {i for i, _ in self.alone.values()})
+
+    def __call__(
+        self,
+        q: Scalars,
+        v: Scalars,
+        command: Scalars,
+        activation: Scalars,
+        left_out: Collection[int] = (),
+    ) -> Driving:
         """All of it at q (nq), v (nv), commands (one per actuator) and activations (states)."""
         spatial = any(a.site for a in self.actuators) or any(t.branches for t in self.robot.tendons)
         places = Places(self.robot, q) if spatial else None
@@ -60,27 +119,26 @@ class ActuatorText:
         rows: list[Row] = []
         stiffness: list[Scalar] = []
         damping: list[Scalar] = []
+        ranges: list[Range] = []
         waiting = iter(activation)
-        for a, u in zip(self.actuators, command, strict=True):
-            u = clamped(u, *a.command)
-            found = reach(self.robot, a, q, places)
-            x = u
-            if a.activation:
-                w = next(waiting)
-                rate = u if a.activation == "integrator" else (u - w) * (1.0 / a.time)
+        for i, (a, u) in enumerate(zip(self.actuators, command, strict=True)):
+            w = next(waiting) if a.activation else None
+            law, found = DriveLaw(), Reach(0.0, {})
+            if i not in left_out:
+                law, found = law_of(a), reach(self.robot, a, q, places)
+            x, rate = commanded(law, u, w)
+            if w is not None:
                 rates.append(rate)
-                x = self._next(a, w, u, rate) if a.early else w
             if found.period and a.gain[0] == -a.bias[1] and not any(a.gain[1:]):
                 x = x - found.period * floor((x - found.length) * (1.0 / found.period) + 0.5)
-            speed = times(found.row, v)
-            gain = _affine(a.gain, found.length, speed)
-            forces.append(gain * x + _affine(a.bias, found.length, speed))
-            stiffness.append(-(a.gain[1] * x + a.bias[1]))
-            damping.append(-(a.gain[2] * x + a.bias[2]))
+            forces.append(force_of(law, x, found.length, times(found.row, v)))
+            stiffness.append(-(law.gain[1] * x + law.bias[1]))
+            damping.append(-(law.gain[2] * x + law.bias[2]))
             rows.append(found.row)
+            ranges.append(ANY if i in left_out else a.force)
         self._tendon_limits(forces)
-        free = [within(f, a.force) for f, a in zip(forces, self.actuators, strict=True)]
-        forces = [clamped(f, *a.force) for f, a in zip(forces, self.actuators, strict=True)]
+        free = [within(f, a) for f, a in zip(forces, ranges, strict=True)]
+        forces = [clamped(f, *a) for f, a in zip(forces, ranges, strict=True)]
         tau: list[Scalar] = [0.0] * self.robot.nv
         for f, row in zip(forces, rows, strict=True):
             for k, x in row.items():
@@ -88,13 +146,6 @@ class ActuatorText:
         stiffness = [x * k for x, k in zip(free, stiffness, strict=True)]
         damping = [x * d for x, d in zip(free, damping, strict=True)]
         return Driving(self.limited(self._lifted(tau, q)), forces, rates, rows, stiffness, damping)
-
-    def _next(self, a: Actuator, w: Scalar, u: Scalar, rate: Scalar) -> Scalar:
-        if a.activation == "filterexact":
-            after = w + (u - w) * (1.0 - math.exp(-a.step / a.time))
-        else:
-            after = w + rate * a.step
-        return clamped(after, *a.activations)
 
     def _tendon_limits(self, forces: list[Scalar]) -> None:
         """The forces on a tendon, scaled together where their sum exceeds its effort."""
@@ -137,8 +188,3 @@ def within(x: Scalar, bounds: Range) -> Scalar:
     low, high = bounds
     inside: Scalar = 1.0 if high == math.inf else select(x < high, 1.0, 0.0)
     return inside if low == -math.inf else select(x > low, inside, 0.0)
-
-
-def _affine(law: tuple[float, float, float], length: Scalar, speed: Scalar) -> Scalar:
-    a, b, c = law
-    return a + (b * length + c * speed) if given(b) or given(c) else a

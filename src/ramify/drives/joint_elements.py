@@ -60,7 +60,7 @@ def _either(which: Scalar, one: Answer, other: Answer) -> Answer:
     return found
 
 
-def columns(joint_laws: Sequence[JointLaw]) -> list[tuple[float, ...]]:
+def columns(joint_laws: Sequence[Any]) -> list[tuple[float, ...]]:
     """The numbers of the laws, a column each."""
     return list(zip(*(map(float, flatten(law)) for law in joint_laws), strict=True))  # type: ignore[arg-type]
 
@@ -69,7 +69,7 @@ _LAW: Final = JointLaw()
 _EXTRAS: Final = tuple(f"element {i}" for i in range(len(flatten(_LAW))))
 
 
-def _coordinate(q: Any) -> Scalar:
+def own_coordinate(q: Any) -> Scalar:
     """A link's own coordinate: the first of those that robots with quaternions have."""
     return q[0] if isinstance(q, (tuple, list)) else q
 
@@ -77,7 +77,7 @@ def _coordinate(q: Any) -> Scalar:
 def _step(link: Any, q: Any, v: Scalar, *rest: Scalar) -> tuple[Scalar, ...]:
     """All parts of a joint: force, stored, loss by part, and the rate of the bristles."""
     z, numbers = (rest[0], rest[1:]) if len(rest) > len(_EXTRAS) else (None, rest)
-    found = at_joint(rebuild(_LAW, iter(numbers)), _coordinate(q), v, z)
+    found = at_joint(rebuild(_LAW, iter(numbers)), own_coordinate(q), v, z)
     parts = [found.get(part, Answer(0.0)) for part in JOINT_PARTS]
     return (
         *(part.force for part in parts),

@@ -17,6 +17,7 @@ from ramify.core.arrays import Array, numbers
 from ramify.core.errors import ModelError, StateError
 from ramify.core.scalar import Scalar
 from ramify.drives.actuators import ActuatorText
+from ramify.drives.joint_drives import ACTIVATED, DRIVES
 from ramify.drives.joint_elements import BRISTLES, DYNAMICS, ELEMENTS, JOINT_PARTS, columns
 from ramify.drives.passive import Forces, PassiveText
 from ramify.dynamics.tree import tree_of
@@ -185,8 +186,8 @@ def actuator_kernel(robot: Robot, tier: str | None = None) -> Kernel:
     def run(
         q: list[Scalar], v: list[Scalar], u: list[Scalar], *w: list[Scalar]
     ) -> list[list[Scalar]]:
-        found = text(q, v, u, w[0] if w else [])
-        return [found.tau, found.force] + ([found.rates] if text.states else [])
+        found = text(q, v, u, *w or [[]])
+        return [found.tau, found.force, *([found.rates] if w else [])]
 
     inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("command", (n,))]
     outputs = [Port("tau", (robot.nv,)), Port("force", (n,))]
@@ -197,9 +198,41 @@ def actuator_kernel(robot: Robot, tier: str | None = None) -> Kernel:
     made = text_kernel(
         robot, name, run, inputs, outputs,
         lambda _: digest(robot_key(robot), text.fingerprint, name), tier,
+        lambda: _drive_loops(text),
     )  # fmt: skip
     kept: Kernel = robot.memo.setdefault(kept_as, made)
     return kept
+
+
+def _drive_loops(text: ActuatorText) -> Backend:
+    """Loops over the actuators that drive a coordinate alone, arranged as the kernel gives them;
+    what the others give is added by NumPy.
+    """
+    robot, none = text.robot, np.zeros(text.robot.nv)
+    at = {i: j for j, (i, _) in text.alone.items()}
+    active = [i for i, a in enumerate(text.actuators) if a.activation]
+    states = {i: k for k, i in enumerate(active) if i in at}
+    spread = {
+        "command": Spread(none, at.values(), at),
+        "activation": Spread(none, (at[i] for i in states), states.values()),
+    }
+    algorithm = ACTIVATED if active else DRIVES
+    extras = columns(text.drive_laws)
+    loops = rolled(algorithm, robot, tree_of(robot), extras, spread)
+    results: list[tuple[int, Sequence[int]]] = [(0, range(robot.nv))]
+    results.append((1, [at.get(i, -1) for i in range(len(text.actuators))]))
+    results += [(2, [at.get(i, -1) for i in active])] if active else []
+    arranged = Rearranged(loops, [robot.nv] * len(results), results)
+    if not text.several:
+        return arranged
+
+    def several(
+        q: list[Scalar], v: list[Scalar], u: list[Scalar], *w: list[Scalar]
+    ) -> list[list[Scalar]]:
+        found = text.of_several(q, v, u, *w or [[]])
+        return [found.tau, found.force, found.rates][: len(results)]
+
+    return Summed(arranged, PlainNumpy(several))
 
 
 def _refuse_none(robot: Robot) -> None:
