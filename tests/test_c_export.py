@@ -95,11 +95,15 @@ def test_derivatives(tmp_path: Path) -> None:
 
 def test_a_closed_loop_and_the_header(tmp_path: Path) -> None:
     m = rf.load("slider_crank")
-    call = build(m, tmp_path, algorithms=["forward_dynamics"], step="euler")
+    call = build(m, tmp_path, algorithms=["forward_dynamics"], step="euler", derivatives=True)
     state = m.assemble({"crank": 0.3}, {"crank": 1.0})
     after = call("euler_step", [0.0, 1e-3], state.q, state.v, np.zeros(m.nv), out=(m.nq, m.nv))
     one = rf.rollout(m, state.q, state.v, steps=1, dt=1e-3, method="euler")
     np.testing.assert_allclose(after, [one.q, one.v], atol=1e-12)
+    tau = np.array([2.0, 0.0, 0.0])
+    by = call("forward_dynamics_derivatives", state.q, state.v, tau, out=(9, 9, 9))
+    (want,) = m.derivatives("forward_dynamics", state.q, state.v, tau)
+    np.testing.assert_allclose(by, [x.ravel() for x in want], rtol=1e-10, atol=1e-10)
     header = (tmp_path / "slider_crank.h").read_text()
     for name in m.coordinates:
         assert name in header

@@ -86,13 +86,13 @@ def test_inputs_outputs_and_names(tmp_path: Path) -> None:
     np.testing.assert_allclose(first, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_commands_of_actuators_and_their_activations(tmp_path: Path) -> None:
+def test_commands_of_actuators_their_activations_and_bristles(tmp_path: Path) -> None:
     text = """
 name: servo
 gravity: [0, 0, -9.81]
 links:
-  - {name: arm, joint: {type: revolute, axis: [0, 1, 0]}, frame: {xyz: [0, 0, 0]}, mass: 1.0,
-     com: [0, 0, -0.5], inertia: {xx: 0.1, yy: 0.1, zz: 0.01}}
+  - {name: arm, joint: {type: revolute, axis: y, friction: {coulomb: 2, lugre: {}}}, frame: {},
+     mass: 1.0, com: [0, 0, -0.5], inertia: {xx: 0.1, yy: 0.1, zz: 0.01}}
 actuators:
   - {name: servo, kind: position, joint: arm, kp: 20, kv: 1, activation: filter, time: 0.05}
 """
@@ -100,7 +100,8 @@ actuators:
     path.write_text(text)
     m = rf.load(path)
     unit = rf.to_fmu(m, tmp_path / "servo.fmu")
-    wanted = rf.simulate(m, 1.0, control=rf.control.Commands.to(m, {"servo": 0.7}))
+    law = rf.control.Commands.to(m, {"servo": 0.7})
+    wanted = rf.simulate(m, 1.0, control=law, rtol=1e-10, atol=1e-12)
     start = {"command.servo": 0.7}
     assert difference(unit, "CoSimulation", wanted, output_interval=0.01, start_values=start) < 1e-7
 
@@ -129,6 +130,9 @@ def test_a_saved_state_is_whole(tmp_path: Path) -> None:
     assert made.getReal(range(1, 13)) == once
     with pytest.raises(fmpy.fmi1.FMICallException):
         made.doStep(0.1, 0.1)  # a step that starts elsewhere
+    for length in (-0.1, np.nan, np.inf):
+        with pytest.raises(fmpy.fmi1.FMICallException):
+            made.doStep(0.3, length)
     made.terminate()
     made.freeInstance()
 

@@ -189,6 +189,22 @@ def test_machines_and_parameters_are_inputs_of_functions() -> None:
     )
 
 
+def test_bristles_are_states_of_functions() -> None:
+    rod: dict[str, Any] = {"axis": (0, 1, 0), "mass": 1.0, "com": (0.2, 0, 0)}
+    rubs = {"coulomb": 2.0, "lugre": {"time": 0.01}}
+    m = rf.Builder("rubs").link("rod", friction=rubs, **rod).link("tip", "rod", **rod).model()
+    q, v, tau, z = np.array([0.1, 0.2]), np.array([0.3, -0.4]), np.zeros(2), np.array([1e-3])
+    f = named_function(m, "acceleration", {})
+    assert [port.name for port in f.inputs] == ["q", "v", "tau", "z"]
+    a, _ = f.rows([x[None] for x in (q, v, tau, z)])
+    assert np.allclose(a, m.forward_dynamics(q, v, m.passive_forces(q, v, z).total))
+    law = rf.control.PID(rf.motion.Hold([0.1, 0.2]), kp=3.0, ki=1.0, kd=0.5)
+    b, _ = named_function(m, "acceleration", {"control": law}).rows(
+        [x[None] for x in (q, v, tau, np.zeros(()), np.append([0.0, 0.0], z))]
+    )
+    assert np.allclose(b, m.forward_dynamics(q, v, m.passive_forces(q, v, z).total - 0.5 * v))
+
+
 def test_open_loops_give_no_number() -> None:
     m = rf.load("four_bar")
     state = m.assemble({"crank": 0.4}, {"crank": 1.0})

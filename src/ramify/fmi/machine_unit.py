@@ -1,8 +1,8 @@
 """A machine as the model of a functional mock-up unit: its variables and its programs.
 
-The states are x = [q, v, z], with z the states of the controller or the activations of the
-actuators; the inputs are joint forces or commands; the outputs are the states, the joint forces,
-the poses of frames and the forces of the ground.
+The states are x = [q, v, z], with z the states of the controller, the deflections of bristles and
+the activations of commanded actuators; the inputs are joint forces or commands; the outputs are the
+states, the joint forces, the poses of frames and the forces of the ground.
 """
 
 from __future__ import annotations
@@ -177,12 +177,12 @@ class MachineUnit:
         """
         robot, field = self.field.model, self.field
         q, v, z = self._parts(x)
-        if self.driven == "none":
-            return [*x, *[0.0] * (field.size - len(x))], [0.0] * robot.nv, []
-        if self.driven == "forces":
-            return [*x, *[0.0] * (field.size - len(x))], list(u), []
-        found = actuator_text(robot)(q, v, u, z)
-        return [*q, *v, *[0.0] * (field.size - robot.nq - robot.nv)], found.tau, found.rates
+        own = z[: field.states]
+        y = [*q, *v, *own, *[0.0] * (field.size - robot.nq - robot.nv - len(own))]
+        if self.driven != "commands":
+            return y, list(u) if self.driven == "forces" else [0.0] * robot.nv, []
+        found = actuator_text(robot)(q, v, u, z[len(own) :])
+        return y, found.tau, found.rates
 
     def _parts(self, x: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar], list[Scalar]]:
         nq, n = self.field.model.nq, self.field.model.nq + self.field.model.nv

@@ -96,14 +96,13 @@ def to_fmu(
         raise StateError("a unit starts from one state: q0 and v0 must be one row each")
     if model.loops:
         q, v, _ = closed_start(model, q0, q, v)
-    states = actuator_text(model).states if driven == "commands" else field.states
-    own = field.control.start if field.control is not None else (0.0,) * states
+    start = field.start(q, v)[: field.parts[2].stop]
+    if driven == "commands":
+        start = np.append(start, [0.0] * actuator_text(model).states)
     shown = (
         tuple(model.frames) if frames is None else tuple(dict.fromkeys(names_of("frames", frames)))
     )
-    unit = MachineUnit(
-        field, np.concatenate([q, v, own]), driven, shown, flag("derivatives", derivatives)
-    )
+    unit = MachineUnit(field, start, driven, shown, flag("derivatives", derivatives))
     with whole_file(path) as file:
         entries = _entries(unit, version, chosen)
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -8,6 +8,18 @@ static Machine *machine(void *c) { return &((Unit *)c)->machine; }
 
 static Status wrong_size(void *c) { return fail(c, "the number of values does not fit"); }
 
+/* A communication step of co-simulation. */
+static Status stepped(void *c, double t, double step)
+{
+    if (!(fabs(t - machine(c)->t) <= 1e-9 * (1.0 + fabs(t))))
+        return fail(c, "a step must start where the last one ended");
+    if (!(step >= 0.0 && step < HUGE_VAL))
+        return fail(c, "the length of a step must be finite and >= 0");
+    if (advance(machine(c), t + step))
+        return fail(c, "the motion cannot be followed: the step of the integrator became too small");
+    return OK;
+}
+
 EXPORT Status NAME(Reset)(void *c)
 {
     machine_start(machine(c));

@@ -301,17 +301,11 @@ EXPORT Status fmi3GetOutputDerivatives(Instance c, const Reference r[], size_t n
 EXPORT Status fmi3DoStep(Instance c, double t, double step, bool settled, bool *event,
                          bool *terminate, bool *early, double *reached)
 {
-    Unit *unit = c;
-    int failed;
+    const Status status = stepped(c, t, step);
     (void)settled;
     *event = *terminate = *early = false;
-    if (fabs(t - unit->machine.t) > 1e-9 * (1.0 + fabs(t)))
-        return fail(c, "a step must start where the last one ended");
-    failed = advance(&unit->machine, t + step);
-    *reached = unit->machine.t;
-    if (failed)
-        return fail(c, "the motion cannot be followed: the step of the integrator became too small");
-    return OK;
+    *reached = machine(c)->t;
+    return status;
 }
 
 EXPORT Status fmi3ActivateModelPartition(Instance c, Reference clock, double t)

@@ -168,7 +168,7 @@ def _law(field: Field) -> Program:
 def _derived(model: Robot, program: Program) -> Program:
     """All derivatives of a function: by the recursion where there is one, or from its program."""
     name = f"{program.name}_derivatives"
-    if name in {**ALGORITHMS, **closed_algorithms(model)}:
+    if name in (closed_algorithms(model) if model.loops else ALGORITHMS):
         return kernel(model, name).program
     sparse, blocks = jacobian_program(program, range(len(program.inputs)))
     entries = [block for row in blocks for block in row]

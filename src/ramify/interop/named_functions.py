@@ -211,7 +211,8 @@ def _of_field(
     *parts: str,
 ) -> Differentiable:
     """A function (q, v, tau) of a text over (t, y, u). With a controller it takes the time t after
-    them, and its states z after that, where it has some; these are also the last result.
+    them; then the states z of the controller and of bristles, where there are any: these are also
+    the last result.
     """
     robot, states = field.model, field.states
     inputs = [Port("q", (robot.nq,)), Port("v", (robot.nv,)), Port("tau", (robot.nv,))]
@@ -222,8 +223,8 @@ def _of_field(
     counters = [0.0] * (field.size - field.parts[3].start)
 
     def run(q: Row, v: Row, u: Row, *rest: Row) -> list[Row]:
-        t = rest[0][0] if rest else 0.0
-        z = rest[1] if states else []
+        t = rest[0][0] if field.control is not None else 0.0
+        z = rest[-1] if states else []
         found = text(t, [*q, *v, *z, *counters], u)
         return found if states else found[:-1]
 
