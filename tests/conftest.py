@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import shutil
@@ -49,10 +50,18 @@ def pytest_report_header() -> list[str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """One kernel cache for the session. The workers of xdist inherit it through the environment, so
-    they share their work.
+    they share their work. Python's own cache is used too: without it each program that a test starts
+    compiles the whole package, which takes longer than what most of them do.
     """
     if not hasattr(config, "workerinput"):
         os.environ["RAMIFY_CACHE_DIR"] = tempfile.mkdtemp(prefix="ramify-tests-")
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_collection_finish() -> None:
+    """The modules and tests stay to the end, so the garbage collector need not visit them."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -95,7 +95,7 @@ def test_no_reference_is_lost_or_kept(name: str) -> None:
         return len(gc.get_objects()), [sys.getrefcount(x) for x in objects]
 
     calls(2)
-    before, after = calls(1), calls(200)
+    before, after = calls(1), calls(40)
     assert after[1] == before[1]
     assert abs(after[0] - before[0]) < 20
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from itertools import product
 from typing import Final
 
@@ -134,13 +135,14 @@ def degrees_as_radians(R: Array) -> float | None:
     """
     for angle in (*_roll_pitch_yaw(R), *_roll_pitch_yaw(R.T)):
         for shifted in (angle, angle + math.pi, -angle, -angle + math.pi):
-            for degrees in _ROUND_RADIANS.get(round(shifted % (2.0 * math.pi), 6), ()):
+            for degrees in _round_radians().get(round(shifted % (2.0 * math.pi), 6), ()):
                 close = 1e-9 if degrees.is_integer() else 1e-12
                 if abs(math.remainder(shifted - degrees, 2.0 * math.pi)) < close:
                     return degrees
     return None
 
 
+@cache
 def _round_radians() -> dict[float, list[float]]:
     """Round numbers of radians, whole ones first, by where they end on the circle, to six digits
     and either side.
@@ -153,9 +155,6 @@ def _round_radians() -> dict[float, list[float]]:
         for near in (-1, 0, 1):
             found.setdefault(round(place + near * 1e-6, 6), []).append(degrees)
     return found
-
-
-_ROUND_RADIANS: Final = _round_radians()
 
 
 def _roll_pitch_yaw(R: Array) -> tuple[float, float, float]:
