@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ramify.codegen.compile import Compiled, compiled, is_cached
+from ramify.codegen.compile import Compiled, compiled, is_cached, module_text
 from ramify.codegen.entry import Compute
 from ramify.codegen.guarded import guarded
 from ramify.codegen.rolled_code import rolled_ir, scratch_doubles
@@ -128,7 +128,7 @@ class Unrolled:
         body, declarations = unrolled_ir(
             self.program, host().with_width(width), self._name, self._quaternions
         )
-        return "\n".join([*sorted(declarations), body, ""])
+        return module_text(body, declarations)
 
     def _compile(self, width: int) -> Compiled:
         return compiled(
@@ -189,7 +189,7 @@ class Unrolled:
             body, declarations = unrolled_ir(
                 self.program, target, name, self._quaternions, strides, preset
             )
-            return "\n".join([*sorted(declarations), body, ""])
+            return module_text(body, declarations)
 
         return compiled(text, name, target, f"fill {preset} {strides} {self._fingerprint}")
 
@@ -264,7 +264,7 @@ class RolledKernels:
 
         def text() -> str:
             body, declarations = rolled_ir(self.program, target, name, True)
-            return "\n".join([*sorted(declarations), body, ""])
+            return module_text(body, declarations)
 
         return compiled(text, name, target, f"rolled fill {self.name} {self._variant}")
 
@@ -275,7 +275,7 @@ class RolledKernels:
     def llvm_ir(self, width: int) -> str:
         """LLVM text for a number of lanes."""
         body, declarations = rolled_ir(self.program, host().with_width(width), self.name)
-        return "\n".join([*sorted(declarations), body, ""])
+        return module_text(body, declarations)
 
     def _compile(self, width: int) -> Compiled:
         return compiled(

@@ -20,9 +20,9 @@ from dataclasses import dataclass
 
 from ramify.codegen.guards import MemoryGuard
 from ramify.codegen.row_blocks import begin_blocks, end_blocks, function
+from ramify.codegen.rows import load_rows, store_rows
 from ramify.codegen.stepper import Scheme, StateLayout, StepWriter
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.unrolled import load_rows, store_rows
 from ramify.codegen.vector import emit
 from ramify.trace.program import Program
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from ramify.codegen import cache as disk
@@ -14,6 +15,17 @@ from ramify.codegen.target import LOCK, CpuTarget, generator, llvm, new_generato
 
 _retired: Final[deque[Any]] = deque()
 """Engines whose functions can no longer be called, until LLVM is free to dispose of them."""
+
+
+class InOrder(str):
+    """LLVM text whose instructions are faster in the order in which they are written: long code
+    that the compiler's scheduler would only give more values to keep at once.
+    """
+
+
+def module_text(body: str, declarations: Iterable[str]) -> str:
+    """The text of a module: functions and what they need declared."""
+    return type(body)("\n".join([*sorted(declarations), body, ""]))
 
 
 class Compiled:
@@ -86,7 +98,24 @@ def _build(text: str, target: CpuTarget, optimise: int) -> bytes:
     binding = llvm()
     module = binding.parse_assembly(text)
     module.triple = binding.get_process_triple()
-    return bytes(generator(target.cpu, target.features, optimise).emit_object(module))
+    with _scheduled(not isinstance(text, InOrder)):
+        return bytes(generator(target.cpu, target.features, optimise).emit_object(module))
+
+
+@contextmanager
+def _scheduled(wanted: bool) -> Iterator[None]:
+    """LLVM's machine scheduler switched off where it is not wanted, and on again: the switch is one
+    for the whole process.
+    """
+    if wanted:
+        yield
+        return
+    binding = llvm()
+    binding.set_option("ramify", "-enable-misched=false")
+    try:
+        yield
+    finally:
+        binding.set_option("ramify", "-enable-misched=true")
 
 
 def _load(payload: bytes, target: CpuTarget) -> Any:

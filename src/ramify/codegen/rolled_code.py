@@ -14,8 +14,8 @@ from typing import Any, Final
 
 from ramify.codegen.guards import MemoryGuard
 from ramify.codegen.row_blocks import begin_blocks, count, end_blocks, function
+from ramify.codegen.rows import load_number, row_pointers, transpose
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.unrolled import load_number, row_pointers, transpose
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.graph import symbols
 from ramify.trace.rolled_program import Argument, Climb, Once, RolledProgram, Sweep

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ramify.codegen.backend import function_of, pointers
-from ramify.codegen.compile import compiled
+from ramify.codegen.compile import compiled, module_text
 from ramify.codegen.kernel import Kernel
 from ramify.codegen.target import CpuTarget, host
 from ramify.codegen.thread_pool import available, pool
@@ -47,7 +47,7 @@ class SingleKernel:
         target: CpuTarget = self._target
         program = self.exact.program
         body, declarations = unrolled_ir(program, target, _NAME, self._quaternions)
-        return "\n".join([*sorted(declarations), body, ""])
+        return module_text(body, declarations)
 
     def __repr__(self) -> str:
         return f"{self.exact!r}, in single precision"

@@ -19,8 +19,8 @@ from functools import cached_property
 
 from ramify.codegen.guards import MemoryGuard
 from ramify.codegen.row_blocks import begin_blocks, end_blocks, function
+from ramify.codegen.rows import load_rows, store_rows
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.unrolled import load_rows, store_rows
 from ramify.codegen.vector import Writer, emit, number
 from ramify.trace.program import Program
 

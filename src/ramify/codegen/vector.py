@@ -75,6 +75,7 @@ class Writer:
         self.number = "float" if self.single else "double"
         self.bytes = bits // 8
         self.angle_limit = _SINGLE_LIMIT if self.single else ANGLE_LIMIT
+        self.align = self.bytes * self.width
         self.vector = self.number if self.width == 1 else f"<{self.width} x {self.number}>"
         self.integer = f"i{bits}" if self.width == 1 else f"<{self.width} x i{bits}>"
         self.suffix = f"f{bits}" if self.width == 1 else f"v{self.width}f{bits}"
@@ -277,32 +278,47 @@ _MANY: Final = 8
 """Nodes from which it pays to branch around them."""
 
 
+class Fusion:
+    """What of a graph is written as one: products that go into one sum, and arms of a select that
+    are rarely taken. It depends on what is asked for, not on the order in which it is written.
+    """
+
+    def __init__(self, graph: Graph, roots: Iterable[int]) -> None:
+        roots = list(roots)
+        self.graph, self.order = graph, graph.reachable(roots)
+        uses = Counter(arg for node in self.order for arg in graph.args[node])
+        uses.update(roots)
+        self.products = _fused_products(graph, self.order, uses)
+        self.arms = _rare_arms(graph, self.order, uses)
+        self.waiting = {node for arm in self.arms.values() for node in arm}
+
+    def operands(self, node: int) -> set[int]:
+        """The values that are read where a node is written."""
+        inner = {node, *self.arms.get(node, ())}
+        read = {arg for one in inner for arg in self.graph.args[one]}
+        for arg in read & self.products:
+            read.update(self.graph.args[arg])
+        return read - inner - self.products
+
+
 class Emission:
-    """Writes nodes of a graph as they are asked for, each once. ``roots`` are all that will be
-    asked for: what is fused does not depend on the order. ``on_angle`` sees each angle a sine is
-    taken of.
+    """Writes nodes of a graph, each once. ``values`` may know some of them, or where to find them;
+    ``on_angle`` sees each angle a sine is taken of.
     """
 
     def __init__(
         self,
         writer: Writer,
-        graph: Graph,
-        roots: Iterable[int],
+        fusion: Fusion,
         symbol: Callable[[Any], str],
         on_angle: Callable[[str], None],
+        values: dict[int, str] | None = None,
     ) -> None:
-        roots = list(roots)
-        order = graph.reachable(roots)
-        uses = Counter(arg for node in order for arg in graph.args[node])
-        uses.update(roots)
-        self._writer, self._graph = writer, graph
+        self._writer, self._graph, self._fusion = writer, fusion.graph, fusion
         self._symbol, self._on_angle = symbol, on_angle
-        self._fused = _fused_products(graph, order, uses)
-        self._rare = _rare_arms(graph, order, uses)
-        self._waiting = {node for arm in self._rare.values() for node in arm}
         self._angles: dict[int, tuple[str, str]] = {}
         self._seen: set[int] = set()
-        self.values: dict[int, str] = {}
+        self.values: dict[int, str] = {} if values is None else values
 
     def need(self, roots: Iterable[int]) -> dict[int, str]:
         """Write what these roots need and is not there yet; gives every value so far."""
@@ -315,21 +331,23 @@ class Emission:
                 fresh.append(node)
                 stack.extend(arg for arg in args[node] if arg not in self._seen)
         for node in sorted(fresh):
-            if node not in self._waiting:
-                self._write(node)
+            if node not in self._fusion.waiting:
+                self.write(node)
         return self.values
 
     def _branch(self, node: int) -> None:
         """A select of which one arm is computed only where some lane takes it."""
         writer, (condition, arm, other) = self._writer, self._graph.args[node]
+        for operand in sorted(self._fusion.operands(node)):
+            _ = self.values[operand]
         some = writer.any(self.values[condition])
         at = len(writer.lines)
         writer.do(f"br label %before{at}")
         writer.label(f"before{at}")
         writer.do(f"br i1 {some}, label %rare{at}, label %after{at}")
         writer.label(f"rare{at}")
-        for inner in self._rare[node]:
-            self._write(inner)
+        for inner in self._fusion.arms[node]:
+            self.write(inner)
         values = self.values
         taken = writer.pick(values[condition], values[arm], values[other])
         writer.do(f"br label %after{at}")
@@ -338,8 +356,9 @@ class Emission:
             f"phi {writer.vector} [ {values[other]}, %before{at} ], [ {taken}, %rare{at} ]"
         )
 
-    def _write(self, node: int) -> None:
-        graph, writer, values = self._graph, self._writer, self.values
+    def write(self, node: int) -> None:
+        """Write a node whose operands are there."""
+        graph, writer, values, fused = self._graph, self._writer, self.values, self._fusion.products
         op, args = graph.ops[node], graph.args[node]
         if op == "const":
             values[node] = writer.const(graph.payload[node])
@@ -352,12 +371,12 @@ class Emission:
             values[node] = self._angles[args[0]][op == "cos"]
         elif op == "lookup":
             values[node] = writer.lookup(graph.payload[node], values[args[0]])
-        elif node in self._rare:
+        elif node in self._fusion.arms:
             self._branch(node)
-        elif node in self._fused:
+        elif node in fused:
             return
-        elif op in ("add", "sub") and (args[0] in self._fused or args[1] in self._fused):
-            values[node] = _multiply_add(writer, graph, values, op, args, self._fused)
+        elif op in ("add", "sub") and (args[0] in fused or args[1] in fused):
+            values[node] = _multiply_add(writer, graph, values, op, args, fused)
         else:
             values[node] = _INSTRUCTION[op](writer, [values[arg] for arg in args])
 
@@ -371,7 +390,7 @@ def emit(
 ) -> dict[int, str]:
     """Write the nodes that the roots need; gives the value of every node."""
     roots = list(roots)
-    return Emission(writer, graph, roots, symbol, on_angle).need(roots)
+    return Emission(writer, Fusion(graph, roots), symbol, on_angle).need(roots)
 
 
 def _rare_arms(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, list[int]]:

@@ -1,0 +1,314 @@
+"""Long straight-line code in segments.
+
+A processor executes instructions faster than it decodes them, and remembers a few thousand that it
+has decoded. So longer code is cut into segments, and each runs over a strip of several blocks of
+rows before the next one follows. Values that a later segment reads wait in memory; they are read
+again rather than kept in a register for long, as the compiler would only store them a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ramify.codegen.guards import Guard
+from ramify.codegen.row_blocks import count, function
+from ramify.codegen.rows import load_block, load_pointer, row_pointers, store_block
+from ramify.codegen.target import CpuTarget
+from ramify.codegen.vector import Emission, Fusion, Writer
+from ramify.trace.program import Program
+
+SEGMENT: Final = 1000
+"""Operations of a segment; with their moves and addresses a processor remembers twice as many."""
+_STRIP: Final = 32  # rows that a segment runs over; at least two blocks
+_FAR: Final = 12  # items after which a value that waits in memory is read again
+_SINE: Final = 30  # operations of a sine with its cosine
+_WORTH: Final = 10  # operations a result: with fewer, the time goes into writing the results
+_MOST: Final = 1000  # results: those of a strip must stay in the cache
+
+
+@dataclass(frozen=True)
+class ResultBlock:
+    """Results that are stored together: ``width`` columns of an output, or what is left of it."""
+
+    port: int
+    start: int
+    nodes: tuple[int, ...]
+
+
+Item = int | ResultBlock
+"""A node to be computed, or results to be stored."""
+
+
+def worth_segments(program: Program, segment: int) -> bool:
+    """Whether a program is long enough to be cut, and computes more than it writes."""
+    results = sum(port.size for port in program.outputs)
+    length = len(program.order)
+    return length > 1.5 * segment and length > _WORTH * results and results <= _MOST
+
+
+class _Plan:
+    """The items in order, cut into segments; the slots of values that a later segment reads."""
+
+    def __init__(self, program: Program, width: int, preset: bool, segment: int) -> None:
+        graph = program.graph
+        self.program = program
+        blocks = [
+            ResultBlock(i, start, nodes[start : start + width])
+            for i, nodes in enumerate(program.results)
+            for start in range(0, len(nodes), width)
+        ]
+        self.fusion = Fusion(graph, [node for block in blocks for node in block.nodes])
+        self.given = {x for x in self.fusion.order if graph.ops[x] in ("const", "symbol")}
+        if preset:
+            blocks = [b for b in blocks if any(graph.payload.get(x) != 0.0 for x in b.nodes)]
+        self.segments = self._cut(self._items(blocks), segment)
+        self.slots, self.size = self._slots()
+
+    def _items(self, blocks: Sequence[ResultBlock]) -> list[Item]:
+        """Nodes as they were traced, sine and cosine of an angle side by side; results when they
+        are complete.
+        """
+        graph, fusion = self.program.graph, self.fusion
+        skipped = self.given | fusion.waiting | fusion.products
+        turned: dict[int, list[int]] = {}
+        for x in fusion.order:
+            if graph.ops[x] in ("sin", "cos"):
+                turned.setdefault(graph.args[x][0], []).append(x)
+        nodes = dict.fromkeys(
+            twin
+            for x in fusion.order
+            if x not in skipped
+            for twin in (turned[graph.args[x][0]] if graph.ops[x] in ("sin", "cos") else (x,))
+        )
+        place = {node: i for i, node in enumerate(nodes)}
+        complete: dict[int, list[ResultBlock]] = {}
+        for block in blocks:
+            last = max((place[x] for x in block.nodes if x in place), default=-1)
+            complete.setdefault(last, []).append(block)
+        items: list[Item] = [*complete.get(-1, ())]
+        for i, node in enumerate(nodes):
+            items += [node, *complete.get(i, ())]
+        return items
+
+    def reads(self, item: Item) -> set[int]:
+        """The computed values that an item needs."""
+        read = set(item.nodes) if isinstance(item, ResultBlock) else self.fusion.operands(item)
+        return read - self.given
+
+    def _cost(self, item: Item) -> int:
+        if isinstance(item, ResultBlock):
+            return 4 * len(item.nodes)
+        if self.program.graph.ops[item] in ("sin", "cos"):
+            return _SINE // 2
+        return 1 + len(self.fusion.arms.get(item, ()))
+
+    def _cut(self, items: list[Item], segment: int) -> list[list[Item]]:
+        """Segments of about equal cost, cut where few values are alive."""
+        last = {x: i for i, item in enumerate(items) for x in self.reads(item)}
+        ends: dict[int, list[int]] = {}
+        for x, i in last.items():
+            ends.setdefault(i, []).append(x)
+        alive, now, cost = [0], set[int](), [0]
+        for i, item in enumerate(items):
+            if item in last:
+                now.add(item)
+            now.difference_update(ends.get(i, ()))
+            alive.append(len(now))
+            cost.append(cost[-1] + self._cost(item))
+        parts = -(-cost[-1] // segment)
+        cuts = [0]
+        for k in range(1, parts):
+            aim, slack = cost[-1] * k / parts, 0.25 * cost[-1] / parts
+            near = [i for i in range(cuts[-1] + 1, len(items)) if abs(cost[i] - aim) <= slack]
+            if near:
+                cuts.append(min(near, key=alive.__getitem__))
+        return [items[a:b] for a, b in zip(cuts, [*cuts[1:], len(items)], strict=True)]
+
+    def _slots(self) -> tuple[dict[int, int], int]:
+        """A slot for every value that a later segment reads; one slot may serve values one after
+        the other. And how many there are.
+        """
+        made: dict[Item, int] = {x: k for k, part in enumerate(self.segments) for x in part}
+        until = {
+            x: k
+            for k, part in enumerate(self.segments)
+            for item in part
+            for x in self.reads(item)
+            if made[x] < k
+        }
+        slots: dict[int, int] = {}
+        free: list[int] = []
+        size = 0
+        for k, part in enumerate(self.segments):
+            for x in part:
+                if isinstance(x, int) and x in until:
+                    slots[x] = free.pop() if free else size
+                    size = max(size, slots[x] + 1)
+            free += [slots[x] for x, end in until.items() if end == k]
+        return slots, size
+
+
+class _Fetched(dict[int, str]):
+    """The values of a segment: numbers, inputs and what waits in memory are fetched when they are
+    asked for.
+    """
+
+    def __init__(self, segment: _Segment) -> None:
+        super().__init__()
+        self._segment = segment
+
+    def __missing__(self, node: int) -> str:
+        self._segment.fetch(node)
+        return self[node]
+
+
+class _Segment:
+    """Writes the function of one segment. ``checked``: what earlier ones have found finite, columns
+    of inputs and results.
+    """
+
+    def __init__(
+        self,
+        plan: _Plan,
+        target: CpuTarget,
+        strides: Sequence[int],
+        checked: set[int | tuple[int, int]],
+    ) -> None:
+        self.plan, self.strides, self.checked = plan, strides, checked
+        self.w = Writer(target)
+        self.audit = Guard(self.w)
+        self.values = _Fetched(self)
+        self._emission = Emission(self.w, plan.fusion, str, self.audit.angle, self.values)
+        self._pointers: dict[tuple[str, int], list[str]] = {}
+        self._used: dict[int, int] = {}  # when a value that waits in memory was last used
+        self._clock = 0
+
+    def fetch(self, node: int) -> None:
+        """Bring a number, a block of an input or a value of an earlier segment."""
+        graph, w = self.plan.program.graph, self.w
+        if graph.ops[node] == "const":
+            self.values[node] = w.const(graph.payload[node])
+        elif graph.ops[node] == "symbol":
+            port, column = graph.payload[node]
+            self.load(port, column - column % w.width)
+        else:
+            self.values[node] = w.put(f"load {w.vector}, ptr {self._slot(node)}, align {w.align}")
+
+    def load(self, port: int, start: int) -> None:
+        """A block of columns of an input."""
+        graph, size = self.plan.program.graph, self.plan.program.inputs[port].size
+        rows = self._rows("%inputs", port, size)
+        block = load_block(self.w, rows, start, min(self.w.width, size - start))
+        for column, value in enumerate(block, start):
+            self.values[graph.symbol((port, column)).node] = value
+            self._check((port, column), value)
+
+    def write(self, item: Item) -> None:
+        """A node with its slot, or results into their rows."""
+        w, slots = self.w, self.plan.slots
+        self._clock += 1
+        for node in self.plan.reads(item) & slots.keys():
+            if self._clock - self._used.get(node, self._clock) > _FAR:
+                self.values.pop(node, None)
+            self._used[node] = self._clock
+        if isinstance(item, ResultBlock):
+            values = [self.values[node] for node in item.nodes]
+            for node, value in zip(item.nodes, values, strict=True):
+                if self.plan.program.graph.ops[node] != "const":
+                    self._check(node, value)
+            store_block(
+                w, self._rows("%outputs", item.port, self.strides[item.port]), item.start, values
+            )
+            return
+        self._emission.write(item)
+        if item in slots:
+            self._used[item] = self._clock
+            w.do(f"store {w.vector} {self.values[item]}, ptr {self._slot(item)}, align {w.align}")
+
+    def _check(self, what: int | tuple[int, int], value: str) -> None:
+        if what not in self.checked:
+            self.checked.add(what)
+            self.audit.finite(value)
+
+    def _slot(self, node: int) -> str:
+        return self.w.put(f"getelementptr {self.w.vector}, ptr %live, i64 {self.plan.slots[node]}")
+
+    def _rows(self, table: str, index: int, stride: int) -> list[str]:
+        key = table, index
+        if key not in self._pointers:
+            base = load_pointer(self.w, table, index)
+            self._pointers[key] = row_pointers(self.w, base, stride)
+        return self._pointers[key]
+
+    def function(self, name: str) -> str:
+        """Its text: ``int64 NAME(int64 row, double **inputs, double **outputs, double *live)``."""
+        self.w.do(f"ret i64 {self.audit.flags()}")
+        pointers = ", ".join(f"ptr noalias %{x}" for x in ("inputs", "outputs", "live"))
+        head = f'define internal i64 @{name}(i64 %row, {pointers}) "stackrealign" {{'
+        return "\n".join([head, "entry:", *self.w.lines, "}"])
+
+
+def segmented_ir(
+    program: Program,
+    target: CpuTarget,
+    name: str,
+    quaternions: Sequence[int],
+    strides: Sequence[int],
+    preset: bool,
+    segment: int,
+) -> tuple[str, set[str]]:
+    """As ``unrolled_ir``: a function that runs the segments, and one for each of them."""
+    plan = _Plan(program, target.width, preset, segment)
+    checked: set[int | tuple[int, int]] = set()
+    functions: list[str] = []
+    declarations: set[str] = set()
+    for k, items in enumerate(plan.segments):
+        part = _Segment(plan, target, strides, checked)
+        if k == 0:
+            for i in quaternions:
+                four = [program.graph.symbol((0, i + j)).node for j in range(4)]
+                part.audit.quaternion([part.values[node] for node in four])
+        for item in items:
+            part.write(item)
+        if k == len(plan.segments) - 1:  # inputs that no one has needed are checked as well
+            for i, port in enumerate(program.inputs):
+                unseen = {j - j % target.width for j in range(port.size) if (i, j) not in checked}
+                for start in sorted(unseen):
+                    part.load(i, start)
+        functions.append(part.function(f"{name}.{k}"))
+        declarations |= part.w.intrinsics
+    return "\n".join([*functions, _strips(target, name, plan)]), declarations
+
+
+def _strips(target: CpuTarget, name: str, plan: _Plan) -> str:
+    """The function that runs every segment over a strip of blocks, strip after strip."""
+    w = Writer(target)
+    strip = max(2, _STRIP // w.width)
+    w.do(f"%live = alloca {w.vector}, i64 {max(1, strip * plan.size)}, align 64")
+    w.do("%flags = alloca i64")
+    w.do("store i64 0, ptr %flags")
+    w.do(f"%last = sub i64 %states, {w.width}")
+    blocks = w.put(f"sdiv i64 {w.put(f'add i64 %states, {w.width - 1}')}, {w.width}")
+
+    def run(first: str) -> None:
+        left = w.put(f"sub i64 {blocks}, {first}")
+        few = w.put(f"icmp slt i64 {left}, {strip}")
+        many = w.put(f"select i1 {few}, i64 {left}, i64 {strip}")
+        for k in range(len(plan.segments)):
+            count(w, lambda i, k=k: block(k, first, i), "0", many)  # type: ignore[misc]
+
+    def block(k: int, first: str, i: str) -> None:
+        row = w.put(f"mul i64 {w.put(f'add i64 {first}, {i}')}, {w.width}")
+        beyond = w.put(f"icmp sgt i64 {row}, %last")
+        row = w.put(f"select i1 {beyond}, i64 %last, i64 {row}")
+        slots = w.put(f"mul i64 {i}, {plan.size}")
+        live = w.put(f"getelementptr {w.vector}, ptr %live, i64 {slots}")
+        found = w.put(f"call i64 @{name}.{k}(i64 {row}, ptr %inputs, ptr %outputs, ptr {live})")
+        known = w.put("load i64, ptr %flags")
+        w.do(f"store i64 {w.put(f'or i64 {known}, {found}')}, ptr %flags")
+
+    count(w, run, "0", blocks, strip)
+    w.do(f"ret i64 {w.put('load i64, ptr %flags')}")
+    return function(name, "inputs outputs", w)
