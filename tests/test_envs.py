@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
+from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import gymnasium
@@ -44,6 +47,18 @@ def test_a_step_is_a_rollout() -> None:
     )
     np.testing.assert_allclose(env.states.q, wanted.q, rtol=0, atol=1e-15)
     np.testing.assert_allclose(env.states.v, wanted.v, rtol=0, atol=1e-15)
+
+
+@pytest.mark.parametrize("copied", [lambda x: pickle.loads(pickle.dumps(x)), deepcopy])
+def test_a_copy_goes_on_from_the_same_state(copied: Callable[[Any], Any]) -> None:
+    env = gymnasium.make_vec("ramify/Pendulum-v0", num_envs=3, max_steps=2)
+    env.reset(seed=4)
+    env.step(np.ones((3, 1)))
+    other = copied(env)
+    assert other.spec.id == env.spec.id
+    for _ in range(3):  # over the end of an episode: the generator is copied, too
+        one, two = env.step(np.ones((3, 1))), other.step(np.ones((3, 1)))
+        np.testing.assert_array_equal(one[0], two[0])
 
 
 def test_servos_hold_their_targets() -> None:

@@ -209,6 +209,8 @@ def test_what_does_not_fit_is_named(panda: rf.Model) -> None:
         rf.ik(panda, rf.motion.KeepPosture(panda.neutral()))
     with pytest.raises(rf.StateError, match="axes must name some of 'xyz'"):
         rf.ik(panda, rf.motion.CenterOfMass([0, 0, 1], axes="xw"))
+    with pytest.raises(rf.ModelError, match="no mass"):
+        rf.ik(rf.from_dh([(0.4, 0, 0, 0)]), rf.motion.CenterOfMass([0, 0, 1]))
     with pytest.raises(rf.StateError, match="both are parts of one body"):
         rf.ik(panda, rf.motion.RelativePose("panda_link7", "panda_hand", [0, 0, 0]))
     with pytest.raises(rf.StateError, match=r"dt 0\.0 must be finite and positive"):

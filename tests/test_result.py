@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -157,6 +158,13 @@ def test_how_it_shows(result: Result) -> None:
     assert "<script>" not in page
     assert "<b>" not in page
     assert "&lt;script&gt;" in page
+
+
+def test_a_pickle_is_the_run(result: Result) -> None:
+    other = pickle.loads(pickle.dumps(result))
+    np.testing.assert_array_equal(other.q, result.q)
+    assert other.metadata == result.metadata
+    assert not other.q.flags.writeable
 
 
 # ---- files ----

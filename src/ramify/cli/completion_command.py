@@ -37,3 +37,5 @@ def install_completion(
     print_line(f"written: {written}")
     if out is None:
         print_line("open a new shell to use it")
+        if written.name.startswith("_"):
+            print_line("zsh completes if ~/.zshrc has the line: autoload -Uz compinit && compinit")

@@ -89,6 +89,7 @@ def export(
         ("--frame", frame, ("c", "fmu")), ("--platform", platform, ("fmu",)),
         ("--algorithm", algorithm, ("c",)), ("--step", step, ("c",)),
         ("--derivatives", derivatives, ("c",)), ("--dtype", dtype != "double", ("c",)),
+        ("--fmi", fmi != "3.0", ("fmu",)),
     ):  # fmt: skip
         if given and format not in kinds:
             raise SimulationError(f"{option} belongs to --format {' or '.join(kinds)}")

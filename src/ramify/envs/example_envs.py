@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial, wraps
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,20 @@ from ramify.api.model import Model
 from ramify.core.arrays import Array
 from ramify.envs.single_env import RobotEnv
 from ramify.envs.vector_env import RobotVectorEnv, States
+
+
+def _example(make: Callable[..., RobotVectorEnv]) -> Callable[..., RobotVectorEnv]:
+    """An example that is copied and pickled by its name: its reward and start are inner
+    functions.
+    """
+
+    @wraps(make)
+    def named(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
+        made = make(num_envs, **options)
+        made.recipe = partial(named, num_envs, **options)
+        return made
+
+    return named
 
 
 def _rod(length: float, mass: float) -> dict[str, Any]:
@@ -25,6 +41,7 @@ def _squares(x: Array) -> Array:
     return found
 
 
+@_example
 def pendulum(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     """A rod of 1 m and 1 kg swings up under a torque of at most 2 N m, too weak to lift it at
     once.
@@ -58,6 +75,7 @@ def cart_pole_model() -> Model:
     return robot.model()
 
 
+@_example
 def cart_pole(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     """The cart swings its pole up and keeps it there, with at most 10 N, on 2.4 m to each side.
 
@@ -85,6 +103,7 @@ def cart_pole(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     )  # fmt: skip
 
 
+@_example
 def reacher(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     """The planar arm of three links brings its tip to (1.2, 0.8) m and stays there.
 
@@ -112,6 +131,7 @@ def reacher(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     )  # fmt: skip
 
 
+@_example
 def quadruped(num_envs: int = 1, **options: Any) -> RobotVectorEnv:
     """A quadruped walks forward on firm ground; its actions are targets of the joints around a
     standing posture.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import partial
 from typing import Any, NamedTuple
 
 import gymnasium
@@ -42,6 +44,8 @@ from ramify.view.film import Studio, still
 
 _FAR = 1e6
 """rad, m, rad/s or m/s beyond which a state counts as failed."""
+_STATE = ("_rng", "_y", "_count", "_action", "spec")
+"""What differs between environments of one recipe."""
 
 
 class States(NamedTuple):
@@ -102,6 +106,12 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         size: tuple[int, int] = (480, 270),
     ) -> None:
         functions(reward=reward, terminated=terminated, observation=observation, start=start)
+        self.recipe: Callable[[], RobotVectorEnv] = partial(
+            type(self), model, num_envs, reward=reward, terminated=terminated,
+            observation=observation, start=start, dt=dt, substeps=substeps, method=method,
+            ground=ground, damping=damping, scale=scale, kp=kp, kd=kd, home=home,
+            max_steps=max_steps, parameters=parameters, render_mode=render_mode, size=size,
+        )  # fmt: skip
         self.model, self.render_mode = model, render_mode
         self.num_envs, self.dt = whole("num_envs", num_envs, 1), positive("dt", dt)
         self.substeps = whole("substeps", substeps, 1)
@@ -140,6 +150,15 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
         self.single_action_space = gymnasium.spaces.Box(-1.0, 1.0, (len(self._driven),), np.float64)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles make the environment anew, in the same state; what ``recipe`` holds
+        must be picklable, functions by their names.
+        """
+        return _remade, (self.recipe, {name: getattr(self, name) for name in _STATE})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> RobotVectorEnv:
+        return _remade(self.recipe, deepcopy(self.__reduce__()[1][1], memo))
 
     @property
     def states(self) -> States:
@@ -273,6 +292,13 @@ class RobotVectorEnv(gymnasium.vector.VectorEnv[Any, Any, Any]):
             return None
         q = self.states.q[:16]
         return tuple(Studio(still(self.model, row), *self.size).shoot(0, words=False) for row in q)
+
+
+def _remade(recipe: Callable[[], RobotVectorEnv], state: dict[str, Any]) -> RobotVectorEnv:
+    """An environment of that recipe in the state of another."""
+    made = recipe()
+    vars(made).update(state)
+    return made
 
 
 def _plain_rates(model: Robot, found: Driven) -> Array:

@@ -26,6 +26,7 @@ from ramify.kernels.robot_keys import robot_key
 from ramify.model.robot import Robot
 from ramify.sim.field import Field
 from ramify.sim.integrators import scheme_of
+from ramify.sim.machine_steps import warn_of_stiff_joints
 from ramify.sim.make_field import make_field
 from ramify.trace.differentiate import replay
 from ramify.trace.program import Port, Program, trace
@@ -183,6 +184,7 @@ def _step(robot: Robot, dt: float, method: str = "rk4", **options: Any) -> Diffe
         raise SimulationError(f"dt is {dt!r}; it must be a finite number of seconds > 0")
     scheme = scheme_of(method)
     field = _field(robot, "step", implicit=scheme.implicit, **options)
+    warn_of_stiff_joints(field, robot.neutral(), method, float(dt), scheme.stability)
     step = step_text(field, scheme, float(dt))
     of_q, of_v, of_z, _ = field.parts
 

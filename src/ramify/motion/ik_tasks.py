@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import positive
-from ramify.core.errors import StateError
+from ramify.core.errors import ModelError, StateError
 from ramify.core.messages import shown
 from ramify.core.names import names_of
 from ramify.model.robot import Robot
@@ -105,6 +105,8 @@ def ready_tasks(model: Robot, given: Any, soft_alone: bool = False) -> list[Read
 
 def _mass_task(model: Robot, i: int, task: CenterOfMass) -> ReadyTask:
     name = f"task {i} (centre of mass)"
+    if not model.mass > 0.0:
+        raise ModelError(f"{name}: {model.name!r} has no mass; give its links mass and com")
     if not isinstance(task.axes, str) or not task.axes or set(task.axes) - set("xyz"):
         raise StateError(f"{name}: axes must name some of 'xyz'; got {shown(task.axes)}")
     axes = tuple("xyz".index(axis) for axis in dict.fromkeys(task.axes))

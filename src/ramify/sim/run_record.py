@@ -11,7 +11,7 @@ import hashlib
 import platform
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -120,6 +120,11 @@ class Run:
         if self.desired is not None:
             for name, size in (("q", self.model.nq), ("v", self.model.nv)):
                 _frozen(f"desired.{name}", getattr(self.desired, name), (len(self.t), size))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles carry the run, not what was computed from it."""
+        given = (getattr(self, f.name) for f in fields(self))
+        return type(self), tuple(dict(x) if isinstance(x, MappingProxyType) else x for x in given)
 
     def _check_finite(self, name: str) -> None:
         values: Array = getattr(self, name)
