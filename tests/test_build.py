@@ -435,7 +435,7 @@ ROW: dict[str, float] = {"a": 0.0, "alpha": 0.0, "b": 0.0, "theta": 0.0}
         (
             [ROW],
             {"convention": "old"},
-            "convention 'old' must be 'modified', 'classical' or 'standard'",
+            "convention must be 'modified', 'classical' or 'standard'; got 'old'",
         ),
         ([ROW], {"mass": [-1.0]}, "'link1': mass -1.0"),
     ],

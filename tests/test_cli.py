@@ -83,6 +83,16 @@ def test_info(run: Run) -> None:
     assert all(body.name in text for body in m.bodies)
 
 
+@pytest.mark.parametrize(
+    ("robot", "numbers"),
+    [("planar_biped", [0, 1, 1, 1, 2, 2, 2]), ("space_3_link", [0, 1, 1, 1]), ("gripper", [1, 2, 2, 3])],
+)  # fmt: skip
+def test_modules_are_counted_as_in_the_book(run: Run, robot: str, numbers: list[int]) -> None:
+    """A floating base is M0, also where it carries one branch only."""
+    told = good(run("info", robot, "--json")).json
+    assert [body["module"] for body in told["bodies"]] == numbers
+
+
 def test_chain_of_any_length(run: Run) -> None:
     assert good(run("info", "chain", "--set", "n=7", "--json")).json["nv"] == 7
 

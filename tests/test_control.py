@@ -599,7 +599,7 @@ def test_numbers_are_kept_exactly_in_the_repr() -> None:
         (lambda: Torque(1.0, rate_hz=0.0), "rate_hz 0.0"),
         (lambda: TorqueTable([0.0, 0.0], [1.0, 2.0]), "times must rise"),
         (lambda: TorqueTable([0.0, 1.0], [1.0]), r"must be \(2, n\)"),
-        (lambda: TorqueTable([0.0, 1.0], [1.0, 2.0], "quintic"), "interpolate 'quintic'"),
+        (lambda: TorqueTable([0.0, 1.0], [1.0, 2.0], "quintic"), "must be .*; got 'quintic'"),
         (lambda: Function(3.0), "f must be a function"),
         (lambda: Sum([]), "at least one"),
         (lambda: Sum([Torque(1.0), 3.0]), "part 1 is a float"),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from closed_systems import KINDS, ROWS, four_bar, tangent, two_arms
 
 import ramify as rf
 from ramify.core.arrays import Array
+from ramify.files.robot_writer import save
 from ramify.kernels.closed import inertia_weight
 from ramify.kernels.make import algorithm_of, kernel
 from ramify.kernels.text import plain_text
@@ -463,6 +465,38 @@ def test_a_reflection_is_no_orientation() -> None:
     place = {"platform.x": 0.0, "platform.y": 0.0, "platform.z": 0.6}
     with pytest.raises(rf.StateError, match="must be a unit quaternion"):
         stewart.assemble({**place, "platform": np.diag([1.0, 1.0, -1.0])})
+
+
+def swing() -> rf.Mechanism:
+    """A plate that floats, pinned to a leg that stands on a ball joint."""
+    return (
+        rf.Mechanism("swing")
+        .body("plate", mass=2.0, inertia=(0.1, 0.1, 0.1))
+        .body("leg", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        .joint("pose", None, "plate", "free", actuated=False)
+        .joint("hip", None, "leg", "ball", actuated=False)
+        .joint("pin", ("leg", (0, 0, 1)), ("plate", (0.3, 0, 0)), "spherical", actuated=False)
+    )
+
+
+def test_a_guess_may_hold_an_orientation(tmp_path: Path) -> None:
+    """As a quaternion, as a matrix, in a file, and over that of the robot."""
+    turn = rotation_about((1, 0, 0), 2.0)
+    w, x = np.cos(1.0), np.sin(1.0)
+    m = swing().near(pose=[w, x, 0, 0]).model()
+    same = swing().near(pose=turn).model()
+    expected = swing().model().assemble(guess={"pose": [w, x, 0, 0]}).q
+    save(m, tmp_path / "swing.yaml")
+    for model in (m, same, rf.load(tmp_path / "swing.yaml")):
+        np.testing.assert_allclose(model.assemble().q, expected, atol=1e-9)
+    other = m.assemble(guess={"pose": [1.0, 0, 0, 0]}).q
+    np.testing.assert_allclose(other, swing().model().assemble().q, atol=1e-9)
+
+
+@pytest.mark.parametrize("given", [{"pose.qw": 1.0}, {"pose": 1.0}])
+def test_part_of_an_orientation_is_refused(given: dict[str, float]) -> None:
+    with pytest.raises(rf.ModelError, match=r"part of the orientation of 'pose'.*near\(pose="):
+        swing().near(**given).model()
 
 
 @pytest.mark.parametrize("angle", [np.pi, np.pi - 1e-9, 3.0, 1.0])

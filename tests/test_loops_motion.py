@@ -492,7 +492,9 @@ def test_singular_postures_end_a_run_unless_told() -> None:
     np.testing.assert_allclose(
         r.q, np.outer(1.0 + 2.0 * r.t, [1, -1, 1]), atol=1e-5
     )  # it goes on as a parallelogram
-    with pytest.raises(rf.SimulationError, match="at_singularity 'go' must be 'stop' or 'pass'"):
+    with pytest.raises(
+        rf.SimulationError, match="at_singularity must be 'stop' or 'pass'; got 'go'"
+    ):
         rf.simulate(model, 0.1, q, v, at_singularity="go")
 
 

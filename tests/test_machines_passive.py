@@ -7,6 +7,7 @@ import math
 import subprocess
 import warnings
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import distribution
 from pathlib import Path
 from xml.etree import ElementTree
@@ -514,3 +515,24 @@ def test_springs_of_rotations_rest_at_the_neutral_posture_by_default() -> None:
 def test_rests_that_do_not_fit_the_joint_are_refused(joint: str, rest: list[float]) -> None:
     with pytest.raises(rf.ModelError, match=r"spring\.rest of joint 'a' is .*; it must be"):
         _sprung(joint, rest)
+
+
+def test_derivatives_with_passive_forces() -> None:
+    """Both ways against central differences, with every element; ``out`` is filled."""
+    m = arm()
+    q, v = m.random(3)
+    x = np.linspace(-1.0, 1.0, m.nv)
+    h = 1e-6
+    for name in ("inverse_dynamics", "forward_dynamics"):
+        ask = partial(getattr(m, name), passive=True)
+        out = [np.empty((m.nv, m.nv)) for _ in range(3)]
+        found = getattr(m, f"{name}_derivatives")(q, v, x, out, passive=True)
+        assert all(a is b for a, b in zip(found, out, strict=True))
+        for k in range(m.nv):
+            e = np.eye(m.nv)[k]
+            by_q = ask(m.integrate(q, e, h), v, x) - ask(m.integrate(q, -e, h), v, x)
+            by_v = ask(q, v + h * e, x) - ask(q, v - h * e, x)
+            by_x = ask(q, v, x + h * e) - ask(q, v, x - h * e)
+            for slope, difference in zip(found, (by_q, by_v, by_x), strict=True):
+                scale = 1.0 + np.abs(slope).max()
+                np.testing.assert_allclose(slope[:, k], difference / (2 * h), atol=1e-5 * scale)

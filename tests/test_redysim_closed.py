@@ -234,10 +234,18 @@ def test_loops_that_stay_open_are_told_everywhere(
             again = rf.load(tmp_path / "converted.yaml")
         assert to_yaml(again).split("links:")[0] == to_yaml(m).split("links:")[0]
         assert [f.code for f in again.check() if f.level == "warning"] == ["left-out"]
-        for command in (["info"], ["check"], ["simulate", "--t-end", "0.01"]):
+        again_as = str(tmp_path / "again.yaml")
+        for command in (
+            ["info"],
+            ["check"],
+            ["simulate", "--t-end", "0.01"],
+            ["convert", again_as],
+        ):
             with pytest.raises(SystemExit):
                 main([command[0], str(path), *command[1:]])
-            assert "loops are open here" in capsys.readouterr().err
+            told = capsys.readouterr().err
+            assert told.startswith("ramify: warning:")
+            assert "loops are open here" in told
 
 
 def test_a_closed_floating_robot_stays_open(tmp_path: Path) -> None:

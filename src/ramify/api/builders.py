@@ -8,6 +8,7 @@ from functools import wraps
 from typing import Any, ParamSpec, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ramify.api.model import Model
 from ramify.core.arrays import real, refuse_masked
@@ -16,6 +17,7 @@ from ramify.core.messages import shown
 from ramify.documents.mistakes import Mistakes
 from ramify.files import load as files
 from ramify.files.formats import imported
+from ramify.loops.given_values import quaternion_of
 from ramify.model import dh
 from ramify.model.body import Shape
 from ramify.model.build import (
@@ -102,11 +104,19 @@ class _Guessing:
             raise ModelError(str(error).replace(f"{self.name}:1:1:", f"{self.name}:")) from None
         return Model.of(replace(robot, machine=machine))
 
-    def near(self, **coordinates: float) -> Self:
-        """Coordinates near which the loops are closed, by name: where ``assemble`` starts."""
+    def near(self, **coordinates: ArrayLike) -> Self:
+        """Coordinates near which the loops are closed, by name: where ``assemble`` starts. The
+        orientation of a ball or free joint goes under the joint's name: a unit quaternion (4,), w
+        first, or a rotation matrix (3, 3).
+        """
         for name, value in coordinates.items():
             given = real(f"near: {name}", value, ModelError)
-            if given.shape or not np.isfinite(given):
+            if given.shape:
+                turn = quaternion_of(f"near: the orientation {name}", given, ModelError)
+                parts = zip(("qw", "qx", "qy", "qz"), turn.tolist(), strict=True)
+                self.guess.update({f"{name}.{part}": x for part, x in parts})
+                continue
+            if not np.isfinite(given):
                 raise ModelError(f"near: {name} must be a finite number; got {shown(value)}")
             self.guess[name] = float(given)
         return self

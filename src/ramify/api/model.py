@@ -19,6 +19,7 @@ from ramify.codegen.kernel import Kernel
 from ramify.codegen.single_kernel import SingleKernel
 from ramify.core.arrays import Array, real
 from ramify.core.errors import LoopError, RamifyError
+from ramify.core.messages import shown
 from ramify.drives.machine_forces import (
     ActuatorForces,
     Passive,
@@ -257,13 +258,13 @@ class Model(Robot):
 
     def udu(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
         """Factors with I = U D U' (eqs. 5.30-5.37); level: per joint coordinate or per module."""
-        if level == "joint":
+        if isinstance(level, str) and level == "joint":
             return self._udu.call(q)
         return queries.udu(self, q, level)
 
     def udu_inverse(self, q: ArrayLike, level: Literal["joint", "module"] = "joint") -> UDU:
         """(U^-1, D^-1) of the same factors (eqs. 5.39-5.46); level as in ``udu``."""
-        if level == "joint":
+        if isinstance(level, str) and level == "joint":
             return self._udu_inverse.call(q)
         return queries.udu_inverse(self, q, level)
 
@@ -330,7 +331,12 @@ class Model(Robot):
         """FramePose(rotation, position) in the world of a link, a merged link or a named frame
         (``frames``).
         """
-        if (found := self._frame_poses[name]) is not None:
+        try:
+            found = self._frame_poses[name]
+        except TypeError:  # no key at all, such as a list of names
+            self.attachment(name)
+            raise
+        if found is not None:
             kernel, frame = found
             return kernel.call(q, frame)
         return queries.pose(self, q, name)
@@ -339,7 +345,12 @@ class Model(Robot):
         """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first,
         world-aligned, is J v.
         """
-        if point is queries.ORIGIN and (found := self._jacobians[body]) is not None:
+        try:
+            found = self._jacobians[body] if point is queries.ORIGIN else None
+        except TypeError:  # no key at all, such as a list of names
+            self.attachment(body)
+            raise
+        if found is not None:
             kernel, origin = found
             return kernel.call(q, origin)
         return queries.jacobian(self, q, body, point)
@@ -425,15 +436,24 @@ class Model(Robot):
     # ---- derivatives ----
 
     def inverse_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Sequence[Array] | None = None
-    ) -> tuple[Array, Array, Array]:
+        self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Sequence[Array] | None = None,
+        *, passive: bool = False,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Partial derivatives of tau by q, v and a, each (..., nv, nv); the last is the inertia
         matrix.
 
         Beside a quaternion, a derivative by q is one by a rotation about the body's own axes
-        (``integrate``). out: three arrays to fill. With loops, directions that open them count like
-        others, and ``derivatives("inverse_dynamics", …)`` has those of the multipliers too.
+        (``integrate``). out: three arrays to fill; passive as in ``inverse_dynamics``. With loops,
+        directions that open them count like others, and ``derivatives("inverse_dynamics", …)`` has
+        those of the multipliers too.
         """
+        if passive:
+            self._tree_only("inverse_dynamics_derivatives(passive=True)")
+            by_q, by_v, mass_matrix = self.inverse_dynamics_derivatives(q, v, a, out)
+            slope_q, slope_v = machine_derivatives(self, "passive_forces", (q, v))[0]
+            by_q -= slope_q
+            by_v -= slope_v
+            return by_q, by_v, mass_matrix
         if self.loops:
             return self._closed_derivatives("inverse_dynamics", out, q, v, a)
         if out is None:
@@ -441,12 +461,20 @@ class Model(Robot):
         return self._inverse_dynamics_derivatives.call(q, v, a, out=out)
 
     def forward_dynamics_derivatives(
-        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, out: Sequence[Array] | None = None
-    ) -> tuple[Array, Array, Array]:
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, out: Sequence[Array] | None = None,
+        *, passive: bool = False,
+    ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Partial derivatives of a by q, v and tau, each (..., nv, nv); the last is the inverse of
-        the inertia matrix. out: three arrays to fill. With loops,
-        ``derivatives("forward_dynamics_multipliers", …)`` has those of the multipliers too.
+        the inertia matrix. out: three arrays to fill; passive as in ``forward_dynamics``. With
+        loops, ``derivatives("forward_dynamics_multipliers", …)`` has those of the multipliers too.
         """
+        if passive:
+            tau = real("tau", tau) + passive_forces(self, q, v).total
+            by_q, by_v, by_tau = self.forward_dynamics_derivatives(q, v, tau, out)
+            slope_q, slope_v = machine_derivatives(self, "passive_forces", (q, v))[0]
+            by_q += by_tau @ slope_q
+            by_v += by_tau @ slope_v
+            return by_q, by_v, by_tau
         if self.loops:
             return self._closed_derivatives("forward_dynamics", out, q, v, tau)
         if out is None:
@@ -486,7 +514,7 @@ class Model(Robot):
         are interpreted, not compiled. ``"passive_forces"`` (their total, by q, v and bristles where
         given) and ``"actuator_forces"`` are names, too.
         """
-        if name in ("passive_forces", "actuator_forces") and parameters is None:
+        if str(name) in ("passive_forces", "actuator_forces") and parameters is None:
             return machine_derivatives(self, name, inputs)
         return derivative_kernels.derivatives(self, name, inputs, parameters=parameters)
 
@@ -614,7 +642,12 @@ class Model(Robot):
         """The compiled function of that name, e.g. ``m.kernel("forward_dynamics")(q, v, tau)``; a
         tier pins it. ``dtype="float32"``: in single precision, for batches.
         """
-        wanted = np.dtype(dtype)
+        if not isinstance(name, str):
+            make.algorithm_of(self, name)  # refused there
+        try:
+            wanted = np.dtype(dtype)
+        except TypeError:
+            raise RamifyError(f"dtype must be 'float64' or 'float32'; got {shown(dtype)}") from None
         if wanted == np.float64:
             return make.kernel(self, name, tier)
         if wanted != np.float32 or tier is not None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -72,12 +73,18 @@ COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
 
 def load(robot: str, settings: Sequence[str] | None = None) -> Model:
     """A robot with the parameters of --set; what its file left out goes to stderr."""
+    with warnings_in_a_line():
+        return rf.load(robot, **settings_of(settings))
+
+
+@contextmanager
+def warnings_in_a_line() -> Iterator[None]:
+    """Warnings go to stderr, a line each, without the place in the code."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        found = rf.load(robot, **settings_of(settings))
+        yield
     for warning in caught:
         print(f"ramify: warning: {warning.message}", file=sys.stderr)
-    return found
 
 
 def settings_of(settings: Sequence[str] | None) -> dict[str, Any]:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import COUNTED, AsJson, RobotName, Settings, app, file_name, load
+from ramify.cli.common import (
+    COUNTED,
+    AsJson,
+    RobotName,
+    Settings,
+    app,
+    file_name,
+    load,
+    warnings_in_a_line,
+)
 from ramify.cli.output import print_json, print_line
 from ramify.core.errors import SimulationError
 from ramify.documents.writing import write_together
@@ -169,7 +178,8 @@ def convert(
 
     if target.exists() and not force:
         raise FileExistsError(f"{target}: already there; --force replaces it")
-    m = converted(source, target, base=base)
+    with warnings_in_a_line():
+        m = converted(source, target, base=base)
     remarks = [str(entry) for entry in m.metadata.get("report", ())]
     if json:
         print_json({"robot": m.name, "files": [str(target)], "report": remarks})

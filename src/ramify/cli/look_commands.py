@@ -44,7 +44,7 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
     from ramify.loops.mobility import freedom_text
 
     m = load(robot, settings)
-    module_of = {b: module.index + 1 for module in m.modules for b in module.bodies}
+    module_of = m.module_numbers
     bodies = [
         {
             "name": body.name,
@@ -68,7 +68,9 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
             summary(m) | {"gravity": list(m.gravity), "bodies": bodies, "links": list(m.attached)}
         )
         return
-    parts = f"{several(len(m.bodies), 'body', 'bodies')} in {several(len(m.modules), 'module')}"
+    parts = (
+        f"{several(len(m.bodies), 'body', 'bodies')} in {several(len(set(module_of)), 'module')}"
+    )
     print_line(f"{m.name}: {parts}, {freedom_text(m)}, {m.mass:.6g} kg")
     print_line(f"gravity {vector(m.gravity)} m/s^2")
     rows = [

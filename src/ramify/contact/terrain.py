@@ -22,6 +22,7 @@ import numpy as np
 from ramify.core.arrays import refuse_masked
 from ramify.core.errors import StateError
 from ramify.core.lookup import LookupTable, shown
+from ramify.core.names import one_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, floor, lookup, select
 from ramify.core.spatial import Vec3
@@ -194,8 +195,7 @@ class HeightField(Terrain):
             )
         if origin.shape != (2,) or not np.isfinite(origin).all():
             raise StateError(f"HeightField: origin {self.origin} must be two finite numbers, in m")
-        if self.kind not in ("linear", "cubic"):
-            raise StateError(f"HeightField: kind {self.kind!r} must be 'linear' or 'cubic'")
+        one_of("HeightField: kind", self.kind, ("linear", "cubic"), StateError)
         settle(
             self,
             heights=tuple(map(tuple, grid.tolist())),

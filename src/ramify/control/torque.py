@@ -14,6 +14,7 @@ from ramify.control.function_controller import refuse_undriven
 from ramify.control.robot_text import RobotText
 from ramify.core.errors import StateError
 from ramify.core.lookup import shown
+from ramify.core.names import one_of
 from ramify.core.records import settle
 from ramify.core.scalar import Scalar, Scalars, select
 from ramify.documents.forms import Choice, Numbers, Rows
@@ -73,8 +74,7 @@ class TorqueTable(Controller):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.interpolate not in INTERPOLATE.values:
-            raise StateError(f"interpolate {self.interpolate!r} must be {INTERPOLATE.wanted}")
+        one_of("interpolate", self.interpolate, [str(x) for x in INTERPOLATE.values], StateError)
         times, values = table("values", self.times, self.values, least=1)
         settle(self, times=times, values=values)
 

@@ -31,11 +31,13 @@ def escaped(text: str, keep: str = "") -> str:
     )
 
 
-def one_of(name: str, value: object, choices: Sequence[str]) -> None:
+def one_of(
+    name: str, value: object, choices: Sequence[str], error: type[RamifyError] = RamifyError
+) -> None:
     """Refuse a value that is none of the words; an array is none either."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(map(repr, choices[:-1])) + " or " if choices[1:] else ""
-        raise RamifyError(f"{name} must be {listed}{choices[-1]!r}; got {shown(value)}")
+        raise error(f"{name} must be {listed}{choices[-1]!r}; got {shown(value)}")
 
 
 def names_of(name: str, value: object) -> list[str]:

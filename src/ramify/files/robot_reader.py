@@ -427,9 +427,7 @@ def _blamed(error: str, loops: Sequence[Loop]) -> Path:
     for i, loop in enumerate(loops):
         if error.startswith(f"{loop}:"):
             return "loops", i
-    return (
-        ("guess",) if "guess names" in error else ("modules",) if "module" in error else ("links",)
-    )
+    return ("guess",) if ": guess " in error else ("modules",) if "module" in error else ("links",)
 
 
 def _cycles(parent_of: Mapping[str, str | None]) -> Iterable[list[str]]:

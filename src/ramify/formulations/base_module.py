@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
+from ramify.core.names import one_of
 from ramify.formulations.denoc import Denoc, Groups, Level, assembled, cross_tensor
 from ramify.formulations.step_equations import module_bodies
 from ramify.formulations.steps import floats
@@ -110,10 +111,9 @@ def floating_denoc(
 
 def _columns(model: Robot, level: Level) -> Groups:
     """The links of the base, and those of the modules beyond or every one of them by itself."""
+    one_of("level", level, ("link", "module"), ModelError)
     if level == "link":
         return (tuple(range(6)), *((k,) for k in range(6, model.nv)))
-    if level != "module":
-        raise ModelError(f"level {level!r} must be 'link' or 'module'")
     ends = np.cumsum([0] + [body.joint.dof for body in model.bodies]).tolist()
     return tuple(
         tuple(k for b in group for k in range(ends[b], ends[b + 1]))

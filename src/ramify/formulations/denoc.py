@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ramify.core.arrays import Array, real
 from ramify.core.errors import ModelError, StateError
+from ramify.core.names import one_of
 from ramify.core.spatial import Vec3
 from ramify.formulations.chain import refuse_machines
 from ramify.model.link import Link
@@ -313,8 +314,7 @@ def denoc_matrices(model: Robot, q: ArrayLike, v: ArrayLike, level: Level = "lin
     ModelError for joints with quaternions (``ball``, ``free``): use their Euler-angle kin; and for
     closed loops. StateError for wrong shapes and numbers that are not finite.
     """
-    if level not in ("link", "module"):
-        raise ModelError(f"level {level!r} must be 'link' or 'module'")
+    one_of("level", level, ("link", "module"), ModelError)
     return assembled(model, q, v, level, _groups(model, level))
 
 

@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ramify.core.errors import RamifyError
+from ramify.core.names import one_of
 from ramify.formulations.chain import refuse_machines
 from ramify.formulations.floating_steps import floating_forward_table, floating_inverse_table
 from ramify.formulations.step_equations import (
@@ -171,8 +172,7 @@ def step_table(model: Robot, name: str, base: str = "module") -> StepTable:
     """
     if name not in STEPPED:
         raise RamifyError(f"there is no step table of {name!r}; choose one of {', '.join(STEPPED)}")
-    if base not in ("module", "joint"):
-        raise RamifyError(f"base {base!r} must be 'module' or 'joint'")
+    one_of("base", base, ("module", "joint"))
     refuse_machines(model)
     floating = base == "module" and floats(model)
     modules = named_modules(model, floating)

@@ -16,7 +16,7 @@ from ramify.codegen.c99 import Real, c_library, identifier
 from ramify.contact import kernel as contact_kernel
 from ramify.core.arrays import flag
 from ramify.core.errors import RamifyError, SimulationError
-from ramify.core.names import names_of
+from ramify.core.names import names_of, one_of
 from ramify.core.scalar import Scalar
 from ramify.core.version import __version__
 from ramify.documents.writing import write_together
@@ -86,8 +86,7 @@ def c_texts(
     model: Robot, programs: Sequence[Program], derivatives: bool = False, dtype: Real = "double"
 ) -> dict[str, str]:
     """The header and the source of some programs by the names of their files."""
-    if dtype not in ("double", "float"):
-        raise RamifyError(f"dtype must be 'double' or 'float'; got {dtype!r}")
+    one_of("dtype", dtype, ("double", "float"))
     if derivatives:
         programs = [made for p in programs for made in (p, _derived(model, p))]
     unique = {p.name: p for p in programs}.values()

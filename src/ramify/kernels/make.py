@@ -20,6 +20,7 @@ from ramify.codegen.target import llvm_available
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, RamifyError, StateError
 from ramify.core.messages import near
+from ramify.core.names import one_of
 from ramify.dynamics.parameters import by_name, chosen, rigid_parameters, tree_with
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.kernels.algorithms import ALGORITHMS, Algorithm
@@ -144,8 +145,8 @@ def make_kernel(
     closed = isinstance(question, str) and algorithm is not ALGORITHMS.get(name)
     if not parameters and not closed and name not in _WITHOUT_MASS:
         refuse_massless(model, name)
-    if tier not in (None, "unrolled", "rolled", "numpy"):
-        raise RamifyError(f"tier {tier!r} must be 'unrolled', 'rolled' or 'numpy'")
+    if tier is not None:
+        one_of("tier", tier, ("unrolled", "rolled", "numpy"))
     tree = tree_of(model)
     links = len(tree.links)
     extras = extra_columns(model, algorithm, which) if columns is None else columns

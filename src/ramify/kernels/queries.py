@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike
 
 from ramify.codegen.kernel import Kernel
 from ramify.core.arrays import Array, numbers, real, together
-from ramify.core.errors import RamifyError, StateError
+from ramify.core.errors import StateError
+from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed, rigid_parameters
 from ramify.kernels.make import kernel
 from ramify.model.answers import UDU, Energy, FrameMotion, FramePose, Kinematics, Momentum
@@ -207,8 +208,7 @@ def _solved(A: Array, B: Array) -> Array:
 
 
 def _level(level: str) -> str:
-    if level not in ("joint", "module"):
-        raise RamifyError(f"level {level!r} must be 'joint' or 'module'")
+    one_of("level", level, ("joint", "module"))
     return level
 
 

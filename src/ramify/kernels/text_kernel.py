@@ -10,7 +10,7 @@ from ramify.codegen.backend import Backend, PlainNumpy, Unrolled
 from ramify.codegen.kernel import Kernel, KernelPlan
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import llvm_available
-from ramify.core.errors import RamifyError
+from ramify.core.names import one_of
 from ramify.core.scalar import Scalar
 from ramify.model.configuration import check_quaternions
 from ramify.model.robot import Robot
@@ -32,8 +32,8 @@ def text_kernel(
     input is q.
     """
     tiers = ("unrolled", "numpy", *(["rolled"] if loops is not None else []))
-    if tier not in (None, *tiers):
-        raise RamifyError(f"{name}: tier {tier!r} must be {' or '.join(map(repr, tiers))}")
+    if tier is not None:
+        one_of(f"{name}: tier", tier, tiers)
 
     def program() -> Program:
         return trace(name, text, inputs, outputs)

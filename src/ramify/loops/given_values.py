@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, real, refuse_masked
-from ramify.core.errors import StateError
+from ramify.core.errors import RamifyError, StateError
 from ramify.loops.far_guess import rotation_vector
 from ramify.model.configuration import configuration, exponential
 from ramify.model.robot import Robot
@@ -21,7 +21,8 @@ def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> Array:
     if guess is not None and not isinstance(guess, Mapping):
         return configuration(model, "guess", guess)
     q = model.neutral()
-    given = {**model.guess, **(guess or {})}
+    own = {k: x for k, x in model.guess.items() if k.rpartition(".")[0] not in (guess or {})}
+    given = {**own, **(guess or {})}
     turns = orientations(model, given, "guess")
     for name, value in given.items():
         place = place_of(model, name, "guess")
@@ -74,23 +75,27 @@ def orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[i
             given[joint] = np.array([number_of(name, given.pop(name)) for name in entries])
         if joint not in given:
             continue
-        value = given.pop(joint)
-        refuse_masked(f"{what}: the orientation of {joint!r}", value)
-        try:
-            x = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
-            x = np.empty(0)
-        orthonormal = x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6
-        if orthonormal and np.linalg.det(x) > 0.0:  # no reflection
-            x = exponential(rotation_vector(x))
-        length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
-        if not abs(length - 1.0) < 1e-4:
-            raise StateError(
-                f"{what}: the orientation of {joint!r} must be a unit quaternion (4,), w first, or "
-                f"a rotation matrix (3, 3); got {value!r}"
-            )
-        out[i] = x / length
+        out[i] = quaternion_of(f"{what}: the orientation of {joint!r}", given.pop(joint))
     return out
+
+
+def quaternion_of(name: str, value: ArrayLike, error: type[RamifyError] = StateError) -> Array:
+    """The unit quaternion (4,) that one, or a rotation matrix (3, 3), is."""
+    refuse_masked(name, value)
+    try:
+        x = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        x = np.empty(0)
+    orthonormal = x.shape == (3, 3) and np.abs(x @ x.T - np.eye(3)).max() < 1e-6
+    if orthonormal and np.linalg.det(x) > 0.0:  # no reflection
+        x = exponential(rotation_vector(x))
+    length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
+    if not abs(length - 1.0) < 1e-4:
+        raise error(
+            f"{name} must be a unit quaternion (4,), w first, or a rotation matrix (3, 3); got "
+            f"{value!r:.80}"
+        )
+    return x / length
 
 
 def number_of(name: str, value: ArrayLike) -> Array:

@@ -11,6 +11,7 @@ import numpy as np
 from ramify.core.arrays import real, refuse_masked
 from ramify.core.errors import ModelError
 from ramify.core.messages import shown
+from ramify.core.names import one_of
 from ramify.model.build import EARTH, LinkSpec, build, understood
 from ramify.model.elements import elements
 from ramify.model.frame import Frame, classical_dh, modified_dh
@@ -65,10 +66,7 @@ def from_dh(
             mass, com, inertia = [0.0] * n, [(0.0, 0.0, 0.0)] * n, [(0.0, 0.0, 0.0)] * n
         kinds = {"R": "revolute", "P": "prismatic"}
         letters = list(joints) or ["R"] * n
-        if convention not in CONVENTIONS:
-            raise ModelError(
-                f"convention {convention!r} must be 'modified', 'classical' or 'standard'"
-            )
+        one_of("convention", convention, ("modified", "classical", "standard"), ModelError)
         for what, values in (
             ("joints", letters),
             ("mass", mass),

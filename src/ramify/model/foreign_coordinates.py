@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 
 from ramify.core.arrays import Array, numbers, together
 from ramify.core.errors import ModelError, StateError
+from ramify.core.names import one_of
 from ramify.model import quaternions
 from ramify.model.configuration import UNIT_TOLERANCE
 from ramify.model.joint import Joint
@@ -338,8 +339,7 @@ def converter(
     usual over there, see the module's text; the names in ``model.metadata["continuous"]`` are (cos,
     sin) in Pinocchio.
     """
-    if program not in ("pinocchio", "mujoco"):
-        raise ModelError(f"program {program!r} must be 'pinocchio' or 'mujoco'")
+    one_of("program", program, ("pinocchio", "mujoco"), ModelError)
     ours = {joint.name for joint in model.joints}  # some that the file had may be locked by now
     endless = [
         name

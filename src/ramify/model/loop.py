@@ -188,16 +188,29 @@ def check_loops(
     loops: Sequence[Loop],
     guess: Iterable[str],
     coordinates: Sequence[str],
+    turns: Sequence[Sequence[str]],
     attached: Mapping[str, Attachment],
 ) -> None:
     """Refuse loops whose names clash, and loops and guesses that name what the robot does not have.
 
-    coordinates: those that a gear or a guess may name; attached: the robot's links.
+    coordinates: those that a gear or a guess may name; turns: the four entries of each quaternion,
+    which a guess names together; attached: the robot's links.
     """
     moving = {link for link, at in attached.items() if at.body >= 0}
     some = ", ".join(coordinates[:20])
+    named = set(guess)
+    for turn in turns:
+        missing = [name for name in turn if name not in named]
+        joint = turn[0].rpartition(".")[0]
+        if 0 < len(missing) < 4 or joint in named:
+            raise ModelError(
+                f"{robot}: guess gives part of the orientation of {joint!r}; give all of "
+                f"{', '.join(turn)}, or near({joint}=[w, x, y, z]) in Python"
+            )
     for name in guess:
-        if name not in coordinates:
+        if name not in coordinates and not any(name in turn for turn in turns):
+            if turns:
+                some += f"; orientations by {', '.join(turns[0])}"
             raise ModelError(
                 f"{robot}: guess names {name!r}, which is no coordinate; choose among {some}"
             )

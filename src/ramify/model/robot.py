@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.messages import near, shown
+from ramify.core.names import one_of
 from ramify.model import configuration
 from ramify.model.answers import Attachment
 from ramify.model.body import Body
@@ -48,7 +49,8 @@ class Robot:
         _ = self.modules  # given modules are checked at once
         if self.loops or self.guess:
             plain = [self.coordinates[i] for i in self.layout.plain_q]
-            check_loops(self.name, self.loops, self.guess, plain, self.attached)
+            turns = [self.coordinates[i : i + 4] for i, _ in self.layout.balls]
+            check_loops(self.name, self.loops, self.guess, plain, turns, self.attached)
         self.machine.check(self.joints, self.velocities, self.frames)
 
     @classmethod
@@ -83,6 +85,16 @@ class Robot:
         if self.module_groups is None:
             return find_modules(self.parents)
         return check_modules(self.module_groups, self.parents, [body.name for body in self.bodies])
+
+    @property
+    def module_numbers(self) -> tuple[int, ...]:
+        """The module of every body as the book counts them: from 1, a floating base being 0."""
+        floating = (
+            self.bodies[0].joint.kind in ("free", "free_euler") and self.parents.count(-1) == 1
+        )
+        own = {body: module.index for module in self.modules for body in module.bodies}
+        later = 1 - (floating and len(self.modules[0].bodies) == 1)
+        return tuple(0 if floating and b == 0 else own[b] + later for b in range(len(self.bodies)))
 
     @cached_property
     def skeleton(self) -> Skeleton:
@@ -191,6 +203,10 @@ class Robot:
             return self.attached[link] if link in self.attached else self.machine.frames[link]
         except (KeyError, TypeError):  # also what is no key at all, such as a list
             known = [*self.machine.frames, *self.attached]
+            if not isinstance(link, str):
+                raise ModelError(
+                    f"{self.name}: give one link or frame by its name, as a text; got {shown(link)}"
+                ) from None
             raise ModelError(
                 f"{self.name} has no link or frame {shown(link)}{near(str(link), known)}"
             ) from None
@@ -207,8 +223,7 @@ class Robot:
 
     def joint_slice(self, name: str, of: Literal["q", "v"] = "v") -> slice:
         """The places of a joint's entries in v (or in q)."""
-        if of not in ("q", "v"):
-            raise ModelError(f"of {of!r} must be 'q' or 'v'")
+        one_of("of", of, ("q", "v"), ModelError)
         start = 0
         for joint in self.joints:
             size = joint.dof if of == "v" else joint.nq

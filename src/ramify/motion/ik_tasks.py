@@ -38,7 +38,8 @@ class RelativePose:
     may be left out.
 
     position (..., 3): of the origin of ``body`` in the axes of ``reference``, m; rotation
-    (..., 3, 3): from ``body`` to ``reference``; weights as for Target.
+    (..., 3, 3), or one unit quaternion (4,), w first: from ``body`` to ``reference``; weights as
+    for Target.
     """
 
     body: str

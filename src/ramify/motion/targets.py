@@ -13,7 +13,7 @@ from ramify.core.arrays import Array, positive, real, together
 from ramify.core.errors import ModelError, StateError
 from ramify.core.names import names_of
 from ramify.model.configuration import checked, configuration
-from ramify.model.frame import Frame
+from ramify.model.frame import Frame, from_quaternion
 from ramify.model.robot import Robot, once
 from ramify.motion.ik_text import PoseForm, TaskForm
 
@@ -28,8 +28,8 @@ class Target:
     out.
 
     body: a link; point: in its frame, m; position (..., 3): of that point in the world, m; rotation
-    (..., 3, 3): from the link's frame to the world; weights: of position errors (1/m) and of
-    rotation errors (1/rad).
+    (..., 3, 3), or one unit quaternion (4,), w first: from the link's frame to the world; weights:
+    of position errors (1/m) and of rotation errors (1/rad).
     """
 
     body: str
@@ -93,10 +93,13 @@ def pose_task(model: Robot, i: int, target: Any, reference: str | None = None) -
     name = f"target {i} ({target.body!r})"
     p = None if target.position is None else place(model, f"{name}: position", target.position)
     R = None if target.rotation is None else real(f"{name}: rotation", target.rotation)
+    if R is not None and R.shape == (4,) and abs(float(R @ R) - 1.0) < 1e-4:
+        R = from_quaternion(*R.tolist())
     if R is not None and not _rotations(R):
         raise StateError(
             f"{name}: rotation must be (..., 3, 3) with columns of length one at right angles, and "
-            f"no reflection (determinant +1); got shape {R.shape}"
+            "no reflection (determinant +1), or one unit quaternion (4,), w first; got shape "
+            f"{R.shape}; scipy.spatial.transform.Rotation makes matrices of other forms"
         )
     if p is not None and R is not None and p.ndim + R.ndim > 3:
         together(position=p.shape[:-1], rotation=R.shape[:-2])

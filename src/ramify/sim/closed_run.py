@@ -18,6 +18,7 @@ from ramify.control.robot_text import RobotText
 from ramify.control.sum import Sum
 from ramify.core.arrays import Array
 from ramify.core.errors import LoopError, SimulationError
+from ramify.core.names import one_of
 from ramify.dynamics.closure import names, reach
 from ramify.kernels.make import kernel
 from ramify.loops.assemble import assemble
@@ -183,8 +184,7 @@ class Closing:
     def __init__(
         self, model: Robot, project: bool, at_singularity: str = "stop", held: Sequence[int] = ()
     ) -> None:
-        if at_singularity not in ("stop", "pass"):
-            raise SimulationError(f"at_singularity {at_singularity!r} must be 'stop' or 'pass'")
+        one_of("at_singularity", at_singularity, ("stop", "pass"), SimulationError)
         self.model, self.project, self.stop = model, project, at_singularity == "stop"
         self.passed: list[float] = []  # s
         self.held = tuple(held)

@@ -16,6 +16,7 @@ from ramify.contact.step_limits import warn_of_long_steps
 from ramify.control.controller import Controller
 from ramify.core.arrays import Array, together, whole
 from ramify.core.errors import SimulationError, StateError
+from ramify.core.names import one_of
 from ramify.dynamics.parameters import packed
 from ramify.model.configuration import check_quaternions, checked
 from ramify.model.locks import check_locks, locks
@@ -123,16 +124,17 @@ def rollout(
     """Advance a batch of states by fixed steps of dt (s), from the time t0 (s).
 
     q0 (..., nq), v0 (..., nv); tau: joint forces, constant (nv,), per step (steps, nv), or per
-    state and step (..., steps, nv), held during a step; control: a controller of rf.control, or a
-    function (t, q, v) -> tau, called once a step with the whole batch, q (..., nq) and v (..., nv),
-    whose forces (..., nv) are held during the step; ground: a law of rf.contact, a word such as
-    "firm", or a mapping; method: a fixed-step scheme ("rk4", "rk5", "euler", "semi_implicit_euler",
-    "implicit_euler", "implicit_extrapolation", …) or "auto": rk4, but an implicit scheme on a
-    ground and where stiff joints make rk4 unstable; damping as in ``simulate``; every: keep every
-    so many steps (by default only the last state); stabilisation of loops, passive, stops and
-    efforts as in ``simulate``; parameters: constants of the machine by name
-    (``rf.parameters``) with a value for every state, e.g. {"link3.mass": (N,)}: each state then has
-    a robot of its own, which its controller knows.
+    state and step (..., steps, nv), held during a step; they act on every coordinate, also where
+    no motor is (passive joints, a floating base): leave zeros there; control: a controller of
+    rf.control, or a function (t, q, v) -> tau, called once a step with the whole batch, q (..., nq)
+    and v (..., nv), whose forces (..., nv) are held during the step; ground: a law of rf.contact, a
+    word such as "firm", or a mapping; method: a fixed-step scheme ("rk4", "rk5", "euler",
+    "semi_implicit_euler", "implicit_euler", "implicit_extrapolation", …) or "auto":
+    rk4, but an implicit scheme on a ground and where stiff joints make rk4 unstable; damping as in
+    ``simulate``; every: keep every so many steps (by default only the last state); stabilisation of
+    loops, passive, stops and efforts as in ``simulate``; parameters: constants of the machine by
+    name (``rf.parameters``) with a value for every state, e.g. {"link3.mass": (N,)}: each state
+    then has a robot of its own, which its controller knows.
 
     A state that diverges is marked in ``status``, with its index, time and reason, and reported in
     a RuntimeWarning; the others go on. on_failure="raise" makes it an error, as it is where all
@@ -143,14 +145,18 @@ def rollout(
     Raises StateError or SimulationError naming what is wrong, such as a start in gimbal lock.
     """
     the_robot(model)
-    auto = method == AUTO or str(method).lower() == AUTO
+    auto = method is AUTO or str(method).lower() == AUTO
     scheme = scheme_of("rk4" if auto else method)
     steps = whole("steps", steps, 0, SimulationError)
     every = 0 if every is None else whole("every", every, 1, SimulationError)
+    if every > steps > 0:
+        raise SimulationError(
+            f"every={every} is more than steps={steps}, so that no state would be kept; leave "
+            "every out to get the last one"
+        )
     _check_time("dt", dt, positive=True)
     _check_time("t0", t0, positive=False)
-    if on_failure not in ("warn", "raise"):
-        raise SimulationError(f"on_failure {on_failure!r} must be 'warn' or 'raise'")
+    one_of("on_failure", on_failure, ("warn", "raise"), SimulationError)
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
     if model.layout.balls:
         starts = [i for i, _ in model.layout.balls]

@@ -77,7 +77,7 @@ def named(model: Robot, values: ArrayLike, title: str = "") -> NamedArray:
 
 def model_text(model: Robot) -> str:
     """A robot as a table of its bodies."""
-    module_of = {b: module.index + 1 for module in model.modules for b in module.bodies}
+    module_of = model.module_numbers
     rows: list[tuple[str, ...]] = [("body", "on", "module", "joint", "type", "DOF", "mass, kg")]
     for b, body in enumerate(model.bodies):
         parent = model.bodies[body.parent].name if body.parent >= 0 else "(base)"

@@ -11,6 +11,7 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError, RamifyError
+from ramify.core.names import one_of
 from ramify.sim.audit import audited
 from ramify.sim.run_record import Run
 from ramify.view.curves import desired_columns, energies, momenta, pressed
@@ -69,10 +70,9 @@ def plot(
         "drives": torque_speed,
     }
     known = [*TITLES, *drawers]
-    if what not in known:
+    if not isinstance(what, str) or what not in known:
         raise RamifyError(f"there is no plot {what!r}; choose one of {', '.join(known)}")
-    if theme not in THEMES:
-        raise RamifyError(f"theme {theme!r} must be one of {', '.join(THEMES)}")
+    one_of("theme", theme, tuple(THEMES))
     colours = THEMES[theme]
     chosen = _chosen(result, joints, "q" if what in ("q", "phase") else "v")
     with style(colours):

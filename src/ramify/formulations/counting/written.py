@@ -7,6 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ramify.core.errors import RamifyError
+from ramify.core.names import one_of
 from ramify.core.spatial import Mat3, RigidInertia, Sym3, Vec3
 from ramify.dynamics.tree import Tree, tree_of
 from ramify.formulations.chain import refuse_loops
@@ -114,8 +115,7 @@ def written_count(model: Robot, name: str) -> OpCount:
 
 def op_count(model: Robot, name: str, how: str) -> OpCount:
     """See Model.op_count."""
+    one_of("how", how, ("compiled", "written"))
     if how == "written":
         return written_count(model, name)
-    if how != "compiled":
-        raise RamifyError(f"how={how!r} must be 'compiled' or 'written'")
     return kernel(model, compilable(name)).op_count
