@@ -20,7 +20,8 @@ class ComputedTorque(Follower):
     Where some coordinates are not driven (a floating base), alpha holds for the driven ones; the
     accelerations of the others follow from the condition that no force acts there (eqs. 9.8-9.11),
     by one hybrid recursion. On a ground its forces are part of h, as in eq. (7.1): the controller
-    feels what its feet press on.
+    feels what its feet press on. Springs, damping and friction of the joints are no part of h:
+    add what they take by a ``TorqueTable``, from ``inverse_dynamics(…, passive=True)``.
 
     motion: of the driven coordinates, or of all. kp in 1/s^2, kd in 1/s, each a number or one per
     driven coordinate; kd is critical, 2 sqrt(kp), by default: 49 and 14, the book's gains.
