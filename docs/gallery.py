@@ -11,9 +11,11 @@ import numpy as np
 import ramify as rf
 from ramify.model.joint import Step
 from ramify.sim.run_record import Work
+from ramify.view.film import picture
 
 FRAMES = 30
 SECONDS = 3.0
+SIZE = (320, 240)
 
 
 def swing(robot: rf.Model) -> rf.Result:
@@ -59,21 +61,26 @@ def _steps(robot: rf.Model) -> list[Step]:
 
 
 def write(folder: Path, robots: Sequence[str]) -> None:
-    """``<robot>.gif`` for each, and ``robots.md``, the grid that shows them."""
+    """``<robot>.gif`` and ``<robot>.png`` for each, and ``robots.md``, the grid that shows them:
+    the still ones to readers who ask their system for less motion.
+    """
     folder.mkdir(exist_ok=True)
     cells = []
     for name in robots:
         robot = rf.load(name)
-        picture = folder / f"{name}.gif"
-        if not picture.exists():
-            swing(robot).animate(picture, size=(320, 240), fps=FRAMES / SECONDS, progress=False)
+        film, still = folder / f"{name}.gif", folder / f"{name}.png"
+        if not (film.exists() and still.exists()):
+            run = swing(robot)
+            run.animate(film, size=SIZE, fps=FRAMES / SECONDS, progress=False)
+            picture(run, still, time=0.0, size=SIZE)
         about = escape(str(robot.metadata.get("description", "")).rstrip("."))
         free = robot.degrees_of_freedom
         size = f"{free} degree{'s' if free > 1 else ''} of freedom, {robot.mass:.4g} kg"
         cells.append(
-            f'<figure><img src="_static/{name}.gif" alt="{name} in motion" loading="lazy" '
-            f'width="320" height="240"><figcaption><code>{name}</code> {about}. {size}.'
-            "</figcaption></figure>"
+            f'<figure><picture><source srcset="_static/{name}.png" '
+            f'media="(prefers-reduced-motion: reduce)"><img src="_static/{name}.gif" '
+            f'alt="{name}" loading="lazy" width="320" height="240"></picture>'
+            f"<figcaption><code>{name}</code> {about}. {size}.</figcaption></figure>"
         )
     page = ["```{raw} html", '<div class="gallery">', *cells, "</div>", "```", ""]
     (folder / "robots.md").write_text("\n".join(page), encoding="utf-8")

@@ -7,7 +7,8 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,57 @@ def keep(page: Any, name: str, **options: Any) -> Any:
     return pixels(page.screenshot(path=SCREENSHOTS / f"{name}.png", **options))
 
 
+def settled(page: Any) -> None:
+    """Wait until the page has drawn what it was asked for."""
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def violations(page: Any, context: str = "document") -> list[str]:
+    """What axe complains about, and where."""
+    import axe_playwright_python
+
+    folder = Path(axe_playwright_python.__file__).parent
+    page.evaluate((folder / "axe.min.js").read_text(encoding="utf-8"))
+    found = page.evaluate(
+        f"axe.run({context}, {{ resultTypes: ['violations'], preload: false }}).then((r) => r.violations.map((v) =>"
+        " `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`))"
+    )
+    return list(found)
+
+
+FORMS = (("wide", 1280, "light"), ("dark", 1280, "dark"), ("phone", 390, "light"))
+
+
+def looked_at(
+    browser: Any,
+    address: str,
+    name: str,
+    context: str = "document",
+    home: str = "",
+    ready: Callable[[Any], None] = settled,
+) -> None:
+    """Screenshots in four forms, kept in out/screenshots; axe on the wide ones, light and dark;
+    nothing sticks out.
+    """
+    with visit(browser, address, width=1280, height=844, home=home) as page:
+        for form, width, scheme in FORMS:
+            page.set_viewport_size({"width": width, "height": 844})
+            page.emulate_media(color_scheme=scheme)
+            if home:
+                page.goto(address)  # it takes the colours of the system as it opens
+            ready(page)
+            shot = keep(page, f"{name}_{form}", full_page=not home)
+            assert (shot.mean() < 128) == (scheme == "dark"), form
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1"), form
+            if form != "phone":
+                assert violations(page, context) == [], form
+        page.set_viewport_size({"width": 794, "height": 1123})  # A4
+        page.emulate_media(media="print")
+        page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        ready(page)
+        keep(page, f"{name}_print", full_page=not home)
+
+
 def until(page: Any, expression: str, seconds: float = 30.0) -> None:
     """Wait until an expression is true; Playwright's own waiting evaluates text in the page, which
     a report forbids.
@@ -119,3 +171,11 @@ def until(page: Any, expression: str, seconds: float = 30.0) -> None:
             return
         page.wait_for_timeout(50)
     pytest.fail(f"still false after {seconds} s: {expression}")
+
+
+def wait(condition: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Wait until something holds in this program."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.02)

@@ -1,13 +1,12 @@
 """Every kind of page in a browser: axe finds nothing, and colours differ for colour-blind readers.
 
 Every kind of page also leaves its screenshots, wide, phone, dark and in print, in out/screenshots.
+Those of the demonstration and of the docs are in their own tests.
 """
 
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import chromium, keep, visit
+from browsing import chromium, looked_at, settled, until, wait
 from pages import ROOT
 
 import ramify as rf
@@ -30,41 +29,34 @@ def browser() -> Iterator[Any]:
         yield found
 
 
-def violations(page: Any, context: str = "document") -> list[str]:
-    """What axe complains about, and where."""
-    import axe_playwright_python
-
-    folder = Path(axe_playwright_python.__file__).parent
-    page.evaluate((folder / "axe.min.js").read_text(encoding="utf-8"))
-    found = page.evaluate(
-        f"axe.run({context}, {{ resultTypes: ['violations'], preload: false }}).then((r) => r.violations.map((v) =>"
-        " `${v.id}: ${v.help}: ${v.nodes.map((n) => n.target.join(' ')).join(', ')}`))"
-    )
-    return list(found)
-
-
-def looked_at(browser: Any, address: str, name: str, context: str = "document") -> None:
-    """Screenshots in four forms; axe on the wide ones, light and dark; nothing sticks out."""
-    for form, width, scheme in (
-        ("wide", 1280, "light"),
-        ("dark", 1280, "dark"),
-        ("phone", 390, "light"),
-    ):
-        with visit(browser, address, width=width, height=844, scheme=scheme) as page:
-            page.wait_for_timeout(100)
-            shot = keep(page, f"{name}_{form}", full_page=True)
-            assert (shot.mean() < 128) == (scheme == "dark"), form
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 1"), form
-            if form != "phone":
-                assert violations(page, context) == [], form
-                continue
-            page.emulate_media(media="print")
-            keep(page, f"{name}_print", full_page=True)
-
-
 def test_a_report(browser: Any, tmp_path: Path) -> None:
     run = rf.scenario("planar_biped_walk").run(t_end=0.2)
     looked_at(browser, run.report(tmp_path / "walk.html").as_uri(), "report")
+
+
+def test_a_report_of_two_runs(browser: Any, tmp_path: Path) -> None:
+    m = rf.load("two_link")
+    first, second = (rf.simulate(m, 0.5, [q, 0.2], dt_out=0.02) for q in (0.4, 0.9))
+    path = first.report(tmp_path / "both.html", compare=second)
+    looked_at(browser, f"{path.as_uri()}#t=0.3&tab=Differences", "comparison")
+
+
+def test_the_live_viewer(browser: Any) -> None:
+    """With a machine that runs; it is paused once it does, since without a graphics card every
+    picture takes its time.
+    """
+
+    def ready(page: Any) -> None:
+        page.get_by_text("of real time").wait_for()
+        until(page, "document.querySelector('#root[role=main] input[aria-label=control]')")
+        settled(page)
+
+    with rf.view(rf.load("quadruped", base="free"), port=PORT) as viewer:
+        viewer.control.value = "hold this pose: PD"
+        viewer.live.start()
+        wait(lambda: "of real time" in viewer.live.status.content)
+        viewer.live.pause.value = True
+        looked_at(browser, viewer.url, "viewer", home=viewer.url, ready=ready)
 
 
 def test_a_study_page(browser: Any, tmp_path: Path) -> None:
@@ -78,23 +70,6 @@ def test_a_study_page(browser: Any, tmp_path: Path) -> None:
     s.run(engine="serial")
     s.page(tmp_path / "s.html")
     looked_at(browser, (tmp_path / "s.html").as_uri(), "study")
-
-
-def test_a_page_of_the_docs(browser: Any, tmp_path: Path) -> None:
-    """The style sheets of the site, on one page with a bit of everything; what is around it is the
-    theme's own.
-    """
-    source = tmp_path / "docs"
-    source.mkdir()
-    (source / "index.md").write_text(
-        "# Page\n\n[A link](#a-part) and `code`.\n\n## A part\n\n```python\n# a comment\n"
-        'for x in range(3):\n    print("text", x)\n```\n\n| a | b |\n| --- | --- |\n| 1 | 2 |\n'
-    )
-    settings = ["html_static_path=" + str(ROOT / "docs" / "_static"), "gallery=planar_3r"]
-    command = [sys.executable, "-m", "sphinx", "-q", "-b", "html", "-c", str(ROOT / "docs")]
-    command += [part for setting in settings for part in ("-D", setting)]
-    subprocess.run([*command, str(source), str(tmp_path / "html")], check=True, timeout=300)
-    looked_at(browser, (tmp_path / "html" / "index.html").as_uri(), "docs", "'article'")
 
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as protanopes, deuteranopes and

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browsing import chromium, keep, until, visit
-from test_accessibility import looked_at
+from browsing import chromium, keep, looked_at, until, visit
 
 import ramify as rf
 from ramify.cli.demo_page import PANELS, write_demo

@@ -386,6 +386,24 @@ def test_units_of_parameters(robot: str, path: str, unit: str) -> None:
     assert parameter_unit(path, rf.load(robot)) == unit
 
 
+@pytest.mark.parametrize(
+    ("robot", "control", "path", "unit"),
+    [
+        ("two_link", "pd", "control.kp", "N m/rad"),
+        ("two_link", "pd", "control.kd", "N m s/rad"),
+        ("two_link", "computed_torque", "control.kp", "1/s^2"),
+        ("stanford_arm", "pd", "control.kp", "N m/rad or N/m"),
+        ("stanford_arm", "pd", "control.kp.2", "N/m"),
+        ("stanford_arm", "pid", "control.ki.joint1", "N m/(rad s)"),
+        ("two_link", "pd", "control.rate_hz", "Hz"),
+        ("two_link", "pd", "control.none", ""),
+    ],
+)
+def test_units_of_controllers(robot: str, control: str, path: str, unit: str) -> None:
+    """By the type of the controller and the kind of joint, where there is only one."""
+    assert parameter_unit(path, rf.load(robot), control) == unit
+
+
 def test_sensitivity_indices() -> None:
     """y = 3 a + b + 0 c of independent uniform numbers: the shares are 0.9, 0.1 and 0."""
     rng = np.random.default_rng(3)

@@ -7,14 +7,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from browsing import chromium, keep, visit
+from browsing import chromium, visit, wait
 from test_report import EVIL, evil_robot
 
 import ramify as rf
@@ -27,13 +27,6 @@ from ramify.view.live_scene import ellipsoid
 from ramify.view.scene import camera, make_scene
 
 PORT = 8510
-
-
-def wait(condition: Callable[[], bool], seconds: float = 30.0) -> None:
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -267,10 +260,6 @@ def test_the_command_ends_cleanly() -> None:
 
 def test_browsers_come_and_go() -> None:
     with chromium() as browser, rf.view(evil_robot(), port=PORT) as viewer:
-        viewer.server.scene.configure_environment_map(
-            None
-        )  # reflections and shadows take minutes without a graphics card
-        viewer.server.scene.configure_default_lights(True, cast_shadow=False)
         with visit(browser, viewer.url, width=820, height=200, home=viewer.url) as page:
             page.get_by_text(EVIL).first.wait_for()  # the name, as text
             page.get_by_text("Run from this pose").wait_for()
@@ -288,11 +277,6 @@ def test_browsers_come_and_go() -> None:
             wait(lambda: viewer.clock.value != before)  # goes on without the one that has left
             viewer.playing.clear()
             page.get_by_text("audit passed").wait_for()
-            page.set_viewport_size(
-                {"width": 1000, "height": 640}
-            )  # for the picture alone: without a graphics card pixels are dear
-            shot = keep(page, "viewer", timeout=120_000)
-            assert len(np.unique(shot.reshape(-1, 3), axis=0)) > 100
         wait(lambda: len(viewer.server.get_clients()) == 0)
         viewer.show([0.1])
 
@@ -344,9 +328,9 @@ def test_contact_forces_and_terrain_of_a_run() -> None:
 
         def shown() -> bool:  # the player may have been about to show another row
             viewer._seek(float(run.t[row]))
-            each = np.asarray(stage.forces.vertices).reshape(len(pressed), -1, 3)
-            lengths = np.ptp(each, axis=1).max(axis=1)
-            return bool((lengths[pressed] > 1e-3).all())
+            ends = np.asarray(stage.forces.points)
+            lengths = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1)
+            return len(ends) == pressed.sum() and bool((lengths > 1e-3).all())
 
         wait(shown)
         viewer.dials[6].value = 0.2
@@ -380,7 +364,32 @@ def test_a_machine_runs_as_a_rollout_does() -> None:
     assert machine.contacts() is None
     found = machine.recording()
     assert len(found) == 31
-    assert np.isnan(found.a).all()  # not recorded, and not made up
+    np.testing.assert_allclose(found.tau, 0.0)
+    own = m.forward_dynamics(found.q, found.v, -0.3 * found.v)
+    np.testing.assert_allclose(found.a, own, atol=1e-9)
+
+
+def test_a_recording_has_accelerations_and_forces() -> None:
+    """M a + h = tau + J'f at every row, through a change of mass and gain, a pull, and ground."""
+    m = rf.load("quadruped", base="free")
+    q = standing(m)
+    machine = LiveMachine(m, q, CONTROLS["hold this pose: PD"](m, q), ground="firm")
+    machine.advance(2)
+    machine.scale("trunk.mass", 1.5)
+    machine.scale("control.kp", 0.5)
+    machine.advance(2, Pull(0, np.zeros(3), q[:3] + 0.2))
+    found = machine.recording()
+    assert found.contacts is not None
+    trunk = m.bodies[0]
+    heavy = rf.with_payload(m, trunk.name, 0.5 * trunk.mass, trunk.com)
+    points = [(body.name, np.array(at)) for body in m.bodies for _, at in body.points]
+    for row, robot in enumerate([m, m, heavy, heavy, heavy]):
+        pushed = [robot.jacobian(found.q[row], name, at)[3:].T for name, at in points]
+        felt = sum(J @ f for J, f in zip(pushed, found.contacts.force[row], strict=True))
+        needed = robot.inverse_dynamics(found.q[row], found.v[row], found.a[row])
+        np.testing.assert_allclose(found.tau[row] + felt, needed, atol=1e-8)
+    assert found.tau[1, 2] == 0.0
+    assert found.tau[3, 2] > 10.0  # the pull, N
 
 
 def test_masses_change_and_pulls_act_while_it_runs() -> None:

@@ -33,10 +33,13 @@ STYLE: Final = (
     "1rem;color:#1a2b3c;background:#fff}"
     "h1{font-size:1.5rem}h2{font-size:1.1rem;margin-top:2rem}table{border-collapse:collapse;font-size:.85rem}"
     "th,td{padding:.15rem .6rem;text-align:right;border-bottom:1px solid "
-    "#dfe6ee}th:first-child,td:first-child{text-align:left}"
-    ".wide{overflow-x:auto}img{max-width:100%}pre{background:#f4f6f9;padding:.8rem;overflow-x:auto;font-size:.8rem}"
-    "@media(prefers-color-scheme:dark){body{background:#14191f;color:#dfe6ee}pre{background:#1d242c}img{background:#fff}"
+    "#dfe6ee}td{white-space:nowrap}th:first-child,td:first-child{text-align:left}"
+    ".wide{overflow-x:auto}img{max-width:100%;min-width:40rem}pre{background:#f4f6f9;padding:.8rem;overflow-x:auto;font-size:.8rem}"
+    "@media(prefers-color-scheme:dark){body{background:#14191f;color:#dfe6ee}pre{background:#1d242c}"
+    "img{filter:invert(.91) hue-rotate(180deg);background:#fff;border-radius:6px}"
     "a{color:#6cb2f5}th,td{border-color:#333d48}}"
+    "@media print{body{max-width:none;margin:0;padding:0;font-size:10pt}pre,td,th{font-size:8pt}"
+    "img{min-width:0}pre{white-space:pre-wrap}h2,img{break-inside:avoid}}"
 )
 
 
@@ -120,16 +123,14 @@ def page(path: Path, link: RunLink) -> str:
     ]
     if done.any() and columns:
         text = "distribution of each number and its dependence on each parameter"
-        parts.append(
-            f"<h2>Distributions and dependence</h2><img alt='{text}' src='{_picture(plot(path))}'>"
-        )
+        parts.append(_shown("Distributions and dependence", text, plot(path)))
         parts.append(_sensitivity(found, parameters, columns, done, units))
         figure = trade_offs(path)
         text = (
             "every run as a line over its parameters and numbers; the Pareto front of the first two"
         )
         if figure is not None:
-            parts.append(f"<h2>Trade-offs</h2><img alt='{text}' src='{_picture(figure)}'>")
+            parts.append(_shown("Trade-offs", text, figure))
     if failures:
         rows = [
             (_linked(number, link(number, mark)), escape(status), escape(text))
@@ -234,6 +235,13 @@ def _runs(
     rest = f"<p>and {more} more: see <code>ramify sweep export</code>.</p>" if more > 0 else ""
     head = ("run", "status", *(with_unit(name, units) for name in columns))
     return _table("Runs", head, rows()) + rest
+
+
+def _shown(title: str, text: str, figure: Any) -> str:
+    """A figure under its title; on a narrow screen it scrolls."""
+    picture = f"<img alt='{text}' src='{_picture(figure)}'>"
+    region = f"class='wide' tabindex='0' role='region' aria-label='{title}'"
+    return f"<h2>{title}</h2><div {region}>{picture}</div>"
 
 
 def _picture(figure: Any) -> str:

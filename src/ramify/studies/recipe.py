@@ -106,6 +106,12 @@ class Recipe:
             root = with_value(root, place(root, path), float(value))
         return root
 
+    @property
+    def control(self) -> str:
+        """The type of the controller in the scenario file; empty without one."""
+        given = self._documents["scenario"].get("control", "")
+        return str(given.get("type", "") if isinstance(given, Mapping) else given)
+
     @cached_property
     def places(self) -> tuple[Path, ...]:
         """The steps to each parameter. Raises NoPlaceError for a path that leads nowhere."""

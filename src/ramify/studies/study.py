@@ -138,7 +138,8 @@ class Study:
 
     def _facts(self) -> dict[str, Any]:
         robot = self.recipe.robot
-        units = {name: parameter_unit(name, robot) for name in self.parameters}
+        law = self.recipe.control
+        units = {name: parameter_unit(name, robot, law) for name in self.parameters}
         return {
             **facts_of(self.recipe),
             "study": {"name": self.name, "description": self.description, "text": self.text},

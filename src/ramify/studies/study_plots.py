@@ -112,19 +112,24 @@ def _trade_off_figure(shown: _Drawn, axes: list[str]) -> Any:
         range(len(axes)),
         [f"{with_unit(name, shown.units)}\n{a:.3g} … {b:.3g}"
          for name, a, b in zip(axes, low, high, strict=True)],
-        fontsize=7, rotation=20, ha="right",
+        fontsize=7, **({} if len(axes) <= 6 else {"rotation": 20, "ha": "right"}),
     )  # fmt: skip
+    for k in range(len(axes)):
+        panels[0].axvline(k, color="#b9c2cc", lw=0.8, zorder=0)
+    panels[0].spines["left"].set_visible(False)
     panels[0].set_yticks([])
     panels[0].set_title(f"all runs; colour: {axes[leading]}", fontsize=8, loc="left")
     if two:
         a, b = (rows[:, axes.index(name)] for name in metrics)
         front = pareto(np.stack([a, b], axis=1))
-        panels[1].plot(a, b, ".", ms=3, alpha=0.6, color=_BLUE, rasterized=len(rows) > MANY)
+        panels[1].plot(
+            a, b, ".", ms=_dot(len(a)), alpha=0.6, color=_BLUE, rasterized=len(rows) > MANY
+        )
         panels[1].plot(a[front], b[front], "o-", ms=4, lw=1.2, color="#c2571a")
         panels[1].set_xlabel(with_unit(metrics[0], shown.units), fontsize=8)
         panels[1].set_ylabel(with_unit(metrics[1], shown.units), fontsize=8)
-        panels[1].tick_params(labelsize=7)
-        panels[1].set_title("Pareto front, smaller is better", fontsize=8, loc="left")
+        _small_numbers(panels[1])
+        panels[1].set_title("Pareto front, smaller is better", fontsize=8, loc="left", pad=12)
     return figure
 
 
@@ -169,10 +174,23 @@ def _figure(shown: _Drawn) -> Any:
 _BLUE: Final = "#2f7fd1"
 
 
+def _small_numbers(panel: Any) -> None:
+    """Numbers at the axes, and the powers of ten beside them, in small letters."""
+    panel.tick_params(labelsize=7)
+    for axis in (panel.xaxis, panel.yaxis):
+        axis.get_offset_text().set_fontsize(7)
+
+
+def _dot(count: int) -> float:
+    """The size of one of so many dots."""
+    return 2.0 if count >= MANY else 3.0 if count >= 60 else 6.0
+
+
 def _histogram(panel: Any, values: np.ndarray[Any, Any], title: str) -> None:
     panel.set_title(title, fontsize=8, loc="left")
-    panel.tick_params(labelsize=7)
+    _small_numbers(panel)
     panel.set_ylabel("runs", fontsize=7)
+    panel.yaxis.get_major_locator().set_params(integer=True)
     if values.size and np.ptp(values) > 1e-12 * np.abs(values).max():
         panel.hist(values, bins=min(40, max(5, int(np.sqrt(values.size)))), color=_BLUE)
     elif values.size:
@@ -189,12 +207,12 @@ def _histogram(panel: Any, values: np.ndarray[Any, Any], title: str) -> None:
 
 def _dependence(panel: Any, x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> None:
     """All runs, and the median in tenths of the parameter."""
-    panel.tick_params(labelsize=7)
+    _small_numbers(panel)
     panel.ticklabel_format(useOffset=False)
     panel.locator_params(axis="x", nbins=5)  # long numbers must not touch
     many = x.size >= MANY
     panel.plot(
-        x, y, ".", ms=2 if many else 3, alpha=0.25 if many else 0.6, color=_BLUE, rasterized=many
+        x, y, ".", ms=_dot(x.size), alpha=0.25 if many else 0.6, color=_BLUE, rasterized=many
     )
     different = np.unique(x)
     if different.size <= 20:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+from ramify.control import CONTROLLERS
+from ramify.model.driven import driven
 from ramify.model.robot import Robot
 from ramify.studies.outputs import METRICS, WHOLE
+from ramify.view.controllers import setting_unit
 
 _BY_KEY: Final = {
     "mass": "kg",
@@ -29,9 +33,19 @@ _BY_KEY: Final = {
 }
 
 
-def parameter_unit(path: str, robot: Robot) -> str:
-    """The unit of a parameter, by its path; empty where it has none or it is not known."""
+def parameter_unit(path: str, robot: Robot, control: str = "") -> str:
+    """The unit of a parameter, by its path; empty where it has none or it is not known. control:
+    the type of the controller in the scenario file.
+    """
     head, *rest = path.split(".")
+    if head == "control" and rest:
+        kind = CONTROLLERS.get(control)
+        unit = setting_unit(kind.__name__ if kind is not None else "", rest[0])
+        names = driven(robot).names
+        entry = rest[1] if len(rest) > 1 else ""
+        own = [entry] if entry in names else names
+        own = [names[int(entry)]] if entry.isdecimal() and int(entry) < len(names) else own
+        return _of_kinds(unit.replace("²", "^2"), own, robot)
     if head == "initial" and len(rest) > 1:
         unit = joint_unit(".".join(rest[1:]), robot)
         if rest[0].endswith("_deg"):
@@ -58,8 +72,12 @@ def column_unit(column: str, robot: Robot) -> str:
     if stem == "position":
         return "m"
     unit = (METRICS.get(stem) or WHOLE.get(stem) or ("",))[0]
+    return _of_kinds(unit, [rest] if rest else robot.velocities, robot)
+
+
+def _of_kinds(unit: str, joints: Sequence[str], robot: Robot) -> str:
+    """Of a unit such as "rad or m" the one that fits, where all joints turn or all slide."""
     turning, _, sliding = unit.partition(" or ")
-    joints = [rest] if rest else list(robot.velocities)
     kinds = {joint_unit(name, robot) for name in joints} if sliding else set()
     return turning if kinds == {"rad"} else sliding if kinds == {"m"} else unit
 

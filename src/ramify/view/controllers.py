@@ -131,7 +131,9 @@ def _value(node: ast.expr) -> str | None:
 
 def _number(value: object) -> str:
     """A number to four digits; of many their count and range."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, list, tuple)):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, (int, float, list, tuple)):
         return str(value)
     if isinstance(value, (int, float)):
         return f"{value:.4g}"
@@ -160,4 +162,9 @@ def _words(name: str) -> str:
 def _unit(owner: str, name: str, place: str) -> str:
     if name in _COORDINATES or f"{owner}.{name}" in _COORDINATES:
         return place
+    return setting_unit(owner, name)
+
+
+def setting_unit(owner: str, name: str) -> str:
+    """The unit of a field of a controller, a motion or a ground, by the name of its class."""
     return _UNITS.get(f"{owner}.{name}", _UNITS.get(name, ""))

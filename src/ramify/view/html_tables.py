@@ -52,7 +52,11 @@ def _settings(result: Run) -> list[str]:
     found = {"Controller": controller_rows(result)}
     found["Ground"] = ground_rows(ground) if isinstance(ground, Mapping) else []
     columns = ("setting", "value", "unit")
-    return [card(title, table(columns, rows)) for title, rows in found.items() if rows]
+    return [
+        card(title, f'<div class="settings">{table(columns, rows)}</div>')
+        for title, rows in found.items()
+        if rows
+    ]
 
 
 def card(title: str, content: str, wide: bool = False) -> str:
@@ -83,7 +87,9 @@ def _run(result: Run) -> dict[str, object]:
     if np.any(np.asarray(options.get("damping", 0.0), dtype=np.float64)):
         rows["damping"] = json.dumps(options["damping"])
     rows["steps"] = ", ".join(
-        f"{k.replace('_', ' ')} {text(v)}" for k, v in stats.items() if isinstance(v, (int, float))
+        f"{k.replace('_', ' ')} {text(v)}{' s' if k == 'wall_time' else ''}"
+        for k, v in stats.items()
+        if isinstance(v, (int, float))
     )
     if result.desired is not None:
         off = np.abs(result.q - result.desired.q)

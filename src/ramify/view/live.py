@@ -35,7 +35,7 @@ from ramify.view.live_choices import CONTROLS, GROUNDS, dials, standing
 from ramify.view.live_machine import Pull
 from ramify.view.live_origin import must_refuse_strangers, own_page_only
 from ramify.view.live_run import LiveRun, words_of
-from ramify.view.live_scene import Stage
+from ramify.view.live_scene import CORNERS, Stage
 from ramify.view.scene import floats, make_scene
 
 HOST: Final = "127.0.0.1"
@@ -196,6 +196,9 @@ class Viewer:
             self.forces = gui.add_checkbox("contact forces", True)
             self.mass = gui.add_checkbox("centre of mass and support", False)
             self.limits = gui.add_checkbox("joint limits", False)
+            self.shadows = gui.add_checkbox(
+                "shadows", False, hint="shadows and reflections; they need a graphics card"
+            )
         self.joints: Any = None
         self.run_button.on_click(lambda _: self.run())
         self.stop_button.on_click(lambda _: self.stop())
@@ -207,15 +210,17 @@ class Viewer:
         for box in shown:
             box.on_update(lambda _: self._restyle())
         self.forces.on_update(lambda _: self._seek(float(self.clock.value)))
+        self.shadows.on_update(lambda _: self.stage.light(bool(self.shadows.value)))
 
     def _load(self, model: Robot) -> None:
         """Show a robot: its parts and its sliders, at the pose the last one had where it fits."""
         with self.lock, self.server.atomic():
-            scene = make_scene(model)
+            scene = make_scene(model, CORNERS)
             same = model.coordinates == self.model.coordinates
             self.model, self.result = model, None
             self.playing.clear()
             self.stage = Stage(self.server, scene, standing(model))
+            self.stage.light(bool(self.shadows.value))
             self.live.attach()
             self._restyle()
             if self.joints is not None:

@@ -14,11 +14,13 @@ import numpy as np
 from ramify.contact.contact_record import Contacts, contacts
 from ramify.core.arrays import Array
 from ramify.core.errors import SimulationError
+from ramify.dynamics.parameters import by_name
 from ramify.kernels.queries import jacobian, kinematics
 from ramify.model.robot import Robot
 from ramify.sim.integrators import scheme_of
 from ramify.sim.machine_steps import batch_method
 from ramify.sim.make_field import ControlLike, make_field
+from ramify.sim.rates import observed
 from ramify.sim.run_record import Run, Work
 from ramify.sim.stepping import stepper
 from ramify.sim.varied_field import known_parameters, varied_start
@@ -58,14 +60,15 @@ class LiveMachine:
         self.scales = dict.fromkeys(names, 1.0)
         method = batch_method(field, STEP).name
         scheme = scheme_of(method)
-        field = field.implicitly if scheme.implicit else field
+        self.plain, field = field, field.implicitly if scheme.implicit else field
         start = np.concatenate([np.zeros(0), *self.nominal.values()])
         self.field, self.y = varied_start(field, names, q, np.zeros(model.nv), start)
         self._steps = stepper(self.field, scheme, bool(model.loops))
         self._rows: deque[tuple[float, Array, Array]] = deque(maxlen=round(RECORDED * PICTURES))
+        """Time, y, and the joint forces of a pull."""
         weight = model.mass * max(float(np.linalg.norm(model.gravity)), 1.0)
         self._strongest, self._mass = 3.0 * weight, model.mass
-        self._note()
+        self._note(np.zeros(model.nv))
 
     @property
     def q(self) -> Array:
@@ -90,6 +93,7 @@ class LiveMachine:
         steps = round(1.0 / (STEP * PICTURES))
         for _ in range(pictures):
             forces = np.zeros(self.model.nv) if pull is None else self._pulled(pull, reach)
+            self._rows[-1] = self.time, self.y.copy(), forces  # as the steps begin
             last, _ = self._steps.run(self.y[None].copy(), forces, steps, STEP, self.time)
             if not np.isfinite(last).all():
                 raise SimulationError(
@@ -97,7 +101,7 @@ class LiveMachine:
                 )
             self.y = last[0]
             self.time += steps * STEP
-            self._note()
+            self._note(forces)
 
     def _pulled(self, pull: Pull, reach: float) -> Array:
         """Joint forces (nv) of a spring and a damper between a point and its target, as strong as
@@ -114,24 +118,35 @@ class LiveMachine:
 
     def contacts(self) -> Contacts | None:
         """What the contact points feel now, with one row."""
+        return None if self.field.contact is None else self._felt(self.q[None], self.v[None])
+
+    def _felt(self, q: Array, v: Array) -> Contacts:
         text = self.field.contact
-        if text is None:
-            return None
-        place, force, depth, slip, stored, _, _ = text.forces(self.q[None], self.v[None])
-        lost = np.full(1, np.nan)
+        assert text is not None
+        place, force, depth, slip, stored, _, _ = text.forces(q, v)
+        lost = np.full(len(q), np.nan)
         return contacts(text, place, force, depth, slip, stored.sum(axis=-1), lost)
 
-    def _note(self) -> None:
-        self._rows.append((self.time, self.q.copy(), self.v.copy()))
+    def _note(self, forces: Array) -> None:
+        self._rows.append((self.time, self.y.copy(), forces))
 
     def recording(self) -> Run:
-        """The last minute as a run of q and v, 60 rows per second; accelerations and forces are not
-        recorded (NaN).
+        """The last minute as a run with 60 rows per second. ``tau`` holds the forces of the
+        controller and of pulls; work is not recorded (NaN).
         """
-        t, q, v = (np.array(column) for column in zip(*self._rows, strict=True))
-        unknown = np.full_like(v, np.nan)
-        nothing = np.full(len(t), np.nan)
+        t, y, held = (np.array(column) for column in zip(*self._rows, strict=True))
+        of_q, of_v, _, _ = self.field.parts
+        a, tau = np.empty((2, *held.shape))
+        values, which = np.unique(y[:, self.field.own :], axis=0, return_inverse=True)
+        for k, row in enumerate(values):  # masses and gains as they were
+            own, rows = self.plain, which.reshape(-1) == k
+            if any(np.concatenate([np.zeros(0), *self.nominal.values()]) != row):
+                own = self.field.at(by_name(self.field.varied, row.tolist()))
+            a[rows], tau[rows] = observed(own, t[rows], y[rows, : self.field.own], held[rows])
+        felt = None if self.field.contact is None else self._felt(y[:, of_q], y[:, of_v])
+        unknown = np.full(len(t), np.nan)
         options: Mapping[str, Any] = {"method": "live", "step": STEP}
         return Run(
-            self.model, t - t[0], q, v, unknown, unknown, Work(nothing, nothing), options=options
-        )
+            self.model, t - t[0], y[:, of_q], y[:, of_v], a, tau, Work(unknown, unknown),
+            options=options, contacts=felt,
+        )  # fmt: skip

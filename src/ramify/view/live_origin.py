@@ -1,4 +1,5 @@
-"""Who may talk to the live viewer: its own page, and programs on this machine.
+"""Who may talk to the live viewer: its own page, and programs on this machine; and what that page
+has beyond viser's.
 
 A browser lets any page open a WebSocket to this machine, and tells in the header ``Origin`` which
 page it was; a foreign name that was made to point here shows in ``Host``. viser checks neither.
@@ -12,6 +13,7 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from importlib.resources import files
 from typing import Any, Final
 
 from ramify.core.errors import RamifyError
@@ -32,7 +34,9 @@ def refusal(headers: Mapping[str, str]) -> str:
 
 @contextmanager
 def own_page_only() -> Iterator[None]:
-    """A viser server that starts meanwhile refuses requests from elsewhere with status 403."""
+    """A viser server that starts meanwhile refuses requests from elsewhere with status 403, and
+    serves its page with ours added (live_page.html).
+    """
     from websockets.asyncio import server
 
     plain = server.serve
@@ -42,8 +46,10 @@ def own_page_only() -> Iterator[None]:
             why = refusal(request.headers)
             if why:
                 return connection.respond(403, why)
+            if "Accept-Encoding" in request.headers:
+                del request.headers["Accept-Encoding"]  # plain text, which can be added to
             found = process_request(connection, request) if process_request else None
-            return await found if inspect.isawaitable(found) else found
+            return _with_ours(await found if inspect.isawaitable(found) else found)
 
         return plain(*arguments, process_request=checked, **options)
 
@@ -53,6 +59,17 @@ def own_page_only() -> Iterator[None]:
             yield
         finally:
             server.serve = plain  # type: ignore[misc]
+
+
+def _with_ours(response: Any) -> Any:
+    """A response whose page, if it is viser's, has our part in place of its title."""
+    title = b"<title>Viser</title>"
+    if response is not None and title in response.body:
+        part = files("ramify.view").joinpath("live_page.html").read_bytes()
+        response.body = response.body.replace(title, part, 1)
+        del response.headers["Content-Length"]
+        response.headers["Content-Length"] = str(len(response.body))
+    return response
 
 
 def must_refuse_strangers(host: str, port: int) -> None:

@@ -10,16 +10,16 @@ import numpy as np
 from ramify.contact.contact_record import Contacts
 from ramify.core.arrays import Array
 from ramify.model.body import Body, Shape
-from ramify.model.frame import Frame, align_z
+from ramify.model.frame import Frame
 from ramify.sim.run_record import Run
-from ramify.view.geometry import Triangles, arrow, joined, shape_triangles
+from ramify.view.geometry import Triangles, shape_triangles
 from ramify.view.live_marks import Marks
 from ramify.view.scene import BASE, JOINT, MODULES, Arrows, Scene, camera, contact_arrows
 from ramify.view.terrain_mesh import grounded
 
 PLAIN: Final = "#8fa3b8"
 FORCE: Final = "#e0483e"
-_ARROW: Final = arrow()
+CORNERS: Final = 12  # of round shapes: without a graphics card, every one takes time
 
 
 class Stage:
@@ -32,6 +32,10 @@ class Stage:
         world = server.scene
         world.reset()
         world.set_up_direction("+z")
+        self.lights = [
+            world.add_light_hemisphere("/lights/sky", ground_color=(150, 150, 160), intensity=2.2),
+            world.add_light_directional("/lights/sun", position=(4.0, -3.0, 8.0), intensity=1.8),
+        ]
         R, r = scene.poses(q)
         low, high = scene.corners(R[None], r[None])
         view = camera(scene, low, high)
@@ -78,8 +82,18 @@ class Stage:
         away = np.array(
             [math.cos(view.yaw) * flat, math.sin(view.yaw) * flat, math.sin(view.pitch)]
         )
-        server.initial_camera.position = tuple(np.array(view.target) + 2.1 * view.size * away)
+        server.initial_camera.position = tuple(np.array(view.target) + 1.5 * view.size * away)
         server.initial_camera.look_at = view.target
+
+    def light(self, rich: bool) -> None:
+        """Light the scene with shadows and reflections, or plainly, which any computer does at 60
+        pictures a second.
+        """
+        world = self.server.scene
+        world.configure_environment_map("warehouse" if rich else None)
+        world.configure_default_lights(rich, cast_shadow=rich)
+        for lamp in self.lights:
+            lamp.visible = not rich
 
     def style(
         self, frames: bool, ellipsoids: bool, modules: bool, floor: bool, mass: bool, limits: bool
@@ -115,8 +129,7 @@ class Stage:
         self.arrows = contact_arrows(result, self.scene.up)
         if self.arrows is not None:
             self.pushes = self.arrows.drawn(self.scene)
-            self.forces = _mesh(world, "/forces", self._pushed(0), FORCE)
-            self.extras.append(self.forces)
+            self._add_forces()
 
     def feel(self, contacts: Contacts | None, show: bool, pull: Array | None) -> None:
         """Arrows of the contact forces of one moment, and of a pull (2, 3) from a point to its
@@ -136,9 +149,21 @@ class Stage:
         self.arrows = Arrows(contacts.names, contacts.position @ up.T, contacts.force @ up.T)
         self.pushes = self.arrows.drawn(self.scene)
         if self.forces is None:
-            self.forces = _mesh(self.server.scene, "/forces", self._pushed(0), FORCE)
-            self.extras.append(self.forces)
+            self._add_forces()
         self.push(0 if show else None)
+
+    def _add_forces(self) -> None:
+        size = self.scene.size
+        thick = {
+            "shaft_radius": 0.01 * size,
+            "head_radius": 0.03 * size,
+            "head_length": 0.05 * size,
+        }
+        nothing = np.zeros((1, 2, 3), dtype=np.float32)
+        self.forces = self.server.scene.add_arrows(
+            "/forces", nothing, _rgb(FORCE), visible=False, **thick
+        )
+        self.extras.append(self.forces)
 
     def bare(self) -> None:
         """Take away what a run added."""
@@ -149,25 +174,16 @@ class Stage:
 
     def push(self, row: int | None) -> None:
         """Show the contact forces at a row of the run; None: none."""
-        if self.arrows is not None:
-            k = 0 if row is None else row
-            self.touching = self.arrows.position[k][self.arrows.force[k].any(axis=-1)]
-        if self.forces is not None:
-            self.forces.visible = row is not None
-            if row is not None:
-                self.forces.vertices = self._pushed(row).points.astype(np.float32)
-
-    def _pushed(self, row: int) -> Triangles:
-        """An arrow for every contact point; a point where no force acts has one without length."""
-        assert self.arrows is not None
-        rows = []
-        for at, push in zip(self.arrows.position[row], self.pushes[row], strict=True):
-            length = float(np.linalg.norm(push))
-            frame = Frame(align_z(push / length), at) if length else Frame(np.eye(3), at)
-            rows.append(
-                Triangles(_ARROW.points * length, _ARROW.normals, _ARROW.faces).placed(frame)
-            )
-        return joined(rows)
+        if self.arrows is None or self.forces is None:
+            return
+        k = 0 if row is None else row
+        self.touching = self.arrows.position[k][self.arrows.force[k].any(axis=-1)]
+        pressed = self.pushes[k].any(axis=-1) & (row is not None)
+        if pressed.any():
+            start = self.arrows.position[k][pressed]
+            ends = np.stack([start, start + self.pushes[k][pressed]], axis=1)
+            self.forces.points = ends.astype(np.float32)
+        self.forces.visible = bool(pressed.any())
 
     def pose(self, q: Array) -> None:
         """Put every body where it is at q."""

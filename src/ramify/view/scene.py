@@ -40,6 +40,7 @@ MODULES: Final = (
 JOINT: Final = "#39424e"
 BASE: Final = "#7b8794"
 GROUND: Final = "#b4bec9"
+AROUND: Final = 24
 LONGEST: Final = 0.9
 """The longest arrow of a force, in sizes of the robot."""
 
@@ -145,9 +146,9 @@ def _paler(colour: str) -> str:
     )
 
 
-def make_scene(model: Robot) -> Scene:
+def make_scene(model: Robot, around: int = AROUND) -> Scene:
     """The scene of a robot: its shapes and meshes; a link that has neither is a rod from joint to
-    joint.
+    joint. Round shapes of links have so many corners around.
     """
     notes: list[str] = []
     meshes: dict[int, list[Triangles]] = {}
@@ -156,13 +157,13 @@ def make_scene(model: Robot) -> Scene:
     size = _extent(model)
     parts: list[ScenePart] = []
     for b, body in enumerate(model.bodies):
-        drawn = meshes.get(b) or [shape_triangles(shape) for shape in body.shapes]
+        drawn = meshes.get(b) or [shape_triangles(shape, around) for shape in body.shapes]
         if drawn:
             parts.append(ScenePart(b, "link", joined(drawn)))
-            ties = [] if b in meshes else list(_ties(model, b, size))
+            ties = [] if b in meshes else list(_ties(model, b, size, around))
             parts += [ScenePart(b, "joint", joined(ties))] if ties else []
         else:
-            rods, hinge = _plain(model, b, size)
+            rods, hinge = _plain(model, b, size, around)
             parts += [ScenePart(b, "link", joined(rods))] if rods else []
             parts += [ScenePart(b, "joint", hinge)] if hinge is not None else []
     base = meshes.get(-1) or [
@@ -253,7 +254,7 @@ def _half(shape: Shape) -> Array:
     raise AssertionError(shape)
 
 
-def _ties(model: Robot, b: int, size: float) -> Iterator[Triangles]:
+def _ties(model: Robot, b: int, size: float, around: int) -> Iterator[Triangles]:
     """Thin rods from the joints of a body to its shapes, where these leave a gap."""
     body = model.bodies[b]
     ends = (
@@ -265,7 +266,7 @@ def _ties(model: Robot, b: int, size: float) -> Iterator[Triangles]:
         near = [_nearest(shape, end) for shape in body.shapes]
         at = min(near, key=lambda point, end=end: float(np.linalg.norm(point - end)))  # type: ignore[misc]
         if np.linalg.norm(at - end) > 0.015 * size:
-            yield rod(end, at, 0.008 * size)
+            yield rod(end, at, 0.008 * size, around)
 
 
 def _nearest(shape: Shape, point: Array) -> Array:
@@ -278,11 +279,11 @@ def _nearest(shape: Shape, point: Array) -> Array:
     return found
 
 
-def rod(start: Array, end: Array, radius: float) -> Triangles:
+def rod(start: Array, end: Array, radius: float, around: int = AROUND) -> Triangles:
     """A capsule from one point to another."""
     length = float(np.linalg.norm(end - start))
     frame = Frame(align_z((end - start) / length), (start + end) / 2)
-    return shape_triangles(Shape("capsule", (min(radius, 0.2 * length), length), frame))
+    return shape_triangles(Shape("capsule", (min(radius, 0.2 * length), length), frame), around)
 
 
 def floats(model: Robot) -> bool:
@@ -294,7 +295,9 @@ def floats(model: Robot) -> bool:
     )
 
 
-def _plain(model: Robot, b: int, size: float) -> tuple[list[Triangles], Triangles | None]:
+def _plain(
+    model: Robot, b: int, size: float, around: int
+) -> tuple[list[Triangles], Triangles | None]:
     """A body without shapes: rods from its joint to those it carries, or to its far end, and the
     joint itself.
     """
@@ -309,9 +312,10 @@ def _plain(model: Robot, b: int, size: float) -> tuple[list[Triangles], Triangle
     rods = []
     for end in ends:
         if np.linalg.norm(end - start) > 1e-3 * size:
-            rods.append(rod(start, end, radius))
+            rods.append(rod(start, end, radius, around))
     if not rods and body.mass > 0.0:
-        rods.append(shape_triangles(Shape("sphere", (1.8 * radius,), Frame(position=body.com))))
+        ball = Shape("sphere", (1.8 * radius,), Frame(position=body.com))
+        rods.append(shape_triangles(ball, around))
     return rods, _hinge(body, inlet, radius)
 
 
