@@ -104,12 +104,12 @@ def test_an_overflow_inside_is_flagged() -> None:
             x = [a * b + a for a, b in zip(x, [*x[1:], x[0]], strict=True)]
         return [x]
 
-    program = trace("powers", text, (Port("x", (6,)),), (Port("y", (5,)),))
+    program = trace("powers", text, (Port("x", (9,)),), (Port("y", (5,)),))
     made = build(program, host().with_width(4), True)
-    rows = np.zeros((6, 6))
+    rows = np.zeros((6, 9))
     assert run(made, program, [rows])[1] == 0
     assert run(made, program, [rows + 2.0])[1] == NOT_FINITE
-    rows[3, 5] = np.inf
+    rows[3, 8] = np.inf
     assert run(made, program, [rows])[1] == NOT_FINITE
 
 
