@@ -114,19 +114,21 @@ def test_an_overflow_inside_is_flagged() -> None:
 
 
 def test_branches_and_results_that_are_numbers() -> None:
-    """Arms that are rarely taken read values of earlier segments; results may be inputs, constants
-    or repeated, and blocks of zeros are left alone where they are preset.
+    """Arms that are rarely taken read values of earlier segments, and late ones are chosen by an
+    early comparison; results may be inputs, constants or repeated, and blocks of zeros are left
+    alone where they are preset.
     """
 
     def text(x: list[Any]) -> list[list[Any]]:
-        early, y = list(x), list(x)
+        early, y, less = list(x), list(x), x[0] < x[1]
         for _ in range(120):
             y = [0.5 * (a + sqrt(b * b + 1.0)) for a, b in zip(y, [*y[1:], y[0]], strict=True)]
         arm = y[0]
         for k in range(12):
             arm = arm * early[k % 3] + y[1]
         picked = select(y[0] < early[1], arm, 0.0)
-        return [[picked, x[2], 3.0, y[0], y[0], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, picked + y[2]]]
+        late = picked + select(less, y[1], y[2])
+        return [[picked, x[2], 3.0, y[0], y[0], 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, late]]
 
     program = trace("branches", text, (Port("x", (3,)),), (Port("y", (13,)),))
     rows = np.random.default_rng(2).normal(size=(45, 3))

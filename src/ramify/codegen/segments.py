@@ -194,7 +194,9 @@ class _Segment:
             port, column = graph.payload[node]
             self.load(port, column - column % w.width)
         else:
-            self.values[node] = w.put(f"load {w.vector}, ptr {self._slot(node)}, align {w.align}")
+            self.values[node] = w.put(
+                f"load {self._kind(node)}, ptr {self._slot(node)}, align {w.align}"
+            )
 
     def load(self, port: int, start: int) -> None:
         """A block of columns of an input."""
@@ -225,12 +227,18 @@ class _Segment:
         self._emission.write(item)
         if item in slots:
             self._used[item] = self._clock
-            w.do(f"store {w.vector} {self.values[item]}, ptr {self._slot(item)}, align {w.align}")
+            kind, value = self._kind(item), self.values[item]
+            w.do(f"store {kind} {value}, ptr {self._slot(item)}, align {w.align}")
 
     def _check(self, what: int | tuple[int, int], value: str) -> None:
         if what not in self.checked:
             self.checked.add(what)
             self.audit.finite(value)
+
+    def _kind(self, node: int) -> str:
+        """The type of a value: numbers, or answers of comparisons, which fit in a slot too."""
+        compared = self.plan.program.graph.ops[node] in ("lt", "le")
+        return f"<{self.w.width} x i1>" if compared else self.w.vector
 
     def _slot(self, node: int) -> str:
         return self.w.put(f"getelementptr {self.w.vector}, ptr %live, i64 {self.plan.slots[node]}")
