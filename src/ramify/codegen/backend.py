@@ -257,16 +257,18 @@ class RolledKernels:
         self.name = name
         self._variant = variant
         self.functions = _Widths(self._compile, 4)
-        self.fills = _Widths(self._compile_fill, 4)
+        self.fills = _Widths(lambda width: self._compile_variant(width, "fill"), 4)
+        self.in_lanes = _Widths(lambda width: self._compile_variant(width, "lanes"), 4)
 
-    def _compile_fill(self, width: int) -> Compiled:
-        target, name = host().with_width(width), f"{self.name}_fill"
+    def _compile_variant(self, width: int, kind: str) -> Compiled:
+        target, name = host().with_width(width), f"{self.name}_{kind}"
 
         def text() -> str:
-            body, declarations = rolled_ir(self.program, target, name, True)
+            ways = kind == "fill", kind == "lanes"
+            body, declarations = rolled_ir(self.program, target, name, *ways)
             return module_text(body, declarations)
 
-        return compiled(text, name, target, f"rolled fill {self.name} {self._variant}")
+        return compiled(text, name, target, f"rolled {kind} {self.name} {self._variant}")
 
     @cached_property
     def program(self) -> RolledProgram:
@@ -323,6 +325,10 @@ class Rolled:
         """Whether inputs are spread over longer rows first."""
         return any(self._spread)
 
+    def spread(self, inputs: Sequence[Array]) -> list[Array]:
+        """Inputs as the loops read them."""
+        return [a if s is None else s.of(a) for a, s in zip(inputs, self._spread, strict=True)]
+
     @property
     def table(self) -> int:
         """The address of the robot's numbers."""
@@ -331,6 +337,10 @@ class Rolled:
     def address(self, width: int) -> int:
         """The address of the function for so many lanes."""
         return self._kernels.functions.entry(width)[0].address
+
+    def lanes_address(self, width: int) -> int:
+        """The same of the function that leaves matrices in lanes (see ``rolled_ir``)."""
+        return self._kernels.in_lanes.entry(width)[0].address
 
     def scratch(self, width: int) -> int:
         """Doubles of memory that the function for so many lanes needs."""
@@ -348,10 +358,7 @@ class Rolled:
         width = width_for(stop - start)
         function = self._kernels.functions[width]
         if self.spreads:
-            inputs = [
-                a[start:stop] if s is None else s.of(a[start:stop])
-                for a, s in zip(inputs, self._spread, strict=True)
-            ]
+            inputs = self.spread([a[start:stop] for a in inputs])
             outputs, start, stop = [a[start:stop] for a in outputs], 0, stop - start
         robot, scratch = self.table, self._scratch(width)
         return int(

@@ -34,14 +34,19 @@ _ROBOT = (
 
 
 def rolled_ir(
-    program: RolledProgram, target: CpuTarget, name: str, apart: bool = False
+    program: RolledProgram,
+    target: CpuTarget,
+    name: str,
+    apart: bool = False,
+    in_lanes: bool = False,
 ) -> tuple[str, set[str]]:
     """LLVM text of one function, and the declarations it needs. ``apart``, for programs whose
     results are all matrices: behind the outputs' addresses stand the distances between their
     states, in numbers, and then for each a list of the blocks to be written, preceded by its
-    length.
+    length. ``in_lanes``: the function takes one block of states and leaves the states of a matrix
+    side by side, entry by entry, in memory whose zeros are there already.
     """
-    return _RolledWriter(program, target, apart).function(name)
+    return _RolledWriter(program, target, apart, in_lanes).function(name)
 
 
 def scratch_doubles(program: RolledProgram, links: int, places: int, width: int) -> int:
@@ -62,8 +67,11 @@ def _size(fields: dict[int, int]) -> int:
 class _RolledWriter:
     """Writes one function, pass after pass."""
 
-    def __init__(self, program: RolledProgram, target: CpuTarget, apart: bool) -> None:
+    def __init__(
+        self, program: RolledProgram, target: CpuTarget, apart: bool, in_lanes: bool
+    ) -> None:
         self.program, self.apart = program, apart
+        self.in_lanes = in_lanes and target.width > 1
         self.w = Writer(target)
         self.fields, self.brief = _size(program.fields), _size(program.brief)
         # addresses of brief and lasting records, by slot, in the pass being written
@@ -137,6 +145,9 @@ class _RolledWriter:
             if port.per != "pair":
                 continue
             base, size = self.outputs[i]
+            if self.in_lanes:
+                self.matrices[i] = base
+                continue
             many = w.put(f"mul i64 {size}, {w.width if w.width > 1 else '%states'}")
             self.matrices[i] = start if w.width > 1 else base
             w.intrinsics.add("declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
@@ -154,7 +165,7 @@ class _RolledWriter:
         limit: the rows' memory is fetched some blocks ahead.
         """
         w = self.w
-        if w.width == 1:
+        if w.width == 1 or self.in_lanes:
             return
         w.intrinsics.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for port, base in self.matrices.items():

@@ -1,78 +1,121 @@
-"""Linear equations with inertia matrices of a tree, a state at a time, lanes along the columns.
+"""Linear equations with inertia matrices of a tree: -M^-1 A, -M^-1 B and M^-1.
 
-M = L' D L has entries only between a link and those that carry it (``dynamics.derivatives``
-writes the same out for one robot). Two functions for matrices of n rows, in place on row-major
-arrays (states, n, n):
+M = L' D L has entries only between a link and those that carry it, and so has K = L^-1
+(``dynamics.derivatives`` writes the same out for one robot). With N = D^-1 K', column j of A, which
+has entries only for links related to j, first gives z = -N A_j, which has no others, then
+K z = -M^-1 A_j; and M^-1 = K N. Products take the columns of all three in groups, so that their
+sums stay in registers, and read from tables which terms they have: see ``Family``.
 
-``int64 factor(int64 states, double *M, double *rhs, Family *family)``: M becomes L below its
-diagonal and 1/D on it, rhs (states, n) the solution.
+Two functions, for matrices of n rows. Of many states, lanes are states (``lanes``): an entry of a
+matrix is a vector. Of one, an entry is a number, and vectors hold columns.
 
-``int64 solve(int64 states, double *M, double *A, double *B, Family *family, double *scratch)``:
-A and B become -M^-1 A and -M^-1 B, and M, as factor left it, M^-1. Rows of all three stand side by
-side in the scratch memory, on whole vectors. A Family is
-``{int64 *first_above; int64 *above; int64 *first_below; int64 *below}``: the links that carry link
-k are above[first_above[k]] up to above[first_above[k + 1]], those it carries likewise.
+``int64 factor(M, N, h, tau, a, Family *family, double *z)``: M becomes K below its diagonal and 1/D
+on it, N as above; a = M^-1 (tau - h), all three (states, n).
+
+``int64 solve(A, B, M, N, by_q, by_v, by_tau, Family *family, double *z)``: the results, one
+row-major matrix a state. All arrays are of doubles; z is memory that both functions use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.codegen.row_blocks import count
+from ramify.codegen.rows import store_block
 from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Writer
-from ramify.core.arrays import Array
 
-_MOST: Final = 24  # vectors of a row that are kept in registers
-_FAMILY: Final = ("%first_above", "%above", "%first_below", "%below")
+_PIECES: Final = 3  # vectors of one state's row in a group of columns
+_TABLES: Final = ("first", "above", "phases", "rows", "terms")
+
+
+class Columns:
+    """How n columns are taken: ``many`` groups of ``size`` columns, the last one reaching back, on
+    ``pieces`` vectors of ``width`` numbers.
+    """
+
+    def __init__(self, n: int, width: int, lanes: bool) -> None:
+        self.n, self.lanes = n, lanes
+        self.width = width if lanes else min(width, 1 << (n.bit_length() - 1))
+        self.pieces = min(width, n) if lanes else min(_PIECES, n // self.width)
+        self.size = self.pieces * (1 if lanes else self.width)
+        self.many = -(-n // self.size)
+
+    @property
+    def starts(self) -> list[int]:
+        """The first column of every group."""
+        return [min(g * self.size, self.n - self.size) for g in range(self.many)]
+
+    @property
+    def doubles(self) -> int:
+        """Size of z: a row for every link, and one of zeros."""
+        return (self.n + 1) * 3 * self.pieces * self.width
 
 
 class Family:
-    """Who carries whom, as the functions read it."""
+    """Who carries whom, as the functions read it: ``above[first[k]:first[k + 1]]`` are the links
+    that carry link k, nearest first; ``rows[phases[2 g + i]:phases[2 g + i + 1]]`` the rows that
+    product i of group g computes, each as (row, row with which its sums begin, first and last of
+    its terms), a term as (coefficient, row it multiplies).
+    """
 
-    def __init__(self, parents: Sequence[int]) -> None:
+    def __init__(self, parents: Sequence[int], columns: Columns) -> None:
+        n, size = len(parents), 3 * columns.pieces
         above: list[list[int]] = []
-        below: list[list[int]] = [[] for _ in parents]
+        below: list[list[int]] = [[k] for k in range(n)]
         for k, parent in enumerate(parents):
             above.append([] if parent < 0 else [parent, *above[parent]])
             for i in above[k]:
                 below[i].append(k)
-        self.n = len(parents)
-        self._keep = [_listed(lists) for lists in (above, below)]
-        self.table = np.array([a.ctypes.data for pair in self._keep for a in pair], np.int64)
+        phases, rows, terms = [0], list[tuple[int, ...]](), list[tuple[int, int]]()
+
+        def row(k: int, begin: int, found: list[tuple[int, int]]) -> None:
+            rows.append((k, begin, len(terms), len(terms) + len(found)))
+            terms.extend(found)
+
+        for start in columns.starts:
+            group = range(start, start + columns.size)
+            related = {i for c in group for i in (*above[c], *below[c])}
+            for k in sorted(related):
+                row(k, k * n, [(k * n + i, i * n) for i in below[k] if i in related])
+            phases.append(len(rows))
+            for k in range(n):
+                begin = k if k in related else n
+                row(k, begin * size, [(k * n + i, i * size) for i in above[k] if i in related])
+            phases.append(len(rows))
+        first = np.cumsum([0, *map(len, above)])
+        lists: list[Any] = [first, [i for one in above for i in one], phases, rows, terms]
+        self.n = n
+        self._keep: list[NDArray[np.int32]] = [
+            np.ascontiguousarray(x if len(x) else [0], dtype=np.int32) for x in lists
+        ]
+        self.table = np.array([a.ctypes.data for a in self._keep], np.int64)
 
 
-def _listed(lists: list[list[int]]) -> tuple[Array, Array]:
-    first = np.cumsum([0, *map(len, lists)], dtype=np.int64)
-    return first, np.array([i for one in lists for i in one] or [0], dtype=np.int64)  # type: ignore[return-value]
-
-
-def scratch_doubles(n: int, width: int) -> int:
-    """Memory that ``solve`` needs."""
-    return n * _stride(n, width)
-
-
-def _stride(n: int, width: int) -> int:
-    return 3 * (-(-n // width) * width)
-
-
-def solve_ir(target: CpuTarget, n: int) -> str:
+def solve_ir(target: CpuTarget, columns: Columns) -> str:
     """LLVM text of both functions."""
-    factor, solve = _Factor(target, n), _Solve(target, n)
+    factor, solve = _Factor(target, columns), _Solve(target, columns)
     texts = [factor.function(), solve.function()]
     return "\n".join([*sorted(factor.w.intrinsics | solve.w.intrinsics), *texts, ""])
 
 
 class _Text:
-    def __init__(self, target: CpuTarget, n: int) -> None:
-        self.w, self.n = Writer(target), n
-        self.pieces = -(-n // self.w.width)  # vectors of a row
+    def __init__(self, target: CpuTarget, columns: Columns, width: int) -> None:
+        self.w, self.columns, self.n = Writer(target.with_width(width)), columns, columns.n
+        self.entry = self.w.vector if columns.lanes else "double"
 
-    def at(self, base: str, index: str | int) -> str:
-        return self.w.put(f"getelementptr double, ptr {base}, i64 {index}")
+    def at(self, base: str, index: str | int, kind: str = "") -> str:
+        return self.w.put(f"getelementptr {kind or self.entry}, ptr {base}, i64 {index}")
+
+    def load(self, address: str, kind: str = "") -> str:
+        return self.w.put(f"load {kind or self.entry}, ptr {address}, align 8")
+
+    def store(self, value: str, address: str) -> None:
+        self.w.do(f"store {self.w.vector} {value}, ptr {address}, align 8")
 
     def add(self, a: str, b: str | int) -> str:
         return self.w.put(f"add i64 {a}, {b}")
@@ -83,233 +126,249 @@ class _Text:
     def row(self, matrix: str, k: str) -> str:
         return self.at(matrix, self.mul(k, self.n))
 
-    def number(self, address: str) -> str:
-        return self.w.put(f"load double, ptr {address}")
+    def listed(self, table: str, index: str | int) -> str:
+        """A whole number of a table."""
+        place = self.w.put(f"getelementptr i32, ptr %{table}, i64 {index}")
+        return self.w.put(f"sext i32 {self.w.put(f'load i32, ptr {place}')} to i64")
 
-    def mask(self, piece: int) -> str:
-        """Lanes of a piece of a row that are in the row; none named where all are."""
-        lanes = [piece * self.w.width + i < self.n for i in range(self.w.width)]
-        return "" if all(lanes) else f"<{', '.join(f'i1 {int(x)}' for x in lanes)}>"
-
-    def load(self, address: str, mask: str = "") -> str:
-        w = self.w
-        if not mask:
-            return w.put(f"load {w.vector}, ptr {address}, align 8")
-        kind, name = f"<{w.width} x i1>", f"@llvm.masked.load.{w.suffix}.p0"
-        w.intrinsics.add(f"declare {w.vector} {name}(ptr, i32, {kind}, {w.vector})")
-        return w.put(
-            f"call {w.vector} {name}(ptr {address}, i32 8, {kind} {mask}, "
-            f"{w.vector} zeroinitializer)"
-        )
-
-    def store(self, value: str, address: str, mask: str = "") -> None:
-        w = self.w
-        if not mask:
-            w.do(f"store {w.vector} {value}, ptr {address}, align 8")
-            return
-        kind, name = f"<{w.width} x i1>", f"@llvm.masked.store.{w.suffix}.p0"
-        w.intrinsics.add(f"declare void {name}({w.vector}, ptr, i32, {kind})")
-        w.do(f"call void {name}({w.vector} {value}, ptr {address}, i32 8, {kind} {mask})")
-
-    def less(self, a: str, b: str, c: str) -> str:
-        """c - a b of doubles."""
-        w, minus = self.w, self.w.put(f"fneg double {a}")
-        if not w.target.fma:
-            return w.put(f"fadd double {c}, {w.put(f'fmul double {minus}, {b}')}")
-        w.intrinsics.add("declare double @llvm.fma.f64(double, double, double)")
-        return w.put(f"call double @llvm.fma.f64(double {minus}, double {b}, double {c})")
-
-    def relatives(
+    def summed(
         self,
-        which: str,
-        k: str,
-        kind: str,
-        values: Sequence[str],
+        start: Sequence[str],
+        span: tuple[str, str],
         body: Callable[[str, list[str]], list[str]],
     ) -> list[str]:
-        """Values of a kind that ``body(i, values)`` changes for every link i above or below k; they
-        stay in registers.
-        """
+        """Values that ``body(p, values)`` changes for every p of a span; they stay in registers."""
         w = self.w
         label = w.name()[1:]
-        begin, end = (
-            w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %first_{which}, i64 {at}')}")
-            for at in (k, self.add(k, 1))
-        )
         w.do(f"br label %{label}.enter")
         w.label(f"{label}.enter")
-        w.do(f"br label %{label}.test")
-        w.label(f"{label}.test")
-        w.do(f"%{label}.p = phi i64 [{begin}, %{label}.enter], [%{label}.next, %{label}.end]")
-        names = [f"%{label}.value{i}" for i in range(len(values))]
-        for name, value in zip(names, values, strict=True):
-            w.do(f"{name} = phi {kind} [{value}, %{label}.enter], [{name}.new, %{label}.end]")
-        more = w.put(f"icmp slt i64 %{label}.p, {end}")
-        w.do(f"br i1 {more}, label %{label}.body, label %{label}.exit")
+        some = w.put(f"icmp slt i64 {span[0]}, {span[1]}")
+        w.do(f"br i1 {some}, label %{label}.body, label %{label}.exit")
         w.label(f"{label}.body")
-        i = w.put(f"load i64, ptr {w.put(f'getelementptr i64, ptr %{which}, i64 %{label}.p')}")
-        for name, new in zip(names, body(i, names), strict=True):
-            w.do(f"{name}.new = select i1 true, {kind} {new}, {kind} {new}")
+        w.do(f"%{label}.p = phi i64 [{span[0]}, %{label}.enter], [%{label}.next, %{label}.body]")
+        names = [f"%{label}.value{i}" for i in range(len(start))]
+        for name, value in zip(names, start, strict=True):
+            w.do(f"{name} = phi {w.vector} [{value}, %{label}.enter], [{name}.new, %{label}.body]")
+        found = body(f"%{label}.p", names)
+        for name, new in zip(names, found, strict=True):
+            w.do(f"{name}.new = select i1 true, {w.vector} {new}, {w.vector} {new}")
         w.do(f"%{label}.next = add i64 %{label}.p, 1")
-        w.do(f"br label %{label}.end")
-        w.label(f"{label}.end")
-        w.do(f"br label %{label}.test")
+        more = w.put(f"icmp slt i64 %{label}.next, {span[1]}")
+        w.do(f"br i1 {more}, label %{label}.body, label %{label}.exit")
         w.label(f"{label}.exit")
-        return names
+        return [
+            w.put(f"phi {w.vector} [{value}, %{label}.enter], [{name}.new, %{label}.body]")
+            for name, value in zip(names, start, strict=True)
+        ]
 
-    def text(self, head: str, body: Callable[[str], None]) -> str:
+    def text(self, name: str, pointers: str, body: Callable[[], None]) -> str:
         w = self.w
-        for i, name in enumerate(_FAMILY):
-            w.do(f"{name} = load ptr, ptr {w.put(f'getelementptr ptr, ptr %family, i64 {i}')}")
-        count(w, body, "0", "%states")
+        for i, table in enumerate(_TABLES):
+            place = w.put(f"getelementptr ptr, ptr %family, i64 {i}")
+            w.do(f"%{table} = load ptr, ptr {place}")
+        body()
         w.do("ret i64 0")
-        return "\n".join([f'define i64 @{head} "stackrealign" {{', "entry:", *w.lines, "}"])
+        takes = ", ".join(f"ptr noalias %{one}" for one in (*pointers.split(), "family", "z"))
+        return "\n".join(
+            [f'define i64 @{name}({takes}) "stackrealign" {{', "entry:", *w.lines, "}"]
+        )
 
 
 class _Factor(_Text):
+    def __init__(self, target: CpuTarget, columns: Columns) -> None:
+        super().__init__(target, columns, columns.width if columns.lanes else 1)
+
     def function(self) -> str:
-        return self.text(
-            "factor(i64 %states, ptr noalias %M, ptr noalias %rhs, ptr noalias %family)", self.one
-        )
+        return self.text("factor", "M N h tau a", self.body)
 
-    def one(self, state: str) -> None:
-        H = self.at("%M", self.mul(state, self.n * self.n))
-        x = self.at("%rhs", self.mul(state, self.n))
-        count(self.w, lambda k: self.eliminate(H, x, k), str(self.n - 1), "0", -1)
-        count(self.w, lambda k: self.substitute(H, x, k), "0", str(self.n))
+    def body(self) -> None:
+        n = str(self.n)
+        count(self.w, self.eliminate, str(self.n - 1), "0", -1)
+        count(self.w, self.invert, "0", n)
+        count(self.w, self.force, "0", n)
+        count(self.w, self.down, "0", n)
+        count(self.w, self.up, "0", n)
 
-    def eliminate(self, H: str, x: str, k: str) -> None:
+    def above(self, k: str) -> tuple[str, str]:
+        return self.listed("first", k), self.listed("first", self.add(k, 1))
+
+    def eliminate(self, k: str) -> None:
         """Take row k, a share of it, from the rows of the links that carry k."""
-        w, row = self.w, self.row(H, k)
-        inverse = w.put(f"fdiv double 1.0, {self.number(self.at(row, k))}")
-        own = self.number(self.at(x, k))
+        w, row, (begin, end) = self.w, self.row("%M", k), self.above(k)
+        pivot = self.at(row, k)
+        inverse = w.binary("fdiv", w.const(1.0), self.load(pivot))
 
-        def take(i: str, _: list[str]) -> list[str]:
-            share = w.put(f"fmul double {self.number(self.at(row, i))}, {inverse}")
-            wide = w.negated(w.splat(share))
-            other = self.row(H, i)
-            to = self.at(x, i)
-            w.do(f"store double {self.less(share, own, self.number(to))}, ptr {to}")
+        def take(p: str) -> None:
+            i = self.listed("above", p)
+            place, other = self.at(row, i), self.row("%M", i)
+            share = w.binary("fmul", self.load(place), inverse)
+            minus = w.negated(share)
 
-            def piece(p: int) -> None:
-                start, mask = p * w.width, self.mask(p)
-                place = self.at(other, start)
-                mine = self.load(self.at(row, start), mask)
-                self.store(w.multiply_add(wide, mine, self.load(place, mask)), place, mask)
+            def each(r: str, _: list[str]) -> list[str]:
+                j = self.listed("above", r)
+                to = self.at(other, j)
+                self.store(w.multiply_add(minus, self.load(self.at(row, j)), self.load(to)), to)
+                return []
 
-            self.up_to(i, piece)
+            self.summed([], (p, end), each)
+            self.store(share, place)
+
+        count(w, take, begin, end)
+        self.store(inverse, pivot)
+
+    def invert(self, k: str) -> None:
+        """Row k of K from row k of L and the rows of K above, the farthest entry first."""
+        w, row, (begin, end) = self.w, self.row("%M", k), self.above(k)
+
+        def entry(p: str) -> None:
+            i = self.listed("above", p)
+            place = self.at(row, i)
+
+            def more(r: str, total: list[str]) -> list[str]:
+                j = self.listed("above", r)
+                known = self.load(self.at(self.row("%M", j), i))
+                return [w.multiply_add(self.load(self.at(row, j)), known, total[0])]
+
+            (total,) = self.summed([self.load(place)], (begin, p), more)
+            found = w.negated(total)
+            self.store(found, place)
+            pivot = self.load(self.at(self.row("%M", i), i))
+            self.store(w.binary("fmul", found, pivot), self.at(self.row("%N", i), k))
+
+        count(w, entry, self.add(end, -1), begin, -1)
+        self.store(self.load(self.at(row, k)), self.at(self.row("%N", k), k))
+
+    def places(self, base: str, k: str) -> list[str]:
+        """Where number k of every state stands."""
+        return [self.at(base, self.add(k, lane * self.n), "double") for lane in range(self.w.width)]
+
+    def force(self, k: str) -> None:
+        """z = tau - h."""
+        w, lanes = self.w, []
+        for given, bias in zip(self.places("%tau", k), self.places("%h", k), strict=True):
+            lanes.append(
+                w.put(f"fsub double {self.load(given, 'double')}, {self.load(bias, 'double')}")
+            )
+        value = lanes[0]
+        if w.width > 1:
+            value = "poison"
+            for i, lane in enumerate(lanes):
+                value = w.put(f"insertelement {w.vector} {value}, double {lane}, i64 {i}")
+        self.store(value, self.at("%z", k))
+
+    def down(self, k: str) -> None:
+        """z = N z: what the links that carry k get of it, then its own."""
+        w, (begin, end) = self.w, self.above(k)
+        own = self.at("%z", k)
+        value = self.load(own)
+
+        def give(p: str, _: list[str]) -> list[str]:
+            i = self.listed("above", p)
+            to = self.at("%z", i)
+            share = self.load(self.at(self.row("%N", i), k))
+            self.store(w.multiply_add(share, value, self.load(to)), to)
             return []
 
-        self.relatives("above", k, "double", [], take)
-        wide = w.splat(inverse)
+        self.summed([], (begin, end), give)
+        self.store(w.binary("fmul", value, self.load(self.at(self.row("%N", k), k))), own)
 
-        def scale(p: int) -> None:
-            place, mask = self.at(row, p * w.width), self.mask(p)
-            self.store(w.binary("fmul", self.load(place, mask), wide), place, mask)
+    def up(self, k: str) -> None:
+        """a = K z."""
+        w, row = self.w, self.row("%M", k)
 
-        self.up_to(k, scale)
-        w.do(f"store double {inverse}, ptr {self.at(row, k)}")
+        def more(p: str, total: list[str]) -> list[str]:
+            i = self.listed("above", p)
+            return [
+                w.multiply_add(self.load(self.at(row, i)), self.load(self.at("%z", i)), total[0])
+            ]
 
-    def up_to(self, k: str, body: Callable[[int], None]) -> None:
-        """``body(p)`` for the pieces of a row up to column k; what is above the diagonal is not
-        used.
-        """
-        w = self.w
-        done = w.name()[1:]
-        for p in range(self.pieces):
-            body(p)
-            if p + 1 < self.pieces:
-                more = w.put(f"icmp sge i64 {k}, {(p + 1) * w.width}")
-                w.do(f"br i1 {more}, label %{done}.piece{p}, label %{done}.done")
-                w.label(f"{done}.piece{p}")
-        w.do(f"br label %{done}.done")
-        w.label(f"{done}.done")
-
-    def substitute(self, H: str, x: str, k: str) -> None:
-        w, row, own = self.w, self.row(H, k), self.at(x, k)
-        scaled = w.put(f"fmul double {self.number(own)}, {self.number(self.at(row, k))}")
-
-        def take(i: str, values: list[str]) -> list[str]:
-            known = self.number(self.at(x, i))
-            return [self.less(self.number(self.at(row, i)), known, values[0])]
-
-        (found,) = self.relatives("above", k, "double", [scaled], take)
-        w.do(f"store double {found}, ptr {own}")
+        (found,) = self.summed([self.load(self.at("%z", k))], self.above(k), more)
+        for lane, place in enumerate(self.places("%a", k)):
+            one = found if w.width == 1 else w.put(f"extractelement {w.vector} {found}, i64 {lane}")
+            w.do(f"store double {one}, ptr {place}")
 
 
 class _Solve(_Text):
+    def __init__(self, target: CpuTarget, columns: Columns) -> None:
+        super().__init__(target, columns, columns.width)
+
     def function(self) -> str:
-        return self.text(
-            "solve(i64 %states, ptr noalias %M, ptr noalias %A, ptr noalias %B, "
-            "ptr noalias %family, ptr noalias %scratch)",
-            self.one,
-        )
+        return self.text("solve", "A B M N by_q by_v by_tau", self.body)
 
-    def one(self, state: str) -> None:
-        """Pieces of rows as many at a time as registers hold: -A, -B and the unit matrix."""
-        w, n = self.w, self.n
-        start = self.mul(state, n * n)
-        H, *right = (self.at(matrix, start) for matrix in ("%M", "%A", "%B"))
-        places = [(matrix, p) for matrix in (*right, "") for p in range(self.pieces)]
-        for first in range(0, len(places), _MOST):
-            group = places[first : first + _MOST]
-            numbered = list(enumerate(group, first))
+    def body(self) -> None:
+        w, size = self.w, 3 * self.columns.pieces
+        for i in range(size):
+            self.store(w.const(0.0), self.at("%z", size * self.n + i, w.vector))
+        count(w, self.group, "0", str(self.columns.many))
 
-            def down(k: str, numbered: list[tuple[int, tuple[str, int]]] = numbered) -> None:
-                values = [self.given(matrix, p, k) for _, (matrix, p) in numbered]
-                found = self.swept("below", H, k, values, numbered[0][0])
-                for (slot, _), value in zip(numbered, found, strict=True):
-                    self.store(value, self.inside(k, slot))
+    def group(self, g: str) -> None:
+        w, size, pieces = self.w, self.columns.size, self.columns.pieces
+        usual = self.mul(g, size)
+        late = w.put(f"icmp sgt i64 {usual}, {self.n - size}")
+        start = w.put(f"select i1 {late}, i64 {self.n - size}, i64 {usual}")
+        step = 1 if self.columns.lanes else self.columns.width
 
-            def up(k: str, numbered: list[tuple[int, tuple[str, int]]] = numbered) -> None:
-                pivot = w.splat(self.number(self.at(self.row(H, k), k)))
-                values = [self.load(self.inside(k, slot)) for slot, _ in numbered]
-                values = [w.binary("fmul", value, pivot) for value in values]
-                found = self.swept("above", H, k, values, numbered[0][0])
-                for (slot, (matrix, p)), value in zip(numbered, found, strict=True):
-                    self.store(value, self.inside(k, slot))
-                    if matrix:
-                        self.store(value, self.at(self.row(matrix, k), p * w.width), self.mask(p))
+        def down(r: str) -> None:
+            """A row of z: of -N A, -N B and N."""
+            k, own, *span = self.numbers(r)
+            places = [[self.at(f"%{x}", start)] * pieces for x in "ABN"]
+            right = [self.at(base, p * step) for one in places for p, base in enumerate(one)]
+            sums = self.multiplied("%N", right[: 2 * pieces], self.entry, span)
+            found = [*map(w.negated, sums), *self.values(right[2 * pieces :], own, self.entry)]
+            first = self.mul(k, 3 * pieces)
+            for i, value in enumerate(found):
+                self.store(value, self.at("%z", self.add(first, i), w.vector))
 
-            count(w, down, str(n - 1), "0", -1)
-            count(w, up, "0", str(n))
+        def up(r: str) -> None:
+            k, own, *span = self.numbers(r)
+            right = [self.at("%z", i, w.vector) for i in range(3 * pieces)]
+            sums = self.multiplied("%M", right, w.vector, span, self.values(right, own, w.vector))
+            place = self.add(self.mul(k, self.n), start)
+            for i, base in enumerate(("%by_q", "%by_v", "%by_tau")):
+                self.write(self.at(base, place, "double"), sums[i * pieces : (i + 1) * pieces])
 
-        def inverse(k: str) -> None:  # only now that L is no longer needed
-            for slot, (matrix, p) in enumerate(places):
-                if not matrix:
-                    to = self.at(self.row(H, k), p * w.width)
-                    self.store(self.load(self.inside(k, slot)), to, self.mask(p))
+        for product, row in enumerate((down, up)):
+            index = self.add(self.mul(g, 2), product)
+            count(w, row, self.listed("phases", index), self.listed("phases", self.add(index, 1)))
 
-        count(w, inverse, "0", str(n))
+    def numbers(self, r: str) -> list[str]:
+        """What the tables say of a row."""
+        first = self.mul(r, 4)
+        return [self.listed("rows", self.add(first, i)) for i in range(4)]
 
-    def inside(self, k: str, slot: int) -> str:
-        row = self.at("%scratch", self.mul(k, _stride(self.n, self.w.width)))
-        return self.at(row, slot * self.w.width)
+    def values(self, right: list[str], row: str, unit: str) -> list[str]:
+        """A row of matrices whose columns begin at ``right``; rows are placed in such units."""
+        return [self.load(self.at(place, row, unit), self.w.vector) for place in right]
 
-    def given(self, matrix: str, p: int, k: str) -> str:
-        """A piece of a row of the right-hand side."""
-        w, start = self.w, p * self.w.width
-        if matrix:
-            return w.negated(self.load(self.at(self.row(matrix, k), start), self.mask(p)))
-        if w.width == 1:
-            same = w.put(f"icmp eq i64 {k}, {start}")
-            return w.pick(same, w.const(1.0), w.const(0.0))
-        first = w.put(f"insertelement {w.integer} poison, i64 {k}, i64 0")
-        many = w.put(
-            f"shufflevector {w.integer} {first}, {w.integer} poison, "
-            f"<{w.width} x i32> zeroinitializer"
-        )
-        lanes = f"<{', '.join(f'i64 {start + i}' for i in range(w.width))}>"
-        return w.pick(w.put(f"icmp eq {w.integer} {many}, {lanes}"), w.const(1.0), w.const(0.0))
-
-    def swept(self, which: str, H: str, k: str, values: list[str], first: int) -> list[str]:
-        """values - sum of the entries of L times the rows of k's relatives."""
+    def multiplied(
+        self,
+        coefficients: str,
+        right: list[str],
+        unit: str,
+        span: Sequence[str],
+        start: Sequence[str] = (),
+    ) -> list[str]:
+        """The sum of some terms: a coefficient times a row, each."""
         w = self.w
 
-        def take(i: str, sums: list[str]) -> list[str]:
-            entry = self.at(self.row(H, k), i) if which == "above" else self.at(self.row(H, i), k)
-            minus = w.negated(w.splat(self.number(entry)))
-            others = [self.load(self.inside(i, first + s)) for s in range(len(sums))]
-            return [w.multiply_add(minus, o, total) for o, total in zip(others, sums, strict=True)]
+        def more(p: str, sums: list[str]) -> list[str]:
+            term = self.mul(p, 2)
+            factor = self.load(self.at(coefficients, self.listed("terms", term)))
+            wide = factor if self.columns.lanes else w.splat(factor)
+            others = self.values(right, self.listed("terms", self.add(term, 1)), unit)
+            return [w.multiply_add(wide, x, total) for x, total in zip(others, sums, strict=True)]
 
-        return self.relatives(which, k, w.vector, values, take)
+        begin, end = span
+        return self.summed(start or [w.const(0.0)] * len(right), (begin, end), more)
+
+    def write(self, to: str, values: list[str]) -> None:
+        """Pieces of a row of the result."""
+        w = self.w
+        if not self.columns.lanes:
+            for i, value in enumerate(values):
+                self.store(value, self.at(to, i * w.width, "double"))
+            return
+        states = [to]
+        for _ in range(1, w.width):
+            states.append(self.at(states[-1], self.n * self.n, "double"))
+        store_block(w, states, 0, values)

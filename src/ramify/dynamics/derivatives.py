@@ -358,19 +358,24 @@ def trunk_inertia_and_bias(
 
 def forward_dynamics_derivatives(tree: Tree, q: Column, v: Column, tau: Column) -> Derivatives:
     """a and its derivatives by q, v and tau, from those of inverse dynamics there:
-    da = I^-1 (dtau - dID). The last is the inverse of the inertia matrix.
+    da = I^-1 (dtau - dID). The last is the inverse of the inertia matrix I = L' D L; the others are
+    multiplied with D^-1 L'^-1, which leaves them the entries they have, and then with L^-1.
     """
     at_rest = inertia_and_bias(tree, q, v)
-    inverse = inverse_of_inertia(at_rest.by_a, tree.parents)
-    a = _times_column(inverse, [x - h for x, h in zip(tau, at_rest.tau, strict=True)])
+    U, d = inverse_factors(at_rest.by_a, tree.parents)
+    K = Matrix(U.n, {(k, i): x for (i, k), x in U.entries.items()})
+    minus_N = Matrix(U.n, {(i, k): -(d[i] * x) for (i, k), x in U.entries.items()})
+    excess = [[h - x] for x, h in zip(tau, at_rest.tau, strict=True)]
+    b = Matrix(U.n, {(k, 0): x for k, (x,) in enumerate(excess)})
+    a = [_product(K, _product(minus_N, b)).entries[k, 0] for k in range(U.n)]
     found = inverse_dynamics_derivatives(tree, q, v, a)
-    by_q, by_v = (_minus_product(inverse, m) for m in (found.by_q, found.by_v))
-    return Derivatives(a, by_q, by_v, inverse)
+    by_q, by_v = (_product(K, _product(minus_N, m)) for m in (found.by_q, found.by_v))
+    return Derivatives(a, by_q, by_v, congruence(U, d))
 
 
-def inverse_of_inertia(M: Matrix, parents: Sequence[int]) -> Matrix:
-    """The inverse of an inertia matrix, entries only where its tree has them: M = L' D L, each row
-    of L over a link's carriers.
+def inverse_factors(M: Matrix, parents: Sequence[int]) -> tuple[Matrix, Column]:
+    """U and d of M^-1 = U' diag(d) U for an inertia matrix M, entries only where its tree has them:
+    M = L' D L, each row of L over a link's carriers, U the inverse of L, transposed.
     """
     H = dict(M.entries)
     L: dict[tuple[int, int], Scalar] = {}
@@ -383,7 +388,7 @@ def inverse_of_inertia(M: Matrix, parents: Sequence[int]) -> Matrix:
         for i in path:
             for j in [i, *_carriers(i, parents)]:
                 H[i, j] = H[i, j] - L[k, i] * H[k, j]
-    U: dict[tuple[int, int], Scalar] = {}  # the inverse of L, transposed
+    U: dict[tuple[int, int], Scalar] = {}
     for k in range(M.n):
         U[k, k] = 1.0
         path = _carriers(k, parents)
@@ -392,7 +397,7 @@ def inverse_of_inertia(M: Matrix, parents: Sequence[int]) -> Matrix:
             for j in path[:n]:
                 total = total + U[j, k] * L[j, i]
             U[i, k] = -total
-    return congruence(Matrix(M.n, U), d)
+    return Matrix(M.n, U), d
 
 
 def _carriers(k: int, parents: Sequence[int]) -> list[int]:
@@ -404,22 +409,19 @@ def _carriers(k: int, parents: Sequence[int]) -> list[int]:
     return path
 
 
-def _times_column(A: Matrix, x: Column) -> Column:
-    return [
-        sum((A.entries[i, j] * x[j] for j in range(A.n) if (i, j) in A.entries), 0.0)
-        for i in range(A.n)
-    ]
-
-
-def _minus_product(A: Matrix, B: Matrix) -> Matrix:
-    """-A B."""
+def _product(A: Matrix, B: Matrix) -> Matrix:
+    """A B, without terms of entries that are zero."""
+    rows: list[list[int]] = [[] for _ in range(A.n)]
+    for i, k in sorted(A.entries):
+        rows[i].append(k)
+    columns = sorted({j for _, j in B.entries})
     entries: dict[tuple[int, int], Scalar] = {}
-    for j in range(B.n):
-        column = [k for k in range(B.n) if (k, j) in B.entries and not _zero(B.entries[k, j])]
+    for j in columns:
+        column = {k for k in range(B.n) if (k, j) in B.entries and not _zero(B.entries[k, j])}
         for i in range(A.n):
-            terms = [A.entries[i, k] * B.entries[k, j] for k in column if (i, k) in A.entries]
+            terms = [A.entries[i, k] * B.entries[k, j] for k in rows[i] if k in column]
             if terms:
-                entries[i, j] = -sum(terms[1:], terms[0])
+                entries[i, j] = sum(terms[1:], terms[0])
     return Matrix(A.n, entries)
 
 
