@@ -10,7 +10,8 @@ samples; int64 table_state; int64 table_step; int64 apart; int64 kept; double t0
 slack}``: the first step is number ``first`` of the run, after every ``every`` of whose steps there
 is a sample; with ``apart``, u of each step is written, ``kept`` steps apart from state to state.
 
-A step is taken forward again for its stages, then backward, stage by stage.
+A step is taken forward again for its stages, then backward, stage by stage. Where the rates of its
+stages are ``recorded``, they stand in the row of the state after the step, behind it.
 """
 
 from __future__ import annotations
@@ -43,11 +44,23 @@ class StepPrograms:
     finish_adjoint: Program | None = None
 
 
+def stages_needed(scheme: Scheme, finishes: bool) -> int:
+    """Of how many stages a step backward needs the rates; ``finishes``: something is done after
+    each step.
+    """
+    return scheme.stages if finishes or scheme.kick else scheme.stages - 1
+
+
 def backward_ir(
-    programs: StepPrograms, layout: StateLayout, scheme: Scheme, target: CpuTarget, name: str
+    programs: StepPrograms,
+    layout: StateLayout,
+    scheme: Scheme,
+    target: CpuTarget,
+    name: str,
+    recorded: bool,
 ) -> tuple[str, set[str]]:
     """LLVM text of the adjoint of a scheme's steps."""
-    return _Backward(programs, layout, scheme, target).function(name)
+    return _Backward(programs, layout, scheme, target, recorded).function(name)
 
 
 def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int, inputs: int) -> int:
@@ -57,9 +70,16 @@ def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int, inputs: int
 
 class _Backward(StepWriter):
     def __init__(
-        self, programs: StepPrograms, layout: StateLayout, scheme: Scheme, target: CpuTarget
+        self,
+        programs: StepPrograms,
+        layout: StateLayout,
+        scheme: Scheme,
+        target: CpuTarget,
+        recorded: bool,
     ) -> None:
-        super().__init__(programs.field, programs.position, layout, scheme, target, None)
+        self.needed = stages_needed(scheme, programs.finish_adjoint is not None)
+        kept = self.needed if recorded else 0
+        super().__init__(programs.field, programs.position, layout, scheme, target, None, kept)
         self.programs = programs
         self.inputs = programs.field.inputs[2].size
         n, s = layout.size, scheme.stages
@@ -93,7 +113,7 @@ class _Backward(StepWriter):
         )
         for what, table, i in pointers:
             w.do(f"%{what} = load ptr, ptr {w.put(f'getelementptr ptr, ptr {table}, i64 {i}')}")
-        w.do(f"%rows_apart = mul i64 %rows, {n}")
+        w.do(f"%rows_apart = mul i64 %rows, {n * (1 + self.recorded)}")
         w.do(f"%seeds_apart = mul i64 %samples, {n}")
         w.do(f"%kept_apart = mul i64 %kept, {self.inputs}")
         self.audit = MemoryGuard(w)
@@ -151,14 +171,19 @@ class _Backward(StepWriter):
         w, n = self.w, self.layout.size
         step = w.put(f"sub i64 {w.put('sub i64 %steps, 1')}, {count}")
         self._add_sample(step)
-        base = w.put(f"getelementptr double, ptr %states_at, i64 {w.put(f'mul i64 {step}, {n}')}")
+        row = n * (1 + self.recorded)
+        base = w.put(f"getelementptr double, ptr %states_at, i64 {w.put(f'mul i64 {step}, {row}')}")
         for i, value in enumerate(load_rows(w, base, n, "%rows_apart")):
             self._store("y", str(i), value)
         done = w.put(f"sitofp i64 {step} to double")
         time = w.put(f"fadd double %t0, {w.put(f'fmul double {done}, %dt')}")
         finish, stages = self.programs.finish_adjoint, self.scheme.stages
-        needed = stages if finish is not None or self.scheme.kick else stages - 1
-        self._loop("stage", str(needed), lambda stage: self._stage(step, stage, time))
+        if self.recorded:
+            after = w.put(f"getelementptr double, ptr {base}, i64 {row + n}")
+            for i, value in enumerate(load_rows(w, after, row - n, "%rows_apart")):
+                self._store("rate", str(i), value)
+        else:
+            self._loop("stage", str(self.needed), lambda stage: self._stage(step, stage, time))
         if self.scheme.kick:
             self._kick_back(finish)
         else:

@@ -25,7 +25,7 @@ from ramify.codegen.entry import Compute
 from ramify.codegen.guarded import guarded
 from ramify.codegen.row_blocks import begin_blocks, end_blocks
 from ramify.codegen.target import CpuTarget, host
-from ramify.codegen.tree_solve import Columns, Family, solve_ir
+from ramify.codegen.tree_solve import ColumnGroups, Family, solve_ir
 from ramify.codegen.vector import Writer
 from ramify.core.arrays import Array
 
@@ -33,8 +33,8 @@ _STAGES: Final = ("nq", "inertia", "inertia_robot", "slopes", "slopes_robot", "f
 """What the function finds in the table of stages, 8 bytes each."""
 
 
-def _columns(n: int, width: int) -> Columns:
-    return Columns(n, host().width, width > 1)
+def _columns(n: int, width: int) -> ColumnGroups:
+    return ColumnGroups(n, host().width, width > 1)
 
 
 def _memory(n: int, width: int) -> tuple[dict[str, int], int]:

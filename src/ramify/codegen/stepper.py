@@ -95,12 +95,14 @@ def stepper_ir(
     target: CpuTarget,
     name: str,
     closing: Program | None = None,
+    recorded: int = 0,
 ) -> tuple[str, set[str]]:
     """LLVM text. ``program``: (t, y, u) -> y', t being [t, h] for an implicit scheme; ``position``
     (for semi-implicit Euler): y with new velocities -> rates of the coordinates; ``closing``:
-    (t, y) -> y, done after each step.
+    (t, y) -> y, done after each step; ``recorded``: of how many stages the rates of a step follow
+    y in the history.
     """
-    return StepWriter(program, position, layout, scheme, target, closing).function(name)
+    return StepWriter(program, position, layout, scheme, target, closing, recorded).function(name)
 
 
 def scratch_doubles(layout: StateLayout, scheme: Scheme, width: int) -> int:
@@ -119,7 +121,9 @@ class StepWriter:
         scheme: Scheme,
         target: CpuTarget,
         closing: Program | None,
+        recorded: int = 0,
     ) -> None:
+        self.recorded = recorded
         self.program, self.position, self.layout, self.scheme, self.closing = (
             program,
             position,
@@ -393,11 +397,12 @@ class StepWriter:
         w.do(f"br i1 {due}, label %{label}, label %{label}.done")
         w.label(label)
         sample = w.put(f"sub i64 {w.put(f'sdiv i64 {count}, {safe}')}, 1")
-        size = self.layout.size
+        size = self.layout.size * (1 + self.recorded)
         base = w.put(
             f"getelementptr double, ptr %history, i64 {w.put(f'mul i64 {sample}, {size}')}"
         )
-        values = [self._load("y", str(i)) for i in range(size)]
+        values = [self._load("y", str(i)) for i in range(self.layout.size)]
+        values += [self._load("rate", str(i)) for i in range(size - self.layout.size)]
         store_rows(w, base, size, values, w.put(f"mul i64 %samples, {size}"))
         w.do(f"br label %{label}.done")
         w.label(f"{label}.done")

@@ -33,7 +33,7 @@ _PIECES: Final = 3  # vectors of one state's row in a group of columns
 _TABLES: Final = ("first", "above", "phases", "rows", "terms")
 
 
-class Columns:
+class ColumnGroups:
     """How n columns are taken: ``many`` groups of ``size`` columns, the last one reaching back, on
     ``pieces`` vectors of ``width`` numbers.
     """
@@ -63,7 +63,7 @@ class Family:
     its terms), a term as (coefficient, row it multiplies).
     """
 
-    def __init__(self, parents: Sequence[int], columns: Columns) -> None:
+    def __init__(self, parents: Sequence[int], columns: ColumnGroups) -> None:
         n, size = len(parents), 3 * columns.pieces
         above: list[list[int]] = []
         below: list[list[int]] = [[k] for k in range(n)]
@@ -96,7 +96,7 @@ class Family:
         self.table = np.array([a.ctypes.data for a in self._keep], np.int64)
 
 
-def solve_ir(target: CpuTarget, columns: Columns) -> str:
+def solve_ir(target: CpuTarget, columns: ColumnGroups) -> str:
     """LLVM text of both functions."""
     factor, solve = _Factor(target, columns), _Solve(target, columns)
     texts = [factor.function(), solve.function()]
@@ -104,7 +104,7 @@ def solve_ir(target: CpuTarget, columns: Columns) -> str:
 
 
 class _Text:
-    def __init__(self, target: CpuTarget, columns: Columns, width: int) -> None:
+    def __init__(self, target: CpuTarget, columns: ColumnGroups, width: int) -> None:
         self.w, self.columns, self.n = Writer(target.with_width(width)), columns, columns.n
         self.entry = self.w.vector if columns.lanes else "double"
 
@@ -175,7 +175,7 @@ class _Text:
 
 
 class _Factor(_Text):
-    def __init__(self, target: CpuTarget, columns: Columns) -> None:
+    def __init__(self, target: CpuTarget, columns: ColumnGroups) -> None:
         super().__init__(target, columns, columns.width if columns.lanes else 1)
 
     def function(self) -> str:
@@ -289,7 +289,7 @@ class _Factor(_Text):
 
 
 class _Solve(_Text):
-    def __init__(self, target: CpuTarget, columns: Columns) -> None:
+    def __init__(self, target: CpuTarget, columns: ColumnGroups) -> None:
         super().__init__(target, columns, columns.width)
 
     def function(self) -> str:

@@ -16,7 +16,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.backward import RUN, StepPrograms, backward_ir, scratch_doubles
+from ramify.codegen.backward import (
+    RUN,
+    StepPrograms,
+    backward_ir,
+    scratch_doubles,
+    stages_needed,
+)
 from ramify.codegen.cache_keys import digest
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.stepper import Scheme, StateLayout
@@ -190,7 +196,10 @@ class Sensitivities:
         self.forward = Stepper(self.motion, scheme, project)
         closes = project or bool(field.model.layout.balls)
         self.tangents = _TangentStepper(_TangentField(self.motion, project), scheme, closes)
-        self._functions: dict[int, tuple[Compiled, Any]] = {}
+        finishes = self.motion.finish(project) is not None
+        self.needed = stages_needed(scheme, finishes)
+        self.recorder = Stepper(self.motion, scheme, project, self.needed)
+        self._functions: dict[tuple[int, bool], tuple[Compiled, Any]] = {}
         self._local = threading.local()
 
     @property
@@ -211,23 +220,24 @@ class Sensitivities:
             None if finish is None else adjoint(finish, (1,)),
         )
 
-    def _function(self, width: int) -> Any:
+    def _function(self, width: int, recorded: bool) -> Any:
         with LOCK:
-            if width not in self._functions:
+            key = width, recorded
+            if key not in self._functions:
                 made = compiled(
-                    lambda: self._text(width),
+                    lambda: self._text(width, recorded),
                     "backward",
                     host().with_width(width),
-                    f"backward {self.scheme!r} {self.motion.fingerprint} {self.project}",
+                    f"backward {self.scheme!r} {self.motion.fingerprint} {self.project} {recorded}",
                 )
                 kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
-                self._functions[width] = made, kind(made.address)
-            return self._functions[width][1]
+                self._functions[key] = made, kind(made.address)
+            return self._functions[key][1]
 
-    def _text(self, width: int) -> str:
+    def _text(self, width: int, recorded: bool) -> str:
         target = host().with_width(width)
         body, needed = backward_ir(
-            self.programs, self.forward.layout, self.scheme, target, "backward"
+            self.programs, self.forward.layout, self.scheme, target, "backward", recorded
         )
         return "\n".join([*sorted(needed), body, ""])
 
@@ -253,8 +263,9 @@ class Sensitivities:
         by_step: Array | None,
     ) -> tuple[Array, Array, int]:
         """The adjoint of ``steps`` steps that begin at number ``first``: (by the first states, by u
-        in all, flags). before (states, rows, size): the states before each step; seeds (states,
-        samples, size); end (states, size); by_step (states, steps, nv): takes u's by step.
+        in all, flags). before (states, rows, size): the states before each step, or what the
+        recorder has written; seeds (states, samples, size); end (states, size); by_step (states,
+        steps, nv): takes u's by step.
         """
         states, n, nu = len(end), self.size, self.motion.model.nv
         start, by_u = np.empty_like(end), np.empty((states, nu))
@@ -265,7 +276,7 @@ class Sensitivities:
         )  # fmt: skip
         run[len(RUN) :] = np.array(times).view(np.int64)
         kept_at = 0 if by_step is None else by_step.ctypes.data
-        wide = host().width
+        wide, recorded = host().width, before.shape[2] > n
 
         def part(a: int, b: int) -> int:
             width = wide if b - a >= wide else 1
@@ -280,7 +291,7 @@ class Sensitivities:
                 by_u.ctypes.data + 8 * nu * a,
                 kept_at + 8 * nu * kept * a,
             )
-            function, scratch = self._function(width), self._scratch(width)
+            function, scratch = self._function(width, recorded), self._scratch(width)
             return int(function(b - a, inputs, outputs, run.ctypes.data, scratch))
 
         parts = 1 if states < _FEWEST else min(threads(), states // 64)
@@ -352,11 +363,11 @@ class StepSequence:
         first, totals = np.empty((states, n)), np.empty((states, nv))
         shared = self.strides[0] == 0
         by_step = np.zeros((1 if shared else states, self.steps if apart else 0, nv))
-        most = max(_FEWEST, memory // (8 * n * (self.steps + 1) or 1))
+        most, recorded = self._taken(memory)
         for a in range(0, states, most):
             b = min(a + most, states)
             own = np.empty((b - a, self.steps, nv)) if apart else None
-            first[a:b], totals[a:b] = self._adjoint_of(a, b, weights[a:b], own, memory)
+            first[a:b], totals[a:b] = self._adjoint_of(a, b, weights[a:b], own, memory, recorded)
             if own is not None:
                 if shared:
                     by_step[0] += own.sum(axis=0)
@@ -364,12 +375,26 @@ class StepSequence:
                     by_step[a:b] = own
         return first, totals, by_step
 
+    def _taken(self, memory: int) -> tuple[int, bool]:
+        """How many states are taken at a time, and whether the rates of their stages are recorded:
+        where whole runs of enough states to keep all threads at work fit into the memory so.
+        """
+        made, states = self.sensitivities, len(self.y)
+        row = 8 * made.size * (self.steps + 2)
+        parts = -(-states * row * (1 + made.needed) // memory)
+        few = -(-states // parts)
+        if made.needed and few >= min(states, 16 if threads() == 1 else _FEWEST):
+            return few, True
+        return max(_FEWEST, memory // row), False
+
     def _adjoint_of(
-        self, a: int, b: int, weights: Array, by_step: Array | None, memory: int
+        self, a: int, b: int, weights: Array, by_step: Array | None, memory: int, recorded: bool
     ) -> tuple[Array, Array]:
         made, states = self.sensitivities, b - a
         n, dt = made.size, self.dt
-        room = max(1, memory // (8 * n * states))
+        size = n * (1 + made.needed) if recorded else n
+        stepper = made.recorder if recorded else made.forward
+        room = max(1, memory // (8 * size * states))
         length = self.steps if self.steps <= room else max(1, math.isqrt(self.steps))
         marks = [(at, min(length, self.steps - at)) for at in range(0, self.steps, length)]
         x = self.start[a:b]
@@ -382,16 +407,15 @@ class StepSequence:
         seeds = np.ascontiguousarray(weights) if self.every else np.zeros((states, 0, n))
         bar = np.zeros((states, n)) if self.every else np.ascontiguousarray(weights[:, 0])
         total = np.zeros((states, self.field.model.nv))
-        buffer = np.empty((states * (length + 1) + 1, n))
+        buffer = np.empty((states * (length + 1) + 1, size))
         for (at, count), x in zip(reversed(marks), reversed(saved), strict=True):
-            before = buffer[: states * (count + 1)].reshape(states, count + 1, n)
-            before[:, 0] = x
-            after = buffer[1 : states * (count + 1) + 1].reshape(states, count + 1, n)
+            before = buffer[: states * (count + 1)].reshape(states, count + 1, size)
+            before[:, 0, :n] = x
+            after = buffer[1 : states * (count + 1) + 1].reshape(states, count + 1, size)
             t, forces = self.t0 + at * dt, self._forces(a, at)
-            if count > 1:
-                made.forward.run(
-                    x, forces, count - 1, dt, t, strides=self.strides, history=after, every=1
-                )
+            again = count if recorded else count - 1
+            if again:
+                stepper.run(x, forces, again, dt, t, strides=self.strides, history=after, every=1)
             own = None if by_step is None else by_step[:, at : at + count]
             part = None if own is None else np.empty((states, count, own.shape[-1]))
             bar, by_u, flags = made.backward(

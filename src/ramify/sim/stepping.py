@@ -40,11 +40,13 @@ class _Memory:
 
 class Stepper:
     """The compiled steps of a right-hand side under a scheme; ``project``: loops are closed after
-    each.
+    each; ``recorded``: of how many stages the rates of a step follow its state in a history.
     """
 
-    def __init__(self, field: Stepped, scheme: Scheme, project: bool = False) -> None:
-        self.field, self.scheme, self.project = field, scheme, project
+    def __init__(
+        self, field: Stepped, scheme: Scheme, project: bool = False, recorded: int = 0
+    ) -> None:
+        self.field, self.scheme, self.project, self.recorded = field, scheme, project, recorded
         self._functions: dict[int, tuple[Compiled, Any]] = {}
         self._local = threading.local()
 
@@ -79,7 +81,8 @@ class Stepper:
                     lambda: self._text(width),
                     "steps",
                     host().with_width(width),
-                    f"steps {self.scheme!r} {self.field.fingerprint} {self.project}",
+                    f"steps {self.scheme!r} {self.field.fingerprint} {self.project} "
+                    f"{self.recorded}",
                 )
                 kind = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * 4)
                 found = self._functions[width] = made, kind(made.address)
@@ -90,8 +93,9 @@ class Stepper:
         closing = self.field.projection if self.project else None
         target = host().with_width(width)
         body, needed = stepper_ir(
-            self.field.program, position, self.layout, self.scheme, target, "steps", closing
-        )
+            self.field.program, position, self.layout, self.scheme, target, "steps", closing,
+            self.recorded,
+        )  # fmt: skip
         return "\n".join([*sorted(needed), body, ""])
 
     def _own(self, width: int) -> _Memory:
@@ -136,7 +140,7 @@ class Stepper:
             own.inputs[0] = begin + 8 * size * start
             own.inputs[1] = forces + 8 * strides[0] * start
             own.outputs[0] = end + 8 * size * start
-            own.outputs[1] = rows + 8 * samples * size * start
+            own.outputs[1] = rows + 8 * samples * size * (1 + self.recorded) * start
             function = self._function(width)
             return int(function(stop - start, own.inputs, own.outputs, settings, own.scratch))
 
