@@ -58,6 +58,14 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+SLOW = ("study_cluster", "study_crashes", "writing", "docs", "examples", "user_code", "walking")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files with long tests first, so that the workers end at the same time."""
+    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in SLOW)
+
+
 def pytest_collection_finish() -> None:
     """The modules and tests stay to the end, so the garbage collector need not visit them."""
     gc.collect()

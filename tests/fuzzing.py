@@ -210,7 +210,7 @@ def c_code(rng: Rng) -> None:
 
 
 TARGETS: Final[dict[str, tuple[Callable[[Rng], None], int]]] = {
-    "yaml": (robot_file(FULL, ".yaml"), 80),
+    "yaml": (robot_file(FULL, ".yaml"), 40),
     "urdf": (robot_file(URDF, ".urdf"), 150),
     "mjcf": (robot_file(MJCF, ".xml"), 120),
     "sdf": (robot_file(SDF, ".sdf"), 150),

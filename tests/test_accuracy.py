@@ -11,10 +11,12 @@ from ramify.formulations.stability import chain_errors
 STATES = 200
 MOST = 1.25
 """Median error over Pinocchio's: 1.1 (``make accuracy``), and the scatter of so few states."""
+ALIKE = {"ur10", "a1", "go1", "laikago", "b1"}
+"""Built like ur5 and anymal: left to ``make accuracy``."""
 
 
 @pytest.mark.skipif(not EXTENDED, reason="this machine has no format wider than double")
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", [name for name in ROBOTS if name not in ALIKE])
 def test_errors_beside_pinocchio(name: str) -> None:
     found = medians(name, STATES)
     for tier in TIERS:

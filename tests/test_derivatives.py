@@ -88,7 +88,7 @@ def by_complex_steps(model: rf.Model, q: Array, v: Array, a: Array) -> list[Arra
     return [along(unit_rates(model, q), 0), along(np.eye(n), 1), along(np.eye(n), 2)]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("seed", range(36))
 def test_complex_steps(seed: int) -> None:
     model = robot(seed)
     q, v, a = (x[0] for x in states(model, 1, seed))
@@ -108,7 +108,7 @@ def test_complex_steps(seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics"])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(0, 12, 2))
 def test_tiers_agree(name: str, seed: int) -> None:
     """Single states, a batch shorter than a vector, and one longer than a piece of the stages."""
     model = robot(seed) if seed < 6 else random_model(seed, KINDS, 2)

@@ -34,7 +34,7 @@ from ramify.model.body import Body
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 
-SEEDS = range(90)
+SEEDS = range(36)
 H = 1e-30  # complex step: derivatives without cancellation
 
 case = cache(random_case)
@@ -297,7 +297,7 @@ def test_rates(seed: int) -> None:
     close(flat(jacobian_rate(tree, c.q, c.v, target, at)), J_rate @ v)
 
 
-@pytest.mark.parametrize("seed", SEEDS[::6])
+@pytest.mark.parametrize("seed", SEEDS[::4])
 def test_momentum_balance(seed: int) -> None:
     """The reactions on the base and gravity are the rate of momentum."""
     c = case(seed)

@@ -27,8 +27,9 @@ from ramify.kernels.algorithms import ALGORITHMS
 from ramify.kernels.make import make_kernel
 from ramify.trace.interpret import interpret
 
-TREES = 80
-FORMS = 8
+TREES = 32
+FORMS = (1, 3, 32)
+"""A chain of joints with several degrees of freedom, a single screw, and a tree that branches."""
 BATCH = 11  # a full vector of lanes and an overlapping rest at every width
 
 
@@ -147,7 +148,7 @@ FORMED = [n for n in ALGORITHMS if not n.startswith("hybrid") and ALGORITHMS[n].
 
 
 @pytest.mark.parametrize("name", FORMED)
-@pytest.mark.parametrize("seed", range(FORMS))
+@pytest.mark.parametrize("seed", FORMS)
 def test_all_forms_agree(name: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Floats = interpreted graph = NumPy = kernels (unrolled and rolled, 1, 2, 4 and 8 lanes)."""
     model = robot(seed, most=6)

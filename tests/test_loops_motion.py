@@ -261,11 +261,11 @@ def test_free_fall_keeps_loops_and_energy(name: str, posture: dict[str, float]) 
     assert "loops open by" in str(r.audit)
 
 
-def test_a_thousand_seconds() -> None:
-    """A million compiled steps: the gap stays at rounding, the energy within 1e-8."""
+def test_two_hundred_seconds() -> None:
+    """200,000 compiled steps: the gap stays at rounding, the energy within 1e-8."""
     model = rf.load("slider_crank")
     q = model.assemble({"crank": -0.5}).q
-    run = rf.rollout(model, q, np.zeros(3), steps=1_000_000, dt=1e-3, every=10_000)
+    run = rf.rollout(model, q, np.zeros(3), steps=200_000, dt=1e-3, every=2_000)
     energy = sum(model.energy(run.q, run.v))
     kinetic = model.energy(run.q, run.v).kinetic
     assert model.constraints(run.q, run.v).gap < 1e-14

@@ -438,7 +438,7 @@ def places(value: Any) -> list[tuple[Any, Any]]:
     return [place for key, entry in entries for place in [(value, key), *places(entry)]]
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(st.data())
 def test_random_changes_of_structure(data: st.DataObject) -> None:
     document = copy.deepcopy(DOCUMENT)

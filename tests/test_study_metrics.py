@@ -97,7 +97,7 @@ def test_digests_are_the_same_in_every_process(tmp_path: Path) -> None:
             capture_output=True,
             check=True,
         ).stdout
-        for seed in (1, 2, 3)
+        for seed in (1, 2)
     }
     assert len(found) == 1
 
@@ -167,7 +167,7 @@ def test_threads_of_two_studies_do_not_take_each_others_recipe(tmp_path: Path) -
 @pytest.mark.parametrize("engine", ["serial", "processes"])
 def test_changed_functions_give_their_own_numbers(tmp_path: Path, engine: str) -> None:
     """The same ledger, the same processes, the same code; another value held."""
-    for value in (1.0, 2.0, 3.0):
+    for value in (1.0, 2.0):
         s = rf.study(**PARTS, metrics={"m": closing_over(value)}, ledger=tmp_path / "s.db")
         assert s.run(1, engine=engine).done == 2
         assert s.table()["m"].tolist() == [value, value]
