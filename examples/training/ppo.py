@@ -1,8 +1,8 @@
 """Proximal policy optimisation (Schulman et al. 2017) for ramify's environments, in PyTorch.
 
     pip install 'ramify[gym,torch,plot]'
-    python examples/training/ppo.py CartPole --steps 2.5e6    swings up
-    python examples/training/ppo.py Quadruped                 learns to walk forward
+    python examples/training/ppo.py CartPole     swings up
+    python examples/training/ppo.py Quadruped    learns to walk forward
 
 Writes ENV.npz (learning curve and policy), ENV.png (learning curve, and pictures of an episode) and
 ENV.gif (its first two seconds).
@@ -11,8 +11,8 @@ ENV.gif (its first two seconds).
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
-from time import perf_counter
+from dataclasses import dataclass, replace
+from time import process_time
 from typing import Any
 
 import numpy as np
@@ -25,9 +25,10 @@ from ramify import envs
 @dataclass(frozen=True)
 class Settings:
     """num_envs robots step for ``horizon`` steps between updates, each of ``epochs`` passes over
-    what they met, in ``minibatches`` pieces.
+    what they met, in ``minibatches`` pieces; ``steps`` of all robots together.
     """
 
+    steps: float = 2e6
     num_envs: int = 256
     horizon: int = 32
     epochs: int = 5
@@ -40,7 +41,7 @@ class Settings:
 
 
 PRESETS = {
-    "CartPole": Settings(num_envs=64, horizon=64, epochs=8, discount=0.99),
+    "CartPole": Settings(steps=1e6, num_envs=64, horizon=64, epochs=8, discount=0.99),
     "Quadruped": Settings(),
 }
 
@@ -98,16 +99,18 @@ def _network(inputs: int, outputs: int, gain: float) -> nn.Sequential:
 
 
 def train(
-    name: str, steps: int, s: Settings, seed: int = 0, quiet: bool = False
+    name: str, s: Settings, seed: int = 0, quiet: bool = False
 ) -> tuple[Policy, np.ndarray[Any, Any]]:
-    """The policy, and rows (environment steps, seconds, mean return of the episodes that ended)."""
+    """The policy, and rows (environment steps, seconds of the processor, mean return of the
+    episodes that ended).
+    """
     torch.manual_seed(seed)
     env = envs.EXAMPLES[name](s.num_envs)
     seen = _tensor(env.reset(seed=seed)[0])
     policy = Policy(seen.shape[1], env.single_action_space.shape[0], s.spread)
     optimiser = torch.optim.Adam(policy.parameters(), lr=s.rate, eps=1e-5)
-    updates = max(1, steps // (s.num_envs * s.horizon))
-    running, ended_returns, curve, begin = np.zeros(s.num_envs), [], [], perf_counter()
+    updates = max(1, int(s.steps) // (s.num_envs * s.horizon))
+    running, ended_returns, curve, begin = np.zeros(s.num_envs), [], [], process_time()
     for update in range(updates):
         optimiser.param_groups[0]["lr"] = s.rate * (1.0 - update / updates)
         met, acts, logs, rewards, values, after, stops, cuts = ([] for _ in range(8))
@@ -135,7 +138,7 @@ def train(
         done = (update + 1) * s.num_envs * s.horizon
         if ended_returns:
             ended_returns = ended_returns[-s.num_envs :]
-            curve.append((done, perf_counter() - begin, float(np.mean(ended_returns))))
+            curve.append((done, process_time() - begin, float(np.mean(ended_returns))))
             if not quiet and update % 20 == 19:
                 print("{:9d} steps {:6.0f} s   return {:8.2f}".format(*curve[-1]), flush=True)
     return policy, np.array(curve)
@@ -227,11 +230,13 @@ def draw(name: str, curve: np.ndarray[Any, Any], env: Any, q: np.ndarray[Any, An
 def main() -> None:
     parser = argparse.ArgumentParser(description="Train a policy for one of ramify's environments")
     parser.add_argument("name", choices=envs.EXAMPLES)
-    parser.add_argument("--steps", type=float, default=2e6, help="environment steps (default 2e6)")
+    parser.add_argument("--steps", type=float, help="environment steps; 1e6 for CartPole, or 2e6")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
+    torch.set_num_threads(1)  # the networks are too small for more
     settings = PRESETS.get(given.name, Settings())
-    policy, curve = train(given.name, int(given.steps), settings, given.seed)
+    settings = replace(settings, steps=given.steps or settings.steps)
+    policy, curve = train(given.name, settings, given.seed)
     env, q, total = episode(policy, given.name)
     print(f"without chance: {len(q)} steps, return {total:.2f}, ends at q {np.round(q[-1], 3)}")
     weights = {key: value.numpy() for key, value in policy.state_dict().items()}

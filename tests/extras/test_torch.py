@@ -135,8 +135,8 @@ def test_training_changes_a_policy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(ROOT / "examples" / "training")
     import ppo
 
-    s = ppo.Settings(num_envs=8, horizon=200, discount=0.95)
-    policy, curve = ppo.train("Pendulum", 2 * 8 * 200, s, quiet=True)
+    s = ppo.Settings(steps=2 * 8 * 200, num_envs=8, horizon=200, discount=0.95)
+    policy, curve = ppo.train("Pendulum", s, quiet=True)
     assert np.isfinite(curve).all()
     assert policy.act[-1].bias.abs().max() > 0.0  # they begin at zero
     reward, value, after = torch.ones(3), torch.zeros(3), torch.full((3,), 10.0)

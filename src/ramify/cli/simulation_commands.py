@@ -154,9 +154,9 @@ def simulate(
     try:
         result = scenario.run(**options, progress=sys.stderr.isatty())
     except rf.SimulationError as error:
-        if error.result is None:
-            raise
         failure, result = error, error.result  # type: ignore[assignment]
+        if result is None or len(result) < 2:  # nothing was computed
+            raise
     files = _write(result, out, plot, report, animate)
     if json:
         print_json(_data(scenario, result, files, audit))
