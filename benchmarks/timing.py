@@ -73,21 +73,31 @@ def relative_error(found: Array, expected: Array) -> float:
 
 def fma_lanes() -> float:
     """Fused multiply-adds per ns and core, lanes counted: independent ones in a compiled loop."""
+    return 1.0 / lane_time("fma")
+
+
+def lane_time(op: str) -> float:
+    """ns of one of many independent operations, lanes counted: fma, sqrt or fdiv."""
     import ctypes
 
     from ramify.codegen.compile import compiled
     from ramify.codegen.target import host
 
-    width, chains, turns = host().width, 12, 20_000
+    width, chains, turns = host().width, 12, 20_000 if op == "fma" else 2_000
     kind = f"<{width} x double>" if width > 1 else "double"
-    fma = f"@llvm.fma.{f'v{width}f64' if width > 1 else 'f64'}"
     half = f"<{', '.join(['double 0.5'] * width)}>" if width > 1 else "0.5"
-    lines = [f"declare {kind} {fma}({kind}, {kind}, {kind})", "define i64 @spin(ptr %out) {"]
-    lines += ["entry:", "  br label %loop", "loop:"]
+    name = f"@llvm.{op}.{f'v{width}f64' if width > 1 else 'f64'}"
+    more = [f"{kind} {half}"] * (2 if op == "fma" else 0)
+    if op == "fdiv":
+        lines = []
+        does = [f"fdiv {kind} {half}, %x{k}" for k in range(chains)]
+    else:
+        lines = [f"declare {kind} {name}({', '.join([kind] * (1 + len(more)))})"]
+        does = [f"call {kind} {name}({', '.join([f'{kind} %x{k}', *more])})" for k in range(chains)]
+    lines += ["define i64 @spin(ptr %out) {", "entry:", "  br label %loop", "loop:"]
     lines += ["  %i = phi i64 [0, %entry], [%j, %loop]"]
     lines += [f"  %x{k} = phi {kind} [{half}, %entry], [%y{k}, %loop]" for k in range(chains)]
-    operands = f"{kind} {half}, {kind} {half}"
-    lines += [f"  %y{k} = call {kind} {fma}({kind} %x{k}, {operands})" for k in range(chains)]
+    lines += [f"  %y{k} = {text}" for k, text in enumerate(does)]
     lines += ["  %j = add i64 %i, 1", f"  %more = icmp slt i64 %j, {turns}"]
     lines += ["  br i1 %more, label %loop, label %exit", "exit:"]
     lines += [
@@ -96,11 +106,11 @@ def fma_lanes() -> float:
         for k in range(chains)
     ]
     text = "\n".join([*lines, "  ret i64 0", "}", ""])
-    made = compiled(lambda: text, "spin", host(), "fused multiply-adds of a benchmark")
+    made = compiled(lambda: text, "spin", host(), f"{op} of a benchmark")
     spin = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(made.address)
     room, best = np.zeros(chains * width), float("inf")
     for _ in range(200):
         start = perf_counter()
         spin(room.ctypes.data)
         best = min(best, perf_counter() - start)
-    return chains * width * turns / (best * 1e9)
+    return best * 1e9 / (chains * width * turns)

@@ -28,6 +28,7 @@ from ramify.drives.machine_forces import (
     passive_kernel,
     passive_text,
 )
+from ramify.drives.machine_slopes import slopes
 from ramify.drives.passive import joint_inertia
 from ramify.files.urdf_writer import to_urdf
 from ramify.model.machine import Actuator
@@ -108,8 +109,8 @@ def test_laws_in_closed_form() -> None:
     assert_allclose(parts["spring"][0], -(3.0 + 0.4 * x + 0.5 * x * x) * x)
     assert_allclose(parts["damping"][0], (0.1 + 0.2 * 2.0 + 0.3 * 4.0) * 2.0)
     g = 1.5 + 2.5 / (1.0 + (2.0 / 0.2) ** 2)
-    slip = 4.0e-3 / joint_inertia(m)[0]
-    s = -2.0 / np.hypot(2.0, slip)
+    x = 2.0 / (4.0e-3 / joint_inertia(m)[0])
+    s = -x * (1.0 + x) / (1.0 + x + x * x)
     assert_allclose(parts["friction"][0], -g * (s - s * s / 3.0))
     assert parts["stop"][0] == 0.0
     v[:], q[1] = 0.0, 0.2 + 0.01
@@ -334,6 +335,7 @@ def test_derivatives_are_those_of_small_motions(seed: int) -> None:
             back, ahead = (m.passive_forces(*state).total for state in states)
             wanted = (ahead - back) / (2.0 * h)
             assert_allclose(found[:, k], wanted, rtol=1e-5, atol=1e-6 * np.abs(found).max())
+    assert_allclose(slopes(passive_text(m), q, v)[0][1], -by_v[1, 1])  # what steps are chosen by
     ideal = rf.load("planar_3r")
     assert not np.any(ideal.derivatives("passive_forces", np.zeros(3), np.zeros(3)))
     with pytest.raises(rf.ModelError, match="has no actuators"):

@@ -12,11 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ramify.codegen.fusion import Fusion
 from ramify.codegen.guards import Guard
 from ramify.codegen.row_blocks import count, function
 from ramify.codegen.rows import load_block, load_pointer, row_pointers, store_block
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import Emission, Fusion, Writer
+from ramify.codegen.vector import Emission, Writer
 from ramify.trace.program import Program
 
 SEGMENT: Final = 1000

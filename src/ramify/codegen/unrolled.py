@@ -11,12 +11,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from ramify.codegen.compile import InOrder
+from ramify.codegen.fusion import Fusion
 from ramify.codegen.guards import Guard
 from ramify.codegen.row_blocks import begin_blocks, end_blocks, function
 from ramify.codegen.rows import load_pointer, load_rows, row_pointers, store_block
 from ramify.codegen.segments import SEGMENT, segmented_ir, worth_segments
 from ramify.codegen.target import CpuTarget
-from ramify.codegen.vector import Emission, Fusion, Writer
+from ramify.codegen.vector import Emission, Writer
 from ramify.trace.program import Program
 
 _AT_ONCE: Final = 64

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
+from ramify.codegen.fusion import Fusion, is_size, together
 from ramify.codegen.target import CpuTarget
 from ramify.core.lookup import LookupTable
 from ramify.trace.graph import Graph
@@ -78,6 +78,7 @@ class Writer:
         self.align = self.bytes * self.width
         self.vector = self.number if self.width == 1 else f"<{self.width} x {self.number}>"
         self.integer = f"i{bits}" if self.width == 1 else f"<{self.width} x i{bits}>"
+        self.truth = "i1" if self.width == 1 else f"<{self.width} x i1>"
         self.suffix = f"f{bits}" if self.width == 1 else f"v{self.width}f{bits}"
 
     def name(self) -> str:
@@ -158,9 +159,7 @@ class Writer:
         s = self.multiply_add(self.binary("fmul", z, r), s, r)
         c = self.multiply_add(z, self._polynomial(z, of_cosine), self.const(-0.5))
         c = self.multiply_add(z, c, self.const(1.0))
-        odd = self.put(
-            f"trunc {self.integer} {bits} to {'i1' if self.width == 1 else f'<{self.width} x i1>'}"
-        )
+        odd = self.put(f"trunc {self.integer} {bits} to {self.truth}")
         sine, cosine = self.pick(odd, c, s), self.pick(odd, s, c)
         return self._signed(sine, bits, 0), self._signed(cosine, bits, 1)
 
@@ -211,8 +210,7 @@ class Writer:
 
     def pick(self, condition: str, a: str, b: str) -> str:
         """a where the condition holds, else b."""
-        kind = "i1" if self.width == 1 else f"<{self.width} x i1>"
-        return self.put(f"select {kind} {condition}, {self.vector} {a}, {self.vector} {b}")
+        return self.put(f"select {self.truth} {condition}, {self.vector} {a}, {self.vector} {b}")
 
     def any(self, condition: str) -> str:
         """Whether a condition holds in some lane."""
@@ -273,34 +271,6 @@ _INSTRUCTION: Final[dict[str, Callable[[Writer, list[str]], str]]] = {
 }
 
 
-_PLAIN: Final = frozenset(_INSTRUCTION)
-_MANY: Final = 8
-"""Nodes from which it pays to branch around them."""
-
-
-class Fusion:
-    """What of a graph is written as one: products that go into one sum, and arms of a select that
-    are rarely taken. It depends on what is asked for, not on the order in which it is written.
-    """
-
-    def __init__(self, graph: Graph, roots: Iterable[int]) -> None:
-        roots = list(roots)
-        self.graph, self.order = graph, graph.reachable(roots)
-        uses = Counter(arg for node in self.order for arg in graph.args[node])
-        uses.update(roots)
-        self.products = _fused_products(graph, self.order, uses)
-        self.arms = _rare_arms(graph, self.order, uses)
-        self.waiting = {node for arm in self.arms.values() for node in arm}
-
-    def operands(self, node: int) -> set[int]:
-        """The values that are read where a node is written."""
-        inner = {node, *self.arms.get(node, ())}
-        read = {arg for one in inner for arg in self.graph.args[one]}
-        for arg in read & self.products:
-            read.update(self.graph.args[arg])
-        return read - inner - self.products
-
-
 class Emission:
     """Writes nodes of a graph, each once. ``values`` may know some of them, or where to find them;
     ``on_angle`` sees each angle a sine is taken of.
@@ -316,6 +286,7 @@ class Emission:
     ) -> None:
         self._writer, self._graph, self._fusion = writer, fusion.graph, fusion
         self._symbol, self._on_angle = symbol, on_angle
+        self._groups = {} if values is not None else together(fusion)
         self._angles: dict[int, tuple[str, str]] = {}
         self._seen: set[int] = set()
         self.values: dict[int, str] = {} if values is None else values
@@ -331,30 +302,37 @@ class Emission:
                 fresh.append(node)
                 stack.extend(arg for arg in args[node] if arg not in self._seen)
         for node in sorted(fresh):
-            if node not in self._fusion.waiting:
+            if node not in self._fusion.waiting and node not in self.values:
                 self.write(node)
         return self.values
 
-    def _branch(self, node: int) -> None:
-        """A select of which one arm is computed only where some lane takes it."""
-        writer, (condition, arm, other) = self._writer, self._graph.args[node]
-        for operand in sorted(self._fusion.operands(node)):
-            _ = self.values[operand]
-        some = writer.any(self.values[condition])
+    def _branch(self, nodes: Sequence[int]) -> None:
+        """Selects of which one arm is computed only where some lane takes one of them."""
+        writer, args, values = self._writer, self._graph.args, self.values
+        for operand in sorted({x for node in nodes for x in self._fusion.operands(node)}):
+            _ = values[operand]
+        some = ""
+        for condition in dict.fromkeys(args[node][0] for node in nodes):
+            one = values[condition]
+            some = writer.put(f"or {writer.truth} {some}, {one}") if some else one
+        some = writer.any(some)
         at = len(writer.lines)
         writer.do(f"br label %before{at}")
         writer.label(f"before{at}")
         writer.do(f"br i1 {some}, label %rare{at}, label %after{at}")
         writer.label(f"rare{at}")
-        for inner in self._fusion.arms[node]:
-            self.write(inner)
-        values = self.values
-        taken = writer.pick(values[condition], values[arm], values[other])
+        taken = {}
+        for node in nodes:
+            for inner in self._fusion.arms[node]:
+                self.write(inner)
+            taken[node] = writer.pick(*(values[x] for x in args[node]))
         writer.do(f"br label %after{at}")
         writer.label(f"after{at}")
-        values[node] = writer.put(
-            f"phi {writer.vector} [ {values[other]}, %before{at} ], [ {taken}, %rare{at} ]"
-        )
+        for node, value in taken.items():
+            other = values[args[node][2]]
+            values[node] = writer.put(
+                f"phi {writer.vector} [ {other}, %before{at} ], [ {value}, %rare{at} ]"
+            )
 
     def write(self, node: int) -> None:
         """Write a node whose operands are there."""
@@ -372,11 +350,16 @@ class Emission:
         elif op == "lookup":
             values[node] = writer.lookup(graph.payload[node], values[args[0]])
         elif node in self._fusion.arms:
-            self._branch(node)
+            nodes, needed = self._groups.get(node, ([node], set()))
+            for early in sorted(needed - values.keys() - fused):
+                self.write(early)
+            self._branch(nodes)
         elif node in fused:
             return
         elif op in ("add", "sub") and (args[0] in fused or args[1] in fused):
             values[node] = _multiply_add(writer, graph, values, op, args, fused)
+        elif op == "select" and is_size(graph, args):
+            values[node] = writer.call("fabs", values[args[1]])
         else:
             values[node] = _INSTRUCTION[op](writer, [values[arg] for arg in args])
 
@@ -391,40 +374,6 @@ def emit(
     """Write the nodes that the roots need; gives the value of every node."""
     roots = list(roots)
     return Emission(writer, Fusion(graph, roots), symbol, on_angle).need(roots)
-
-
-def _rare_arms(graph: Graph, order: list[int], uses: Counter[int]) -> dict[int, list[int]]:
-    """By select of a number: the nodes that only its other arm needs, where they are many."""
-    found: dict[int, list[int]] = {}
-    for node in order:
-        if graph.ops[node] != "select" or graph.ops[graph.args[node][2]] != "const":
-            continue
-        left = Counter[int]()
-        arm: list[int] = []
-        stack = [graph.args[node][1]]
-        while stack:
-            x = stack.pop()
-            left[x] += 1
-            if left[x] == uses[x] and graph.ops[x] in _PLAIN:
-                arm.append(x)
-                stack.extend(graph.args[x])
-        if len(arm) >= _MANY:
-            found[node] = sorted(arm)
-    inner = {x for arm in found.values() for x in arm}
-    return {node: arm for node, arm in found.items() if node not in inner}
-
-
-def _fused_products(graph: Graph, order: list[int], uses: Counter[int]) -> set[int]:
-    """Products used once, by a sum: the later operand of each sum where both would do."""
-    fused: set[int] = set()
-    for node in order:
-        if graph.ops[node] in ("add", "sub"):
-            a, b = graph.args[node]
-            for arg in (b, a):
-                if graph.ops[arg] == "mul" and uses[arg] == 1:
-                    fused.add(arg)
-                    break
-    return fused
 
 
 def _multiply_add(

@@ -102,12 +102,19 @@ def element_forces(tree: Any, q: Any, v: Any, *rest: Any) -> tuple[Any, ...]:
     return (total, *parts, stored, loss, *rates)
 
 
-def _total(tree: Any, q: Any, v: Any, law: Sequence[Any]) -> Any:
-    def step(link: Any, *given: Any) -> Scalar:
-        spring, damping, friction, stop, *_ = _step(link, *given)
-        return spring + damping + friction + stop
+def _with_elements(tree: Any, force: Any, q: Any, v: Any, law: Sequence[Any]) -> Any:
+    """Forces of the joints and, added one by one, those of their elements."""
 
-    return tree.each(step, q, v, *law)
+    def step(link: Any, total: Scalar, q: Any, v: Scalar, *numbers: Scalar) -> Scalar:
+        law, x = rebuild(_LAW, iter(numbers)), own_coordinate(q)
+        found = at_joint(law, x, v)
+        if found.pop("stop", None):
+            total = laws.stopped(law.stop, x, v, total)
+        for part in found.values():
+            total = total + part.force
+        return total
+
+    return tree.each(step, force, q, v, *law)
 
 
 def _dynamics(name: str) -> Algorithm:
@@ -115,12 +122,12 @@ def _dynamics(name: str) -> Algorithm:
     plain = ALGORITHMS[name]
 
     def forward(tree: Any, q: Any, v: Any, tau: Any, *law: Any) -> tuple[Any, ...]:
-        acting = tree.each(lambda link, f, p: f + p, tau, _total(tree, q, v, law))
-        return plain.text(tree, q, v, acting)
+        return plain.text(tree, q, v, _with_elements(tree, tau, q, v, law))
 
     def inverse(tree: Any, q: Any, v: Any, a: Any, *law: Any) -> tuple[Any, ...]:
+        passive = _with_elements(tree, tree.each(lambda link: 0.0), q, v, law)
         (tau,) = plain.text(tree, q, v, a)
-        return (tree.each(lambda link, f, p: f - p, tau, _total(tree, q, v, law)),)
+        return (tree.each(lambda link, f, p: f - p, tau, passive),)
 
     text = forward if plain.divides else inverse
     return Algorithm(
