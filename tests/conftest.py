@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from ramify.codegen import kernel
+
 ROOT = Path(__file__).resolve().parent.parent
 
 settings.register_profile(
@@ -75,6 +77,19 @@ def pytest_collection_finish() -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ["RAMIFY_CACHE_DIR"], ignore_errors=True)
+
+
+IMPROVE_LATER = kernel._improve_later
+kernel._improve_later = lambda kernel: None
+"""Tests ask for straight-line code by name or by the fixture below: compiled behind their backs, it
+would take a tenth of their time, and what they meet would depend on the machine.
+"""
+
+
+@pytest.fixture
+def background_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels in demand get straight-line code, as they do outside of the tests."""
+    monkeypatch.setattr(kernel, "_improve_later", IMPROVE_LATER)
 
 
 @pytest.fixture(scope="session")

@@ -264,6 +264,7 @@ def test_kernels_are_private_to_their_robot() -> None:
     np.testing.assert_allclose(one, [0.981], rtol=1e-15)
 
 
+@pytest.mark.usefixtures("background_compiler")
 def test_a_kernel_in_demand_is_switched_to_straight_line_code() -> None:
     model = robot(7, most=5)
     kernel = model.kernel("forward_dynamics")
