@@ -98,7 +98,7 @@ def load(key: str) -> bytes | None:
 
 def store(key: str, payload: bytes) -> None:
     """Keep an object. A cache that cannot be written is no error: the object is built again next
-    time.
+    time. So is one that a power failure has torn, since its digest is wrong; hence no fsync.
     """
     place = directory()
     if place is None:
@@ -108,8 +108,6 @@ def store(key: str, payload: bytes) -> None:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_MAGIC + _digest(key, payload) + payload)
-                file.flush()
-                os.fsync(file.fileno())
             os.replace(name, place / f"{key}.o")
         except BaseException:
             with suppress(OSError):
