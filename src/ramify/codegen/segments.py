@@ -25,7 +25,7 @@ SEGMENT: Final = 1000
 _STRIP: Final = 32  # rows that a segment runs over; at least two blocks
 _FAR: Final = 12  # items after which a value that waits in memory is read again
 _SINE: Final = 30  # operations of a sine with its cosine
-_WORTH: Final = 10  # operations a result: with fewer, the time goes into writing the results
+_WORTH: Final = 8  # operations a result: with fewer, the time goes into writing the results
 _MOST: Final = 1000  # results: those of a strip must stay in the cache
 
 
@@ -36,6 +36,17 @@ class ResultBlock:
     port: int
     start: int
     nodes: tuple[int, ...]
+
+
+def result_blocks(program: Program, width: int, preset: bool) -> list[ResultBlock]:
+    """All results in blocks; without those of zeros that are there already."""
+    blocks = [
+        ResultBlock(i, start, nodes[start : start + width])
+        for i, nodes in enumerate(program.results)
+        for start in range(0, len(nodes), width)
+    ]
+    known = program.graph.payload
+    return [b for b in blocks if not preset or any(known.get(x) != 0.0 for x in b.nodes)]
 
 
 Item = int | ResultBlock
@@ -55,16 +66,9 @@ class _Plan:
     def __init__(self, program: Program, width: int, preset: bool, segment: int) -> None:
         graph = program.graph
         self.program = program
-        blocks = [
-            ResultBlock(i, start, nodes[start : start + width])
-            for i, nodes in enumerate(program.results)
-            for start in range(0, len(nodes), width)
-        ]
-        self.fusion = Fusion(graph, [node for block in blocks for node in block.nodes])
+        self.fusion = Fusion(graph, [node for nodes in program.results for node in nodes])
         self.given = {x for x in self.fusion.order if graph.ops[x] in ("const", "symbol")}
-        if preset:
-            blocks = [b for b in blocks if any(graph.payload.get(x) != 0.0 for x in b.nodes)]
-        self.segments = self._cut(self._items(blocks), segment)
+        self.segments = self._cut(self._items(result_blocks(program, width, preset)), segment)
         self.slots, self.size = self._slots()
 
     def _items(self, blocks: Sequence[ResultBlock]) -> list[Item]:

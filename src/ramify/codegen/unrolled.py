@@ -7,7 +7,7 @@ the last block overlaps the one before. The result is a set of flags: see ``rami
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ramify.codegen.compile import InOrder
@@ -15,7 +15,13 @@ from ramify.codegen.fusion import Fusion
 from ramify.codegen.guards import Guard
 from ramify.codegen.row_blocks import begin_blocks, end_blocks, function
 from ramify.codegen.rows import load_pointer, load_rows, row_pointers, store_block
-from ramify.codegen.segments import SEGMENT, segmented_ir, worth_segments
+from ramify.codegen.segments import (
+    SEGMENT,
+    ResultBlock,
+    result_blocks,
+    segmented_ir,
+    worth_segments,
+)
 from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Emission, Writer
 from ramify.trace.program import Program
@@ -63,27 +69,48 @@ def unrolled_ir(
     emission = Emission(w, Fusion(program.graph, roots), symbols.__getitem__, audit.angle)
     if len(roots) <= _AT_ONCE:
         emission.need(roots)
-    checked: set[int] = set()
+    blocks = result_blocks(program, w.width, preset)
+    rows = [row_pointers(w, *place) for place in zip(bases_out, strides, strict=True)]
     begun = len(w.lines)
-    for port, base, nodes, stride in zip(
-        program.outputs, bases_out, program.results, strides, strict=True
-    ):
-        rows = row_pointers(w, base, stride)
-        for start in range(0, port.size, w.width):
-            block = nodes[start : start + w.width]
-            if preset and all(program.graph.payload.get(node) == 0.0 for node in block):
-                continue
-            values = emission.need(block)
-            for node in dict.fromkeys(block):
-                if program.graph.ops[node] != "const" and node not in checked:
-                    checked.add(node)
-                    audit.finite(values[node])
-            store_block(w, rows, start, [values[node] for node in block])
-            if len(roots) > _AT_ONCE and len(w.lines) - begun > _PART:
-                begun = len(w.lines)  # a branch that is always taken keeps the parts apart
-                w.do(f"br i1 %some, label %part{begun}, label %never")
-                w.label(f"part{begun}")
+    for node, complete in _in_order(program, blocks):
+        values = emission.need([node])
+        if program.graph.ops[node] != "const":
+            audit.finite(values[node])
+        for block in complete:
+            found = [values[x] for x in block.nodes]
+            store_block(w, rows[block.port], block.start, found)
+        if len(roots) > _AT_ONCE and len(w.lines) - begun > _PART:
+            begun = len(w.lines)  # a branch that is always taken keeps the parts apart
+            w.do(f"br i1 %some, label %part{begun}, label %never")
+            w.label(f"part{begun}")
     end_blocks(w, audit.flags())
     w.label("never")
     w.do("ret i64 0")
     return function(name, "inputs outputs", w), w.intrinsics
+
+
+def _in_order(
+    program: Program, blocks: Sequence[ResultBlock]
+) -> Iterator[tuple[int, list[ResultBlock]]]:
+    """Every node that is stored, and the blocks that are complete with it. Of a matrix over the
+    links, the last row and column come first: they need what belongs to the last link alone.
+    """
+    when: dict[int, tuple[int, ...]] = {}
+    for block in blocks:
+        shape = program.outputs[block.port].shape
+        matrix = len(shape) == 2 and 1 < shape[0] <= shape[1]
+        for place, node in enumerate(block.nodes, block.start):
+            if not matrix:
+                when.setdefault(node, (1, node))
+                continue
+            row, column = divmod(place, shape[1])
+            column = column * shape[0] // shape[1]
+            found = 0, -max(row, column), -min(row, column), node
+            when[node] = min(found, when.get(node, found))
+    order = sorted(when, key=when.__getitem__)
+    rank = {node: i for i, node in enumerate(order)}
+    complete: dict[int, list[ResultBlock]] = {}
+    for block in blocks:
+        complete.setdefault(max(block.nodes, key=rank.__getitem__), []).append(block)
+    for node in order:
+        yield node, complete.get(node, [])
