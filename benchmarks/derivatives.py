@@ -2,7 +2,9 @@
 
 Real robots of example-robot-data: an arm, a quadruped and a humanoid, the latter two on a free
 base. A figure is the least of many short windows; a batch has 256 states and arrays to fill, one
-call of Pinocchio has its data ready.
+call of Pinocchio has its data ready. Beside it stands what the machine allows, measured in the same
+run: the operations of the kernel's straight-line program with all lanes at work, and the time to
+fill the results' arrays with zeros.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
+from bounds import multiply_adds, operations, writing
 
 import ramify as rf
+from ramify.codegen.target import host
 from ramify.kernels import make
 
 ROBOTS = {
@@ -72,10 +76,15 @@ def measure(name: str) -> None:
         kernel(q[0], v[0], x[0])
         single = least(kernel, q[0], v[0], x[0])
         other = least(theirs, peer, data, *there)
+        count, rate = operations(model.kernel(algorithm, "numpy").program), multiply_adds()
+        computing, stored = 1e-9 * count / rate, writing(out) / STATES
         print(
             f"{name:7} {algorithm:29} {kernel.tier:9} batch {batch * 1e6:6.3f} us a state,"
             f" {other / batch:5.1f}x; one call {single * 1e6:6.2f} us, {other / single:4.2f}x"
-            f" (Pinocchio {other * 1e6:.2f} us)",
+            f" (Pinocchio {other * 1e6:.2f} us)\n{'':8}the machine allows: {count} operations"
+            f" {computing * 1e6:.3f} us + writing {stored * 1e6:.3f} us a state,"
+            f" {other / (computing + stored):.1f}x; one number at a time"
+            f" {computing * host().width * 1e6:.2f} us, {other / computing / host().width:.1f}x",
             flush=True,
         )
 
@@ -138,6 +147,7 @@ def adjoint(name: str, ground: str | None, states: int, steps: int) -> None:
 
 if __name__ == "__main__":
     rf.threads(1)
+    print(f"{multiply_adds():.1f} multiply-adds a nanosecond on {host().width} lanes", flush=True)
     for robot in ROBOTS:
         measure(robot)
     for robot in ("kuka_kr5", "quadruped"):

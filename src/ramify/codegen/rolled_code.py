@@ -10,17 +10,22 @@ base.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from ramify.codegen.guards import MemoryGuard
 from ramify.codegen.row_blocks import begin_blocks, count, end_blocks, function
-from ramify.codegen.rows import load_number, row_pointers, transpose
+from ramify.codegen.rows import (
+    load_number,
+    row_pointers,
+    write_block,
+    write_lanes,
+    write_rest,
+)
 from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Writer, emit
 from ramify.trace.graph import symbols
 from ramify.trace.rolled_program import Argument, Climb, Once, RolledProgram, Sweep
 
-_AHEAD: Final = 32  # numbers of a row by which its memory is fetched before it is written
 _ROBOT = (
     "%links",
     "%parents",
@@ -161,57 +166,29 @@ class _RolledWriter:
         return self.w.put(f"mul i64 %most, {self.brief * self.w.width}")
 
     def _write_matrices(self) -> None:
-        """All lanes' matrices into their rows, a square block of numbers at a time. Writing is the
-        limit: the rows' memory is fetched some blocks ahead.
-        """
+        """All lanes' matrices into their rows."""
         w = self.w
         if w.width == 1 or self.in_lanes:
             return
-        w.intrinsics.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for port, base in self.matrices.items():
             out, size = self.outputs[port]
+            if not self.apart:
+                write_lanes(w, base, row_pointers(w, out, size), size)
+                continue
             many = len(self.outputs)
-            stride = load_number(w, "%outputs", many + port) if self.apart else size
-            rows = row_pointers(w, out, stride)
-            whole = w.put(f"sub i64 {size}, {w.width - 1}")
+            rows = row_pointers(w, out, load_number(w, "%outputs", many + port))
+            listed = load_number(w, "%outputs", 2 * many + port)
+            blocks = w.put(f"inttoptr i64 {listed} to ptr")
 
-            def block(at: str, base: str = base, rows: list[str] = rows) -> None:
-                start = w.put(f"mul i64 {at}, {w.width}")
-                lanes = []
-                for i in range(w.width):
-                    place = w.put(f"add i64 {start}, {i * w.width}")
-                    address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
-                    lanes.append(w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}"))
-                ahead = w.put(f"add i64 {at}, {_AHEAD}")
-                for row, piece in zip(rows, transpose(w, lanes), strict=True):
-                    address = w.put(f"getelementptr double, ptr {row}, i64 {at}")
-                    later = w.put(f"getelementptr double, ptr {row}, i64 {ahead}")
-                    w.do(f"call void @llvm.prefetch.p0(ptr {later}, i32 1, i32 3, i32 1)")
-                    w.do(f"store {w.vector} {piece}, ptr {address}, align 8")
+            def chosen(
+                i: str, base: str = base, rows: list[str] = rows, blocks: str = blocks
+            ) -> None:
+                place = w.put(f"getelementptr i64, ptr {blocks}, i64 {i}")
+                write_block(w, base, rows, w.put(f"load i64, ptr {place}"))
 
-            def single(at: str, base: str = base, rows: list[str] = rows) -> None:
-                place = w.put(f"mul i64 {at}, {w.width}")
-                address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
-                value = w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}")
-                for lane, row in enumerate(rows):
-                    to = w.put(f"getelementptr double, ptr {row}, i64 {at}")
-                    one = w.put(f"extractelement {w.vector} {value}, i64 {lane}")
-                    w.do(f"store double {one}, ptr {to}")
-
-            if self.apart:
-                listed = load_number(w, "%outputs", 2 * many + port)
-                blocks = w.put(f"inttoptr i64 {listed} to ptr")
-
-                def chosen(i: str, block: Any = block, blocks: str = blocks) -> None:
-                    place = w.put(f"getelementptr i64, ptr {blocks}, i64 {i}")
-                    block(w.put(f"load i64, ptr {place}"))
-
-                last = w.put(f"add i64 {w.put(f'load i64, ptr {blocks}')}, 1")
-                count(w, chosen, "1", last, 1)
-            else:
-                count(w, block, "0", whole, w.width)
-            odd = w.put(f"urem i64 {size}, {w.width}")
-            count(w, single, w.put(f"sub i64 {size}, {odd}"), size, 1)
+            last = w.put(f"add i64 {w.put(f'load i64, ptr {blocks}')}, 1")
+            count(w, chosen, "1", last, 1)
+            write_rest(w, base, rows, size)
 
     def _field(self, slot: str, field: int) -> str:
         w = self.w

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from ramify.codegen.row_blocks import count
 from ramify.codegen.vector import Writer
+
+_AHEAD: Final = 32  # numbers of a row by which its memory is fetched before it is written
 
 
 def load_pointer(w: Writer, table: str, index: int) -> str:
@@ -43,6 +48,48 @@ def store_block(w: Writer, rows: list[str], start: int, block: list[str]) -> Non
     take = len(block)
     for row, piece in zip(rows, transpose(w, block + ["poison"] * (w.width - take)), strict=True):
         _store_piece(w, row, start, take, piece)
+
+
+def write_lanes(w: Writer, base: str, rows: list[str], size: int | str) -> None:
+    """``size`` numbers, whose lanes stand side by side in memory, into their rows."""
+    whole = w.put(f"sub i64 {size}, {w.width - 1}")
+    count(w, lambda at: write_block(w, base, rows, at), "0", whole, w.width)
+    write_rest(w, base, rows, size)
+
+
+def write_block(w: Writer, base: str, rows: list[str], at: str) -> None:
+    """A square block of such numbers. Writing is the limit: the rows' memory is fetched some blocks
+    ahead.
+    """
+    w.intrinsics.add("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    start = w.put(f"mul i64 {at}, {w.width}")
+    lanes = []
+    for i in range(w.width):
+        place = w.put(f"add i64 {start}, {i * w.width}")
+        address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
+        lanes.append(w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}"))
+    ahead = w.put(f"add i64 {at}, {_AHEAD}")
+    for row, piece in zip(rows, transpose(w, lanes), strict=True):
+        address = w.put(f"getelementptr double, ptr {row}, i64 {at}")
+        later = w.put(f"getelementptr double, ptr {row}, i64 {ahead}")
+        w.do(f"call void @llvm.prefetch.p0(ptr {later}, i32 1, i32 3, i32 1)")
+        w.do(f"store {w.vector} {piece}, ptr {address}, align 8")
+
+
+def write_rest(w: Writer, base: str, rows: list[str], size: int | str) -> None:
+    """The numbers behind the last whole block."""
+
+    def single(at: str) -> None:
+        place = w.put(f"mul i64 {at}, {w.width}")
+        address = w.put(f"getelementptr double, ptr {base}, i64 {place}")
+        value = w.put(f"load {w.vector}, ptr {address}, align {8 * w.width}")
+        for lane, row in enumerate(rows):
+            to = w.put(f"getelementptr double, ptr {row}, i64 {at}")
+            one = w.put(f"extractelement {w.vector} {value}, i64 {lane}")
+            w.do(f"store double {one}, ptr {to}")
+
+    odd = w.put(f"urem i64 {size}, {w.width}")
+    count(w, single, w.put(f"sub i64 {size}, {odd}"), str(size), 1)
 
 
 def row_pointers(w: Writer, base: str, stride: int | str) -> list[str]:

@@ -24,6 +24,7 @@ from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.entry import Compute
 from ramify.codegen.guarded import guarded
 from ramify.codegen.row_blocks import begin_blocks, end_blocks
+from ramify.codegen.rows import row_pointers, write_lanes
 from ramify.codegen.target import CpuTarget, host
 from ramify.codegen.tree_solve import ColumnGroups, Family, solve_ir
 from ramify.codegen.vector import Writer
@@ -33,6 +34,9 @@ _STAGES: Final = ("nq", "inertia", "inertia_robot", "slopes", "slopes_robot", "f
 """What the function finds in the table of stages, 8 bytes each."""
 
 
+_RESULTS: Final = ("by_q", "by_v", "by_tau")
+
+
 def _columns(n: int, width: int) -> ColumnGroups:
     return ColumnGroups(n, host().width, width > 1)
 
@@ -40,6 +44,8 @@ def _columns(n: int, width: int) -> ColumnGroups:
 def _memory(n: int, width: int) -> tuple[dict[str, int], int]:
     """Where each part of the scratch memory begins, and where that of the kernels does."""
     sizes = dict.fromkeys("NMAB", n * n * width) | dict.fromkeys("ha", n * width)
+    if width > 1:
+        sizes |= dict.fromkeys(_RESULTS, n * n * width)
     sizes["z"] = _columns(n, width).doubles
     places, end = {}, 0
     for name, size in sizes.items():
@@ -81,8 +87,12 @@ def staged_ir(target: CpuTarget, n: int, width: int) -> str:
     found = run("inertia", [q, v], ["%M", "%h"])
     w.put(f"call i64 @factor(ptr %M, ptr %N, ptr %h, ptr {tau}, ptr %a, ptr %family, ptr %z)")
     more = run("slopes", [q, v, "%a"], ["%A", "%B"])
-    outputs = ", ".join(f"ptr {here(base, n * n)}" for base in results)
-    w.put(f"call i64 @solve(ptr %A, ptr %B, ptr %M, ptr %N, {outputs}, ptr %family, ptr %z)")
+    out = [here(base, n * n) for base in results]
+    taken = ", ".join(f"ptr {x}" for x in (out if width == 1 else [f"%{x}" for x in _RESULTS]))
+    w.put(f"call i64 @solve(ptr %A, ptr %B, ptr %M, ptr %N, {taken}, ptr %family, ptr %z)")
+    if width > 1:
+        for name, base in zip(_RESULTS, results, strict=True):
+            write_lanes(w, f"%{name}", row_pointers(w, base, n * n), n * n)
     end_blocks(w, w.put(f"or i64 {found}, {more}"))
     head = "define i64 @staged(i64 %states, ptr %inputs, ptr %outputs, ptr %stages, ptr %scratch)"
     solve = solve_ir(target, _columns(n, width))

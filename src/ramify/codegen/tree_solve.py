@@ -12,8 +12,8 @@ matrix is a vector. Of one, an entry is a number, and vectors hold columns.
 ``int64 factor(M, N, h, tau, a, Family *family, double *z)``: M becomes K below its diagonal and 1/D
 on it, N as above; a = M^-1 (tau - h), all three (states, n).
 
-``int64 solve(A, B, M, N, by_q, by_v, by_tau, Family *family, double *z)``: the results, one
-row-major matrix a state. All arrays are of doubles; z is memory that both functions use.
+``int64 solve(A, B, M, N, by_q, by_v, by_tau, Family *family, double *z)``: the results, row-major
+as all matrices. All arrays are of doubles; z is memory that both functions use.
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ramify.codegen.row_blocks import count
-from ramify.codegen.rows import store_block
 from ramify.codegen.target import CpuTarget
 from ramify.codegen.vector import Writer
 
@@ -324,8 +323,9 @@ class _Solve(_Text):
             right = [self.at("%z", i, w.vector) for i in range(3 * pieces)]
             sums = self.multiplied("%M", right, w.vector, span, self.values(right, own, w.vector))
             place = self.add(self.mul(k, self.n), start)
-            for i, base in enumerate(("%by_q", "%by_v", "%by_tau")):
-                self.write(self.at(base, place, "double"), sums[i * pieces : (i + 1) * pieces])
+            for i, total in enumerate(sums):
+                base = ("%by_q", "%by_v", "%by_tau")[i // pieces]
+                self.store(total, self.at(base, self.add(place, i % pieces * step)))
 
         for product, row in enumerate((down, up)):
             index = self.add(self.mul(g, 2), product)
@@ -360,15 +360,3 @@ class _Solve(_Text):
 
         begin, end = span
         return self.summed(start or [w.const(0.0)] * len(right), (begin, end), more)
-
-    def write(self, to: str, values: list[str]) -> None:
-        """Pieces of a row of the result."""
-        w = self.w
-        if not self.columns.lanes:
-            for i, value in enumerate(values):
-                self.store(value, self.at(to, i * w.width, "double"))
-            return
-        states = [to]
-        for _ in range(1, w.width):
-            states.append(self.at(states[-1], self.n * self.n, "double"))
-        store_block(w, states, 0, values)
