@@ -109,8 +109,8 @@ def test_laws_in_closed_form() -> None:
     assert_allclose(parts["spring"][0], -(3.0 + 0.4 * x + 0.5 * x * x) * x)
     assert_allclose(parts["damping"][0], (0.1 + 0.2 * 2.0 + 0.3 * 4.0) * 2.0)
     g = 1.5 + 2.5 / (1.0 + (2.0 / 0.2) ** 2)
-    x = 2.0 / (4.0e-3 / joint_inertia(m)[0])
-    s = -x * (1.0 + x) / (1.0 + x + x * x)
+    slip = 4.0e-3 / joint_inertia(m)[0]
+    s = -2.0 / np.hypot(2.0, slip)
     assert_allclose(parts["friction"][0], -g * (s - s * s / 3.0))
     assert parts["stop"][0] == 0.0
     v[:], q[1] = 0.0, 0.2 + 0.01

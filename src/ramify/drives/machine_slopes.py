@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -34,8 +35,7 @@ def slopes(text: PassiveText, q: Array, v: Array) -> tuple[Array, Array]:
         elif element.friction is not None:
             e = text.slip(j)
             most = max(element.friction.sliding, element.friction.static)
-            x = abs(v[j]) / e
-            d[j] += most * (1.0 + 2.0 * x) / (e * (1.0 + x + x * x) ** 2)
+            d[j] += most * e * e / math.hypot(v[j], e) ** 3
         if element.spring is not None:
             a, b, c = element.spring.stiffness
             x = q[plain[j]] - element.spring.rest[0] if j in plain else 0.0

@@ -50,8 +50,8 @@ class Friction:
     positive, N m or N.
 
     ``static`` (0: the same as sliding) falls to the sliding force around ``stribeck_speed``. The
-    sign of the rate v is smoothed to x (1 + |x|) / (1 + |x| + x^2), x = v / slip_speed; None: by
-    the joint's own inertia. With ``bristles`` the joint truly sticks.
+    sign of the rate v is smoothed to v / sqrt(v^2 + slip_speed^2); None: by the joint's own
+    inertia. With ``bristles`` the joint truly sticks.
     """
 
     forward: float
