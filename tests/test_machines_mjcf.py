@@ -272,3 +272,25 @@ def test_the_flag_of_constraints_and_sites_named_like_bodies(tmp_path: Path) -> 
         0.4,
         pytest.approx(np.radians(40)),
     )
+
+
+@pytest.mark.parametrize(
+    ("joint", "rest", "said"),
+    [
+        ('frictionloss="-1"', "", "frictionloss='-1' of <joint> must be ≥ 0"),
+        ('damping="-1 0 0"', "", "damping='-1 0 0' of <joint> must be ≥ 0"),
+        ('armature="-.1"', "", "armature='-.1' of <joint> must be ≥ 0"),
+        ('range="60 -60"', "", "range='60 -60' of <joint> must have its lower end first"),
+        ("", '<motor joint="j" gear="0 0"/>', "gear='0 0' of <motor> must not be 0"),
+        ("", '<motor joint="j" ctrlrange="2 1"/>', "ctrlrange='2 1' of <motor> must have"),
+        ("", '<motor joint="k"/>', "unknown transmission target 'k' .* line 3"),
+    ],
+)
+def test_wrong_data_is_named_with_file_line_and_key(
+    joint: str, rest: str, said: str, tmp_path: Path
+) -> None:
+    body = f'\n<body><joint name="j" {joint}/><geom size="0.1"/></body>\n'
+    file = written(tmp_path, body, f"<actuator>{rest}</actuator>")
+    line = ":" if "unknown" in said else ":2: " if joint else ":3: "
+    with pytest.raises(rf.ModelError, match=f"robot.xml{line}.*{said}"):
+        rf.load(file)

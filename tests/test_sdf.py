@@ -101,9 +101,8 @@ def test_axes_of_old_files_are_in_the_model_frame() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said", "code"),
     [
-        ("<lower>-1</lower>", "<lower>3</lower>", "check the file: .*lower limit 3 exceeds upper limit 2", "file-doubt"),
         ('version="1.0"', 'version="0.0"', "XML version '0.0' does not exist", "file-doubt"),
-        ("<damping>0.5</damping>", "<spring_stiffness>9</spring_stiffness>", "changes the motion: .*a spring of 9", "left-out"),
+        ("<damping>0.5</damping>", "</dynamics><mimic joint='elbow'/><dynamics>", "changes the motion: .*mimic of 'elbow'", "left-out"),
     ],
 )  # fmt: skip
 def test_what_may_be_wrong_or_moves_otherwise_is_warned_of(
@@ -114,6 +113,13 @@ def test_what_may_be_wrong_or_moves_otherwise_is_warned_of(
     with pytest.warns(UserWarning, match=said):
         robot = rf.load(tmp_path / "r.sdf")
     assert code in [finding.code for finding in robot.check()]
+
+
+def test_springs_of_joints() -> None:
+    spring = "<spring_stiffness>9</spring_stiffness><spring_reference>0.3</spring_reference>"
+    m = parse_sdf(SDF.replace("<damping>0.5</damping>", spring), base="fixed")
+    found = m.passive_forces([0.5, 0.0], [0.0, 0.0]).parts["spring"]
+    np.testing.assert_allclose(np.abs(found).max(), [9.0 * 0.2], rtol=1e-12)
 
 
 def test_the_root_is_as_the_file_has_it() -> None:
@@ -194,6 +200,9 @@ def test_a_second_joint_closes_a_loop() -> None:
         ("<mass>2.5</mass>", "<mass>heavy</mass>", "'heavy' is no number"),
         ("<mass>2.5</mass>", "<mass>-1</mass>", "must be finite"),
         ('<link name="lower">', '<link name="upper">', "the name 'upper' is taken"),
+        ("<lower>-1</lower>", "<lower>3</lower>", "lower limit 3 exceeds upper limit 2; swap them"),
+        ("<damping>0.5</damping>", "<friction>-2</friction>", "friction.coulomb -2 must be finite"),
+        ("<damping>0.5</damping>", "<spring_stiffness>-9</spring_stiffness>", "stiffness -9 must be"),
         ("<sdf ", "<robot/><sdf ", "not well-formed"),
     ],
 )  # fmt: skip

@@ -4,15 +4,18 @@ the algorithms made of it: what loops over every robot run, and straight-line co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ramify.core.records import flatten, rebuild
 from ramify.core.scalar import Scalar, given, select
 from ramify.drives import element_laws as laws
 from ramify.drives.element_laws import Answer, BristleLaw, DryLaw, StopLaw
-from ramify.kernels.algorithms import ALGORITHMS, Algorithm
+from ramify.dynamics.forward import held, solve
+from ramify.dynamics.inverse import inverse_dynamics
+from ramify.dynamics.motion import displacements, motions
+from ramify.kernels.algorithms import ALGORITHMS, Algorithm, no_wrenches
 from ramify.model.elements import NONE, Cubic
 from ramify.trace.rolled_program import Argument
 
@@ -102,40 +105,54 @@ def element_forces(tree: Any, q: Any, v: Any, *rest: Any) -> tuple[Any, ...]:
     return (total, *parts, stored, loss, *rates)
 
 
-def _with_elements(tree: Any, force: Any, q: Any, v: Any, law: Sequence[Any]) -> Any:
-    """Forces of the joints and, added one by one, those of their elements."""
+def _with_stops(tree: Any, force: Any, q: Any, v: Any, law: Sequence[Any]) -> Any:
+    """Forces of the joints and those of their stops."""
 
     def step(link: Any, total: Scalar, q: Any, v: Scalar, *numbers: Scalar) -> Scalar:
-        law, x = rebuild(_LAW, iter(numbers)), own_coordinate(q)
-        found = at_joint(law, x, v)
-        if found.pop("stop", None):
-            total = laws.stopped(law.stop, x, v, total)
-        for part in found.values():
+        stop = rebuild(_LAW, iter(numbers)).stop
+        return laws.stopped(stop, own_coordinate(q), v, total) if given(stop.stiffness) else total
+
+    return tree.each(step, force, q, v, *law)
+
+
+def _with_elements(tree: Any, force: Any, q: Any, v: Any, law: Sequence[Any]) -> Any:
+    """Forces of the joints and, added one by one, those of their springs, damping and friction."""
+
+    def step(link: Any, total: Scalar, q: Any, v: Scalar, *numbers: Scalar) -> Scalar:
+        law = replace(rebuild(_LAW, iter(numbers)), stop=StopLaw())
+        for part in at_joint(law, own_coordinate(q), v).values():
             total = total + part.force
         return total
 
     return tree.each(step, force, q, v, *law)
 
 
-def _dynamics(name: str) -> Algorithm:
+def _machine_inverse(tree: Any, q: Any, v: Any, a: Any, *law: Any) -> tuple[Any, ...]:
+    none = tree.each(lambda link: 0.0)
+    passive = _with_elements(tree, _with_stops(tree, none, q, v, law), q, v, law)
+    tau = inverse_dynamics(tree, q, v, a, no_wrenches(tree))
+    return (tree.each(lambda link, f, p: f - p, tau, passive),)
+
+
+def _machine_forward(tree: Any, q: Any, v: Any, tau: Any, *law: Any) -> tuple[Any, ...]:
+    """Stops come first, for they branch; the others where their forces are needed."""
+    acting = _with_stops(tree, tau, q, v, law)
+    x = displacements(tree, q)
+    moving = motions(tree, x, v, tree.each(lambda link: 0.0))
+    bias = held(tree, moving, no_wrenches(tree))
+    return (solve(tree, x, bias, _with_elements(tree, acting, q, v, law)),)
+
+
+def _dynamics(name: str, text: Callable[..., tuple[Any, ...]]) -> Algorithm:
     """Inverse or forward dynamics of a machine: passive forces of the joints are part of it."""
     plain = ALGORITHMS[name]
-
-    def forward(tree: Any, q: Any, v: Any, tau: Any, *law: Any) -> tuple[Any, ...]:
-        return plain.text(tree, q, v, _with_elements(tree, tau, q, v, law))
-
-    def inverse(tree: Any, q: Any, v: Any, a: Any, *law: Any) -> tuple[Any, ...]:
-        passive = _with_elements(tree, tree.each(lambda link: 0.0), q, v, law)
-        (tau,) = plain.text(tree, q, v, a)
-        return (tree.each(lambda link, f, p: f - p, tau, passive),)
-
-    text = forward if plain.divides else inverse
-    return Algorithm(
-        f"machine_{name}", plain.inputs, plain.outputs, text, _EXTRAS, divides=plain.divides
-    )
+    return replace(plain, name=f"machine_{name}", text=text, extras=_EXTRAS, on_trunk=None)
 
 
-DYNAMICS: Final = {name: _dynamics(name) for name in ("inverse_dynamics", "forward_dynamics")}
+DYNAMICS: Final = {
+    "inverse_dynamics": _dynamics("inverse_dynamics", _machine_inverse),
+    "forward_dynamics": _dynamics("forward_dynamics", _machine_forward),
+}
 
 
 def _elements(*state: Argument) -> Algorithm:

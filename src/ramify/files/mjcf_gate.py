@@ -67,6 +67,12 @@ _LATTICES: Final = ("composite", "flexcomp")
 _NEVER_OPENED: Final = ("texture", "hfield")
 _LONGEST_NAME: Final = 1000
 _UNITS: Final = {unit: 1 << 10 * i for i, unit in enumerate(("", *"KMGTPE"))}
+_MACHINE: Final = (
+    "joint", "freejoint", "fixed", "spatial", "general", "motor", "position", "velocity",
+    "intvelocity", "damper", "cylinder", "muscle", "adhesion", "dcmotor",
+)  # fmt: skip
+_LOSSES: Final = ("armature", "damping", "frictionloss", "stiffness")
+_RANGES: Final = ("range", "actuatorfrcrange", "ctrlrange", "forcerange", "actrange")
 _NOT_FINITE: Final = re.compile(r"(?<![\w.])[+-]?(?:nan|inf(?:inity)?)(?![\w.])", re.IGNORECASE)
 _NAMES: Final = frozenset(
     [
@@ -211,6 +217,8 @@ class _Gate:
                 raise ModelError(
                     f"{where}: {key}={text!r} of <{element.tag}> is not finite; give finite numbers"
                 )
+            elif element.tag in _MACHINE and (wrong := _wrong_machine(key, text)):
+                raise ModelError(f"{where}: {key}={text[:40]!r} of <{element.tag}> {wrong}")
             elif element.tag == "size":
                 most = SIZES.get(key, MAX_SIZE // 10 if key.startswith("nuser_") else MAX_SIZE)
                 if _integer(text, key, where, _UNITS if key == "memory" else {"": 1}) > most:
@@ -313,6 +321,19 @@ def _whole(element: etree._Element, key: str, where: str) -> int:
     """A whole attribute, 0 where it is missing."""
     given = element.get(key)
     return 0 if given is None else _integer(given, key, where)
+
+
+def _wrong_machine(key: str, text: str) -> str:
+    """What is wrong with data that MuJoCo takes and no machine has; "" if nothing is."""
+    try:
+        numbers = [float(word) for word in text.split()]
+    except ValueError:
+        return ""  # MuJoCo reports it
+    if key in _LOSSES and numbers and numbers[0] < 0.0:
+        return "must be ≥ 0"
+    if key in _RANGES and len(numbers) == 2 and numbers[0] > numbers[1]:
+        return "must have its lower end first"
+    return "must not be 0: it would drive nothing" if key == "gear" and not any(numbers) else ""
 
 
 def _integer(

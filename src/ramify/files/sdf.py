@@ -25,7 +25,7 @@ from ramify.documents.mistakes import Mistakes, Position
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
-from ramify.files.urdf_values import NumberTuple, UrdfValues, shown, some
+from ramify.files.urdf_values import NumberTuple, UrdfValues, crossed, shown, some
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build, point_of
 from ramify.model.elements import Element, elements
@@ -353,18 +353,13 @@ class _SdfReader:
             for key, end in (("lower", -math.inf), ("upper", math.inf))
         )
         if low > high:
-            self.report.ignored(
-                who,
-                f"lower limit {low:g} exceeds upper limit {high:g}, so the joint has no limits; "
-                "swap them",
-                doubt=True,
-            )
+            self.wrong(limit, f"{who}: {crossed(low, high)}")
             return ()
         low, high = low if low > -UNLIMITED else -math.inf, high if high < UNLIMITED else math.inf
         return ((low, high),) if math.isfinite(low) or math.isfinite(high) else ()
 
     def elements(self, axis: etree._Element | None, kind: str, who: str) -> tuple[Element, ...]:
-        """What the machine has at the joint: damping, friction, ratings."""
+        """What the machine has at the joint: damping, friction, spring, ratings."""
         if axis is None or kind in ("fixed", "ball"):
             return ()
         dynamics, limit = axis.find("dynamics"), axis.find("limit")
@@ -377,7 +372,11 @@ class _SdfReader:
             if 0.0 < (x := self.number(limit, key, who, math.inf)) < UNLIMITED
         }
         if stiffness := self.number(dynamics, "spring_stiffness", who, 0.0):
-            self.report.ignored(who, f"a spring of {stiffness:g}", moves=True)
+            rest = self.number(dynamics, "spring_reference", who, 0.0)
+            given["spring"] = {"stiffness": stiffness, "rest": rest}
+        if (mimic := axis.find("mimic")) is not None:
+            text = f"mimic of {shown(mimic.get('joint', ''))}"
+            self.report.ignored(f"{who}, line {mimic.sourceline}", text, moves=True)
         try:
             return elements(1, given)
         except ModelError as error:

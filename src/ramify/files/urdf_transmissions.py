@@ -30,6 +30,7 @@ class Transmissions:
     def __init__(self, values: UrdfValues, report: ImportReport) -> None:
         self._values, self._report = values, report
         self._read: dict[str, tuple[str, float, float]] = {}
+        self._lines: dict[str, int] = {}
 
     def read(self, element: etree._Element) -> None:
         """Gear and rotor inertia of a transmission; a second one of the same joint is reported."""
@@ -57,6 +58,7 @@ class Transmissions:
             if any(rotor < 0.0 for rotor in rotors):
                 self._values.note(element, f"{who}: rotor inertia {min(rotors):g} must be ≥ 0")
             self._read[joints[0]] = who, gear, sum(rotors) * gear * gear
+            self._lines[joints[0]] = element.sourceline or 1
 
     def _number(self, element: etree._Element, who: str, blank: float = 0.0) -> float:
         """The number of an element, its text or its attribute ``value``. What is none is reported
@@ -86,8 +88,12 @@ class Transmissions:
 
     def finish(self) -> None:
         """Report those whose joint is not there."""
-        for joint, (who, *_) in self._read.items():
-            self._report.ignored(who, f"the file has no joint {shown(joint)}")
+        for joint, (who, gear, armature) in self._read.items():
+            self._report.ignored(
+                f"{who}, line {self._lines[joint]}",
+                f"the file has no joint {shown(joint)}",
+                doubt=(gear, armature) != (1.0, 0.0),
+            )
 
 
 def _local(element: etree._Element) -> str:
