@@ -356,7 +356,9 @@ def test_refusals(biped: Result, tmp_path: Path, options: dict[str, Any], messag
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_film_that_ffmpeg_cannot_finish_is_reported(tmp_path: Path) -> None:
+def test_a_film_that_ffmpeg_cannot_finish_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """FFmpeg says only at its end that the disk was full."""
     from ramify.documents.writing import whole_path
     from ramify.view.film import _mp4
@@ -366,6 +368,7 @@ def test_a_film_that_ffmpeg_cannot_finish_is_reported(tmp_path: Path) -> None:
     shots = [
         np.random.default_rng(k).integers(0, 255, (64, 64, 3), dtype=np.uint8) for k in range(60)
     ]
+    monkeypatch.setattr("sys.dont_write_bytecode", True)  # or torn modules stay in Python's cache
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))

@@ -106,6 +106,7 @@ WRITERS = {
 }
 FULL = """
     import io, os, resource, sys, tempfile
+    sys.dont_write_bytecode = True  # Python would leave torn modules in its own cache
     from contextlib import redirect_stderr, redirect_stdout
     import ramify as rf
     from ramify.cli import main
