@@ -15,13 +15,15 @@ from PIL import Image
 
 import ramify as rf
 from ramify.api.result import Result
+from ramify.files.urdf import parse_urdf
+from ramify.files.urdf_writer import to_urdf
 from ramify.model.body import Shape
 from ramify.model.frame import Frame, from_rpy
 from ramify.view import raster
 from ramify.view.film import Studio, picture, still
 from ramify.view.geometry import Triangles, arrow, shape_triangles, smooth_normals, thinned
 from ramify.view.meshes import read_dae, read_obj, read_stl, robot_meshes
-from ramify.view.scene import make_scene, upright
+from ramify.view.scene import PLAIN, make_scene, upright
 
 
 def volume(found: Triangles) -> float:
@@ -189,7 +191,7 @@ def obj_cube() -> bytes:
 
 
 def stl_cube(binary: bool) -> bytes:
-    points, faces = read_obj(obj_cube())
+    points, faces, _ = read_obj(obj_cube())
     if binary:
         rows = np.zeros(len(faces), np.dtype([("n", "<f4", 3), ("p", "<f4", (3, 3)), ("a", "<u2")]))
         rows["p"] = points[faces]
@@ -221,10 +223,10 @@ def dae_cube() -> bytes:
 @pytest.mark.parametrize(
     ("points", "faces", "size", "corner"),
     [
-        (*read_obj(obj_cube()), 1.0, (0.0, 0.0, 0.0)),
-        (*read_stl(stl_cube(True)), 1.0, (0.0, 0.0, 0.0)),
-        (*read_stl(stl_cube(False)), 1.0, (0.0, 0.0, 0.0)),
-        (*read_dae(dae_cube()), 0.5, (-0.5, 0.0, 1.0)),
+        (*read_obj(obj_cube())[:2], 1.0, (0.0, 0.0, 0.0)),
+        (*read_stl(stl_cube(True))[:2], 1.0, (0.0, 0.0, 0.0)),
+        (*read_stl(stl_cube(False))[:2], 1.0, (0.0, 0.0, 0.0)),
+        (*read_dae(dae_cube())[:2], 0.5, (-0.5, 0.0, 1.0)),
     ],
     ids=["obj", "binary stl", "ascii stl", "dae"],
 )
@@ -239,6 +241,83 @@ def test_fine_meshes_are_thinned() -> None:
     points, faces = thinned(ball.points, ball.faces, 2000)
     assert 500 < len(faces) <= 2000
     assert volume(Triangles(points, points, faces)) == pytest.approx(4.0 / 3.0 * math.pi, rel=0.05)
+
+
+def test_materials_of_a_urdf_file(tmp_path: Path) -> None:
+    """A visual's own colour, one that the robot defines, those of MTL and COLLADA files, and none;
+    what a mesh file says goes before what the URDF file says.
+    """
+    red = '<material name="red"><color rgba="1 0 0 1"/></material>'
+    green = '<material name="green"><color rgba="0 1 0 1"/></material>'
+    effect = '<effect id="e"><phong><diffuse><color>0 0 1 1</color></diffuse></phong></effect>'
+    blue = dae_cube().replace(
+        b"<library_visual_scenes>",
+        f'<library_effects>{effect}</library_effects><library_materials><material id="m">'
+        '<instance_effect url="#e"/></material></library_materials><library_visual_scenes>'.encode(),
+    )
+    blue = blue.replace(b"<polylist ", b'<polylist material="s" ').replace(
+        b'<instance_geometry url="#g"/>',
+        b'<instance_geometry url="#g"><bind_material><technique_common><instance_material '
+        b'symbol="s" target="#m"/></technique_common></bind_material></instance_geometry>',
+    )
+    (tmp_path / "blue.dae").write_bytes(blue)
+    half = obj_cube().decode().splitlines()
+    half = ["mtllib two.mtl", *half[:9], "usemtl a", *half[9:12], "usemtl b", *half[12:]]
+    (tmp_path / "two.obj").write_text("\n".join(half))
+    (tmp_path / "two.mtl").write_text("newmtl a\nKd 1 1 0\nnewmtl b\nNs 3\nKd 0 1 1\n")
+    box = '<geometry><box size="1 1 1"/></geometry>'
+    links = [
+        f"{box}{red}", f'{box}<material name="green"/>', box,
+        f'<geometry><mesh filename="blue.dae"/></geometry>{red}',
+        '<geometry><mesh filename="two.obj"/></geometry>',
+    ]  # fmt: skip
+    mass = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"/></inertial>'
+    text = "".join(
+        f'<link name="l{k}">{mass}<visual>{part}</visual></link><joint name="j{k}" '
+        f'type="continuous"><parent link="base"/><child link="l{k}"/></joint>'
+        for k, part in enumerate(links)
+    )
+    (tmp_path / "r.urdf").write_text(f'<robot name="r">{green}<link name="base"/>{text}</robot>')
+    m = rf.load(tmp_path / "r.urdf")
+    scene = make_scene(m)
+    paints = [{p.paint for p in scene.parts if (p.body, p.kind) == (b, "link")} for b in range(5)]
+    assert paints == [{"#ff0000"}, {"#00ff00"}, {""}, {"#0000ff"}, {"#ffff00", "#00ffff"}]
+    assert scene.painted
+    assert scene.colour(next(p for p in scene.parts if p.body == 2)) == PLAIN
+    again = parse_urdf(to_urdf(m))
+    assert [body.shapes[0].colour for body in again.bodies[:3]] == ["#ff0000", "#00ff00", ""]
+    assert again.metadata["meshes"]["l3"][0].colour == "#ff0000"
+
+
+def test_meshes_and_colours_of_an_mjcf_file(tmp_path: Path) -> None:
+    """Where MuJoCo has them, though it moves the points of a mesh; what it hides is not drawn."""
+    import mujoco
+
+    corner = b"v 0 0 0\nv 2 0 0\nv 0 1 0\nv 0 0 0.5\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "corner.obj").write_bytes(corner)
+    file = tmp_path / "r.xml"
+    file.write_text("""<mujoco><compiler meshdir="parts"/><asset><material name="m" rgba="0 0 1 1"/>
+    <mesh file="corner.obj" scale="1 2 1"/></asset><worldbody><body pos="0 0 1"><joint axis="0 1 0"/>
+    <geom type="mesh" mesh="corner" material="m" pos="0.1 0.2 0.3" euler="10 20 30"/>
+    <geom type="sphere" size="1" group="3"/><body><joint axis="1 0 0"/>
+    <geom type="box" size="1 1 1" rgba="1 0 0 1"/></body></body></worldbody></mujoco>""")
+    m = rf.load(file)
+    scene = make_scene(m)
+    (drawn,) = [part for part in scene.parts if (part.body, part.kind) == (0, "link")]
+    assert drawn.paint == "#0000ff"
+    assert [part.paint for part in scene.parts if (part.body, part.kind) == (1, "link")] == [
+        "#ff0000"
+    ]
+    compiled = mujoco.MjModel.from_xml_path(str(file))
+    data = mujoco.MjData(compiled)
+    mujoco.mj_forward(compiled, data)
+    known = compiled.mesh_vert @ data.geom_xmat[0].reshape(3, 3).T + data.geom_xpos[0]
+    R, r = m.kinematics(m.neutral())
+    found = drawn.triangles.points @ R[0].T + r[0]
+    apart = np.linalg.norm(found[:, None] - known[None], axis=2)
+    assert apart.min(axis=1).max() < 1e-6
+    assert apart.min(axis=0).max() < 1e-6
 
 
 URDF = """<robot name="r"><link name="base"><visual><geometry><mesh filename="package://pack/base.obj"/></geometry></visual></link>
@@ -257,7 +336,7 @@ def test_meshes_of_a_urdf_file(tmp_path: Path) -> None:
     (folder.parent / "base.obj").write_bytes(obj_cube())
     m = rf.load(folder / "r.urdf")
     notes: list[str] = []
-    found = dict(robot_meshes(m, notes))
+    found = {body: drawn for body, drawn, _ in robot_meshes(m, notes)}
     assert volume(found[-1]) == pytest.approx(1.0)
     assert volume(found[0]) == pytest.approx(
         1e-3

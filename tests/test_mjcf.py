@@ -274,7 +274,8 @@ def test_included_files_and_meshes_below_the_folder(tmp_path: Path) -> None:
     model = rf.load(written(tmp_path, text))
     assert model.nv == 1
     assert model.mass == pytest.approx(1000 / 6)
-    assert "mesh (their mass counts" in str(model.metadata["report"])
+    ((mesh,),) = model.metadata["meshes"].values()
+    assert mesh.filename.replace("\\", "/").endswith("parts/tetra.obj")
 
 
 HOSTILE = {

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from browsing import chromium, keep, pixels, until, visit
+from browsing import chromium, keep, pixels, settled, until, visit
 from reference_runs import changed
 
 import ramify as rf
@@ -205,20 +205,27 @@ def test_curves_are_those_of_the_run(kuka: Result, kuka_page: str) -> None:
     assert np.array_equal(arrays[phase["curves"][0]["x"]], kuka.q[:, 0].astype("<f4"))
 
 
-def test_long_runs_stay_small(tmp_path: Path) -> None:
-    biped = moving(rf.load("planar_biped"), 10.0).report(tmp_path / "biped.html")
-    assert biped.stat().st_size < 3_000_000
-    quadruped = moving(rf.load("quadruped"), 30.0).report(tmp_path / "quadruped.html")
-    assert quadruped.stat().st_size < 5_000_000
-    page = report_page(moving(rf.load("two_link"), 100.0))
+@pytest.mark.parametrize(
+    ("robot", "options", "seconds", "dt"),
+    [
+        ("quadruped", {}, 30.0, 0.01),
+        ("two_link", {}, 100.0, 0.01),
+        ("chain", {"n": 100}, 6.0, 0.03),
+    ],
+)
+def test_long_runs_stay_small(
+    robot: str, options: dict[str, Any], seconds: float, dt: float
+) -> None:
+    """Below 2 MB without meshes, however long the run and large the robot."""
+    run = moving(rf.load(robot, **options), seconds, dt)
+    page = report_page(run)
+    assert len(page.encode()) < 2_000_000
     data = data_of(page)
     assert len(unpacked(data["t"], "<f8")) <= MOST_ROWS + 1
     frames = unpacked(data["frames"]["t"], "<f8")
     assert len(frames) <= MOST_FRAMES + 1
-    assert frames[-1] == 100.0
-    assert "Of 10001 rows the plots show" in page
-    chain = moving(rf.load("chain", n=300), 2.0)
-    assert len(report_page(chain)) < 6_000_000
+    assert frames[-1] == pytest.approx(seconds)
+    assert (f"Of {len(run)} rows the plots show" in page) == (len(frames) < len(run))
 
 
 def test_names_are_text(tmp_path: Path) -> None:
@@ -316,13 +323,35 @@ def file(kuka: Result, tmp_path_factory: pytest.TempPathFactory) -> str:
     return kuka.report(tmp_path_factory.mktemp("report") / "run.html").as_uri()
 
 
+RESET = """report.play(false); report.scene.options.trail = -1; report.scene.reset();
+  document.getElementById("speed").value = "1"; report.page.speed = 1; document.getElementById("trail").value = "-1";
+  if (document.getElementById("frames").checked) document.getElementById("frames").click();
+  delete document.documentElement.dataset.theme; document.activeElement.blur();
+  document.querySelector("#tabs button").click(); report.page.seek(0);"""
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any, file: str) -> Iterator[Any]:
+    with visit(browser, file, width=1000, height=700) as page:
+        ready(page)
+        yield page
+
+
+@pytest.fixture
+def page(opened: Any) -> Any:
+    """The report of the arm, opened once, as it opens."""
+    opened.evaluate(RESET)
+    settled(opened)
+    return opened
+
+
 def ready(page: Any) -> None:
     until(page, "window.report && report.scene")
 
 
 def scene_pixels(page: Any) -> Any:
     """What the WebGL canvas holds."""
-    page.wait_for_timeout(100)
+    settled(page)
     text = page.evaluate("(report.scene.draw(), document.getElementById('scene').toDataURL())")
     return pixels(base64.b64decode(text.partition(",")[2])).astype(int)
 
@@ -331,100 +360,92 @@ def time_of(page: Any) -> float:
     return float(page.evaluate("report.page.now.time"))
 
 
-def test_animation_plays_and_scrubs(browser: Any, file: str) -> None:
-    with visit(browser, file) as page:
-        ready(page)
-        first = scene_pixels(page)
-        assert len(np.unique(first.reshape(-1, 3), axis=0)) > 200  # neither blank nor flat
-        blue = (first[..., 2] > first[..., 0] + 50).mean()
-        assert 0.005 < blue < 0.5
-        page.click("#play")
-        until(page, "report.page.now.time > 0.1")
-        page.click("#play")
-        stopped = time_of(page)
-        page.wait_for_timeout(150)
-        assert time_of(page) == stopped
-        assert np.abs(scene_pixels(page) - first).max() > 60
-        page.locator("#time").fill("0.5")
-        assert time_of(page) == pytest.approx(0.5)
-        until(page, "document.getElementById('clock').textContent == '0.50 s'")
-        assert page.get_attribute("#time", "aria-valuetext") == "0.500 seconds of 1.000"
+def test_animation_plays_and_scrubs(page: Any) -> None:
+    first = scene_pixels(page)
+    assert len(np.unique(first.reshape(-1, 3), axis=0)) > 200  # neither blank nor flat
+    blue = (first[..., 2] > first[..., 0] + 50).mean()
+    assert 0.005 < blue < 0.5
+    page.click("#play")
+    until(page, "report.page.now.time > 0.1")
+    page.click("#play")
+    stopped = time_of(page)
+    settled(page)
+    assert time_of(page) == stopped
+    assert np.abs(scene_pixels(page) - first).max() > 60
+    page.locator("#time").fill("0.5")
+    assert time_of(page) == pytest.approx(0.5)
+    until(page, "document.getElementById('clock').textContent == '0.50 s'")
+    assert page.get_attribute("#time", "aria-valuetext") == "0.500 seconds of 1.000"
 
 
-def test_keyboard(browser: Any, file: str) -> None:
-    with visit(browser, file) as page:
-        ready(page)
-        page.keyboard.press("End")
-        assert time_of(page) == 1.0
-        page.keyboard.press("ArrowLeft")
-        assert time_of(page) == pytest.approx(0.99)
-        page.keyboard.press("Shift+ArrowLeft")
-        assert time_of(page) == pytest.approx(0.89)
-        page.keyboard.press("Home")
-        assert time_of(page) == 0.0
-        page.focus("#time")
-        page.keyboard.press("ArrowRight")
-        assert time_of(page) == pytest.approx(0.01)
-        page.keyboard.press("Space")
-        assert page.evaluate("report.page.playing")
-        page.keyboard.press("Space")
-        assert not page.evaluate("report.page.playing")
-        page.keyboard.press("j")
-        assert page.is_checked("#frames")
-        page.keyboard.press("+")
-        assert page.evaluate("report.page.speed") == 2
-        page.keyboard.press("d")
-        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
-        page.focus("#play")
-        page.keyboard.press("Space")  # once, not twice
-        assert page.evaluate("report.page.playing")
-        page.click("#tabs button >> nth=1")
-        page.keyboard.press("Space")  # the tab has the focus now
-        assert not page.evaluate("report.page.playing")
+def test_keyboard(page: Any) -> None:
+    page.keyboard.press("End")
+    assert time_of(page) == 1.0
+    page.keyboard.press("ArrowLeft")
+    assert time_of(page) == pytest.approx(0.99)
+    page.keyboard.press("Shift+ArrowLeft")
+    assert time_of(page) == pytest.approx(0.89)
+    page.keyboard.press("Home")
+    assert time_of(page) == 0.0
+    page.focus("#time")
+    page.keyboard.press("ArrowRight")
+    assert time_of(page) == pytest.approx(0.01)
+    page.keyboard.press("Space")
+    assert page.evaluate("report.page.playing")
+    page.keyboard.press("Space")
+    assert not page.evaluate("report.page.playing")
+    page.keyboard.press("j")
+    assert page.is_checked("#frames")
+    page.keyboard.press("+")
+    assert page.evaluate("report.page.speed") == 2
+    page.keyboard.press("d")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    page.focus("#play")
+    page.keyboard.press("Space")  # once, not twice
+    assert page.evaluate("report.page.playing")
+    page.click("#tabs button >> nth=1")
+    page.keyboard.press("Space")  # the tab has the focus now
+    assert not page.evaluate("report.page.playing")
 
 
-def test_keys_open_over_the_page(browser: Any, file: str) -> None:
-    with visit(browser, file) as page:
-        ready(page)
-        page.keyboard.press("?")
-        box = page.locator("#keys").bounding_box()
-        assert 0 <= box["y"] < 300  # in sight without scrolling
-        assert "one row" in page.inner_text("#keys")
-        keep(page, "report_keys")
-        page.keyboard.press("Space")  # the page behind it keeps still
-        assert not page.evaluate("report.page.playing")
-        page.keyboard.press("Escape")
-        assert not page.is_visible("#keys")
-        page.click("#help")
-        assert page.is_visible("#keys")
-        page.click("#close-keys")
-        assert not page.is_visible("#keys")
+def test_keys_open_over_the_page(page: Any) -> None:
+    page.keyboard.press("?")
+    box = page.locator("#keys").bounding_box()
+    assert 0 <= box["y"] < 300  # in sight without scrolling
+    assert "one row" in page.inner_text("#keys")
+    keep(page, "report_keys")
+    page.keyboard.press("Space")  # the page behind it keeps still
+    assert not page.evaluate("report.page.playing")
+    page.keyboard.press("Escape")
+    assert not page.is_visible("#keys")
+    page.click("#help")
+    assert page.is_visible("#keys")
+    page.click("#close-keys")
+    assert not page.is_visible("#keys")
 
 
-def test_plots_are_saved_as_svg_and_csv(kuka: Result, browser: Any, file: str) -> None:
-    with visit(browser, file) as page:
-        ready(page)
-        found = {}
-        for kind in ("SVG", "CSV"):
-            with page.expect_download() as saved:
-                page.locator("figure.plot .save button", has_text=kind).first.click()
-            assert saved.value.suggested_filename == f"joint_coordinates.{kind.lower()}"
-            found[kind] = Path(saved.value.path()).read_text(encoding="utf-8")
-        header, *rows = csv.reader(found["CSV"].splitlines())
-        assert header[:3] == ["t [s]", "joint1 [rad]", "joint1 desired [rad]"]
-        numbers = np.array(rows, dtype=float)
-        np.testing.assert_allclose(numbers[:, 0], kuka.t)
-        np.testing.assert_allclose(numbers[:, 1], kuka.q[:, 0], atol=1e-6)
-        picture = ElementTree.fromstring(found["SVG"])
-        names = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
-        assert {"Joint coordinates, rad", "joint1", "joint6"} <= set(names)
-        curves = [p.get("d") for p in picture.iter("{http://www.w3.org/2000/svg}path")]
-        assert max(d.count("L") for d in curves if d) == len(kuka.t) - 1
-        page.wait_for_timeout(50)
-        screen = page.evaluate("report.plots[0].frame.right")
-        assert screen == page.evaluate(
-            "report.plots[0].canvas.getBoundingClientRect().width - 10"
-        )  # the page's own plot is as it was
+def test_plots_are_saved_as_svg_and_csv(kuka: Result, page: Any) -> None:
+    found = {}
+    for kind in ("SVG", "CSV"):
+        with page.expect_download() as saved:
+            page.locator("figure.plot .save button", has_text=kind).first.click()
+        assert saved.value.suggested_filename == f"joint_coordinates.{kind.lower()}"
+        found[kind] = Path(saved.value.path()).read_text(encoding="utf-8")
+    header, *rows = csv.reader(found["CSV"].splitlines())
+    assert header[:3] == ["t [s]", "joint1 [rad]", "joint1 desired [rad]"]
+    numbers = np.array(rows, dtype=float)
+    np.testing.assert_allclose(numbers[:, 0], kuka.t)
+    np.testing.assert_allclose(numbers[:, 1], kuka.q[:, 0], atol=1e-6)
+    picture = ElementTree.fromstring(found["SVG"])
+    names = [text.text for text in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"Joint coordinates, rad", "joint1", "joint6"} <= set(names)
+    curves = [p.get("d") for p in picture.iter("{http://www.w3.org/2000/svg}path")]
+    assert max(d.count("L") for d in curves if d) == len(kuka.t) - 1
+    settled(page)
+    screen = page.evaluate("report.plots[0].frame.right")
+    assert screen == page.evaluate(
+        "report.plots[0].canvas.getBoundingClientRect().width - 10"
+    )  # the page's own plot is as it was
 
 
 def test_the_controller_is_a_table(kuka_page: str) -> None:
@@ -464,7 +485,7 @@ def test_penetration_fits_what_touches(browser: Any, tmp_path: Path) -> None:
     with visit(browser, path.as_uri()) as page:
         ready(page)
         page.locator("#tabs button", has_text="Contacts").click()
-        page.wait_for_timeout(200)
+        settled(page)
         keep(page, "report_contacts", full_page=True)
         plot = "report.plots.find((p) => p.data.title.startsWith('Penetration'))"
         low, high = page.evaluate(f"{plot}.limits()")
@@ -477,62 +498,58 @@ def test_penetration_fits_what_touches(browser: Any, tmp_path: Path) -> None:
         assert page.evaluate(cut) == 0
 
 
-def test_plots_follow_the_cursor(browser: Any, file: str) -> None:
+def test_plots_follow_the_cursor(page: Any) -> None:
     marked = """(k) => { const c = report.plots[k].marks, copy = new OffscreenCanvas(c.width, c.height);
       const on = copy.getContext('2d', { willReadFrequently: true }); on.drawImage(c, 0, 0);
       const d = on.getImageData(0, 0, c.width, c.height).data;
       const sums = new Array(c.width).fill(0); for (let i = 0; i < d.length; i += 4) if (d[i + 3]) sums[(i / 4) % c.width]++;
       return sums.indexOf(Math.max(...sums)) / c.width; }"""
-    with visit(browser, file) as page:
-        ready(page)
-        seen = []
-        for time in (0.0, 0.5, 1.0):
-            page.evaluate("(t) => report.page.seek(t)", time)
-            until(page, f"document.getElementById('clock').textContent == '{time:.2f} s'")
-            seen.append(page.evaluate(marked, 0))
-        assert seen[0] < 0.15
-        assert 0.4 < seen[1] < 0.7
-        assert seen[2] > 0.9
-        box = page.locator("figure.plot .marks").first.bounding_box()
-        page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + 0.5 * box["height"])
-        clicked = time_of(page)
-        assert 0.6 < clicked < 0.85
-        values = page.evaluate("report.plots[0].curves.map((c) => c.value.textContent)")
-        page.keyboard.press("Home")
-        page.wait_for_timeout(100)
-        assert page.evaluate("report.plots[0].curves.map((c) => c.value.textContent)") != values
+    seen = []
+    for time in (0.0, 0.5, 1.0):
+        page.evaluate("(t) => report.page.seek(t)", time)
+        until(page, f"document.getElementById('clock').textContent == '{time:.2f} s'")
+        seen.append(page.evaluate(marked, 0))
+    assert seen[0] < 0.15
+    assert 0.4 < seen[1] < 0.7
+    assert seen[2] > 0.9
+    box = page.locator("figure.plot .marks").first.bounding_box()
+    page.mouse.click(box["x"] + 0.75 * box["width"], box["y"] + 0.5 * box["height"])
+    clicked = time_of(page)
+    assert 0.6 < clicked < 0.85
+    values = page.evaluate("report.plots[0].curves.map((c) => c.value.textContent)")
+    page.keyboard.press("Home")
+    settled(page)
+    assert page.evaluate("report.plots[0].curves.map((c) => c.value.textContent)") != values
 
 
-def test_legend_tabs_trail_and_camera(browser: Any, file: str) -> None:
-    with visit(browser, file) as page:
-        ready(page)
-        button = page.locator("figure.plot .legend button").first
-        button.click()
-        assert button.get_attribute("aria-pressed") == "false"
-        assert not page.evaluate("report.plots[0].curves[0].shown")
-        button.click()
-        for tab in page.locator("#tabs button").all():
-            tab.click()
-            assert page.locator("figure.plot:visible").count() >= 1
-        page.focus("#tabs button >> nth=0")
-        page.keyboard.press("ArrowRight")
-        assert page.locator("#tabs [aria-selected=true]").inner_text() == "Coordinates"
-        page.evaluate("report.page.seek(1)")
-        before = scene_pixels(page)
-        page.select_option("#trail", label="flange of link6")
-        assert np.abs(scene_pixels(page) - before).max() > 60
-        box = page.locator("#scene").bounding_box()
-        page.mouse.move(box["x"] + 200, box["y"] + 200)
-        yaw = page.evaluate("report.scene.camera.yaw")
-        page.mouse.down()
-        page.mouse.move(box["x"] + 300, box["y"] + 240)
-        page.mouse.up()
-        assert page.evaluate("report.scene.camera.yaw") == pytest.approx(yaw - 0.8)
-        far = page.evaluate("report.scene.camera.far")
-        page.mouse.wheel(0, 200)
-        until(page, f"report.scene.camera.far > {far}")
-        page.click("[data-view=home]")
-        assert page.evaluate("report.scene.camera.far") == pytest.approx(far)
+def test_legend_tabs_trail_and_camera(page: Any) -> None:
+    button = page.locator("figure.plot .legend button").first
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert not page.evaluate("report.plots[0].curves[0].shown")
+    button.click()
+    for tab in page.locator("#tabs button").all():
+        tab.click()
+        assert page.locator("figure.plot:visible").count() >= 1
+    page.focus("#tabs button >> nth=0")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#tabs [aria-selected=true]").inner_text() == "Coordinates"
+    page.evaluate("report.page.seek(1)")
+    before = scene_pixels(page)
+    page.select_option("#trail", label="flange of link6")
+    assert np.abs(scene_pixels(page) - before).max() > 60
+    box = page.locator("#scene").bounding_box()
+    page.mouse.move(box["x"] + 200, box["y"] + 200)
+    yaw = page.evaluate("report.scene.camera.yaw")
+    page.mouse.down()
+    page.mouse.move(box["x"] + 300, box["y"] + 240)
+    page.mouse.up()
+    assert page.evaluate("report.scene.camera.yaw") == pytest.approx(yaw - 0.8)
+    far = page.evaluate("report.scene.camera.far")
+    page.mouse.wheel(0, 200)
+    until(page, f"report.scene.camera.far > {far}")
+    page.click("[data-view=home]")
+    assert page.evaluate("report.scene.camera.far") == pytest.approx(far)
 
 
 def drawn_plots(paper: bytes) -> int:
@@ -570,7 +587,7 @@ def test_print_shows_everything(browser: Any, file: str, tmp_path: Path) -> None
         page.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert page.locator("#strip img").count() == 6
         assert page.locator("figure.plot:visible").count() == page.evaluate("report.plots.length")
-        page.wait_for_timeout(200)
+        settled(page)
         assert (
             keep(page, "report-print", full_page=True).mean() > 200
         )  # dark on white, whatever the screen had
@@ -606,7 +623,7 @@ def test_two_runs_in_one_report(browser: Any, tmp_path: Path) -> None:
         keep(page, "report_compare", full_page=True)
         page.keyboard.press("g")
         until(page, "!report.scene.options.ghost")
-        page.wait_for_timeout(100)
+        settled(page)
         assert (np.abs(scene_pixels(page) - with_ghost).max(axis=2) > 20).sum() > 200
     with pytest.raises(rf.RamifyError, match="have different coordinates"):
         first.compare(rf.simulate(rf.load("planar_3r"), 0.1))
@@ -700,7 +717,7 @@ def test_contact_forces_are_drawn(browser: Any, tmp_path: Path) -> None:
     with visit(browser, path.as_uri()) as page:
         ready(page)
         page.evaluate("report.page.seek(0.15)")
-        page.wait_for_timeout(100)
+        settled(page)
         keep(page, "report-contact")
         shown = scene_pixels(page)
         page.click("#forces")

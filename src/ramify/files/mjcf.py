@@ -26,9 +26,10 @@ from ramify.files.import_report import ImportReport
 from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_loops import equalities
 from ramify.files.mjcf_machine import MachineReader, joint_elements, switched_off
+from ramify.files.urdf import Mesh
 from ramify.files.urdf_values import shown, some
 from ramify.model.answers import Attachment
-from ramify.model.body import Shape
+from ramify.model.body import Shape, hex_colour
 from ramify.model.build import LinkSpec, build, point_of
 from ramify.model.frame import Frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
@@ -55,6 +56,9 @@ _GEOMS: Final = (
     "mesh",
     "sdf",
 )
+_MESH: Final = 7
+_HIDDEN: Final = 3
+"""The first of the groups of geoms that MuJoCo does not show by default: those for collisions."""
 _MOST_BODIES: Final = 20_000
 _HUGE: Final = 1e12
 """More kilograms, metres or kg m^2 than a robot has."""
@@ -135,6 +139,7 @@ class _MjcfReader:
         )
         self.taken = {*self.bodies, *self.joints}
         self.dropped_geoms: Counter[str] = Counter()
+        self.meshes: dict[str, list[Mesh]] = {}
 
     def named(self, kind: str, index: int) -> str:
         return str(getattr(self.m, kind)(index).name)
@@ -154,7 +159,12 @@ class _MjcfReader:
                     f"{self.file}: {shown(name)} is the name of a model, body or joint; {NAME}"
                 )
         self.remarks()
-        notes = {"source": f"MJCF file {PurePath(self.file).name}", "report": self.report}
+        notes = {
+            "source": f"MJCF file {PurePath(self.file).name}",
+            "report": self.report,
+            "meshes": {body: tuple(meshes) for body, meshes in self.meshes.items()},
+            "folder": os.path.dirname(os.path.abspath(self.file)),
+        }
         loops = (
             []
             if "equality" in self.off
@@ -299,8 +309,13 @@ class _MjcfReader:
 
     def shapes(self, b: int) -> tuple[Shape, ...]:
         m, found = self.m, []
-        for g in range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b]):
+        geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
+        seen = [g for g in geoms if m.geom_group[g] < _HIDDEN]
+        for g in seen or geoms:
             kind = int(m.geom_type[g])
+            if kind == _MESH and (mesh := self.mesh(g)) is not None:
+                self.meshes.setdefault(self.bodies[b], []).append(mesh)
+                continue
             if kind not in _SHAPES:
                 self.dropped_geoms[
                     _GEOMS[kind] if kind < len(_GEOMS) else f"geom of type {kind}"
@@ -312,9 +327,29 @@ class _MjcfReader:
                     shape,
                     tuple(float(x) for x in size(m.geom_size[g])),
                     _frame(m.geom_pos[g], m.geom_quat[g]),
+                    self.colour(g),
                 )
             )
         return tuple(found)
+
+    def mesh(self, g: int) -> Mesh | None:
+        """The mesh of a geom, by the name of its file; MuJoCo has moved its points to their
+        principal frame. None where the points stand in the MJCF file itself.
+        """
+        m, i = self.m, int(self.m.geom_dataid[g])
+        if i < 0 or m.mesh_pathadr[i] < 0:
+            return None
+        name = bytes(m.paths[m.mesh_pathadr[i] :]).split(b"\0", 1)[0].decode(errors="replace")
+        moved = _frame(m.mesh_pos[i], m.mesh_quat[i])
+        frame = _frame(m.geom_pos[g], m.geom_quat[g]) @ moved.inverse()
+        return Mesh(name, tuple(float(x) for x in m.mesh_scale[i]), frame, self.colour(g))
+
+    def colour(self, g: int) -> str:
+        """The colour of a geom's material or its own; empty for MuJoCo's default, a grey."""
+        m, material = self.m, int(self.m.geom_matid[g])
+        rgba = m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
+        plain = material < 0 and np.allclose(rgba, (0.5, 0.5, 0.5, 1.0))
+        return "" if plain else hex_colour(rgba.tolist())
 
     def fresh(self, name: str) -> str:
         """A name that is not taken."""

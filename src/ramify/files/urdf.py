@@ -32,7 +32,7 @@ from ramify.files.urdf_machine import joint_elements
 from ramify.files.urdf_transmissions import Transmissions
 from ramify.files.urdf_values import UrdfValues, crossed, inside, shown, some
 from ramify.files.xacro_files import expanded, leftover, macro_name, unexpanded
-from ramify.model.body import Shape
+from ramify.model.body import Shape, hex_colour
 from ramify.model.build import EARTH, LinkSpec, build
 from ramify.model.floating_base import with_base
 from ramify.model.frame import Frame
@@ -68,13 +68,14 @@ _USED: Final[Mapping[str, frozenset[str]]] = {
 
 
 class Mesh(NamedTuple):
-    """A mesh to draw: its name as the file gives it (never opened here), its scale, and its frame
-    in the link's.
+    """A mesh to draw: its name as the file gives it (never opened here), its scale, its frame in
+    the link's, and its colour "#rrggbb"; empty: none is given.
     """
 
     filename: str
     scale: tuple[float, ...]
     frame: Frame
+    colour: str = ""
 
 
 @dataclass
@@ -343,24 +344,27 @@ class _UrdfReader:
         """
         doubts = Mistakes(self.file)
         values = UrdfValues(doubts, self.report)
-        frame = values.frame(element.find("origin"), who)
+        frame, colour = values.frame(element.find("origin"), who), self.colour(element)
         for shape in element.iterfind("geometry/*"):
             match shape.tag:
                 case "box":
-                    drawn: Shape | Mesh = Shape("box", values.numbers(shape, "size", 3, who), frame)
+                    size = values.numbers(shape, "size", 3, who)
+                    drawn: Shape | Mesh = Shape("box", size, frame, colour)
                 case "sphere":
-                    drawn = Shape("sphere", (values.number(shape, "radius", who),), frame)
+                    drawn = Shape("sphere", (values.number(shape, "radius", who),), frame, colour)
                 case "cylinder" | "capsule":
                     drawn = Shape(
                         str(shape.tag),
                         (values.number(shape, "radius", who), values.number(shape, "length", who)),
                         frame,
+                        colour,
                     )
                 case "mesh":
                     drawn = Mesh(
                         shape.get("filename", ""),
                         values.numbers(shape, "scale", 3, who, (1.0, 1.0, 1.0)),
                         frame,
+                        colour,
                     )
                 case _:
                     self.unused[str(shape.tag)[:40]] += 1
@@ -376,6 +380,23 @@ class _UrdfReader:
                 link.meshes.append(drawn)
             else:
                 self.outside.append(drawn.filename)
+
+    def colour(self, visual: etree._Element) -> str:
+        """The colour of a visual's material, its own or one that the robot defines; empty without
+        one that is understood.
+        """
+        own = visual.find("material")
+        if own is None:
+            return ""
+        name = own.get("name")
+        named = [one for one in self.root.iterfind("material") if one.get("name") == name]
+        for colour in (one.find("color") for one in (own, *named)):
+            try:
+                if colour is not None:
+                    return hex_colour([float(x) for x in colour.get("rgba", "").split()])
+            except ValueError:
+                continue
+        return ""
 
     # ---- joints ----
 

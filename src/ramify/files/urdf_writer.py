@@ -182,8 +182,9 @@ class _UrdfWriter:
     def meshes(self, link: str) -> Iterator[str]:
         """The meshes that came with a URDF file, by their names."""
         for mesh in self.model.metadata.get("meshes", {}).get(link, ()):
-            geometry = f'<mesh filename={_text(mesh.filename)} scale="{_numbers(mesh.scale)}"/>'
-            yield f"    <visual>{_origin(mesh.frame)}<geometry>{geometry}</geometry></visual>"
+            mesh_text = f'<mesh filename={_text(mesh.filename)} scale="{_numbers(mesh.scale)}"/>'
+            drawn = f"<geometry>{mesh_text}</geometry>{_material(mesh.colour)}"
+            yield f"    <visual>{_origin(mesh.frame)}{drawn}</visual>"
 
     def fixed(self, parent: str, child: str, frame: Frame) -> Iterator[str]:
         name = self.new_joint(f"{child}_fixed")
@@ -234,13 +235,14 @@ def _visual(shape: Shape) -> Iterator[str]:
     """A shape; a capsule is a cylinder and two spheres."""
     if shape.kind == "capsule":
         radius, length = shape.size
-        yield from _visual(Shape("cylinder", shape.size, shape.frame))
+        yield from _visual(Shape("cylinder", shape.size, shape.frame, shape.colour))
         for end in (-0.5, 0.5):
             yield from _visual(
                 Shape(
                     "sphere",
                     (radius,),
                     shape.frame @ Frame(position=np.array([0.0, 0.0, end * length])),
+                    shape.colour,
                 )
             )
         return
@@ -251,7 +253,16 @@ def _visual(shape: Shape) -> Iterator[str]:
             f'{key}="{value!r}"'
             for key, value in zip(("radius", "length"), map(float, shape.size), strict=False)
         )
-    yield f"    <visual>{_origin(shape.frame)}<geometry><{shape.kind} {size}/></geometry></visual>"
+    geometry = f"<geometry><{shape.kind} {size}/></geometry>"
+    yield f"    <visual>{_origin(shape.frame)}{geometry}{_material(shape.colour)}</visual>"
+
+
+def _material(colour: str) -> str:
+    """A material of a colour, named after it; empty without one."""
+    if not colour:
+        return ""
+    rgb = " ".join(f"{int(colour[i : i + 2], 16) / 255:.4g}" for i in (1, 3, 5))
+    return f'<material name="colour_{colour[1:]}"><color rgba="{rgb} 1"/></material>'
 
 
 def _origin(frame: Frame) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,12 +25,20 @@ class Shape:
     ``capsule`` (radius, length).
 
     Lengths in metres; ``frame`` is the shape's centre in the body's frame; cylinders and capsules
-    lie along their z axis.
+    lie along their z axis. ``colour``: "#rrggbb", empty where the file gives none.
     """
 
     kind: str
     size: tuple[float, ...]
     frame: Frame = field(default_factory=Frame)
+    colour: str = ""
+
+
+def hex_colour(parts: Sequence[float]) -> str:
+    """ "#rrggbb" of red, green and blue from 0 to 1; empty where these are not three numbers."""
+    if len(parts) < 3 or not all(math.isfinite(x) for x in parts):
+        return ""
+    return "#" + "".join(f"{round(255 * min(max(x, 0.0), 1.0)):02x}" for x in parts[:3])
 
 
 @dataclass(frozen=True, eq=False)

@@ -220,6 +220,7 @@ class Viewer:
             self.model, self.result = model, None
             self.playing.clear()
             self.stage = Stage(self.server, scene, standing(model))
+            self._set(self.modules, "value", not scene.painted)
             self.stage.light(bool(self.shadows.value))
             self.live.attach()
             self._restyle()

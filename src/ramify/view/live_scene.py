@@ -14,10 +14,9 @@ from ramify.model.frame import Frame
 from ramify.sim.run_record import Run
 from ramify.view.geometry import Triangles, shape_triangles
 from ramify.view.live_marks import Marks
-from ramify.view.scene import BASE, JOINT, MODULES, Arrows, Scene, camera, contact_arrows
+from ramify.view.scene import MODULES, PLAIN, Arrows, Scene, camera, contact_arrows
 from ramify.view.terrain_mesh import grounded
 
-PLAIN: Final = "#8fa3b8"
 FORCE: Final = "#e0483e"
 CORNERS: Final = 12  # of round shapes: without a graphics card, every one takes time
 
@@ -107,8 +106,9 @@ class Stage:
         for blob in self.blobs:
             blob.visible = ellipsoids
         for part, mesh in self.parts:
-            colour = self.scene.colour(part) if modules or part.kind != "link" else PLAIN
-            mesh.color = _rgb({"joint": JOINT, "base": BASE}.get(part.kind, colour))
+            plain = self.scene.painted or part.kind != "link"
+            own = self.scene.colour(part) if plain else PLAIN
+            mesh.color = _rgb(self.scene.module_colour(part) if modules else own)
             mesh.opacity = 0.25 if ellipsoids else None
         self.floor.visible = floor
 

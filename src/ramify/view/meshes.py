@@ -1,5 +1,5 @@
-"""Meshes that a robot file names: found below its folder or package, read (STL, OBJ, DAE), and made
-small enough to draw.
+"""Meshes that a robot file names: found below its folder or package, read (STL, OBJ, DAE) with the
+colours of their materials, and made small enough to draw.
 
 A mesh that is missing, too large or not understood is left out with a note; it never stops a
 drawing.
@@ -12,12 +12,14 @@ import os
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
+from ramify.model.body import hex_colour
 from ramify.model.frame import rotation_about
 from ramify.model.robot import Robot
 from ramify.view.geometry import Indices, Triangles, smooth_normals, thinned
@@ -29,13 +31,18 @@ MOST: Final = 40_000
 FEWEST: Final = 200
 
 
+Surface = tuple[Array, Indices, NDArray[np.str_]]
+"""Points (n, 3), faces (m, 3), and the colour or the material of every face (m,)."""
+
+
 class _UnreadError(Exception):
     """Why a mesh is left out."""
 
 
-def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles]]:
-    """(body, triangles in the body's frame) of every mesh of a robot; what is left out is said in
-    ``notes``.
+def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles, str]]:
+    """(body, triangles in the body's frame, colour) of every mesh of a robot; what is left out is
+    said in ``notes``. The colour is "#rrggbb", of the mesh's own material, else the robot file's,
+    else empty.
     """
     named = model.metadata.get("meshes", {})
     folder = model.metadata.get("folder")
@@ -54,13 +61,15 @@ def robot_meshes(model: Robot, notes: list[str]) -> list[tuple[int, Triangles]]:
     for link, mesh in wanted:
         place = model.attached[link]
         try:
-            points, faces = _read(locate(mesh.filename, Path(folder)), most)
+            groups = _read(locate(mesh.filename, Path(folder)), most)
         except _UnreadError as reason:
             missing.append(f"{Path(mesh.filename).name}: {reason}")
             continue
-        scaled = points * np.array(mesh.scale)
-        faces = faces if math.prod(mesh.scale) > 0 else faces[:, ::-1]
-        found.append((place.body, smooth_normals(scaled, faces).placed(place.frame @ mesh.frame)))
+        for points, faces, colour in groups:
+            scaled = points * np.array(mesh.scale)
+            turned = faces if math.prod(mesh.scale) > 0 else faces[:, ::-1]
+            drawn = smooth_normals(scaled, turned).placed(place.frame @ mesh.frame)
+            found.append((place.body, drawn, colour or mesh.colour))
     if missing:
         shown = "; ".join(list(dict.fromkeys(missing))[:4]) + (
             " …" if len(set(missing)) > 4 else ""
@@ -95,15 +104,18 @@ def locate(filename: str, folder: Path) -> Path:
 
 
 @cache
-def _read(path: Path, most: int) -> tuple[Array, Indices]:
-    """Points (n, 3) and faces (m, 3) of a file, at most so many."""
+def _read(path: Path, most: int) -> list[tuple[Array, Indices, str]]:
+    """Points (n, 3) and faces (m, 3) of a file, at most so many, for each colour in it."""
     reader = READERS.get(path.suffix.lower())
     if reader is None:
         raise _UnreadError(f"{path.suffix or 'no suffix'}; {', '.join(READERS)} can be read")
     try:
         if path.stat().st_size > MAX_BYTES:
             raise _UnreadError(f"larger than {MAX_BYTES >> 20} MB")
-        points, faces = reader(path.read_bytes())
+        points, faces, paint = reader(path.read_bytes())
+        if path.suffix.lower() == ".obj":
+            known = _mtl_colours(path)
+            paint = np.array([known.get(name, "") for name in paint.tolist()])
     except OSError as error:
         raise _UnreadError(str(error.strerror or error).lower()) from None
     except (ValueError, IndexError, KeyError, UnicodeDecodeError, OverflowError) as error:
@@ -115,11 +127,33 @@ def _read(path: Path, most: int) -> tuple[Array, Indices]:
         or faces.max() >= len(points)
     ):
         raise _UnreadError("no triangles in it, or wrong ones")
-    return thinned(points, faces, most)
+    found = []
+    for colour in dict.fromkeys(paint.tolist()):
+        own = faces[paint == colour]
+        few = max(FEWEST // 2, most * len(own) // len(faces))
+        found.append((*thinned(points, own, few), str(colour)))
+    return found
 
 
-def read_stl(data: bytes) -> tuple[Array, Indices]:
-    """Binary or ASCII STL."""
+def _mtl_colours(path: Path) -> dict[str, str]:
+    """The diffuse colours of the materials that an OBJ file names, from files beside it."""
+    found: dict[str, str] = {}
+    for line in path.read_text("utf-8", "replace").splitlines():
+        head, _, name = line.strip().partition(" ")
+        library = path.with_name(Path(name.strip()).name or "none")
+        if head != "mtllib" or not library.is_file() or library.stat().st_size > MAX_BYTES:
+            continue
+        material = ""
+        for row in library.read_text("utf-8", "replace").splitlines():
+            word, _, rest = row.strip().partition(" ")
+            material = rest.strip() if word == "newmtl" else material
+            if word == "Kd":
+                found[material] = hex_colour([float(x) for x in rest.split()[:3]])
+    return found
+
+
+def read_stl(data: bytes) -> Surface:
+    """Binary or ASCII STL, which has no colours."""
     count = int.from_bytes(data[80:84], "little") if len(data) >= 84 else -1
     if len(data) == 84 + 50 * count or data.lstrip()[:5] != b"solid":
         if count < 0 or len(data) < 84 + 50 * count:
@@ -135,13 +169,15 @@ def read_stl(data: bytes) -> tuple[Array, Indices]:
             if line.strip().startswith("vertex")
         ]
         points = np.array(words, dtype=np.float64).reshape(-1, 3)
-    return points, np.arange(len(points) // 3 * 3).reshape(-1, 3)
+    faces = np.arange(len(points) // 3 * 3).reshape(-1, 3)
+    return points, faces, np.full(len(faces), "")
 
 
-def read_obj(data: bytes) -> tuple[Array, Indices]:
-    """Vertices and polygons of a Wavefront OBJ file."""
+def read_obj(data: bytes) -> Surface:
+    """Vertices and polygons of a Wavefront OBJ file, with the names of their materials."""
     points: list[list[float]] = []
     faces: list[tuple[int, int, int]] = []
+    material, paint = "", []
     for line in data.decode("utf-8", "replace").splitlines():
         head, _, rest = line.strip().partition(" ")
         if head == "v":
@@ -150,14 +186,19 @@ def read_obj(data: bytes) -> tuple[Array, Indices]:
             corners = [int(word.split("/")[0]) for word in rest.split()]
             corners = [i - 1 if i > 0 else len(points) + i for i in corners]
             faces += [(corners[0], a, b) for a, b in pairwise(corners[1:])]
-    return np.array(points, dtype=np.float64).reshape(-1, 3), np.array(
-        faces, dtype=np.int64
-    ).reshape(-1, 3)
+            paint += [material] * (len(corners) - 2)
+        elif head == "usemtl":
+            material = rest.strip()
+    return (
+        np.array(points, dtype=np.float64).reshape(-1, 3),
+        np.array(faces, dtype=np.int64).reshape(-1, 3),
+        np.array(paint, dtype=np.str_),
+    )
 
 
-def read_dae(data: bytes) -> tuple[Array, Indices]:
-    """The triangles and polygons of a COLLADA file, where its scene puts them; materials and
-    animations are not read.
+def read_dae(data: bytes) -> Surface:
+    """The triangles and polygons of a COLLADA file, where its scene puts them, with the diffuse
+    colours of their materials; textures and animations are not read.
     """
     from ramify.documents.xml_text import parse_xml
 
@@ -178,8 +219,10 @@ def read_dae(data: bytes) -> tuple[Array, Indices]:
     world[:3, :3] *= (
         scale  # <up_axis> is not heeded: programs that read URDF leave the axes as they are
     )
+    colours = _dae_colours(root)
     points: list[Array] = []
     faces: list[Indices] = []
+    paint: list[str] = []
 
     def visit(node: object, pose: Array, depth: int) -> None:
         if depth > 64:
@@ -192,25 +235,44 @@ def read_dae(data: bytes) -> tuple[Array, Indices]:
             elif child.tag == "node":
                 visit(child, pose, depth + 1)
             elif child.tag == "instance_geometry" and (child.get("url") or "#")[1:] in meshes:
-                own, triangles = meshes[(child.get("url") or "#")[1:]]
-                faces.append(
-                    (triangles if np.linalg.det(pose[:3, :3]) > 0 else triangles[:, ::-1])
-                    + sum(map(len, points))
-                )
+                own, groups = meshes[(child.get("url") or "#")[1:]]
+                bound = {
+                    entry.get("symbol", ""): entry.get("target", "#")[1:]
+                    for entry in child.iter("instance_material")
+                }
+                start = sum(map(len, points))
+                for symbol, triangles in groups:
+                    outward = np.linalg.det(pose[:3, :3]) > 0
+                    faces.append((triangles if outward else triangles[:, ::-1]) + start)
+                    paint.extend([colours.get(bound.get(symbol, symbol), "")] * len(triangles))
                 points.append(own @ pose[:3, :3].T + pose[:3, 3])
 
     for scene in root.iterfind("library_visual_scenes/visual_scene"):
         visit(scene, world, 0)
-    if not points:
+    if not faces:
         raise ValueError("no geometry in its scene")
-    return np.concatenate(points), np.concatenate(faces)
+    return np.concatenate(points), np.concatenate(faces), np.array(paint, dtype=np.str_)
 
 
-def _dae_mesh(geometry: object) -> tuple[Array, Indices]:
+def _dae_colours(root: Any) -> dict[str, str]:
+    """The diffuse colours of materials, by their id."""
+    effects = {}
+    for effect in root.iterfind("library_effects/effect"):
+        diffuse = next((entry.find("color") for entry in effect.iter("diffuse")), None)
+        if diffuse is not None:
+            effects[effect.get("id", "")] = hex_colour([float(x) for x in diffuse.text.split()[:3]])
+    return {
+        material.get("id", ""): effects.get(entry.get("url", "#")[1:], "")
+        for material in root.iterfind("library_materials/material")
+        for entry in material.iterfind("instance_effect")
+    }
+
+
+def _dae_mesh(geometry: object) -> tuple[Array, list[tuple[str, Indices]]]:
+    """Points, and the faces of each material."""
     mesh = geometry.find("mesh")  # type: ignore[attr-defined]
-    none = np.zeros((0, 3)), np.zeros((0, 3), dtype=np.int64)
     if mesh is None:
-        return none
+        return np.zeros((0, 3)), []
     source = next(
         entry.get("source", "#")[1:]
         for entry in mesh.iterfind("vertices/input")
@@ -220,7 +282,7 @@ def _dae_mesh(geometry: object) -> tuple[Array, Indices]:
     points = np.array((array.findtext("float_array") or "").split(), dtype=np.float64).reshape(
         -1, 3
     )
-    faces: list[Indices] = []
+    groups: list[tuple[str, Indices]] = []
     for kind in ("triangles", "polylist", "polygons"):
         for group in mesh.iterfind(kind):
             inputs = group.findall("input")
@@ -238,14 +300,16 @@ def _dae_mesh(geometry: object) -> tuple[Array, Indices]:
                 counts = np.array((group.findtext("vcount") or "").split(), dtype=np.int64)
                 runs = np.split(runs[0], np.cumsum(counts)[:-1]) if len(counts) else []
             if kind == "triangles":
-                faces += [run.reshape(-1, 3) for run in runs]
+                faces = [run.reshape(-1, 3) for run in runs]
             else:
-                faces += [
+                faces = [
                     np.stack([np.full(len(r) - 2, r[0]), r[1:-1], r[2:]], axis=1)
                     for r in runs
                     if len(r) > 2
                 ]
-    return points, np.concatenate(faces) if faces else none[1]
+            if faces:
+                groups.append((group.get("material", ""), np.concatenate(faces)))
+    return points, groups
 
 
 def _pose(rotation: Array | None = None, position: Array | None = None) -> Array:

@@ -48,8 +48,10 @@ MOST_ROWS: Final = 4000
 """Times of the animation and rows of the plots; a longer run shows every second, third … of its
 own.
 """
-MOST_POSES: Final = 120_000
-"""Times of the animation by bodies: a robot of many bodies has fewer times."""
+MOST_POSES: Final = 20_000
+"""Times of the animation by bodies and contact points: a robot of many has fewer times."""
+MOST_NUMBERS: Final = 200_000
+"""Rows of the plots by their curves, roughly; with the poses this keeps a file below 2 MB."""
 MOST_CURVES: Final = 60
 """Curves of a chart; of more only the first are drawn."""
 INLINE_FRAMES: Final = 240
@@ -137,7 +139,7 @@ def report_data(
     up.
     """
     most = INLINE_FRAMES if inline else MOST_FRAMES
-    rows = _picked(len(result), INLINE_ROWS if inline else MOST_ROWS)
+    rows = _picked(len(result), min(INLINE_ROWS if inline else MOST_ROWS, _most_rows(result)))
     shots = _picked(len(result), min(most, _most_frames(result)))
     arrays: dict[str, int] = {}
     every = [*charts(result), *drive_charts(result)] if plots else []
@@ -166,10 +168,12 @@ def report_data(
                 "body": part.body,
                 "kind": part.kind,
                 "colour": scene.colour(part),
+                "module": scene.module_colour(part),
                 **triangles(part.triangles),
             }
             for part in scene.parts
         ],
+        "painted": scene.painted,
         "arrow": triangles(arrow()),
         "points": [
             {"name": point.name, "body": point.body, "at": point.at} for point in scene.points
@@ -329,7 +333,7 @@ def _badges(result: Run) -> str:
 
 def _thinning(result: Run) -> Sequence[str]:
     count, found = len(result), []
-    kept = [len(_picked(count, most)) for most in (MOST_ROWS, _most_frames(result))]
+    kept = [len(_picked(count, most)) for most in (_most_rows(result), _most_frames(result))]
     if min(kept) < count:
         found.append(
             f"Of {count} rows the plots show {kept[0]} and the animation {kept[1]}, evenly spaced; "
@@ -341,4 +345,9 @@ def _thinning(result: Run) -> Sequence[str]:
 
 
 def _most_frames(result: Run) -> int:
-    return max(30, min(MOST_FRAMES, MOST_POSES // max(1, len(result.model.bodies))))
+    points = 0 if result.contacts is None else len(result.contacts.names)
+    return max(30, min(MOST_FRAMES, MOST_POSES // max(1, len(result.model.bodies) + points)))
+
+
+def _most_rows(result: Run) -> int:
+    return min(MOST_ROWS, MOST_NUMBERS // (20 + 8 * min(result.model.nv, MOST_CURVES)))

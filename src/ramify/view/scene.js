@@ -107,11 +107,11 @@ class Scene {
     const gl = this.gl = canvas.getContext("webgl2", { alpha: false, antialias: true, stencil: true, preserveDrawingBuffer: true });
     if (!gl) throw new Error("this browser has no WebGL 2; the plots below work without it");
     this.programs = Object.fromEntries(Object.entries(SHADERS).map(([name, pair]) => [name, this.program(...pair)]));
-    this.parts = data.parts.map((part) => ({ ...part, ...this.mesh(part), rgb: hexColour(part.colour) }));
+    this.parts = data.parts.map((part) => ({ ...part, ...this.mesh(part), rgb: hexColour(part.colour), module: hexColour(part.module) }));
     this.arrow = this.mesh(data.arrow);
     this.square = this.buffer(new Float32Array([-1, -1, 1, -1, -1, 1, 1, 1]), 2);
     this.lines = { vao: gl.createVertexArray(), buffer: gl.createBuffer() };
-    this.options = { follow: data.floats, frames: false, forces: true, modules: true, ghost: true, trail: -1 };
+    this.options = { follow: data.floats, frames: false, forces: true, modules: !data.painted, ghost: true, trail: -1 };
     this.paint = { paper: [1, 1, 1], plate: [0.97, 0.97, 0.97], ink: [0.5, 0.5, 0.5], plain: hexColour("#8fa3b8"), ghost: hexColour("#6b7785"), bright: 1, dark: 0.16 };
     this.poses = [];
     this.reset();
@@ -284,7 +284,8 @@ class Scene {
   drawBodies(eye) {
     const gl = this.gl, at = this.use("solid", { eye, light: LIGHT, bright: this.paint.bright, alpha: 1 });
     this.eachPart(at, (part) => {
-      gl.uniform3fv(at.colour, part.kind === "link" && !this.options.modules ? this.paint.plain : part.rgb);
+      const plain = this.data.painted || part.kind !== "link" ? part.rgb : this.paint.plain;
+      gl.uniform3fv(at.colour, this.options.modules ? part.module : plain);
     });
     if (!this.ghosts || !this.options.ghost) return;
     gl.enable(gl.BLEND);

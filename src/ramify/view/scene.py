@@ -39,6 +39,7 @@ MODULES: Final = (
 """Colours of the modules, in order and over again; they differ for colour-blind readers too."""
 JOINT: Final = "#39424e"
 BASE: Final = "#7b8794"
+PLAIN: Final = "#8fa3b8"
 GROUND: Final = "#b4bec9"
 AROUND: Final = 24
 LONGEST: Final = 0.9
@@ -47,13 +48,14 @@ LONGEST: Final = 0.9
 
 @dataclass(frozen=True, eq=False)
 class ScenePart:
-    """Triangles in the frame of a body (-1: the world), and what they stand for: "link", "joint",
-    "base" or "ground".
+    """Triangles in the frame of a body (-1: the world), what they stand for ("link", "joint",
+    "base" or "ground"), and the colour of their material; empty: they have none.
     """
 
     body: int
     kind: str
     triangles: Triangles
+    paint: str = ""
 
 
 @dataclass(frozen=True)
@@ -87,10 +89,22 @@ class Scene:
         """The pose of a part, given those of all bodies at one time."""
         return (R[part.body], r[part.body]) if part.body >= 0 else (self.up, np.zeros(3))
 
+    @cached_property
+    def painted(self) -> bool:
+        """Whether most of the robot's links have colours of their own."""
+        links = [part for part in self.parts if part.kind == "link"]
+        count = sum(len(part.triangles.faces) for part in links)
+        return 2 * sum(len(part.triangles.faces) for part in links if part.paint) > count
+
     def colour(self, part: ScenePart) -> str:
-        """Its colour: links by their module, every second one paler, so that one sees where it
-        ends.
+        """Its colour: that of its material; in a robot without any, links by their module, every
+        second one paler, so that one sees where it ends.
         """
+        plain = PLAIN if self.painted and part.kind == "link" else self.module_colour(part)
+        return part.paint or plain
+
+    def module_colour(self, part: ScenePart) -> str:
+        """Its colour by module, whatever its material."""
         if part.kind == "link" and part.body >= 0:
             hue = MODULES[self.module_of[part.body] % len(MODULES)]
             return hue if self.depth[part.body] % 2 == 0 else _paler(hue)
@@ -151,15 +165,17 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
     joint. Round shapes of links have so many corners around.
     """
     notes: list[str] = []
-    meshes: dict[int, list[Triangles]] = {}
-    for owner, triangles in robot_meshes(model, notes):
-        meshes.setdefault(owner, []).append(triangles)
+    meshes: dict[int, list[tuple[Triangles, str]]] = {}
+    for owner, triangles, paint in robot_meshes(model, notes):
+        meshes.setdefault(owner, []).append((triangles, paint))
     size = _extent(model)
     parts: list[ScenePart] = []
     for b, body in enumerate(model.bodies):
-        drawn = meshes.get(b) or [shape_triangles(shape, around) for shape in body.shapes]
+        drawn = meshes.get(b) or [
+            (shape_triangles(shape, around), shape.colour) for shape in body.shapes
+        ]
         if drawn:
-            parts.append(ScenePart(b, "link", joined(drawn)))
+            parts += _by_paint(b, "link", drawn)
             ties = [] if b in meshes else list(_ties(model, b, size, around))
             parts += [ScenePart(b, "joint", joined(ties))] if ties else []
         else:
@@ -167,13 +183,20 @@ def make_scene(model: Robot, around: int = AROUND) -> Scene:
             parts += [ScenePart(b, "link", joined(rods))] if rods else []
             parts += [ScenePart(b, "joint", hinge)] if hinge is not None else []
     base = meshes.get(-1) or [
-        _foot(body, size, upright(model))
+        (_foot(body, size, upright(model)), "")
         for body in model.bodies
         if body.parent < 0 and body.joint.kind not in ("free", "free_euler", "planar")
     ]
-    parts += [ScenePart(-1, "base", joined(base))] if base else []
+    parts += _by_paint(-1, "base", base)
     parts += _closing(model, size)
     return Scene(model, tuple(parts), _points(model), upright(model), size, tuple(notes))
+
+
+def _by_paint(body: int, kind: str, drawn: list[tuple[Triangles, str]]) -> Iterator[ScenePart]:
+    """One part for each colour."""
+    for paint in dict.fromkeys(paint for _, paint in drawn):
+        own = joined(triangles for triangles, other in drawn if other == paint)
+        yield ScenePart(body, kind, own, paint)
 
 
 def upright(model: Robot) -> Array:
