@@ -126,5 +126,10 @@ def test_what_c_cannot_hold_is_refused(tmp_path: Path) -> None:
         rf.to_c(m, tmp_path, control=sampled, step="rk4")
     with pytest.raises(rf.RamifyError, match="'half'"):
         rf.to_c(m, tmp_path, dtype="half")  # type: ignore[arg-type]
+    with pytest.raises(rf.StateError, match="damping"):
+        rf.to_c(m, tmp_path, damping=-1.0)
+    (tmp_path / "file").touch()
+    with pytest.raises(rf.RamifyError, match="cannot be made"):
+        rf.to_c(m, tmp_path / "file")
     rf.to_c(m, tmp_path, control=sampled, algorithms=())
     assert "planar_3r_control(" in (tmp_path / "planar_3r.h").read_text()

@@ -214,6 +214,9 @@ def test_what_a_unit_cannot_hold_is_refused(tmp_path: Path) -> None:
         rf.to_fmu(m, target, control=lambda t, q, v: np.zeros(3))
     with pytest.raises(rf.SimulationError, match="sampled"):
         rf.to_fmu(m, target, control=rf.control.GravityCompensation(rate_hz=100.0))
+    twice = rf.Builder("twice").link("x", mass=1.0).link("drive", "x", mass=1.0).model()
+    with pytest.raises(rf.ModelError, match=r"the name 'drive\.x'"):
+        rf.to_fmu(twice, target, frames=["drive"])
     with pytest.raises(rf.ModelError, match="no link or frame 'tol'") as said:
         rf.to_fmu(m, target, frames=["tol"])
     assert str(said.value).count("link1") == 1  # each once

@@ -7,6 +7,7 @@ states, the joint forces, the poses of frames and the forces of the ground.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -122,6 +123,12 @@ class MachineUnit:
             add("local", f"depth.{name}", "m", f"depth of {name} in the ground: an indicator")
         text = "relative tolerance of co-simulation"
         add("parameter", "relative_tolerance", "1", text, start=1e-9)
+        twice = [name for name, count in Counter(x.name for x in out).items() if count > 1]
+        if twice:
+            raise ModelError(
+                f"two variables of the unit would have the name {twice[0]!r}; rename the link or "
+                "frame, or leave it out of frames="
+            )
         return out
 
     @property

@@ -76,7 +76,10 @@ def to_c(
     programs = c_programs(model, wanted, shown, control, ground, damping, step)
     texts = c_texts(model, programs, flag("derivatives", derivatives), dtype)
     out = Path(folder)
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RamifyError(f"the folder {str(folder)!r} cannot be made: {error.strerror}") from None
     write_together({out / name: [text.encode()] for name, text in texts.items()})
     header, source = (out / name for name in texts)
     return header, source
@@ -107,6 +110,7 @@ def c_programs(
 ) -> list[Program]:
     """The programs of the functions that ``to_c`` writes."""
     machine = {"control": control, "ground": ground, "damping": damping}
+    whole = make_field(model, counted=False, **machine)  # type: ignore[arg-type]
     out: list[Program] = []
     for name in dict.fromkeys([algorithms] if isinstance(algorithms, str) else algorithms):
         if name == "acceleration":
@@ -131,7 +135,7 @@ def c_programs(
         for what in ("contact_forces", "contact_dynamics"):
             out.append(contact_kernel(model, ground, what).program)
     if control is not None:
-        out.append(_law(make_field(model, counted=False, **machine)))  # type: ignore[arg-type]
+        out.append(_law(whole))
     if step is not None:
         scheme = scheme_of(step)
         field = make_field(model, implicit=scheme.implicit, counted=False, **machine)  # type: ignore[arg-type]
