@@ -21,13 +21,14 @@ _FEWEST = 5
 
 @dataclass(frozen=True)
 class Call:
-    """A Python statement as a user would write it, the names in it, and where its answer is found
-    afterwards.
+    """A Python statement as a user would write it, the names in it, where its answer is found
+    afterwards, and what is done before each sample.
     """
 
     text: str
     names: Mapping[str, Any]
     answer: Callable[[], Array]
+    before: str = "pass"
 
     def run(self) -> Array:
         """Run the statement once; a copy of its answer."""
@@ -42,7 +43,8 @@ def fastest(calls: Mapping[str, Call], seconds: float) -> dict[str, float]:
     moment more often than a long one.
     """
     timers = {
-        name: timeit.Timer(call.text, globals=dict(call.names)) for name, call in calls.items()
+        name: timeit.Timer(call.text, call.before, globals=dict(call.names))
+        for name, call in calls.items()
     }
     rough = {name: _rough(timer) for name, timer in timers.items()}
     sample = max(_SAMPLE, *rough.values())

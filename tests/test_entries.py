@@ -150,6 +150,16 @@ def test_unknown_options_are_refused() -> None:
             call(given[0], out=given[0])
 
 
+def test_no_options_cost_nothing() -> None:
+    """A call with an empty dictionary of options does not go to Python."""
+    kernel, given = made("bias", "planar_3r")
+    wanted, options = kernel(*given), dict[str, Any]()
+    for call in (kernel.call, kernel.__call__):
+        call.__self__._fallback = None  # type: ignore[attr-defined]
+        assert_array_equal(call(*given, **options), wanted)
+        assert_array_equal(call(given[0][0], given[1][0], **options), wanted[0])
+
+
 def test_a_float_stands_for_an_array_of_one_number() -> None:
     """In the Python path and in the entry alike; whole numbers and batches do not."""
     kernel = rf.load("chain", n=1).kernel("inverse_dynamics", "unrolled")

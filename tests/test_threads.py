@@ -8,15 +8,19 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ramify as rf
 from ramify.codegen import threads
+from ramify.codegen.backend import pointers
 from ramify.codegen.target import host
-from ramify.codegen.thread_pool import ThreadPool, available, pool
-from ramify.codegen.threads import WORTH_NS, Cost, in_parallel
+from ramify.codegen.thread_pool import SharedFunction, ThreadPool, available, pool
+from ramify.codegen.threads import COST, WORTH_NS, Cost, in_parallel
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -120,33 +124,20 @@ def test_small_batches_are_done_alone_and_large_ones_shared() -> None:
     before = rf.threads()
     try:
         rf.threads(2)
-        alone = threads.ctypes.c_int64.from_address(cost.address)
-        assert alone.value == int(WORTH_NS / 100.0)
-        assert cost.pieces(alone.value - 1, 2) == 1
-        assert cost.pieces(10 * alone.value, 2) == 6
-        assert cost.pieces(10 * alone.value, 1) == 1
+        assert cost.most == int(WORTH_NS / 100.0)
+        assert cost.pieces(cost.most - 1, 2) == 1
+        assert cost.pieces(10 * cost.most, 2) == 6
+        assert cost.pieces(10 * cost.most, 1) == 1
+        cost.measured(400.0)  # the first measurement counts, whatever the guess was
+        assert cost.ns == 400.0
         cost.measured(50.0)
-        assert alone.value == int(WORTH_NS / 50.0)
+        assert cost.most == int(WORTH_NS / 50.0)
         cost.measured(5000.0)  # a busy moment
         assert cost.ns == pytest.approx(55.0)
         rf.threads(1)
-        assert alone.value > 1 << 60
+        assert cost.most > 1 << 60
     finally:
         rf.threads(before)
-
-
-def test_sharing_that_gains_nothing_is_tried_less_and_less() -> None:
-    cost = Cost(100.0)
-    pieces = []
-    for _ in range(30):
-        pieces.append(cost.pieces(100_000, 2))
-        if pieces[-1] > 1:
-            cost.shared(100_000, 1.1e7)  # as long as one thread takes
-    assert [i for i, n in enumerate(pieces) if n > 1] == [0, 2, 6, 14]
-    cost = Cost(100.0)
-    for _ in range(10):
-        assert cost.pieces(100_000, 2) > 1
-        cost.shared(100_000, 6e6)
 
 
 def test_a_child_has_workers_of_its_own() -> None:
@@ -154,6 +145,7 @@ def test_a_child_has_workers_of_its_own() -> None:
 import os, threading
 import numpy as np
 import ramify as rf
+from ramify.codegen.thread_pool import pool
 from ramify.codegen.threads import in_parallel
 
 def together():
@@ -164,9 +156,12 @@ together()
 model = rf.load("kuka_kr5")
 given = [np.ones((2000, 6))] * 3
 kernel = model.kernel("forward_dynamics", "unrolled")
+alone = kernel(*given, threads=1)
 def shared():
-    kernel._cost.ns, kernel._cost._left = 1000.0, 0
-    assert (kernel(*given, threads=2) == kernel(*given, threads=1)).all()
+    kernel._cost.ns = 1e6
+    calls = pool()._get("calls")
+    assert (kernel(*given, threads=2) == alone).all()
+    assert pool()._get("calls") == calls + 1
 shared()
 pid = os.fork()
 if pid == 0:
@@ -189,6 +184,18 @@ print("child", os.waitpid(pid, 0)[1])
 # ---- the pool without Python ----
 
 
+def believe(cost: Cost, ns: float) -> None:
+    """A state costs so much, and no sharing has been in vain yet."""
+    cost._words[COST.index("rest")] = cost._words[COST.index("tries")] = 0
+    cost.ns = ns
+
+
+def counted(workers: ThreadPool, run: Callable[[], Any]) -> tuple[Any, int]:
+    """What a call gives, and how many batches were shared meanwhile."""
+    before = workers._get("calls")
+    return run(), workers._get("calls") - before
+
+
 @pytest.mark.parametrize(
     ("name", "tier"),
     [
@@ -197,21 +204,25 @@ print("child", os.waitpid(pid, 0)[1])
         ("forward_dynamics_derivatives", "rolled"),
     ],
 )
-@pytest.mark.parametrize("chunk", [40, 1000])
-def test_a_pool_gives_the_bits_of_one_thread(name: str, tier: str, chunk: int) -> None:
+@pytest.mark.parametrize("states", [67, 1003])
+def test_a_pool_gives_the_bits_of_one_thread(name: str, tier: str, states: int) -> None:
     """Each thread has its own scratch memory, every state is done, the last piece is longer."""
     model = rf.load("kuka_kr5")
     kernel = model.kernel(name, tier)  # type: ignore[arg-type]
-    given = list(np.random.default_rng(0).normal(size=(3, 1003, model.nv)))
+    given = list(np.random.default_rng(0).normal(size=(3, states, model.nv)))
     wanted = kernel(*given, threads=1)
     wanted = wanted if isinstance(wanted, tuple) else (wanted,)
-    rows = [np.full((1003, x[0].size), np.nan) for x in wanted]
-    workers, function = ThreadPool(), kernel._backend.function(host().width)  # type: ignore[attr-defined]
-    for _ in range(3):
-        found = workers.share(given, rows, chunk, 3, *function)
-        assert found is not None
-        assert found[0] == 0
-        assert 0 <= found[1] <= 1003
+    rows = [np.full((states, x[0].size), np.nan) for x in wanted]
+    workers, cost = ThreadPool(), Cost(1e6)
+    function = kernel._backend.function(host().width)  # type: ignore[attr-defined]
+    sizes = [8 * p.size for p in kernel.inputs], [8 * p.size for p in kernel.outputs]
+    shared = SharedFunction(function, sizes, host().width, cost, kernel, workers)
+    for count in (4, 2, 4):
+        believe(cost, 1e6)
+        addresses = pointers(given, 0), pointers(rows, 0)
+        run = partial(shared.run, *addresses, states, count)
+        assert counted(workers, run) == (0, 1)
+        assert workers._get("front") + workers._get("back") == workers._get("pieces")
         for x, y in zip(rows, wanted, strict=True):
             assert np.array_equal(x.reshape(y.shape), y)
             x.fill(np.nan)
@@ -222,29 +233,66 @@ def test_a_pool_collects_the_flags_of_all_pieces() -> None:
     q, v, a = np.random.default_rng(0).normal(size=(3, 1000, model.nv))
     kernel = model.kernel("inverse_dynamics", "unrolled")
     kernel(q, v, a)
-    a[777, 3] = np.inf
-    out = np.empty_like(a)
-    function = kernel._backend.function(host().width)  # type: ignore[attr-defined]
-    assert pool().share([q, v, a], [out], 20, 2, *function)[0] == 1  # type: ignore[index]
-    with pytest.raises(rf.StateError, match=r"a\[3\] of state 777"):
-        kernel(q, v, a, threads=2)
+    for state in (0, 500, 999):
+        bad = a.copy()
+        bad[state, 3] = np.inf
+        believe(kernel._cost, 1e6)
+        with pytest.raises(rf.StateError, match=rf"a\[3\] of state {state}"):
+            kernel(q, v, bad, threads=3)
 
 
-def test_a_pool_that_is_taken_is_not_waited_for() -> None:
-    workers = ThreadPool()
-    q = np.zeros((10, 1))
-    with workers._lock:
-        assert workers.share([q], [q.copy()], 4, 1, 0) is None
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = rf.threads()
+    rf.threads(2)
+    yield
+    rf.threads(before)
 
 
-def test_a_large_batch_goes_to_the_pool(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize("tier", ["unrolled", "rolled"])
+def test_a_large_batch_is_shared_without_python(tier: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once the workers are there; a pool that is taken is not waited for."""
     assert available()
     model = rf.load("kuka_kr5")
     given = np.random.default_rng(0).normal(size=(3, 2000, model.nv))
-    kernel = model.kernel("forward_dynamics", "unrolled")
-    wanted, shared = kernel(*given, threads=1), ThreadPool.share
+    kernel = model.kernel("forward_dynamics", tier)  # type: ignore[arg-type]
+    wanted = kernel(*given, threads=1)
+    believe(kernel._cost, 1000.0)
+    kernel(*given)
+    monkeypatch.setattr(kernel, "_general", None)
+    monkeypatch.setattr(SharedFunction, "run", None)
+    for _ in range(3):
+        believe(kernel._cost, 1000.0)
+        found, shared = counted(pool(), lambda: kernel(*given))
+        assert np.array_equal(found, wanted)
+        assert shared == 1
+    believe(kernel._cost, 1000.0)
+    pool()._set(busy=1)
+    try:
+        found, shared = counted(pool(), lambda: kernel(*given))
+    finally:
+        pool()._set(busy=0)
+    assert np.array_equal(found, wanted)
+    assert shared == 0
+    believe(kernel._cost, 10.0)  # little work
+    assert counted(pool(), lambda: kernel(*given))[1] == 0
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_sharing_that_gains_nothing_is_tried_less_and_less() -> None:
+    model = rf.load("kuka_kr5")
+    given = np.zeros((3, 50_000, model.nv))
+    kernel = model.kernel("inverse_dynamics", "rolled")
+    out = kernel(*given)
+    kernel(*given, out=out)
+    believe(kernel._cost, 4.0)
     seen = []
-    monkeypatch.setattr(ThreadPool, "share", lambda *a: seen.append(a[3:5]) or shared(*a))
-    kernel._cost.ns = 1000.0
-    assert np.array_equal(kernel(*given, threads=2), wanted)
-    assert seen == [(124, 1)] or host().width != 4
+    for _ in range(16):
+        kernel._cost.ns = WORTH_NS / 50_000 + 1e-9  # no machine is as fast
+        seen.append(counted(pool(), lambda: kernel(*given, out=out))[1])
+    assert [i for i, n in enumerate(seen) if n] == [0, 2, 6, 14]
+    believe(kernel._cost, 1e6)
+    for _ in range(4):
+        kernel._cost.ns = 1e6  # any sharing is faster than that
+        assert counted(pool(), lambda: kernel(*given, out=out))[1] == 1

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from ramify.codegen.compile import Compiled, compiled, is_cached, module_text
 from ramify.codegen.entry import Compute
-from ramify.codegen.guarded import guarded
 from ramify.codegen.rolled_code import rolled_ir, scratch_doubles
 from ramify.codegen.target import LOCK, host
 from ramify.codegen.unrolled import unrolled_ir
@@ -149,8 +148,8 @@ class Unrolled:
         """Compile what a batch of so many states needs."""
         _ = self._functions[width_for(states)]
 
-    def compute(self, width: int) -> Compute:
-        """The function for one state (width 1) or for batches."""
+    def compute(self, width: int = 1) -> Compute:
+        """The function for one state, or for batches."""
         made = self._functions.entry(width)[0]
         return Compute(made.address, (), made)
 
@@ -305,16 +304,13 @@ class Rolled:
         """LLVM text for a number of lanes."""
         return self._kernels.llvm_ir(width)
 
-    def compute(self, width: int) -> Compute | None:
-        """The function for one state or for batches, with memory of its own; none where inputs are
-        spread first.
-        """
+    def compute(self) -> Compute | None:
+        """The function for one state, with its own memory; none where inputs are spread first."""
         if self.spreads:
             return None
-        made = self._kernels.functions.entry(width)[0]
-        memory = np.empty(self.scratch(width) + 8)
-        found = Compute(made.address, (self.table, aligned(memory)), (made, self._robot, memory))
-        return found if width == 1 else guarded(found)
+        made = self._kernels.functions.entry(1)[0]
+        memory = np.empty(self.scratch(1) + 8)
+        return Compute(made.address, (self.table, aligned(memory)), (made, self._robot, memory))
 
     def function(self, width: int) -> tuple[int, int, int] | None:
         """What threads share (see ``Unrolled.function``); None where inputs are spread first."""

@@ -44,13 +44,10 @@ Locks = Sequence[tuple[int, float]]
 
 
 class Batch(NamedTuple):
-    """The function for batches; the fewest states it takes; the cell with the most that one thread
-    should do alone.
-    """
+    """The function for batches; the fewest states it takes."""
 
     compute: Compute
     fewest: int
-    most: int
 
 
 class Signature(NamedTuple):
@@ -218,12 +215,15 @@ class _EntryWriter:
         self.label("start")
         self.do(f"%all = alloca [{n + 1} x ptr]")
         count, items = self.field("%args", _SIZE, "i64"), self.at("%args", self.python.items)
-        self.fork(self.put("icmp eq ptr %kwargs, null"), "plain", "named")
+        self.fork(self.put("icmp eq ptr %kwargs, null"), "plain", "counted")
+        self.label("counted")
+        options = self.field("%kwargs", _SIZE, "i64")
+        self.fork(self.put(f"icmp eq i64 {options}, 0"), "plain", "named")
         self.label("plain")
         given = f"ptr %self, ptr {items}, i64 {count}, ptr null"
         self.do(f"ret ptr {self.put(f'call ptr @entry({given})')}")
         self.label("named")
-        only = self.put(f"icmp eq i64 {self.field('%kwargs', _SIZE, 'i64')}, 1")
+        only = self.put(f"icmp eq i64 {options}, 1")
         full = self.put(f"icmp eq i64 {count}, {n}")
         self.fork(self.put(f"and i1 {only}, {full}"), "find", "other")
         self.label("find")
@@ -285,11 +285,7 @@ class _EntryWriter:
         states = self.field(dims[0], 0, "i64")
         conditions = [self._is(d, 1, size) for d, size in zip(dims, self.sizes, strict=True)]
         conditions += [self._is(d, 0, states) for d in dims[1:]]
-        most = self.put(f"load i64, ptr {self.known('most', batch.most)}")
-        conditions += [
-            self.put(f"icmp sge i64 {states}, {batch.fewest}"),
-            self.put(f"icmp sle i64 {states}, {most}"),
-        ]
+        conditions += [self.put(f"icmp sge i64 {states}, {batch.fewest}")]
         self.need(*conditions)
         self._answer(batch.compute, states, [states], "many")
 

@@ -14,21 +14,21 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled
+from ramify.codegen.backend import Backend, PlainNumpy, Rolled, Unrolled, pointers
 from ramify.codegen.c99 import c_library, identifier
 from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE, NOT_FINITE, NOT_UNIT
 from ramify.codegen.native import Calls, builtin_calls
+from ramify.codegen.pool_code import BUSY
 from ramify.codegen.staged import Staged
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import LOCK, host
-from ramify.codegen.thread_pool import MOST_PORTS, available, pool
+from ramify.codegen.thread_pool import SharedFunction, available
 from ramify.codegen.threads import Cost, in_parallel, threads, whole
 from ramify.codegen.vector import ANGLE_LIMIT
 from ramify.core.arrays import Array, real
@@ -90,6 +90,7 @@ class Kernel:
         self.call: Callable[..., Any]
         self._answer_by(Calls(self._general, self._general))
         self._native_of: tuple[Backend | None, frozenset[int]] = (None, frozenset())
+        self._shared_of: tuple[Backend | None, SharedFunction | None] = (None, None)
 
     if TYPE_CHECKING:
 
@@ -330,14 +331,16 @@ class Kernel:
             self._plan.check(rows[0])
         self._note(states)
         count = _count(count)
-        pieces, begin = self._cost.pieces(states, count), perf_counter_ns()
-        flags, ns = self._in_pool(rows, results, count if pieces > 1 else 1) or in_parallel(
-            lambda a, b: backend.run(rows, results, a, b), states, pieces, count
-        )
-        if states >= host().width:
-            self._cost.measured(ns)
-        if pieces > 1:
-            self._cost.shared(states, perf_counter_ns() - begin)
+        shared, flags = self._shared(backend) if states >= host().width else None, BUSY
+        if shared is not None:
+            flags = shared.run(pointers(rows, 0), pointers(results, 0), states, count)
+        if flags & BUSY:
+            pieces = self._cost.pieces(states, count)
+            flags, ns = in_parallel(
+                lambda a, b: backend.run(rows, results, a, b), states, pieces, count
+            )
+            if states >= host().width:
+                self._cost.measured(ns)
         if flags & NOT_UNIT and np.isfinite(rows[0]).all():
             self._plan.check(rows[0])
         if flags & HUGE_ANGLE:
@@ -345,28 +348,17 @@ class Kernel:
         if flags & NOT_FINITE:
             self._diagnose(rows, results)
 
-    def _in_pool(
-        self, rows: list[Array], results: list[Array], count: int
-    ) -> tuple[int, float] | None:
-        """Flags, and the time a state took the caller in ns, of a batch that threads share without
-        Python; None where that cannot be.
-        """
-        backend, ports = self._backend, max(len(rows), len(results))
-        if count == 1 or not isinstance(backend, (Unrolled, Rolled, Staged)):
-            return None
-        if ports > MOST_PORTS or not available():
-            return None
-        width, states = host().width, rows[0].shape[0]
-        chunk = max(2, min(256, states // (8 * count)) // width) * width
-        function = backend.function(width) if states >= chunk else None
-        if function is None:
-            return None
-        begin = perf_counter_ns()
-        found = pool().share(rows, results, chunk, count - 1, *function)
-        if found is None:
-            return None
-        flags, own = found
-        return flags, (perf_counter_ns() - begin) / own if own else self._cost.ns
+    def _shared(self, backend: Backend) -> SharedFunction | None:
+        """The function for batches that threads share without Python; None where there is none."""
+        if self._shared_of[0] is not backend:
+            width, made = host().width, None
+            if isinstance(backend, (Unrolled, Rolled, Staged)) and available():
+                function = backend.function(width)
+                sizes = [8 * p.size for p in self.inputs], [8 * p.size for p in self.outputs]
+                if function is not None:
+                    made = SharedFunction(function, sizes, width, self._cost, backend)
+            self._shared_of = backend, made
+        return self._shared_of[1]
 
     def _with_huge_angles(self, rows: list[Array], results: list[Array]) -> int:
         """States with angles beyond our own sine's range go through NumPy's."""
@@ -460,9 +452,9 @@ class Kernel:
             return
         self._native_of = backend, ranks
         width = host().width
-        single = backend.compute(1) if 1 in ranks else None
-        wide = backend.compute(width) if 2 in ranks else None
-        batch = None if wide is None else Batch(wide, width, self._cost.address)
+        single = backend.compute() if 1 in ranks else None
+        shared = self._shared(backend) if 2 in ranks else None
+        batch = None if shared is None else Batch(shared.compute, width)
         if single is not None or batch is not None:
             self._answer_by(
                 builtin_calls(

@@ -170,8 +170,7 @@ def _trial() -> bool:
     """
     copy = compiled(lambda: text, "copy", host().with_width(1), f"trial {text}", 1)
     compute = Compute(copy.address, (), copy)
-    limit = ctypes.c_int64(1)
-    batch = Batch(compute, 1, ctypes.addressof(limit))
+    batch = Batch(compute, 1)
     signature = Signature((2, 1), ((2,), ()), _Pair)
     both = _builtin(compute, batch, signature, lambda *args, **options: [args, options], ())
     return all(_sound(entry) for entry in both)

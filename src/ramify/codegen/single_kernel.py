@@ -18,7 +18,7 @@ from ramify.codegen.backend import function_of, pointers
 from ramify.codegen.compile import compiled, module_text
 from ramify.codegen.kernel import Kernel
 from ramify.codegen.target import CpuTarget, host
-from ramify.codegen.thread_pool import available, pool
+from ramify.codegen.thread_pool import SharedFunction, available
 from ramify.codegen.threads import Cost, threads, whole
 from ramify.codegen.unrolled import unrolled_ir
 from ramify.core.arrays import real
@@ -40,6 +40,7 @@ class SingleKernel:
         self._made = compiled(lambda: self.llvm_ir, _NAME, self._target, f"single {fingerprint}")
         self._run: Callable[..., int] = function_of(self._made.address, 2)
         self._cost = Cost(exact._plan.cost_ns)
+        self._shared_function: SharedFunction | None = None
 
     @property
     def llvm_ir(self) -> str:
@@ -115,14 +116,18 @@ class SingleKernel:
 
     def _shared(self, rows: list[Singles], flat: list[Singles], count: int | None) -> int:
         """The flags of a batch, which threads share where it pays."""
-        states, lanes = len(rows[0]), self._target.width
+        states = len(rows[0])
         count = threads() if count is None else whole(count, "threads=")
-        if self._cost.pieces(states, count) > 1 and available():
-            chunk = max(2, min(256, states // (8 * count)) // lanes) * lanes
-            found = pool().share(rows, flat, chunk, count - 1, self._made.address)
-            if found is not None:
-                return found[0]
-        return int(self._run(states, pointers(rows, 0), pointers(flat, 0)))
+        addresses = pointers(rows, 0), pointers(flat, 0)
+        if not available():
+            return self._run(states, *addresses)
+        if self._shared_function is None:
+            sizes = [r.strides[0] for r in rows], [r.strides[0] for r in flat]
+            function = self._made.address, 0, 0
+            self._shared_function = SharedFunction(
+                function, sizes, self._target.width, self._cost, self._made
+            )
+        return self._shared_function.run(*addresses, states, count)
 
     def _exactly(self, rows: list[Singles], flat: list[Singles]) -> None:
         """In double precision, or an error that names the number."""

@@ -22,7 +22,6 @@ from ramify.codegen import backend
 from ramify.codegen.backend import Rolled, aligned, function_of, pointers
 from ramify.codegen.compile import Compiled, compiled
 from ramify.codegen.entry import Compute
-from ramify.codegen.guarded import guarded
 from ramify.codegen.row_blocks import begin_blocks, end_blocks
 from ramify.codegen.rows import row_pointers, write_lanes
 from ramify.codegen.target import CpuTarget, host
@@ -137,16 +136,13 @@ class Staged:
         size = _memory(n, width)[1] + max(k.scratch(width) for k in kernels)
         return _function(n, width).address, int(self._tables[width][0].ctypes.data), size
 
-    def compute(self, width: int) -> Compute | None:
-        """The function for one state or for batches, with memory of its own; none where inputs are
-        spread first.
-        """
+    def compute(self) -> Compute | None:
+        """The function for one state, with its own memory; none where inputs are spread first."""
         if self._inertia.spreads:
             return None
-        address, table, size = self._stages(width)
+        address, table, size = self._stages(1)
         memory = np.empty(size + 8)
-        found = Compute(address, (table, aligned(memory)), (self, memory))
-        return found if width == 1 else guarded(found)
+        return Compute(address, (table, aligned(memory)), (self, memory))
 
     def function(self, width: int) -> tuple[int, int, int] | None:
         """What threads share (see ``Unrolled.function``); None where inputs are spread first."""

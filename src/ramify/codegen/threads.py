@@ -22,8 +22,13 @@ WORTH_NS: Final = 200_000.0
 """Work that is worth waking another thread for: less is done by the caller alone."""
 _PIECE_NS: Final = 100_000.0
 """Work of a piece, at least: handing one over takes some microseconds."""
-_FEWEST: Final = 16
+FEWEST: Final = 16
 """States of a piece, at least."""
+COST: Final = ("most", "threads", "ns", "rest", "tries")
+"""What compiled code knows of a cost, 8 bytes each: the largest batch for one thread, the number of
+threads, the time of a state (a double); batches still to do alone after sharing in vain, and how
+many they were last time (-1 before the first measurement).
+"""
 
 _chosen: int | None = None
 
@@ -63,44 +68,53 @@ def cores() -> int:
 
 class Cost:
     """What a state costs on this machine, in ns: a guess that becomes a measurement, and from it
-    the largest batch that one thread should do alone (for compiled code, at ``address``).
+    the largest batch that one thread should do alone. Compiled code reads and writes the same
+    numbers (``COST``, at ``address``).
     """
 
     def __init__(self, guess: float) -> None:
+        self._words = (ctypes.c_int64 * len(COST))()
+        self.address = ctypes.addressof(self._words)
+        self._ns = ctypes.c_double.from_address(self.address + 8 * COST.index("ns"))
+        self._words[COST.index("tries")] = -1
         self.ns = guess
-        self._left = self._alone_next = 0  # batches to do alone although they are large
-        self._alone = ctypes.c_int64()
-        self.address = ctypes.addressof(self._alone)
-        self.update()
         _costs.add(self)
 
-    def measured(self, ns: float) -> None:
-        """Take over a measurement; one on a busy machine, or with a compiler at work, counts
-        little.
-        """
-        self.ns = max(1.0, min(ns, 1.1 * self.ns))
+    @property
+    def ns(self) -> float:
+        """Of a state."""
+        return self._ns.value
+
+    @ns.setter
+    def ns(self, value: float) -> None:
+        self._ns.value = value
         self.update()
 
-    def shared(self, states: int, ns: float) -> None:
-        """Note how long a shared batch took. Where one thread would have been as fast (the other
-        cores are busy), the next batches are done alone: 1, 3, 7, … up to 63 of them.
+    @property
+    def most(self) -> int:
+        """States that one thread should do alone."""
+        return int(self._words[0])
+
+    def measured(self, ns: float) -> None:
+        """Take over a measurement; after the first one, those on a busy machine or with a compiler
+        at work count little.
         """
-        self._alone_next = min(2 * self._alone_next + 1, 63) if ns > 0.95 * states * self.ns else 0
-        self._left = self._alone_next
+        tries = COST.index("tries")
+        self.ns = max(1.0, min(ns, 1.1 * self.ns) if self._words[tries] >= 0 else ns)
+        self._words[tries] = max(0, self._words[tries])
 
     def update(self) -> None:
         """Follow the number of threads."""
-        self._alone.value = 1 << 62 if threads() == 1 else max(_FEWEST, int(WORTH_NS / self.ns))
+        count = threads()
+        self._words[0] = 1 << 62 if count == 1 else max(FEWEST, int(WORTH_NS / self.ns))
+        self._words[1] = count
 
     def pieces(self, states: int, count: int) -> int:
         """How many pieces ``count`` threads should make of a batch; 1: the caller works alone."""
         work = states * self.ns
         if count == 1 or work < WORTH_NS:
             return 1
-        if self._left:
-            self._left -= 1
-            return 1
-        return max(1, min(int(work / _PIECE_NS), 3 * count, states // _FEWEST))
+        return max(1, min(int(work / _PIECE_NS), 3 * count, states // FEWEST))
 
 
 _costs: WeakSet[Cost] = WeakSet()

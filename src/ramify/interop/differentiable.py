@@ -11,14 +11,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from ramify.codegen.backend import Unrolled, width_for
+from ramify.codegen.backend import Unrolled, pointers, width_for
 from ramify.codegen.cache_keys import digest
 from ramify.codegen.entry import Batch
 from ramify.codegen.guards import HUGE_ANGLE
 from ramify.codegen.native import builtin_entry
 from ramify.codegen.straight_python import StraightPython
 from ramify.codegen.target import host, llvm_available
-from ramify.codegen.threads import Cost, in_parallel, threads
+from ramify.codegen.thread_pool import SharedFunction, available
+from ramify.codegen.threads import Cost, threads
 from ramify.core.arrays import Array, real, refuse_masked
 from ramify.core.errors import RamifyError
 from ramify.core.scalar import Scalar
@@ -196,22 +197,25 @@ class Differentiable:
             [Port(p.name, (p.size,)) for p in ports] for ports in (self.inputs, self.outputs)
         )
         width = host().width
-        batch = Batch(self.code.compute(width), width, self._cost.address)
-        return builtin_entry(self.code.compute(1), batch, flat_in, flat_out, self._shared, ())
+        batch = Batch(self._shared.compute, width) if available() else None
+        return builtin_entry(self.code.compute(), batch, flat_in, flat_out, self._general, ())
 
-    def _shared(self, *inputs: Array, out: Array | Sequence[Array]) -> None:
-        """Batches that are worth several threads, few states, and what the kernel flags."""
+    @cached_property
+    def _shared(self) -> SharedFunction:
+        width = host().width
+        sizes = [8 * p.size for p in self.inputs], [8 * p.size for p in self.outputs]
+        return SharedFunction(self.code.function(width), sizes, width, self._cost, self.code)
+
+    def _general(self, *inputs: Array, out: Array | Sequence[Array]) -> None:
+        """Few states, and what the kernel flags."""
         given = [np.atleast_2d(x) for x in inputs]
         results = [np.atleast_2d(x) for x in ([out] if isinstance(out, np.ndarray) else out)]
         states, count = len(given[0]), threads()
-        flags, ns = in_parallel(
-            lambda a, b: self.code.run(given, results, a, b),
-            states,
-            self._cost.pieces(states, count),
-            count,
-        )
-        if width_for(states) > 1:
-            self._cost.measured(ns)
+        if width_for(states) > 1 and available():
+            rows = pointers(given, 0), pointers(results, 0)
+            flags = self._shared.run(*rows, states, count)
+        else:
+            flags = self.code.run(given, results, 0, states)
         if flags & HUGE_ANGLE:
             InterpretedProgram(lambda: self.program).run(given, results, 0, states)
 

@@ -73,7 +73,7 @@ def projector(model: Robot) -> Callable[[Array], Array]:
     program = trace("projection", lambda y: [flat(y)], (port,), (Port("closed", (size,)),))
     made = Unrolled(lambda: program, lambda: digest(robot_key(model), "projection"), "projection")
     call: Callable[[Array], Array] = builtin_entry(
-        made.compute(1), None, (port,), Port("closed", (size,)), written_out, ()
+        made.compute(), None, (port,), Port("closed", (size,)), written_out, ()
     )
     return call
 

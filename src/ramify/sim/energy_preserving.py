@@ -122,7 +122,7 @@ def hamiltonian(model: Robot) -> Callable[[Array, Array], Array]:
     inputs, output = (Port("q", (n,)), Port("p", (n,))), Port("rates", (2 * n,))
     program = trace("hamiltonian", lambda q, p: [text(q, p)], inputs, (output,))
     made = Unrolled(lambda: program, lambda: digest(robot_key(model), "hamiltonian"), "hamiltonian")
-    return builtin_entry(made.compute(1), None, inputs, output, written_out, ())
+    return builtin_entry(made.compute(), None, inputs, output, written_out, ())
 
 
 ENERGY = Integrator(

@@ -357,7 +357,7 @@ class Field:
     @cached_property
     def entry(self) -> FieldEntry:
         """The compiled right-hand side of one state."""
-        compute = self.compiled().compute(1)
+        compute = self.compiled().compute()
         call = builtin_entry(compute, None, self.inputs, self.output, lambda *_: None, ())
         return FieldEntry(compute, call, np.empty(0))
 

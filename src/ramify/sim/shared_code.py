@@ -101,7 +101,7 @@ class Structure:
     def call(self) -> Callable[[Array, Array, Array], Array | None]:
         """y' of one state; None for what the kernel does not take."""
         return builtin_entry(
-            self.compiled.compute(1),
+            self.compiled.compute(),
             None,
             self.program.inputs,
             self.program.outputs[0],
@@ -159,7 +159,7 @@ class SharedField(Field):
     @cached_property
     def entry(self) -> FieldEntry:
         structure, numbers = self.shared
-        return FieldEntry(structure.compiled.compute(1), structure.call, numbers)
+        return FieldEntry(structure.compiled.compute(), structure.call, numbers)
 
     @property
     def stepped(self) -> Stepped:
