@@ -116,6 +116,7 @@ class Bench:
             ("what", "measured", "floor", "verdict"),
             "What ramify holds itself to, in this run.",
         )
+        self.lanes = fma_lanes()
         self.gains: dict[str, list[tuple[str, float]]] = {}
         self.wrong = 0
 
@@ -177,7 +178,6 @@ class Bench:
         """Forward and inverse dynamics, one state per call and in batches."""
         single, work = tables.single_table(), tables.work_table()
         batches = {count: tables.batch_table(count) for count in self.effort.threads}
-        lanes = fma_lanes()
         for robot in self.effort.robots:
             model = models.real(robot)
             peers = [peer(model) for peer in PEERS]
@@ -190,7 +190,7 @@ class Bench:
                 for count, table in batches.items():
                     seconds = self._batch(table, title, model, peers, algorithm, states, count)
                     if count == 1:
-                        part = tables.add_work(work, title, model, algorithm, seconds, lanes)
+                        part = tables.add_work(work, title, model, algorithm, seconds, self.lanes)
                         self.at_least(
                             f"batch, {title}: operations as a part of the FMA lanes",
                             part,
@@ -244,11 +244,13 @@ class Bench:
         times, error = self.compare(
             calls | {peer.name: peer.batch(algorithm, states, count) for peer in peers}
         )
+        rf.threads(1)
         ours = times["unrolled"]
         names = ("unrolled", "rolled", Pinocchio.name, MuJoCo.name)
         shown = [duration(times[name] / STATES if name in times else None) for name in names]
         gains = [times[peer.name] / ours if peer.name in times else None for peer in peers]
-        table.add(title, *shown, *map(ratio, gains), error)
+        bound = (tables.bound(model, algorithm, self.lanes),) if count == 1 else ()
+        table.add(title, *shown, *bound, *map(ratio, gains), error)
         if count == 1:
             floor = BATCH_FLOORS.get(title.split()[0])
             self.at_least(f"batch, {title}: times faster than Pinocchio", gains[0] or 0.0, floor)

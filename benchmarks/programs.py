@@ -68,11 +68,11 @@ class Ramify:
     def batch(self, algorithm: str, states: States, threads: int) -> Call:
         q, v, x = states
         kernel = self.model.kernel(algorithm, self.tier)
-        text = "kernel(q, v, x)" if threads == 1 else f"kernel(q, v, x, threads={threads})"
         return Call(
-            text,
-            {"kernel": kernel, "q": q, "v": v, "x": x},
+            "kernel(q, v, x)",
+            {"kernel": kernel, "q": q, "v": v, "x": x, "threads": rf.threads},
             lambda: kernel(q, v, x, threads=threads),
+            f"threads({threads})",
         )
 
     def rollout(

@@ -38,9 +38,10 @@ def fixed_steps(bench: Bench) -> None:
     """A second in steps of 1 ms by RK4, beside a loop over mj_step."""
     table = Table(
         "Simulations in fixed steps",
-        ("robot", "ramify", "MuJoCo", "MuJoCo / ramify", "difference"),
+        ("robot", "ramify", "four calls a step", "MuJoCo", "MuJoCo / ramify", "difference"),
         "One second in steps of 1 ms, RK4. ramify: `simulate` with its result of 101 samples and "
-        "its energy. MuJoCo: a Python loop over `mj_step` with the same integrator.",
+        "its energy. *Four calls*: of the kernel of its forward dynamics. MuJoCo: a Python loop "
+        "over `mj_step` with the same integrator.",
     )
     for robot in models.CHOSEN:
         model = models.real(robot)
@@ -66,8 +67,12 @@ def fixed_steps(bench: Bench) -> None:
         shown = bench.verdict(error, 1e-5)
         times = [least(call, bench.effort.seconds) for call in (ours, loop)]
         gain = times[1] / times[0]
+        names = {"kernel": model.kernel("forward_dynamics", "unrolled"), "q": q, "v": v}
+        names |= {"out": np.empty(model.nv)}
+        once = timed({"": "kernel(q, v, v, out=out)"}, names, bench.effort.seconds)[""]
         title = f"{robot} ({model.nv})"
-        table.add(title, *map(duration, times), ratio(gain), shown)
+        own = duration(times[0]), duration(4 * STEPS * once)
+        table.add(title, *own, duration(times[1]), ratio(gain), shown)
         bench.at_least(f"simulate, rk4, {title}: times faster than mj_step", gain, LOOP_FLOOR)
         bench.gain("simulations, against a loop over mj_step", title, gain)
     bench.show(table)
@@ -126,7 +131,7 @@ def fixed_costs(bench: Bench) -> None:
     )
     for robot in models.CHOSEN:
         model = models.real(robot)
-        q, v = (rows[0].copy() for rows in random_states(model, 1)[:2])
+        q, v = model.random()
         names = {"rf": rf, "m": model, "q": q, "v": v}
         texts = {
             "simulate": "rf.simulate(m, 1e-3, q, v, method='rk4', step=1e-3, dt_out=1e-3)",
@@ -146,12 +151,12 @@ def policies(bench: Bench) -> None:
     table = Table(
         f"Rollouts of {states} states with a policy in NumPy, one thread",
         ("robot", "with the policy", "policy alone", "without", "with / (alone + without)"),
-        "20 steps of 1 ms, RK4; the policy, a linear law of q and v with a tanh, is called once a "
-        "step with the whole batch.",
+        "20 steps of 1 ms, RK4, without stops; the policy, a linear law of q and v with a tanh, is "
+        "called once a step with the whole batch.",
     )
     for robot in models.CHOSEN:
         model = models.real(robot)
-        q, v, _ = random_states(model, states)
+        q, v = (np.stack(x) for x in zip(*map(model.random, range(states)), strict=True))
         driven = models.driven(model)
         rng = np.random.default_rng(0)
         P, D = 0.1 * rng.normal(size=(model.nq, driven)), 0.1 * rng.normal(size=(model.nv, driven))
@@ -161,9 +166,9 @@ def policies(bench: Bench) -> None:
 
         names = {"rf": rf, "m": model, "q": q, "v": v, "policy": policy}
         texts = {
-            "with": "rf.rollout(m, q, v, steps=20, dt=1e-3, control=policy)",
+            "with": "rf.rollout(m, q, v, steps=20, dt=1e-3, control=policy, stops=False)",
             "alone": "for _ in range(20): policy(0.0, q, v)",
-            "without": "rf.rollout(m, q, v, steps=20, dt=1e-3)",
+            "without": "rf.rollout(m, q, v, steps=20, dt=1e-3, stops=False)",
         }
         times = timed(texts, names, bench.effort.seconds)
         share = times["with"] / (times["alone"] + times["without"])

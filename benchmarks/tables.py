@@ -57,6 +57,7 @@ def batch_table(count: int) -> Table:
             "rolled",
             "Pinocchio",
             "MuJoCo",
+            *(["bound"] if count == 1 else []),
             "Pinocchio / ramify",
             "MuJoCo / ramify",
             "error",
@@ -66,7 +67,8 @@ def batch_table(count: int) -> Table:
         "`abaInParallel`, `rneaInParallel` with arrays in its own layout and coordinates and a "
         "ready result. MuJoCo: `rollout` of "
         "one step; it has no batched inverse dynamics. The robots called free stand on a free "
-        "joint with a unit quaternion."
+        "joint with a unit quaternion. "
+        "*Bound*: the counted operations at the speed of the FMA lanes (see *Work*)."
         if count == 1
         else f"The same with {count} threads in every program.",
     )
@@ -137,6 +139,12 @@ def work_table() -> Table:
         "time in a batch, one thread. FMA lanes: what a loop of independent fused multiply-adds "
         "reaches in the same run, each counted as one operation a lane.",
     )  # fmt: skip
+
+
+def bound(model: rf.Model, algorithm: str, lanes: float) -> str:
+    """The time that the counted operations take in FMA lanes, which are counted per ns."""
+    count = model.op_count(algorithm)
+    return duration(1e-9 * (count.add + count.mul) / lanes)
 
 
 def add_work(

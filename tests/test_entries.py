@@ -45,9 +45,11 @@ def tuple_of(x: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_an_entry_gives_what_python_gives(name: str) -> None:
-    """The same bits, types and shapes: for a state, for a batch, and into arrays that are given."""
+    """The same bits, types and shapes: for a state, for a batch of few or of many states, and into
+    arrays that are given.
+    """
     kernel, given = made(name, "kuka_kr5")
-    for xs in ([x[3] for x in given], given):
+    for xs in ([x[3] for x in given], [x[:1] for x in given], [x[3:5] for x in given], given):
         wanted, found = kernel._general(*xs), kernel.call(*xs)
         assert type(found) is type(wanted)
         for a, b in zip(tuple_of(found), tuple_of(wanted), strict=True):
@@ -157,6 +159,7 @@ def test_no_options_cost_nothing() -> None:
     for call in (kernel.call, kernel.__call__):
         call.__self__._fallback = None  # type: ignore[attr-defined]
         assert_array_equal(call(*given, **options), wanted)
+        assert_array_equal(call(given[0][:2], given[1][:2]), wanted[:2])  # nor do few states
         assert_array_equal(call(given[0][0], given[1][0], **options), wanted[0])
 
 

@@ -38,8 +38,10 @@ class Result(Run):
     @classmethod
     def of(cls, run: Run) -> Result:
         """A run with everything that can be asked of it."""
-        parts = {f.name: getattr(run, f.name) for f in fields(run)}
-        return cls(**{**parts, "model": Model.of(run.model)})
+        made = object.__new__(cls)  # whose arrays were checked and frozen with the run's
+        vars(made).update({f.name: getattr(run, f.name) for f in fields(run)})
+        vars(made)["model"] = Model.of(run.model)
+        return made
 
     @property
     def audit(self) -> Audit:

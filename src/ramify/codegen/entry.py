@@ -88,17 +88,20 @@ def entry_ir(
     signature: Signature,
     locks: Locks,
     python: Python,
+    lanes: int,
 ) -> tuple[str, list[int]]:
-    """LLVM text of ``@entry``, and what its ``@addresses`` must hold."""
-    entry = _EntryWriter(signature, python)
+    """LLVM text of ``@entry``, and what its ``@addresses`` must hold. Fewer states than ``lanes``
+    are no batch.
+    """
+    entry = _EntryWriter(signature, python, lanes)
     text = entry.text(single, batch, locks)
     return text, list(entry.addresses.values())
 
 
 class _EntryWriter:
-    def __init__(self, signature: Signature, python: Python) -> None:
+    def __init__(self, signature: Signature, python: Python, lanes: int) -> None:
         self.sizes, self.shapes, self.answer = signature
-        self.python = python
+        self.python, self.lanes = python, lanes
         self.lines: list[str] = []
         self.addresses: dict[str, int] = {}
         self._count = 0
@@ -163,6 +166,7 @@ class _EntryWriter:
 
     def text(self, single: Compute | None, batch: Batch | None, locks: Locks) -> str:
         n, m = len(self.sizes), len(self.shapes)
+        few = None if locks else single  # takes a few states as well; locks are looked at in one
         self.lines.append("define ptr @entry(ptr %self, ptr %args, i64 %nargs, ptr %kwnames) {")
         self.label("start")
         for name, kind in (("inputs", "ptr"), ("outputs", "ptr"), ("made", "ptr")):
@@ -187,7 +191,7 @@ class _EntryWriter:
         self.need(*(self.put(f"icmp eq i32 {r}, {rank}") for r, _ in looked))
         cases = [
             f"i32 {i}, label %{name}"
-            for i, name, there in ((1, "one", single), (2, "many", batch))
+            for i, name, there in ((1, "one", single), (2, "many", batch or few))
             if there is not None
         ]
         self.do(f"switch i32 {rank}, label %fallback [{' '.join(cases)}]")
@@ -196,9 +200,9 @@ class _EntryWriter:
             self.need(*(self._is(d, 0, size) for d, size in zip(dims, self.sizes, strict=True)))
             self._watch(locks)
             self._answer(single, "1", [], "one")
-        if batch is not None:
+        if batch is not None or few is not None:
             self.label("many")
-            self._many(batch, dims)
+            self._many(few, batch, dims)
         self.label("fallback")
         arguments = "ptr %self, ptr %args, i64 %nargs, ptr %kwnames"
         self.do(f"ret ptr {self.call('ptr', 'vectorcall', arguments)}")
@@ -281,13 +285,23 @@ class _EntryWriter:
     def _is(self, dims: str, axis: int, extent: int | str) -> str:
         return self.put(f"icmp eq i64 {self.field(dims, 8 * axis, 'i64')}, {extent}")
 
-    def _many(self, batch: Batch, dims: list[str]) -> None:
+    def _many(self, few: Compute | None, batch: Batch | None, dims: list[str]) -> None:
+        """Rows: fewer than a batch has are left to the function for one state."""
         states = self.field(dims[0], 0, "i64")
         conditions = [self._is(d, 1, size) for d, size in zip(dims, self.sizes, strict=True)]
         conditions += [self._is(d, 0, states) for d in dims[1:]]
-        conditions += [self.put(f"icmp sge i64 {states}, {batch.fewest}")]
-        self.need(*conditions)
-        self._answer(batch.compute, states, [states], "many")
+        fewest = self.lanes if batch is None else batch.fewest
+        least = 1 if few is not None else fewest
+        self.need(*conditions, self.put(f"icmp sge i64 {states}, {least}"))
+        if few is not None:
+            self.fork(self.put(f"icmp slt i64 {states}, {fewest}"), "few", "lot")
+            self.label("few")
+            self._answer(few, states, [states], "few", inside=True)
+            self.label("lot")
+            if batch is None:
+                self.do("br label %fallback")
+        if batch is not None:
+            self._answer(batch.compute, states, [states], "many")
 
     def _watch(self, locks: Locks) -> None:
         """No angle at a lock."""
@@ -308,9 +322,11 @@ class _EntryWriter:
 
     # ---- results ----
 
-    def _answer(self, compute: Compute, states: str, lead: list[str], stem: str) -> None:
+    def _answer(
+        self, compute: Compute, states: str, lead: list[str], stem: str, inside: bool = False
+    ) -> None:
         """Places for the results, the kernel's numbers in them, and the return; a batch runs
-        outside Python's lock.
+        outside Python's lock, unless it is to stay ``inside``.
         """
         m = len(self.shapes)
         for k in range(m):
@@ -324,11 +340,12 @@ class _EntryWriter:
         self._take(states, lead)
         self.do(f"br label %{stem}.run")
         self.label(f"{stem}.run")
-        state = self.call("ptr", "release", "") if lead else ""
+        outside = bool(lead) and not inside
+        state = self.call("ptr", "release", "") if outside else ""
         further = [self.known(f"{stem} {i}", x) for i, x in enumerate(compute.arguments)]
         arguments = ", ptr ".join([f"i64 {states}", "%inputs", "%outputs", *further])
         flags = self.call("i64", stem, arguments, compute.address)
-        if lead:
+        if outside:
             self.call("void", "acquire", f"ptr {state}")
         self.fork(self.put(f"icmp eq i64 {flags}, 0"), f"{stem}.give", f"{stem}.drop")
         for name, then in (("drop", "br label %fallback"), ("fail", "ret ptr null")):

@@ -192,7 +192,7 @@ class Kernel:
                 threads,
             )
         if len(batch) < 2 and states:
-            self._native(1 if not batch else 2)
+            self._native(1 if states < host().width or not batch else 2)
         if out is not None:
             return out
         found = [r if r.ndim else r[()] for r in results]

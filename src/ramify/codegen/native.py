@@ -102,7 +102,7 @@ def _builtin(
     fallback: Callable[..., Any],
     locks: Locks,
 ) -> Calls:
-    text, addresses = entry_ir(single, batch, signature, locks, _python())
+    text, addresses = entry_ir(single, batch, signature, locks, _python(), host().width)
     digest = hashlib.sha256(text.encode()).hexdigest()
     entry = compiled(lambda: text, "entry", host().with_width(1), f"entry {digest}", 1)
     entry.fill("addresses", addresses)

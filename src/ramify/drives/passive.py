@@ -106,7 +106,7 @@ class PassiveText:
     def __bool__(self) -> bool:
         return bool(self.parts)
 
-    @property
+    @cached_property
     def losses(self) -> tuple[str, ...]:
         """The parts whose power is integrated: those that lose energy, and gravity compensation
         where drives give a share of it.

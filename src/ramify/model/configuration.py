@@ -243,6 +243,8 @@ def configuration(model: Configured, name: str, value: ArrayLike) -> Array:
 def check_quaternions(starts: list[int], names: tuple[str, ...], q: Array) -> None:
     """Refuse quaternions (in rows of q) that are not of unit length."""
     for i in starts:
+        if len(q) == 1 and abs(math.hypot(*q[0, i : i + 4].tolist()) - 1.0) <= UNIT_TOLERANCE:
+            continue
         length = np.hypot.reduce(q[:, i : i + 4], axis=1)  # does not overflow
         bad = np.flatnonzero(np.abs(length - 1.0) > UNIT_TOLERANCE)
         if bad.size:

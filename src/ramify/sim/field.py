@@ -102,6 +102,11 @@ class Field:
         return self.control.states if self.control is not None else 0
 
     @cached_property
+    def steps_seen(self) -> set[tuple[str, float]]:
+        """Methods and steps that were looked at: whether the machine makes them unstable."""
+        return set()
+
+    @cached_property
     def states(self) -> int:
         """How many states z the controller and the bristles of LuGre friction have."""
         return self.controlled + len(self.machine.bristles)

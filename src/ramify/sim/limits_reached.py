@@ -60,7 +60,7 @@ def warn_beyond_stops(robot: Robot, q: Array) -> None:
     if "warned of start" in robot.memo:
         return
     low, high = _start_limits(robot)
-    if ((q >= low) & (q <= high)).all():
+    if not (np.count_nonzero(q < low) or np.count_nonzero(q > high)):
         return
     robot.memo["warned of start"] = True
     depth = np.maximum(q - high, low - q).reshape(-1, robot.nq)

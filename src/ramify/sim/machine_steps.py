@@ -105,6 +105,9 @@ def warn_of_stiff_joints(
     field: Field, q: Array, method: str, step: float, limit: float | None
 ) -> None:
     """Warn, once for a robot, of a step that the machine makes unstable."""
+    if (method, step) in field.steps_seen:
+        return
+    field.steps_seen.add((method, step))
     if not limit or not (field.machine or any(field.damping) or field.control is not None):
         return
     warned: set[object] = field.model.memo.setdefault("warned of stiff joints", set())

@@ -253,13 +253,18 @@ def observed(field: Field, t: Array, y: Array, held: Array) -> tuple[Array, Arra
         tau = tau + _forces(field, field.control, t, y)
     tau = within_efforts(field, tau)
     net = tau - np.array(field.damping) * y[:, of_v]
-    finite = np.isfinite(net).all(axis=1)
-    a = np.full_like(net, np.nan)
-    own = field.accelerated(t[finite], y[finite], held[finite])
+    known = np.isfinite(net).all(axis=1)
+    all_known = bool(known.all())
+    if not all_known:
+        t, y, held, net = t[known], y[known], held[known], net[known]
+    own = field.accelerated(t, y, held)
     if own is None:
-        q, v, z = (y[finite][:, part] for part in (of_q, of_v, of_z))
-        own = accelerations(field, q, v, net[finite], field.bristles(z))[0]
-    a[finite] = own
+        q, v, z = (np.ascontiguousarray(y[:, part]) for part in (of_q, of_v, of_z))
+        own = accelerations(field, q, v, net, field.bristles(z))[0]
+    if all_known:
+        return own, tau
+    a = np.full_like(tau, np.nan)
+    a[known] = own
     return a, tau
 
 

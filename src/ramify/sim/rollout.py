@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import inf
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,7 @@ from ramify.sim.integrators import AUTO, scheme_of
 from ramify.sim.limits_reached import warn_beyond_stops
 from ramify.sim.machine_steps import batch_method, refuse_implicit, warn_of_stiff_joints
 from ramify.sim.make_field import ControlLike, GroundLike, make_field
-from ramify.sim.rollout_states import RolloutStates, Status
+from ramify.sim.rollout_states import Policy, RolloutStates, Status
 from ramify.sim.rollout_table import rollout_html
 from ramify.sim.sensitivity import MEMORY, StepSequence
 from ramify.sim.varied_field import known_parameters, varied_start
@@ -145,35 +145,16 @@ def rollout(
     Raises StateError or SimulationError naming what is wrong, such as a start in gimbal lock.
     """
     the_robot(model)
-    auto = method is AUTO or str(method).lower() == AUTO
-    scheme = scheme_of("rk4" if auto else method)
-    steps = whole("steps", steps, 0, SimulationError)
-    every = 0 if every is None else whole("every", every, 1, SimulationError)
-    if every > steps > 0:
-        raise SimulationError(
-            f"every={every} is more than steps={steps}, so that no state would be kept; leave "
-            "every out to get the last one"
-        )
-    _check_time("dt", dt, positive=True)
-    _check_time("t0", t0, positive=False)
-    one_of("on_failure", on_failure, ("warn", "raise"), SimulationError)
+    plan = _plan(
+        model, steps, dt, control, ground, method, damping, every, t0, stabilisation, on_failure,
+        passive, stops, efforts,
+    )  # fmt: skip
     q, v = checked(model, "q0", q0, model.nq), checked(model, "v0", v0, model.nv)
     if model.layout.balls:
         starts = [i for i, _ in model.layout.balls]
         check_quaternions(starts, model.coordinates, q.reshape(-1, model.nq))
-    policy = control if callable(control) and not isinstance(control, Controller) else None
-    law = None if policy else control
-    equation = make_field(
-        model, law, damping, ground, stabilisation, passive, stops, efforts, counted=False
-    )
-    if auto:
-        method = batch_method(equation, float(dt)).name
-        scheme = scheme_of(method)
-    if scheme.implicit:
-        refuse_implicit(equation)
-        equation = equation.implicitly
+    _, equation, scheme, method, policy, project, steps, every, dt, t0 = plan
     _check_locks(equation, q.reshape(-1, model.nq))
-    project = bool(model.loops) and stabilisation == "projection"
     lead = q.shape[:-1]
     if v.shape[:-1] != lead:
         lead = together(q0=lead, v0=v.shape[:-1])
@@ -189,24 +170,95 @@ def rollout(
     if equation.stops and not model.loops:
         warn_beyond_stops(model, q)
     if len(y):
-        warn_of_stiff_joints(equation, y[0, : model.nq], method, float(dt), scheme.stability)
+        warn_of_stiff_joints(equation, y[0, : model.nq], method, dt, scheme.stability)
     if model.loops:
         refuse_open(model, y[:, : model.nq], y[:, model.nq : model.nq + model.nv])
         refuse_contradiction(equation, y[:1, : model.nq], t0 + steps * dt)
     table, strides = _table(model, tau, lead, len(y), steps)
-    work = RolloutStates(equation, scheme, project, lead, steps, float(dt), float(t0), every)
+    work = RolloutStates(equation, scheme, project, lead, steps, dt, t0, every)
     work.advance(y, table, strides, policy)
     back = None
     if policy is None:
         shape = None if tau is None else np.shape(tau)
         back = DifferentiableSteps(
-            StepSequence(
-                equation, scheme, project, y, table, strides, steps, float(dt), float(t0),
-                every,
-            ),
+            StepSequence(equation, scheme, project, y, table, strides, steps, dt, t0, every),
             lead, shape,
         )  # fmt: skip
     return RolloutRecord(*work.answer(on_failure), steps=back)
+
+
+class _Plan(NamedTuple):
+    """What a rollout does whatever its states: options that were checked, and the right-hand side.
+    ``given``: the objects it was made from, whose ids stay theirs.
+    """
+
+    given: tuple[object, ...]
+    equation: Field
+    scheme: Scheme
+    method: str
+    policy: Policy | None
+    project: bool
+    steps: int
+    every: int
+    dt: float
+    t0: float
+
+
+def _plan(
+    model: Robot, steps: int, dt: float, control: ControlLike, ground: GroundLike, method: str,
+    damping: ArrayLike, every: int | None, t0: float, stabilisation: str | float, on_failure: str,
+    passive: bool, stops: bool, efforts: bool,
+) -> _Plan:  # fmt: skip
+    """The plan of these options; that of an earlier call where they are the same."""
+    options = (steps, dt, method, damping, every, t0, stabilisation, on_failure, passive, stops,
+               efforts)  # fmt: skip
+    key: object = (
+        *map(type, options),
+        id(control),
+        ground if isinstance(ground, str) else id(ground),
+        *options,
+    )
+    known: dict[object, _Plan] = model.memo.setdefault("rollouts", {})
+    try:
+        found = known.get(key)
+    except TypeError:  # an array
+        found = key = None
+    if found is not None:
+        return found
+    auto = method is AUTO or str(method).lower() == AUTO
+    scheme = scheme_of("rk4" if auto else method)
+    steps = whole("steps", steps, 0, SimulationError)
+    every = 0 if every is None else whole("every", every, 1, SimulationError)
+    if every > steps > 0:
+        raise SimulationError(
+            f"every={every} is more than steps={steps}, so that no state would be kept; leave "
+            "every out to get the last one"
+        )
+    _check_time("dt", dt, positive=True)
+    _check_time("t0", t0, positive=False)
+    one_of("on_failure", on_failure, ("warn", "raise"), SimulationError)
+    policy = control if callable(control) and not isinstance(control, Controller) else None
+    equation = make_field(
+        model, None if policy else control, damping, ground, stabilisation, passive, stops,
+        efforts, counted=False,
+    )  # fmt: skip
+    keeps = key is not None and any(equation is f for f in model.memo["fields"].values())
+    if auto:
+        method = batch_method(equation, float(dt)).name
+        scheme = scheme_of(method)
+    if scheme.implicit:
+        refuse_implicit(equation)
+        equation = equation.implicitly
+    project = bool(model.loops) and stabilisation == "projection"
+    plan = _Plan(
+        (control, ground), equation, scheme, method, policy, project, steps, every, float(dt),
+        float(t0),
+    )  # fmt: skip
+    if keeps:  # parts that may change between calls are looked at again
+        while len(known) >= 16:
+            known.pop(next(iter(known)))
+        known[key] = plan
+    return plan
 
 
 def _check_time(name: str, value: object, positive: bool) -> None:

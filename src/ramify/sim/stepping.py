@@ -145,15 +145,17 @@ class Stepper:
             return int(function(stop - start, own.inputs, own.outputs, settings, own.scratch))
 
         parts = 1 if states < 128 else min(threads(), states // 64)
+        if parts == 1:
+            return last, part(0, states)
         return last, in_parallel(part, states, parts)[0]
 
 
-_known: dict[tuple[str, Scheme, bool], Stepper] = {}
+_known: dict[tuple[str, int, bool], Stepper] = {}
 
 
 def stepper(field: Stepped, scheme: Scheme, project: bool = False) -> Stepper:
     """The stepper; those of earlier calls are used again."""
-    key = (field.fingerprint, scheme, project)
+    key = (field.fingerprint, id(scheme), project)  # the stepper holds its scheme
     found = _known.get(key)
     if found is None:
         while len(_known) >= 64:
