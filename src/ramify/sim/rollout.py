@@ -187,7 +187,7 @@ def rollout(
     return RolloutRecord(*work.answer(on_failure), steps=back)
 
 
-class _Plan(NamedTuple):
+class _RolloutPlan(NamedTuple):
     """What a rollout does whatever its states: options that were checked, and the right-hand side.
     ``given``: the objects it was made from, whose ids stay theirs.
     """
@@ -208,7 +208,7 @@ def _plan(
     model: Robot, steps: int, dt: float, control: ControlLike, ground: GroundLike, method: str,
     damping: ArrayLike, every: int | None, t0: float, stabilisation: str | float, on_failure: str,
     passive: bool, stops: bool, efforts: bool,
-) -> _Plan:  # fmt: skip
+) -> _RolloutPlan:  # fmt: skip
     """The plan of these options; that of an earlier call where they are the same."""
     options = (steps, dt, method, damping, every, t0, stabilisation, on_failure, passive, stops,
                efforts)  # fmt: skip
@@ -218,7 +218,7 @@ def _plan(
         ground if isinstance(ground, str) else id(ground),
         *options,
     )
-    known: dict[object, _Plan] = model.memo.setdefault("rollouts", {})
+    known: dict[object, _RolloutPlan] = model.memo.setdefault("rollouts", {})
     try:
         found = known.get(key)
     except TypeError:  # an array
@@ -250,7 +250,7 @@ def _plan(
         refuse_implicit(equation)
         equation = equation.implicitly
     project = bool(model.loops) and stabilisation == "projection"
-    plan = _Plan(
+    plan = _RolloutPlan(
         (control, ground), equation, scheme, method, policy, project, steps, every, float(dt),
         float(t0),
     )  # fmt: skip
