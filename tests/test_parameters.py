@@ -247,3 +247,32 @@ def test_what_cannot_vary_is_refused() -> None:
             ball.model(), q, np.zeros(6), steps=1, dt=1e-4, ground=law,
             parameters={"ground.exponent": 1.5},
         )  # fmt: skip
+
+
+def test_derivatives_and_jacobians_of_other_constants() -> None:
+    """Each state of a batch is that of a robot with these constants."""
+    model = rf.load("kuka_kr5")
+    rng = np.random.default_rng(3)
+    q, v, x = rng.normal(size=(3, 2, 6))
+    tip = model.bodies[-1].name
+    payloads = {f"{tip}.payload": np.array([0.0, 4.0])}
+    out = [np.zeros((2, 6, 6)) for _ in range(3)]
+    for name in ("inverse_dynamics_derivatives", "forward_dynamics_derivatives"):
+        found = getattr(model, name)(q, v, x, parameters=payloads, out=out)
+        for i, mass in enumerate(payloads[f"{tip}.payload"]):
+            heavy = rf.with_payload(model, tip, mass) if mass else model
+            for one, known, filled in zip(
+                found, getattr(heavy, name)(q[i], v[i], x[i]), out, strict=True
+            ):
+                assert np.abs(one[i] - known).max() < 1e-8 * np.abs(known).max()
+                assert np.array_equal(one, filled)
+        with pytest.raises(rf.RamifyError, match="either parameters or passive"):
+            getattr(model, name)(q, v, x, parameters=payloads, passive=True)
+    joint = next(key for key in rf.parameters(model) if key.endswith(".position"))
+    where = rng.normal(size=(2, 3))
+    moved = model.jacobian(q, tip, (0.1, 0.0, 0.2), parameters={joint: where})
+    step = 1e-6 * v
+    ends = [model.kinematics(q + s * step, parameters={joint: where}) for s in (1.0, -1.0)]
+    points = [e.position[:, -1] + e.rotation[:, -1] @ np.array([0.1, 0.0, 0.2]) for e in ends]
+    speed = (points[0] - points[1]) / 2e-6
+    assert np.allclose(np.einsum("nij,nj->ni", moved[:, 3:], v), speed, atol=1e-7)

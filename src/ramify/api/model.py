@@ -341,10 +341,14 @@ class Model(Robot):
             return kernel.call(q, frame)
         return queries.pose(self, q, name)
 
-    def jacobian(self, q: ArrayLike, body: str, point: ArrayLike = queries.ORIGIN) -> Array:
+    def jacobian(
+        self, q: ArrayLike, body: str, point: ArrayLike = queries.ORIGIN, parameters: Named = None
+    ) -> Array:
         """J (..., 6, nv): twist of a point of a body (in its frame, m), angular first,
-        world-aligned, is J v.
+        world-aligned, is J v. parameters as in ``inverse_dynamics``.
         """
+        if parameters is not None:
+            return queries.jacobian(self, q, body, point, parameters)
         try:
             found = self._jacobians[body] if point is queries.ORIGIN else None
         except TypeError:  # no key at all, such as a list of names
@@ -437,16 +441,23 @@ class Model(Robot):
 
     def inverse_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, a: ArrayLike, out: Sequence[Array] | None = None,
-        *, passive: bool = False,
+        *, passive: bool = False, parameters: Named = None,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Partial derivatives of tau by q, v and a, each (..., nv, nv); the last is the inertia
         matrix.
 
         Beside a quaternion, a derivative by q is one by a rotation about the body's own axes
-        (``integrate``). out: three arrays to fill; passive as in ``inverse_dynamics``. With loops,
-        directions that open them count like others, and ``derivatives("inverse_dynamics", …)`` has
-        those of the multipliers too.
+        (``integrate``). out: three arrays to fill; passive and parameters as in
+        ``inverse_dynamics``. With loops, directions that open them count like others, and
+        ``derivatives("inverse_dynamics", …)`` has those of the multipliers too.
         """
+        if parameters is not None:
+            found = self._varied_derivatives(
+                "inverse_dynamics_derivatives", parameters, passive, q, v, a
+            )
+            for given, made in zip(out or (), found, strict=out is not None):
+                given[...] = made
+            return found
         if passive:
             self._tree_only("inverse_dynamics_derivatives(passive=True)")
             by_q, by_v, mass_matrix = self.inverse_dynamics_derivatives(q, v, a, out)
@@ -462,12 +473,20 @@ class Model(Robot):
 
     def forward_dynamics_derivatives(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike, out: Sequence[Array] | None = None,
-        *, passive: bool = False,
+        *, passive: bool = False, parameters: Named = None,
     ) -> tuple[Array, Array, Array]:  # fmt: skip
         """Partial derivatives of a by q, v and tau, each (..., nv, nv); the last is the inverse of
-        the inertia matrix. out: three arrays to fill; passive as in ``forward_dynamics``. With
-        loops, ``derivatives("forward_dynamics_multipliers", …)`` has those of the multipliers too.
+        the inertia matrix. out: three arrays to fill; passive and parameters as in
+        ``forward_dynamics``. With loops, ``derivatives("forward_dynamics_multipliers", …)`` has
+        those of the multipliers too.
         """
+        if parameters is not None:
+            found = self._varied_derivatives(
+                "forward_dynamics_derivatives", parameters, passive, q, v, tau
+            )
+            for given, made in zip(out or (), found, strict=out is not None):
+                given[...] = made
+            return found
         if passive:
             tau = real("tau", tau) + passive_forces(self, q, v).total
             by_q, by_v, by_tau = self.forward_dynamics_derivatives(q, v, tau, out)
@@ -480,6 +499,17 @@ class Model(Robot):
         if out is None:
             return self._forward_dynamics_derivatives.call(q, v, tau)
         return self._forward_dynamics_derivatives.call(q, v, tau, out=out)
+
+    def _varied_derivatives(
+        self, name: str, parameters: Mapping[str, ArrayLike], passive: bool, *inputs: ArrayLike
+    ) -> tuple[Array, Array, Array]:
+        if passive:
+            raise RamifyError(
+                f"{name} takes either parameters or passive=True; rollout and its derivatives take "
+                "both"
+            )
+        by_q, by_v, last = queries.varied(self, name, parameters, *inputs)
+        return by_q, by_v, last
 
     def _closed_derivatives(
         self, name: str, out: Sequence[Array] | None, *inputs: ArrayLike

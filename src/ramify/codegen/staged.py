@@ -41,15 +41,15 @@ def _columns(n: int, width: int) -> ColumnGroups:
 
 
 def _memory(n: int, width: int) -> tuple[dict[str, int], int]:
-    """Where each part of the scratch memory begins, and where that of the kernels does."""
+    """Where each part of the scratch memory begins, and where that of the kernels does. Results
+    take the latter's place, before they are written: it is in the cache, and no longer needed.
+    """
     sizes = dict.fromkeys("NMAB", n * n * width) | dict.fromkeys("ha", n * width)
-    if width > 1:
-        sizes |= dict.fromkeys(_RESULTS, n * n * width)
     sizes["z"] = _columns(n, width).doubles
     places, end = {}, 0
     for name, size in sizes.items():
         places[name], end = end, end + (size + 7) // 8 * 8
-    return places, end
+    return places | {name: end + i * n * n * width for i, name in enumerate(_RESULTS)}, end
 
 
 def staged_ir(target: CpuTarget, n: int, width: int) -> str:
@@ -133,7 +133,8 @@ class Staged:
             addresses = [x for k in kernels for x in (k.lanes_address(width), k.table)]
             table = np.array([self._nq, *addresses, family.table.ctypes.data], dtype=np.int64)
             self._tables.setdefault(width, (table, family))
-        size = _memory(n, width)[1] + max(k.scratch(width) for k in kernels)
+        room = max(3 * n * n * width, *(k.scratch(width) for k in kernels))
+        size = _memory(n, width)[1] + room
         return _function(n, width).address, int(self._tables[width][0].ctypes.data), size
 
     def compute(self) -> Compute | None:

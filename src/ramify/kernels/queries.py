@@ -64,13 +64,24 @@ def point_of(model: Robot, link: str, point: ArrayLike) -> tuple[int, Array]:
     return body, at @ frame.rotation.T + frame.position
 
 
-def jacobian(model: Robot, q: ArrayLike, link: str, point: ArrayLike = ORIGIN) -> Array:
+def jacobian(
+    model: Robot,
+    q: ArrayLike,
+    link: str,
+    point: ArrayLike = ORIGIN,
+    parameters: Mapping[str, ArrayLike] | None = None,
+) -> Array:
     """See Model.jacobian."""
     body, at = point_of(model, link, point)
     if body < 0:
         lead = together(q=configuration(model, "q", q).shape[:-1], point=at.shape[:-1])
         return np.zeros((*lead, 6, model.nv))
-    found: Array = kernel(model, "jacobian", which=body)(q, at)
+    found: Array
+    if parameters is None:
+        found = kernel(model, "jacobian", which=body)(q, at)
+        return found
+    names, values = packed(rigid_parameters(model), parameters, model.name)
+    found = kernel(model, "jacobian", which=body, parameters=names)(q, at, values)
     return found
 
 
