@@ -294,6 +294,14 @@ def test_dynamics_of_a_machine_agree_in_every_form(
             monkeypatch.setattr(backend, "width_for", lambda states, width=width: width)
             assert_array_equal(kernel(q, v, x), first)
             assert_allclose(first, wanted, atol=1e-12 * size)
+    monkeypatch.undo()
+    q, v = np.tile(m.neutral(), (16, 1)), np.full((16, m.nv), 0.1)
+    for i, _, _, high in passive_text(m).limits:  # one branch serves all stops
+        touching = q.copy()
+        touching[8:, i] = high + 0.02  # all lanes of some blocks, no lane of the others
+        wanted = plain(touching, v, 0.0 * v)
+        assert np.abs(wanted[8:] - wanted[:8]).max() > 1e-3
+        assert_allclose(fast(touching, v, 0.0 * v), wanted, atol=1e-11 * np.abs(wanted).max())
 
 
 def test_a_machine_too_large_for_straight_line_code_answers_by_loops() -> None:

@@ -45,7 +45,7 @@ def together(fusion: Fusion) -> dict[int, tuple[list[int], set[int]]]:
     first, graph = -1, fusion.graph
     for node, arm in fusion.arms.items():
         needed = set(graph.reachable(graph.args[node])).difference(arm)
-        hoisted = sum(x > first for x in needed)
+        hoisted = sum(x > first and graph.ops[x] not in _KNOWN for x in needed)
         if first < 0 or hoisted > _MANY or not fusion.arms.keys().isdisjoint(needed):
             first = node
             groups[first] = [], set()
