@@ -404,6 +404,10 @@ def test_time_is_limited() -> None:
         _ = found.coriolis_forms
     with pytest.raises(rf.RamifyError, match="longer"):
         _ = found.coriolis_forms  # and at once the second time
+    text = found.text()  # goes on with what is ready
+    assert "name the parts that you need" in text
+    with pytest.raises(rf.RamifyError, match="C of hexapod"):
+        found.text(("C",))
 
 
 def test_room_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -334,6 +334,6 @@ class RolloutStates:
             f"{status}; their rows are NaN from there on, see Rollout.status; a smaller dt may "
             "help",
             RuntimeWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         return status

@@ -95,8 +95,8 @@ class Equations:
                 else str(error)
             )
             raise TooLongError(
-                f"{what} of {self.robot} in closed form {reason}, or ask for numbers: "
-                "m.mass_matrix and its kin"
+                f"{what} of {self.robot} in closed form {reason}, name the parts that you need, as in "
+                "text(('M', 'g')), or ask for numbers: m.mass_matrix and its kin"
             ) from None
         finally:
             self.space.deadline = float("inf")
@@ -252,9 +252,18 @@ class Equations:
             )
         return parts[name]()
 
-    def text(self, parts: tuple[str, ...] = forms.PARTS) -> str:
-        """Plain text: one line per entry, c12 = cos(θ1 + θ2)."""
-        return forms.as_text(self, parts)
+    def text(self, parts: tuple[str, ...] | None = None) -> str:
+        """Plain text: one line per entry, c12 = cos(θ1 + θ2). By default all parts; where one takes
+        too long, the reason stands in its place.
+        """
+        late: dict[str, str] = {}
+        for part in forms.PARTS if parts is None else ():
+            try:
+                self.part(part)
+            except TooLongError as error:
+                late[part] = str(error)
+        wanted = [x for x in forms.PARTS if x not in late] if parts is None else parts
+        return "\n".join([forms.as_text(self, wanted), *late.values()])
 
     def latex(self, parts: tuple[str, ...] = forms.PARTS) -> str:
         """LaTeX, for amsmath: one ``align*`` of the entries per part."""
