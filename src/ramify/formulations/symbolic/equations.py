@@ -95,8 +95,8 @@ class Equations:
                 else str(error)
             )
             raise TooLongError(
-                f"{what} of {self.robot} in closed form {reason}, name the parts that you need, as in "
-                "text(('M', 'g')), or ask for numbers: m.mass_matrix and its kin"
+                f"{what} of {self.robot} in closed form {reason}, name the parts that you need, as "
+                "in text(('M', 'g')), or ask for numbers: m.mass_matrix and its kin"
             ) from None
         finally:
             self.space.deadline = float("inf")
