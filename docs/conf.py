@@ -49,6 +49,7 @@ html_theme = "furo"
 html_title = f"ramify {version}"
 html_static_path = ["_static", "pictures", "_gallery"]
 html_css_files = ["ramify.css"]
+html_js_files = ["ramify.js"]
 html_show_sphinx = False
 html_copy_source = False
 pygments_style = "friendly"

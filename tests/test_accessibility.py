@@ -1,12 +1,14 @@
 """Every kind of page in a browser: axe finds nothing, and colours differ for colour-blind readers.
 
 Every kind of page also leaves its screenshots, wide, phone, dark and in print, in out/screenshots.
-Those of the demonstration and of the docs are in their own tests.
+Those of the demonstration are in its own test.
 """
 
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browsing import chromium, looked_at, settled, until, wait
+from browsing import chromium, looked_at, settled, until, visit, wait
 from pages import ROOT
 
 import ramify as rf
@@ -70,6 +72,30 @@ def test_a_study_page(browser: Any, tmp_path: Path) -> None:
     s.run(engine="serial")
     s.page(tmp_path / "s.html")
     looked_at(browser, (tmp_path / "s.html").as_uri(), "study")
+
+
+def test_pages_of_the_docs(browser: Any, tmp_path: Path) -> None:
+    """Three pages with the site's theme, whose own part around the article is not checked; readers
+    who ask for less motion see still pictures.
+    """
+    docs, source = ROOT / "docs", tmp_path / "docs"
+    source.mkdir()
+    for folder in ("_gallery", "pictures"):
+        (source / folder).symlink_to(docs / folder)
+    kinds = {"index": "home", "simulation": "article", "gallery": "gallery"}
+    for name in kinds:
+        (source / f"{name}.md").write_text((docs / f"{name}.md").read_text("utf-8"), "utf-8")
+    command = [sys.executable, "-m", "sphinx", "-Q", "-b", "html", "-c", str(docs)]
+    command += ["-D", "gallery=planar_3r", str(source), str(tmp_path / "html")]
+    subprocess.run(command, check=True, timeout=300)
+    for name, kind in kinds.items():
+        address = (tmp_path / "html" / f"{name}.html").as_uri()
+        looked_at(browser, address, f"docs_{kind}", "'article'")
+    moving = "[...document.images].map((image) => image.currentSrc.split('.').pop()).join()"
+    with visit(browser, address) as shown:
+        until(shown, f"{moving} == 'gif'")
+        shown.emulate_media(reduced_motion="reduce")
+        until(shown, f"{moving} == 'png'")
 
 
 # Machado, Oliveira and Fernandes (2009), severity 1: linear RGB as protanopes, deuteranopes and

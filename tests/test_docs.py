@@ -10,7 +10,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from browsing import chromium, looked_at, until, visit
 from pages import PAGES, ROOT, Page
 from test_architecture import LAYERS
 
@@ -122,12 +121,3 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     page = (tmp_path / "html" / "index.html").read_text(encoding="utf-8")
     assert "ramify" in page
     assert "https://cdn" not in page  # the site needs no network
-    with chromium() as browser:
-        for name, kind in (("index", "home"), ("simulation", "article"), ("gallery", "gallery")):
-            address = (tmp_path / "html" / f"{name}.html").as_uri()
-            looked_at(browser, address, f"docs_{kind}", "'article'")  # around it is the theme's own
-        moving = "[...document.images].map((image) => image.currentSrc.split('.').pop())"
-        with visit(browser, address) as shown:
-            assert shown.evaluate(moving) == ["gif"]
-            shown.emulate_media(reduced_motion="reduce")
-            until(shown, f"({moving})[0] == 'png'")
