@@ -73,6 +73,23 @@ def test_half_a_turn_is_not_closed(kind: str, off: float) -> None:
     assert np.abs(model.assemble(guess={"a": off}).q[0]) < 1e-9
 
 
+@pytest.mark.parametrize("named", [{"motor": 2.544, "o2": 2.3}, {"motor": 3.0, "o2": 2.4}])
+def test_what_a_guess_does_not_name_takes_its_side(named: dict[str, float]) -> None:
+    """Two cranks belong to one rocker; the coupler, which is not named, must not choose."""
+
+    def bar(length: float) -> dict[str, Any]:
+        return {"mass": 1.0, "com": (length / 2, 0, 0), "inertia": (1e-3, 1e-2, 1e-2)}
+
+    made = rf.Mechanism("four_bar").body("crank", **bar(0.11))
+    made.body("coupler", **bar(0.36)).body("rocker", **bar(0.30))
+    pin = {"actuated": False, "planar": True}
+    made.joint("motor", None, "crank").joint("a", ("crank", (0.11, 0, 0)), "coupler", **pin)
+    made.joint("b", ("coupler", (0.36, 0, 0)), ("rocker", (0.30, 0, 0)), **pin)
+    made.joint("o2", (None, (0.40, 0.05, 0)), "rocker", **pin)
+    found = made.near(**named).model().assemble({"o2": 2.3})
+    assert found.q[0] == pytest.approx(2.544, abs=1e-3)
+
+
 @pytest.mark.parametrize("kind", ["fixed", "revolute", "universal", "prismatic"])
 def test_assembly_from_far_guesses_by_the_pose_error(kind: str) -> None:
     """Least squares of the pose errors alone must find the way; random restarts do not count."""
@@ -484,13 +501,14 @@ def test_a_guess_may_hold_an_orientation(tmp_path: Path) -> None:
     turn = rotation_about((1, 0, 0), 2.0)
     w, x = np.cos(1.0), np.sin(1.0)
     m = swing().near(pose=[w, x, 0, 0]).model()
-    same = swing().near(pose=turn).model()
+    matrix = swing().near(pose=turn).model()
     expected = swing().model().assemble(guess={"pose": [w, x, 0, 0]}).q
     save(m, tmp_path / "swing.yaml")
-    for model in (m, same, rf.load(tmp_path / "swing.yaml")):
+    for model in (m, matrix, rf.load(tmp_path / "swing.yaml")):
         np.testing.assert_allclose(model.assemble().q, expected, atol=1e-9)
     other = m.assemble(guess={"pose": [1.0, 0, 0, 0]}).q
-    np.testing.assert_allclose(other, swing().model().assemble().q, atol=1e-9)
+    same = swing().model().assemble(guess={"pose": [1.0, 0, 0, 0]}).q
+    np.testing.assert_allclose(other, same, atol=1e-9)
 
 
 @pytest.mark.parametrize("given", [{"pose.qw": 1.0}, {"pose": 1.0}])

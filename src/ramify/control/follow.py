@@ -117,7 +117,8 @@ def following(motion: Any, kp: Any, kd: Any, ratio: float) -> tuple[Row, Row]:
     """
     if not isinstance(motion, Trajectory):
         raise StateError(
-            f"motion must be a trajectory of ramify.motion; it is a {type(motion).__name__}"
+            f"motion must be a trajectory of ramify.motion; it is a {type(motion).__name__}. For a "
+            "fixed posture q give rf.motion.Hold(q)"
         )
     stiff = gains("kp", kp)
     return stiff, tuple(ratio * k**0.5 for k in stiff) if kd is None else gains("kd", kd)

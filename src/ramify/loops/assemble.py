@@ -79,7 +79,7 @@ def assemble(
     if not model.loops:
         raise LoopError(f"{model.name} has no loops to assemble; any q will do")
     work = _Assembly(model, independent or {}, rates or {}, accelerations or {})
-    start = start_of(model, guess)
+    start = work.completed(*start_of(model, guess))
     found = work.state(start, 0) if work.rows is None else _path(work, start)
     refuse_crooked(model, found.q.reshape(-1, model.nq)[0])
     return found
@@ -208,6 +208,18 @@ class _Assembly:
         for i, quaternion in self.turns.items():
             q[i : i + 4] = quaternion
         return q
+
+    def completed(self, start: Array, named: set[int]) -> Array:
+        """A guess with the coordinates that it does not name where the loops close best: they take
+        its side, rather than decide for another branch.
+        """
+        free = [k for k in self.free if k not in named]
+        if not named or not free:
+            return start
+        q = self.put(start, self.given[0][0])
+        said = [i for i, k in zip(self.in_q, self.in_v, strict=False) if k in named]
+        q[said] = start[said]
+        return nearer(self.model, q, free)
 
     def way(self, begin: Array, end: Array) -> Array:
         """From some values of the independent coordinates to others, whole turns left out where a

@@ -34,6 +34,8 @@ def nearer(model: Robot, q: Array, free: Sequence[int]) -> Array:
         J = _slopes(model, q, free, error) / scale
         gradient, square = J.T @ error, J.T @ J
         size = float(np.trace(square)) / len(scale)
+        if size == 0.0:  # these coordinates move no loop
+            return q
         while True:
             step = np.zeros(model.nv)
             push = np.linalg.solve(square + damping * size * np.eye(len(scale)), -gradient)

@@ -16,23 +16,30 @@ from ramify.model.robot import Robot
 ValuesByName = Mapping[str, ArrayLike] | None
 
 
-def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> Array:
-    """Where assembly starts: the guess on top of the robot's own."""
+def start_of(model: Robot, guess: ArrayLike | ValuesByName) -> tuple[Array, set[int]]:
+    """Where assembly starts, the guess on top of the robot's own; and the velocities of what it
+    names.
+    """
     if guess is not None and not isinstance(guess, Mapping):
-        return configuration(model, "guess", guess)
+        return configuration(model, "guess", guess), set(range(model.nv))
+    to_v = dict(zip(model.layout.plain_q, model.layout.plain_v, strict=True))
+    named: set[int] = set()
     q = model.neutral()
     own = {k: x for k, x in model.guess.items() if k.rpartition(".")[0] not in (guess or {})}
     given = {**own, **(guess or {})}
     turns = orientations(model, given, "guess")
     for name, value in given.items():
         place = place_of(model, name, "guess")
+        named.add(to_v[place])
         try:
             q[place] = float(np.asarray(value))
         except (TypeError, ValueError):
             raise StateError(f"guess: the value {value!r} of {name!r} must be a number") from None
     for i, quaternion in turns.items():
         q[i : i + 4] = quaternion
-    return q
+        j = dict(model.layout.balls)[i]
+        named |= {j, j + 1, j + 2}
+    return q, named
 
 
 def place_of(model: Robot, name: str, what: str) -> int:
@@ -72,7 +79,8 @@ def orientations(model: Robot, given: dict[str, ArrayLike], what: str) -> dict[i
                 raise StateError(
                     f"{what} gives part of the quaternion of {joint!r}; add {', '.join(missing)}"
                 )
-            given[joint] = np.array([number_of(name, given.pop(name)) for name in entries])
+            parts = [number_of(name, given.pop(name)) for name in entries]
+            given[joint] = np.array([x if x.ndim == 0 else np.nan for x in parts])
         if joint not in given:
             continue
         out[i] = quaternion_of(f"{what}: the orientation of {joint!r}", given.pop(joint))
@@ -92,8 +100,8 @@ def quaternion_of(name: str, value: ArrayLike, error: type[RamifyError] = StateE
     length = float(np.linalg.norm(x)) if x.shape == (4,) else 0.0
     if not abs(length - 1.0) < 1e-4:
         raise error(
-            f"{name} must be a unit quaternion (4,), w first, or a rotation matrix (3, 3); got "
-            f"{value!r:.80}"
+            f"{name} must be a unit quaternion (4,), w first, or a rotation matrix (3, 3), one for "
+            f"all rows; got {value!r:.80}"
         )
     return x / length
 

@@ -49,7 +49,8 @@ def machine_lines(run: Run) -> Iterator[str]:
         yield f"dissipated by {_PLURAL[part]} {lost:.6g} J"
     drives = drive_work(run)
     if drives:
-        yield f"work by drive: {', '.join(f'{name} {w:.6g} J' for name, w in drives.items())}"
+        parts = ", ".join(f"{name} {w:.4g} J" for name, w in drives.items())
+        yield f"work by drive (trapezoids over the rows): {parts}"
     off = [word for key, word in _SWITCHES.items() if run.options.get(key) is False]
     if off:
         yield f"switched off: {', '.join(off)}"
