@@ -261,7 +261,6 @@ def test_a_mesh_outside_is_dropped_and_never_opened(tmp_path: Path) -> None:
         (ARM.replace('value="2.5"', 'value="${5/2}"'), "r.urdf:7: <mass> value='${5/2}': expand this xacro file first"),
         (ARM.replace('value="2.5"', 'value="$(arg m)"'), "<mass> value='$(arg m)' must be one number; this is an expression of xacro: expand the file first"),
         (ARM.replace('<axis xyz="0 2 0"/>', '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>'), "a second <axis>"),
-        (ARM.replace('lower="-1" upper="2"', 'lower="3" upper="2"'), "r.urdf:19: joint 'shoulder': lower limit 3 exceeds upper limit 2; swap them"),
         ("<mujoco/>", "the root element is <mujoco>, a URDF file has <robot>; this is MJCF"),
         ('<robot name="r"/>', "the robot has no link"),
         ('<robot name="r"><link name="a"/></robot>', "no link moves: the robot has no joint but fixed ones; with base=\"free\" it floats"),
@@ -485,6 +484,7 @@ def test_names_that_xml_cannot_hold_are_refused() -> None:
         (('<gazebo reference="tool"/>', '<xacro:property name="x" value="${pi}"/>'), "line 26: <xacro:property>: what xacro left over is not read"),
         (('<gazebo reference="tool"/>', '<sensor:camera/>'), "line 26: Namespace prefix sensor on camera is not defined"),
         (('<axis xyz="0 2 0"/>', '<axis xyz="0 2 0"/><axis xyz="0 2 0"/>'), "line 19: a second <axis>; the first is in line 19 and says the same"),
+        (('lower="-1" upper="2"', 'lower="3" upper="2"'), "lower limit 3 exceeds upper limit 2, so the joint has no limits; swap them"),
         (('lower="-1" upper="2"', 'lower="0.5"'), "0.5 exceeds upper limit 0, so the joint has no limits; upper is missing and counts as 0"),
     ],
 )  # fmt: skip

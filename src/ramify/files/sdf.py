@@ -25,7 +25,7 @@ from ramify.documents.mistakes import Mistakes, Position
 from ramify.documents.reading import read_bytes
 from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
-from ramify.files.urdf_values import NumberTuple, UrdfValues, crossed, shown, some
+from ramify.files.urdf_values import NumberTuple, UrdfValues, shown, some
 from ramify.model.body import Shape
 from ramify.model.build import EARTH, LinkSpec, build, point_of
 from ramify.model.elements import Element, elements
@@ -353,7 +353,7 @@ class _SdfReader:
             for key, end in (("lower", -math.inf), ("upper", math.inf))
         )
         if low > high:
-            self.wrong(limit, f"{who}: {crossed(low, high)}")
+            self.wrong(limit, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; swap them")
             return ()
         low, high = low if low > -UNLIMITED else -math.inf, high if high < UNLIMITED else math.inf
         return ((low, high),) if math.isfinite(low) or math.isfinite(high) else ()

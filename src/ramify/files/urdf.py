@@ -30,7 +30,7 @@ from ramify.files.import_report import ImportReport
 from ramify.files.link_reader import dust
 from ramify.files.urdf_machine import joint_elements
 from ramify.files.urdf_transmissions import Transmissions
-from ramify.files.urdf_values import UrdfValues, crossed, inside, shown, some
+from ramify.files.urdf_values import UrdfValues, inside, shown, some
 from ramify.files.xacro_files import expanded, leftover, macro_name, unexpanded
 from ramify.model.body import Shape, hex_colour
 from ramify.model.build import EARTH, LinkSpec, build
@@ -502,16 +502,14 @@ class _UrdfReader:
         low, high = (
             self.values.number(element, key, who, 0.0, endless=True) for key in ("lower", "upper")
         )
-        if low > high and missing:
+        if low > high:  # PyBullet's way to say that there are none
+            remedy = f"{missing} is missing and counts as 0: give it" if missing else "swap them"
             self.report.ignored(
                 f"{who}, line {element.sourceline}",
                 f"lower limit {low:g} exceeds upper limit {high:g}, so the joint has no limits; "
-                f"{missing} is missing and counts as 0: give it",
+                f"{remedy}",
                 doubt=True,
             )
-            return ()
-        if low > high:
-            self.wrong(element, f"{who}: {crossed(low, high)}")
             return ()
         if missing:
             self.report.assumed(who, f"<limit> without {missing}: 0, as URDF has it")

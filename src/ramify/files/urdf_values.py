@@ -175,8 +175,3 @@ def some(names: Iterable[str], most: int = 8) -> str:
     return ", ".join(name[:60] for name in given[:most]) + (
         f" and {len(given) - most} more" if len(given) > most else ""
     )
-
-
-def crossed(low: float, high: float) -> str:
-    """What to say of limits upside down."""
-    return f"lower limit {low:g} exceeds upper limit {high:g}; swap them"
