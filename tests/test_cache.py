@@ -280,3 +280,34 @@ print("child", os.waitpid(pid, 0)[1])
         check=True,
     )
     assert done.stdout.split() == ["child", "0"]
+
+
+LITTLE_ROOM = """
+import ctypes, mmap
+import numpy as np
+import ramify as rf
+
+m = rf.load("kuka_kr5")
+q, v = m.random(seed=0)
+tau = m.inverse_dynamics(q, v, v)
+c = ctypes.CDLL(None)
+c.mmap.restype = ctypes.c_void_p
+c.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+c.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+take = lambda size: c.mmap(None, size, 0, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0)
+wall, pages = take(1 << 33), []
+while (page := take(mmap.PAGESIZE)) > wall:
+    pages.append(page)
+c.munmap(pages[0], mmap.PAGESIZE)
+print(np.abs(m.kernel("forward_dynamics", "unrolled")(q, v, tau) - v).max())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the layout of a process is Linux's")
+def test_code_and_constants_stay_within_reach_where_there_is_little_room(place: Path) -> None:
+    """One free page above 8 GB that are taken: code that fits there, with its constants below, would
+    be too far from them for the 32 bits of its instructions.
+    """
+    done = subprocess.run([sys.executable, "-c", LITTLE_ROOM], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
+    assert float(done.stdout) < 1e-12

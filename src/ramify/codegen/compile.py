@@ -122,7 +122,9 @@ def _load(payload: bytes, target: CpuTarget) -> Any:
     binding = llvm()
     _dispose()
     owned = new_generator(target.cpu, target.features, 0)
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), owned)
+    # llvmlite's memory manager keeps code and constants side by side. LLVM's own maps each wherever
+    # there is room, and in a process with little of it they can be too far apart to reach.
+    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), owned, use_lmm=True)
     engine.add_object_file(binding.ObjectFileRef.from_data(payload))
     engine.finalize_object()
     return engine
