@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
+from itertools import count
 from typing import Any, Final
 
 from ramify.codegen import cache as disk
 from ramify.codegen.cache_keys import object_key
-from ramify.codegen.target import LOCK, CpuTarget, generator, llvm, new_generator
+from ramify.codegen.target import LOCK, CpuTarget, generator, llvm
 
 _retired: Final[deque[Any]] = deque()
-"""Engines whose functions can no longer be called, until LLVM is free to dispose of them."""
+"""Objects whose functions can no longer be called, until LLVM is free to dispose of them."""
+_numbers: Final = count()
 
 
 class InOrder(str):
@@ -31,28 +35,32 @@ def module_text(body: str, declarations: Iterable[str]) -> str:
 class Compiled:
     """A loaded object; its functions live as long as it does."""
 
-    def __init__(self, engine: Any, name: str) -> None:
-        with LOCK:
-            self.address: int = engine.get_function_address(name)
-        self._engine = engine
-        weakref.finalize(self, _retire, engine).atexit = False
+    def __init__(self, payload: bytes, name: str) -> None:
+        """Under LOCK."""
+        _dispose()
+        library = llvm().JITLibraryBuilder().add_object_img(payload).add_current_process()
+        found = library.export_symbol(name).link(_linker(), f"object {next(_numbers)}")
+        self.address: int = found[name]
+        self._found = [found]  # the object goes with the first of them that is disposed of
+        weakref.finalize(self, _retire, self._found).atexit = False
 
     def function(self, name: str) -> int:
-        """The address of another function of the same object."""
+        """The address of another function of the same object, or of a global array."""
         with LOCK:
-            return int(self._engine.get_function_address(name))
+            found = _linker().lookup(self._found[0].name, name)
+            self._found.append(found)
+            return int(found[name])
 
     def fill(self, name: str, words: Sequence[int]) -> None:
         """Write whole numbers of 64 bits into a global array of the object."""
-        with LOCK:  # asking for the first address finishes the object
-            place = self._engine.get_global_value_address(name)
+        place = self.function(name)
         for i, word in enumerate(words):
             ctypes.c_uint64.from_address(place + 8 * i).value = word
 
 
-def _retire(engine: Any) -> None:
-    """Dispose of an engine now or, where LLVM is at work in another thread, with the next build."""
-    _retired.append(engine)
+def _retire(found: list[Any]) -> None:
+    """Dispose of an object now or, where LLVM is at work in another thread, with the next build."""
+    _retired.extend(found)
     if LOCK.acquire(blocking=False):
         try:
             _dispose()
@@ -64,6 +72,15 @@ def _dispose() -> None:
     """Under LOCK, and explicitly: a last reference may be dropped anywhere."""
     while _retired:
         _retired.pop().close()
+
+
+@cache
+def _linker() -> Any:
+    """Under LOCK: what loads objects. LLVM's JITLink maps the sections of an object side by side.
+    Its older linker maps each wherever there is room; in a process with little of it, code and
+    constants can then be too far apart to reach.
+    """
+    return llvm().create_lljit_compiler(use_jit_link=sys.platform != "win32")
 
 
 def compiled(
@@ -78,7 +95,7 @@ def compiled(
         if payload is None:
             payload = _build(text(), target, optimise)
             disk.store(key, payload)
-        return Compiled(_load(payload, target), name)
+        return Compiled(payload, name)
 
 
 def is_cached(name: str, target: CpuTarget, fingerprint: str, optimise: int = 2) -> bool:
@@ -90,11 +107,11 @@ def is_cached(name: str, target: CpuTarget, fingerprint: str, optimise: int = 2)
 def compile_text(text: str, name: str, target: CpuTarget) -> Compiled:
     """A function that is not worth keeping (it holds addresses of this process)."""
     with LOCK:
-        return Compiled(_load(_build(text, target, 1), target), name)
+        return Compiled(_build(text, target, 1), name)
 
 
 def _build(text: str, target: CpuTarget, optimise: int) -> bytes:
-    """Under LOCK, as whatever it makes is disposed of when it returns; so is ``_load``."""
+    """Under LOCK, as whatever it makes is disposed of when it returns."""
     binding = llvm()
     module = binding.parse_assembly(text)
     module.triple = binding.get_process_triple()
@@ -116,15 +133,3 @@ def _scheduled(wanted: bool) -> Iterator[None]:
         yield
     finally:
         binding.set_option("ramify", "-enable-misched=true")
-
-
-def _load(payload: bytes, target: CpuTarget) -> Any:
-    binding = llvm()
-    _dispose()
-    owned = new_generator(target.cpu, target.features, 0)
-    # llvmlite's memory manager keeps code and constants side by side. LLVM's own maps each wherever
-    # there is room, and in a process with little of it they can be too far apart to reach.
-    engine = binding.create_mcjit_compiler(binding.parse_assembly(""), owned, use_lmm=True)
-    engine.add_object_file(binding.ObjectFileRef.from_data(payload))
-    engine.finalize_object()
-    return engine
