@@ -94,11 +94,6 @@ def host() -> CpuTarget:
 @cache
 def generator(cpu: str, features: str, optimise: int) -> Any:
     """LLVM's code generator for a CPU, made once; ask for it under ``LOCK``."""
-    return new_generator(cpu, features, optimise)
-
-
-def new_generator(cpu: str, features: str, optimise: int) -> Any:
-    """A code generator to give away: an engine owns the one it is made with."""
     binding = llvm()
     return binding.Target.from_triple(binding.get_process_triple()).create_target_machine(
         cpu=cpu, features=features, opt=optimise, reloc="pic", codemodel="default", jit=True
