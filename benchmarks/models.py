@@ -5,6 +5,7 @@ programs: real ones of the package example-robot-data, a walker with springs, an
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -31,7 +32,23 @@ def real(name: str) -> rf.Model:
     files = distribution("example-robot-data").locate_file("cmeel.prefix/share/example-robot-data")
     path = Path(str(files)) / "robots" / FILES[name]
     model = rf.load(str(path), base="fixed" if name in ARMS else "free")
-    return model.tree if model.loops else model
+    return depth_first(model.tree if model.loops else model)
+
+
+def depth_first(model: rf.Model) -> rf.Model:
+    """The same robot, its bodies numbered limb by limb, as Pinocchio needs them."""
+    order: list[int] = []
+
+    def visit(parent: int) -> None:
+        for i, body in enumerate(model.bodies):
+            if body.parent == parent:
+                order.append(i)
+                visit(i)
+
+    visit(-1)
+    place = {-1: -1, **{i: k for k, i in enumerate(order)}}
+    bodies = (replace(model.bodies[i], parent=place[model.bodies[i].parent]) for i in order)
+    return replace(model, bodies=tuple(bodies))
 
 
 def driven(model: rf.Model) -> int:
