@@ -268,13 +268,13 @@ def test_large_robots_run_as_loops(monkeypatch: pytest.MonkeyPatch) -> None:
     object exceeds 100 kB.
     """
     sizes: list[int] = []
-    load = compile._load
 
-    def seen(payload: bytes, target: Any) -> Any:
-        sizes.append(len(payload))
-        return load(payload, target)
+    class Seen(compile.Compiled):
+        def __init__(self, payload: bytes, name: str) -> None:
+            sizes.append(len(payload))
+            super().__init__(payload, name)
 
-    monkeypatch.setattr(compile, "_load", seen)
+    monkeypatch.setattr(compile, "Compiled", Seen)
     monkeypatch.setattr(
         rolled_tier, "rolled_kernels", cache(rolled_tier.rolled_kernels.__wrapped__)
     )
