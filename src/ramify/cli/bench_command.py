@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
-
-from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, RobotName, Settings, app, load
+from ramify.cli.common import AsJson, RobotName, Settings, Words, app, load
 from ramify.cli.output import print_json, print_line, print_table
 
 
@@ -16,16 +13,19 @@ from ramify.cli.output import print_json, print_line, print_table
 def bench(
     robot: RobotName,
     *,
-    algorithm: Annotated[
-        list[str] | None,
-        Parameter(consume_multiple=True, negative="", help="Which algorithms to time."),
-    ] = None,
-    states: Annotated[int, Parameter(help="States in a batch.")] = 4096,
-    threads: Annotated[int | None, Parameter(help="Threads for batches.")] = None,
+    algorithm: Words = None,
+    states: int = 4096,
+    threads: int | None = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
-    """Time a robot's kernels on this machine: one call, and a state of a batch."""
+    """Time a robot's kernels on this machine: one call, and a state of a batch.
+
+    Args:
+        algorithm: Which algorithms to time.
+        states: States in a batch.
+        threads: Threads for batches.
+    """
     from ramify.kernels.algorithms import ALGORITHMS
     from ramify.kernels.timing import MEASURED, measure
 
@@ -44,32 +44,19 @@ def bench(
         rf.threads(threads)
     found = measure(m, algorithm or MEASURED, states)
     if json:
-        rows = [asdict(timing) for timing in found]
-        print_json(
-            {
-                "robot": m.name,
-                "nv": m.nv,
-                "states": states,
-                "threads": rf.threads(),
-                "timings": rows,
-            }
-        )
+        head = {"robot": m.name, "nv": m.nv, "states": states, "threads": rf.threads()}
+        print_json(head | {"timings": [asdict(timing) for timing in found]})
         return
-    rows_shown = [
+    rows = [
         (t.algorithm, t.tier, t.prepare, 1e6 * t.single, 1e6 * t.batch, f"{1.0 / t.batch:,.0f}")
         for t in found
     ]
-    columns = (
-        "algorithm",
-        "tier",
-        "ready after, s",
-        "one call, us",
-        "in a batch, us",
-        "states a second",
-    )
+    columns = ("algorithm", "tier", "ready after, s", "one call, us", "in a batch, us")
     from ramify.loops.mobility import freedom_text
 
-    print_table(f"{m.name}: {freedom_text(m)}, batches of {states}", columns, rows_shown)
+    print_table(
+        f"{m.name}: {freedom_text(m)}, batches of {states}", (*columns, "states a second"), rows
+    )
     print_line(
         "Minimum of repeats. Against Pinocchio and MuJoCo: benchmarks/run.py of the source, "
         "docs/benchmarks.md."

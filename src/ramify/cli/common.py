@@ -41,6 +41,11 @@ def _robots_and_scenarios(typed: CompletionContext) -> list[str]:
     return [*scenarios(), *_robots(typed)]
 
 
+Flag = Annotated[bool, Parameter(negative="")]
+Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
+NumberList = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
+"""An option that is there or not; options that take several words or numbers."""
+
 RobotName = Annotated[
     str,
     Parameter(help="A built-in robot's name, or the path of a robot file.", completer=_robots),
@@ -53,19 +58,8 @@ RobotOrScenario = Annotated[
         completer=_robots_and_scenarios,
     ),
 ]
-Settings = Annotated[
-    list[str] | None,
-    Parameter(
-        name="--set",
-        consume_multiple=True,
-        negative="",
-        help="Parameters of the robot, such as n=7.",
-    ),
-]
-AsJson = Annotated[
-    bool, Parameter(name="--json", negative="", help="Print JSON, for programs to read.")
-]
-NumberList = Annotated[list[float] | None, Parameter(consume_multiple=True, negative="")]
+Settings = Annotated[Words, Parameter(name="--set", help="Parameters of the robot, such as n=7.")]
+AsJson = Annotated[Flag, Parameter(name="--json", help="Print JSON, for programs to read.")]
 
 COUNTED: Final = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "bias")
 """Algorithms that are counted and exported by default."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import Parameter
 from cyclopts.completion.detect import ShellDetectionError
 
 import ramify as rf
@@ -16,17 +15,15 @@ from ramify.cli.output import print_line
 @app.command(name="--install-completion")
 def install_completion(
     *,
-    shell: Annotated[
-        Literal["bash", "zsh", "fish", "powershell"] | None,
-        Parameter(help="By default the shell that runs this command."),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        Parameter(help="Only write the script to this file; by default where the shell finds it."),
-    ] = None,
+    shell: Literal["bash", "zsh", "fish", "powershell"] | None = None,
+    out: Path | None = None,
 ) -> None:
     """Let the shell complete commands, options, and names of robots and scenarios. Where the shell
     needs a line in its start-up file, it is added.
+
+    Args:
+        shell: By default the shell that runs this command.
+        out: Only write the script to this file; by default where the shell finds it.
     """
     try:
         written = app.install_completion(shell=shell, output=out, add_to_startup=out is None)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any, Literal
 
 import ramify as rf
-from ramify.cli.common import COUNTED, AsJson, Settings, app, load
+from ramify.cli.common import COUNTED, AsJson, Settings, Words, app, load
 from ramify.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
@@ -18,37 +16,24 @@ if TYPE_CHECKING:
 
 @app.command
 def count(
-    *robots: Annotated[
-        str, Parameter(help="Built-in names or robot files; by default all built-in robots.")
-    ],
-    algorithm: Annotated[
-        list[str] | None,
-        Parameter(consume_multiple=True, negative="", help="Which algorithms to count."),
-    ] = None,
-    how: Annotated[
-        Literal["compiled", "written"],
-        Parameter(
-            help="After folding and sharing for the robot at hand; or as the text has it, on a "
-            "general robot with its joints."
-        ),
-    ] = "compiled",
-    general: Annotated[
-        int | None,
-        Parameter(
-            help="Count every formulation on a general robot of so many revolute joints instead."
-        ),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        Parameter(
-            help="Plot of the growth with n (figs. 6.15, 6.16, 7.30, 7.31): .svg, .png or .pdf."
-        ),
-    ] = None,
+    *robots: str,
+    algorithm: Words = None,
+    how: Literal["compiled", "written"] = "compiled",
+    general: int | None = None,
+    plot: Path | None = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
     """Count the operations of the algorithms, algorithm by robot, beside what the literature
     publishes.
+
+    Args:
+        robots: Built-in names or robot files; by default all built-in robots.
+        algorithm: Which algorithms to count.
+        how: After folding and sharing for the robot at hand; or as the text has it, on a general
+            robot with its joints.
+        general: Count every formulation on a general robot of so many revolute joints instead.
+        plot: Plot of the growth with n (figs. 6.15, 6.16, 7.30, 7.31): .svg, .png or .pdf.
     """
     if general is not None:
         given = {
@@ -117,22 +102,11 @@ def _by_robot(
     if json:
         print_json(data)
         return
-    columns = (
-        "robot",
-        "dof",
-        "algorithm",
-        "x",
-        "+",
-        "/",
-        "sqrt",
-        "sin & cos",
-        "fewest published",
-        "fewer by",
-    )
+    columns = ("robot", "dof", "algorithm", "x", "+", "/", "sqrt", "sin & cos")
     rows = [
         (*(v for k, v in row.items() if k not in ("how", "published")), *_best(row)) for row in data
     ]
-    print_table(f"Operations, as {how}", columns, rows)
+    print_table(f"Operations, as {how}", (*columns, "fewest published", "fewer by"), rows)
     for robot, why in alone.items():
         print_line(f"{robot} is compared with nothing: {why}")
     printed = [(x.task, x.who, x.mul, x.add) for x in PUBLISHED if x.task in tasks]
@@ -166,24 +140,16 @@ def _general(n: int, json: bool) -> None:
     data: list[dict[str, Any]] = []
     for name, row in FORMULATIONS.items():
         ours, paper = general_count(name, n), published_count(name, n)
-        data.append(
-            {
-                "formulation": name,
-                "what": row.what,
-                "n": n,
-                "mul": ours.mul,
-                "add": ours.add,
-                "published": None
-                if paper is None
-                else {"mul": paper.mul, "add": paper.add, "source": row.source},
-            }
-        )
+        about = {"formulation": name, "what": row.what, "n": n, "mul": ours.mul, "add": ours.add}
+        printed = paper and {"mul": paper.mul, "add": paper.add, "source": row.source}
+        data.append(about | {"published": printed})
     if json:
         print_json(data)
         return
     columns = ("formulation", "", "x and /", "+", "published x", "+", "where")
     rows = [
-        (*(x[k] for k in ("formulation", "what", "mul", "add")), *_printed(x["published"]))
+        [x[k] for k in ("formulation", "what", "mul", "add")]
+        + list((x["published"] or dict.fromkeys(("mul", "add", "source"), "")).values())
         for x in data
     ]
     print_table(f"A general robot of {n} revolute joints, as written", columns, rows)
@@ -195,7 +161,3 @@ def _general(n: int, json: bool) -> None:
         start = crossover(cheaper, dearer)
         if start is not None:
             print_line(f"{cheaper} takes fewer operations than {dearer} from n = {start} on")
-
-
-def _printed(paper: dict[str, Any] | None) -> tuple[object, object, str]:
-    return ("", "", "") if paper is None else (paper["mul"], paper["add"], paper["source"])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
 import ramify as rf
 from ramify.cli.common import (
     AsJson,
+    Flag,
     NumberList,
     RobotName,
     Settings,
@@ -31,26 +32,14 @@ if TYPE_CHECKING:
 def inverse_dynamics(
     robot: RobotName,
     *,
-    start: Annotated[
-        NumberList,
-        Parameter(name="--from", help="Coordinates at the start, rad or m: one, or one each."),
-    ] = None,
-    end: Annotated[
-        NumberList,
-        Parameter(name="--to", help="Coordinates at the end; by default 60 degrees or 0.1 m on."),
-    ] = None,
-    duration: Annotated[float, Parameter(help="Seconds from start to end.")] = 1.0,
-    steps: Annotated[int, Parameter(help="Time steps; one row more is written.")] = 1000,
-    out: Annotated[Path, Parameter(help="CSV file of the torques.")] = Path("{robot}_torques.csv"),
-    plot: Annotated[
-        Path | None,
-        Parameter(help="Plot of the torques, by default {robot}_torques.svg; or .png, .pdf."),
-    ] = None,
-    no_plot: Annotated[bool, Parameter(negative="", help="Write no plot.")] = False,
-    base: Annotated[
-        Literal["free", "moved"],
-        Parameter(help="A floating base: free, or moved like a joint, by forces of its own."),
-    ] = "free",
+    start: Annotated[NumberList, Parameter(name="--from")] = None,
+    end: Annotated[NumberList, Parameter(name="--to")] = None,
+    duration: float = 1.0,
+    steps: int = 1000,
+    out: Path = Path("{robot}_torques.csv"),
+    plot: Path | None = None,
+    no_plot: Flag = False,
+    base: Literal["free", "moved"] = "free",
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
@@ -59,14 +48,70 @@ def inverse_dynamics(
 
     Of a robot with loops the driven coordinates move so, and the others follow. On a floating base
     the joints move so and the base is free (section 7.1.1): its motion is integrated.
+
+    Args:
+        start: Coordinates at the start, rad or m: one, or one each.
+        end: Coordinates at the end; by default 60 degrees or 0.1 m on.
+        duration: Seconds from start to end.
+        steps: Time steps; one row more is written.
+        out: CSV file of the torques.
+        plot: Plot of the torques, by default {robot}_torques.svg; or .png, .pdf.
+        no_plot: Write no plot.
+        base: A floating base: free, or moved like a joint, by forces of its own.
+    """
+    m = load(robot, settings)
+    floats = base == "free" and m.joints[0].kind in ("free", "free_euler") and not m.loops
+    motion, tau, at = _torques(m, floats, start, end, duration, steps)
+    of_all = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
+    units = [of_all[j] for j in at]
+    names = [m.velocities[j] for j in at] if floats else m.coordinates
+    files = {"csv": named(out, m)}
+    header = [f"{m.velocities[j]} [{unit}]" for j, unit in zip(at, units, strict=True)]
+    write_csv(files["csv"], ["t [s]", *header], [motion.t, *tau.T])
+    if not no_plot and (plot or plots_are_possible()):
+        from ramify.view.plots import plot_torques
+
+        files["plot"] = named(plot or Path("{robot}_torques.svg"), m)
+        plot_torques(motion.t, tau, names, units, files["plot"], title=f"{m.name}: joint torques")
+    ends = zip(names, units, motion.q[0], motion.q[-1], abs(tau).T, strict=True)
+    data = [
+        {"name": name, "unit": unit, "start": a, "end": b, "max": float(size.max()),
+         "time": float(motion.t[size.argmax()])}
+        for name, unit, a, b, size in ends
+    ]  # fmt: skip
+    if json:
+        about = {
+            "robot": m.name,
+            "base": "free" if floats else "moved" if base == "moved" else "fixed",
+            "duration": duration,
+            "rows": len(motion.t),
+            "coordinates": data,
+        }
+        print_json(about | {"files": {key: str(path) for key, path in files.items()}})
+        return
+    rows = [(d["name"], d["start"], d["end"], d["max"], d["unit"], d["time"]) for d in data]
+    columns = ("coordinate", "from", "to", "max |tau|", "", "at t, s")
+    print_table(f"{m.name}: cycloidal motion in {duration:g} s", columns, rows)
+    if floats:
+        print_line(
+            "The base floats from rest, moved by the joints and gravity (section 7.1.1); "
+            "--base moved moves it as well, by forces of its own."
+        )
+    for path in files.values():
+        print_line(f"written: {path}")
+
+
+def _torques(
+    m: Model, floats: bool, start: NumberList, end: NumberList, duration: float, steps: int
+) -> tuple[Motion, Array, list[int]]:
+    """The cycloidal motion, the forces along it, and the rates that they belong to: all, or the
+    driven ones on a floating base.
     """
     import numpy as np
 
     from ramify.model.driven import driven
     from ramify.motion import cycloid, example_ends
 
-    m = load(robot, settings)
-    floats = base == "free" and m.joints[0].kind in ("free", "free_euler") and not m.loops
     if floats:
         reach = [np.pi / 3 if step.rho else 0.1 for joint in m.joints for step in joint.steps]
         first, last = np.zeros(m.nv), np.array(reach)
@@ -85,70 +130,14 @@ def inverse_dynamics(
     q0 = fill("--from", start, first)
     q1 = fill("--to", end, q0 + (last - first))
     motion = cycloid(q0, q1, duration, steps + 1)
-    names, at = m.coordinates, list(range(m.nv))
     if floats:
         motion, tau = _free_base(m, motion, q0, q1)
-        names, at = chosen.names, list(chosen.v)
-        tau = tau[:, at]
-    elif m.loops:
+        return motion, tau[:, list(chosen.v)], list(chosen.v)
+    if m.loops:
         led = [dict(zip(chosen.names, x.T, strict=True)) for x in (motion.q, motion.v, motion.a)]
         q, v, a = m.assemble(led[0], rates=led[1], accelerations=led[2])
         motion = motion._replace(q=q, v=v, a=a)
-    if not floats:
-        tau = m.inverse_dynamics(motion.q, motion.v, motion.a)
-    of_all = ["N m" if step.unit == "rad" else "N" for joint in m.joints for step in joint.steps]
-    units = [of_all[j] for j in at]
-    files = {"csv": named(out, m)}
-    write_csv(
-        files["csv"],
-        ["t [s]", *(f"{m.velocities[j]} [{unit}]" for j, unit in zip(at, units, strict=True))],
-        np.column_stack([motion.t, tau]),
-    )
-    if not no_plot and (plot or plots_are_possible()):
-        from ramify.view.plots import plot_torques
-
-        files["plot"] = named(plot or Path("{robot}_torques.svg"), m)
-        plot_torques(motion.t, tau, names, units, files["plot"], title=f"{m.name}: joint torques")
-    peak = np.abs(tau).argmax(axis=0)
-    data = [
-        {
-            "name": name,
-            "unit": unit,
-            "start": a,
-            "end": b,
-            "max": abs(float(tau[i, k])),
-            "time": float(motion.t[i]),
-        }
-        for k, (name, unit, a, b, i) in enumerate(
-            zip(names, units, motion.q[0], motion.q[-1], peak, strict=True)
-        )
-    ]
-    if json:
-        paths = {key: str(path) for key, path in files.items()}
-        print_json(
-            {
-                "robot": m.name,
-                "base": "free" if floats else "moved" if base == "moved" else "fixed",
-                "duration": duration,
-                "rows": len(motion.t),
-                "coordinates": data,
-                "files": paths,
-            }
-        )
-        return
-    rows = [(d["name"], d["start"], d["end"], d["max"], d["unit"], d["time"]) for d in data]
-    print_table(
-        f"{m.name}: cycloidal motion in {duration:g} s",
-        ("coordinate", "from", "to", "max |tau|", "", "at t, s"),
-        rows,
-    )
-    if floats:
-        print_line(
-            "The base floats from rest, moved by the joints and gravity (section 7.1.1); "
-            "--base moved moves it as well, by forces of its own."
-        )
-    for path in files.values():
-        print_line(f"written: {path}")
+    return motion, m.inverse_dynamics(motion.q, motion.v, motion.a), list(range(m.nv))
 
 
 def _free_base(m: Model, motion: Motion, q0: Array, q1: Array) -> tuple[Motion, Array]:
@@ -176,14 +165,10 @@ def forward_dynamics(
     """Accelerations at a state under joint forces; what is not given is zero (of a robot with
     loops, q closes them).
 
-    Parameters
-    ----------
-    q
-        Coordinates, rad or m: one for all, or one each.
-    v
-        Rates, rad/s or m/s.
-    tau
-        Joint torques and forces, N m or N.
+    Args:
+        q: Coordinates, rad or m: one for all, or one each.
+        v: Rates, rad/s or m/s.
+        tau: Joint torques and forces, N m or N.
     """
     import numpy as np
 
@@ -198,27 +183,16 @@ def forward_dynamics(
     ]
     if m.loops:
         refuse_open(m, state[0][None], state[1][None])
-    values = [_list(x) for x in (*state, m.forward_dynamics(*state))]
+    values = [x.tolist() for x in (*state, m.forward_dynamics(*state))]
     if json:
-        names = {
-            "robot": m.name,
-            "coordinates": list(m.coordinates),
-            "velocities": list(m.velocities),
-        }
+        names = {"robot": m.name, "coordinates": m.coordinates, "velocities": m.velocities}
         print_json(names | dict(zip(("q", "v", "tau", "a"), values, strict=True)))
         return
     units = [step.unit for joint in m.joints for step in joint.steps]
     columns = ["coordinate", "unit", "q", "v", "tau", "acceleration"]
     if m.nq != m.nv:
-        print_table(
-            f"{m.name}: configuration",
-            ("coordinate", "q"),
-            zip(m.coordinates, values[0], strict=True),
-        )
+        coordinates = zip(m.coordinates, values[0], strict=True)
+        print_table(f"{m.name}: configuration", ("coordinate", "q"), coordinates)
         del columns[2], values[0]
     rows = zip(m.velocities, units, *values, strict=True)
     print_table(f"{m.name}: forward dynamics, SI units", columns, rows)
-
-
-def _list(values: Any) -> list[float]:
-    return [float(x) for x in values]

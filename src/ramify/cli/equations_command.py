@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, RobotName, Settings, app, load
+from ramify.cli.common import AsJson, Flag, RobotName, Settings, app, load
 from ramify.cli.output import print_json, print_line
 from ramify.documents.writing import write_whole
 
@@ -22,30 +23,14 @@ _PARTS: tuple[_EquationPart, ...] = ("M", "C", "g", "U", "D", "inverse")
 def equations(
     robot: RobotName,
     *,
-    format: Annotated[
-        Literal["text", "latex", "python", "sympy"], Parameter(help="How to write them.")
-    ] = "text",
-    symbols: Annotated[
-        bool,
-        Parameter(negative="", help="Names such as l1, m1, I1 in place of the robot's numbers."),
-    ] = False,
+    format: Literal["text", "latex", "python", "sympy"] = "text",
+    symbols: Flag = False,
     part: Annotated[
-        list[_EquationPart] | None,
-        Parameter(consume_multiple=True, negative="", help="Which parts; by default all."),
+        list[_EquationPart] | None, Parameter(consume_multiple=True, negative="")
     ] = None,
-    steps: Annotated[
-        Literal["inverse_dynamics", "forward_dynamics"] | None,
-        Parameter(
-            help="Instead, the steps of a recursion, between the robot's modules and within them."
-        ),
-    ] = None,
-    seconds: Annotated[
-        float | None,
-        Parameter(help="Seconds for each part, by default 20; a part that needs more is left out."),
-    ] = None,
-    out: Annotated[
-        Path | None, Parameter(help="File to write; by default they are printed.")
-    ] = None,
+    steps: Literal["inverse_dynamics", "forward_dynamics"] | None = None,
+    seconds: float | None = None,
+    out: Path | None = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> int:
@@ -53,6 +38,14 @@ def equations(
     the steps of a recursion.
 
     Exit code 1 where a part has been left out.
+
+    Args:
+        format: How to write them.
+        symbols: Names such as l1, m1, I1 in place of the robot's numbers.
+        part: Which parts; by default all.
+        steps: Instead, the steps of a recursion, between the robot's modules and within them.
+        seconds: Seconds for each part, by default 20; a part that needs more is left out.
+        out: File to write; by default they are printed.
     """
     if json and out is not None:
         raise rf.RamifyError("--json prints, --out writes a file; leave one out")
@@ -98,23 +91,10 @@ def equations(
             message = str(error).replace("seconds=", "--seconds")
             print(f"ramify: {name} is left out: {message}", file=sys.stderr)
     if done:
-        writer = {
-            "text": found.text,
-            "latex": found.latex,
-            "python": found.python,
-            "sympy": found.sympy,
-        }[format]
-        text = writer(tuple(done))
+        text = getattr(found, format)(tuple(done))
         if json:
-            print_json(
-                {
-                    "robot": m.name,
-                    "parameters": found.parameters,
-                    "parts": done,
-                    "format": format,
-                    "text": text,
-                }
-            )
+            about = {"robot": m.name, "parameters": found.parameters}
+            print_json(about | {"parts": done, "format": format, "text": text})
         else:
             _write(text, out)
     return int(len(done) < len(part or _PARTS))
@@ -136,16 +116,7 @@ def _write_steps(m: rf.Model, name: str, format: str, out: Path | None, json: bo
         )
     table = rf.formulations.step_table(m, name)
     if json:
-        sweeps = [
-            {
-                "title": sweep.title,
-                "rows": [
-                    {"module": row.module, "inter": row.inter, "link": row.link, "intra": row.intra}
-                    for row in sweep.rows
-                ],
-            }
-            for sweep in table.sweeps
-        ]
-        print_json({"robot": m.name, "algorithm": name, "legend": table.legend, "steps": sweeps})
+        about = {"robot": m.name, "algorithm": name, "legend": table.legend}
+        print_json(about | {"steps": [asdict(sweep) for sweep in table.sweeps]})
     else:
         _write(table.latex() if format == "latex" else str(table), out)

@@ -12,8 +12,10 @@ import ramify as rf
 from ramify.cli.common import (
     COUNTED,
     AsJson,
+    Flag,
     RobotName,
     Settings,
+    Words,
     app,
     file_name,
     load,
@@ -31,67 +33,40 @@ if TYPE_CHECKING:
 def export(
     robot: RobotName,
     *,
-    format: Annotated[
-        Literal["yaml", "c", "fmu"],
-        Parameter(help="A robot file, C99 code without dependencies, or a mock-up unit (FMI)."),
-    ] = "yaml",
-    algorithm: Annotated[
-        list[str] | None,
-        Parameter(
-            consume_multiple=True,
-            negative="",
-            help="With C: algorithms; also acceleration (of the whole machine), passive_forces, "
-            "actuator_forces.",
-        ),
-    ] = None,
-    ground: Annotated[
-        str | None,
-        Parameter(
-            help="A word or mapping: what the machine stands on. With C also contact_forces and "
-            "contact_dynamics."
-        ),
-    ] = None,
-    scenario: Annotated[
-        str | None,
-        Parameter(
-            help="Take controller, ground and damping (with fmu also the start) from a scenario. "
-            "With C the controller's law is written as control."
-        ),
-    ] = None,
-    frame: Annotated[
-        list[str] | None,
-        Parameter(
-            consume_multiple=True,
-            negative="",
-            help="Links and frames: with C pose and jacobian of each; with fmu poses that are "
-            "outputs.",
-        ),
-    ] = None,
-    step: Annotated[
-        str | None, Parameter(help="With C: also a step of the machine by this fixed-step method.")
-    ] = None,
-    derivatives: Annotated[
-        bool, Parameter(negative="", help="With C: also all derivatives of each function.")
-    ] = False,
-    dtype: Annotated[
-        Literal["double", "float"], Parameter(help="With C: the type of all numbers.")
-    ] = "double",
-    fmi: Annotated[Literal["2.0", "3.0"], Parameter(help="With fmu: the version of FMI.")] = "3.0",
-    platform: Annotated[
-        list[str] | None,
-        Parameter(
-            consume_multiple=True,
-            negative="",
-            help="With fmu: compile for these, such as x86_64-windows; by default for this one.",
-        ),
-    ] = None,
-    out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("."),
-    force: Annotated[bool, Parameter(negative="", help="Replace files that exist.")] = False,
+    format: Literal["yaml", "c", "fmu"] = "yaml",
+    algorithm: Words = None,
+    ground: str | None = None,
+    scenario: str | None = None,
+    frame: Words = None,
+    step: str | None = None,
+    derivatives: Flag = False,
+    dtype: Literal["double", "float"] = "double",
+    fmi: Literal["2.0", "3.0"] = "3.0",
+    platform: Words = None,
+    out: Path = Path("."),
+    force: Flag = False,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
     """Write a robot as a YAML file; algorithms, controller and steps as one C99 header and source
     file; or the whole machine as a functional mock-up unit for Simulink, Modelica tools and others.
+
+    Args:
+        format: A robot file, C99 code without dependencies, or a mock-up unit (FMI).
+        algorithm: With C: algorithms; also acceleration (of the whole machine), passive_forces,
+            actuator_forces.
+        ground: A word or mapping: what the machine stands on. With C also contact_forces and
+            contact_dynamics.
+        scenario: Take controller, ground and damping (with fmu also the start) from a scenario.
+            With C the controller's law is written as control.
+        frame: Links and frames: with C pose and jacobian of each; with fmu poses that are outputs.
+        step: With C: also a step of the machine by this fixed-step method.
+        derivatives: With C: also all derivatives of each function.
+        dtype: With C: the type of all numbers.
+        fmi: With fmu: the version of FMI.
+        platform: With fmu: compile for these, such as x86_64-windows; by default for this one.
+        out: Directory to write to.
+        force: Replace files that exist.
     """
     for option, given, kinds in (
         ("--ground", ground, ("c", "fmu")), ("--scenario", scenario, ("c", "fmu")),
@@ -108,8 +83,7 @@ def export(
         parts["ground"] = ground
     if format == "fmu":
         target = out / f"{file_name(m)}.fmu"
-        _refuse_present([target], force)
-        out.mkdir(parents=True, exist_ok=True)
+        _make_room([target], force)
         rf.to_fmu(m, target, version=fmi, frames=frame, platforms=platform or "auto", **parts)
         _say(m, [target], json)
         return
@@ -126,8 +100,7 @@ def export(
         programs = c_programs(m, names, frame or (), step=step, **parts)
         texts = c_texts(m, programs, derivatives, dtype)
     paths = [out / name for name in texts]
-    _refuse_present(paths, force)
-    out.mkdir(parents=True, exist_ok=True)
+    _make_room(paths, force)
     write_together({out / name: [text.encode()] for name, text in texts.items()})
     _say(m, paths, json)
 
@@ -139,10 +112,12 @@ def _machine(scenario: str, m: Model) -> dict[str, Any]:
     return parts | {"control": found.control, "q0": found.q0, "v0": found.v0}
 
 
-def _refuse_present(paths: Sequence[Path], force: bool) -> None:
+def _make_room(paths: Sequence[Path], force: bool) -> None:
+    """Refuse to replace files without --force, and make their directory."""
     present = [str(path) for path in paths if path.exists()]
     if present and not force:
         raise FileExistsError(f"{', '.join(present)}: already there; --force replaces it")
+    paths[0].parent.mkdir(parents=True, exist_ok=True)
 
 
 def _say(m: Model, paths: Sequence[Path], json: bool) -> None:
@@ -156,23 +131,19 @@ def _say(m: Model, paths: Sequence[Path], json: bool) -> None:
 @app.command
 def convert(
     source: RobotName,
-    target: Annotated[
-        Path,
-        Parameter(
-            alias="--out",
-            help="The file to write: .yaml, or .urdf where it can express the robot.",
-        ),
-    ],
+    target: Annotated[Path, Parameter(alias="--out")],
     *,
-    base: Annotated[
-        str | None,
-        Parameter(help="fixed, free, free_euler or planar; by default as the file says."),
-    ] = None,
-    force: Annotated[bool, Parameter(negative="", help="Replace a file that exists.")] = False,
+    base: str | None = None,
+    force: Flag = False,
     json: AsJson = False,
 ) -> None:
     """Convert a robot file (URDF, MJCF, ReDySim's inputs.mat or inputs.m, YAML) and say what was
     ignored or assumed.
+
+    Args:
+        target: The file to write: .yaml, or .urdf where it can express the robot.
+        base: fixed, free, free_euler or planar; by default as the file says.
+        force: Replace a file that exists.
     """
     from ramify.files.convert import convert as converted
 
@@ -189,24 +160,21 @@ def convert(
 
 
 @app.command
-def demo(
-    *,
-    out: Annotated[Path, Parameter(help="Directory to write to.")] = Path("out"),
-    json: AsJson = False,
-) -> None:
+def demo(*, out: Path = Path("out"), json: AsJson = False) -> None:
     """Simulate an arm, a gripper with drives, a closed leg, a trotting quadruped and 4096
     quadrupeds at once; write out/index.html with what was computed and how fast, and reports.
+
+    Args:
+        out: Directory to write to.
     """
     import sys
 
     from ramify.cli.demo_page import write_demo
 
-    report = (
-        (lambda text: print(f"{text} …", file=sys.stderr, flush=True))
-        if sys.stderr.isatty()
-        else None
-    )
-    page = write_demo(out, progress=report)
+    def report(text: str) -> None:
+        print(f"{text} …", file=sys.stderr, flush=True)
+
+    page = write_demo(out, progress=report if sys.stderr.isatty() else None)
     if json:
         print_json({"page": str(page)})
     else:

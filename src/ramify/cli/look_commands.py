@@ -7,9 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING
 
 import ramify as rf
 from ramify.cli.common import AsJson, RobotName, Settings, app, load, summary
@@ -22,20 +20,13 @@ if TYPE_CHECKING:
 @app.command
 def robots(*, json: AsJson = False) -> None:
     """List the built-in robots."""
-    listed = [load(name) for name in rf.robots()]
-    data = [summary(m) for m in listed]
+    data = [summary(load(name)) for name in rf.robots()]
     if json:
         print_json(data)
         return
+    keys = ("name", "bodies", "degrees_of_freedom", "mass", "description")
     columns = ("robot", "bodies", "degrees of freedom", "mass, kg", "")
-    print_table(
-        "Built-in robots",
-        columns,
-        [
-            (d["name"], d["bodies"], d["degrees_of_freedom"], d["mass"], d["description"])
-            for d in data
-        ],
-    )
+    print_table("Built-in robots", columns, [[d[key] for key in keys] for d in data])
 
 
 @app.command
@@ -87,21 +78,8 @@ def info(robot: RobotName, *, settings: Settings = None, json: AsJson = False) -
         )
         for i, b in enumerate(bodies)
     ]
-    print_table(
-        "",
-        (
-            "",
-            "body",
-            "parent",
-            "module",
-            "joint",
-            "type",
-            "coordinates",
-            "mass, kg",
-            "mass centre, m",
-        ),
-        rows,
-    )
+    columns = ("body", "parent", "module", "joint", "type", "coordinates", "mass, kg")
+    print_table("", ("", *columns, "mass centre, m"), rows)
     merged = [
         name
         for name, place in m.attached.items()
@@ -117,12 +95,8 @@ def check(robot: RobotName, *, settings: Settings = None, json: AsJson = False) 
     m = load(robot, settings)
     findings = m.check()
     if json:
-        print_json(
-            [
-                {"level": f.level, "where": f.where, "code": f.code, "message": f.message}
-                for f in findings
-            ]
-        )
+        keys = ("level", "where", "code", "message")
+        print_json([{key: getattr(f, key) for key in keys} for f in findings])
     elif findings:
         rows = [(f.level, f.where, f.code, f.message) for f in findings]
         print_table(f"{m.name}: findings", ("level", "where", "code", "what"), rows)
@@ -132,16 +106,14 @@ def check(robot: RobotName, *, settings: Settings = None, json: AsJson = False) 
 
 
 @app.command
-def compare(
-    first: Annotated[Path, Parameter(help="File of a run (.nc).")],
-    second: Annotated[Path, Parameter(help="File of another run of the same robot (.nc).")],
-    *,
-    report: Annotated[
-        Path | None, Parameter(help="Report of the first run with the second as a ghost: .html.")
-    ] = None,
-    json: AsJson = False,
-) -> None:
-    """Compare two runs: the largest difference of each coordinate, velocity and force."""
+def compare(first: Path, second: Path, *, report: Path | None = None, json: AsJson = False) -> None:
+    """Compare two runs: the largest difference of each coordinate, velocity and force.
+
+    Args:
+        first: File of a run (.nc).
+        second: File of another run of the same robot (.nc).
+        report: Report of the first run with the second as a ghost: .html.
+    """
     run, other = rf.Result.open(first), rf.Result.open(second)
     found = run.compare(other)
     if report is not None:
@@ -157,16 +129,13 @@ def compare(
 
 
 @app.command
-def view(
-    robot: RobotName,
-    *,
-    port: Annotated[
-        int, Parameter(help="Port on this machine; the next free one where it is in use.")
-    ] = 8080,
-    browser: Annotated[bool, Parameter(help="Open a window of the browser.")] = True,
-) -> None:
+def view(robot: RobotName, *, port: int = 8080, browser: bool = True) -> None:
     """Show a robot in the browser: sliders, simulations, playback. A robot file is read again when
     it changes. Ctrl-C ends it.
+
+    Args:
+        port: Port on this machine; the next free one where it is in use.
+        browser: Open a window of the browser.
     """
     from ramify.view.live import view as show
 

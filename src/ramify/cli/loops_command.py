@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import Parameter
+from typing import TYPE_CHECKING, Any
 
 import ramify as rf
-from ramify.cli.common import AsJson, NumberList, RobotName, Settings, app, load
+from ramify.cli.common import AsJson, NumberList, RobotName, Settings, Words, app, load
 from ramify.cli.output import print_json, print_line, print_table, several
 from ramify.documents.writing import write_whole
 
@@ -21,26 +19,19 @@ if TYPE_CHECKING:
 def loops(
     robot: RobotName,
     *,
-    at: Annotated[
-        list[str] | None,
-        Parameter(
-            consume_multiple=True,
-            negative="",
-            help="Independent coordinates to assemble at, such as crank=0.3.",
-        ),
-    ] = None,
-    q: Annotated[
-        NumberList,
-        Parameter(
-            help="All coordinates instead, as they are: the gap is shown, nothing is assembled."
-        ),
-    ] = None,
-    svg: Annotated[Path | None, Parameter(help="File for a drawing of the graph.")] = None,
+    at: Words = None,
+    q: NumberList = None,
+    svg: Path | None = None,
     settings: Settings = None,
     json: AsJson = False,
 ) -> None:
     """Show a robot's loops: constraints, rank, redundancy, mobility, gap, where it is cut, and how
     its subsystems are solved.
+
+    Args:
+        at: Independent coordinates to assemble at, such as crank=0.3.
+        q: All coordinates instead, as they are: the gap is shown, nothing is assembled.
+        svg: File for a drawing of the graph.
     """
     from ramify.loops.survey import survey
 

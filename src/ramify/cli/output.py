@@ -10,14 +10,15 @@ from typing import Any
 from ramify.documents.writing import write_whole
 
 
-def write_csv(path: Path, header: Sequence[str], rows: Any) -> None:
+def write_csv(path: Path, header: Sequence[str], columns: Iterable[Any]) -> None:
+    """Columns of numbers as a file, written whole or not at all."""
     from csv import writer
     from io import StringIO
 
     text = StringIO()
     out = writer(text, lineterminator="\n")
     out.writerow(header)
-    out.writerows(rows.tolist())
+    out.writerows(zip(*(column.tolist() for column in columns), strict=True))
     write_whole(path, text.getvalue())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json as text_of
 import os
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -13,8 +14,10 @@ from cyclopts import Parameter
 import ramify as rf
 from ramify.cli.common import (
     AsJson,
+    Flag,
     RobotOrScenario,
     Settings,
+    Words,
     app,
     file_name,
     load,
@@ -29,8 +32,93 @@ if TYPE_CHECKING:
 WRITERS: Final = {".nc": "save", ".csv": "to_csv"}
 """Methods of a result that write its file, by suffix."""
 
-Words = Annotated[list[str] | None, Parameter(consume_multiple=True, negative="")]
-Seconds = Annotated[float | None, Parameter()]
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Changes:
+    """What replaces parts and options of a scenario."""
+
+    motion: Annotated[str | None, Parameter(name="--trajectory")] = None
+    """The motion, as in a scenario file: "{type: cycloid, end_deg: 60}"."""
+    control: str | None = None
+    """The controller: a word such as computed_torque, or "{type: pd, kp: 100}"."""
+    ground: str | None = None
+    """The ground: firm, none, "{law: firm, terrain: {slope_deg: 10}}"; see ramify kinds."""
+    initial: Words = None
+    """The start: numbers q, or q and v; or "{q_deg: {joint2: 90}}"."""
+    t_end: float | None = None
+    """Seconds to simulate; 1 for a robot, as the scenario says otherwise."""
+    method: str | None = None
+    """auto, dop853, ode45, radau, ode15s, lsoda, rk4, ode5, ab4, energy, ..."""
+    step: float | None = None
+    """Step of a fixed-step method, s."""
+    rtol: float | None = None
+    """Relative tolerance of an adaptive method."""
+    atol: float | None = None
+    """Absolute tolerance of an adaptive method."""
+    dt_out: float | None = None
+    """Seconds between rows of output."""
+    damping: float | None = None
+    """Viscous friction in the joints, not of a floating base: N m s/rad, N s/m."""
+    passive: bool | None = None
+    """Springs, damping, friction and tendons of the machine act."""
+    stops: bool | None = None
+    """Joints stop at their limits."""
+    efforts: bool | None = None
+    """Drives give no more than their effort."""
+
+    def options(self, scenario: Scenario) -> dict[str, Any]:
+        """What was given, as ``Scenario.run`` takes it."""
+        given = asdict(self) | {"initial": _start(self.initial, scenario)}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Outputs:
+    """The files of a run."""
+
+    out: Path | None = None
+    """File of the run: .nc (everything), or .csv."""
+    plot: Path | None = None
+    """Plot of the coordinates: .svg, .png or .pdf."""
+    report: Path | None = None
+    """Report of the run: one .html file with animation, plots and tables."""
+    animate: Path | None = None
+    """Film of the run: .mp4 or .gif."""
+
+    def check(self) -> None:
+        """Refuse, before the work, files that could not be written after it."""
+        from ramify.view.folders import must_have_folder
+
+        for option, path, suffixes in (
+            ("--out", self.out, tuple(WRITERS)),
+            ("--report", self.report, (".html", ".htm")),
+            ("--animate", self.animate, (".mp4", ".gif")),
+        ):
+            if path is not None and path.suffix.lower() not in suffixes:
+                raise rf.SimulationError(
+                    f"{option} {path}: the file must end in {' or '.join(suffixes)}"
+                )
+            if path is not None and option != "--out":
+                must_have_folder(path)
+
+    def write(self, result: Result) -> dict[str, str]:
+        """Write what was asked for; the paths by what they hold."""
+        files: dict[str, str] = {}
+        if self.out is not None:
+            getattr(result, WRITERS[self.out.suffix.lower()])(self.out)
+            files["run"] = str(self.out)
+        if self.plot is not None:
+            from ramify.view.figures import save_picture
+
+            save_picture(result.plot("q"), self.plot)
+            files["plot"] = str(self.plot)
+        if self.report is not None:
+            files["report"] = str(result.report(self.report))
+        if self.animate is not None:
+            files["film"] = str(result.animate(self.animate))
+        return files
 
 
 @app.command
@@ -51,128 +139,40 @@ def simulate(
     what: RobotOrScenario,
     /,
     *,
-    trajectory: Annotated[
-        str | None,
-        Parameter(help='The motion, as in a scenario file: "{type: cycloid, end_deg: 60}".'),
-    ] = None,
-    control: Annotated[
-        str | None,
-        Parameter(help='The controller: a word such as computed_torque, or "{type: pd, kp: 100}".'),
-    ] = None,
-    ground: Annotated[
-        str | None,
-        Parameter(
-            help='The ground: firm, none, "{law: firm, terrain: {slope_deg: 10}}"; '
-            "see ramify kinds."
-        ),
-    ] = None,
-    initial: Annotated[
-        Words, Parameter(help='The start: numbers q, or q and v; or "{q_deg: {joint2: 90}}".')
-    ] = None,
-    t_end: Annotated[
-        Seconds,
-        Parameter(help="Seconds to simulate; 1 for a robot, as the scenario says otherwise."),
-    ] = None,
-    method: Annotated[
-        str | None,
-        Parameter(help="auto, dop853, ode45, radau, ode15s, lsoda, rk4, ode5, ab4, energy, ..."),
-    ] = None,
-    step: Annotated[Seconds, Parameter(help="Step of a fixed-step method, s.")] = None,
-    rtol: Annotated[
-        float | None, Parameter(help="Relative tolerance of an adaptive method.")
-    ] = None,
-    atol: Annotated[
-        float | None, Parameter(help="Absolute tolerance of an adaptive method.")
-    ] = None,
-    dt_out: Annotated[Seconds, Parameter(help="Seconds between rows of output.")] = None,
-    damping: Annotated[
-        float | None,
-        Parameter(help="Viscous friction in the joints, not of a floating base: N m s/rad, N s/m."),
-    ] = None,
-    passive: Annotated[
-        bool | None, Parameter(help="Springs, damping, friction and tendons of the machine act.")
-    ] = None,
-    stops: Annotated[bool | None, Parameter(help="Joints stop at their limits.")] = None,
-    efforts: Annotated[
-        bool | None, Parameter(help="Drives give no more than their effort.")
-    ] = None,
-    out: Annotated[
-        Path | None, Parameter(help="File of the run: .nc (everything), or .csv.")
-    ] = None,
-    audit: Annotated[
-        bool, Parameter(negative="", help="Print the audit; exit code 1 where it fails.")
-    ] = False,
-    plot: Annotated[
-        Path | None, Parameter(help="Plot of the coordinates: .svg, .png or .pdf.")
-    ] = None,
-    report: Annotated[
-        Path | None,
-        Parameter(help="Report of the run: one .html file with animation, plots and tables."),
-    ] = None,
-    animate: Annotated[Path | None, Parameter(help="Film of the run: .mp4 or .gif.")] = None,
+    changes: Changes = Changes(),
+    outputs: Outputs = Outputs(),
+    audit: Flag = False,
     settings: Settings = None,
     json: AsJson = False,
 ) -> int:
     """Simulate a robot or a scenario. What was computed is kept where the run fails or is
     interrupted with Ctrl-C.
-    """
-    from ramify.view.folders import must_have_folder
 
-    if out is not None and out.suffix not in WRITERS:
-        raise rf.SimulationError(f"--out {out}: the file must end in {' or '.join(WRITERS)}")
-    for option, path, suffixes in (
-        ("--report", report, (".html", ".htm")),
-        ("--animate", animate, (".mp4", ".gif")),
-    ):
-        if path is not None and path.suffix.lower() not in suffixes:
-            raise rf.SimulationError(
-                f"{option} {path}: the file must end in {' or '.join(suffixes)}"
-            )
-        if path is not None:
-            must_have_folder(path)
+    Args:
+        audit: Print the audit; exit code 1 where it fails.
+    """
+    outputs.check()
     scenario = _scenario(what, settings)
-    given = {
-        "t_end": t_end,
-        "method": method,
-        "step": step,
-        "rtol": rtol,
-        "atol": atol,
-        "dt_out": dt_out,
-        "damping": damping,
-        "passive": passive,
-        "stops": stops,
-        "efforts": efforts,
-    }
-    given |= {
-        "motion": trajectory,
-        "control": control,
-        "ground": ground,
-        "initial": _start(initial, scenario),
-    }
-    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     failure: rf.SimulationError | None = None
     try:
-        result = scenario.run(**options, progress=sys.stderr.isatty())
+        result = scenario.run(**changes.options(scenario), progress=sys.stderr.isatty())
     except rf.SimulationError as error:
         failure, result = error, error.result  # type: ignore[assignment]
         if result is None or len(result) < 2:  # nothing was computed
             raise
-    files = _write(result, out, plot, report, animate)
+    files = outputs.write(result)
     if json:
         print_json(_data(scenario, result, files, audit))
     else:
         _tell(scenario, result, files, audit)
+    end, out = f"t = {result.t[-1]:g} s", outputs.out
     if failure is not None:
-        kept = (
-            f"; what was computed until t = {result.t[-1]:g} s is in {out}"
-            if out is not None
-            else ""
-        )
+        kept = f"; what was computed until {end} is in {out}" if out is not None else ""
         print(f"ramify: {printable(str(failure))}{kept}", file=sys.stderr)
         return 1
     if result.status == "interrupted":
         kept = f", and is in {out}" if out is not None else ""
-        print(f"ramify: interrupted; the run ends at t = {result.t[-1]:g} s{kept}", file=sys.stderr)
+        print(f"ramify: interrupted; the run ends at {end}{kept}", file=sys.stderr)
         return 130
     return int(audit and not result.audit.passed)
 
@@ -225,27 +225,7 @@ def _start(words: list[str] | None, scenario: Scenario) -> Any:
     return {"q": numbers[:nq]} | ({"v": numbers[nq:]} if len(numbers) > nq else {})
 
 
-def _write(
-    result: Result, out: Path | None, plot: Path | None, report: Path | None, animate: Path | None
-) -> dict[str, str]:
-    files: dict[str, str] = {}
-    if out is not None:
-        getattr(result, WRITERS[out.suffix])(out)
-        files["run"] = str(out)
-    if plot is not None:
-        from ramify.view.figures import save_picture
-
-        save_picture(result.plot("q"), plot)
-        files["plot"] = str(plot)
-    if report is not None:
-        files["report"] = str(result.report(report))
-    if animate is not None:
-        files["film"] = str(result.animate(animate))
-    return files
-
-
 def _data(scenario: Scenario, result: Result, files: dict[str, str], audit: bool) -> dict[str, Any]:
-    energy = result.audit.energy
     last = {"t": float(result.t[-1]), "q": result.q[-1].tolist(), "v": result.v[-1].tolist()}
     shown = {
         "scenario": scenario.name,
@@ -253,11 +233,9 @@ def _data(scenario: Scenario, result: Result, files: dict[str, str], audit: bool
         "status": result.status,
         "rows": len(result),
         "last": last,
-    }
-    shown |= {
         "method": result.options["method"],
         "stats": dict(result.stats),
-        "energy_error": energy.relative,
+        "energy_error": result.audit.energy.relative,
         "files": files,
     }
     return shown | ({"audit": result.audit.to_dict()} if audit else {})
@@ -271,16 +249,8 @@ def _tell(scenario: Scenario, result: Result, files: dict[str, str], audit: bool
         f"{len(result)} rows"
     )
     columns = ["coordinate", "unit", "at the start", "at the end"]
-    rows = [
-        [*row]
-        for row in zip(
-            result.columns["q"],
-            result.units["q"],
-            result.q[0].tolist(),
-            result.q[-1].tolist(),
-            strict=True,
-        )
-    ]
+    ends = (result.q[k].tolist() for k in (0, -1))
+    rows = [list(row) for row in zip(result.columns["q"], result.units["q"], *ends, strict=True)]
     if result.desired is not None:
         import numpy as np
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
-
-from cyclopts import Parameter
+from typing import Any
 
 from ramify.cli.common import AsJson, app
 from ramify.cli.output import print_json, print_line, print_table
@@ -15,15 +13,16 @@ from ramify.cli.output import print_json, print_line, print_table
 @app.command
 def stability(
     *,
-    n: Annotated[int, Parameter(help="Rods of each chain.")] = 24,
-    plot: Annotated[
-        Path | None,
-        Parameter(help="Plot of the errors over the number of rods: .svg, .png or .pdf."),
-    ] = None,
+    n: int = 24,
+    plot: Path | None = None,
     json: AsJson = False,
 ) -> None:
     """Show the rounding errors of forward dynamics on chains of rods, by the recursions and by a
     factorised inertia matrix, against 50 digits.
+
+    Args:
+        n: Rods of each chain.
+        plot: Plot of the errors over the number of rods: .svg, .png or .pdf.
     """
     from ramify.formulations.stability import CASES, chain_errors
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 import ramify as rf
-from ramify.cli.common import AsJson, app
+from ramify.cli.common import AsJson, Flag, Words, app
 from ramify.cli.output import print_json, print_line, print_table
 
 if TYPE_CHECKING:
@@ -25,11 +26,19 @@ app.command(sweep)
 PICTURES = (".svg", ".png", ".pdf")
 StudyFile = Annotated[Path, Parameter(name="STUDY.yaml", help="A study file.")]
 LedgerFile = Annotated[Path, Parameter(name="LEDGER.db", help="The ledger of a study.")]
-Jobs = Annotated[int | None, Parameter(help="Local processes; by default all cores.")]
-EngineName = Annotated[str, Parameter(help="processes, serial, dask or ray.")]
-Scheduler = Annotated[
-    str | None, Parameter(help="Address of the cluster, such as tcp://127.0.0.1:8786.")
-]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Computing:
+    """Where the runs are computed."""
+
+    jobs: int | None = None
+    """Local processes; by default all cores."""
+    engine: str = "processes"
+    """processes, serial, dask or ray."""
+    scheduler: str | None = None
+    """Address of the cluster, such as tcp://127.0.0.1:8786."""
 
 
 @sweep.default
@@ -37,33 +46,27 @@ def run(
     study: StudyFile,
     /,
     *,
-    ledger: Annotated[
-        Path | None, Parameter(help="The ledger; by default beside the study file.")
-    ] = None,
-    jobs: Jobs = None,
-    engine: EngineName = "processes",
-    scheduler: Scheduler = None,
-    check: Annotated[
-        bool, Parameter(negative="", help="Only read the study and report its number of runs.")
-    ] = False,
+    ledger: Path | None = None,
+    computing: Computing = Computing(),
+    check: Flag = False,
     json: AsJson = False,
 ) -> int:
     """Run a study. Runs that are in its ledger already are not repeated: a changed or longer study
     only adds what is new.
+
+    Args:
+        ledger: The ledger; by default beside the study file.
+        check: Only read the study and report its number of runs.
     """
     made = rf.study(study, ledger=ledger)
     if check:
-        said = {
-            "study": made.name,
-            "runs": len(made),
-            "parameters": list(made.parameters),
-            "columns": made.columns,
-        }
-        print_json(said) if json else print_line(
-            f"{made.name}: {len(made)} runs over {', '.join(made.parameters)}"
-        )
+        if json:
+            said = {"study": made.name, "runs": len(made), "parameters": list(made.parameters)}
+            print_json(said | {"columns": made.columns})
+        else:
+            print_line(f"{made.name}: {len(made)} runs over {', '.join(made.parameters)}")
         return 0
-    return _go(made, jobs, engine, scheduler, ("killed",), json)
+    return _go(made, computing, ("killed",), json)
 
 
 @sweep.command
@@ -71,41 +74,26 @@ def resume(
     ledger: LedgerFile,
     /,
     *,
-    jobs: Jobs = None,
-    engine: EngineName = "processes",
-    scheduler: Scheduler = None,
-    failed: Annotated[
-        bool, Parameter(negative="", help="Try those that failed once more.")
-    ] = False,
+    computing: Computing = Computing(),
+    failed: Flag = False,
     json: AsJson = False,
 ) -> int:
-    """Go on with a study, from its ledger alone."""
-    return _go(
-        rf.Study.open(ledger),
-        jobs,
-        engine,
-        scheduler,
-        ("killed", "failed") if failed else ("killed",),
-        json,
-    )
+    """Go on with a study, from its ledger alone.
+
+    Args:
+        failed: Try those that failed once more.
+    """
+    again = ("killed", "failed") if failed else ("killed",)
+    return _go(rf.Study.open(ledger), computing, again, json)
 
 
 @sweep.command
-def status(
-    ledger: LedgerFile,
-    /,
-    *,
-    check: Annotated[bool, Parameter(negative="")] = False,
-    json: AsJson = False,
-) -> int:
+def status(ledger: LedgerFile, /, *, check: Flag = False, json: AsJson = False) -> int:
     """How far a study is, and what was set aside. --check: check the file of the ledger as well."""
     study = rf.Study.open(ledger)
     found = _check(ledger) if check else None
     if json:
-        said = study.status()._asdict() | {
-            "study": study.name,
-            "errors": [list(e) for e in study.errors()],
-        }
+        said = study.status()._asdict() | {"study": study.name, "errors": study.errors()}
         print_json(said | ({"integrity": found} if check else {}))
     else:
         _tell(study, study.status())
@@ -115,10 +103,12 @@ def status(
 
 
 @sweep.command
-def export(
-    ledger: LedgerFile, /, out: Annotated[Path, Parameter(help=".csv, .parquet, .zarr or .nc")]
-) -> None:
-    """Write all runs as one table."""
+def export(ledger: LedgerFile, /, out: Path) -> None:
+    """Write all runs as one table.
+
+    Args:
+        out: .csv, .parquet, .zarr or .nc
+    """
     rf.Study.open(ledger).export(out)
     print_line(f"written: {out}")
 
@@ -127,18 +117,18 @@ def export(
 def plot(
     ledger: LedgerFile,
     /,
-    out: Annotated[Path, Parameter(help=".html (summary in one file), .svg, .png or .pdf")],
+    out: Path,
     *,
-    columns: Annotated[
-        list[str] | None,
-        Parameter(consume_multiple=True, negative="", help="Numbers to draw; the metrics."),
-    ] = None,
-    reports: Annotated[
-        list[int] | None,
-        Parameter(consume_multiple=True, negative="", help="Runs whose pages are made too."),
-    ] = None,
+    columns: Words = None,
+    reports: Annotated[list[int] | None, Parameter(consume_multiple=True, negative="")] = None,
 ) -> None:
-    """Draw a summary: the distribution of each number, and how it depends on each parameter."""
+    """Draw a summary: the distribution of each number, and how it depends on each parameter.
+
+    Args:
+        out: .html (summary in one file), .svg, .png or .pdf
+        columns: Numbers to draw; the metrics.
+        reports: Runs whose pages are made too.
+    """
     study = rf.Study.open(ledger)
     if out.suffix == ".html":
         study.page(out, reports or [])
@@ -156,12 +146,13 @@ def report(
     ledger: LedgerFile,
     number: Annotated[int, Parameter(name="RUN", help="The number of a run.")],
     /,
-    out: Annotated[
-        Path | None,
-        Parameter(help=".html, .nc, .csv, .svg or .png; the page that the summary links to."),
-    ] = None,
+    out: Path | None = None,
 ) -> None:
-    """Make one run once more from its row, bit for bit, and write its report."""
+    """Make one run once more from its row, bit for bit, and write its report.
+
+    Args:
+        out: .html, .nc, .csv, .svg or .png; the page that the summary links to.
+    """
     from ramify.studies.page import report_path, write_report
 
     target = out if out is not None else report_path(ledger, number)
@@ -170,14 +161,12 @@ def report(
 
 
 @sweep.command
-def serve(
-    ledger: LedgerFile,
-    /,
-    *,
-    port: Annotated[int, Parameter(help="Port; by default any free one.")] = 0,
-) -> None:
+def serve(ledger: LedgerFile, /, *, port: int = 0) -> None:
     """Show the summary at an address of this machine, with the report of any run made when it is
     asked for. Ctrl-C ends it.
+
+    Args:
+        port: Port; by default any free one.
     """
     from ramify.studies.serve import server
 
@@ -187,20 +176,12 @@ def serve(
         made.serve_forever()
 
 
-def _go(
-    study: Study,
-    jobs: int | None,
-    engine: str,
-    scheduler: str | None,
-    again: tuple[str, ...],
-    json: bool,
-) -> int:
+def _go(study: Study, computing: Computing, again: tuple[str, ...], json: bool) -> int:
     if study.ledger.is_file():
         _tell_versions(study)
     try:
-        count = study.run(
-            jobs, engine, scheduler, progress=sys.stderr.isatty() and not json, again=again
-        )
+        shown = sys.stderr.isatty() and not json
+        count = study.run(**asdict(computing), progress=shown, again=again)
     except KeyboardInterrupt:
         made = study.status()
         print(
