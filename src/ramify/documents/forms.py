@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ramify.core.messages import shown
 from ramify.core.names import NAME, is_name
@@ -46,8 +46,30 @@ class Reading:
         return NotedError(text)
 
 
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A ``part`` of a document whose fields are being read; ``done``: those read already."""
+
+    part: Mapping[str, object]
+    path: Path
+    reading: Reading
+    done: dict[str, Any] = field(default_factory=dict)
+
+    def keys(self, names: tuple[str, ...]) -> list[str]:
+        """Those of some keys that the part has."""
+        return [name for name in names if self.part.get(name) is not None]
+
+    def refuse(self, text: str, *below: str) -> NotedError:
+        """Note a mistake of the part, or of a key in it; raise what this gives."""
+        return self.reading.refuse((*self.path, *below), text)
+
+
 class Form(ABC):
-    """How a value is written."""
+    """How a value is written. With ``degrees`` it may also be given in degrees, under the key with
+    ``_deg`` behind it.
+    """
+
+    degrees: bool = False
 
     @property
     @abstractmethod
@@ -65,25 +87,18 @@ class Form(ABC):
 
     def names(self, name: str) -> tuple[str, ...]:
         """The keys that this form reads for a field that files call ``name``."""
-        return (name,)
+        return (name, f"{name}_deg") if self.degrees else (name,)
 
-    def take(
-        self,
-        part: Mapping[str, object],
-        name: str,
-        path: Path,
-        reading: Reading,
-        done: Mapping[str, object],
-    ) -> Any:
-        """The value in a part of a document, or UNSET. ``done``: fields that are read already."""
-        raw = part.get(name)
-        return UNSET if raw is None else self.read(raw, (*path, name), reading)
+    def take(self, name: str, given: Given) -> Any:
+        """The value of a field that files call ``name``, or UNSET."""
+        raw = given.part.get(name)
+        return UNSET if raw is None else self.read(raw, (*given.path, name), given.reading)
 
 
 @dataclass(frozen=True)
 class Number(Form):
     """A number, finite unless ``endless``: ``above`` or at ``least`` a bound, ``whole``; with
-    ``degrees`` an angle that may also be given in degrees under the key with ``_deg`` behind it.
+    ``degrees`` an angle.
     """
 
     above: float | None = None
@@ -119,22 +134,14 @@ class Number(Form):
             raise reading.refuse(path, f"{value} must be {self.wanted}")
         return int(x) if self.whole and math.isfinite(x) else x
 
-    def names(self, name: str) -> tuple[str, ...]:
-        return (name, f"{name}_deg") if self.degrees else (name,)
-
-    def take(
-        self,
-        part: Mapping[str, object],
-        name: str,
-        path: Path,
-        reading: Reading,
-        done: Mapping[str, object],
-    ) -> Any:
-        given = [key for key in self.names(name) if part.get(key) is not None]
-        if len(given) > 1:
-            raise reading.refuse((*path, given[1]), f"{' and '.join(given)} say the same; give one")
-        found = [self.read(part[key], (*path, key), reading) for key in given]
-        return UNSET if not found else math.radians(found[0]) if given != [name] else found[0]
+    def take(self, name: str, given: Given) -> Any:
+        keys = given.keys(self.names(name))
+        if len(keys) > 1:
+            raise given.refuse(f"{' and '.join(keys)} say the same; give one", keys[1])
+        if not keys:
+            return UNSET
+        x = self.read(given.part[keys[0]], (*given.path, keys[0]), given.reading)
+        return x if keys == [name] else math.radians(x)
 
 
 @dataclass(frozen=True)
@@ -162,16 +169,11 @@ class Numbers(Form):
 
 @dataclass(frozen=True)
 class Rows(Form):
-    """A table: a list of rows of numbers, all of one length. With ``degrees`` the table may also
-    stand in degrees under the key with ``_deg`` behind it; one row for each entry of ``per``.
-    """
+    """A table: a list of rows of numbers, all of one length, one for each entry of ``per``."""
 
+    wanted: ClassVar[str] = "a list of rows of numbers"
     degrees: bool = False
     per: str = ""
-
-    @property
-    def wanted(self) -> str:
-        return "a list of rows of numbers"
 
     def read(self, raw: object, path: Path, reading: Reading) -> list[list[float]]:
         rows: list[list[float]] = listed(raw, path, reading, Numbers(), self.wanted)
@@ -181,29 +183,17 @@ class Rows(Form):
             raise reading.refuse((*path, odd), text)
         return rows
 
-    def names(self, name: str) -> tuple[str, ...]:
-        return (name, f"{name}_deg") if self.degrees else (name,)
-
-    def take(
-        self,
-        part: Mapping[str, object],
-        name: str,
-        path: Path,
-        reading: Reading,
-        done: Mapping[str, object],
-    ) -> Any:
-        given = [key for key in self.names(name) if part.get(key) is not None]
-        if len(given) != 1:
+    def take(self, name: str, given: Given) -> Any:
+        keys = given.keys(self.names(name))
+        if len(keys) != 1:
             if not self.degrees:
                 return UNSET
-            several = f"give one of {', '.join(self.names(name))}; there are {len(given)}"
-            raise reading.refuse(path, several)
-        rows = self.read(part[given[0]], (*path, given[0]), reading)
-        times = done.get(self.per)
+            raise given.refuse(f"give one of {', '.join(self.names(name))}; there are {len(keys)}")
+        rows = self.read(given.part[keys[0]], (*given.path, keys[0]), given.reading)
+        times = given.done.get(self.per)
         if isinstance(times, list) and len(times) != len(rows):
-            text = f"{len(rows)} rows for {len(times)} {self.per}"
-            raise reading.refuse((*path, given[0]), text)
-        scale = math.pi / 180.0 if given[0] != name else 1.0
+            raise given.refuse(f"{len(rows)} rows for {len(times)} {self.per}", keys[0])
+        scale = math.pi / 180.0 if keys[0] != name else 1.0
         return [[x * scale for x in row] for row in rows]
 
 
@@ -230,9 +220,7 @@ class Name(Form):
 class NameList(Form):
     """Names: one, or a list of them."""
 
-    @property
-    def wanted(self) -> str:
-        return "a name or a list of names"
+    wanted: ClassVar[str] = "a name or a list of names"
 
     def read(self, raw: object, path: Path, reading: Reading) -> list[str]:
         items = raw if isinstance(raw, (list, tuple)) else [raw]
@@ -260,9 +248,7 @@ class Choice(Form):
 class Flag(Form):
     """True or false."""
 
-    @property
-    def wanted(self) -> str:
-        return "true or false"
+    wanted: ClassVar[str] = "true or false"
 
     def read(self, raw: object, path: Path, reading: Reading) -> bool:
         if not isinstance(raw, bool):
@@ -283,16 +269,9 @@ class ByName(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> dict[str, Any]:
         if not isinstance(raw, Mapping):
             raise reading.refuse(path, f"{shown(raw)} must be {self.wanted}")
-        found: dict[str, Any] = {}
-        failed: NotedError | None = None
-        for name, value in raw.items():
-            try:
-                found[str(name)] = self.of.read(value, (*path, str(name)), reading)
-            except NotedError as error:
-                failed = error
-        if failed is not None:
-            raise failed
-        return found
+        names = [str(name) for name in raw]
+        items = zip(names, raw.values(), strict=True)
+        return dict(zip(names, _read_all(items, path, reading, self.of), strict=True))
 
 
 @dataclass(frozen=True)
@@ -313,9 +292,7 @@ class Listed(Form):
 class Anything(Form):
     """A value that is looked at elsewhere."""
 
-    @property
-    def wanted(self) -> str:
-        return "a value"
+    wanted: ClassVar[str] = "a value"
 
     def read(self, raw: object, path: Path, reading: Reading) -> object:
         return raw
@@ -339,20 +316,13 @@ class Surrounding(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> object:
         raise AssertionError
 
-    def take(
-        self,
-        part: Mapping[str, object],
-        name: str,
-        path: Path,
-        reading: Reading,
-        done: Mapping[str, object],
-    ) -> Any:
-        found = reading.known.get(self.name)
+    def take(self, name: str, given: Given) -> Any:
+        found = given.reading.known.get(self.name)
         if found is NotedError:
             raise NotedError
         if found is None:
-            word = part.get("type", "this part")
-            raise reading.refuse(path, f"{word} {self.use}; add the key {self.name}")
+            word = given.part.get("type", "this part")
+            raise given.refuse(f"{word} {self.use}; add the key {self.name}")
         return found
 
 
@@ -370,11 +340,18 @@ def listed(
         raise reading.refuse(path, f"{shown(raw)} must be {wanted}")
     if len(raw) < at_least or (size is not None and len(raw) != size):
         raise reading.refuse(path, f"{len(raw)} entries; it must be {wanted}")
+    return _read_all(enumerate(raw), path, reading, of)
+
+
+def _read_all(
+    items: Iterable[tuple[str | int, object]], path: Path, reading: Reading, of: Form
+) -> list[Any]:
+    """The values of some items by their keys. Raises NotedError once all mistakes are noted."""
     out: list[Any] = []
     failed: NotedError | None = None
-    for i, item in enumerate(raw):
+    for key, item in items:
         try:
-            out.append(of.read(item, (*path, i), reading))
+            out.append(of.read(item, (*path, key), reading))
         except NotedError as error:
             failed = error
     if failed is not None:

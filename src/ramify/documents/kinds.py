@@ -39,6 +39,7 @@ from ramify.documents.forms import (
     Choice,
     Flag,
     Form,
+    Given,
     Name,
     NotedError,
     Number,
@@ -138,21 +139,21 @@ def read_part(
         if name not in known:
             text = f"unknown key{near(str(name), known)}"
             failed = reading.refuse((*path, str(name)), text, key=True)
-    done: dict[str, Any] = {}
+    given = Given(raw, path, reading)
     for name, one in keys.items():
         try:
-            value = one.form.take(raw, one.name, path, reading, done)
+            value = one.form.take(one.name, given)
             if value is UNSET and one.needed:
                 raise reading.refuse((*path, one.name), "is missing")
         except NotedError as error:
             failed = error
             continue
         if value is not UNSET:
-            done[name] = value
+            given.done[name] = value
     if failed is not None:
         raise failed
     try:
-        return kind(**done)
+        return kind(**given.done)
     except RamifyError as error:
         raise reading.refuse(path, str(error)) from error
 

@@ -10,9 +10,14 @@ import stat
 from ramify.core.errors import ModelError
 
 
-def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
+def read_bytes(
+    path: str | os.PathLike[str],
+    most: int,
+    kind: str = "a robot file of this kind",
+    advice: str = "",
+) -> bytes:
     """The bytes of a file of at most ``most`` bytes. Raises ModelError where it is missing, no
-    regular file, or larger.
+    regular file, or larger; ``kind`` and ``advice`` are words of that message.
     """
     try:
         info = os.stat(path)
@@ -21,10 +26,8 @@ def read_bytes(path: str | os.PathLike[str], most: int) -> bytes:
         if not stat.S_ISREG(info.st_mode):
             raise ModelError(f"{path} is not a regular file")
         if info.st_size > most:
-            raise ModelError(
-                f"{path}: {info.st_size / 1e6:.1f} MB; a robot file of this kind has at most "
-                f"{most / 1e6:.1f} MB"
-            )
+            size = f"{info.st_size / 1e6:.1f} MB; {kind} has at most {most / 1e6:.1f} MB"
+            raise ModelError(f"{path}: {size}{advice}")
         with open(path, "rb") as file:
             data = file.read(most + 1)
     except FileNotFoundError:

@@ -8,9 +8,7 @@ YAML 1.2 (``1e-3`` is a number, ``yes`` is a text).
 from __future__ import annotations
 
 import math
-import os
 import re
-import stat
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any, Final
@@ -31,6 +29,7 @@ from ruamel.yaml.events import (
 
 from ramify.core.errors import ModelError
 from ramify.documents.mistakes import Map, Mistakes, Path, Position, Seq
+from ramify.documents.reading import read_bytes
 
 MAX_BYTES: Final = 1 << 20
 MAX_NODES: Final = 100_000
@@ -45,27 +44,12 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 _SPECIAL: Final[dict[str, Any]] = {
     "": None,
     "~": None,
-    "null": None,
-    "Null": None,
-    "NULL": None,
-    "true": True,
-    "True": True,
-    "TRUE": True,
-    "false": False,
-    "False": False,
-    "FALSE": False,
-    ".nan": math.nan,
-    ".NaN": math.nan,
-    ".NAN": math.nan,
-    ".inf": math.inf,
-    ".Inf": math.inf,
-    ".INF": math.inf,
-    "+.inf": math.inf,
-    "+.Inf": math.inf,
-    "+.INF": math.inf,
-    "-.inf": -math.inf,
-    "-.Inf": -math.inf,
-    "-.INF": -math.inf,
+    **dict.fromkeys(("null", "Null", "NULL"), None),
+    **dict.fromkeys(("true", "True", "TRUE"), True),
+    **dict.fromkeys(("false", "False", "FALSE"), False),
+    **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
+    **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
+    **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
 
 
@@ -73,32 +57,7 @@ def read_text(path: FilePath) -> str:
     """The text of a file. Raises ModelError where it is missing, no regular file, too large or not
     UTF-8.
     """
-    try:
-        info = path.stat()
-        if stat.S_ISDIR(info.st_mode):
-            raise ModelError(f"{path} is a directory; give the path of a robot file in it")
-        if not stat.S_ISREG(info.st_mode):
-            raise ModelError(f"{path} is not a regular file")
-        with open(path, "rb") as file:
-            data = file.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: there is no such file") from None
-    except (OSError, ValueError) as error:
-        raise ModelError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
-    return decode(data, os.fspath(path), max(info.st_size, len(data)))
-
-
-def decode(data: bytes, file: str, size: int) -> str:
-    """Bytes of a robot file as text. Raises ModelError where there are too many or where they are
-    not UTF-8.
-    """
-    if size > MAX_BYTES:
-        raise ModelError(
-            f"{file}: {size / 1e6:.1f} MB; a robot file has at most {MAX_BYTES / 1e6:.1f} MB. "
-            f"{ADVICE}"
-        )
+    data = read_bytes(path, MAX_BYTES, "a robot file", f". {ADVICE}")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,7 +65,7 @@ def decode(data: bytes, file: str, size: int) -> str:
         column = error.start - data.rfind(b"\n", 0, error.start)
         byte = f"byte 0x{data[error.start]:02x}"
         raise ModelError(
-            f"{file}:{line}:{column}: {byte} is not UTF-8 text; is this a robot file?"
+            f"{path}:{line}:{column}: {byte} is not UTF-8 text; is this a robot file?"
         ) from None
 
 

@@ -6,19 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.messages import near
-from ramify.documents.forms import ByName, Form, Numbers, Reading
+from ramify.documents.forms import ByName, Form, Given, Numbers, Reading
 from ramify.documents.mistakes import Path
 from ramify.model.driven import Driven, driven
 from ramify.model.robot import Robot
 
 DEGREE: Final = np.pi / 180.0
 _NUMBERS: Final = Numbers(single=True)
+WANTED: Final = "a number, a list, or numbers by joint"
 Value = float | list[float] | dict[str, list[float]]
 """What a key may hold: one number, a list, or lists by joint."""
 
@@ -59,16 +60,13 @@ def about_robot(reading: Reading) -> RobotReading:
 class CoordinateReader(Form):
     """Numbers of the driven coordinates. Joints that a mapping does not name take ``others``: the
     start of the run ("rest"), zero, or what another field has. ``needed``: the key cannot be left
-    out; ``degrees``: it may also be given in degrees under the key with ``_deg`` behind it.
+    out.
     """
 
+    wanted: ClassVar[str] = WANTED
     others: str = "zero"
     needed: bool = False
     degrees: bool = True
-
-    @property
-    def wanted(self) -> str:
-        return "a number, a list, or numbers by joint"
 
     @property
     def absent(self) -> str:
@@ -79,77 +77,53 @@ class CoordinateReader(Form):
     def read(self, raw: object, path: Path, reading: Reading) -> Value:
         return read_value(raw, path, reading)
 
-    def names(self, name: str) -> tuple[str, ...]:
-        return (name, f"{name}_deg") if self.degrees else (name,)
-
-    def take(
-        self,
-        part: Mapping[str, object],
-        name: str,
-        path: Path,
-        reading: Reading,
-        done: Mapping[str, object],
-    ) -> Any:
-        about, keys = about_robot(reading), self.names(name)
-        if self.needed and all(part.get(one) is None for one in keys):
-            text = f"one of {', '.join(keys)} is missing" if self.degrees else f"{name} is missing"
-            raise reading.refuse(path, text)
+    def take(self, name: str, given: Given) -> Any:
+        about, keys = about_robot(given.reading), self.names(name)
+        if self.needed and not given.keys(keys):
+            raise given.refuse(f"{'one of ' if self.degrees else ''}{', '.join(keys)} is missing")
         robot, chosen = about.robot, about.driven
         default = {"rest": about.rest, "zero": np.zeros(len(chosen))}.get(self.others)
         if default is None:
-            default = np.asarray(done.get(self.others, about.rest))
-        given = values(part, keys, path, reading)
-        for one, value in given.items():
+            default = np.asarray(given.done.get(self.others, about.rest))
+        found = values(given, keys)
+        for one, value in found.items():
             sizes = sorted({len(chosen), robot.nv})
             if isinstance(value, list) and len(value) not in sizes:
                 wanted = " or ".join(map(str, sizes))
-                text = f"{len(value)} entries; {robot.name} takes {wanted}"
-                raise reading.refuse((*path, one), text)
+                raise given.refuse(f"{len(value)} entries; {robot.name} takes {wanted}", one)
         places = {one: [i] for i, one in enumerate(chosen.names)}
         for joint in robot.joints:
             own = range(robot.nv)[robot.joint_slice(joint.name)]
             at = [chosen.v.index(j) for j in own if j in chosen.v]
             places |= {joint.name: at} if at else {}
         turns = _turns(robot, of="v")
-        if any(isinstance(value, list) and len(value) == robot.nv for value in given.values()):
-            return _filled(given, path, reading, robot.nv, places, turns)
-        found = _filled(given, path, reading, len(chosen), places, [turns[j] for j in chosen.v])
-        if default.shape != found.shape and np.isnan(found).any():
+        if any(isinstance(value, list) and len(value) == robot.nv for value in found.values()):
+            return _filled(given, found, robot.nv, places, turns)
+        filled = _filled(given, found, len(chosen), places, [turns[j] for j in chosen.v])
+        if default.shape != filled.shape and np.isnan(filled).any():
             default = default[list(chosen.v)]
-        return np.where(np.isnan(found), default, found)
+        return np.where(np.isnan(filled), default, filled)
 
 
 @dataclass(frozen=True)
 class WholeState(Form):
     """All coordinates q (nq) or rates v (nv) of a robot; NaN where the file does not say."""
 
+    wanted: ClassVar[str] = WANTED
     of: Literal["q", "v"]
-
-    @property
-    def wanted(self) -> str:
-        return "a number, a list, or numbers by joint"
+    degrees: bool = True
 
     def read(self, raw: object, path: Path, reading: Reading) -> Value:
         return read_value(raw, path, reading)
 
-    def names(self, name: str) -> tuple[str, ...]:
-        return (name, f"{name}_deg")
-
-    def take(
-        self,
-        part: Mapping[str, object],
-        name: str,
-        path: Path,
-        reading: Reading,
-        done: Mapping[str, object],
-    ) -> Array:
-        robot = about_robot(reading).robot
+    def take(self, name: str, given: Given) -> Array:
+        robot = about_robot(given.reading).robot
         names = robot.coordinates if self.of == "q" else robot.velocities
         places = {one: [i] for i, one in enumerate(names)}
         for joint in robot.joints:
             places[joint.name] = list(range(len(names))[robot.joint_slice(joint.name, of=self.of)])
-        given = values(part, self.names(name), path, reading)
-        return _filled(given, path, reading, len(names), places, _turns(robot, self.of))
+        found = values(given, self.names(name))
+        return _filled(given, found, len(names), places, _turns(robot, self.of))
 
 
 def read_value(raw: object, path: Path, reading: Reading) -> Value:
@@ -163,20 +137,14 @@ def read_value(raw: object, path: Path, reading: Reading) -> Value:
     return value
 
 
-def values(
-    part: Mapping[str, object], keys: tuple[str, ...], path: Path, reading: Reading
-) -> dict[str, Value]:
+def values(given: Given, names: tuple[str, ...]) -> dict[str, Value]:
     """What a part gives under some keys that say the same."""
-    given = {
-        key: read_value(part[key], (*path, key), reading)
-        for key in keys
-        if part.get(key) is not None
-    }
-    if len(given) > 1 and not all(isinstance(value, Mapping) for value in given.values()):
-        names = list(given)
-        text = f"{' and '.join(names)} exclude each other, unless both go by joint"
-        raise reading.refuse((*path, names[1]), text)
-    return given
+    keys = given.keys(names)
+    found = {key: read_value(given.part[key], (*given.path, key), given.reading) for key in keys}
+    if len(keys) > 1 and not all(isinstance(value, Mapping) for value in found.values()):
+        text = f"{' and '.join(keys)} exclude each other, unless both go by joint"
+        raise given.refuse(text, keys[1])
+    return found
 
 
 def _turns(robot: Robot, of: Literal["q", "v"]) -> list[bool]:
@@ -188,32 +156,30 @@ def _turns(robot: Robot, of: Literal["q", "v"]) -> list[bool]:
 
 
 def _filled(
-    given: Mapping[str, Value],
-    path: Path,
-    reading: Reading,
+    given: Given,
+    found: Mapping[str, Value],
     size: int,
     places: Mapping[str, list[int]],
     turns: list[bool],
 ) -> Array:
     """(size) numbers, NaN where nothing is given."""
     out = np.full(size, np.nan)
-    for name, value in given.items():
+    for name, value in found.items():
         degrees = name.endswith("_deg")
         if isinstance(value, dict):
             for joint, numbers in value.items():
-                place = (*path, name, joint)
-                at = _place(out, joint, numbers, place, reading, places, turns if degrees else None)
+                path, angles = (*given.path, name, joint), turns if degrees else None
+                at = _place(out, joint, numbers, path, given.reading, places, angles)
                 out[at] = np.array(numbers) * (DEGREE if degrees else 1.0)
             continue
         if isinstance(value, list) and len(value) != size:
-            text = f"{len(value)} entries; it must have {size}"
-            raise reading.refuse((*path, name), text)
+            raise given.refuse(f"{len(value)} entries; it must have {size}", name)
         if degrees and not all(turns):
             text = (
                 "not all coordinates are angles; give the angles by joint, and slides under the "
                 "key without _deg"
             )
-            raise reading.refuse((*path, name), text)
+            raise given.refuse(text, name)
         out[:] = np.asarray(value) * (DEGREE if degrees else 1.0)
     return out
 
