@@ -17,9 +17,9 @@ import ramify as rf
 from ramify.api.builders import as_model
 from ramify.files.import_report import ImportReport
 from ramify.files.load import read_yaml
+from ramify.files.mesh import inside
 from ramify.files.robot_writer import to_yaml
 from ramify.files.urdf import parse_urdf
-from ramify.files.urdf_values import inside
 from ramify.files.urdf_writer import save, to_rpy, to_urdf
 from ramify.model.body import Shape
 from ramify.model.build import LinkSpec, build

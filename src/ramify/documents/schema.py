@@ -24,7 +24,7 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from ramify.core.messages import near, shown
 from ramify.core.names import NAME, is_name
 from ramify.documents.expression import ExpressionError, evaluate
-from ramify.documents.mistakes import Path
+from ramify.documents.mistakes import Mistakes, Path
 
 
 def wrong(text: str) -> PydanticCustomError:
@@ -166,13 +166,23 @@ P = TypeVar("P", bound=Part)
 
 
 def validate(
-    part: type[P], raw: object, names: Mapping[str, float]
-) -> tuple[P | None, list[tuple[Path, str, bool]]]:
-    """The part, or None and its mistakes."""
+    part: type[P],
+    raw: object,
+    path: Path,
+    names: Mapping[str, float],
+    mistakes: Mistakes,
+    link: str = "",
+) -> P | None:
+    """The part at a path of a document; None with its mistakes noted. ``names``: numbers that its
+    arithmetic may use.
+    """
     try:
-        return part.model_validate(raw, context=names), []
+        return part.model_validate(raw, context=names)
     except ValidationError as error:
-        return None, [explain(detail, part) for detail in error.errors(include_url=False)]
+        for detail in error.errors(include_url=False):
+            where, text, key = explain(detail, part)
+            mistakes.add((*path, *where), text, link=link, key=key)
+        return None
 
 
 def form_of(value: object) -> str:

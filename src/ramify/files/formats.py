@@ -92,54 +92,19 @@ def written_suffixes() -> list[str]:
     return [suffix for suffix, entry in FORMATS.items() if entry.writer is not None]
 
 
-YAML: Final = register(
-    Format(
-        "YAML",
-        (".yaml", ".yml"),
-        "ramify's own robot files",
-        "ramify.files.load:read_robot_file",
-        "ramify.files.robot_writer:save",
-        parameters=True,
-    )
-)
-register(
-    Format(
-        "URDF",
-        (".urdf",),
-        "the Unified Robot Description Format of ROS",
-        "ramify.files.urdf:read_urdf",
-        "ramify.files.urdf_writer:save",
-    )
-)
-register(
-    Format(
-        "xacro",
-        (".xacro",),
-        "URDF with macros (extra ramify[xacro])",
-        "ramify.files.urdf:read_urdf",
-    )
-)
-register(
-    Format(
-        "MJCF",
-        (".xml",),
-        "MuJoCo's models (extra ramify[mjcf])",
-        "ramify.files.mjcf:read_mjcf",
-    )
-)
-register(
-    Format(
-        "SDF",
-        (".sdf",),
-        "Gazebo's Simulation Description Format",
-        "ramify.files.sdf:read_sdf",
-    )
-)
-register(
-    Format(
-        "ReDySim",
-        (".mat", ".m"),
-        "ReDySim's inputs.mat and inputs.m",
-        "ramify.files.redysim.reader:read_redysim",
-    )
-)
+for _entry in (
+    Format("YAML", (".yaml", ".yml"), "ramify's own robot files",
+           "ramify.files.load:read_robot_file", "ramify.files.robot_writer:save", parameters=True),
+    Format("URDF", (".urdf",), "the Unified Robot Description Format of ROS",
+           "ramify.files.urdf:read_urdf", "ramify.files.urdf_writer:save"),
+    Format("xacro", (".xacro",), "URDF with macros (extra ramify[xacro])",
+           "ramify.files.urdf:read_urdf"),
+    Format("MJCF", (".xml",), "MuJoCo's models (extra ramify[mjcf])",
+           "ramify.files.mjcf:read_mjcf"),
+    Format("SDF", (".sdf",), "Gazebo's Simulation Description Format",
+           "ramify.files.sdf:read_sdf"),
+    Format("ReDySim", (".mat", ".m"), "ReDySim's inputs.mat and inputs.m",
+           "ramify.files.redysim.reader:read_redysim"),
+):  # fmt: skip
+    register(_entry)
+YAML: Final = FORMATS[".yaml"]

@@ -121,10 +121,18 @@ def _radians(degrees: float) -> float:
     return math.radians(degrees if abs(degrees) <= 360.0 else math.remainder(degrees, 360.0))
 
 
+def limits_of(part: JointPart, note: Note) -> tuple[tuple[float, float], ...]:
+    """The limits of a joint in rad or m; degrees of what is no angle are noted."""
+    if part.limits_deg and part.type not in ANGULAR:
+        note(
+            ("joint", "limits_deg"),
+            f"the coordinates of a {part.type} joint are not all angles; give its limits as limits",
+        )
+    degrees = ((math.radians(low), math.radians(high)) for low, high in part.limits_deg)
+    return tuple(part.limits or degrees)
+
+
 def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: Note) -> Joint:
-    limits = part.limits or [
-        (math.radians(low), math.radians(high)) for low, high in part.limits_deg
-    ]
     try:
         axis = (0.0, 0.0, 1.0) if part.axis is None else part.axis
         joint = Joint(
@@ -135,16 +143,10 @@ def _joint(part: JointPart, name: str, placement: Frame, outlet: Frame, note: No
             axis,
             part.sequence,
             part.pitch,
-            tuple(limits),
+            limits_of(part, note),
             part.actuated,
         )
         joint = replace(joint, elements=elements(joint.dof, part.machine))
-        if part.limits_deg and part.type not in ANGULAR:
-            note(
-                ("joint", "limits_deg"),
-                f"the coordinates of a {part.type} joint are not all angles; give its limits as "
-                "limits",
-            )
         if part.axis is not None and part.type not in AXIAL:
             note(
                 ("joint", "axis"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import BeforeValidator, Field, StrictBool
 
@@ -12,8 +12,10 @@ from ramify.core.messages import near, shown
 from ramify.documents.mistakes import Mistakes, Path
 from ramify.documents.schema import Finite, NameStr, Part, Positive, Prose, validate, wrong
 from ramify.files.link_reader import frame_of
-from ramify.files.robot_schema import AxisVector, Rotated, clashes_of_frame
+from ramify.files.robot_schema import AxisVector, Rotated, as_joint, clashes_of_frame
 from ramify.model.loop import LOOP_KINDS, Loop, LoopEnd
+
+SIDES: Final = ("first", "second")
 
 
 def _kind(value: object) -> str:
@@ -23,10 +25,6 @@ def _kind(value: object) -> str:
             f"{shown(value)}{near(str(value), list(LOOP_KINDS))}"
         )
     return value
-
-
-def _joint(value: object) -> object:
-    return {"type": value} if isinstance(value, str) else value
 
 
 class ClosingPart(Part):
@@ -51,13 +49,12 @@ class EndPart(Rotated):
 class LoopPart(Part):
     """A loop; a gear has coordinates instead of ends."""
 
+    inner: ClassVar = {"joint": ClosingPart, "first": EndPart, "second": EndPart}
+
     name: NameStr
-    joint: Annotated[ClosingPart, BeforeValidator(_joint)]
+    joint: Annotated[ClosingPart, BeforeValidator(as_joint)]
     first: EndPart | None = None
     second: EndPart | None = None
-
-
-_KEYS: Final[Mapping[str, type[Part]]] = {"joint": ClosingPart, "first": EndPart, "second": EndPart}
 
 
 def read_loops(
@@ -90,14 +87,11 @@ def _loop(
     mistakes: Mistakes,
     known: Callable[[str], bool],
 ) -> Loop | None:
-    part, found = validate(LoopPart, raw, names)
-    for where, text, key in found:
-        hint = _hint(where) if key else ""
-        mistakes.add((*path, *where), "unknown key" + hint if key else text, key=key)
+    part = validate(LoopPart, raw, path, names, mistakes)
     if part is None:
         return None
     gear = part.joint.type == "gear"
-    for side in ("first", "second"):
+    for side in SIDES:
         end: EndPart | None = getattr(part, side)
         if (end is None) != gear:
             mistakes.add(
@@ -105,12 +99,9 @@ def _loop(
                 f"{side} {'is missing' if end is None else 'has no place in a gear'}",
             )
             return None
-        for where, text in clashes_of_frame(raw.get(side), (side,)):
-            mistakes.add((*path, *where), text)
-        if end is not None and end.link is not None and not known(end.link):
-            mistakes.add((*path, side, "link"), f"no link is named {end.link!r}")
     first, second = (
-        _end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second")
+        read_end(getattr(part, side), raw.get(side), (*path, side), mistakes, known)
+        for side in SIDES
     )
     joint = part.joint
     try:
@@ -132,14 +123,16 @@ def _loop(
         return None
 
 
-def _end(part: EndPart | None, path: Path, mistakes: Mistakes) -> LoopEnd:
+def read_end(
+    part: EndPart | None, raw: object, path: Path, mistakes: Mistakes, known: Callable[[str], bool]
+) -> LoopEnd:
+    """An end of a loop or joint; on the base where there is none."""
     if part is None:
         return LoopEnd(None)
+    for where, text in clashes_of_frame(raw, ()):
+        mistakes.add((*path, *where), text)
+    if part.link is not None and not known(part.link):
+        mistakes.add((*path, "link"), f"no link is named {part.link!r}")
     return LoopEnd(
         part.link, frame_of(part, (), lambda where, text: mistakes.add((*path, *where), text))
     )
-
-
-def _hint(where: Path) -> str:
-    part = _KEYS.get(str(where[0]), LoopPart) if len(where) > 1 else LoopPart
-    return near(str(where[-1]), list(part.model_fields))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, StrictBool
 
@@ -15,6 +15,7 @@ from ramify.documents.schema import (
     Finite,
     NameStr,
     NotNegative,
+    P,
     Part,
     Positive,
     Row,
@@ -130,7 +131,6 @@ _TAKES: Final[Mapping[str, frozenset[str]]] = {
 }
 """The keys of a law that each kind of actuator takes."""
 _OF_KINDS: Final = frozenset().union(*_TAKES.values())
-P = TypeVar("P", bound=Part)
 
 
 def read_machine(
@@ -198,9 +198,7 @@ def _parts(
     mistakes: Mistakes,
 ) -> Iterator[tuple[Any, P, Path]]:
     for i, raw in enumerate(document.get(key) or ()):
-        made, found = validate(part, raw, names)
-        for where, text, own in found:
-            mistakes.add((key, i, *where), text, key=own)
+        made = validate(part, raw, (key, i), names, mistakes)
         if made is not None:
             yield raw, made, (key, i)
 

@@ -4,31 +4,25 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field, StrictBool
 
 from ramify.core.errors import ModelError
-from ramify.core.messages import near
 from ramify.documents.mistakes import Mistakes, Path
 from ramify.documents.schema import NameStr, Part, validate
-from ramify.files.link_reader import ANGULAR, frame_of
-from ramify.files.loop_reader import EndPart
-from ramify.files.robot_schema import JointPart, clashes_of_frame
+from ramify.files.link_reader import limits_of
+from ramify.files.loop_reader import SIDES, EndPart, read_end
+from ramify.files.robot_schema import JointPart, as_joint
 from ramify.model.build import LinkSpec
 from ramify.model.elements import elements
-from ramify.model.loop import Loop, LoopEnd
+from ramify.model.loop import Loop
 from ramify.model.mechanism import WholeJoint, opened
 
 OWN = ("parent", "joint", "dh", "classical_dh", "frame", "outlet")
 """Keys of a link that say how it hangs on its parent: joints say so where a file has them."""
-
-
-def _joint(value: object) -> object:
-    return {"type": value} if isinstance(value, str) else value
 
 
 class WholeJointPart(JointPart):
@@ -43,15 +37,14 @@ class WholeJointPart(JointPart):
 class WholePart(Part):
     """A joint between two frames, described as a loop is."""
 
+    inner: ClassVar = {"joint": WholeJointPart, "first": EndPart, "second": EndPart}
+
     name: NameStr
-    joint: Annotated[WholeJointPart, BeforeValidator(_joint)] = Field(
+    joint: Annotated[WholeJointPart, BeforeValidator(as_joint)] = Field(
         default_factory=WholeJointPart
     )
     first: EndPart = Field(default_factory=EndPart)
     second: EndPart = Field(default_factory=EndPart)
-
-
-_KEYS: Mapping[str, type[Part]] = {"joint": WholeJointPart, "first": EndPart, "second": EndPart}
 
 
 def read_whole(
@@ -87,30 +80,16 @@ def _read(
     mistakes: Mistakes,
     known: Callable[[str], bool],
 ) -> WholeJoint | None:
-    part, found = validate(WholePart, raw, names)
-    for where, text, key in found:
-        mistakes.add((*path, *where), "unknown key" + _hint(where) if key else text, key=key)
+    part = validate(WholePart, raw, path, names, mistakes)
     if part is None:
         return None
-    for side in ("first", "second"):
-        for where, text in clashes_of_frame(raw.get(side), (side,)):
-            mistakes.add((*path, *where), text)
-        link = getattr(part, side).link
-        if link is not None and not known(link):
-            mistakes.add((*path, side, "link"), f"no link is named {link!r}")
-    joint = part.joint
-    limits = joint.limits or [
-        (math.radians(low), math.radians(high)) for low, high in joint.limits_deg
-    ]
-    if joint.limits_deg and joint.type not in ANGULAR:
-        mistakes.add(
-            (*path, "joint", "limits_deg"),
-            f"the coordinates of a {joint.type} joint are not all angles; give limits",
-        )
-    axis = (0.0, 0.0, 1.0) if joint.axis is None else joint.axis
     first, second = (
-        _end(getattr(part, side), (*path, side), mistakes) for side in ("first", "second")
+        read_end(getattr(part, side), raw.get(side), (*path, side), mistakes, known)
+        for side in SIDES
     )
+    joint = part.joint
+    limits = limits_of(joint, lambda where, text: mistakes.add((*path, *where), text))
+    axis = (0.0, 0.0, 1.0) if joint.axis is None else joint.axis
     whole = WholeJoint(
         part.name,
         joint.type,
@@ -119,7 +98,7 @@ def _read(
         axis,
         joint.sequence,
         joint.pitch,
-        tuple(limits),
+        limits,
         joint.actuated,
         joint.planar,
     )
@@ -129,17 +108,6 @@ def _read(
         mistakes.add((*path, "joint"), str(error))
         return None
     return whole
-
-
-def _end(part: EndPart, path: Path, mistakes: Mistakes) -> LoopEnd:
-    return LoopEnd(
-        part.link, frame_of(part, (), lambda where, text: mistakes.add((*path, *where), text))
-    )
-
-
-def _hint(where: Path) -> str:
-    part = _KEYS.get(str(where[0]), WholePart) if len(where) > 1 else WholePart
-    return near(str(where[-1]), list(part.model_fields))
 
 
 def _blamed(error: str, joints: Sequence[WholeJoint], cut: bool) -> Path:

@@ -23,11 +23,11 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
+from ramify.files.mesh import Mesh
 from ramify.files.mjcf_gate import check_mjcf
 from ramify.files.mjcf_loops import equalities
 from ramify.files.mjcf_machine import MachineReader, joint_elements, switched_off
-from ramify.files.urdf import Mesh
-from ramify.files.urdf_values import shown, some
+from ramify.files.xml_values import shown, some
 from ramify.model.answers import Attachment
 from ramify.model.body import Shape, hex_colour
 from ramify.model.build import LinkSpec, build, point_of

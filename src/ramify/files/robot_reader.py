@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from ramify.files.loop_reader import read_loops
 from ramify.files.machine_reader import read_machine
 from ramify.files.mechanism_reader import OWN, read_whole
 from ramify.files.mirror import mirrored
+from ramify.files.parent_cycles import cycles
 from ramify.files.robot_schema import LinkPart, RobotPart, TemplatePart, UsePart, clashes
 from ramify.model.build import LinkSpec, build
 from ramify.model.frame import Frame
@@ -127,10 +128,7 @@ class _RobotReader:
         self, kind: type[P], raw: object, path: Path, names: Mapping[str, float], link: str = ""
     ) -> P | None:
         """A validated part, or None with its mistakes noted."""
-        made, wrong = validate(kind, raw, names)
-        for where, text, key in wrong:
-            self.mistakes.add((*path, *where), text, link=link, key=key)
-        return made
+        return validate(kind, raw, path, names, self.mistakes, link)
 
     def parameters(
         self, given: object, path: Path, outer: NumbersByName, overrides: Mapping[str, object]
@@ -402,7 +400,7 @@ class _RobotReader:
                     f"no link is named {parent!r}{near(parent, list(first))}",
                     link=g.spec.name,
                 )
-        for cycle in _cycles({name: g.spec.parent for name, g in first.items()}):
+        for cycle in cycles({name: g.spec.parent for name, g in first.items()}):
             text = (
                 f"the parents {_told(cycle)} form a cycle; one link must hang on the base, without "
                 "a parent"
@@ -428,21 +426,6 @@ def _blamed(error: str, loops: Sequence[Loop]) -> Path:
         if error.startswith(f"{loop}:"):
             return "loops", i
     return ("guess",) if ": guess " in error else ("modules",) if "module" in error else ("links",)
-
-
-def _cycles(parent_of: Mapping[str, str | None]) -> Iterable[list[str]]:
-    """Each cycle of parents, once."""
-    done: set[str] = set()
-    for start in parent_of:
-        path: dict[str, None] = {}
-        name: str | None = start
-        while name is not None and name in parent_of and name not in done and name not in path:
-            path[name] = None
-            name = parent_of[name]
-        if name is not None and name in path:
-            order = list(path)
-            yield order[order.index(name) :]
-        done.update(path)
 
 
 def _told(cycle: list[str]) -> str:

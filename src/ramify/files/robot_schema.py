@@ -63,7 +63,8 @@ def _pairs(value: object) -> object:
     )
 
 
-def _joint(value: object) -> object:
+def as_joint(value: object) -> object:
+    """A joint that is given by its type alone, as a mapping."""
     return {"type": value} if isinstance(value, str) else value
 
 
@@ -286,7 +287,7 @@ class LinkPart(Part):
 
     name: NameStr = ""
     parent: NameStr | None = None
-    joint: Annotated[JointPart, BeforeValidator(_joint)] = Field(default_factory=JointPart)
+    joint: Annotated[JointPart, BeforeValidator(as_joint)] = Field(default_factory=JointPart)
     dh: DhRow | None = None
     classical_dh: DhRow | None = None
     frame: Rotated | None = None

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections import Counter
-from pathlib import PurePath
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,22 +19,26 @@ from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
 from ramify.core.messages import near
 from ramify.core.names import NAME, fresh, is_name
-from ramify.documents.mistakes import Mistakes, Position
 from ramify.documents.reading import read_bytes
-from ramify.documents.xml_text import parse_xml
 from ramify.files.import_report import ImportReport
-from ramify.files.urdf_values import NumberTuple, UrdfValues, shown, some
+from ramify.files.xml_reader import (
+    MAX_BYTES,
+    SIZES,
+    UNLIMITED,
+    XmlReader,
+    finite_limits,
+    symmetric,
+    turned,
+)
+from ramify.files.xml_values import NumberTuple, shown, some
 from ramify.model.body import Shape
-from ramify.model.build import EARTH, LinkSpec, build, point_of
+from ramify.model.build import EARTH, LinkSpec, point_of
 from ramify.model.elements import Element, elements
-from ramify.model.floating_base import with_base
 from ramify.model.frame import Frame
 from ramify.model.joint import Joint
 from ramify.model.loop import Loop, LoopEnd
 from ramify.model.robot import Robot
 
-MAX_BYTES: Final = 8 << 20
-BASES: Final = ("fixed", "free", "free_euler", "planar")
 KINDS: Final = {
     "revolute": "revolute",
     "continuous": "revolute",
@@ -47,20 +49,11 @@ KINDS: Final = {
 }
 """Joint types of SDF and ours."""
 
-UNLIMITED: Final = 1e9
-"""A limit of so many radians or metres is no limit."""
-
 _LOOPS: Final = {
     "ball": "spherical",
     "revolute": "revolute",
     "prismatic": "prismatic",
     "fixed": "fixed",
-}
-_SHAPES: Final = {
-    "box": (("size", 3),),
-    "sphere": (("radius", 1),),
-    "cylinder": (("radius", 1), ("length", 1)),
-    "capsule": (("radius", 1), ("length", 1)),
 }
 _READ: Final = frozenset(["pose", "link", "joint", "frame", "static"])
 _MODEL: Final = "__model__"
@@ -98,45 +91,26 @@ def read_sdf(path: str | os.PathLike[str], base: str | None = None) -> Robot:
 
 def parse_sdf(data: bytes | str, file: str = "robot.sdf", base: str | None = None) -> Robot:
     """A robot from the text of an SDF file; ``file`` is its name in messages. See ``read_sdf``."""
-    if base is not None and base not in BASES:
-        raise ModelError(f"base {base!r} must be one of {', '.join(BASES)}")
-    report = ImportReport(file)
-    data = data.encode() if isinstance(data, str) else data
-    root = parse_xml(data, file, lambda line, text: report.note(f"line {line}", text, doubt=True))
-    reader = _SdfReader(root, file, report)
-    return with_base(reader.robot("free"), base) if base == "planar" else reader.robot(base)
+    return _SdfReader.parse(data, file, base)
 
 
-class _SdfReader:
+class _SdfReader(XmlReader):
+    FORMAT = "SDF"
+
     def __init__(self, root: etree._Element, file: str, report: ImportReport) -> None:
-        self.root, self.file, self.report = root, file, report
-        self.mistakes = Mistakes(file)
-        self.values = UrdfValues(self.mistakes, report)
+        super().__init__(root, file, report)
         self.bodies: dict[str, _SdfLink] = {}
         self.places: dict[str, tuple[etree._Element, str]] = {}
         self.poses: dict[str, Frame] = {_MODEL: Frame()}
-        self.unused: Counter[str] = Counter()
-
-    def wrong(self, element: etree._Element, text: str) -> None:
-        self.mistakes.add((), text, at=Position(element.sourceline or 1, 0))
 
     def robot(self, base: str | None) -> Robot:
         model = self.the_model()
-        name = model.get("name") or PurePath(self.file).stem
         self.collect(model)
         edges = [edge for joint in model.findall("joint") if (edge := self.edge(joint))]
         specs, loops = self.tree(model, edges, base)
         self.mistakes.raise_if_any()
-        if self.unused:
-            listed = ", ".join(f"<{tag}> × {n}" for tag, n in self.unused.most_common(20))
-            self.report.ignored("elements", f"not needed for dynamics: {listed}")
-        notes = {"source": f"SDF file {PurePath(self.file).name}", "report": self.report}
-        try:
-            return build(
-                name if is_name(name) else "robot", specs, self.gravity(), None, notes, loops
-            )
-        except ModelError as error:
-            raise ModelError(f"{self.file}: {error}") from None
+        self.report_unused()
+        return self.built(model.get("name"), specs, self.gravity(), loops)
 
     def the_model(self) -> etree._Element:
         """The one model with a joint, or the one model."""
@@ -258,27 +232,26 @@ class _SdfReader:
         seat = self.own_pose(inertial, who) if inertial is not None else Frame()
         tensor = inertial.find("inertia") if inertial is not None else None
         rest = 1.0 if inertial is not None else 0.0
-        xx, yy, zz = (self.number(tensor, key, who, rest) for key in ("ixx", "iyy", "izz"))
-        xy, xz, yz = (self.number(tensor, key, who, 0.0) for key in ("ixy", "ixz", "iyz"))
+        moments = [self.number(tensor, key, who, rest) for key in ("ixx", "iyy", "izz")]
+        products = [self.number(tensor, key, who, 0.0) for key in ("ixy", "ixz", "iyz")]
         if inertial is not None and (tensor is None or inertial.find("mass") is None):
             self.report.assumed(who, "<inertial> is not complete: 1 kg, 1 kg m^2, as SDF has it")
-        central = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        central = symmetric((*moments, *products))
         if mass < 0.0 or not (math.isfinite(mass) and np.isfinite(central).all()):
             self.wrong(element, f"{who}: mass and moments of inertia must be finite, the mass ≥ 0")
             return _SdfLink(0.0, np.zeros(3), np.zeros((3, 3)), ())
-        turned = seat.rotation @ central @ seat.rotation.T
-        return _SdfLink(mass, seat.position, 0.5 * (turned + turned.T), self.shapes(element, who))
+        return _SdfLink(mass, seat.position, turned(central, seat), self.shapes(element, who))
 
     def shapes(self, link: etree._Element, who: str) -> tuple[Shape, ...]:
         found = []
         for visual in link.findall("visual"):
             for shape in visual.iterfind("geometry/*"):
-                if shape.tag not in _SHAPES:
+                if shape.tag not in SIZES:
                     self.unused[str(shape.tag)[:40]] += 1
                     continue
                 size = tuple(
                     x
-                    for key, count in _SHAPES[str(shape.tag)]
+                    for key, count in SIZES[str(shape.tag)]
                     for x in self.numbers(shape, key, count, who, (1.0,) * count)
                 )
                 if all(0.0 < x < math.inf for x in size):
@@ -355,8 +328,7 @@ class _SdfReader:
         if low > high:
             self.wrong(limit, f"{who}: lower limit {low:g} exceeds upper limit {high:g}; swap them")
             return ()
-        low, high = low if low > -UNLIMITED else -math.inf, high if high < UNLIMITED else math.inf
-        return ((low, high),) if math.isfinite(low) or math.isfinite(high) else ()
+        return finite_limits(low, high)
 
     def elements(self, axis: etree._Element | None, kind: str, who: str) -> tuple[Element, ...]:
         """What the machine has at the joint: damping, friction, spring, ratings."""

@@ -8,7 +8,7 @@ from typing import Final
 from lxml import etree
 
 from ramify.core.errors import ModelError
-from ramify.files.urdf_values import UrdfValues
+from ramify.files.xml_values import XmlValues
 from ramify.model.elements import Element, Friction, Stop, elements
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
@@ -19,7 +19,7 @@ _DYNAMICS: Final = {"damping": "damping", "friction": "friction", "rotor_inertia
 
 
 def joint_elements(
-    values: UrdfValues, parts: Mapping[str, etree._Element], dof: int, who: str
+    values: XmlValues, parts: Mapping[str, etree._Element], dof: int, who: str
 ) -> tuple[Element, ...]:
     """The elements of a joint, one per rate; () where it says nothing. An effort or velocity of 0
     is not given.

@@ -12,7 +12,7 @@ from lxml import etree
 
 from ramify.documents.mistakes import Mistakes
 from ramify.files.import_report import ImportReport
-from ramify.files.urdf_values import UrdfValues, shown
+from ramify.files.xml_values import XmlValues, shown
 from ramify.model.elements import Element
 from ramify.model.joint import Joint
 from ramify.model.robot import Robot
@@ -27,7 +27,7 @@ class Transmissions:
     it, the others are reported.
     """
 
-    def __init__(self, values: UrdfValues, report: ImportReport) -> None:
+    def __init__(self, values: XmlValues, report: ImportReport) -> None:
         self._values, self._report = values, report
         self._read: dict[str, tuple[str, float, float]] = {}
         self._lines: dict[str, int] = {}
@@ -66,7 +66,7 @@ class Transmissions:
         """
         given = (element.get("value") or element.text or "").strip()
         what, doubts = f"<{_local(element)}>", Mistakes("")
-        values = UrdfValues(doubts, self._report)
+        values = XmlValues(doubts, self._report)
         found = values.read(element, what, given, 1, who, (blank,))[0] if given else blank
         if doubts:
             where = f"{who}, line {element.sourceline}"

@@ -116,10 +116,7 @@ class _SpecReader:
         )
 
     def part(self, kind: type[P], raw: object, path: Path) -> P | None:
-        made, wrong = validate(kind, raw, {})
-        for where, text, key in wrong:
-            self.mistakes.add((*path, *where), text, key=key)
-        return made
+        return validate(kind, raw, path, {}, self.mistakes)
 
     def spec(self) -> Spec:
         top = self.part(StudyPart, self.document, ())

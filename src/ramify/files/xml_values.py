@@ -1,10 +1,9 @@
-"""Attributes of URDF elements as numbers and frames, and the names of meshes that may be kept."""
+"""Texts of XML elements as numbers and frames, for URDF and SDF."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import Final
 
 import numpy as np
@@ -22,7 +21,7 @@ _LONGEST: Final = 100
 NumberTuple = tuple[float, ...]
 
 
-class UrdfValues:
+class XmlValues:
     """Reads attributes. What is wrong is noted as a mistake, and the default or zero put in its
     place.
     """
@@ -43,9 +42,8 @@ class UrdfValues:
         endless: bool = False,
     ) -> float:
         """One number; with ``endless`` it may also be infinite."""
-        return self.numbers(element, key, 1, who, None if default is None else (default,), endless)[
-            0
-        ]
+        otherwise = None if default is None else (default,)
+        return self.numbers(element, key, 1, who, otherwise, endless)[0]
 
     def numbers(
         self,
@@ -117,10 +115,7 @@ class UrdfValues:
         if origin is None:
             return Frame()
         zero = (0.0, 0.0, 0.0)
-        xyz, rpy = (
-            self.numbers(origin, "xyz", 3, who, zero),
-            self.numbers(origin, "rpy", 3, who, zero),
-        )
+        xyz, rpy = (self.numbers(origin, key, 3, who, zero) for key in ("xyz", "rpy"))
         return self.turned(xyz, rpy, who)
 
     def turned(self, xyz: Sequence[float], rpy: Sequence[float], who: str) -> Frame:
@@ -148,25 +143,6 @@ def _advice(given: str) -> str:
 def shown(text: str) -> str:
     """A text as messages quote it, cut where it is long."""
     return repr(text if len(text) <= 60 else f"{text[:57]}…")
-
-
-def inside(mesh: str) -> bool:
-    """Whether the name of a mesh stays below its package (``package://name/…``) or below the file's
-    folder.
-    """
-    scheme, colon, rest = mesh.partition("://")
-    if colon and scheme != "package":
-        return False
-    path = (rest if colon else mesh).replace("\\", "/")
-    parts = path.split("/")
-    if not mesh.isprintable() or {"%", ":"} & set(path) or path.startswith(("/", "~")):
-        return False
-    if colon and parts[0] in (".", ".."):
-        return False
-    depths = accumulate(
-        {"..": -1, ".": 0, "": 0}.get(part, 1) for part in (parts[1:] if colon else parts)
-    )
-    return all(depth >= 0 for depth in depths) and parts[-1] not in ("", ".", "..")
 
 
 def some(names: Iterable[str], most: int = 8) -> str:
