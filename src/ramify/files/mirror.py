@@ -51,33 +51,27 @@ def _triple(u: Array) -> tuple[float, float, float]:
 
 
 def _joint(joint: Joint, S: Array) -> Joint:
-    placement, outlet = _frame(joint.placement, S), _frame(joint.outlet, S)
-    image = _triple(S @ np.array(joint.axis))
-    turned = _triple(-S @ np.array(joint.axis))
+    image = replace(joint, placement=_frame(joint.placement, S), outlet=_frame(joint.outlet, S))
+    n = np.array(joint.axis)
     match joint.kind:
         case "fixed":
-            return replace(joint, placement=placement, outlet=outlet)
+            return image
         case "revolute":
-            return replace(joint, placement=placement, outlet=outlet, axis=turned)
+            return replace(image, axis=_triple(-S @ n))
         case "prismatic":
-            return replace(joint, placement=placement, outlet=outlet, axis=image)
+            return replace(image, axis=_triple(S @ n))
         case "helical":
-            return replace(
-                joint, placement=placement, outlet=outlet, axis=turned, pitch=-joint.pitch
-            )
+            return replace(image, axis=_triple(-S @ n), pitch=-joint.pitch)
         case "universal" | "spherical":
-            return _reframed(
-                joint, placement, outlet, -S
-            )  # -S takes each axis u to -S u, where its image turns
-        case "planar":
-            n = np.array(joint.axis)  # in the plane along S x and S y, about -S n
-            return _reframed(joint, placement, outlet, S @ (np.eye(3) - 2.0 * np.outer(n, n)))
+            return _reframed(image, -S)  # takes each axis u to -S u, where its image turns
+        case "planar":  # in the plane along S x and S y, about -S n
+            return _reframed(image, S @ (np.eye(3) - 2.0 * np.outer(n, n)))
     raise ModelError(
         f"a {joint.kind} joint has no mirror image with the same coordinates; write these links "
         "out without mirror"
     )
 
 
-def _reframed(joint: Joint, placement: Frame, outlet: Frame, T: Array) -> Joint:
+def _reframed(joint: Joint, T: Array) -> Joint:
     """The same motion about axes turned by T."""
-    return replace(joint, placement=placement @ Frame(T), outlet=Frame(T.T) @ outlet)
+    return replace(joint, placement=joint.placement @ Frame(T), outlet=Frame(T.T) @ joint.outlet)

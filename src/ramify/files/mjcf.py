@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import PurePath
@@ -23,13 +22,12 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.names import NAME, fresh, is_name
 from ramify.files.import_report import ImportReport
-from ramify.files.mesh import Mesh
 from ramify.files.mjcf_gate import check_mjcf
+from ramify.files.mjcf_geoms import Geoms, frame_of
 from ramify.files.mjcf_loops import equalities
 from ramify.files.mjcf_machine import MachineReader, joint_elements, switched_off
 from ramify.files.xml_values import shown, some
 from ramify.model.answers import Attachment
-from ramify.model.body import Shape, hex_colour
 from ramify.model.build import LinkSpec, build, point_of
 from ramify.model.frame import Frame, from_quaternion, rotation_about
 from ramify.model.joint import Joint
@@ -38,27 +36,6 @@ from ramify.model.robot import Robot
 
 BASES: Final = ("fixed", "free", "free_euler")
 _FREE, _BALL, _SLIDE, _HINGE = range(4)  # mjtJoint
-_SHAPES: Final[dict[int, tuple[str, Callable[[Any], tuple[float, ...]]]]] = {
-    2: ("sphere", lambda s: (s[0],)),
-    3: ("capsule", lambda s: (s[0], 2.0 * s[1])),
-    5: ("cylinder", lambda s: (s[0], 2.0 * s[1])),
-    6: ("box", lambda s: (2.0 * s[0], 2.0 * s[1], 2.0 * s[2])),
-}
-"""Geoms we can draw, by mjtGeom: MuJoCo gives half lengths."""
-_GEOMS: Final = (
-    "plane",
-    "hfield",
-    "sphere",
-    "capsule",
-    "ellipsoid",
-    "cylinder",
-    "box",
-    "mesh",
-    "sdf",
-)
-_MESH: Final = 7
-_HIDDEN: Final = 3
-"""The first of the groups of geoms that MuJoCo does not show by default: those for collisions."""
 _MOST_BODIES: Final = 20_000
 _HUGE: Final = 1e12
 """More kilograms, metres or kg m^2 than a robot has."""
@@ -138,8 +115,7 @@ class _MjcfReader:
             [self.named("jnt", j) or f"{self.bodies[of[j]]}_joint" for j in range(compiled.njnt)]
         )
         self.taken = {*self.bodies, *self.joints}
-        self.dropped_geoms: Counter[str] = Counter()
-        self.meshes: dict[str, list[Mesh]] = {}
+        self.geoms = Geoms(compiled)
 
     def named(self, kind: str, index: int) -> str:
         return str(getattr(self.m, kind)(index).name)
@@ -162,14 +138,11 @@ class _MjcfReader:
         notes = {
             "source": f"MJCF file {PurePath(self.file).name}",
             "report": self.report,
-            "meshes": {body: tuple(meshes) for body, meshes in self.meshes.items()},
+            "meshes": {self.bodies[b]: tuple(found) for b, found in self.geoms.meshes.items()},
             "folder": os.path.dirname(os.path.abspath(self.file)),
         }
-        loops = (
-            []
-            if "equality" in self.off
-            else equalities(self.m, self.bodies, self.joints, self.report)
-        )
+        closed = "equality" not in self.off
+        loops = equalities(self.m, self.bodies, self.joints, self.report) if closed else []
         try:
             gravity = [0.0 if self.weightless else float(g) for g in self.m.opt.gravity]
             made = build(self.name, specs, gravity, None, notes, loops)
@@ -235,7 +208,7 @@ class _MjcfReader:
         """A body on its joints, in MuJoCo's order: all but the last joint carry a massless body."""
         m, name = self.m, self.bodies[b]
         parent = self.bodies[m.body_parentid[b]] if m.body_parentid[b] else None
-        frame = _frame(m.body_pos[b], m.body_quat[b])
+        frame = frame_of(m.body_pos[b], m.body_quat[b])
         first, number = int(m.body_jntadr[b]), int(m.body_jntnum[b])
         joints = [
             self.joint(j, frame if j == first else Frame()) for j in range(first, first + number)
@@ -254,7 +227,7 @@ class _MjcfReader:
             float(m.body_mass[b]),
             np.array(m.body_ipos[b]),
             0.5 * (inertia + inertia.T),
-            self.shapes(b),
+            self.geoms.shapes(b),
             lift=(
                 float(m.body_gravcomp[b] * m.body_mass[b]),
                 point_of(m.body_ipos[b] if m.body_gravcomp[b] else np.zeros(3)),
@@ -307,50 +280,6 @@ class _MjcfReader:
             return True
         return any(int(target[0]) == j for target in targets)
 
-    def shapes(self, b: int) -> tuple[Shape, ...]:
-        m, found = self.m, []
-        geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
-        seen = [g for g in geoms if m.geom_group[g] < _HIDDEN]
-        for g in seen or geoms:
-            kind = int(m.geom_type[g])
-            if kind == _MESH and (mesh := self.mesh(g)) is not None:
-                self.meshes.setdefault(self.bodies[b], []).append(mesh)
-                continue
-            if kind not in _SHAPES:
-                self.dropped_geoms[
-                    _GEOMS[kind] if kind < len(_GEOMS) else f"geom of type {kind}"
-                ] += 1
-                continue
-            shape, size = _SHAPES[kind]
-            found.append(
-                Shape(
-                    shape,
-                    tuple(float(x) for x in size(m.geom_size[g])),
-                    _frame(m.geom_pos[g], m.geom_quat[g]),
-                    self.colour(g),
-                )
-            )
-        return tuple(found)
-
-    def mesh(self, g: int) -> Mesh | None:
-        """The mesh of a geom, by the name of its file; MuJoCo has moved its points to their
-        principal frame. None where the points stand in the MJCF file itself.
-        """
-        m, i = self.m, int(self.m.geom_dataid[g])
-        if i < 0 or m.mesh_pathadr[i] < 0:
-            return None
-        name = bytes(m.paths[m.mesh_pathadr[i] :]).split(b"\0", 1)[0].decode(errors="replace")
-        moved = _frame(m.mesh_pos[i], m.mesh_quat[i])
-        frame = _frame(m.geom_pos[g], m.geom_quat[g]) @ moved.inverse()
-        return Mesh(name, tuple(float(x) for x in m.mesh_scale[i]), frame, self.colour(g))
-
-    def colour(self, g: int) -> str:
-        """The colour of a geom's material or its own; empty for MuJoCo's default, a grey."""
-        m, material = self.m, int(self.m.geom_matid[g])
-        rgba = m.mat_rgba[material] if material >= 0 else m.geom_rgba[g]
-        plain = material < 0 and np.allclose(rgba, (0.5, 0.5, 0.5, 1.0))
-        return "" if plain else hex_colour(rgba.tolist())
-
     def fresh(self, name: str) -> str:
         """A name that is not taken."""
         found = fresh(name, self.taken)
@@ -382,7 +311,9 @@ class _MjcfReader:
             joint = specs[i].joint
             name = joint.name if joint.kind == "free" else self.fresh("root_joint")
             b = self.bodies.index(specs[i].name)
-            frame = _frame(self.m.body_pos[b], self.m.body_quat[b]) if base == "fixed" else Frame()
+            frame = (
+                frame_of(self.m.body_pos[b], self.m.body_quat[b]) if base == "fixed" else Frame()
+            )
             specs[i] = replace(specs[i], joint=Joint(name, base, frame, actuated=False))
         return specs
 
@@ -410,9 +341,9 @@ class _MjcfReader:
             )
         if m.body_geomnum[0]:
             say.ignored("worldbody", f"{m.body_geomnum[0]} geoms of the surroundings")
-        if self.dropped_geoms:
+        if self.geoms.dropped:
             listed = ", ".join(
-                f"{kind} × {n}" if n > 1 else kind for kind, n in self.dropped_geoms.items()
+                f"{kind} × {n}" if n > 1 else kind for kind, n in self.geoms.dropped.items()
             )
             say.ignored(
                 "geoms", f"shapes that are not drawn: {listed} (their mass counts as the file says)"
@@ -430,10 +361,6 @@ class _MjcfReader:
         still = sum(float(m.body_mass[b]) for b in range(1, m.nbody) if m.body_weldid[b] == 0)
         if still:
             self.report.note("bodies", f"{still:g} kg are fixed to the world and do not move")
-
-
-def _frame(position: Any, quaternion: Any) -> Frame:
-    return Frame(from_quaternion(*(float(x) for x in quaternion)), np.array(position))
 
 
 def _unique(names: list[str]) -> list[str]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ramify.core.names import fresh, is_name
 from ramify.files.import_report import ImportReport
-from ramify.model.frame import Frame, from_quaternion
+from ramify.files.mjcf_geoms import frame_of
+from ramify.model.frame import Frame
 from ramify.model.loop import Loop, LoopEnd
 
 _CONNECT, _WELD, _JOINT = 0, 1, 2  # mjtEq
@@ -66,26 +67,17 @@ def _joined(m: Any, i: int, name: str, bodies: Sequence[str]) -> Loop | None:
 
 
 def _ends(m: Any, i: int) -> Iterator[tuple[int, Frame]]:
-    ids, data = (
-        (int(m.eq_obj1id[i]), int(m.eq_obj2id[i])),
-        np.asarray(m.eq_data[i], dtype=np.float64),
-    )
+    ids = int(m.eq_obj1id[i]), int(m.eq_obj2id[i])
+    data = np.asarray(m.eq_data[i], dtype=np.float64)
     if int(m.eq_objtype[i]) == _SITE:
         for site in ids:
-            yield (
-                int(m.site_bodyid[site]),
-                Frame(_rotation(m.site_quat[site]), np.array(m.site_pos[site])),
-            )
+            yield int(m.site_bodyid[site]), frame_of(m.site_pos[site], m.site_quat[site])
     elif int(m.eq_type[i]) == _CONNECT:
         yield ids[0], Frame(position=data[:3])
         yield ids[1], Frame(position=data[3:6])
     else:  # of a weld: its point in the second body, then the second body's pose in the first
-        yield ids[0], Frame(_rotation(data[6:10]), data[3:6])
+        yield ids[0], frame_of(data[3:6], data[6:10])
         yield ids[1], Frame(position=data[:3])
-
-
-def _rotation(quaternion: Any) -> Any:
-    return from_quaternion(*(float(x) for x in quaternion))
 
 
 def _coupled(m: Any, i: int, name: str, joints: Sequence[str]) -> Loop | None:

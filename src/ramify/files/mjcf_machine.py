@@ -13,9 +13,9 @@ import numpy as np
 from ramify.core.errors import ModelError
 from ramify.core.names import fresh, is_name
 from ramify.files.import_report import ImportReport
+from ramify.files.mjcf_geoms import frame_of
 from ramify.model.answers import Attachment
 from ramify.model.elements import Cubic, Element, Friction, Spring, Stop
-from ramify.model.frame import Frame, from_quaternion
 from ramify.model.machine import ANY, Activation, Actuator, Keyframe, Machine, Range, Tendon
 
 _RATES: Final = (6, 3, 1, 1)  # of mjtJoint free, ball, slide, hinge
@@ -157,11 +157,8 @@ class MachineReader:
     def frames(self) -> Iterator[tuple[str, Attachment]]:
         m = self.m
         for s, name in enumerate(self.sites):
-            local = Frame(
-                from_quaternion(*(float(x) for x in m.site_quat[s])), np.array(m.site_pos[s])
-            )
             body, frame = self.attached[int(m.site_bodyid[s])]
-            yield name, Attachment(body, frame @ local)
+            yield name, Attachment(body, frame @ frame_of(m.site_pos[s], m.site_quat[s]))
 
     def tendons(self, off: frozenset[str]) -> Iterator[Tendon]:
         m = self.m
@@ -188,12 +185,11 @@ class MachineReader:
             none = (0.0, 0.0, 0.0)
             low, high = (float(x) for x in m.tendon_lengthspring[t])
             self.kept.add(t)
+            stiffness = _cubic(m, "tendon_stiffness", "tendon_stiffnesspoly", t)
             yield Tendon(
                 name,
                 *path,
-                none
-                if "spring" in off
-                else _cubic(m, "tendon_stiffness", "tendon_stiffnesspoly", t),
+                none if "spring" in off else stiffness,
                 none if "damper" in off else damping,
                 (low, high),
                 _range(m.tendon_actfrclimited, m.tendon_actfrcrange, t),
@@ -276,11 +272,14 @@ class MachineReader:
         if int(m.actuator_biastype[i]) == 0:
             bias = [0.0, 0.0, 0.0]
         activation = _ACTIVATIONS[int(m.actuator_dyntype[i])]
-        where = {
-            _JOINT: {"joint": self.joints[target]} if kind in (_JOINT, _IN_PARENT) else {},
-            _TENDON: {"tendon": self.tendon_names[target]} if kind == _TENDON else {},
-            _SITE: {"site": self.sites[target]} if kind in (_SITE, _CRANK) else {},
-        }[{_IN_PARENT: _JOINT, _CRANK: _SITE}.get(kind, kind)]
+        key, names = (
+            ("joint", self.joints)
+            if kind in (_JOINT, _IN_PARENT)
+            else ("tendon", self.tendon_names)
+            if kind == _TENDON
+            else ("site", self.sites)
+        )
+        where = {key: names[target]}
         if kind == _CRANK:
             where["slider"] = self.sites[other]
         elif kind == _SITE and other >= 0:

@@ -29,14 +29,7 @@ MAX_VARIABLES: Final = 1000
 """Variables of a file."""
 
 _HDF5: Final = b"\x89HDF\r\n\x1a\n"
-_NUMBERS: Final = {
-    1: "i1",
-    2: "u1",
-    3: "i2",
-    4: "u2",
-    5: "i4",
-    6: "u4",
-    7: "f4",
+_NUMBERS: Final = dict(enumerate(["i1", "u1", "i2", "u2", "i4", "u4", "f4"], 1)) | {
     9: "f8",
     12: "i8",
     13: "u8",

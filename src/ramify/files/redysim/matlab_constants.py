@@ -15,7 +15,8 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.files.redysim.matlab_text import Statement, Token, assignment, tokens
+from ramify.files.redysim.matlab_text import Statement, assignment
+from ramify.files.redysim.matlab_tokens import Token, tokens
 from ramify.files.redysim.matlab_values import Evaluation, Value
 
 _OPENING: Final = frozenset(["for", "while", "if", "switch", "try", "parfor"])

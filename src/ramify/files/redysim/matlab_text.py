@@ -1,39 +1,22 @@
-"""ReDySim's ``inputs.m``: from text to statements. A tokenizer and a parser for the few MATLAB
-forms that such files use.
+"""ReDySim's ``inputs.m``: from tokens to statements. A parser for the few MATLAB forms that such
+files use.
 
-Tokens know their line and whether a space stands before them, for inside brackets ``[1 -2]`` has
-two entries and ``[1 - 2]`` one. Expressions become nested tuples, ``("+", left, right)``, which
+Expressions become nested tuples, ``("+", left, right)``, which
 :mod:`ramify.files.redysim.matlab_values` evaluates; nothing is ever executed.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
-from ramify.core.errors import ModelError
+from ramify.files.redysim.matlab_tokens import Token, tokens, wrong
 
 MAX_DEPTH: Final = 40
 """Brackets, minus signs and loops inside each other."""
 
-MAX_TOKENS: Final = 50_000
-"""Lines, numbers, names and signs in a file."""
-
 Expression = tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Token:
-    """``kind`` is number, name, text, op or end (of a statement); ``space``: whether a blank stands
-    before it.
-    """
-
-    kind: str
-    text: str
-    line: int
-    space: bool
 
 
 @dataclass(frozen=True)
@@ -59,89 +42,6 @@ class MatlabProgram:
     outputs: tuple[str, ...]
     statements: tuple[Statement, ...]
     skipped: tuple[str, ...] = ()
-
-
-_TOKEN: Final = re.compile(
-    r"(?P<number>(?:\d+(?:\.(?![*/^]|\.\.)\d*)?|\.\d+)(?:[eEdD][+-]?\d+)?)|(?P<name>[A-Za-z]\w*)|(?P<op>\.\*|\./|\.\^|==|~=|<=|>=|&&|\|\||[-+*/^()\[\],;:=<>&|~.{}@!\\])",
-    re.ASCII,
-)
-_BLANK: Final = re.compile(r"[ \t\f\v]*")
-
-
-def wrong(file: str, line: int, text: str, statement: str = "") -> NoReturn:
-    """Raise ModelError at a line, with the statement."""
-    shown = statement.strip()
-    shown = shown if len(shown) <= 80 else shown[:77] + "..."
-    raise ModelError(f"{file}:{line}: {text}" + (f": {shown}" if shown else ""))
-
-
-def tokens(source: str, file: str) -> list[Token]:
-    """The tokens of a file: comments and continued lines gone, ``end`` tokens at the ends of
-    statements.
-    """
-    out: list[Token] = []
-    depth = 0
-    comment = 0
-    for number, line in enumerate(source.splitlines(), start=1):
-        stripped = line.strip()
-        if not stripped:
-            continue
-        if stripped in ("%{", "%}"):
-            comment = max(0, comment + (1 if stripped == "%{" else -1))
-            continue
-        if comment:
-            continue
-        at, continued = 0, False
-        while True:
-            blank = _BLANK.match(line, at)
-            assert blank is not None
-            space, at = blank.end() > at or at == 0, blank.end()
-            if at >= len(line) or line[at] in "%#":
-                break
-            if len(out) + number >= MAX_TOKENS:
-                wrong(
-                    file,
-                    number,
-                    f"more than {MAX_TOKENS} lines, numbers, names and signs; a robot takes some "
-                    "thousand",
-                )
-            if line.startswith("...", at):
-                continued = True
-                break
-            if line[at] in "'\"":
-                last = out[-1] if out else None
-                if (
-                    line[at] == "'"
-                    and not space
-                    and last
-                    and (last.kind in ("number", "name") or last.text in (")", "]", "'"))
-                ):
-                    out.append(Token("op", "'", number, False))
-                    at += 1
-                    continue
-                close = line.find(line[at], at + 1)
-                if close < 0:
-                    wrong(file, number, "a text that does not end", line)
-                out.append(Token("text", line[at : close + 1], number, space))
-                at = close + 1
-                continue
-            found = _TOKEN.match(line, at)
-            if found is None:
-                wrong(file, number, f"{line[at]!r} is not understood", line)
-            text = found.group()
-            depth += {"[": 1, "(": 1, "]": -1, ")": -1}.get(text, 0)
-            if depth <= 0 and text in (";", ","):
-                out.append(Token("end", text, number, space))
-            else:
-                out.append(Token(str(found.lastgroup), text, number, space))
-            at = found.end()
-        if not continued:
-            out.append(
-                Token("op", ";", number, False) if depth > 0 else Token("end", "", number, False)
-            )
-            if depth > 0 and out[-2:-1] and out[-2].text in (";", "[", ","):
-                out.pop()  # a line break after a separator separates nothing more
-    return out
 
 
 def parse(source: str, file: str) -> MatlabProgram:

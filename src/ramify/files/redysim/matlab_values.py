@@ -18,7 +18,8 @@ import numpy as np
 from ramify.core.arrays import Array
 from ramify.core.messages import near
 from ramify.documents.expression import CONSTANTS, FUNCTIONS, LARGEST
-from ramify.files.redysim.matlab_text import Expression, MatlabProgram, Statement, wrong
+from ramify.files.redysim.matlab_text import Expression, MatlabProgram, Statement
+from ramify.files.redysim.matlab_tokens import wrong
 
 MAX_ELEMENTS: Final = 100_000
 """Numbers in one vector or matrix."""

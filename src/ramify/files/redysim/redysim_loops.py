@@ -19,7 +19,8 @@ import numpy as np
 
 from ramify.core.arrays import Array
 from ramify.core.errors import ModelError
-from ramify.files.redysim.matlab_text import parse, tokens
+from ramify.files.redysim.matlab_text import parse
+from ramify.files.redysim.matlab_tokens import tokens
 from ramify.files.redysim.matlab_values import run
 from ramify.model.frame import Frame, modified_dh
 from ramify.model.loop import Loop, LoopEnd
